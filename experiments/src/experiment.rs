@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
-use traxtent_core::profile;
 use traxtent_lab::{Measurement, measurement};
+use traxtent_model::profile;
 
 use crate::claim::{Claim, Published, Within};
 use crate::finding::{Finding, Sample};

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use traxtent_core::profile::Standing;
 use traxtent_lab::jobs::{self, Drop, JOBS, Rate};
 use traxtent_lab::{Bench, LabError};
+use traxtent_model::profile::Standing;
 
 use crate::data_sheet::{DataSheet, data_sheet};
 

@@ -16,7 +16,7 @@ pub(crate) mod trackmap;
 pub(crate) mod volume;
 pub(crate) mod workload;
 
-use traxtent_core::units::{Angle, SimTime, Span};
+use traxtent_units::{Angle, SimTime, Span};
 
 /// A number read as text: it becomes a time and an angle, and is converted back.
 pub(crate) fn units(input: &[u8]) {

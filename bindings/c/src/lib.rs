@@ -1,4 +1,4 @@
-//! The disk of `traxtent_core::disk` for programs in C: every function here calls one there. The
+//! The disk of `traxtent_model::disk` for programs in C: every function here calls one there. The
 //! header `include/traxtent.h` is generated from this file.
 //!
 //! Times are in picoseconds on the disk's own clock. A disk belongs to one thread at a time.
@@ -10,10 +10,10 @@ use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 use std::slice;
 
-use traxtent_core::disk::{Disk as Model, DiskError, Fault};
-use traxtent_core::drive::Breakdown;
-use traxtent_core::profile::{Profile, builtin};
-use traxtent_core::units::Span;
+use traxtent_model::disk::{Disk as Model, DiskError, Fault};
+use traxtent_model::drive::Breakdown;
+use traxtent_model::profile::{Profile, builtin};
+use traxtent_units::Span;
 
 /// A disk: data in memory, times of a drive.
 pub struct Disk {

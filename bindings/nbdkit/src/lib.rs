@@ -1,4 +1,4 @@
-//! The plugin: passes nbdkit's calls on to [`traxtent_exec::export`]. It contains no logic.
+//! The plugin: passes nbdkit's calls on to [`traxtent_server::export`]. It contains no logic.
 //!
 //! ```text
 //! nbdkit ./libtraxtent_nbdkit.so drive=atlas10k2 file=disk.img
@@ -19,8 +19,8 @@ use std::sync::{Mutex, OnceLock};
 
 use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
-use traxtent_exec::export::Export;
-use traxtent_exec::serve::ServeError;
+use traxtent_server::export::Export;
+use traxtent_server::serve::ServeError;
 
 use abi::{Handle, Plugin};
 

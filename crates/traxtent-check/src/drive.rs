@@ -1,8 +1,8 @@
 //! The facts about a drive: those stated by the user, then those in the list of quirks, then those
 //! reported by the kernel.
 
-use traxtent_core::profile::Profile;
-use traxtent_core::scsi::inquiry::{Rotation, Zoned};
+use traxtent_model::profile::Profile;
+use traxtent_scsi::inquiry::{Rotation, Zoned};
 
 use crate::layers::{Authority, Disk, Medium};
 use crate::quirks;

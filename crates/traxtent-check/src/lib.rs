@@ -33,7 +33,7 @@ pub use source::{Source, SourceError};
 pub use stack::{Kind, Layer, LayerId, Place, Stack};
 
 use rules::Tracks;
-use traxtent_core::profile::Profile;
+use traxtent_model::profile::Profile;
 
 /// Returns the problems of a stack, worst first, each with its fix and its cost.
 ///

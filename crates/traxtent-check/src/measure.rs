@@ -26,11 +26,11 @@
 use std::ops::Range;
 
 use serde::Serialize;
-use traxtent_core::probe::{Target, TargetError};
-use traxtent_core::request::Request;
-use traxtent_core::stats::Moments;
-use traxtent_core::units::Lbn;
-use traxtent_core::workload::Rng;
+use traxtent_probe::{Target, TargetError};
+use traxtent_units::Lbn;
+use traxtent_units::Rng;
+use traxtent_units::request::Request;
+use traxtent_units::stats::Moments;
 
 use crate::layers::Authority;
 use crate::stack::{Kind, Limits, Stack};
@@ -413,12 +413,12 @@ pub fn believe(stack: &mut Stack, node: &str, measured: &[Measured]) {
 mod tests {
     use std::sync::Arc;
 
-    use traxtent_core::geometry::Geometry;
-    use traxtent_core::probe::{Identity, Timing};
-    use traxtent_core::profile::{Profile, builtin};
-    use traxtent_core::request::Op;
-    use traxtent_core::units::{Sectors, SimTime, Span};
-    use traxtent_exec::{Noise, SimTarget};
+    use traxtent_model::geometry::Geometry;
+    use traxtent_model::profile::{Profile, builtin};
+    use traxtent_probe::{Identity, Timing};
+    use traxtent_sim::{Noise, SimTarget};
+    use traxtent_units::request::Op;
+    use traxtent_units::{Sectors, SimTime, Span};
 
     use super::*;
 

@@ -16,12 +16,13 @@ mod findings;
 use std::sync::Arc;
 
 use serde::Serialize;
-use traxtent_core::drive::Drive;
-use traxtent_core::geometry::Geometry;
-use traxtent_core::profile::{Profile, ProfileError, builtin};
-use traxtent_core::request::Request;
-use traxtent_core::units::{Lbn, Sectors, SimTime, Span};
-use traxtent_core::workload::{Distribution, Rng};
+use traxtent_model::drive::Drive;
+use traxtent_model::geometry::Geometry;
+use traxtent_model::profile::{Profile, ProfileError, builtin};
+use traxtent_units::Rng;
+use traxtent_units::request::Request;
+use traxtent_units::{Lbn, Sectors, SimTime, Span};
+use traxtent_workload::Distribution;
 
 pub use array::ArrayLoad;
 pub use crossing::CrossingLoad;

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use traxtent_core::scsi::inquiry::{Characteristics, VitalPage};
+use traxtent_scsi::inquiry::{Characteristics, VitalPage};
 
 use crate::stack::Limits;
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use traxtent_core::probe::{Algorithm, Verify};
-use traxtent_core::units::Lbn;
-use traxtent_exec::Noise;
 use traxtent_lab::blind::{Layouts, Outcome, Trap, Trial, run};
+use traxtent_probe::{Algorithm, Verify};
+use traxtent_sim::Noise;
+use traxtent_units::Lbn;
 
 /// Probe random drives and compare the boundaries found with the real ones.
 #[derive(Parser)]

@@ -5,20 +5,20 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use traxtent_core::disk::DiskError;
-use traxtent_core::drive::{Breakdown, Drive};
-use traxtent_core::geometry::Geometry;
-use traxtent_core::layout::LayoutError;
-use traxtent_core::layout::log::LogError;
-use traxtent_core::layout::raid::RaidError;
-use traxtent_core::layout::tpl::TplError;
-use traxtent_core::probe::{ProbeError, TargetError};
-use traxtent_core::profile::{self, Profile, ProfileError};
-use traxtent_core::stats::{ComponentMeans, Moments};
-use traxtent_core::units::{Lbn, SimTime};
-use traxtent_core::volume::copies::CopiesError;
-use traxtent_core::workload::{Region, SpecError, Synthetic, WorkloadSpec};
-use traxtent_exec::{Host, Outcome, SimTarget, SimulateError, simulate};
+use traxtent_layout::LayoutError;
+use traxtent_layout::log::LogError;
+use traxtent_layout::raid::RaidError;
+use traxtent_layout::tpl::TplError;
+use traxtent_model::disk::DiskError;
+use traxtent_model::drive::{Breakdown, Drive};
+use traxtent_model::geometry::Geometry;
+use traxtent_model::profile::{self, Profile, ProfileError};
+use traxtent_probe::{ProbeError, TargetError};
+use traxtent_sim::{Host, Outcome, SimTarget, SimulateError, simulate};
+use traxtent_units::stats::{ComponentMeans, Moments};
+use traxtent_units::{Lbn, SimTime};
+use traxtent_volume::copies::CopiesError;
+use traxtent_workload::{Region, SpecError, Synthetic, WorkloadSpec};
 
 use crate::video::VideoError;
 

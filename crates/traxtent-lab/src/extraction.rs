@@ -2,7 +2,7 @@
 //!
 //! A translation takes the targets' 2 ms, which is about the value that follows from both papers.
 
-use traxtent_core::probe::{Algorithm, Verify};
+use traxtent_probe::{Algorithm, Verify};
 
 use crate::bench::{Bench, LabError};
 use crate::search::Search;

@@ -5,7 +5,7 @@
 
 use std::num::NonZeroU32;
 
-use traxtent_core::profile::{ReadAheadUntil, Standing};
+use traxtent_model::profile::{ReadAheadUntil, Standing};
 
 use crate::{Bench, LabError};
 

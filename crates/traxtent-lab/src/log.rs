@@ -7,7 +7,7 @@
 //! one always queued.
 //!
 //! For the write cost the paper takes another paper's numbers of an Auspex server's trace, which is
-//! not available to us. Here the log of [`traxtent_core::layout::log`] is filled and cleaned
+//! not available to us. Here the log of [`traxtent_layout::log`] is filled and cleaned
 //! instead: the numbers are those of its own cleaner, on the [`Load`]s below. Map pages and
 //! summaries count as written.
 //!
@@ -16,14 +16,14 @@
 
 use std::collections::BTreeSet;
 
-use traxtent_core::disk::{Disk, DiskError};
-use traxtent_core::layout::log::{
+use traxtent_layout::log::{
     Cleaning, Config, Found, Log, LogError, Op, Policy, Progress, Recovery, Sizing, Traffic,
 };
-use traxtent_core::profile::WriteBack;
-use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::{Lbn, Sectors};
-use traxtent_core::workload::Rng;
+use traxtent_map::TrackMap;
+use traxtent_model::disk::{Disk, DiskError};
+use traxtent_model::profile::WriteBack;
+use traxtent_units::Rng;
+use traxtent_units::{Lbn, Sectors};
 
 use crate::bench::{Bench, LabError};
 use crate::curve::{Queue, random_in_zone_0};
@@ -194,7 +194,7 @@ fn write_costs(bench: &Bench, load: Load) -> Result<Vec<f64>, LabError> {
 /// Fills a log with segments of one size. Then writes as many blocks as the log has, once
 /// unmeasured and three times measured.
 fn write_cost(bench: &Bench, load: Load, segment_sectors: u32) -> Result<f64, LabError> {
-    let tracks = TrackMap::of(&bench.geometry);
+    let tracks = TrackMap::of_sizes(bench.geometry.track_sizes());
     let range = Lbn(0)..Lbn(LOG_SECTORS);
     let mut config = Config {
         id: 1,
@@ -315,7 +315,7 @@ const CUTS: u64 = 40;
 /// # Errors
 /// Returns an error if the drive has only one zone, or the log cannot be opened again.
 pub fn working_log(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let tracks = TrackMap::of(&bench.geometry);
+    let tracks = TrackMap::of_sizes(bench.geometry.track_sizes());
     let first = tracks.track(0).map(|track| track.sectors);
     let differs = tracks.tracks().position(|track| {
         first.is_some_and(|first| {

@@ -10,13 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use traxtent_core::disksim;
-use traxtent_core::geometry::{Geometry, Place};
-use traxtent_core::probe::{Algorithm, Defects, Identity, Target, TargetError, Timing, Verify};
-use traxtent_core::profile::{self, Profile};
-use traxtent_core::request::Request;
-use traxtent_core::units::{Lbn, SimTime};
-use traxtent_exec::SimTarget;
+use traxtent_model::geometry::{Geometry, Place};
+use traxtent_model::profile::{self, Profile};
+use traxtent_probe::{Algorithm, Defects, Identity, Target, TargetError, Timing, Verify};
+use traxtent_sim::SimTarget;
+use traxtent_units::request::Request;
+use traxtent_units::{Lbn, SimTime};
 
 use crate::blind::{Differences, Findings, judge, probe};
 use crate::cpu_time;
@@ -110,7 +109,7 @@ fn disksim_drive(file: &Path) -> Subject {
     let load = || {
         let read = |path: &str| fs::read(path).map_err(|error| error.to_string());
         let path = file.to_string_lossy();
-        let system = disksim::load_system(&path, &read(&path)?, None, &read)
+        let system = traxtent_disksim::load_system(&path, &read(&path)?, None, &read)
             .map_err(|error| error.to_string())?;
         let disk = system.disks.into_iter().next().ok_or("it has no disk")?;
         Ok(Box::new(disk.profile))

@@ -1,8 +1,8 @@
 //! The parameters of a drive as papers tabulate them (paper T, Table 1). They describe the drive as
 //! it is simulated: its compiled geometry and mechanics, not the text of its profile.
 
-use traxtent_core::mechanics::{Mechanics, Position};
-use traxtent_core::units::{Cylinder, Surface};
+use traxtent_model::mechanics::{Mechanics, Position};
+use traxtent_units::{Cylinder, Surface};
 
 use crate::bench::{Bench, LabError};
 

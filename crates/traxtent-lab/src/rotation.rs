@@ -1,6 +1,6 @@
 //! Rotational latency and head switches of random reads (paper T, section 2.2 and Fig. 3).
 
-use traxtent_core::units::Span;
+use traxtent_units::Span;
 
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series};

@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use traxtent_core::geometry::Geometry;
-use traxtent_core::probe::{Algorithm, Counted, Counts, Found, Region, Target, Verify, extract};
-use traxtent_core::units::Span;
+use traxtent_model::geometry::Geometry;
+use traxtent_probe::{Algorithm, Counted, Counts, Found, Region, Target, Verify, extract};
+use traxtent_units::Span;
 
 use crate::bench::{Bench, LabError};
 use crate::blind::{AtMoved, compare};

@@ -9,7 +9,7 @@
 
 use std::thread;
 
-use traxtent_core::video::BitRate;
+use traxtent_layout::video::BitRate;
 
 use crate::bench::{Bench, LabError, Measured};
 use crate::curve::{EfficiencyCurve, Queue, random_in_zone_0};

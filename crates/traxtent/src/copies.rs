@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use serde_json::json;
-use traxtent_core::layout::tpl::{Bounds, Count, Tpl};
-use traxtent_core::volume::copies::superblock::Superblock;
-use traxtent_exec::copies::{self, CopiesIoError, Plan};
+use traxtent_layout::tpl::{Bounds, Count, Tpl};
+use traxtent_server::copies::{self, CopiesIoError, Plan};
+use traxtent_volume::copies::superblock::Superblock;
 use uuid::Uuid;
 
 use crate::failure::{Failure, Result};

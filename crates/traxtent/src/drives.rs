@@ -4,8 +4,8 @@ use std::io::Write;
 
 use serde::Serialize;
 use serde_json::json;
-use traxtent_core::geometry::Geometry;
-use traxtent_core::profile::{self, Profile, Standing};
+use traxtent_model::geometry::Geometry;
+use traxtent_model::profile::{self, Profile, Standing};
 
 use crate::failure::{Failure, Result};
 use crate::output;

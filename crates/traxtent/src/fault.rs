@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use traxtent_core::disk::Fault;
-use traxtent_exec::serve::order;
+use traxtent_model::disk::Fault;
+use traxtent_server::serve::order;
 
 use crate::failure::{Failure, Result};
 use crate::output;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tempfile::{NamedTempFile, TempDir};
-use traxtent_exec::device::guard::refuse_output;
+use traxtent_io::device::guard::refuse_output;
 
 use crate::failure::{Failure, Result};
 

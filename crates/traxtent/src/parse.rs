@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use traxtent_core::units::{Lbn, Span};
-use traxtent_core::video::BitRate;
-use traxtent_core::workload::{ReplayPace, TraceFormat};
+use traxtent_layout::video::BitRate;
+use traxtent_units::{Lbn, Span};
+use traxtent_workload::{ReplayPace, TraceFormat};
 
 /// Returns a parser for the name of a trace format.
 pub(crate) fn formats() -> impl TypedValueParser<Value = TraceFormat> {

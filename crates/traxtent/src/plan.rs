@@ -5,10 +5,10 @@ use std::io::Write;
 use clap::Subcommand;
 use serde::Serialize;
 use serde_json::json;
-use traxtent_core::units::Span;
-use traxtent_core::video::BitRate;
 use traxtent_lab::Bench;
 use traxtent_lab::video::{self, Ask, Guarantee, Offer, Order, Placement, Plan, ROUNDS};
+use traxtent_layout::video::BitRate;
+use traxtent_units::Span;
 
 use crate::drives::bytes;
 use crate::failure::{Failure, Result};

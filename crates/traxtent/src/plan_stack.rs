@@ -11,10 +11,10 @@ use traxtent_check::plan::recipe::{Recipe, Step};
 use traxtent_check::plan::tools::{self, Tool};
 use traxtent_check::plan::want::GRAMMAR;
 use traxtent_check::plan::{self, Ground, Want};
-use traxtent_core::probe::{Identity, Target as _};
-use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::{Lbn, Sectors};
-use traxtent_exec::device::BlockTarget;
+use traxtent_io::device::BlockTarget;
+use traxtent_map::TrackMap;
+use traxtent_probe::{Identity, Target as _};
+use traxtent_units::{Lbn, Sectors};
 
 use crate::failure::{Failure, Result, note};
 use crate::map::read_map;
@@ -246,7 +246,7 @@ fn drive(text: &str) -> Result<Ground> {
     }
     let drive = Machine::load(text)?.only_drive()?;
     let sector = &drive.profile.sector;
-    let tracks = TrackMap::of(&drive.geometry);
+    let tracks = TrackMap::of_sizes(drive.geometry.track_sizes());
     Ok(Ground {
         name: drive.name.clone(),
         logical_bytes: sector.logical_bytes,

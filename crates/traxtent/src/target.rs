@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
-use traxtent_core::disksim::{self, System, SystemArray};
-use traxtent_core::drive::Drive;
-use traxtent_core::geometry::Geometry;
-use traxtent_core::profile::{self, Profile, ProfileError, Scheduler};
-use traxtent_core::trackmap::MapFile;
-use traxtent_core::workload::SynthioSpec;
-use traxtent_exec::Host;
+use traxtent_disksim::{System, SystemArray};
+use traxtent_map::MapFile;
+use traxtent_model::drive::Drive;
+use traxtent_model::geometry::Geometry;
+use traxtent_model::profile::{self, Profile, ProfileError, Scheduler};
+use traxtent_sim::Host;
+use traxtent_workload::SynthioSpec;
 
 use crate::failure::{Failure, Result, warn};
 use crate::input;
@@ -209,7 +209,7 @@ impl NamedDrive {
 fn load_disksim(target: &str, file: &Path, disk: Option<&str>) -> Result<Machine> {
     let text = fs::read(file).map_err(|error| Failure::file(file, &error))?;
     let sources = |path: &str| fs::read(path).map_err(|error| error.to_string());
-    let system = disksim::load_system(&file.to_string_lossy(), &text, disk, &sources)
+    let system = traxtent_disksim::load_system(&file.to_string_lossy(), &text, disk, &sources)
         .map_err(Failure::input)?;
     system.warnings.iter().for_each(warn);
     let drives = system

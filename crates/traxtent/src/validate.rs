@@ -6,9 +6,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use traxtent_core::stats::{demerit, demerit_binned};
-use traxtent_core::workload::{ReplayPace, TraceFormat};
-use traxtent_exec::simulate;
+use traxtent_sim::simulate;
+use traxtent_units::stats::{demerit, demerit_binned};
+use traxtent_workload::{ReplayPace, TraceFormat};
 
 use crate::failure::{Failure, Result, note, warn};
 use crate::output;

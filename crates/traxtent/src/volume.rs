@@ -9,21 +9,22 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use pollster::block_on;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use traxtent_check::layers::{Content, Unknown, recognize};
 use traxtent_check::source::FileSource;
-use traxtent_core::layout::raid::Level;
-use traxtent_core::probe::Identity;
-use traxtent_core::trackmap::{MapFile, Method};
-use traxtent_core::volume::VolumeError;
-use traxtent_exec::copies::is_one;
-use traxtent_exec::device::guard::{Refusal, volume_on};
-use traxtent_exec::export::{self, MEMBER_TIMEOUT_KEY, SYNC_RATE_KEY};
-use traxtent_exec::serve::order;
-use traxtent_exec::volume::{
+use traxtent_io::device::guard::{Refusal, volume_on};
+use traxtent_layout::raid::Level;
+use traxtent_map::{MapFile, Method};
+use traxtent_probe::Identity;
+use traxtent_server::copies::is_one;
+use traxtent_server::export::{self, MEMBER_TIMEOUT_KEY, SYNC_RATE_KEY};
+use traxtent_server::serve::order;
+use traxtent_server::volume::{
     self, Found, MaintenanceTask, Order as Asked, Plan, Repairs, Status as VolumeStatus,
-    VolumeIoError, Work, find, wait,
+    VolumeIoError, Work, find,
 };
+use traxtent_volume::VolumeError;
 use uuid::Uuid;
 
 use self::maps::{verify_known, verify_new};
@@ -327,7 +328,7 @@ fn assemble(args: &Assemble) -> Result<()> {
         verify_known(&found);
     }
     let volume = found.open().map_err(failure)?;
-    wait(volume.stop()).map_err(stopped)?;
+    block_on(volume.stop()).map_err(stopped)?;
     show(&VolumeStatus::of(&volume), args.json)
 }
 
@@ -528,8 +529,8 @@ fn fail(args: &OfMember) -> Result<()> {
         found => found.map_err(|error| explained(error, &args.members))?,
     };
     let volume = volume.open().map_err(failure)?;
-    let failed = wait(volume.declare_failed(member));
-    let stop = wait(volume.stop()).map_err(stopped);
+    let failed = block_on(volume.declare_failed(member));
+    let stop = block_on(volume.stop()).map_err(stopped);
     failed.map_err(|error| failure(error.into()))?;
     stop?;
     show(&VolumeStatus::of(&volume), false)
@@ -558,7 +559,7 @@ fn replace(args: &Replace) -> Result<()> {
         .map_err(failure)?;
     let volume = found.open().map_err(failure)?;
     let replaced = volume::replace(&volume, substitute, id);
-    let stop = wait(volume.stop()).map_err(stopped);
+    let stop = block_on(volume.stop()).map_err(stopped);
     replaced.map_err(failure)?;
     stop?;
     show(&VolumeStatus::of(&volume), false)
@@ -580,8 +581,8 @@ fn repair_superblocks(args: &RepairSuperblocks) -> Result<()> {
     let found = volume::find_doubtful(&args.members, false, true);
     let found = found.map_err(|error| explained(error, &args.members))?;
     let volume = found.open().map_err(failure)?;
-    let repaired = wait(volume.repair_superblocks());
-    let stop = wait(volume.stop()).map_err(stopped);
+    let repaired = block_on(volume.repair_superblocks());
+    let stop = block_on(volume.stop()).map_err(stopped);
     repaired.map_err(|error| failure(error.into()))?;
     stop?;
     show(&VolumeStatus::of(&volume), args.json)
@@ -633,7 +634,7 @@ fn work(args: &WorkArgs, work: Work, repair: Repairs) -> Result<()> {
             &interrupted,
             tell,
         );
-        let stop = wait(volume.stop()).map_err(stopped);
+        let stop = block_on(volume.stop()).map_err(stopped);
         let done = done.map_err(failure)?;
         stop?;
         done

@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::Path;
 
-use traxtent_core::disksim;
 use traxtent_experiments::Verdict;
 use traxtent_lab::Bench;
 
@@ -18,7 +17,7 @@ fn reference(folder: &Path) -> Bench {
         fs::read(folder.join(name)).map_err(|error| error.to_string())
     };
     let text = fs::read(&file).unwrap();
-    let system = disksim::load_system("atlas10k.parv", &text, None, &sources).unwrap();
+    let system = traxtent_disksim::load_system("atlas10k.parv", &text, None, &sources).unwrap();
     Bench::of(system.disks[0].profile.clone(), 1).unwrap()
 }
 

@@ -2,10 +2,10 @@
 
 use std::num::NonZeroU32;
 
-use traxtent_core::profile::builtin;
 use traxtent_experiments::data_sheets;
 use traxtent_experiments::jobs::jobs;
 use traxtent_lab::Bench;
+use traxtent_model::profile::builtin;
 
 /// Is every drive with mechanics within all bounds: sequential reads at the rate of the media, that
 /// rate at the manufacturer's, random reads in the manufacturer's access time, and nothing slower

@@ -15,7 +15,7 @@ use traxtent_check::layers::lvm::Group;
 use traxtent_check::layers::{btrfs, ext, gpt, luks, lvm, mbr, md, named, swap, xfs, zfs};
 use traxtent_check::plan::{self, Ground, Want};
 use traxtent_check::{Source, SourceError, Stack, report, rules};
-use traxtent_core::units::Lbn;
+use traxtent_units::Lbn;
 
 /// The length of the drive: a multiple of the alignment of superblocks at the end.
 const DRIVE: u64 = 4 << 20;

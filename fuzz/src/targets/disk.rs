@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use traxtent_core::disk::{Disk, Fault, Scenario};
-use traxtent_core::profile::builtin;
+use traxtent_model::disk::{Disk, Fault, Scenario};
+use traxtent_model::profile::builtin;
 
 use super::text;
 

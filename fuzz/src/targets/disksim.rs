@@ -1,10 +1,10 @@
 //! Files of DiskSim.
 
-use traxtent_core::disksim::{Document, disk_geometry, load_system, parse_seeks};
-use traxtent_core::geometry::Geometry;
-use traxtent_core::request::Request;
-use traxtent_core::units::Lbn;
-use traxtent_core::workload::{Due, Source, Synthio, TraceRecord};
+use traxtent_disksim::{Document, disk_geometry, load_system, parse_seeks};
+use traxtent_model::geometry::Geometry;
+use traxtent_units::Lbn;
+use traxtent_units::request::Request;
+use traxtent_workload::{Due, Source, Synthio, TraceRecord};
 
 use super::drive::{goes_there_and_back, lives};
 

@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use traxtent_core::drive::Drive;
-use traxtent_core::geometry::{Geometry, GeometrySpec, Occupant, Remedy};
-use traxtent_core::profile::{Profile, builtin};
-use traxtent_core::request::{Op, Request};
-use traxtent_core::units::{Lbn, SimTime, Span};
+use traxtent_model::drive::Drive;
+use traxtent_model::geometry::{Geometry, GeometrySpec, Occupant, Remedy};
+use traxtent_model::profile::{Profile, builtin};
+use traxtent_units::request::{Op, Request};
+use traxtent_units::{Lbn, SimTime, Span};
 
 use super::text;
 

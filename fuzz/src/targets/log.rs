@@ -1,8 +1,8 @@
 //! The log-structured layout: its structures, and whole devices.
 
-use traxtent_core::layout::log::format::{Checkpoint, Summary, Superblock, reseal};
-use traxtent_core::layout::log::{Cleaning, Found, Log, Op, Progress, Recovery, Shape};
-use traxtent_core::units::Lbn;
+use traxtent_layout::log::format::{Checkpoint, Summary, Superblock, reseal};
+use traxtent_layout::log::{Cleaning, Found, Log, Op, Progress, Recovery, Shape};
+use traxtent_units::Lbn;
 
 const SECTOR: usize = 512;
 

@@ -2,19 +2,20 @@
 
 use std::sync::LazyLock;
 
-use traxtent_core::drive::Drive;
-use traxtent_core::geometry::Place;
-use traxtent_core::probe::{Target, Timing};
-use traxtent_core::profile::builtin;
-use traxtent_core::request::Request;
-use traxtent_core::scsi::diagnostic::{TranslateRequest, Translation, decode_supported};
-use traxtent_core::scsi::inquiry::{Inquiry, VitalPage};
-use traxtent_core::scsi::mode::{CachingPage, FormatPage, GeometryPage, ModeData, pages};
-use traxtent_core::scsi::{
-    Capacity, Command, Data, DefectList, DefectWidth, DeviceServer, ModeWidth, Reply, ScsiTarget,
-    Sense, SenseFormat, Status, Transport, TransportError,
+use traxtent_model::drive::Drive;
+use traxtent_model::geometry::Place;
+use traxtent_model::profile::builtin;
+use traxtent_probe::ScsiTarget;
+use traxtent_probe::{Target, Timing};
+use traxtent_scsi::diagnostic::{TranslateRequest, Translation, decode_supported};
+use traxtent_scsi::inquiry::{Inquiry, VitalPage};
+use traxtent_scsi::mode::{CachingPage, FormatPage, GeometryPage, ModeData, pages};
+use traxtent_scsi::{
+    Capacity, Command, Data, DefectList, DefectWidth, DeviceServer, ModeWidth, Reply, Sense,
+    SenseFormat, Status, Transport, TransportError,
 };
-use traxtent_core::units::{Cylinder, Lbn, SimTime, Surface};
+use traxtent_units::request::Request;
+use traxtent_units::{Cylinder, Lbn, SimTime, Surface};
 
 /// A command: decoded input is encoded and decoded to the same command.
 pub(crate) fn command(input: &[u8]) {

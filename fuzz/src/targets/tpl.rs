@@ -1,9 +1,9 @@
 //! The track partition layout: its header, and the table of a whole device.
 
-use traxtent_core::layout::tpl::format::{Header, reseal};
-use traxtent_core::layout::tpl::{Bounds, Config, Count, Step, Tpl};
-use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::{Lbn, Sectors};
+use traxtent_layout::tpl::format::{Header, reseal};
+use traxtent_layout::tpl::{Bounds, Config, Count, Step, Tpl};
+use traxtent_map::TrackMap;
+use traxtent_units::{Lbn, Sectors};
 
 const SECTOR: usize = 160;
 

@@ -1,8 +1,8 @@
 //! Track maps.
 
-use traxtent_core::layout::Partition;
-use traxtent_core::trackmap::{MapFile, TrackMap, differences, seal};
-use traxtent_core::units::Lbn;
+use traxtent_layout::Partition;
+use traxtent_map::{MapFile, TrackMap, differences, seal};
+use traxtent_units::Lbn;
 
 /// The number of tracks that are checked; a short text may describe very many.
 const SOME: usize = 1000;

@@ -1,9 +1,9 @@
 //! The content of the members of a volume, and orders to a volume.
 
-use traxtent_core::volume::copies::superblock as copies;
-use traxtent_core::volume::record::Record;
-use traxtent_core::volume::superblock::{SUPERBLOCK_BYTES, Superblock, reseal};
-use traxtent_exec::volume::Order;
+use traxtent_server::volume::Order;
+use traxtent_volume::copies::superblock as copies;
+use traxtent_volume::record::Record;
+use traxtent_volume::superblock::{SUPERBLOCK_BYTES, Superblock, reseal};
 use uuid::Uuid;
 
 use super::text;

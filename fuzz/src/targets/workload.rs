@@ -2,10 +2,10 @@
 
 use std::sync::LazyLock;
 
-use traxtent_core::geometry::{Geometry, GeometrySpec, PerSurface, ZoneSpec};
-use traxtent_core::units::{Sectors, SimTime};
-use traxtent_core::workload::trace::{BlkparseEvent, detect};
-use traxtent_core::workload::{
+use traxtent_model::geometry::{Geometry, GeometrySpec, PerSurface, ZoneSpec};
+use traxtent_units::{Sectors, SimTime};
+use traxtent_workload::trace::{BlkparseEvent, detect};
+use traxtent_workload::{
     Due, Source, Synthetic, TraceError, TraceFormat, TraceOptions, TraceReader, TrackSource,
     Untracked, WorkloadSpec,
 };

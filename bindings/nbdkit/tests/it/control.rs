@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
-use traxtent_core::layout::raid::Level;
+use traxtent_layout::raid::Level;
 
 use crate::life::Life;
 use crate::nbdkit::{key, plugin, quick_folder};
@@ -73,7 +73,7 @@ fn too_many_clients() {
     );
     clients.clear();
     let begun = Instant::now();
-    while life.order(&traxtent_exec::volume::Order::Status).is_err() {
+    while life.order(&traxtent_server::volume::Order::Status).is_err() {
         assert!(begun.elapsed() < Duration::from_secs(30));
         thread::sleep(Duration::from_millis(10));
     }

@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use traxtent_core::layout::tpl::{Bounds, Count};
-use traxtent_core::probe::Identity;
-use traxtent_core::trackmap::{MapFile, Method, TrackMap};
-use traxtent_core::units::{Lbn, Sectors};
-use traxtent_core::volume::copies::Copies;
-use traxtent_exec::copies::{DeviceCopies, Plan, create, find};
-use traxtent_exec::volume::wait;
+use pollster::block_on;
+use traxtent_layout::tpl::{Bounds, Count};
+use traxtent_map::{MapFile, Method, TrackMap};
+use traxtent_probe::Identity;
+use traxtent_server::copies::{DeviceCopies, Plan, create, find};
+use traxtent_units::{Lbn, Sectors};
+use traxtent_volume::copies::Copies;
 use uuid::Uuid;
 
 use crate::attach::Mount;
@@ -58,7 +58,7 @@ fn new_volume(folder: &Path, seed: u64) -> PathBuf {
 
 fn open(device: &Path) -> DeviceCopies {
     let (device, found) = find(device).unwrap();
-    wait(Copies::open(device, found)).unwrap()
+    block_on(Copies::open(device, found)).unwrap()
 }
 
 /// Kills the server while three clients write and flush. Does every sector of the volume hold its
@@ -76,14 +76,14 @@ fn a_volume_with_copies_survives_kills() {
         let areas = Area::worked_until_killed(server, seed);
         let mut left = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
         let volume = open(&device);
-        wait(volume.read(Lbn(0), &mut left)).unwrap();
+        block_on(volume.read(Lbn(0), &mut left)).unwrap();
         while volume.due().is_some() {
-            wait(volume.work()).unwrap();
+            block_on(volume.work()).unwrap();
         }
         let mut again = vec![0; left.len()];
-        wait(volume.read(Lbn(0), &mut again)).unwrap();
+        block_on(volume.read(Lbn(0), &mut again)).unwrap();
         assert!(left == again, "seed {seed}: a sector changed back");
-        wait(volume.stop()).unwrap();
+        block_on(volume.stop()).unwrap();
         assert_kept(&areas, &left, seed);
         flushes += areas.iter().map(|area| area.flushes).sum::<u64>();
     }

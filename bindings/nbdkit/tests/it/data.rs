@@ -3,7 +3,7 @@
 use std::fs;
 
 use tempfile::TempDir;
-use traxtent_core::workload::Rng;
+use traxtent_units::Rng;
 
 use crate::client::Client;
 use crate::nbdkit::{Server, key, run, small};

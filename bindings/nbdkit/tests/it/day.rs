@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use traxtent_core::profile::{WriteBack, builtin};
-use traxtent_core::workload::Rng;
+use traxtent_model::profile::{WriteBack, builtin};
+use traxtent_units::Rng;
 
 use crate::client::Client;
 use crate::nbdkit::{Server, key, quick_folder, write};

@@ -23,10 +23,10 @@ use std::thread;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use traxtent_core::disk::Fault;
-use traxtent_core::profile::{Profile, WriteBack, builtin};
-use traxtent_core::workload::Rng;
-use traxtent_exec::serve::order;
+use traxtent_model::disk::Fault;
+use traxtent_model::profile::{Profile, WriteBack, builtin};
+use traxtent_server::serve::order;
+use traxtent_units::Rng;
 
 use crate::attach::{Attached, missing};
 use crate::nbdkit::{Server, key, quick_folder, run, write};
@@ -201,7 +201,7 @@ fn file_system() -> Vec<u8> {
 /// Makes a drive's data from a file system: zeros stay holes, and so does the rest of the drive.
 fn lay(image: &[u8], path: &Path, profile: &Profile) {
     const CHUNK: usize = 64 << 10;
-    let drive = traxtent_core::drive::Drive::new(profile).unwrap();
+    let drive = traxtent_model::drive::Drive::new(profile).unwrap();
     let sectors = drive.geometry().capacity().0;
     let file = File::create(path).unwrap();
     file.set_len(sectors * u64::from(profile.sector.logical_bytes))

@@ -9,9 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use traxtent_core::layout::raid::Level;
-use traxtent_core::workload::Rng;
-use traxtent_exec::volume::{Order, Work};
+use traxtent_layout::raid::Level;
+use traxtent_server::volume::{Order, Work};
+use traxtent_units::Rng;
 use uuid::Uuid;
 
 use crate::attach::{self, Attached};

@@ -10,10 +10,11 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pollster::block_on;
 use tempfile::TempDir;
-use traxtent_core::layout::raid::Level;
-use traxtent_core::units::Lbn;
-use traxtent_exec::volume::{Order, Status, Work, wait};
+use traxtent_layout::raid::Level;
+use traxtent_server::volume::{Order, Status, Work};
+use traxtent_units::Lbn;
 use uuid::Uuid;
 
 use crate::client::Client;
@@ -339,9 +340,9 @@ fn told_to_stop(kind: Kind) {
     let volume = open(&files, false);
     assert_eq!(scrub(&volume), 0, "rows disagree");
     let mut left = vec![0; areas.iter().map(|area| area.newest.len() * 512).sum()];
-    wait(volume.read(Lbn(0), &mut left)).unwrap();
+    block_on(volume.read(Lbn(0), &mut left)).unwrap();
     assert_kept(&areas, &left, 4);
-    wait(volume.stop()).unwrap();
+    block_on(volume.stop()).unwrap();
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use traxtent_core::profile::{WriteBack, builtin};
-use traxtent_core::workload::Rng;
+use traxtent_model::profile::{WriteBack, builtin};
+use traxtent_units::Rng;
 
 use crate::client::Client;
 use crate::nbdkit::{Server, key, write};

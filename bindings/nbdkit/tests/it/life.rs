@@ -8,15 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pollster::block_on;
 use tempfile::TempDir;
-use traxtent_core::layout::raid::Level;
-use traxtent_core::units::Lbn;
-use traxtent_core::workload::Rng;
-use traxtent_exec::serve::order;
-use traxtent_exec::volume::{
+use traxtent_layout::raid::Level;
+use traxtent_server::serve::order;
+use traxtent_server::volume::{
     DeviceVolume, MaintenanceTask, Order, Plan, Progress, Repairs, Status, Work, care, create,
-    find, replace, wait,
+    find, replace,
 };
+use traxtent_units::Lbn;
+use traxtent_units::Rng;
 use uuid::Uuid;
 
 use crate::attach::Mount;
@@ -143,7 +144,7 @@ fn pause(rng: &mut Rng, most_ms: u64) {
 /// Reads all areas.
 fn all(volume: &DeviceVolume) -> Vec<u8> {
     let mut left = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
-    wait(volume.read(Lbn(0), &mut left)).unwrap();
+    block_on(volume.read(Lbn(0), &mut left)).unwrap();
     left
 }
 
@@ -170,7 +171,7 @@ pub(crate) fn reassemble(life: Life, without: usize, areas: &[Area], folder: &Pa
     );
     assert_eq!(scrub(&volume), 0, "seed {seed}: rows disagree");
     assert_kept(areas, &all(&volume), seed);
-    wait(volume.stop()).unwrap();
+    block_on(volume.stop()).unwrap();
 }
 
 /// Returns a folder, the files of a new volume in it, a member, and that member in a form that can
@@ -389,7 +390,7 @@ fn a_second_failure() {
                 );
             }
         }
-        wait(volume.stop()).unwrap();
+        block_on(volume.stop()).unwrap();
     }
 }
 

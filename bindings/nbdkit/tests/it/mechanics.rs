@@ -5,8 +5,8 @@
 
 use std::time::Instant;
 
-use traxtent_core::geometry::{Geometry, Track};
-use traxtent_core::profile::builtin;
+use traxtent_model::geometry::{Geometry, Track};
+use traxtent_model::profile::builtin;
 
 use crate::client::Client;
 use crate::nbdkit::{Server, key};

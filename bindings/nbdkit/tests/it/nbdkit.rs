@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use traxtent_core::profile::{Profile, builtin};
+use traxtent_model::profile::{Profile, builtin};
 
 /// Returns the path of the plugin, which cargo builds next to the tests.
 pub(crate) fn plugin() -> PathBuf {

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 use traxtent_check::price::{Load, price, typical};
-use traxtent_core::profile::{Profile, builtin};
+use traxtent_model::profile::{Profile, builtin};
 
 use crate::nbdkit::{Server, key, write};
 

@@ -147,8 +147,8 @@ fn a_full_disk_below() {
     let Ok(below) = Mount::memory(&mount, &folder.path().join("below"), "1m") else {
         testkit::skip!("a small file system cannot be mounted here");
     };
-    let mut profile = traxtent_core::profile::builtin("atlas10k2").unwrap();
-    profile.cache.write_back = traxtent_core::profile::WriteBack::Full;
+    let mut profile = traxtent_model::profile::builtin("atlas10k2").unwrap();
+    profile.cache.write_back = traxtent_model::profile::WriteBack::Full;
     let keys = [
         key("drive", write(folder.path(), &profile)),
         key("file", below.folder().join("disk.img").display()),

@@ -6,11 +6,12 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use traxtent_core::layout::raid::Level;
-use traxtent_core::units::Lbn;
-use traxtent_core::volume::Repair;
-use traxtent_core::workload::Rng;
-use traxtent_exec::volume::{DeviceVolume, Plan, create, find, wait};
+use pollster::block_on;
+use traxtent_layout::raid::Level;
+use traxtent_server::volume::{DeviceVolume, Plan, create, find};
+use traxtent_units::Lbn;
+use traxtent_units::Rng;
+use traxtent_volume::Repair;
 use uuid::Uuid;
 
 use crate::client::Client;
@@ -53,7 +54,11 @@ pub(crate) fn open(paths: &[PathBuf], force: bool) -> DeviceVolume {
 pub(crate) fn scrub(volume: &DeviceVolume) -> u64 {
     let stripes = 0..volume.array().stripes();
     stripes
-        .map(|stripe| wait(volume.scrub(stripe, Repair::NONE)).unwrap().wrong())
+        .map(|stripe| {
+            block_on(volume.scrub(stripe, Repair::NONE))
+                .unwrap()
+                .wrong()
+        })
         .sum()
 }
 
@@ -77,9 +82,9 @@ fn a_volume_survives_kills() {
         let areas = Area::worked_until_killed(server, seed);
         let mut left = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
         let volume = open(&paths, false);
-        wait(volume.read(Lbn(0), &mut left)).unwrap();
+        block_on(volume.read(Lbn(0), &mut left)).unwrap();
         assert_eq!(scrub(&volume), 0, "seed {seed}: rows disagree");
-        wait(volume.stop()).unwrap();
+        block_on(volume.stop()).unwrap();
         assert_kept(&areas, &left, seed);
         flushes += areas.iter().map(|area| area.flushes).sum::<u64>();
         drop(volume);
@@ -113,9 +118,9 @@ fn without_a_member() {
     assert!(error.contains("member 2 is missing"), "{error}");
     let volume = open(&paths, true);
     let mut read = vec![0; data.len()];
-    wait(volume.read(Lbn(1), &mut read)).unwrap();
+    block_on(volume.read(Lbn(1), &mut read)).unwrap();
     assert!(read == data, "other data are read");
-    wait(volume.stop()).unwrap();
+    block_on(volume.stop()).unwrap();
 }
 
 /// Kills the server while fio writes and verifies, then verifies the volume. Does fio read nothing
@@ -176,9 +181,9 @@ fn kills_under_fio() {
         let volume = open(&paths, false);
         assert_eq!(scrub(&volume), 0, "seed {seed}: rows disagree");
         let mut left = vec![0; data.len()];
-        wait(volume.read(Lbn(0), &mut left)).unwrap();
+        block_on(volume.read(Lbn(0), &mut left)).unwrap();
         assert!(left == data, "seed {seed}: other data are read");
-        wait(volume.stop()).unwrap();
+        block_on(volume.stop()).unwrap();
         drop(volume);
         let (done, says) = said(run(&Server::start(&keys), "--rw=read"));
         assert!(done, "seed {seed}: {says}");

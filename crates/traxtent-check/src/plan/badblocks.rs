@@ -22,7 +22,7 @@
 
 use std::ops::Range;
 
-use traxtent_core::layout::Partition;
+use traxtent_layout::Partition;
 
 /// The size of an inode in bytes: the default of mke2fs.
 const INODE_BYTES: u64 = 256;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::Lbn;
+use traxtent_map::TrackMap;
+use traxtent_units::Lbn;
 
 /// The alignment of addresses unless something prevents it: the convention of partitioning tools
 /// (paper A).

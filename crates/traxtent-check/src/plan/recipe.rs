@@ -1,8 +1,8 @@
 //! The commands that make a stack from scratch, with every layer aligned to those below.
 
 use serde::Serialize;
-use traxtent_core::layout::{self, LayoutError, Partition};
-use traxtent_core::units::Lbn;
+use traxtent_layout::{LayoutError, Partition};
+use traxtent_units::Lbn;
 
 use super::badblocks::{Ask, BadBlocks, WithoutList};
 use super::ground::{GRAIN_BYTES, Ground, Site};
@@ -537,7 +537,8 @@ impl<'a> Making<'a> {
             );
             return Ok(None);
         };
-        let sectors = layout::sectors_of_block(self.want.block_bytes, self.ground.logical_bytes)?;
+        let sectors =
+            traxtent_layout::sectors_of_block(self.want.block_bytes, self.ground.logical_bytes)?;
         let end = Lbn(self.end.min(map.end().0));
         let partition = Partition::new(std::sync::Arc::clone(map), Lbn(base)..end, sectors)?;
         let ask = Ask {

@@ -11,12 +11,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
-use traxtent_core::drive::Drive;
-use traxtent_core::geometry::Geometry;
-use traxtent_core::profile::{Profile, ProfileError};
-use traxtent_core::request::Request;
-use traxtent_core::units::{Lbn, SimTime, Span};
-use traxtent_core::workload::Rng;
+use traxtent_model::drive::Drive;
+use traxtent_model::geometry::Geometry;
+use traxtent_model::profile::{Profile, ProfileError};
+use traxtent_units::Rng;
+use traxtent_units::request::Request;
+use traxtent_units::{Lbn, SimTime, Span};
 
 use super::{Cost, SPREAD, Work};
 

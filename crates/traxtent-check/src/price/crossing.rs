@@ -5,11 +5,11 @@
 //! two tracks anyway; it is compared with one that begins with a track.
 
 use serde::Serialize;
-use traxtent_core::drive::Drive;
-use traxtent_core::profile::{Profile, ProfileError};
-use traxtent_core::request::{Op, Request};
-use traxtent_core::units::Lbn;
-use traxtent_core::workload::Rng;
+use traxtent_model::drive::Drive;
+use traxtent_model::profile::{Profile, ProfileError};
+use traxtent_units::Lbn;
+use traxtent_units::Rng;
+use traxtent_units::request::{Op, Request};
 
 use super::{Cost, Work, ms_of_requests};
 use crate::finding::Share;
@@ -103,7 +103,7 @@ fn ms_each(drive: Drive, op: Op, sectors: u64, spans: bool) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use traxtent_core::profile::builtin;
+    use traxtent_model::profile::builtin;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use traxtent_core::profile::{Profile, ProfileError};
+use traxtent_model::profile::{Profile, ProfileError};
 
 use super::array::{self, Shape};
 use super::{Cost, crossing, prices, prices_of_blocks, typical};

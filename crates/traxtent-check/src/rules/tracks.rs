@@ -7,8 +7,8 @@
 
 use std::ops::Range;
 
-use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::Lbn;
+use traxtent_map::TrackMap;
+use traxtent_units::Lbn;
 
 use super::Findings;
 use crate::finding::{Finding, Rule, Share};

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 use traxtent_check::plan::badblocks::{Ask, BadBlocks, WithoutList};
-use traxtent_core::geometry::Geometry;
-use traxtent_core::layout::{self, Partition};
-use traxtent_core::profile;
-use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::Lbn;
+use traxtent_layout::Partition;
+use traxtent_map::TrackMap;
+use traxtent_model::geometry::Geometry;
+use traxtent_model::profile;
+use traxtent_units::Lbn;
 
 const MIB_LBNS: u64 = 2048;
 /// The size limit: drives of up to 4 TB.
@@ -24,13 +24,13 @@ struct Drive {
 fn drives() -> impl Iterator<Item = Drive> {
     profile::builtin::names().filter_map(|name| {
         let profile = profile::builtin(name).unwrap();
-        let map = TrackMap::of(&Geometry::build(&profile.geometry).unwrap());
+        let map = TrackMap::of_sizes(Geometry::build(&profile.geometry).unwrap().track_sizes());
         (map.end().0 <= LBNS_MAX).then_some(Drive { name, map })
     })
 }
 
 fn partition(map: &TrackMap, start: u64, block_bytes: u32) -> Partition {
-    let sectors = layout::sectors_of_block(block_bytes, 512).unwrap();
+    let sectors = traxtent_layout::sectors_of_block(block_bytes, 512).unwrap();
     Partition::new(map.clone(), Lbn(start)..map.end(), sectors).unwrap()
 }
 

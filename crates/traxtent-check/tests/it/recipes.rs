@@ -13,10 +13,10 @@ use traxtent_check::drive::Stated;
 use traxtent_check::plan::{self, Ground, Recipe, Want};
 use traxtent_check::target::{Host, look};
 use traxtent_check::{Kind, Severity, judge};
-use traxtent_core::geometry::Geometry;
-use traxtent_core::profile;
-use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::Lbn;
+use traxtent_map::TrackMap;
+use traxtent_model::geometry::Geometry;
+use traxtent_model::profile;
+use traxtent_units::Lbn;
 
 use crate::drives;
 
@@ -98,7 +98,7 @@ impl Trial {
             };
         };
         let profile = profile::builtin(name).unwrap();
-        let tracks = TrackMap::of(&Geometry::build(&profile.geometry).unwrap());
+        let tracks = TrackMap::of_sizes(Geometry::build(&profile.geometry).unwrap().track_sizes());
         Ground {
             name: name.to_owned(),
             logical_bytes: profile.sector.logical_bytes,

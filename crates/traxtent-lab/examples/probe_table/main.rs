@@ -14,8 +14,8 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use traxtent_core::geometry::Geometry;
 use traxtent_lab::probe_table::{Method, Subject, measure, subjects};
+use traxtent_model::geometry::Geometry;
 
 use table::{Row, Table};
 
@@ -103,7 +103,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-type Parts = (Arc<traxtent_core::profile::Profile>, Arc<Geometry>);
+type Parts = (Arc<traxtent_model::profile::Profile>, Arc<Geometry>);
 
 fn prepare(drive: &Subject) -> Result<Parts, String> {
     let profile = drive.profile.clone()?;

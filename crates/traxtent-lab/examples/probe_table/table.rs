@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
-use traxtent_core::geometry::Geometry;
-use traxtent_core::probe::Confirm;
 use traxtent_lab::probe_table::{Measurement, Method, Subject, TOO_LONG};
+use traxtent_model::geometry::Geometry;
+use traxtent_probe::Confirm;
 
 /// The lines of the page between which the tables stand.
 const MARKS: [&str; 2] = ["<!-- tables: begin -->", "<!-- tables: end -->"];

@@ -6,8 +6,6 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use traxtent_core::layout::tpl::REGIONS;
-use traxtent_exec::serve::{Server, Settings};
 use traxtent_lab::Bench;
 use traxtent_lab::tpl::compare::{DEPTHS, Layout, random, trace};
 use traxtent_lab::tpl::day;
@@ -15,6 +13,8 @@ use traxtent_lab::tpl::host::{Surveyed, Sync};
 use traxtent_lab::tpl::predict::{COUNTS, gains};
 use traxtent_lab::tpl::volume::{Part, Real, Virtual, target};
 use traxtent_lab::tpl::writes::{DEPTH, RATE, SHARES, best, surface};
+use traxtent_layout::tpl::REGIONS;
+use traxtent_server::serve::{Server, Settings};
 
 #[derive(Parser)]
 struct Args {

@@ -12,8 +12,8 @@
 
 use std::collections::BTreeMap;
 
-use traxtent_core::request::Request;
-use traxtent_core::units::Lbn;
+use traxtent_units::Lbn;
+use traxtent_units::request::Request;
 
 use super::replay::REQUEST_MAX;
 
@@ -173,7 +173,7 @@ mod tests {
     /// Does every sector that is held leave exactly once, whatever was written?
     #[test]
     fn nothing_is_lost() {
-        let mut rng = traxtent_core::workload::Rng::new(7);
+        let mut rng = traxtent_units::Rng::new(7);
         let mut gather = Gather::new(1 << 40, 8);
         let mut written = std::collections::BTreeSet::new();
         let mut left = std::collections::BTreeSet::new();

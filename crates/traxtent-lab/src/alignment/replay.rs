@@ -14,12 +14,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use traxtent_core::drive::Drive;
-use traxtent_core::request::{Op, Request};
-use traxtent_core::units::{Lbn, SimTime, Span};
-use traxtent_core::workload::trace::{TraceError, TraceFormat, TraceOptions, TraceReader};
-use traxtent_core::workload::{Arrival, Due, Source, Urgency};
-use traxtent_exec::{Host, simulate};
+use traxtent_model::drive::Drive;
+use traxtent_sim::{Host, simulate};
+use traxtent_units::request::{Op, Request};
+use traxtent_units::{Lbn, SimTime, Span};
+use traxtent_workload::trace::{TraceError, TraceFormat, TraceOptions, TraceReader};
+use traxtent_workload::{Arrival, Due, Source, Urgency};
 
 use super::gather::Gather;
 use crate::bench::{Bench, LabError};

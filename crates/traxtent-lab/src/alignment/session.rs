@@ -10,8 +10,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use traxtent_core::profile::Profile;
-use traxtent_core::units::Lbn;
+use traxtent_model::profile::Profile;
+use traxtent_units::Lbn;
 
 use super::guest;
 use super::replay::Stream;
@@ -320,7 +320,7 @@ impl Session {
 }
 
 fn sector_bytes(drive: &str) -> Result<u64, LabError> {
-    let profile: Option<Profile> = traxtent_core::profile::builtin(drive);
+    let profile: Option<Profile> = traxtent_model::profile::builtin(drive);
     let profile = profile.ok_or_else(|| LabError::UnknownDrive(drive.to_owned()))?;
     Ok(u64::from(profile.sector.logical_bytes))
 }

@@ -9,7 +9,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use traxtent_core::workload::{Distribution, Rng};
+use traxtent_units::Rng;
+use traxtent_workload::Distribution;
 
 /// The median of the sizes in bytes, and the standard deviation of their logarithm.
 const MEDIAN: f64 = 4700.0;

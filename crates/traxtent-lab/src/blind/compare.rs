@@ -2,9 +2,9 @@
 
 use std::iter;
 
-use traxtent_core::geometry::{Geometry, Remedy};
-use traxtent_core::probe::Algorithm;
-use traxtent_core::units::Lbn;
+use traxtent_model::geometry::{Geometry, Remedy};
+use traxtent_probe::Algorithm;
+use traxtent_units::Lbn;
 
 use super::survey::whole_tracks;
 

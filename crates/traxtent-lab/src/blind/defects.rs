@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use traxtent_core::geometry::{
+use traxtent_model::geometry::{
     Geometry, GeometryError, GeometrySpec, MovedSpec, Occupant, PerSurface, Place, SlipSpec,
     Sparing, Track,
 };
-use traxtent_core::units::{Cylinder, Lbn, Surface};
+use traxtent_units::{Cylinder, Lbn, Surface};
 
 use super::dice::Dice;
 

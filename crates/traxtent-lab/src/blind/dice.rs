@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use traxtent_core::workload::Rng;
+use traxtent_units::Rng;
 
 /// Seeded random choices, the same on every machine.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Random mechanics and firmware.
 
-use traxtent_core::geometry::GeometrySpec;
-use traxtent_core::profile::{
+use traxtent_model::geometry::GeometrySpec;
+use traxtent_model::profile::{
     AccessSpec, BusHold, BusSpec, CacheSpec, Delivery, FORMAT, MechanicsSpec, OverheadSpec,
     Preseek, Profile, Provenance, QueueSpec, ReadAhead, ReadAheadUntil, Scheduler, ScsiSpec,
     SectorSpec, SeekSpec, Standing, WriteBack,

@@ -1,6 +1,6 @@
 //! Random layouts: zones in one of Wong's orders, or an irregular tree. Defects are added later.
 
-use traxtent_core::geometry::{
+use traxtent_model::geometry::{
     BranchSpec, Child, GeometrySpec, Order, PerSurface, Sparing, Start, TrackSpec, TreeSpec,
     ZoneSpec,
 };

@@ -6,7 +6,7 @@
 //! over surfaces whose tracks differ in size, with skews that differ by a fraction of a sector,
 //! tracks that are listed one by one, and long lists of slipped sectors.
 
-use traxtent_core::geometry::{BranchSpec, Child, GeometrySpec, SlipSpec, TrackSpec, TreeSpec};
+use traxtent_model::geometry::{BranchSpec, Child, GeometrySpec, SlipSpec, TrackSpec, TreeSpec};
 
 use super::dice::Dice;
 use super::layout::Size;

@@ -24,11 +24,12 @@ mod trap;
 
 use std::sync::Arc;
 
-use traxtent_core::geometry::{Geometry, GeometrySpec};
-use traxtent_core::profile::Profile;
-use traxtent_core::request::Op;
-use traxtent_core::units::Lbn;
-use traxtent_exec::{Faults, SimTarget};
+use traxtent_model::geometry::{Geometry, GeometrySpec};
+use traxtent_model::profile::Profile;
+use traxtent_scsi::Faults;
+use traxtent_sim::SimTarget;
+use traxtent_units::Lbn;
+use traxtent_units::request::Op;
 
 pub use compare::{AtMoved, Differences, compare};
 use dice::Dice;

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use traxtent_core::geometry::Geometry;
-use traxtent_core::probe::{
+use traxtent_model::geometry::Geometry;
+use traxtent_probe::{
     Algorithm, Confirm, Counted, Counts, Found, ProbeError, Region, Target, Verify, extract,
 };
-use traxtent_core::units::{Lbn, SimTime};
-use traxtent_exec::Noise;
+use traxtent_sim::Noise;
+use traxtent_units::{Lbn, SimTime};
 
 use crate::cpu_time;
 

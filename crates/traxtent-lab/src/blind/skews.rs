@@ -1,8 +1,8 @@
 //! Skews as drives have them: large enough for the head to arrive in time, or a trap.
 
-use traxtent_core::geometry::{Order, Skew, ZoneSpec};
-use traxtent_core::mechanics::SeekCurve;
-use traxtent_core::profile::MechanicsSpec;
+use traxtent_model::geometry::{Order, Skew, ZoneSpec};
+use traxtent_model::mechanics::SeekCurve;
+use traxtent_model::profile::MechanicsSpec;
 
 use super::dice::Dice;
 use super::survey::Times;

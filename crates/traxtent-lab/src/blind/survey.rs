@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use traxtent_core::geometry::{Geometry, Remedy, Track};
-use traxtent_core::units::Lbn;
+use traxtent_model::geometry::{Geometry, Remedy, Track};
+use traxtent_units::Lbn;
 
 /// All tracks of a drive and their defects.
 pub(super) struct Survey {

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use traxtent_core::geometry::{Order, PerSurface, Skew, Track, ZoneSpec};
-use traxtent_core::profile::{Profile, ReadAheadUntil};
-use traxtent_core::units::Lbn;
+use traxtent_model::geometry::{Order, PerSurface, Skew, Track, ZoneSpec};
+use traxtent_model::profile::{Profile, ReadAheadUntil};
+use traxtent_units::Lbn;
 
 use super::survey::Survey;
 

@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use traxtent_core::units::Block;
+use traxtent_units::Block;
 
 use super::config::ReadAhead;
 use super::file::{File, FileId};
@@ -136,7 +136,7 @@ impl Machine {
         let size = self.block_bytes();
         let part = bytes.end.min((block + 1) * size) - bytes.start.max(block * size);
         let copy = self.config.cpu.copy_kb.0 * part / 1024;
-        self.spend(traxtent_core::units::Span(copy) + self.config.cpu.block);
+        self.spend(traxtent_units::Span(copy) + self.config.cpu.block);
     }
 
     pub(super) fn block_bytes(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! The programs of paper T, section 5.3.
 
-use traxtent_core::units::Span;
-use traxtent_core::workload::Rng;
+use traxtent_units::Rng;
+use traxtent_units::Span;
 
 use super::file::FileId;
 use super::machine::Machine;

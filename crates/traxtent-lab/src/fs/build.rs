@@ -5,8 +5,8 @@
 //! some 200 of them compiled, and a hundred compiler tests. The processor time was set so that it
 //! dominates, as the paper says that hits and small writes do.
 
-use traxtent_core::units::Span;
-use traxtent_core::workload::Rng;
+use traxtent_units::Rng;
+use traxtent_units::Span;
 
 use super::file::FileId;
 use super::machine::Machine;

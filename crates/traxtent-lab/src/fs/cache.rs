@@ -1,7 +1,7 @@
 //! The buffer cache: blocks of the partition, evicted in least recently used order.
 
 use lru::LruCache;
-use traxtent_core::units::{Block, SimTime};
+use traxtent_units::{Block, SimTime};
 
 /// The state of a block in memory.
 #[derive(Clone, Copy, Debug, Default)]

@@ -3,9 +3,9 @@
 //! Variants of a system differ in a few lines of their configuration. Processor costs are assumed,
 //! because neither paper states any. They were set before any result was seen.
 
-use traxtent_core::layout::Strategy;
-use traxtent_core::profile::Scheduler;
-use traxtent_core::units::Span;
+use traxtent_layout::Strategy;
+use traxtent_model::profile::Scheduler;
+use traxtent_units::Span;
 
 /// A file system, its host and the host's memory.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! The host's queue and the drive that it feeds.
 
-use traxtent_core::drive::{Breakdown, Candidate, Completion, Drive, Schedule, Tag};
-use traxtent_core::request::{Op, Request};
-use traxtent_core::units::{SimTime, Span};
+use traxtent_model::drive::{Breakdown, Candidate, Completion, Drive, Schedule, Tag};
+use traxtent_units::request::{Op, Request};
+use traxtent_units::{SimTime, Span};
 
 use super::config::Config;
 

@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use traxtent_core::layout::Strategy;
-use traxtent_core::units::Block;
+use traxtent_layout::Strategy;
+use traxtent_units::Block;
 
 use super::machine::Machine;
 use super::space::one;

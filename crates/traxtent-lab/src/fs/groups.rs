@@ -5,9 +5,9 @@
 //! while another is served: two clients read all files of a group, one group after another in
 //! random order. Names and inodes are in memory.
 
-use traxtent_core::layout::Strategy;
-use traxtent_core::units::Block;
-use traxtent_core::workload::Rng;
+use traxtent_layout::Strategy;
+use traxtent_units::Block;
+use traxtent_units::Rng;
 
 use super::access::{Look, Open};
 use super::file::FileId;

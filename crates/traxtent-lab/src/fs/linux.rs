@@ -4,7 +4,7 @@
 //! are measured with it on and off. The paper's drive continues to read ahead when the command to
 //! stop is given. Here read-ahead is disabled in the drive itself, because the paper saw an effect.
 
-use traxtent_core::stats::{Confidence, Interval};
+use traxtent_units::stats::{Confidence, Interval};
 
 use super::apps::{self, Run, timed};
 use super::config::{Config, Ext2};

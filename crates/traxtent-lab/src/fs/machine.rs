@@ -9,12 +9,12 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use traxtent_core::drive::Drive;
-use traxtent_core::layout::{Boundaries, Partition};
-use traxtent_core::request::{Op, Request};
-use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::{Block, Lbn, SimTime, Span};
-use traxtent_core::workload::Rng;
+use traxtent_layout::{Boundaries, Partition};
+use traxtent_map::TrackMap;
+use traxtent_model::drive::Drive;
+use traxtent_units::Rng;
+use traxtent_units::request::{Op, Request};
+use traxtent_units::{Block, Lbn, SimTime, Span};
 
 use super::cache::Cache;
 use super::config::Config;
@@ -65,7 +65,12 @@ impl Machine {
     pub fn new(bench: &Bench, config: Config) -> Result<Machine, LabError> {
         let drive = Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
         let disk = Volume::one(drive, &config);
-        Machine::on(disk, TrackMap::of(&bench.geometry), bench.seed, config)
+        Machine::on(
+            disk,
+            TrackMap::of_sizes(bench.geometry.track_sizes()),
+            bench.seed,
+            config,
+        )
     }
 
     /// Creates the same on a volume with this map.

@@ -5,7 +5,7 @@
 //! transactions, calls of 512 bytes, reads as likely as appends, creations as likely as removals),
 //! but files of 5 to 10 KB. As in Postmark's own report, rates count only the transactions.
 
-use traxtent_core::workload::Rng;
+use traxtent_units::Rng;
 
 use super::file::FileId;
 use super::machine::Machine;

@@ -17,14 +17,15 @@
 
 use std::sync::Arc;
 
-use traxtent_core::drive::Drive;
-use traxtent_core::layout::raid::{Array, Chunks, Level, Member, Planner, Shape};
-use traxtent_core::probe::{Confirm, Found};
-use traxtent_core::request::Request;
-use traxtent_core::trackmap::{MapBuilder, TrackMap};
-use traxtent_core::units::{Lbn, Sectors, SimTime, Span};
-use traxtent_core::workload::{Arrival, Due, Rng, Source, TraceError, Urgency};
-use traxtent_exec::{Host, simulate};
+use traxtent_layout::raid::{Array, Chunks, Level, Member, Planner, Shape};
+use traxtent_map::{MapBuilder, TrackMap};
+use traxtent_model::drive::Drive;
+use traxtent_probe::{Confirm, Found};
+use traxtent_sim::{Host, simulate};
+use traxtent_units::Rng;
+use traxtent_units::request::Request;
+use traxtent_units::{Lbn, Sectors, SimTime, Span};
+use traxtent_workload::{Arrival, Due, Source, TraceError, Urgency};
 
 use super::apps::{self, Run, timed};
 use super::config::{Config, Ext2};
@@ -145,9 +146,10 @@ impl Raid5 {
         let grid = uniform(array.capacity().0, WRITE_GRID);
         let map = match self {
             Raid5::Conventional | Raid5::FourTracks => grid.clone(),
-            Raid5::Aligned | Raid5::AlignedWithoutDummy => {
-                rows(&TrackMap::of(&drives[0].geometry), array.capacity().0)
-            }
+            Raid5::Aligned | Raid5::AlignedWithoutDummy => rows(
+                &TrackMap::of_sizes(drives[0].geometry.track_sizes()),
+                array.capacity().0,
+            ),
             Raid5::TrackChunks => array.stripe_map(),
         };
         let track = drives[0].track_sectors();
@@ -159,7 +161,7 @@ impl Raid5 {
         let cuts = match self {
             Raid5::Aligned | Raid5::AlignedWithoutDummy => drives
                 .iter()
-                .map(|bench| TrackMap::of(&bench.geometry))
+                .map(|bench| TrackMap::of_sizes(bench.geometry.track_sizes()))
                 .collect(),
             _ => Vec::new(),
         };
@@ -211,7 +213,7 @@ impl Firmware {
 
 fn array(drives: &[Bench], shape: Shape) -> Result<Array, LabError> {
     let members = drives.iter().map(|bench| {
-        let map = TrackMap::of(&bench.geometry);
+        let map = TrackMap::of_sizes(bench.geometry.track_sizes());
         Member {
             data: map.first()..map.end(),
             map: map.into(),

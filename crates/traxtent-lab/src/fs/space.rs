@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use traxtent_core::layout::{Allocator, Partition, Strategy};
-use traxtent_core::units::{Block, Blocks};
+use traxtent_layout::{Allocator, Partition, Strategy};
+use traxtent_units::{Block, Blocks};
 
 use super::config::{Config, SetAside};
 

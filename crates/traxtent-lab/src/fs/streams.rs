@@ -4,8 +4,8 @@
 //! Paper Q, section 2.5: the startup latency is the time from a stream's start until its first data
 //! arrive. Streams that fall behind read as fast as they can. Assumed: calls of 64 KB.
 
-use traxtent_core::units::{Block, SimTime, Span};
-use traxtent_core::workload::Rng;
+use traxtent_units::Rng;
+use traxtent_units::{Block, SimTime, Span};
 
 use super::access::{Look, Open};
 use super::machine::Machine;

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use traxtent_core::drive::{Completion, Drive};
-use traxtent_core::layout::raid::{Array, Planner};
-use traxtent_core::request::Request;
-use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::{SimTime, Span};
-use traxtent_core::workload::{Arrival, Rng, Urgency};
-use traxtent_exec::arrays::{Arrays, Progress};
+use traxtent_layout::raid::{Array, Planner};
+use traxtent_map::TrackMap;
+use traxtent_model::drive::{Completion, Drive};
+use traxtent_sim::arrays::{Arrays, Progress};
+use traxtent_units::Rng;
+use traxtent_units::request::Request;
+use traxtent_units::{SimTime, Span};
+use traxtent_workload::{Arrival, Urgency};
 
 use super::config::Config;
 use super::disk::{Disk, Io, Traffic};

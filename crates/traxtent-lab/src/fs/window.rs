@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use traxtent_core::units::Block;
+use traxtent_units::Block;
 
 use super::access::Open;
 use super::machine::Machine;

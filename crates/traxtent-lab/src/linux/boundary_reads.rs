@@ -4,11 +4,11 @@
 //! order, with random offsets. The host orders the buffer off. Because this drive may not obey, no
 //! boundary is repeated before all have occurred once.
 
-use traxtent_core::drive::Caching;
-use traxtent_core::probe::{Algorithm, Target, Verify};
-use traxtent_core::request::Request;
-use traxtent_core::units::Lbn;
-use traxtent_core::workload::Rng;
+use traxtent_model::drive::Caching;
+use traxtent_probe::{Algorithm, Target, Verify};
+use traxtent_units::Lbn;
+use traxtent_units::Rng;
+use traxtent_units::request::Request;
 
 use super::host_ms;
 use super::layout::outermost;

@@ -5,13 +5,13 @@
 //! growing reads from its buffer until they no longer fit in a segment. At that size bandwidth
 //! falls, wherever the reads begin.
 
-use traxtent_core::drive::Caching;
-use traxtent_core::probe::Target;
-use traxtent_core::request::Request;
-use traxtent_core::stats::Moments;
-use traxtent_core::units::{Lbn, Span};
-use traxtent_core::workload::Rng;
-use traxtent_exec::SimTarget;
+use traxtent_model::drive::Caching;
+use traxtent_probe::Target;
+use traxtent_sim::SimTarget;
+use traxtent_units::Rng;
+use traxtent_units::request::Request;
+use traxtent_units::stats::Moments;
+use traxtent_units::{Lbn, Span};
 
 use super::host_ms;
 use crate::bench::{Bench, LabError};

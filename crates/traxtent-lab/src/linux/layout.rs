@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use traxtent_core::probe::{Algorithm, Found, Target, Verify};
+use traxtent_probe::{Algorithm, Found, Target, Verify};
 
 use super::ONE_MODEL;
 use crate::bench::{Bench, LabError};

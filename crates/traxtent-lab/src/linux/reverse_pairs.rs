@@ -2,10 +2,10 @@
 //! passed its head before the first has the second in its buffer. Any other drive waits for most of
 //! a revolution.
 
-use traxtent_core::probe::Target;
-use traxtent_core::request::Request;
-use traxtent_core::units::Lbn;
-use traxtent_core::workload::Rng;
+use traxtent_probe::Target;
+use traxtent_units::Lbn;
+use traxtent_units::Rng;
+use traxtent_units::request::Request;
 
 use super::{MAIN_DRIVE, ORDINARY_DRIVES, host_ms};
 use crate::bench::{Bench, LabError};

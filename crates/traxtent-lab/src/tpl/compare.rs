@@ -4,10 +4,10 @@
 use std::fs::File;
 use std::io::BufReader;
 
-use traxtent_core::layout::tpl::{Bounds, Count, Tpl};
-use traxtent_core::request::Op;
-use traxtent_core::units::{Lbn, SimTime, Span};
-use traxtent_core::workload::{TraceFormat, TraceOptions, TraceReader};
+use traxtent_layout::tpl::{Bounds, Count, Tpl};
+use traxtent_units::request::Op;
+use traxtent_units::{Lbn, SimTime, Span};
+use traxtent_workload::{TraceFormat, TraceOptions, TraceReader};
 
 use super::host::{
     Asked, BLOCK, Closed, Host, Load, Mirror, Open, Served, Surveyed, Sync, What, fill,

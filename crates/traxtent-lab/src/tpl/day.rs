@@ -10,8 +10,8 @@
 //! and all space trimmed overnight is still to be split. That work is counted, and so are the
 //! writes to the table.
 
-use traxtent_core::layout::tpl::{Bounds, Count, REGIONS};
-use traxtent_core::units::{SimTime, Span};
+use traxtent_layout::tpl::{Bounds, Count, REGIONS};
+use traxtent_units::{SimTime, Span};
 
 use super::host::{Asked, Load, Open, Served, Surveyed, Sync, What, fill, forget};
 use crate::bench::{Bench, LabError};

@@ -4,16 +4,16 @@
 
 use std::sync::Arc;
 
-use traxtent_core::drive::Drive;
-use traxtent_core::layout::tpl::{
+use traxtent_layout::tpl::{
     Accuracy, Bounds, Config, Count, Head, Home, Plan, REGIONS, Run, Step, Survey, Tpl,
 };
-use traxtent_core::probe::survey;
-use traxtent_core::request::Request;
-use traxtent_core::stats::Moments;
-use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::{Lbn, SimTime, Span};
-use traxtent_core::workload::Rng;
+use traxtent_map::TrackMap;
+use traxtent_model::drive::Drive;
+use traxtent_probe::survey;
+use traxtent_units::Rng;
+use traxtent_units::request::Request;
+use traxtent_units::stats::Moments;
+use traxtent_units::{Lbn, SimTime, Span};
 
 use crate::bench::{Bench, LabError};
 
@@ -71,7 +71,7 @@ impl Surveyed {
     /// # Errors
     /// Returns an error if the drive cannot be timed.
     pub fn new(bench: &Bench) -> Result<Surveyed, LabError> {
-        let map = TrackMap::of(&bench.geometry);
+        let map = TrackMap::of_sizes(bench.geometry.track_sizes());
         let mut target = bench.target();
         let survey = survey(&mut target, &map, 0..map.len(), 1, BLOCK, &mut |_| ())?;
         Ok(Surveyed {

@@ -13,12 +13,12 @@ use std::io::BufReader;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use traxtent_core::drive::Drive;
-use traxtent_core::mechanics::{Mechanics, Position};
-use traxtent_core::stats::Moments;
-use traxtent_core::units::{Cylinder, Surface};
-use traxtent_core::workload::{Replay, ReplayPace, TraceFormat, TraceOptions, TraceReader};
-use traxtent_exec::{Host, simulate};
+use traxtent_model::drive::Drive;
+use traxtent_model::mechanics::{Mechanics, Position};
+use traxtent_sim::{Host, simulate};
+use traxtent_units::stats::Moments;
+use traxtent_units::{Cylinder, Surface};
+use traxtent_workload::{Replay, ReplayPace, TraceFormat, TraceOptions, TraceReader};
 
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series};

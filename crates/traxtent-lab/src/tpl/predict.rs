@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use traxtent_core::layout::tpl::{Bounds, Count, Head, Home, Shape};
-use traxtent_core::probe::{Target, survey};
-use traxtent_core::request::Request;
-use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::Lbn;
-use traxtent_core::workload::Rng;
-use traxtent_exec::{Noise, SimTarget};
+use traxtent_layout::tpl::{Bounds, Count, Head, Home, Shape};
+use traxtent_map::TrackMap;
+use traxtent_probe::{Target, survey};
+use traxtent_sim::{Noise, SimTarget};
+use traxtent_units::Lbn;
+use traxtent_units::Rng;
+use traxtent_units::request::Request;
 
 use super::host::BLOCK;
 use crate::bench::{Bench, LabError};
@@ -50,7 +50,7 @@ impl Gain {
 /// # Errors
 /// Returns an error if the drive cannot be surveyed.
 pub fn gains(bench: &Bench, jitter_ms: f64) -> Result<Vec<Gain>, LabError> {
-    let map = Arc::new(TrackMap::of(&bench.geometry));
+    let map = Arc::new(TrackMap::of_sizes(bench.geometry.track_sizes()));
     let noise = Noise {
         deviation_ms: jitter_ms,
         outliers: 0.0,

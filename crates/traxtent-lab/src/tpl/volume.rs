@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use traxtent_core::layout::tpl::{Accuracy, Bounds, Count, REGIONS, Survey};
-use traxtent_core::probe::{Target, survey};
-use traxtent_core::request::Request;
-use traxtent_core::trackmap::{MapFile, Method, TrackMap};
-use traxtent_core::units::{Lbn, SimTime};
-use traxtent_core::volume::copies::{Clocked, Copies, NewVolume, find};
-use traxtent_core::volume::{Action, Failed, Members, Op};
-use traxtent_core::workload::Rng;
-use traxtent_exec::serve::Server;
-use traxtent_exec::volume::wait;
-use traxtent_exec::{Noise, SimTarget};
+use pollster::block_on;
+use traxtent_layout::tpl::{Accuracy, Bounds, Count, REGIONS, Survey};
+use traxtent_map::{MapFile, Method, TrackMap};
+use traxtent_probe::{Target, survey};
+use traxtent_server::serve::Server;
+use traxtent_sim::{Noise, SimTarget};
+use traxtent_units::Rng;
+use traxtent_units::request::Request;
+use traxtent_units::{Lbn, SimTime};
+use traxtent_volume::copies::{Clocked, Copies, NewVolume, find};
+use traxtent_volume::{Action, Failed, Members, Op};
 
 use super::host::{BLOCK, fill};
 use crate::bench::{Bench, LabError};
@@ -148,7 +148,7 @@ impl Part {
     /// # Errors
     /// Returns an error if the drive cannot be surveyed.
     pub fn new(bench: &Bench, tracks: usize, jitter_ms: f64) -> Result<Part, LabError> {
-        let map = TrackMap::of(&bench.geometry);
+        let map = TrackMap::of_sizes(bench.geometry.track_sizes());
         let tracks = tracks.min(map.len());
         // Enough readings for angles more accurate than a single measurement.
         let readings = if jitter_ms > 0.0 { 6 } else { 1 };
@@ -207,19 +207,19 @@ impl Part {
             sector_bytes: new.sector_bytes as usize,
             sectors: Mutex::default(),
         };
-        wait(new.make()?.write(&device))?;
-        let mut found = wait(find(&device, new.sectors, new.sector_bytes))?;
+        block_on(new.make()?.write(&device))?;
+        let mut found = block_on(find(&device, new.sectors, new.sector_bytes))?;
         // As if all blocks had been written long ago.
         let blocks = found.layout.shape().blocks();
         fill(&mut found.layout, 0..blocks, true)?;
         let layout = found.layout.clone();
-        let volume = wait(Copies::open(device, found))?;
+        let volume = block_on(Copies::open(device, found))?;
         let mut sum = 0.0;
         let mut bytes = vec![0; volume.block_bytes()];
         for block in self.blocks(&layout, reads) {
             let at = Lbn(block * u64::from(BLOCK));
             let sent = volume.members().now();
-            wait(volume.read(at, &mut bytes))?;
+            block_on(volume.read(at, &mut bytes))?;
             sum += volume.members().now().since(sent).as_ms();
         }
         Ok(Reads {
@@ -248,7 +248,7 @@ impl Part {
     }
 
     /// Random blocks of the part.
-    fn blocks(&self, layout: &traxtent_core::layout::tpl::Tpl, reads: u64) -> Vec<u64> {
+    fn blocks(&self, layout: &traxtent_layout::tpl::Tpl, reads: u64) -> Vec<u64> {
         let shape = layout.shape();
         let is_within = |block: u64| {
             let home = shape.home(block).expect("it is the layout's");

@@ -1,8 +1,8 @@
 //! Writes that reach all replicas, for three ways of synchronization and several numbers of
 //! partitions (paper P, section 5).
 
-use traxtent_core::layout::tpl::{Bounds, Count};
-use traxtent_core::units::SimTime;
+use traxtent_layout::tpl::{Bounds, Count};
+use traxtent_units::SimTime;
 
 use super::host::{Closed, Host, Open, Surveyed, Sync, fill};
 use crate::bench::{Bench, LabError};

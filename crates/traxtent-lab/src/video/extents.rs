@@ -1,10 +1,10 @@
 //! The places of the streams' I/Os: on whole tracks of a zone, or anywhere in it.
 
-use traxtent_core::geometry::Geometry;
-use traxtent_core::request::Request;
-use traxtent_core::units::{Lbn, Span};
-use traxtent_core::video::BitRate;
-use traxtent_core::workload::Rng;
+use traxtent_layout::video::BitRate;
+use traxtent_model::geometry::Geometry;
+use traxtent_units::Rng;
+use traxtent_units::request::Request;
+use traxtent_units::{Lbn, Span};
 
 use super::VideoError;
 use crate::bench::Bench;

@@ -3,7 +3,7 @@
 //! A server works in rounds. Each round fetches an I/O for every stream, and lasts as long as the
 //! I/O plays. Aligned I/Os are whole tracks of a zone; unaligned I/Os have the same number of
 //! sectors anywhere in it. The disks of an array are independent, so one is simulated. The
-//! arithmetic of rounds is in [`traxtent_core::video`].
+//! arithmetic of rounds is in [`traxtent_layout::video`].
 //!
 //! Units are those of the rest of the paper: 264 KB are 264 times 1,024 bytes, and 4 Mb/s are
 //! 4,000,000 bits per second, so a track of the paper's drive plays for 541 ms. If the paper says
@@ -21,8 +21,8 @@ pub use rounds::{Order, run_rounds};
 pub use soft::{ONE_LATE_IN, ROUNDS, SoftServer, Watch};
 pub use worst::{Accounting, HardServer};
 
-use traxtent_core::units::Span;
-use traxtent_core::video::{BitRate, startup_latency};
+use traxtent_layout::video::{BitRate, startup_latency};
+use traxtent_units::Span;
 
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series};

@@ -1,8 +1,8 @@
 //! The planner: the number of streams that a drive carries, or the I/O and round that a number of
 //! streams needs.
 
-use traxtent_core::units::Span;
-use traxtent_core::video::{BitRate, buffer_bytes, startup_latency};
+use traxtent_layout::video::{BitRate, buffer_bytes, startup_latency};
+use traxtent_units::Span;
 
 use super::VideoError;
 use super::extents::{Alignment, Extents, Placement, TRACKS_MAX};

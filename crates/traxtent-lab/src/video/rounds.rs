@@ -1,12 +1,12 @@
 //! Rounds of requests on a simulated drive.
 
-use traxtent_core::drive::{Caching, Drive};
-use traxtent_core::geometry::Geometry;
-use traxtent_core::profile::Scheduler;
-use traxtent_core::request::Request;
-use traxtent_core::units::{Lbn, Sectors, SimTime, Span};
-use traxtent_core::workload::{Arrival, Due, Source, TraceError, Urgency};
-use traxtent_exec::{Host, SimulateError, simulate};
+use traxtent_model::drive::{Caching, Drive};
+use traxtent_model::geometry::Geometry;
+use traxtent_model::profile::Scheduler;
+use traxtent_sim::{Host, SimulateError, simulate};
+use traxtent_units::request::Request;
+use traxtent_units::{Lbn, Sectors, SimTime, Span};
+use traxtent_workload::{Arrival, Due, Source, TraceError, Urgency};
 
 use crate::bench::Bench;
 

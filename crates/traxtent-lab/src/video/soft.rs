@@ -7,10 +7,10 @@
 
 use std::cell::Cell;
 
-use traxtent_core::stats::Moments;
-use traxtent_core::units::Span;
-use traxtent_core::video::BitRate;
-use traxtent_core::workload::Rng;
+use traxtent_layout::video::BitRate;
+use traxtent_units::Rng;
+use traxtent_units::Span;
+use traxtent_units::stats::Moments;
 
 use super::extents::{Alignment, Extents, Placement, TRACKS_MAX};
 use super::rounds::{Order, run_rounds};

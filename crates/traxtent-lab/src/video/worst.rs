@@ -10,11 +10,11 @@
 //! Left out of both: extents with remapped sectors, which a server with deadlines leaves unused,
 //! and requests of other clients.
 
-use traxtent_core::geometry::Track;
-use traxtent_core::mechanics::{Mechanics, Position};
-use traxtent_core::profile::{Preseek, Profile};
-use traxtent_core::units::{SimTime, Span};
-use traxtent_core::video::{BitRate, SeekBound, WorstRound};
+use traxtent_layout::video::{BitRate, SeekBound, WorstRound};
+use traxtent_model::geometry::Track;
+use traxtent_model::mechanics::{Mechanics, Position};
+use traxtent_model::profile::{Preseek, Profile};
+use traxtent_units::{SimTime, Span};
 
 use super::VideoError;
 use super::extents::{Extents, Placement};

@@ -2,9 +2,9 @@
 
 use std::thread;
 
-use traxtent_core::probe::{Algorithm, Verify};
-use traxtent_exec::{DefectLists, Noise};
 use traxtent_lab::blind::{Layouts, Outcome, Trial, attempt, judge, probe, random_drive, run};
+use traxtent_probe::{Algorithm, Verify};
+use traxtent_sim::{DefectLists, Noise};
 
 /// Seeds of drives that `tree` is known to miss. Each has an irregular layout with a group of
 /// tracks that differs from those before and after it but has the same total number of sectors. No

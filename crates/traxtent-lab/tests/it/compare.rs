@@ -1,12 +1,12 @@
 //! Detection of wrong results of a probe.
 
-use traxtent_core::geometry::Geometry;
-use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::Lbn;
 use traxtent_lab::blind::{AtMoved, Differences, Trap, compare, random_drive};
+use traxtent_map::TrackMap;
+use traxtent_model::geometry::Geometry;
+use traxtent_units::Lbn;
 
 fn bounds(geometry: &Geometry) -> Vec<Lbn> {
-    let map = TrackMap::of(geometry);
+    let map = TrackMap::of_sizes(geometry.track_sizes());
     map.tracks()
         .map(|t| t.first_lbn)
         .chain([map.end()])

@@ -3,15 +3,15 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use traxtent_core::layout::Partition;
-use traxtent_core::request::{Op, Request};
-use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::{Block, Lbn};
 use traxtent_lab::Bench;
 use traxtent_lab::fs::apps::{copy, diff, fill, head, random_reads, scan, timed};
 use traxtent_lab::fs::postmark::Postmark;
 use traxtent_lab::fs::streams::Streams;
 use traxtent_lab::fs::{Config, Ext2, Ffs, FileId, Machine};
+use traxtent_layout::Partition;
+use traxtent_map::TrackMap;
+use traxtent_units::request::{Op, Request};
+use traxtent_units::{Block, Lbn};
 
 const MB: u64 = 1 << 20;
 
@@ -51,7 +51,7 @@ fn blocks_are_allocated_once() {
                 machine.remove(out);
             }
         }
-        let map = TrackMap::of(&bench().geometry);
+        let map = TrackMap::of_sizes(bench().geometry.track_sizes());
         let whole = Lbn(63)..map.end();
         let partition = Partition::new(map, whole, 16).unwrap();
         let mut seen = HashSet::new();
@@ -71,7 +71,7 @@ fn blocks_are_allocated_once() {
 fn middling_files_lie_in_one_traxtent() {
     let mut machine = machine(Ffs::Traxtent.config());
     let directory = machine.directory(0);
-    let map = TrackMap::of(&bench().geometry);
+    let map = TrackMap::of_sizes(bench().geometry.track_sizes());
     let whole = Lbn(63)..map.end();
     let partition = Partition::new(map, whole, 16).unwrap();
     for blocks in (1..=12).chain([7, 11, 5]) {

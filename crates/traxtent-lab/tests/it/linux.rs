@@ -1,10 +1,10 @@
 //! A drive's behaviour as seen by its host (the Linux validation, paper Q, section 2.3).
 
-use traxtent_core::drive::Caching;
-use traxtent_core::units::Lbn;
-use traxtent_core::workload::Rng;
 use traxtent_lab::Bench;
 use traxtent_lab::linux::{MAIN_DRIVE, Start, cliffs, growing_reads};
+use traxtent_model::drive::Caching;
+use traxtent_units::Lbn;
+use traxtent_units::Rng;
 
 /// Is the drive's disregard for cache settings the reason why growing reads do not show its tracks?
 /// If the drive obeyed, the same scan would find the first track, and an end 256 sectors nearer if

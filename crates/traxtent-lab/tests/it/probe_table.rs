@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use traxtent_core::geometry::Geometry;
-use traxtent_core::profile::builtin;
 use traxtent_lab::probe_table::{Method, TOO_LONG, measure, subjects};
+use traxtent_model::geometry::Geometry;
+use traxtent_model::profile::builtin;
 
 /// Is every built-in drive in the table, and is there a reason for each one that is left out?
 #[test]

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use traxtent_core::geometry::{Order, Sparing};
-use traxtent_core::profile::Profile;
-use traxtent_core::units::Lbn;
 use traxtent_lab::blind::{Layouts, RandomDrive, Trap, random_drive};
+use traxtent_model::geometry::{Order, Sparing};
+use traxtent_model::profile::Profile;
+use traxtent_units::Lbn;
 
 fn drives() -> impl Iterator<Item = RandomDrive> {
     (0..200).map(random_drive)

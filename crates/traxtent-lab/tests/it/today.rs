@@ -1,8 +1,8 @@
 //! The papers' questions for present-day drives.
 
-use traxtent_core::profile::builtin;
 use traxtent_lab::today::{DRIVES, Question, with_zero_latency};
 use traxtent_lab::{Bench, LabError};
+use traxtent_model::profile::builtin;
 
 /// Returns every built-in drive with mechanics whose bus is no slower than the media. (With a slow
 /// bus and delivery in order, a track that is read from its middle is delivered later, so alignment

@@ -1,14 +1,14 @@
 //! Video servers in rounds (paper T, section 5.4).
 
-use traxtent_core::profile::builtin;
-use traxtent_core::request::Request;
-use traxtent_core::units::{Lbn, Sectors, Span};
-use traxtent_core::workload::Rng;
 use traxtent_lab::Bench;
 use traxtent_lab::video::{
     Accounting, Alignment, Ask, BITRATE, Extents, Guarantee, HardServer, Order, Placement,
     SoftServer, plan, run_rounds,
 };
+use traxtent_model::profile::builtin;
+use traxtent_units::Rng;
+use traxtent_units::request::Request;
+use traxtent_units::{Lbn, Sectors, Span};
 
 /// Returns every built-in drive with mechanics.
 fn benches() -> impl Iterator<Item = Bench> {

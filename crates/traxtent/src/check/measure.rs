@@ -13,10 +13,10 @@ use traxtent_check::measure::{Grid, Measured, believe};
 use traxtent_check::report::Measurement;
 use traxtent_check::stack::{Place, Spread};
 use traxtent_check::{Kind, Stack};
-use traxtent_core::probe::{Identity, Target, TargetError, Timing};
-use traxtent_core::request::Request;
-use traxtent_core::units::{Lbn, SimTime};
-use traxtent_exec::device::BlockTarget;
+use traxtent_io::device::BlockTarget;
+use traxtent_probe::{Identity, Target, TargetError, Timing};
+use traxtent_units::request::Request;
+use traxtent_units::{Lbn, SimTime};
 
 use crate::failure::{Failure, Result, note, warn};
 use crate::parse;

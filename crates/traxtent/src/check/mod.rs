@@ -17,8 +17,8 @@ use traxtent_check::rules::{Extent, Tracks};
 use traxtent_check::source::{FileSource, Pieces};
 use traxtent_check::target::{Host, TargetError, look};
 use traxtent_check::{Finding, Kind, LayerId, Rule, Severity, Stack};
-use traxtent_core::profile::Profile;
-use traxtent_core::trackmap::TrackMap;
+use traxtent_map::TrackMap;
+use traxtent_model::profile::Profile;
 
 use crate::failure::{Failure, Result};
 use crate::map::Subject;

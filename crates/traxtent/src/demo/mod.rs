@@ -7,12 +7,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use traxtent_core::probe::Algorithm;
-use traxtent_core::profile::{Profile, Standing};
 use traxtent_experiments::{Experiment, PublishedPoint, Seeds, Unit, Verdict, experiments};
 use traxtent_lab::curve::{EfficiencyCurve, Queue, random_in_zone_0};
 use traxtent_lab::traxtents::{MAIN_DRIVE, streaming_efficiency};
 use traxtent_lab::{Bench, LabError};
+use traxtent_model::profile::{Profile, Standing};
+use traxtent_probe::Algorithm;
 
 use crate::claims::{self, Findings};
 use crate::failure::{Failure, Result};

@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use traxtent_core::probe::{Algorithm, Counted, Counts, Found, Region, Target, Verify, extract};
-use traxtent_core::trackmap::{MapBuilder, TrackMap, differences};
-use traxtent_core::units::Span;
-use traxtent_exec::SimTarget;
 use traxtent_lab::Bench;
+use traxtent_map::{MapBuilder, TrackMap, differences};
+use traxtent_probe::{Algorithm, Counted, Counts, Found, Region, Target, Verify, extract};
+use traxtent_sim::SimTarget;
+use traxtent_units::Span;
 
 use crate::failure::{Failure, Result};
 
@@ -47,7 +47,7 @@ impl BlindProbe {
             .ok_or_else(|| Failure::input("demo: the probe found no tracks"))?;
         Ok(BlindProbe {
             algorithm,
-            wrong: differences(&tracks, &TrackMap::of(&bench.geometry)).count(),
+            wrong: differences(&tracks, &TrackMap::of_sizes(bench.geometry.track_sizes())).count(),
             tracks,
             counts: target.counts(),
             drive_time: Span(target.now().0),

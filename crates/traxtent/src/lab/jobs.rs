@@ -5,10 +5,10 @@ use std::io::Write;
 use std::num::NonZeroU32;
 
 use serde_json::{Value, json};
-use traxtent_core::profile::builtin;
 use traxtent_experiments::jobs::{Jobs, Miss, jobs};
 use traxtent_lab::jobs::{Effect, JOBS, Rate, effects};
 use traxtent_lab::{Bench, LabError};
+use traxtent_model::profile::builtin;
 
 use crate::failure::{Failure, Result};
 use crate::output;

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use traxtent_core::layout::{self, sectors_of_block};
-use traxtent_core::trackmap::MapFile;
-use traxtent_core::units::Lbn;
+use traxtent_layout::sectors_of_block;
+use traxtent_map::MapFile;
+use traxtent_units::Lbn;
 
 use crate::failure::{Failure, Result};
 
@@ -46,7 +46,7 @@ pub(super) fn write(file: &MapFile, partition: &Partition, out: &mut impl Write)
         .map_err(|error| Failure::at("--block-size", error))?;
     let start = partition.partition_start.map_or(file.tracks.first(), Lbn);
     let end = partition.partition_end.map_or(file.tracks.end(), Lbn);
-    let partition = layout::Partition::new(file.tracks.clone(), start..end, block_sectors)
+    let partition = traxtent_layout::Partition::new(file.tracks.clone(), start..end, block_sectors)
         .map_err(Failure::input)?;
     for block in partition.excluded() {
         writeln!(out, "{block}")?;

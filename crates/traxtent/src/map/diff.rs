@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::json;
-use traxtent_core::trackmap::{Difference, Side, differences};
+use traxtent_map::{Difference, Side, differences};
 
 use super::Subject;
 use crate::failure::{Failure, Result};

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 
-use traxtent_core::geometry::Geometry;
-use traxtent_core::trackmap::TrackMap;
-use traxtent_core::units::Lbn;
+use traxtent_map::TrackMap;
+use traxtent_model::geometry::Geometry;
+use traxtent_units::Lbn;
 
 use super::Subject;
 use crate::failure::{Failure, Result};

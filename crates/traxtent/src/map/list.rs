@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use serde_json::{Value, json};
-use traxtent_core::geometry::{Geometry, Track, write_csv};
-use traxtent_core::trackmap::{LbnRanges, MapFile, Method};
-use traxtent_core::units::Lbn;
+use traxtent_map::{LbnRanges, MapFile, Method};
+use traxtent_model::geometry::{Geometry, Track, write_csv};
+use traxtent_units::Lbn;
 
 use super::{Format, Subject};
 use crate::failure::{Failure, Result};

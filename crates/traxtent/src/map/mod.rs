@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use traxtent_core::units::Lbn;
+use traxtent_units::Lbn;
 
 use crate::failure::{Failure, Result};
 use crate::output;

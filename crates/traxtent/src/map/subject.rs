@@ -5,11 +5,11 @@ use std::io::{BufRead, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use traxtent_core::geometry::Geometry;
-use traxtent_core::probe::{Identity, Target as _};
-use traxtent_core::trackmap::{MapFile, Method, TrackMap, TrackMapError};
-use traxtent_core::units::Sectors;
-use traxtent_exec::SimTarget;
+use traxtent_map::{MapFile, Method, TrackMap, TrackMapError};
+use traxtent_model::geometry::Geometry;
+use traxtent_probe::{Identity, Target as _};
+use traxtent_sim::SimTarget;
+use traxtent_units::Sectors;
 
 use crate::failure::{Failure, Result};
 use crate::input;
@@ -69,7 +69,11 @@ fn of_model(drive: &NamedDrive) -> MapFile {
     // The identity is the same as a probe of the model would find.
     let target = SimTarget::new(Arc::clone(&drive.profile), Arc::clone(&drive.geometry));
     let identity = target.identity().clone();
-    MapFile::new(identity, Method::Model, TrackMap::of(&drive.geometry))
+    MapFile::new(
+        identity,
+        Method::Model,
+        TrackMap::of_sizes(drive.geometry.track_sizes()),
+    )
 }
 
 /// Returns the map in a file; `None` if the file is not a map.

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use traxtent_core::probe::Confirm;
-use traxtent_core::trackmap::{LbnRanges, MapFile, Method};
+use traxtent_map::{LbnRanges, MapFile, Method};
+use traxtent_probe::Confirm;
 
 use super::Subject;
 

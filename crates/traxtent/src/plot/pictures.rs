@@ -5,7 +5,7 @@ use std::path::Path;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use traxtent_core::drive::Breakdown;
+use traxtent_model::drive::Breakdown;
 
 use super::canvas::{self, Drawn, Picture};
 use super::chart::{Axis, COLOURS, INK, Sheet, Sign, percent, plain};

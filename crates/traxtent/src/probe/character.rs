@@ -1,16 +1,16 @@
-//! The characterization of a drive (`traxtent_core::probe::character`), as a profile and as a few
+//! The characterization of a drive (`traxtent_probe::character`), as a profile and as a few
 //! lines of text.
 
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use traxtent_core::geometry::Order;
-use traxtent_core::probe::character::{
+use traxtent_map::TrackMap;
+use traxtent_model::geometry::Order;
+use traxtent_model::profile::Profile;
+use traxtent_probe::character::{
     Character, LayoutOrder, Options, Progress as Stage, Residual, characterize, residuals,
 };
-use traxtent_core::probe::{ProbeError, Target};
-use traxtent_core::profile::Profile;
-use traxtent_core::trackmap::TrackMap;
+use traxtent_probe::{ProbeError, Target};
 
 use super::Args;
 use super::meter::Meter;

@@ -7,9 +7,9 @@ use std::io::Write;
 use std::path::Path;
 
 use serde_json::json;
-use traxtent_core::probe::{self, Checked, Identity, ProbeError, Sample, Target};
-use traxtent_core::trackmap::{Cost, MapFile, Method};
-use traxtent_core::workload::Rng;
+use traxtent_map::{Cost, MapFile, Method};
+use traxtent_probe::{Checked, Identity, ProbeError, Sample, Target};
+use traxtent_units::Rng;
 
 use super::meter::Meter;
 use crate::failure::{Failure, Result};
@@ -50,7 +50,7 @@ pub(super) fn check(
             .add(1);
     };
     let mut rng = Rng::new(seed);
-    let asked = probe::check(&mut watched, &file.tracks, SAMPLE, &mut rng, &mut progress);
+    let asked = traxtent_probe::check(&mut watched, &file.tracks, SAMPLE, &mut rng, &mut progress);
     let _ = target.switch_caching(true);
     let checked = asked.map_err(|error| match error {
         _ if meter.stopped() => Failure::Io("stopped".to_owned()),

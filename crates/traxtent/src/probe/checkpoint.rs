@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use traxtent_core::trackmap::MapFile;
+use traxtent_map::MapFile;
 
 use super::Args;
 use crate::failure::{Failure, Result};

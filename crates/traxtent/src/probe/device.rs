@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use traxtent_core::probe::Target;
-use traxtent_exec::device::guard::check_unused;
-use traxtent_exec::device::{self, Device, DeviceError};
-use traxtent_exec::{Noise, SimTarget};
+use traxtent_io::device::guard::check_unused;
+use traxtent_io::device::{self, Device, DeviceError};
+use traxtent_probe::Target;
+use traxtent_sim::{Noise, SimTarget};
 
 use crate::failure::{Failure, Result, note, warn};
 use crate::target::{self, Machine};

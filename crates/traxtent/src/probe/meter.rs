@@ -4,12 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
 use rustix::time::{ClockId, clock_gettime};
-use traxtent_core::geometry::Place;
-use traxtent_core::probe::{Counts, Defects, Identity, Target, TargetError, Timing};
-use traxtent_core::request::Request;
-use traxtent_core::trackmap::Cost;
-use traxtent_core::units::{Lbn, SimTime};
-use traxtent_exec::device::Interrupt;
+use traxtent_io::device::Interrupt;
+use traxtent_map::Cost;
+use traxtent_model::geometry::Place;
+use traxtent_probe::{Counts, Defects, Identity, Target, TargetError, Timing};
+use traxtent_units::request::Request;
+use traxtent_units::{Lbn, SimTime};
 
 use crate::failure::{Failure, Result};
 

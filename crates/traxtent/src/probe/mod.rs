@@ -12,8 +12,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use traxtent_core::probe::{Algorithm, Target, TargetError, Verify};
-use traxtent_core::units::Lbn;
+use traxtent_probe::{Algorithm, Target, TargetError, Verify};
+use traxtent_units::Lbn;
 
 use crate::failure::{Failure, Result, note};
 use crate::output;

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use serde_json::{Value, json};
-use traxtent_core::probe::Confirm;
-use traxtent_core::trackmap::Method;
+use traxtent_map::Method;
+use traxtent_probe::Confirm;
 
 use super::Args;
 use super::character::Measured;
@@ -56,7 +56,7 @@ fn object(name: &str, done: &Done, why: &str, args: &Args) -> Value {
         .zip(file.confidence.counts())
         .map(|(confirm, count)| (confirm.name().to_owned(), json!(count)))
         .collect();
-    let count = |ranges: &[std::ops::Range<traxtent_core::units::Lbn>]| -> u64 {
+    let count = |ranges: &[std::ops::Range<traxtent_units::Lbn>]| -> u64 {
         ranges.iter().map(|range| range.end.0 - range.start.0).sum()
     };
     json!({

@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use traxtent_core::probe::{
+use traxtent_map::{Cost, MapBuilder, MapFile, Method, lbn_ranges};
+use traxtent_probe::{
     Algorithm, Extraction, Found, Identity, ProbeError, Region, Target, TargetError, extract,
     kept_elsewhere,
 };
-use traxtent_core::trackmap::{Cost, MapBuilder, MapFile, Method, lbn_ranges};
-use traxtent_core::units::{Lbn, Sectors, Span};
+use traxtent_units::{Lbn, Sectors, Span};
 
 use super::Args;
 use super::checkpoint::Checkpoint;
@@ -285,10 +285,11 @@ mod tests {
     use std::sync::Arc;
 
     use clap::{Args as _, Command, FromArgMatches};
-    use traxtent_core::geometry::Geometry;
-    use traxtent_core::profile;
-    use traxtent_core::trackmap::TrackMap;
-    use traxtent_exec::{Faults, SimTarget};
+    use traxtent_map::TrackMap;
+    use traxtent_model::geometry::Geometry;
+    use traxtent_model::profile;
+    use traxtent_scsi::Faults;
+    use traxtent_sim::SimTarget;
 
     use super::*;
     use crate::map::read_map;
@@ -354,7 +355,10 @@ mod tests {
 
         let done = probe(&path, true, Faults::default()).unwrap();
         assert!(done.file.complete && done.resumed);
-        assert_eq!(done.file.tracks, TrackMap::of(&geometry()));
+        assert_eq!(
+            done.file.tracks,
+            TrackMap::of_sizes(geometry().track_sizes())
+        );
         assert!(done.file.cost.translations > 50_000);
         assert!(done.file.cost.drive_time > second.cost.drive_time);
     }

@@ -4,11 +4,11 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use traxtent_core::geometry::Geometry;
-use traxtent_core::profile::Profile;
+use traxtent_model::geometry::Geometry;
+use traxtent_model::profile::Profile;
 
 use super::Args;
-use traxtent_exec::serve::memory_limit;
+use traxtent_server::serve::memory_limit;
 
 use crate::failure::{Failure, Result, note};
 use crate::output;

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tempfile::TempDir;
-use traxtent_core::disk::{Disk, Memory, Scenario};
-use traxtent_core::drive::Drive;
-use traxtent_core::profile::Profile;
-use traxtent_exec::device::guard;
-use traxtent_exec::serve::{Receipt, Speed};
+use traxtent_io::device::guard;
+use traxtent_model::disk::{Disk, Memory, Scenario};
+use traxtent_model::drive::Drive;
+use traxtent_model::profile::Profile;
+use traxtent_server::serve::{Receipt, Speed};
 
 use crate::failure::{Failure, Result, note};
 use crate::input;

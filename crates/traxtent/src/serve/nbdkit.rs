@@ -10,8 +10,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
-use traxtent_exec::serve::clear_left;
-use traxtent_exec::volume::LINGERS;
+use traxtent_server::serve::clear_left;
+use traxtent_server::volume::LINGERS;
 
 use super::attach::Address;
 use super::{LOOK, tools};

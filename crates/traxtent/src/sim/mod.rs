@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use traxtent_core::workload::{ReplayPace, Size, TraceFormat};
+use traxtent_workload::{ReplayPace, Size, TraceFormat};
 
 use crate::failure::{Failure, Result};
 use crate::output;

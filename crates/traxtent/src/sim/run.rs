@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use traxtent_core::profile::SectorSpec;
-use traxtent_core::workload::{
+use traxtent_io::Packed;
+use traxtent_model::profile::SectorSpec;
+use traxtent_sim::{Host, Outcome, SimulateError, request_log, simulate};
+use traxtent_workload::{
     Replay, ReplayPace, Source, Synthetic, Synthio, TraceFormat, TraceOptions,
 };
-use traxtent_exec::{Host, Outcome, Packed, SimulateError, request_log, simulate};
 
 use super::summary::Summary;
 use super::workload::{Trace, Workload, trace_failure};

@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
-use traxtent_core::drive::{Breakdown, Served};
-use traxtent_core::profile::SectorSpec;
-use traxtent_core::request::{Op, Request};
-use traxtent_core::stats::{ComponentMeans, Confidence, Interval, Moments, Quantiles};
-use traxtent_core::units::SimTime;
-use traxtent_exec::Outcome;
+use traxtent_model::drive::{Breakdown, Served};
+use traxtent_model::profile::SectorSpec;
+use traxtent_sim::Outcome;
+use traxtent_units::SimTime;
+use traxtent_units::request::{Op, Request};
+use traxtent_units::stats::{ComponentMeans, Confidence, Interval, Moments, Quantiles};
 
 /// The percentiles of a summary: key, title and share.
 const PERCENTILES: [(&str, &str, f64); 5] = [

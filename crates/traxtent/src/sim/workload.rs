@@ -5,9 +5,9 @@ use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use traxtent_core::disksim::System;
-use traxtent_core::workload::trace::{DETECT_BYTES, Place, detect};
-use traxtent_core::workload::{
+use traxtent_disksim::System;
+use traxtent_workload::trace::{DETECT_BYTES, Place, detect};
+use traxtent_workload::{
     Kind, SpecError, SynthioSpec, TraceError, TraceFormat, TraceOptions, TraceReader, TraceRecord,
     WorkloadSpec,
 };

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use traxtent_core::trackmap::{MapFile, TrackMap};
-use traxtent_exec::volume::{Found, Verdict, verify_map};
+use traxtent_map::{MapFile, TrackMap};
+use traxtent_server::volume::{Found, Verdict, verify_map};
 
 use super::Create;
 use crate::failure::{Failure, Result, note, warn};

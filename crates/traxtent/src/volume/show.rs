@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use traxtent_exec::volume::{self, DifferenceReport, MemberStatus, Status as VolumeStatus};
+use traxtent_server::volume::{self, DifferenceReport, MemberStatus, Status as VolumeStatus};
 
 use crate::failure::{Failure, Result};
 use crate::output;

@@ -8,7 +8,7 @@ use super::command::traxtent_in;
 #[test]
 fn one_clear_line() {
     let folder = tempfile::tempdir().unwrap();
-    let profile = traxtent_core::profile::builtin::text("atlas10k").unwrap();
+    let profile = traxtent_model::profile::builtin::text("atlas10k").unwrap();
     let rpm = 1 + profile
         .lines()
         .position(|line| line.starts_with("rpm ="))

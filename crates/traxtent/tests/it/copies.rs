@@ -36,15 +36,15 @@ fn device(folder: &Path) {
     for first in (0..sectors).step_by(100) {
         csv += &format!("{first},{}\n", 100.min(sectors - first));
     }
-    let tracks = traxtent_core::trackmap::TrackMap::read_csv(csv.as_bytes()).unwrap();
-    let identity = traxtent_core::probe::Identity {
-        capacity: traxtent_core::units::Sectors(sectors),
+    let tracks = traxtent_map::TrackMap::read_csv(csv.as_bytes()).unwrap();
+    let identity = traxtent_probe::Identity {
+        capacity: traxtent_units::Sectors(sectors),
         logical_bytes: 512,
         physical_bytes: 512,
         ..Default::default()
     };
-    let method = traxtent_core::trackmap::Method::List;
-    let map = traxtent_core::trackmap::MapFile::new(identity, method, tracks);
+    let method = traxtent_map::Method::List;
+    let map = traxtent_map::MapFile::new(identity, method, tracks);
     fs::write(folder.join("map"), map.to_text()).unwrap();
 }
 

@@ -6,7 +6,7 @@ use super::command::{json, prints, traxtent};
 #[test]
 fn list() {
     let list = json(&["drives", "--json"]);
-    let names: Vec<&str> = traxtent_core::profile::builtin::names().collect();
+    let names: Vec<&str> = traxtent_model::profile::builtin::names().collect();
     let listed: Vec<&str> = list
         .as_array()
         .unwrap()
@@ -17,7 +17,7 @@ fn list() {
     for drive in list.as_array().unwrap() {
         let figures = drive["figures"].as_object().unwrap();
         let all: u64 = figures.values().map(|count| count.as_u64().unwrap()).sum();
-        let profile = traxtent_core::profile::builtin(drive["name"].as_str().unwrap()).unwrap();
+        let profile = traxtent_model::profile::builtin(drive["name"].as_str().unwrap()).unwrap();
         assert_eq!(all, profile.figures().len() as u64, "{drive}");
     }
     assert_eq!(prints(&["drives"]).lines().count(), names.len() + 1);
@@ -27,8 +27,8 @@ fn list() {
 #[test]
 fn show() {
     let text = prints(&["drives", "show", "atlas10k"]);
-    let read = traxtent_core::profile::Profile::from_toml(&text).unwrap();
-    assert_eq!(Some(read), traxtent_core::profile::builtin("atlas10k"));
+    let read = traxtent_model::profile::Profile::from_toml(&text).unwrap();
+    assert_eq!(Some(read), traxtent_model::profile::builtin("atlas10k"));
     assert_eq!(
         json(&["drives", "show", "atlas10k", "--json"])["profile"]["name"],
         "atlas10k"

@@ -59,7 +59,7 @@ impl Drop for Mounted {
 
 /// Creates a profile of a 32 MiB drive without delays.
 fn drive(folder: &Path) {
-    let mut profile = traxtent_core::profile::builtin("instant").unwrap();
+    let mut profile = traxtent_model::profile::builtin("instant").unwrap();
     profile.geometry.cylinders = 32;
     profile.geometry.zones[0].last_cylinder = 31;
     fs::write(folder.join("drive.toml"), profile.to_toml()).unwrap();

@@ -1,6 +1,6 @@
 //! `traxtent plan`.
 
-use traxtent_core::profile::builtin;
+use traxtent_model::profile::builtin;
 
 use super::command::{json, prints, traxtent};
 

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use traxtent_core::probe::{Algorithm, Verify};
 use traxtent_lab::blind::{RandomDrive, Trial, attempt, random_drive};
+use traxtent_probe::{Algorithm, Verify};
 
 use super::command::{json, prints, traxtent, traxtent_in};
 

@@ -9,9 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use traxtent_core::probe::Identity;
-use traxtent_core::trackmap::{MapFile, Method, TrackMap};
-use traxtent_core::units::Sectors;
+use traxtent_map::{MapFile, Method, TrackMap};
+use traxtent_probe::Identity;
+use traxtent_units::Sectors;
 
 use crate::command::{Answer, traxtent_in};
 

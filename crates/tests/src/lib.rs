@@ -1,0 +1,1 @@
+//! Tests of the library crates. There is nothing else here.

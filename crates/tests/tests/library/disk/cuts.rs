@@ -1,0 +1,270 @@
+//! The state of a disk after power cuts.
+
+use std::collections::BTreeSet;
+
+use traxtent_model::disk::{Disk, Fault, Tearing};
+use traxtent_model::profile::Profile;
+use traxtent_units::Rng;
+use traxtent_units::Span;
+
+use super::history::{History, stamps};
+use super::{SECTORS, random, small, stamped, write_back};
+
+/// A disk in the middle of random work, and the history that determines what a host may expect of
+/// it.
+struct Busy {
+    disk: Disk,
+    history: History,
+    rng: Rng,
+    stamp: u64,
+}
+
+const WITHIN: u64 = 120;
+
+impl Busy {
+    fn new(profile: &Profile, seed: u64) -> Busy {
+        let disk = Disk::new(profile).unwrap();
+        Busy {
+            history: History::new(WITHIN as usize, disk.sector_bytes()),
+            disk,
+            rng: Rng::new(seed),
+            stamp: 0,
+        }
+    }
+
+    /// Submits `commands` commands, `depth` at a time, and leaves some outstanding.
+    fn work(&mut self, commands: u64, depth: usize) {
+        let mut now = self.disk.now();
+        for _ in 0..commands {
+            self.stamp += 1;
+            let sector = self.disk.sector_bytes();
+            let (command, data) = random(&mut self.rng, WITHIN, sector, self.stamp);
+            let tag = self.disk.submit(now, command, data).unwrap();
+            self.history.submitted(tag, command, self.stamp);
+            while self.history.under_way() > depth {
+                now = self.disk.next_wakeup().unwrap();
+                while let Some(done) = self.disk.poll(now) {
+                    self.history.completed(&done);
+                }
+            }
+            // Commands that have completed meanwhile are acknowledged.
+            while let Some(done) = self.disk.poll(now) {
+                self.history.completed(&done);
+            }
+        }
+    }
+
+    fn cut(&mut self, seed: u64, tearing: Tearing) -> traxtent_model::disk::Cut {
+        let fault = Fault::PowerCut {
+            seed: Some(seed),
+            tearing,
+            off: Span::ZERO,
+        };
+        let cut = self.disk.inject(self.disk.now(), fault).unwrap().unwrap();
+        while self.disk.poll(self.disk.now()).is_some() {}
+        cut
+    }
+
+    fn left(&self) -> Vec<u64> {
+        stamps(&self.disk, 0, self.history.grains())
+    }
+}
+
+/// Runs random work with power cuts on every sector size, and passes the state after each cut to
+/// `check`.
+fn for_each_cut(
+    seeds: u64,
+    tearing: Tearing,
+    mut check: impl FnMut(&Profile, &History, &[u64], u64),
+) -> [u64; 3] {
+    let mut counts = [0; 3];
+    for seed in 0..testkit::repeats(seeds) {
+        let profile = small(SECTORS[(seed % 5) as usize]);
+        let mut busy = Busy::new(&profile, seed);
+        for round in 0..6 {
+            let (commands, depth) = (1 + busy.rng.below(40), busy.rng.below(8) as usize);
+            busy.work(commands, depth);
+            let cut = busy.cut(seed ^ round, tearing);
+            for (count, more) in counts.iter_mut().zip([cut.kept, cut.lost, cut.torn]) {
+                *count += more;
+            }
+            let left = busy.left();
+            check(&profile, &busy.history, &left, seed);
+            busy.history.settle(&left);
+        }
+    }
+    counts
+}
+
+/// After a cut, does every grain of 512 bytes hold the last durable version or a later one, also
+/// where it was flushed or written with forced unit access? Are some writes kept, some lost and
+/// some torn?
+#[test]
+fn every_grain_is_a_version_since_the_last_durable_one() {
+    for tearing in [Tearing::Physical, Tearing::Bytes512] {
+        let mut choices = BTreeSet::new();
+        let counts = for_each_cut(150, tearing, |_, history, left, seed| {
+            for (grain, stamp) in left.iter().enumerate() {
+                let possible = history.possible(grain);
+                let choice = possible.iter().rposition(|one| one == stamp);
+                let Some(choice) = choice else {
+                    panic!("seed {seed}: grain {grain} is {stamp}, not one of {possible:?}");
+                };
+                choices.insert((choice.min(3), possible.len().min(4)));
+            }
+        });
+        assert!(counts.into_iter().all(|count| count > 100), "{counts:?}");
+        // Old, new and intermediate versions all occurred.
+        for wanted in [(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3)] {
+            assert!(choices.contains(&wanted), "{wanted:?} never: {choices:?}");
+        }
+    }
+}
+
+/// Does tearing at physical sectors leave every physical sector in one piece, and does tearing at
+/// 512 bytes not? A write is visible in a physical sector if any of the sector's grains holds it.
+/// All grains there must then hold it, or a later write that is also visible.
+#[test]
+fn physical_sectors_are_torn_only_where_that_is_asked_for() {
+    let torn = |tearing| {
+        let mut torn = 0_u64;
+        for_each_cut(150, tearing, |profile, history, left, _| {
+            let unit = profile.sector.physical_bytes as usize / 512;
+            let shift = profile.sector.lowest_aligned_lbn as usize;
+            let mut start = 0;
+            while start < left.len() {
+                let aligned = start + unit - (start + unit - shift % unit) % unit;
+                let end = aligned.min(left.len());
+                torn += u64::from(is_torn(history, left, start..end));
+                start = end;
+            }
+        });
+        torn
+    };
+    assert_eq!(torn(Tearing::Physical), 0);
+    assert!(torn(Tearing::Bytes512) > 20);
+}
+
+fn is_torn(history: &History, left: &[u64], sector: std::ops::Range<usize>) -> bool {
+    let seen: BTreeSet<u64> = sector.clone().map(|grain| left[grain]).collect();
+    sector.clone().any(|grain| {
+        let possible = history.possible(grain);
+        let shown = possible.iter().rposition(|stamp| *stamp == left[grain]);
+        let later = &possible[shown.map_or(0, |shown| shown + 1)..];
+        // Zeros do not identify the write that they come from.
+        later
+            .iter()
+            .any(|stamp| *stamp != 0 && seen.contains(stamp))
+    })
+}
+
+/// Can a cut keep later writes while earlier ones are lost, also on other sectors?
+#[test]
+fn later_writes_outlive_earlier_ones() {
+    let mut found = BTreeSet::new();
+    for seed in 0..60 {
+        let mut disk = write_back();
+        disk.write(100, &stamped(1, 512)).unwrap();
+        disk.write(500, &stamped(2, 512)).unwrap();
+        disk.power_cut(seed).unwrap();
+        found.insert((stamps(&disk, 100, 1)[0], stamps(&disk, 500, 1)[0]));
+    }
+    assert_eq!(found, BTreeSet::from([(0, 0), (0, 2), (1, 0), (1, 2)]));
+}
+
+/// Does the same seed leave the same bytes, and do different seeds leave different bytes?
+#[test]
+fn the_same_seed_leaves_the_same_bytes() {
+    for (i, sizes) in SECTORS.into_iter().enumerate() {
+        let left = |seed| {
+            let mut busy = Busy::new(&small(sizes), i as u64);
+            busy.work(60, 6);
+            let cut = busy.cut(seed, Tearing::Bytes512);
+            (cut, busy.left())
+        };
+        let all: BTreeSet<_> = (0..30).map(|seed| left(seed).1).collect();
+        assert!(all.len() > 10, "{} different ones", all.len());
+        for seed in 0..30 {
+            assert_eq!(left(seed), left(seed));
+        }
+    }
+}
+
+/// Does forced unit access make its own sectors durable but not those of earlier writes, and is it
+/// never overwritten by an older write that is flushed, evicted or kept later?
+#[test]
+fn forced_unit_access_covers_its_own_sectors() {
+    let mut earlier_lost = 0;
+    for seed in 0..60 {
+        let mut disk = write_back();
+        disk.write(10, &stamped(1, 5 * 512)).unwrap();
+        disk.write_fua(12, &stamped(2, 512)).unwrap();
+        if seed % 3 == 0 {
+            disk.flush().unwrap();
+        } else if seed % 3 == 1 {
+            for lbn in 100..300 {
+                disk.write(lbn, &[9; 512]).unwrap();
+            }
+        }
+        disk.power_cut(seed).unwrap();
+        let left = stamps(&disk, 10, 5);
+        assert_eq!(left[2], 2, "seed {seed}: {left:?}");
+        if seed % 3 == 2 {
+            earlier_lost += u64::from(left[0] == 0 && left[4] == 0);
+        } else {
+            assert_eq!(left, [1, 1, 2, 1, 1]);
+        }
+    }
+    assert!(earlier_lost > 0);
+}
+
+/// Negative control: does a drive that falsely reports flushes lose data that an honest one keeps?
+#[test]
+fn a_lying_flush_loses_data() {
+    let lost = |lie: Option<&str>| {
+        let lost = (0..40).filter(|&seed| {
+            let mut disk = write_back();
+            if let Some(lie) = lie {
+                disk.inject(disk.now(), lie.parse().unwrap()).unwrap();
+            }
+            disk.write(10, &stamped(1, 512)).unwrap();
+            disk.flush().unwrap();
+            disk.write_fua(20, &stamped(1, 512)).unwrap();
+            disk.power_cut(seed).unwrap();
+            (stamps(&disk, 10, 1), stamps(&disk, 20, 1)) != (vec![1], vec![1])
+        });
+        lost.count()
+    };
+    assert_eq!(lost(None), 0);
+    assert!(lost(Some("lying-flush")) > 5);
+    assert!(lost(Some("lying-fua")) > 5);
+    // The fault ends before the first write.
+    assert_eq!(lost(Some("lying-flush,for=0")), 0);
+}
+
+/// Without a write-back cache, does a cut undo no acknowledged write, and tear only outstanding
+/// ones?
+#[test]
+fn write_through_loses_nothing_acknowledged() {
+    let mut torn = 0;
+    for seed in 0..60 {
+        let mut profile = small(SECTORS[0]);
+        profile.cache.write_back = traxtent_model::profile::WriteBack::None;
+        let mut busy = Busy::new(&profile, seed);
+        busy.work(30, 4);
+        let acknowledged = busy.history.clone();
+        torn += busy.cut(seed, Tearing::Physical).torn;
+        for (grain, stamp) in busy.left().into_iter().enumerate() {
+            let possible = acknowledged.possible(grain);
+            let visible = possible
+                .iter()
+                .rposition(|s| *s == acknowledged.visible(grain));
+            let from = visible.unwrap();
+            assert!(
+                possible[from..].contains(&stamp),
+                "seed {seed}, grain {grain}"
+            );
+        }
+    }
+    assert!(torn > 0);
+}

@@ -1,0 +1,122 @@
+//! Faults and scenarios as text.
+
+use traxtent_model::disk::{Fault, Scenario};
+
+/// Does every fault parse to itself from its text, on one line and in a scenario, and is every name
+/// in the list?
+#[test]
+fn faults_read_back() {
+    let lines = [
+        "power-cut",
+        "power-cut,seed=18446744073709551615,tearing=512,for=1.5 s",
+        "latent-error,lbn=1000,sectors=8,revolutions=2",
+        "slow-sector,lbn=5,revolutions=100",
+        "grown-defect,lbn=7",
+        "stall,for=90 min",
+        "vanish,for=7 ps",
+        "lying-flush",
+        "lying-fua,for=2 s",
+    ];
+    let mut named = Vec::new();
+    let mut text = "seed = 9\nfaults = [".to_owned();
+    for line in lines {
+        let fault: Fault = line
+            .parse()
+            .unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(fault.to_string().parse(), Ok(fault), "{fault}");
+        named.push(fault.name());
+        let fields: Vec<String> = fault
+            .fields()
+            .iter()
+            .map(|(key, value)| format!(", {key} = \"{value}\""))
+            .collect();
+        text += &format!(
+            "{{ at = \"1 s\", fault = \"{}\"{} }},",
+            fault.name(),
+            fields.concat()
+        );
+    }
+    let scenario = Scenario::from_toml(&(text + "]")).unwrap();
+    assert_eq!(scenario.faults.len(), lines.len());
+    assert_eq!(Scenario::from_toml(&scenario.to_toml()), Ok(scenario));
+    named.dedup();
+    assert_eq!(named, Fault::NAMES);
+}
+
+/// Does each possible error in a scenario give one line that names line, key and bound?
+#[test]
+fn bad_scenarios_name_what_is_wrong() {
+    let entry = |entry: &str| format!("seed = 1\nfaults = [\n{entry}\n]");
+    for (text, message) in [
+        (
+            "seed = ",
+            "line 1: string values must be quoted, expected literal string",
+        ),
+        (
+            "seeds = 1",
+            "line 1: seeds: no key of a scenario; its keys are seed, faults",
+        ),
+        (
+            "\nseed = -1",
+            "line 2: seed: expected a whole number from 0 on",
+        ),
+        ("faults = 1", "line 1: faults: expected a list of tables"),
+        (
+            &entry("{ at = \"1 s\", fault = \"flood\" }"),
+            "line 3: faults[0].fault: \"flood\" is no fault; they are power-cut, latent-error, \
+             slow-sector, grown-defect, stall, vanish, lying-flush, lying-fua",
+        ),
+        (
+            &entry("{ fault = \"stall\" }"),
+            "line 3: faults[0].at: missing",
+        ),
+        (
+            &entry("{ at = \"1 s\" }"),
+            "line 3: faults[0].fault: missing",
+        ),
+        (
+            &entry("{ at = \"1\", fault = \"stall\", for = \"1 s\" }"),
+            "line 3: faults[0].at: \"1\": expected a time up to 100 days with its unit \
+             (h, min, s, ms, us, ns, ps), such as 1.5 s",
+        ),
+        (
+            &entry("{ at = \"1 s\", fault = \"stall\" }"),
+            "line 3: faults[0].for: missing; stall needs it",
+        ),
+        (
+            &entry("{ at = \"1 s\", fault = \"grown-defect\", lbn = 1, colour = 2 }"),
+            "line 3: faults[0].colour: no key of grown-defect; its keys are lbn, sectors",
+        ),
+        (
+            &entry("{ at = \"1 s\", fault = \"grown-defect\", lbn = 1, sectors = 0 }"),
+            "line 3: faults[0].sectors: \"0\": expected a whole number from 1 to 64",
+        ),
+        (
+            &entry("{ at = \"1 s\", fault = \"power-cut\", tearing = \"1\" }"),
+            "line 3: faults[0].tearing: \"1\": expected physical or 512",
+        ),
+        (
+            &entry("{ at = \"1 s\", fault = \"power-cut\", tearing = true }"),
+            "line 3: faults[0].tearing: expected a number or a string, not boolean",
+        ),
+        (
+            &entry(
+                "{ at = \"2 s\", fault = \"power-cut\" },\n{ at = \"1 s\", fault = \"power-cut\" }",
+            ),
+            "line 4: faults[1].at: is before the entry above it; the list is in order of time",
+        ),
+    ] {
+        let error = Scenario::from_toml(text).unwrap_err().to_string();
+        assert_eq!(error, message, "{text}");
+    }
+    for (line, message) in [
+        (
+            "",
+            "fault: \"\" is no fault; they are power-cut, latent-error, slow-sector, grown-defect, stall, vanish, lying-flush, lying-fua",
+        ),
+        ("stall,for", "for: expected key=value"),
+        ("stall,for=1 s,for=2 s", "for: given twice"),
+    ] {
+        assert_eq!(line.parse::<Fault>().unwrap_err().to_string(), message);
+    }
+}

@@ -1,0 +1,133 @@
+//! DiskSim's own files, compared with DiskSim's results for them.
+
+use std::io::Read;
+use std::path::Path;
+
+use traxtent_disksim::{Document, Imported, disk_geometry, load_system};
+use traxtent_model::geometry::{Geometry, write_csv};
+use traxtent_model::profile::{Profile, Scheduler};
+
+use crate::drive::tiny::{read as read_of, serve};
+use crate::shared::shared;
+
+pub(crate) fn read(path: &str) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|e| e.to_string())
+}
+
+pub(crate) fn import(path: &Path) -> Imported {
+    let name = path.to_str().unwrap();
+    let document = Document::parse(name, &read(name).unwrap(), &read).unwrap();
+    let disk = document
+        .blocks()
+        .find(|block| block.kind == "dm_disk")
+        .unwrap();
+    disk_geometry(disk, &read).unwrap()
+}
+
+pub(crate) fn csv(geometry: &Geometry) -> String {
+    let mut out = Vec::new();
+    write_csv(geometry, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// Loads the first drive of `NAME.parv` in `folder`, with parameters of `NAME.diskspecs` set to
+/// other values.
+pub(crate) fn drive_with(folder: &Path, name: &str, changes: &[(&str, &str)]) -> Profile {
+    let source = |file: &str| {
+        let bytes = std::fs::read(folder.join(file)).map_err(|e| e.to_string())?;
+        if !file.ends_with(".diskspecs") {
+            return Ok(bytes);
+        }
+        let text = String::from_utf8(bytes).unwrap();
+        Ok(changes.iter().fold(text, set).into_bytes())
+    };
+    let file = format!("{name}.parv");
+    let system = load_system(&file, &source(&file).unwrap(), None, &source);
+    system.unwrap().disks.swap_remove(0).profile
+}
+
+/// Sets the one parameter of that name in a parameter file.
+fn set(text: String, &(key, value): &(&str, &str)) -> String {
+    let of = |line: &str| line.split_once('=').is_some_and(|(k, _)| k.trim() == key);
+    let found = text.lines().filter(|line| of(line)).count();
+    assert_eq!(found, 1, "lines that set {key:?}");
+    let changed = |line: &str| match of(line) {
+        true => format!("{key} = {value},\n"),
+        false => format!("{line}\n"),
+    };
+    text.lines().map(changed).collect()
+}
+
+/// Does an aged SPTF queue, whose weight DiskSim gives in thousandths, serve requests in DiskSim's
+/// order?
+#[test]
+fn the_weight_of_age_is_in_thousandths() {
+    let folder = testkit::shared_data!("disksim");
+    let changes = [
+        ("Max queue length", "16"),
+        ("Scheduling policy", "14"),
+        ("Timeout time/weight", "100"),
+    ];
+    let profile = drive_with(&folder, "ibm18es", &changes);
+    assert_eq!(profile.queue.scheduler, Scheduler::AgedSptf { weight: 0.1 });
+    // The arrival time of each request, its LBN, and its response time in DiskSim 4.0.
+    let requests = [
+        (0.0, 1_000, 6.791),
+        (0.0, 4_402_000, 15.837),
+        (1.0, 2_067_000, 25.699),
+        (2.0, 8_358_000, 43.654),
+        (20.0, 3_863_000, 14.325),
+        (22.0, 16_234_000, 35.443),
+    ];
+    let done = serve(
+        &profile,
+        &requests.map(|(ms, lbn, _)| (ms, read_of(lbn, 8))),
+    );
+    for (is, (_, lbn, disksim_ms)) in done.iter().zip(requests) {
+        let ms = is.response().as_ms();
+        assert!((ms - disksim_ms).abs() < 0.002, "LBN {lbn}: {ms} ms");
+    }
+}
+
+/// Is the track list of each reference layout equal to DiskSim's own, byte for byte?
+#[test]
+fn track_lists_equal_disksims() {
+    for (model, tracks) in [
+        ("atlas10k", "atlas10k"),
+        ("atlas_III", "atlas_III"),
+        ("barracuda", "barracuda"),
+        ("cheetah4LP", "cheetah4LP"),
+        ("cheetah9LP", "cheetah9LP"),
+        ("hp_c2247a_validate", "hp_c2247a_validate"),
+        ("hp_c2249a", "hp_c2249a"),
+        ("hp_c3323a_validate", "hp_c3323a_validate"),
+        ("ibm18es", "ibm18es"),
+        ("maxtor300g/maxtor300g", "maxtor300g"),
+    ] {
+        let Some(model) = shared(&format!("data/disksim/{model}.model")) else {
+            return;
+        };
+        let Some(tracks) = shared(&format!("data/disksim/tracks/{tracks}.csv.gz")) else {
+            return;
+        };
+        let imported = import(&model);
+        let geometry =
+            Geometry::build(&imported.spec).unwrap_or_else(|e| panic!("{}: {e}", model.display()));
+        let mut expected = String::new();
+        flate2::read::GzDecoder::new(std::fs::File::open(tracks).unwrap())
+            .read_to_string(&mut expected)
+            .unwrap();
+        let ours = csv(&geometry);
+        println!(
+            "{}: {} tracks, {} runs, notes {:?}",
+            model.display(),
+            geometry.track_count(),
+            geometry.runs(),
+            imported.notes
+        );
+        for (line, (a, b)) in ours.lines().zip(expected.lines()).enumerate() {
+            assert_eq!(a, b, "{} line {}", model.display(), line + 1);
+        }
+        assert_eq!(ours.len(), expected.len(), "{}", model.display());
+    }
+}

@@ -1,0 +1,139 @@
+//! Cache settings from a host, and what a drive keeps in its buffer regardless of them.
+
+use traxtent_model::drive::{Caching, Completion, Drive, Served};
+use traxtent_model::profile::{Profile, ReadAheadUntil, WriteBack};
+use traxtent_units::SimTime;
+use traxtent_units::request::Request;
+
+use super::tiny::{drain, read, serve, tiny_with, write};
+
+const ON: Caching = Caching {
+    read: true,
+    read_ahead: true,
+    write_back: true,
+};
+
+/// Returns a drive with all functions that a host may switch.
+fn caching() -> Profile {
+    tiny_with(|p| {
+        p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
+        p.cache.read_ahead.max_sectors = 32;
+        p.cache.write_back = WriteBack::Full;
+    })
+}
+
+/// Serves requests after the given settings, each well over a revolution after the one before it.
+fn serve_under(profile: &Profile, orders: &[Caching], requests: &[Request]) -> Vec<Completion> {
+    let mut drive = Drive::new(profile).unwrap();
+    orders
+        .iter()
+        .for_each(|&caching| drive.set_caching(SimTime::ZERO, caching));
+    let mut done = Vec::new();
+    for (i, &request) in requests.iter().enumerate() {
+        let now = SimTime::from_ms(25.0 * i as f64);
+        drain(&mut drive, Some(now), &mut done);
+        drive.submit(now, request).unwrap();
+    }
+    drain(&mut drive, None, &mut done);
+    if let Some(&last) = orders.last() {
+        assert_eq!(drive.caching(), last, "a drive says what it was told");
+    }
+    done
+}
+
+fn served(profile: &Profile, orders: &[Caching], requests: &[Request]) -> Vec<Served> {
+    let done = serve_under(profile, orders, requests);
+    done.iter().map(|completion| completion.served).collect()
+}
+
+/// Does each setting switch the function that it names, and no other?
+#[test]
+fn orders_are_obeyed() {
+    use Served::{Buffer, Media};
+    // A read, the same again, the sectors after it, and a write.
+    let requests = [read(20, 10), read(20, 10), read(30, 10), write(50, 5)];
+    let orders = |read, read_ahead, write_back| Caching {
+        read,
+        read_ahead,
+        write_back,
+    };
+    for (order, expected) in [
+        (ON, [Media, Buffer, Buffer, Buffer]),
+        (orders(false, true, true), [Media, Media, Media, Buffer]),
+        (orders(true, false, true), [Media, Buffer, Media, Buffer]),
+        (orders(true, true, false), [Media, Buffer, Buffer, Media]),
+        (Caching::OFF, [Media; 4]),
+    ] {
+        assert_eq!(
+            served(&caching(), &[order], &requests),
+            expected,
+            "{order:?}"
+        );
+        // Does the last setting apply?
+        assert_eq!(
+            served(&caching(), &[Caching::OFF, order], &requests),
+            expected
+        );
+    }
+}
+
+/// Does a setting equal to the profile's change nothing?
+#[test]
+fn an_order_for_what_is_so_changes_nothing() {
+    let requests = [read(20, 10), read(5, 30), write(50, 5), read(50, 20)];
+    assert_eq!(
+        serve_under(&caching(), &[ON], &requests),
+        serve_under(&caching(), &[], &requests)
+    );
+}
+
+/// Does a drive that ignores its host's read settings still read ahead and serve hits, but write as
+/// set?
+#[test]
+fn a_drive_may_ignore_orders_to_read() {
+    let deaf = |p: Profile| {
+        let mut p = p;
+        p.cache.read_ahead.ignores_host = true;
+        p
+    };
+    let requests = [read(20, 10), read(30, 10), write(50, 5)];
+    assert_eq!(
+        served(&deaf(caching()), &[Caching::OFF], &requests),
+        [Served::Media, Served::Buffer, Served::Media]
+    );
+}
+
+/// For pairs of sectors read in reverse order, does the buffer serve the share that the profile
+/// states, and do the shares 0 and 1 draw no random number?
+#[test]
+fn what_passed_is_kept_as_often_as_stated() {
+    const PAIRS: u64 = 4000;
+    let share_kept = |share| {
+        let profile = tiny_with(|p| {
+            p.access.read_on_arrival = true;
+            p.access.read_on_arrival_share = share;
+        });
+        // Pairs on successive tracks, so that no segment holds the sectors from an earlier pair.
+        let requests: Vec<(f64, Request)> = (0..PAIRS)
+            .flat_map(|i| {
+                let (at, lbn) = (60.0 * i as f64, 100 * (i % 20) + 50);
+                [(at, read(lbn + 1, 1)), (at + 30.0, read(lbn, 1))]
+            })
+            .collect();
+        let done = serve(&profile, &requests);
+        let kept = done
+            .chunks(2)
+            .filter(|pair| pair[1].served == Served::Buffer);
+        kept.count() as f64 / PAIRS as f64
+    };
+    let all = share_kept(1.0);
+    assert_eq!(share_kept(0.0), 0.0);
+    // Four standard deviations of a binomial share.
+    let half = share_kept(0.5);
+    assert!(
+        (half - 0.5 * all).abs() < 4.0 * (0.25 / PAIRS as f64).sqrt(),
+        "{half} of {all}"
+    );
+    assert_eq!(half, share_kept(0.5), "the same each time");
+    assert!(all > 0.95, "{all}");
+}

@@ -1,0 +1,404 @@
+//! Times of reads: positioning, buffer, read-ahead, bus.
+
+use traxtent_model::drive::{Drive, Served, SharedBus};
+use traxtent_model::profile::{BusHold, Delivery, Profile, ReadAheadUntil, SeekSpec};
+use traxtent_units::request::{Op, Request};
+use traxtent_units::{SimTime, Span};
+
+use super::tiny::{assert_completions, drain, fua, read, serve, tiny, tiny_with, write};
+
+fn reading_ahead() -> Profile {
+    tiny_with(|p| p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd)
+}
+
+/// Does a read miss wait for its sectors, read them, and send the last one?
+#[test]
+fn a_miss_takes_rotation_transfer_and_a_sector_of_bus() {
+    assert_completions(&tiny(), &[(0.0, read(20, 10))], &[3.01]);
+    // Surface 1 begins at 1 ms, after the head switch; cylinder 1 at 3 ms, after the seek.
+    assert_completions(&tiny(), &[(0.0, read(100, 10))], &[2.01]);
+    assert_completions(&tiny(), &[(0.0, read(200, 10))], &[4.01]);
+    // Across a track boundary, the head waits for the skew of 1 ms.
+    assert_completions(&tiny(), &[(0.0, read(95, 10))], &[11.51]);
+}
+
+/// Does the overhead of a command determine whether a sector is reached in this revolution?
+#[test]
+fn overhead_misses_a_sector_or_hides_behind_rotation() {
+    let slow = tiny_with(|p| p.overheads.read_miss_after_read_ms = 0.3);
+    assert_completions(&slow, &[(0.0, read(20, 10))], &[3.01]);
+    assert_completions(&slow, &[(0.0, read(3, 1))], &[0.41]);
+    let slower = tiny_with(|p| p.overheads.read_miss_after_read_ms = 0.300_000_001);
+    assert_completions(&slower, &[(0.0, read(3, 1))], &[10.41]);
+}
+
+/// Does the breakdown assign each part of a read to its cause?
+#[test]
+fn the_parts_of_a_read_have_their_names() {
+    let p = tiny_with(|p| {
+        p.overheads.per_request_ms = 0.05;
+        p.overheads.read_miss_after_read_ms = 0.15;
+        p.overheads.read_completion_ms = 0.25;
+    });
+    let b = serve(&p, &[(0.0, read(200, 10))])[0].breakdown;
+    let parts = [0.0, 0.45, 1.0, 0.0, 0.0, 1.8, 1.0, 0.01].map(Span::from_ms);
+    assert_eq!(b.parts(), parts, "{b:?}");
+}
+
+/// Is the time that a request waits for earlier ones counted as queue time, whether the media or
+/// the buffer serves it?
+#[test]
+fn waiting_for_others_counts_as_queue() {
+    let p = tiny_with(|p| p.overheads.per_request_ms = 0.05);
+    // The second request waits for one of 3.01 ms, then finds all its sectors in the buffer.
+    let done = serve(&p, &[(0.0, read(20, 10)), (1.0, read(22, 5))]);
+    assert_eq!(done[0].breakdown.queue, Span::ZERO);
+    assert_eq!(done[1].served, Served::Buffer);
+    assert_eq!(done[1].breakdown.queue, Span::from_ms(2.01 - 0.05));
+    assert_eq!(done[1].breakdown.overhead, Span::from_ms(0.05));
+}
+
+/// Is a read of buffered sectors served at the speed of the bus?
+#[test]
+fn a_whole_hit_takes_the_bus_alone() {
+    let p = tiny_with(|p| p.overheads.read_hit_after_read_ms = 0.2);
+    let requests = [(0.0, read(20, 10)), (5.0, read(22, 5))];
+    assert_completions(&p, &requests, &[3.01, 5.25]);
+    assert_eq!(serve(&p, &requests)[1].served, Served::Buffer);
+    // Not without a cache, nor for a read with forced unit access, nor for a verify.
+    let off = tiny_with(|p| p.cache.enabled = false);
+    assert_completions(&off, &requests, &[3.01, 12.71]);
+    assert_completions(
+        &p,
+        &[(0.0, read(20, 10)), (5.0, fua(read(22, 5)))],
+        &[3.01, 12.71],
+    );
+    let verify = Request {
+        op: Op::Verify,
+        ..read(22, 5)
+    };
+    assert_completions(&p, &[(0.0, read(20, 10)), (5.0, verify)], &[3.01, 12.7]);
+}
+
+/// Does a read whose first sectors are in the buffer wait only for the rest?
+#[test]
+fn a_partial_hit_reads_the_rest() {
+    let requests = [(0.0, read(20, 10)), (5.0, read(25, 10))];
+    assert_completions(&tiny(), &requests, &[3.01, 13.51]);
+    assert_eq!(serve(&tiny(), &requests)[1].served, Served::Both);
+}
+
+/// Does a sequential read continue at the position of read-ahead, at media speed and without losing
+/// a sector?
+#[test]
+fn a_sequential_read_is_served_by_read_ahead() {
+    let requests = [
+        (0.0, read(20, 10)),
+        (3.55, read(30, 10)),
+        (5.0, read(40, 5)),
+    ];
+    assert_completions(&reading_ahead(), &requests, &[3.01, 4.01, 5.05]);
+    let served: Vec<Served> = serve(&reading_ahead(), &requests)
+        .iter()
+        .map(|c| c.served)
+        .collect();
+    assert_eq!(served, [Served::Media, Served::Both, Served::Buffer]);
+}
+
+/// Does a read that begins with the next sector of read-ahead continue it, both within that sector
+/// and while the head is on its way to it? Only a drive that abandons even a requested sector
+/// starts again, and only within that sector.
+#[test]
+fn a_read_of_the_next_sector_joins_read_ahead() {
+    let drive = |stop_in_sector, almost_hits| {
+        let mut p = reading_ahead();
+        p.cache.read_ahead.stop_in_sector = stop_in_sector;
+        p.cache.almost_hits = almost_hits;
+        p
+    };
+    // Sector 30 passes from 3.0 to 3.1 ms. The track ends at 10.0; the head is over the next one at
+    // 10.5, its first sector arrives at 11.0.
+    let amid = [(0.0, read(20, 10)), (3.05, read(30, 10))];
+    let between = [(0.0, read(90, 10)), (10.7, read(100, 10))];
+    for (stop_in_sector, almost_hits) in [(false, false), (false, true), (true, true)] {
+        let p = drive(stop_in_sector, almost_hits);
+        assert_completions(&p, &amid, &[3.01, 4.01]);
+        assert_completions(&p, &between, &[10.01, 12.01]);
+        assert_eq!(serve(&p, &amid)[1].served, Served::Both);
+    }
+    let leaves = drive(true, false);
+    assert_completions(&leaves, &amid, &[3.01, 14.01]);
+    assert_eq!(serve(&leaves, &amid)[1].served, Served::Media);
+    assert_completions(&leaves, &between, &[10.01, 12.01]);
+}
+
+/// Does a stream keep the sectors that its host has not requested yet, in a segment smaller than
+/// the rest of the track?
+#[test]
+fn a_stream_keeps_what_is_to_come() {
+    let p = tiny_with(|p| {
+        p.cache.segment_sectors = 16;
+        p.cache.read_ahead.until = ReadAheadUntil::TrackEnd;
+    });
+    // Five sectors pass under the head from request to request, of which the host takes two.
+    let go_on = (0..12u32).map(|i| (2.6 + 0.5 * f64::from(i), read(u64::from(24 + 2 * i), 2)));
+    let requests: Vec<_> = std::iter::once((0.0, read(20, 4))).chain(go_on).collect();
+    let served: Vec<_> = serve(&p, &requests).iter().map(|c| c.served).collect();
+    assert!(!served[1..].contains(&Served::Media), "{served:?}");
+}
+
+/// How far does each kind of read-ahead go? A read of sectors beyond it is not a hit.
+#[test]
+fn read_ahead_goes_as_far_as_it_says() {
+    let last_hit = |until| {
+        let p = tiny_with(|p| {
+            p.cache.read_ahead.until = until;
+            p.cache.segment_sectors = 240;
+        });
+        // Sectors 50 to 59, then half a second for read-ahead.
+        let hit = |lbn| {
+            let probe = [(0.0, read(50, 10)), (500.0, read(lbn, 1))];
+            serve(&p, &probe)[1].served == Served::Buffer
+        };
+        (50..400).take_while(|&lbn| hit(lbn)).last()
+    };
+    assert_eq!(last_hit(ReadAheadUntil::None), Some(59));
+    assert_eq!(last_hit(ReadAheadUntil::TrackEnd), Some(99));
+    assert_eq!(last_hit(ReadAheadUntil::CylinderEnd), Some(199));
+    assert_eq!(last_hit(ReadAheadUntil::AdaptiveTrackEnd), Some(99));
+    // One segment's worth beyond the request. The oldest sectors are replaced, so the test looks at
+    // the last ones.
+    let p = tiny_with(|p| p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd);
+    for (lbn, served) in [
+        (123, Served::Buffer),
+        (124, Served::Media),
+        (60, Served::Buffer),
+        (59, Served::Media),
+    ] {
+        assert_eq!(
+            serve(&p, &[(0.0, read(50, 10)), (500.0, read(lbn, 1))])[1].served,
+            served,
+            "{lbn}"
+        );
+    }
+}
+
+/// Does read-ahead on arrival hold the sectors that have passed since the head reached the track,
+/// and read the next track within a revolution and a head switch, whereas read-ahead in order waits
+/// for the first sector?
+#[test]
+fn read_ahead_on_arrival_takes_what_passes() {
+    let drive = |on_arrival| {
+        tiny_with(|p| {
+            p.access.zero_latency_read = true;
+            p.cache.segment_sectors = 300;
+            p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
+            p.cache.read_ahead.on_arrival = on_arrival;
+        })
+    };
+    let both = |requests: &[(f64, Request)], expected: [[f64; 2]; 2]| {
+        assert_completions(&drive(true), requests, &expected[0]);
+        assert_completions(&drive(false), requests, &expected[1]);
+    };
+    // The head arrives at sector 30. All of the second half passes before the last sector of the
+    // first half.
+    let halves = [(3.0, read(0, 50)), (13.3, read(50, 50))];
+    both(&halves, [[13.21, 13.8], [13.21, 20.01]]);
+    // The head arrives at sector 70. With read-ahead on arrival, twenty sectors of the second half
+    // are still to come. Otherwise all of them are, and the remaining sectors of the first half
+    // have already passed.
+    let halves = [(7.0, read(0, 50)), (15.02, read(50, 50))];
+    both(&halves, [[15.01, 17.31], [15.01, 20.01]]);
+    // The head arrives at sector 95 of the next track, half a millisecond before its first sector.
+    let tracks = [(0.0, read(0, 100)), (12.0, read(100, 100))];
+    both(&tracks, [[10.01, 20.56], [10.01, 21.01]]);
+}
+
+/// Does read-ahead finish its sector when a request arrives, but only if the drive cannot abandon a
+/// sector?
+#[test]
+fn read_ahead_stops_at_the_end_of_a_sector_or_at_once() {
+    // At 3.25 ms sector 32 passes. A seek of 1.02 ms from there just reaches slot 13 at 4.3 ms;
+    // from the sector's end it does not.
+    let change = |p: &mut Profile, in_sector: bool| {
+        p.mechanics.as_mut().unwrap().seek = SeekSpec::Constant { ms: 1.02 };
+        p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
+        p.cache.read_ahead.stop_in_sector = in_sector;
+    };
+    let requests = [(0.0, read(20, 10)), (3.25, read(213, 1))];
+    assert_completions(&tiny_with(|p| change(p, true)), &requests, &[3.01, 4.41]);
+    assert_completions(&tiny_with(|p| change(p, false)), &requests, &[3.01, 14.41]);
+}
+
+/// Does a track change of read-ahead finish when a request arrives, and is a rotational wait of
+/// read-ahead abandoned at once?
+#[test]
+fn read_ahead_stops_after_a_move_and_in_a_wait() {
+    // Track 0 ends at 10.0; the head is on surface 1 at 10.5, whose first sector arrives at 11.0.
+    let requests = |ms, lbn| [(0.0, read(90, 5)), (ms, read(lbn, 1))];
+    assert_completions(&reading_ahead(), &requests(10.2, 10), &[9.51, 11.11]);
+    assert_completions(&reading_ahead(), &requests(10.2, 9), &[9.51, 21.01]);
+    assert_completions(&reading_ahead(), &requests(10.7, 12), &[9.51, 11.31]);
+}
+
+/// Does the minimum read-ahead continue although another request waits?
+#[test]
+fn the_least_read_ahead_is_not_interrupted() {
+    let p = tiny_with(|p| {
+        p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
+        p.cache.read_ahead.min_sectors = 20;
+    });
+    // Until 5.0 ms, then a seek of 1 ms; slot 29 of cylinder 1 passes at 5.9, slot 30 at 6.0.
+    assert_completions(
+        &p,
+        &[(0.0, read(20, 10)), (3.1, read(230, 1))],
+        &[3.01, 6.11],
+    );
+    assert_completions(
+        &p,
+        &[(0.0, read(20, 10)), (3.1, read(229, 1))],
+        &[3.01, 16.01],
+    );
+}
+
+/// Does a write to sectors that are being read ahead prevent the buffer from serving stale ones?
+#[test]
+fn a_write_ends_the_read_ahead_it_hits() {
+    let p = tiny_with(|p| {
+        p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
+        p.cache.writes_while_busy = true;
+        p.cache.read_hits_on_written = false;
+    });
+    // The write arrives while the read is being acknowledged and read-ahead is to follow.
+    let requests = [
+        (0.0, read(20, 10)),
+        (0.5, write(22, 4)),
+        (200.0, read(22, 4)),
+    ];
+    let done = serve(&p, &requests);
+    assert_eq!(done[2].served, Served::Media, "{done:?}");
+}
+
+/// Does a write that takes the segment of a read whose read-ahead is still to come keep the segment
+/// for its own sectors?
+#[test]
+fn a_write_that_takes_a_segment_has_it_alone() {
+    let p = tiny_with(|p| {
+        p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
+        p.cache.segments = 1;
+        p.cache.write_segments = 1;
+        p.cache.writes_while_busy = true;
+        p.overheads.read_completion_ms = 2.0;
+    });
+    // Sent at 3.01, acknowledged at 5.01 ms. Read-ahead continues from 3.0, and the write arrives
+    // at 4.0.
+    let requests = |lbn| {
+        [
+            (0.0, read(20, 10)),
+            (4.0, write(10, 4)),
+            (200.0, read(lbn, 2)),
+        ]
+    };
+    assert_eq!(serve(&p, &requests(40))[2].served, Served::Media);
+    assert_eq!(serve(&p, &requests(11))[2].served, Served::Buffer);
+}
+
+/// When do the sectors of a zero-latency read reach the host, for each order of delivery?
+#[test]
+fn delivery_decides_when_a_zero_latency_read_ends() {
+    let p = |delivery| {
+        tiny_with(|p| {
+            p.access.zero_latency_read = true;
+            p.bus.delivery = delivery;
+        })
+    };
+    // The head lands within sector 25 and reads from sector 26 at 2.6 ms for a revolution, until
+    // 12.6 ms.
+    let track = [(2.55, read(0, 100))];
+    // Sectors 0 to 25 cross the bus as they pass, the other 74 after sector 25.
+    assert_completions(&p(Delivery::InOrder), &track, &[13.35]);
+    assert_completions(&p(Delivery::InOrderWhenComplete), &track, &[13.6]);
+    assert_completions(&p(Delivery::OutOfOrder), &track, &[12.61]);
+    // Sectors that pass in order are not held back.
+    let half = [(2.55, read(50, 20))];
+    for delivery in [
+        Delivery::InOrder,
+        Delivery::InOrderWhenComplete,
+        Delivery::OutOfOrder,
+    ] {
+        assert_completions(&p(delivery), &half, &[7.01]);
+    }
+}
+
+/// Does no sector cross the bus before it has been read, even out of order over a slow bus?
+#[test]
+fn nothing_is_delivered_before_it_is_read() {
+    let p = tiny_with(|p| {
+        p.bus.delivery = Delivery::OutOfOrder;
+        p.bus.read_sector_ms = 0.2;
+    });
+    assert_completions(&p, &[(0.0, read(20, 10))], &[4.1]);
+}
+
+/// When does a drive that disconnects from the bus reconnect, and how much time does holding the
+/// bus save?
+#[test]
+fn the_bus_is_kept_or_taken_again() {
+    let p = |change: fn(&mut Profile)| {
+        tiny_with(|p| {
+            p.overheads.first_reselect_ms = 0.05;
+            p.overheads.read_disconnect_after_write_ms = 0.02;
+            change(p);
+        })
+    };
+    let request = [(0.0, read(20, 10))];
+    // Acquired for each sector.
+    assert_completions(&p(|_| ()), &request, &[3.06]);
+    // Held from the first sector on, or from the command on.
+    let during_read = BusHold {
+        during_read: true,
+        ..BusHold::default()
+    };
+    let always = BusHold {
+        always: true,
+        ..BusHold::default()
+    };
+    let held = p(|p| p.bus.hold.during_read = true);
+    assert_eq!(held.bus.hold, during_read);
+    assert_completions(&held, &request, &[3.01]);
+    let held = p(|p| p.bus.hold.always = true);
+    assert_eq!(held.bus.hold, always);
+    assert_completions(&held, &request, &[3.01]);
+    // Acquired when five sectors are ready (2.55), again for one more at 2.6, then for the last
+    // four.
+    assert_completions(&p(|p| p.cache.read_watermark = 0.5), &request, &[3.09]);
+}
+
+/// Do drives on one bus wait for each other, and not if the others are idle?
+#[test]
+fn drives_on_one_bus_wait_for_each_other() {
+    let profile = tiny_with(|p| p.bus.read_sector_ms = 1.0);
+    let request = read(20, 10);
+    let alone = serve(&profile, &[(0.0, request)])[0].completed;
+    let bus = SharedBus::default();
+    let hang = || {
+        let mut drive = Drive::new(&profile).unwrap();
+        drive.share_bus(bus.clone());
+        drive
+    };
+    let mut drives = [hang(), hang(), hang()];
+    let mut completed = Vec::new();
+    for drive in &mut drives[..2] {
+        drive.submit(SimTime::ZERO, request).unwrap();
+    }
+    for drive in &mut drives {
+        let mut done = Vec::new();
+        drain(drive, None, &mut done);
+        completed.extend(done.iter().map(|completion| completion.completed));
+    }
+    assert_eq!(completed[0], alone);
+    let transfer = Span::from_ms(10.0);
+    assert!(completed[1] >= alone + transfer, "{completed:?}");
+    // A revolution and the overheads are less than two transfers.
+    assert!(completed[1] < alone + transfer + transfer, "{completed:?}");
+}

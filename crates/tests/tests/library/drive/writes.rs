@@ -1,0 +1,287 @@
+//! Times of writes: through to the media, into the buffer, appended, in physical sectors; and of
+//! flushes.
+
+use traxtent_model::drive::{Drive, Served};
+use traxtent_model::profile::{Profile, WriteBack, builtin};
+use traxtent_units::SimTime;
+use traxtent_units::request::Request;
+
+use super::tiny::{assert_completions, fua, read, serve, tiny, tiny_with, write};
+
+fn write_back(change: impl FnOnce(&mut Profile)) -> Profile {
+    tiny_with(|p| {
+        p.cache.write_back = WriteBack::Full;
+        p.cache.writes_while_busy = true;
+        p.cache.write_segments = 3;
+        change(p);
+    })
+}
+
+/// Is a write complete when it is on the media or when it is in the buffer, depending on the drive
+/// and FUA?
+#[test]
+fn writes_complete_on_the_media_or_in_the_buffer() {
+    let request = write(20, 10);
+    assert_completions(&tiny(), &[(0.0, request)], &[3.0]);
+    assert_completions(&write_back(|_| ()), &[(0.0, request)], &[0.1]);
+    assert_completions(&write_back(|_| ()), &[(0.0, fua(request))], &[3.0]);
+    assert_eq!(
+        serve(&write_back(|_| ()), &[(0.0, request)])[0].served,
+        Served::Buffer
+    );
+    assert_eq!(
+        serve(&write_back(|_| ()), &[(0.0, fua(request))])[0].served,
+        Served::Media
+    );
+}
+
+/// Is a disabled cache also disabled for writes?
+#[test]
+fn a_disabled_cache_takes_no_write() {
+    let off = write_back(|p| p.cache.enabled = false);
+    assert_completions(&off, &[(0.0, write(20, 10))], &[3.0]);
+    assert_eq!(
+        serve(&off, &[(0.0, write(20, 10))])[0].served,
+        Served::Media
+    );
+}
+
+/// Does a write stream reach the media rate for any size, also beyond a segment, and with a queue?
+#[test]
+fn sequential_writes_of_any_size_stream() {
+    for (sectors, depth) in [
+        (16, 1),
+        (63, 1),
+        (64, 1),
+        (65, 2),
+        (100, 2),
+        (200, 1),
+        (200, 4),
+    ] {
+        let p = write_back(|p| {
+            p.cache.write_segments = 1;
+            p.cache.writes_while_busy = false;
+            p.cache.write_watermark = 0.9;
+        });
+        let mut drive = Drive::new(&p).unwrap();
+        let (mut now, mut lbn, mut outstanding) = (SimTime::ZERO, 0, 0);
+        while lbn < 1_600 {
+            while outstanding < depth {
+                drive.submit(now, write(lbn, sectors)).unwrap();
+                lbn += u64::from(sectors);
+                outstanding += 1;
+            }
+            now = drive.next_wakeup().unwrap();
+            outstanding -= std::iter::from_fn(|| drive.poll(now)).count();
+        }
+        // Sixteen tracks take a revolution of 10 ms each, 8 skews of 1 ms and 8 of 2 ms; the first
+        // sector may take a revolution to arrive.
+        let most = 160.0 + 24.0 + 12.0;
+        assert!(
+            now.as_ms() < most,
+            "{sectors} sectors, {depth} at a time: {now}"
+        );
+    }
+}
+
+/// Do the media wait for late data?
+#[test]
+fn data_must_be_there_when_their_sector_passes() {
+    // Sector 0 passes at 0.0, before the first sector is in the buffer.
+    assert_completions(&tiny(), &[(0.0, write(0, 10))], &[11.0]);
+    // Over a bus of half the media rate, the last of ten sectors arrives at 2.0 ms. That is in time
+    // if the first passes at 1.1, not at 1.0.
+    let slow = tiny_with(|p| p.bus.write_sector_ms = 0.2);
+    assert_completions(&slow, &[(0.0, write(11, 10))], &[2.1]);
+    assert_completions(&slow, &[(0.0, write(10, 10))], &[12.0]);
+}
+
+/// Does a write add its settling time, and is a seek for a write shorter if that time is negative?
+#[test]
+fn settling_lengthens_or_shortens_the_way_to_a_write() {
+    // Slot 0 of cylinder 1 passes at 3.0 ms.
+    let settle = |ms| tiny_with(|p| p.mechanics.as_mut().unwrap().write_settle_ms = ms);
+    assert_completions(&settle(2.0), &[(0.0, write(200, 10))], &[4.0]);
+    assert_completions(&settle(2.01), &[(0.0, write(200, 10))], &[14.0]);
+    assert_completions(&settle(2.01), &[(0.0, read(200, 10))], &[4.01]);
+    // Without arm movement there is no settling. Cylinder 2 (6.0 ms) to cylinder 0: 1.5 ms, or 1.3.
+    assert_completions(&settle(9.0), &[(0.0, write(20, 10))], &[3.0]);
+    let there_and_back = [(0.0, read(400, 10)), (7.1, write(84, 1))];
+    assert_completions(&settle(-0.2), &there_and_back, &[7.01, 8.5]);
+    assert_completions(&settle(0.0), &there_and_back, &[7.01, 18.5]);
+}
+
+/// Does a flush wait for every older write to reach the media, and for no younger one?
+#[test]
+fn a_flush_waits_for_older_writes_alone() {
+    let requests = [
+        (0.0, write(20, 10)),
+        (0.15, write(50, 10)),
+        (0.3, Request::flush()),
+        (0.4, write(310, 10)),
+    ];
+    // On the media at 3.0, 6.0 and, on cylinder 1, 15.5 ms: 4.0 + 1.0 + 10 sectors.
+    assert_completions(&write_back(|_| ()), &requests, &[0.1, 0.25, 6.0, 0.5]);
+    let idle = [
+        (0.0, Request::flush()),
+        (0.1, write(20, 10)),
+        (20.0, Request::flush()),
+    ];
+    assert_completions(&write_back(|_| ()), &idle, &[0.0, 0.2, 20.0]);
+    // Also without write-back: the write that waits for a read is older than the flush.
+    let through = [
+        (0.0, read(20, 10)),
+        (0.1, write(50, 10)),
+        (0.2, Request::flush()),
+    ];
+    assert_completions(&tiny(), &through, &[3.01, 6.0, 6.0]);
+}
+
+/// Do sequential writes that join a dirty segment reach the media without a gap?
+#[test]
+fn appended_writes_lose_no_revolution() {
+    let requests = [
+        (0.0, write(20, 10)),
+        (0.2, write(30, 10)),
+        (0.4, write(40, 10)),
+        (0.6, Request::flush()),
+    ];
+    let p = |combine: bool| {
+        write_back(|p| {
+            p.cache.combine_writes = combine;
+            p.overheads.minimum_write_seek_ms = 0.5;
+        })
+    };
+    assert_completions(&p(true), &requests, &[0.1, 0.3, 0.5, 5.0]);
+    // Each write that does not join an active one makes its minimum seek of 0.5 ms and comes too
+    // late.
+    assert_completions(&p(false), &requests, &[0.1, 0.3, 0.5, 25.0]);
+}
+
+/// Does a write wait while the maximum number of segments is dirty?
+#[test]
+fn a_write_waits_for_a_segment_to_be_clean() {
+    let requests = [(0.0, write(20, 10)), (0.2, write(310, 10))];
+    assert_completions(
+        &write_back(|p| p.cache.write_segments = 2),
+        &requests,
+        &[0.1, 0.3],
+    );
+    // The first is on the media at 3.0 ms.
+    assert_completions(
+        &write_back(|p| p.cache.write_segments = 1),
+        &requests,
+        &[0.1, 3.1],
+    );
+}
+
+/// Are written sectors found in the buffer, if the drive keeps them for reads?
+#[test]
+fn reads_hit_what_was_written() {
+    let requests = [(0.0, write(20, 10)), (5.0, read(22, 4))];
+    assert_completions(&tiny(), &requests, &[3.0, 5.04]);
+    assert_completions(
+        &tiny_with(|p| p.cache.read_hits_on_written = false),
+        &requests,
+        &[3.0, 12.61],
+    );
+}
+
+fn emulating(lowest_aligned_lbn: u32) -> Profile {
+    tiny_with(|p| {
+        p.sector.physical_bytes = 4096;
+        p.sector.lowest_aligned_lbn = lowest_aligned_lbn;
+    })
+}
+
+/// Does a write of parts of physical sectors read them first, a revolution before it writes, and an
+/// aligned write not? (The mechanism of claim A1.)
+#[test]
+fn an_unaligned_write_costs_a_revolution() {
+    let p = emulating(0);
+    assert_completions(&p, &[(0.0, write(24, 8))], &[3.2]);
+    assert_completions(&p, &[(0.0, write(20, 8))], &[13.2]);
+    assert_completions(&p, &[(0.0, write(24, 4))], &[13.2]);
+    // Only the first and the last physical sector are read: 1.6 to 2.4, 4.8 to 5.6 ms.
+    assert_completions(&p, &[(0.0, write(20, 32))], &[15.6]);
+    // A native drive has no such cost.
+    assert_completions(&tiny(), &[(0.0, write(20, 8))], &[2.8]);
+}
+
+/// Is the read omitted if the buffer holds the rest of the physical sectors, and are these written
+/// whole?
+#[test]
+fn the_buffer_spares_the_reading() {
+    assert_completions(
+        &emulating(0),
+        &[(0.0, read(16, 16)), (5.0, write(20, 8))],
+        &[3.21, 13.2],
+    );
+}
+
+/// Does the lowest aligned LBN shift the alignment? (Claim A6.)
+#[test]
+fn the_lowest_aligned_lbn_shifts_alignment() {
+    let p = emulating(7);
+    assert_completions(&p, &[(0.0, write(23, 8))], &[3.1]);
+    assert_completions(&p, &[(0.0, write(24, 8))], &[13.9]);
+    // The first physical sector has seven LBNs; the last one is truncated by the drive's end.
+    assert_completions(&p, &[(9.0, write(0, 7))], &[10.7]);
+    assert_completions(&p, &[(9.0, write(1, 6))], &[20.7]);
+}
+
+/// Returns the rate, in millions of bytes per second, at which sequential writes of `sectors`
+/// sectors each, starting at LBN `first`, are acknowledged.
+fn streamed(profile: &Profile, first: u64, sectors: u32, outstanding: u64) -> f64 {
+    let mut drive = Drive::new(profile).expect("a sound profile");
+    let mut now = SimTime::ZERO;
+    for sent in 0..2000 + outstanding {
+        while sent >= outstanding && drive.poll(now).is_none() {
+            now = drive.next_wakeup().expect("a write is outstanding");
+        }
+        let next = write(first + sent * u64::from(sectors), sectors);
+        drive.submit(now, next).expect("it is on the drive");
+    }
+    2000.0 * f64::from(sectors) * 512.0 / now.as_ms() / 1000.0
+}
+
+/// Do sequential writes that the buffer acknowledges reach the media rate, also if it is always
+/// full?
+#[test]
+fn cached_writes_in_sequence_stream() {
+    for (write_segments, writes_while_busy, outstanding) in
+        [(1, false, 1), (2, false, 1), (4, true, 4)]
+    {
+        let mut profile = builtin("maxtor10k5").expect("it is built in");
+        profile.cache.write_segments = write_segments;
+        profile.cache.writes_while_busy = writes_while_busy;
+        for sectors in [64, 256] {
+            // Tracks of 1,144 and 1,092 sectors take 6 ms each, plus a switch between them.
+            let rate = streamed(&profile, 0, sectors, outstanding);
+            assert!(
+                rate > 75.0,
+                "{rate} MB/s: {sectors} sectors, {write_segments} segments"
+            );
+        }
+    }
+}
+
+/// Is a physical sector that two sequential writes share written only once, if both are in the
+/// buffer? Then writes that begin within physical sectors cost no more than others.
+#[test]
+fn writes_that_share_a_physical_sector_stream() {
+    let profile = builtin("wd10ears").expect("it is built in");
+    for sectors in [64, 256] {
+        let [aligned, shifted] = [0, 1].map(|first| streamed(&profile, first, sectors, 1));
+        assert!(
+            shifted > 0.9 * aligned,
+            "{sectors} sectors: {shifted} MB/s for {aligned}"
+        );
+    }
+    // A host that sends one write at a time and waits for the media pays for a read and a
+    // revolution each time.
+    let mut through = profile;
+    through.cache.write_back = WriteBack::None;
+    let [aligned, shifted] = [0, 1].map(|first| streamed(&through, first, 64, 1));
+    assert!(shifted < 0.6 * aligned, "{shifted} MB/s for {aligned}");
+}

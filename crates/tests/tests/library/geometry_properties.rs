@@ -1,0 +1,569 @@
+//! The geometry compared with a layout listed sector by sector.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use traxtent_model::geometry::{
+    BranchSpec, Child, Geometry, GeometrySpec, Occupant, Order, PerSurface, Place, Remedy, Skew,
+    SlipSpec, Sparing, Start, TrackSpec, TreeSpec, ZoneSpec,
+};
+use traxtent_units::{Cylinder, Lbn, Surface};
+
+use crate::geometry_naive::{Naive, Spot};
+use crate::random::Random;
+
+fn place((cylinder, surface, slot): Spot) -> Place {
+    Place {
+        cylinder: Cylinder(cylinder),
+        surface: Surface(surface),
+        slot,
+    }
+}
+
+/// Compares all results of a geometry's functions with the naive layout.
+fn compare(spec: &GeometrySpec, naive: &Naive, geometry: &Geometry, about: &str) {
+    let capacity = naive.home.len() as u64;
+    assert_eq!(geometry.capacity().0, capacity, "{about}");
+    let mut holds: BTreeMap<Spot, u64> = BTreeMap::new();
+    for lbn in 0..capacity {
+        let spot = naive.spot(lbn);
+        assert_eq!(
+            geometry.locate(Lbn(lbn)),
+            Some(place(spot)),
+            "{about}, LBN {lbn}"
+        );
+        assert_eq!(holds.insert(spot, lbn), None, "{about}: {spot:?} twice");
+    }
+    assert_eq!(geometry.locate(Lbn(capacity)), None);
+    let slots: BTreeMap<(u32, u16), u32> = naive
+        .tracks
+        .iter()
+        .map(|t| ((t.cylinder, t.surface), t.slots))
+        .collect();
+    for cylinder in 0..spec.cylinders + 1 {
+        for surface in 0..spec.surfaces + 1 {
+            let slots = slots.get(&(cylinder, surface)).copied().unwrap_or(0);
+            for slot in 0..slots + 2 {
+                let spot = (cylinder, surface, slot);
+                let expected = if slot >= slots {
+                    Occupant::NoSuchPlace
+                } else if let Some(&lbn) = holds.get(&spot) {
+                    Occupant::Lbn(Lbn(lbn))
+                } else if naive.bad.contains(&spot) {
+                    Occupant::Bad
+                } else {
+                    Occupant::Empty
+                };
+                assert_eq!(geometry.lbn_at(place(spot)), expected, "{about}: {spot:?}");
+            }
+        }
+    }
+    compare_tracks(naive, geometry, about);
+    compare_pieces(naive, geometry, about);
+    let defects: BTreeSet<Spot> = geometry
+        .defects()
+        .flat_map(|d| {
+            (0..d.slots).map(move |i| (d.place.cylinder.0, d.place.surface.0, d.place.slot + i))
+        })
+        .collect();
+    assert_eq!(defects, naive.bad, "{about}");
+    let remapped = geometry
+        .defects()
+        .filter(|d| matches!(d.remedy, Remedy::Remapped(..)))
+        .count();
+    assert_eq!(remapped, naive.moved.len(), "{about}");
+}
+
+fn compare_tracks(naive: &Naive, geometry: &Geometry, about: &str) {
+    let mut next = 0;
+    let mut count = 0;
+    for (index, track) in (0..).zip(geometry.tracks()) {
+        count += 1;
+        assert_eq!((track.index, track.first_lbn.0), (index, next), "{about}");
+        assert_eq!(geometry.track(index), Some(track), "{about}");
+        assert_eq!(geometry.track_of(track.first_lbn), Some(track), "{about}");
+        next += u64::from(track.sectors);
+        assert_eq!(geometry.track_of(Lbn(next - 1)), Some(track), "{about}");
+        assert_eq!(
+            geometry.track_end(Lbn(next - 1)),
+            Some(Lbn(next)),
+            "{about}"
+        );
+        for lbn in track.first_lbn.0..next {
+            let home = naive.tracks[naive.home[lbn as usize].0];
+            let (cylinder, surface) = (home.cylinder, home.surface);
+            assert_eq!(
+                (track.cylinder.0, track.surface.0),
+                (cylinder, surface),
+                "{about}"
+            );
+            assert_eq!(track.slots, home.slots, "{about}");
+            let off = (track.origin.as_turns() - home.origin).rem_euclid(1.0);
+            assert!(
+                off.min(1.0 - off) < 1e-9,
+                "{about}: {track:?} begins at {} turns",
+                home.origin
+            );
+        }
+        let boundary = (next as usize) < naive.home.len();
+        assert!(
+            !boundary || naive.home[next as usize].0 != naive.home[next as usize - 1].0,
+            "{about}"
+        );
+    }
+    assert_eq!(
+        (next, count),
+        (geometry.capacity().0, geometry.track_count()),
+        "{about}"
+    );
+    assert_eq!(geometry.track(count), None);
+    let sum: u64 = geometry.lbn_runs().map(|run| run.sectors).sum();
+    assert_eq!(sum, next, "{about}");
+    for run in geometry.lbn_runs() {
+        for lbn in run.first_lbn.0..run.first_lbn.0 + run.sectors {
+            let (cylinder, surface, _) = naive.spot(lbn);
+            assert_eq!(
+                (run.cylinder.0, run.surface.0),
+                (cylinder, surface),
+                "{about}"
+            );
+        }
+    }
+    for zone in geometry.zones() {
+        for lbn in zone.first_lbn.0..zone.end_lbn.0 {
+            let (cylinder, ..) = naive.home_spot(lbn);
+            assert!(
+                (zone.first_cylinder.0..=zone.last_cylinder.0).contains(&cylinder),
+                "{about}"
+            );
+        }
+    }
+}
+
+fn compare_pieces(naive: &Naive, geometry: &Geometry, about: &str) {
+    for max in [1, 3, u32::MAX] {
+        let mut lbn = 0;
+        while lbn < geometry.capacity().0 {
+            let piece = geometry.piece(Lbn(lbn), max);
+            let (cylinder, surface, first) = naive.spot(lbn);
+            assert_eq!(
+                (piece.track.cylinder.0, piece.track.surface.0),
+                (cylinder, surface),
+                "{about}"
+            );
+            assert_eq!((piece.lbn.0, piece.first_slot), (lbn, first), "{about}");
+            let last = naive.spot(lbn + u64::from(piece.sectors) - 1);
+            assert_eq!(
+                last,
+                (cylinder, surface, first + piece.slots - 1),
+                "{about}"
+            );
+            let moved = |lbn| naive.moved.contains_key(&lbn);
+            let next = lbn + u64::from(piece.sectors);
+            let on = next < geometry.capacity().0
+                && piece.sectors < max
+                && !moved(lbn)
+                && !moved(next)
+                && naive.home[next as usize].0 == naive.home[lbn as usize].0;
+            assert!(!on, "{about}: the piece of {max} at LBN {lbn} ends early");
+            lbn = next;
+        }
+    }
+}
+
+/// Builds both layouts. They must also agree on whether the specification can be built.
+fn check(spec: &GeometrySpec, about: &str) -> bool {
+    let text = toml::to_string(spec).unwrap();
+    let read: GeometrySpec = toml::from_str(&text).unwrap_or_else(|e| panic!("{e}:\n{text}"));
+    assert_eq!(&read, spec, "{about}");
+    match (Naive::build(spec), Geometry::build(spec)) {
+        (Some(naive), Ok(geometry)) => {
+            compare(spec, &naive, &geometry, about);
+            true
+        }
+        (Some(naive), Err(e)) => {
+            assert!(naive.home.is_empty(), "{about}: {e}\n{text}");
+            false
+        }
+        (None, Err(e)) => {
+            let e = e.to_string();
+            assert!(
+                e.contains("suffice") || e.contains("reserved_sectors"),
+                "{about}: {e}\n{text}"
+            );
+            false
+        }
+        (None, Ok(_)) => panic!("{about}: built although spares do not suffice\n{text}"),
+    }
+}
+
+fn random_skew(random: &mut Random) -> Skew {
+    if random.once_in(5) {
+        Skew::Revolutions(random.pick(0..100) as f64 / 64.0)
+    } else {
+        Skew::Sectors(random.pick(0..40) as f64 - 5.0)
+    }
+}
+
+fn random_spec(random: &mut Random) -> GeometrySpec {
+    let order = random.of(&Order::ALL);
+    let mut sparing = random.of(&Sparing::ALL);
+    let by_cylinder = matches!(
+        sparing,
+        Sparing::SectorsPerCylinder
+            | Sparing::SectorsPerCylinderSlipToEnd
+            | Sparing::SectorsAtCylinderFront
+            | Sparing::SectorsAtCylinderFrontSlipToEnd
+            | Sparing::SectorsPerCylinderRange
+    );
+    if by_cylinder && !order.is_head_first() {
+        sparing = Sparing::SectorsPerZone;
+    }
+    let range = (sparing == Sparing::SectorsPerCylinderRange).then(|| random.pick(1..4) as u32);
+    let mut spec = GeometrySpec {
+        surfaces: random.pick(1..5) as u16,
+        order,
+        width_tracks: (!order.is_head_first()).then(|| random.pick(1..5) as u32),
+        start: random.of(&[Start::Forward, Start::Backward, Start::CylinderParity]),
+        sparing,
+        sparing_range_cylinders: range,
+        ..GeometrySpec::default()
+    };
+    let mut cylinder = random.pick(0..3) as u32;
+    for _ in 0..random.pick(1..4) {
+        let zone = random_zone(random, &spec, cylinder);
+        cylinder = zone.last_cylinder + 1 + random.pick(0..2) as u32;
+        spec.zones.push(zone);
+    }
+    spec.cylinders = cylinder + random.pick(0..2) as u32;
+    if random.once_in(5)
+        && let Some(naive) = Naive::build(&spec)
+        && naive.home.len() > 1
+    {
+        spec.capacity_sectors = Some(random.pick(1..naive.home.len() as u64));
+    }
+    spec
+}
+
+fn random_zone(random: &mut Random, spec: &GeometrySpec, cylinder: u32) -> ZoneSpec {
+    let cylinders = random.pick(1..12) as u32;
+    let surface = random
+        .once_in(6)
+        .then(|| random.pick(0..spec.surfaces.into()) as u16);
+    let surfaces = if surface.is_some() { 1 } else { spec.surfaces };
+    let sectors_per_track = if random.once_in(4) {
+        PerSurface::Each((0..surfaces).map(|_| random.pick(3..14) as u32).collect())
+    } else {
+        PerSurface::Same(random.pick(3..14) as u32)
+    };
+    let slots: Vec<u64> = match &sectors_per_track {
+        PerSurface::Same(slots) => vec![u64::from(*slots); surfaces.into()],
+        PerSurface::Each(slots) => slots.iter().map(|&s| s.into()).collect(),
+    };
+    let least = *slots.iter().min().unwrap();
+    let tracks = u64::from(cylinders) * u64::from(surfaces);
+    let sectors = u64::from(cylinders) * slots.iter().sum::<u64>();
+    let spares = match spec.sparing {
+        Sparing::None | Sparing::SectorsAtDriveEnd => 0,
+        Sparing::TracksPerZone => random.pick(0..tracks.min(4)),
+        Sparing::SectorsPerTrack => random.pick(0..least.min(4)),
+        _ => random.pick(0..slots.iter().sum::<u64>().min(16)),
+    };
+    let unit = if spec.sparing == Sparing::TracksPerZone {
+        tracks
+    } else {
+        sectors
+    };
+    let slips: BTreeSet<u64> = (0..random.of(&[0, 0, 1, 2, 4]))
+        .map(|_| near_an_edge(random, unit, slots[0]))
+        .collect();
+    let mut remaps = Vec::new();
+    let mut used = slips.clone();
+    if spec.sparing == Sparing::TracksPerZone {
+        let data_end = tracks - spares + slips.len() as u64;
+        let alike = slots.iter().all(|&s| s == least);
+        if alike && random.once_in(2) && data_end + 1 < tracks && !used.contains(&(tracks - 1)) {
+            remaps.push((random.pick(0..tracks - spares), tracks - 1));
+        }
+    } else if spares > 2 && slips.is_empty() && !spec.sparing.slips_to_end() && random.once_in(2) {
+        // The last sector of the zone is a spare in most schemes.
+        let at_end = matches!(spec.sparing, Sparing::SectorsPerZone)
+            || (spec.sparing == Sparing::SectorsPerTrack && surfaces > 0);
+        let from = near_an_edge(random, sectors, slots[0]);
+        if at_end && from + 3 < sectors && used.insert(from) {
+            remaps.push((from, sectors - 1));
+        }
+    }
+    let seek_first = !spec.order.is_head_first();
+    ZoneSpec {
+        first_cylinder: cylinder,
+        last_cylinder: cylinder + cylinders - 1,
+        surface,
+        sectors_per_track,
+        track_skew: random_skew(random),
+        cylinder_skew: random_skew(random),
+        turn_skew: (seek_first && random.once_in(2)).then(|| random_skew(random)),
+        group_skew: (seek_first && random.once_in(2)).then(|| random_skew(random)),
+        first_angle: random_skew(random),
+        reserved_sectors: random.of(&[0, 0, 0, 1, least, least * 3 + 1]),
+        spares: spares as u32,
+        slips: slips.into_iter().collect(),
+        turns: if slots.iter().all(|&s| s == least) && random.once_in(3) {
+            vec![(random.pick(0..tracks), random.pick(0..9) as i32 - 4)]
+        } else {
+            vec![]
+        },
+        remaps,
+        ..ZoneSpec::default()
+    }
+}
+
+/// Returns a number below `end`, often close to a multiple of `track`.
+fn near_an_edge(random: &mut Random, end: u64, track: u64) -> u64 {
+    let at = random.pick(0..end);
+    if random.once_in(2) {
+        return at;
+    }
+    (at / track * track + random.pick(0..3))
+        .saturating_sub(1)
+        .min(end - 1)
+}
+
+/// Do LBNs, places, tracks, pieces and defects of thousands of random drives of every order, scheme
+/// and defect pattern agree with a layout listed sector by sector?
+#[test]
+fn random_drives_equal_a_naive_layout() {
+    let mut built = 0;
+    for seed in 0..6000 {
+        built += u32::from(check(
+            &random_spec(&mut Random(seed)),
+            &format!("seed {seed}"),
+        ));
+    }
+    assert!(
+        built > 4000,
+        "only {built} of the random drives could be built"
+    );
+}
+
+/// Does every tiny drive, with each possible single slip, agree with the naive layout?
+#[test]
+fn all_tiny_drives_equal_a_naive_layout() {
+    for order in Order::ALL {
+        for sparing in Sparing::ALL {
+            for (surfaces, cylinders, slots) in
+                [(1, 1, 2), (1, 3, 3), (2, 2, 2), (2, 3, 3), (3, 2, 2)]
+            {
+                for (spares, reserved) in [(0, 0), (1, 0), (1, 3)] {
+                    tiny(
+                        order,
+                        sparing,
+                        (surfaces, cylinders, slots),
+                        spares,
+                        reserved,
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn tiny(order: Order, sparing: Sparing, size: (u16, u32, u32), spares: u32, reserved: u64) {
+    let (surfaces, cylinders, slots) = size;
+    let keeps_none = matches!(sparing, Sparing::None | Sparing::SectorsAtDriveEnd);
+    let by_cylinder = !keeps_none
+        && !matches!(
+            sparing,
+            Sparing::TracksPerZone
+                | Sparing::SectorsPerTrack
+                | Sparing::SectorsPerZone
+                | Sparing::SectorsPerZoneSlipToEnd
+        );
+    if (spares > 0 && keeps_none) || (spares > 0 && by_cylinder && !order.is_head_first()) {
+        return;
+    }
+    let positions = u64::from(surfaces) * u64::from(cylinders * slots);
+    let numbers = if sparing == Sparing::TracksPerZone {
+        positions / u64::from(slots)
+    } else {
+        positions
+    };
+    for slip in (0..numbers).map(Some).chain([None]) {
+        let zone = ZoneSpec {
+            last_cylinder: cylinders - 1,
+            sectors_per_track: PerSurface::Same(slots),
+            track_skew: Skew::Sectors(1.0),
+            cylinder_skew: Skew::Sectors(2.0),
+            reserved_sectors: reserved,
+            spares,
+            slips: slip.into_iter().collect(),
+            ..ZoneSpec::default()
+        };
+        let spec = GeometrySpec {
+            surfaces,
+            cylinders,
+            order,
+            width_tracks: (!order.is_head_first()).then_some(2),
+            sparing,
+            sparing_range_cylinders: (sparing == Sparing::SectorsPerCylinderRange).then_some(2),
+            zones: vec![zone],
+            ..GeometrySpec::default()
+        };
+        check(
+            &spec,
+            &format!("{order:?} {sparing:?} {size:?} {spares} {reserved} {slip:?}"),
+        );
+    }
+}
+
+/// A track of a random tree: cylinder, surface, pattern, sectors in use, revolutions.
+type Leaf = (i32, i32, TrackSpec, u32, f64);
+
+fn random_tree(random: &mut Random) -> (TreeSpec, Vec<Leaf>, u16) {
+    let surfaces = random.pick(1..4) as u16;
+    let mut tree = TreeSpec::default();
+    for _ in 0..random.pick(1..4) {
+        let slots = random.pick(3..12) as u32;
+        let first_slot = if random.once_in(3) {
+            random.pick(0..slots.into()) as u32
+        } else {
+            0
+        };
+        tree.tracks.push(TrackSpec {
+            slots,
+            first_slot,
+            sectors: slots - first_slot,
+        });
+    }
+    // Lower nodes are serpentines; the root repeats them.
+    let mut leaves_of: Vec<(Vec<Leaf>, i32)> = Vec::new();
+    for _ in 0..random.pick(1..4) {
+        let width = random.pick(1..6) as i32;
+        let (mut node, mut leaves) = (Vec::new(), Vec::new());
+        for surface in 0..surfaces {
+            let track = random.pick(0..tree.tracks.len() as u64) as u32;
+            let back = random.once_in(2);
+            let (angle, step) = (
+                random.pick(0..64) as f64 / 64.0,
+                random.pick(0..64) as f64 / 64.0,
+            );
+            let (start, way) = if back { (width - 1, -1) } else { (0, 1) };
+            node.push(BranchSpec {
+                cylinder: start,
+                surface: surface.into(),
+                angle_turns: angle,
+                repeat: width as u64,
+                cylinder_step: way,
+                angle_step_turns: step,
+                ..BranchSpec::once(Child::Track(track))
+            });
+            let pattern = tree.tracks[track as usize];
+            for k in 0..width {
+                let turns = angle + step * f64::from(k);
+                leaves.push((
+                    start + way * k,
+                    surface.into(),
+                    pattern,
+                    pattern.sectors,
+                    turns,
+                ));
+            }
+        }
+        tree.nodes.push(node);
+        leaves_of.push((leaves, width));
+    }
+    let (mut root, mut all, mut cylinder) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..random.pick(1..5) {
+        let child = random.pick(0..leaves_of.len() as u64) as usize;
+        let (leaves, width) = &leaves_of[child];
+        let repeat = random.pick(1..5);
+        let size: u64 = leaves.iter().map(|leaf| u64::from(leaf.3)).sum();
+        let total = size * repeat
+            - if random.once_in(3) {
+                random.pick(0..size)
+            } else {
+                0
+            };
+        root.push(BranchSpec {
+            cylinder,
+            repeat,
+            cylinder_step: *width,
+            angle_step_turns: 0.25,
+            total_sectors: (total < size * repeat).then_some(total),
+            ..BranchSpec::once(Child::Node(child as u32))
+        });
+        let mut left = total;
+        for k in 0..repeat as i32 {
+            for &(c, s, pattern, sectors, turns) in leaves {
+                let used = left.min(sectors.into()) as u32;
+                left -= u64::from(used);
+                if used > 0 {
+                    all.push((
+                        cylinder + width * k + c,
+                        s,
+                        pattern,
+                        used,
+                        turns + 0.25 * f64::from(k),
+                    ));
+                }
+            }
+        }
+        cylinder += width * repeat as i32;
+    }
+    tree.nodes.push(root);
+    (tree, all, surfaces)
+}
+
+/// Do random run-length trees with slips agree with their tracks listed one by one?
+#[test]
+fn random_trees_equal_their_tracks_written_out() {
+    for seed in 0..2000 {
+        let random = &mut Random(seed);
+        let (mut tree, leaves, surfaces) = random_tree(random);
+        let total: u64 = leaves.iter().map(|leaf| u64::from(leaf.3)).sum();
+        let mut bad = BTreeSet::new();
+        for _ in 0..random.of(&[0, 1, 3]) {
+            let position = random.pick(0..total);
+            let sectors = random.pick(1..4).min(total - position) as u32;
+            if (position..position + u64::from(sectors)).all(|p| !bad.contains(&p)) {
+                bad.extend(position..position + u64::from(sectors));
+                tree.slips.push(SlipSpec { position, sectors });
+            }
+        }
+        tree.slips.sort_by_key(|s| s.position);
+        let cylinders = leaves.iter().map(|leaf| leaf.0).max().unwrap() as u32 + 1;
+        let spec = GeometrySpec {
+            surfaces,
+            cylinders,
+            tree: Some(tree),
+            ..GeometrySpec::default()
+        };
+        let about = format!("seed {seed}");
+        if bad.len() as u64 == total {
+            continue;
+        }
+        let geometry = Geometry::build(&spec).unwrap_or_else(|e| panic!("{about}: {e}"));
+        let (mut position, mut lbn) = (0, 0);
+        for (cylinder, surface, pattern, used, turns) in leaves {
+            for k in 0..used {
+                let here = place((cylinder as u32, surface as u16, pattern.first_slot + k));
+                if bad.contains(&position) {
+                    assert_eq!(geometry.lbn_at(here), Occupant::Bad, "{about}: {here}");
+                } else {
+                    assert_eq!(geometry.locate(Lbn(lbn)), Some(here), "{about}");
+                    assert_eq!(
+                        geometry.lbn_at(here),
+                        Occupant::Lbn(Lbn(lbn)),
+                        "{about}: {here}"
+                    );
+                    let track = geometry.track_of(Lbn(lbn)).unwrap();
+                    let off = (track.origin.as_turns() - turns).rem_euclid(1.0);
+                    assert!(off.min(1.0 - off) < 1e-9, "{about}: {track:?} at {turns}");
+                    lbn += 1;
+                }
+                position += 1;
+            }
+        }
+        assert_eq!(geometry.capacity().0, lbn, "{about}");
+        assert_eq!(geometry.zones().last().unwrap().end_lbn.0, lbn, "{about}");
+    }
+}

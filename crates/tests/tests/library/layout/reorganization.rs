@@ -1,0 +1,272 @@
+//! Moves of files, with the content of every block tracked.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use traxtent_layout::{
+    Aging, Allocator, File, LayoutError, Move, Partition, Placement, Reorganizer, Space, Strategy,
+    adopt, plan,
+};
+use traxtent_units::{Block, Blocks};
+
+use super::{blocks, map, numbers, partition};
+use crate::random::Random;
+
+/// The content of each block: a block of a file.
+type Content = BTreeMap<Block, (usize, u64)>;
+
+fn file_blocks(file: &File) -> Vec<Block> {
+    file.extents().iter().flat_map(numbers).collect()
+}
+
+/// Returns the content of the disk, and asserts that no block is in two files.
+fn content(files: &[File]) -> Content {
+    let mut content = Content::new();
+    for (index, file) in files.iter().enumerate() {
+        for (number, block) in (0..).zip(file_blocks(file)) {
+            assert_eq!(
+                content.insert(block, (index, number)),
+                None,
+                "block {block} is in two files"
+            );
+        }
+    }
+    content
+}
+
+/// Copies blocks as a disk would, to blocks that are free and not excluded. The old location is
+/// freed after the step.
+fn apply(step: &Move, partition: &Partition, disk: &mut Content) {
+    let from: Vec<Block> = step.from.iter().flat_map(numbers).collect();
+    let to: Vec<Block> = numbers(&step.to).collect();
+    assert_eq!(from.len(), to.len());
+    for (number, (from, &to)) in (step.offset.0..).zip(from.iter().zip(&to)) {
+        assert!(
+            partition.traxtent_of(to).is_some(),
+            "block {to} is excluded"
+        );
+        let what = (step.file, number);
+        assert_eq!(disk[from], what);
+        assert_eq!(disk.insert(to, what), None, "block {to} was in use");
+    }
+    for block in &from {
+        disk.remove(block);
+    }
+}
+
+fn accounted(allocator: &Allocator, files: &[File]) {
+    let used = content(files);
+    let recount = Space::count(allocator.partition(), |block| !used.contains_key(&block));
+    assert_eq!(allocator.space(), recount);
+}
+
+fn sizes(files: &[File]) -> Vec<Blocks> {
+    files.iter().map(File::blocks).collect()
+}
+
+/// Returns files as a workload leaves them.
+fn aged(partition: &Partition, strategy: Strategy, full: f64, seed: u64) -> Vec<File> {
+    let aging = Aging {
+        full,
+        turnover: 3.0,
+        file_max: Blocks(40),
+        writers: 3,
+        cluster: Blocks(4),
+    };
+    aging.run(&mut Allocator::new(partition.clone(), strategy), seed)
+}
+
+fn strategy() -> impl proptest::strategy::Strategy<Value = Strategy> {
+    prop::sample::select(Strategy::ALL.to_vec())
+}
+
+proptest! {
+    /// Does a plan, move by move, keep every block of every file, use no excluded block, and leave
+    /// the accounting correct? Is no further improvement possible, and no file aligned worse than
+    /// before?
+    #[test]
+    fn plans_keep_content(partition in partition(), strategy in strategy(), full in 0.2..1.0_f64, seed in any::<u64>()) {
+        let before = aged(&partition, strategy, full, seed);
+        let mut disk = content(&before);
+        let made = plan(&partition, before.clone()).unwrap();
+        made.moves.iter().for_each(|step| apply(step, &partition, &mut disk));
+        prop_assert_eq!(disk, content(&made.files));
+        prop_assert_eq!(sizes(&made.files), sizes(&before));
+        accounted(&made.allocator, &made.files);
+
+        for (before, after) in before.iter().zip(&made.files) {
+            let aligned = |file: &File| file.misaligned(&partition).unwrap_or(file.blocks());
+            prop_assert!(aligned(after) >= aligned(before));
+            let Some(from) = after.misaligned(&partition) else { continue };
+            let left = after.blocks() - from;
+            let mut other = made.allocator.clone();
+            prop_assert_eq!(other.allocate(Block(0), left, Placement::Together), None);
+        }
+        let mut settled = Reorganizer::default();
+        let (mut allocator, mut files) = (made.allocator, made.files);
+        while !settled.is_settled(&files) {
+            let step = settled.step(&mut allocator, &mut files, Blocks(u64::MAX)).unwrap();
+            prop_assert_eq!(step, None);
+        }
+    }
+
+    /// On-line reorganization: does each step keep to its budget and to the properties of plans,
+    /// while files are created and deleted between the steps?
+    #[test]
+    fn steps_between_changes(partition in partition(), full in 0.2..0.95_f64, budget in 1..50_u64, seed in any::<u64>()) {
+        let mut random = Random(seed);
+        let mut files = aged(&partition, Strategy::Conventional, full, seed);
+        let mut allocator = adopt(&partition, &files).unwrap();
+        let mut reorganizer = Reorganizer::default();
+        for _ in 0..60 {
+            let mut disk = content(&files);
+            let step = reorganizer.step(&mut allocator, &mut files, Blocks(budget)).unwrap();
+            if let Some(step) = step {
+                prop_assert!(step.to.end.0 - step.to.start.0 <= budget);
+                apply(&step, &partition, &mut disk);
+            }
+            prop_assert_eq!(disk, content(&files));
+            accounted(&allocator, &files);
+            if random.once_in(4) && !files.is_empty() {
+                let gone = files.swap_remove(random.pick(0..files.len() as u64) as usize);
+                for piece in gone.pieces(&partition).filter(|piece| !piece.excluded) {
+                    allocator.free(&piece.blocks).unwrap();
+                }
+            }
+            if random.once_in(4) && let Ok(extents) = allocator.allocate_file(Block(random.pick(0..200)), Blocks(random.pick(1..20))) {
+                let mut file = File::new();
+                extents.into_iter().for_each(|extent| file.push(extent));
+                files.push(file);
+            }
+        }
+    }
+
+    /// Are parts of a file found and replaced as in a list of its blocks?
+    #[test]
+    fn files_are_lists(
+        extents in prop::collection::vec((0..90_u64, 0..9_u64), 1..12),
+        from in 0..60_u64, size in 0..30_u64, to in 100..200_u64,
+    ) {
+        let mut file = File::new();
+        extents.iter().for_each(|&(start, size)| file.push(blocks(start..start + size)));
+        let mut list: Vec<Block> =
+            extents.iter().flat_map(|&(start, size)| numbers(&blocks(start..start + size))).collect();
+        prop_assert_eq!(file.blocks(), Blocks(list.len() as u64));
+        prop_assert_eq!(file_blocks(&file), list.clone());
+        let (start, end) = (from.min(list.len() as u64), (from + size).min(list.len() as u64));
+        let part = file.part(Blocks(from)..Blocks(from + size));
+        let part: Vec<Block> = part.flat_map(|run| numbers(&run).collect::<Vec<_>>()).collect();
+        prop_assert_eq!(part, list[start as usize..end as usize].to_vec());
+        file.replace(Blocks(start), blocks(to..to + end - start));
+        list.splice(start as usize..end as usize, numbers(&blocks(to..to + end - start)));
+        prop_assert_eq!(file_blocks(&file), list);
+    }
+}
+
+/// Returns a drive of 300 tracks in three zones, with blocks of 16 sectors.
+fn zones() -> Partition {
+    let sizes: Vec<u64> = [334, 290, 229]
+        .iter()
+        .flat_map(|&size| vec![size; 100])
+        .collect();
+    Partition::whole(map(0, &sizes), 16).unwrap()
+}
+
+/// Does a layout made without track information become aligned to the last file, if two thirds are
+/// in use?
+#[test]
+fn retrofitted() {
+    let partition = zones();
+    for seed in 0..testkit::repeats(5) {
+        let aging = Aging {
+            full: 0.66,
+            file_max: Blocks(200),
+            ..Aging::default()
+        };
+        let files = aging.run(
+            &mut Allocator::new(partition.clone(), Strategy::Conventional),
+            seed,
+        );
+        let misaligned = |files: &[File]| {
+            files
+                .iter()
+                .filter(|file| file.misaligned(&partition).is_some())
+                .count()
+        };
+        assert!(
+            misaligned(&files) * 2 > files.len(),
+            "seed {seed}: there is little to do"
+        );
+        let space = adopt(&partition, &files).unwrap().space();
+        let made = plan(&partition, files).unwrap();
+        assert_eq!(misaligned(&made.files), 0, "seed {seed}");
+        let after = made.allocator.space();
+        assert!(
+            after.share_in_free_traxtents() > space.share_in_free_traxtents(),
+            "seed {seed}: {space:?} becomes {after:?}"
+        );
+    }
+}
+
+/// Does the same workload give the same layout?
+#[test]
+fn aging_repeats() {
+    for strategy in Strategy::ALL {
+        let (files, space) = after(strategy, 3.0, 1);
+        assert_eq!((files.clone(), space), after(strategy, 3.0, 1));
+        assert_ne!(files, after(strategy, 3.0, 2).0);
+    }
+}
+
+/// Does aging scatter the space that a first filling leaves free, if tracks are unknown?
+#[test]
+fn aging_scatters() {
+    for seed in 0..testkit::repeats(5) {
+        let (_, filled) = after(Strategy::Conventional, 0.8, seed);
+        let (_, aged) = after(Strategy::Conventional, 8.0, seed);
+        for space in [aged, filled] {
+            assert!((0.75..0.85).contains(&space.share_in_use()), "{space:?}");
+        }
+        assert!(
+            aged.share_in_free_traxtents() < filled.share_in_free_traxtents()
+                && aged.mean_run_over_traxtent() < filled.mean_run_over_traxtent(),
+            "seed {seed}: {filled:?} becomes {aged:?}"
+        );
+    }
+}
+
+/// Returns the aged files on the zones, and how their free space lies on tracks.
+fn after(strategy: Strategy, turnover: f64, seed: u64) -> (Vec<File>, Space) {
+    let mut allocator = Allocator::new(zones(), strategy);
+    let aging = Aging {
+        turnover,
+        file_max: Blocks(200),
+        ..Aging::default()
+    };
+    let files = aging.run(&mut allocator, seed);
+    (
+        files,
+        Space::count(allocator.partition(), |block| allocator.is_free(block)),
+    )
+}
+
+/// Are invalid lists of files refused, and an allocator without track information?
+#[test]
+fn refusals() {
+    let partition = Partition::whole(map(0, &[40, 44, 36]), 8).unwrap();
+    let file = |range| {
+        let mut file = File::new();
+        file.push(blocks(range));
+        file
+    };
+    let twice = plan(&partition, vec![file(0..4), file(3..5)]).unwrap_err();
+    assert_eq!(twice, LayoutError::InUse(Block(3)));
+    let beyond = plan(&partition, vec![file(12..17)]).unwrap_err();
+    assert_eq!(
+        beyond.to_string(),
+        "block 15 is beyond the partition, which has 15 blocks"
+    );
+    let mut conventional = Allocator::new(partition, Strategy::Conventional);
+    let step = Reorganizer::default().step(&mut conventional, &mut [file(0..4)], Blocks(9));
+    assert_eq!(step, Err(LayoutError::NoTracks));
+}

@@ -1,0 +1,332 @@
+//! Values out of bounds, unknown keys, values without provenance: each reported in one line.
+
+use traxtent_model::drive::Drive;
+use traxtent_model::profile::{
+    Profile, ProfileError, Provenance, Scheduler, ScsiSpec, Standing, builtin,
+};
+
+use crate::drive::tiny::{tiny, tiny_with};
+
+fn base() -> Profile {
+    builtin("atlas10k2").unwrap()
+}
+
+/// Can every value be set by its path, whatever its type?
+#[test]
+fn figures_are_set_by_their_path() {
+    assert_eq!(
+        base()
+            .with("mechanics.rpm", "15000")
+            .unwrap()
+            .mechanics
+            .unwrap()
+            .rpm,
+        15_000.0
+    );
+    assert_eq!(base().with("queue.depth", "7").unwrap().queue.depth, 7);
+    assert!(
+        !base()
+            .with("access.zero_latency_read", "false")
+            .unwrap()
+            .access
+            .zero_latency_read
+    );
+    assert_eq!(
+        base()
+            .with("queue.scheduler", "c-look")
+            .unwrap()
+            .queue
+            .scheduler,
+        Scheduler::CLook
+    );
+    let aged = base()
+        .with("queue.scheduler", "{ aged-sptf = { weight = 0.5 } }")
+        .unwrap();
+    assert_eq!(aged.queue.scheduler, Scheduler::AgedSptf { weight: 0.5 });
+    let fewer = base()
+        .with("geometry.zones.3.sectors_per_track", "400")
+        .unwrap();
+    assert_ne!(fewer.geometry, base().geometry);
+}
+
+/// Can a drive's SCSI properties be set on a profile that does not state them, and are they read
+/// back? Does a profile that states only the defaults stay unchanged?
+#[test]
+fn the_scsi_table_may_be_left_out() {
+    let profile = base();
+    assert_eq!(profile.scsi, ScsiSpec::default());
+    assert!(!profile.to_toml().contains("[scsi]"));
+    assert_eq!(profile.with("scsi.translate_ms", "2.0").unwrap(), profile);
+    let silent = profile.with("scsi.translates", "false").unwrap();
+    assert!(!silent.scsi.translates && silent.scsi.defect_lists);
+    assert_eq!(Profile::from_toml(&silent.to_toml()).unwrap(), silent);
+    assert_eq!(silent.with("scsi.serial", "B7").unwrap().scsi.serial, "B7");
+    // If they are set in the text of a profile, its values need provenance like all others.
+    let text = profile
+        .to_toml()
+        .replace("[queue]", "[scsi]\ntranslate_ms = 3.5\n\n[queue]");
+    assert!(matches!(
+        Profile::from_toml(&text),
+        Err(ProfileError::Unfounded { .. })
+    ));
+    let text = text.replace("[provenance]", "[provenance]\nscsi = \"assumed: a guess\"");
+    assert_eq!(Profile::from_toml(&text).unwrap().scsi.translate_ms, 3.5);
+    for (key, value, bound) in [
+        ("scsi.translate_ms", "-1.0", "from 0 to 10000"),
+        (
+            "scsi.vendor",
+            "NINECHARS",
+            "up to 8 characters of ASCII, without blanks around them",
+        ),
+        (
+            "scsi.serial",
+            " 1",
+            "up to 32 characters of ASCII, without blanks around them",
+        ),
+        (
+            "scsi.product",
+            "\u{fc}",
+            "up to 16 characters of ASCII, without blanks around them",
+        ),
+    ] {
+        let error = profile.with(key, value).unwrap_err().to_string();
+        assert!(error.starts_with(key) && error.ends_with(bound), "{error}");
+    }
+}
+
+/// Does setting any value to itself change nothing?
+#[test]
+fn a_figure_set_to_itself_changes_nothing() {
+    let profile = base();
+    let table = toml::Value::try_from(&profile).unwrap();
+    for path in profile.figures() {
+        let value = path.split('.').fold(&table, |place, key| &place[key]);
+        let text = match value {
+            toml::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        assert_eq!(
+            profile.with(&path, &text).unwrap(),
+            profile,
+            "{path} = {text}"
+        );
+    }
+}
+
+/// Does each refusal name key, value and bound in one line?
+#[test]
+fn refusals_name_key_value_and_bound() {
+    for (key, value, message) in [
+        (
+            "mechanics.rpm",
+            "99",
+            "mechanics.rpm = 99: must be from 100 to 100000",
+        ),
+        (
+            "mechanics.rpm",
+            "NaN",
+            "mechanics.rpm = NaN: must be from 100 to 100000",
+        ),
+        (
+            "mechanics.rpm",
+            "fast",
+            "mechanics.rpm = fast: must be a number",
+        ),
+        (
+            "mechanics.head_switch_ms",
+            "-0.1",
+            "mechanics.head_switch_ms = -0.1: must be from 0 to 10000",
+        ),
+        (
+            "queue.depth",
+            "0",
+            "queue.depth = 0: must be from 1 to 65536",
+        ),
+        (
+            "queue.depth",
+            "1.5",
+            "queue.depth = 1.5: must be a whole number",
+        ),
+        (
+            "access.zero_latency_read",
+            "yes",
+            "access.zero_latency_read = yes: must be true or false",
+        ),
+        (
+            "sector.logical_bytes",
+            "520",
+            "sector.logical_bytes = 520: must be 512 or 4096",
+        ),
+        (
+            "sector.logical_bytes",
+            "4096",
+            "sector.physical_bytes = 512: must be at least the logical size",
+        ),
+        (
+            "sector.lowest_aligned_lbn",
+            "1",
+            "sector.lowest_aligned_lbn = 1: must be from 0 to 0",
+        ),
+        (
+            "cache.segments",
+            "0",
+            "cache.segments = 0: must be from 1 to 1048576",
+        ),
+        (
+            "cache.write_segments",
+            "9",
+            "cache.write_segments = 9: must be from 1 to 8",
+        ),
+        (
+            "cache.segment_sectors",
+            "0",
+            "cache.segment_sectors = 0: must be from 1 to 1073741824",
+        ),
+        (
+            "cache.read_watermark",
+            "1.01",
+            "cache.read_watermark = 1.01: must be from 0 to 1",
+        ),
+        (
+            "overheads.read_completion_ms",
+            "inf",
+            "overheads.read_completion_ms = inf: must be from 0 to 10000",
+        ),
+        (
+            "bus.read_sector_ms",
+            "-1",
+            "bus.read_sector_ms = -1: must be from 0 to 10000",
+        ),
+        (
+            "mechanics.seek.read",
+            "[[3, 1.0], [3, 2.0]]",
+            "mechanics.seek.read[1] distance = 3: must be from 4 to 16777216",
+        ),
+        (
+            "name",
+            "two words",
+            "name = two words: must be letters, digits, '-' and '_'",
+        ),
+        ("format", "2", "format = 2: must be from 1 to 1"),
+        (
+            "mechanics.speed",
+            "1",
+            "mechanics.speed = 1: must be a key of the profile (see `traxtent drives show`)",
+        ),
+        (
+            "geometry.zones.99.sectors_per_track",
+            "1",
+            "geometry.zones.99.sectors_per_track = 1: must be a key of the profile (see `traxtent drives show`)",
+        ),
+    ] {
+        assert_eq!(base().with(key, value).unwrap_err().to_string(), message);
+    }
+    // If another crate words the message, key and value still precede it.
+    for (key, value) in [
+        ("queue.scheduler", "elevator"),
+        ("cache.write_back", "3"),
+        ("queue.depth", "-1"),
+    ] {
+        let message = base().with(key, value).unwrap_err().to_string();
+        assert!(
+            message.starts_with(&format!("{key} = {value}: ")),
+            "{message}"
+        );
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+}
+
+/// Is a profile that is not TOML, or has an unknown key, refused with its line?
+#[test]
+fn syntax_errors_name_their_line() {
+    let text = base().to_toml();
+    let line = text
+        .lines()
+        .position(|line| line.starts_with("rpm"))
+        .unwrap()
+        + 1;
+    for wrong in ["rmp = 1.0", "rpm = \"fast\"", "rpm = "] {
+        let text = text.replace(text.lines().nth(line - 1).unwrap(), wrong);
+        let error = Profile::from_toml(&text).unwrap_err();
+        assert!(matches!(error, ProfileError::Syntax { .. }), "{error}");
+        assert!(error.to_string().lines().count() == 1, "{error}");
+        if wrong != "rmp = 1.0" {
+            assert!(
+                error.to_string().starts_with(&format!("line {line}: ")),
+                "{line}: {error}"
+            );
+        }
+    }
+}
+
+/// Is a value without provenance refused, and a provenance entry without a value or a known kind of
+/// source?
+#[test]
+fn every_figure_has_an_origin() {
+    let with = |entries: &[(&str, &str)]| {
+        let entries = entries
+            .iter()
+            .map(|&(key, value)| (key.to_owned(), value.to_owned()));
+        tiny_with(|p| p.provenance = Provenance(entries.collect())).check()
+    };
+    let all = ("", "assumed: x");
+    assert_eq!(with(&[all]), Ok(()));
+    assert!(matches!(
+        with(&[("mechanics", "assumed: x")]),
+        Err(ProfileError::Unfounded { .. })
+    ));
+    for (key, value, message) in [
+        (
+            "mechanics.rmp",
+            "assumed: x",
+            "provenance.\"mechanics.rmp\" = \"assumed: x\": covers no figure of this profile",
+        ),
+        (
+            "mechanics.rp",
+            "assumed: x",
+            "provenance.\"mechanics.rp\" = \"assumed: x\": covers no figure of this profile",
+        ),
+        (
+            "mechanics.rpm",
+            "guessed: x",
+            "provenance.\"mechanics.rpm\" = \"guessed: x\": must begin with \"measured: \", \"published: \", \"fitted: \" or \"assumed: \"",
+        ),
+    ] {
+        assert_eq!(with(&[all, (key, value)]).unwrap_err().to_string(), message);
+    }
+    assert!(
+        with(&[all, ("mechanics.rpm", "measured: ")]).is_err(),
+        "an origin without a source"
+    );
+    let longest = Provenance(
+        [
+            ("mechanics", "assumed: a"),
+            ("mechanics.seek", "fitted: b"),
+            ("mechanics.seek.read", "measured: c"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into(),
+    );
+    for (path, standing, note) in [
+        ("mechanics.rpm", Standing::Assumed, "a"),
+        ("mechanics.seek.curve", Standing::Fitted, "b"),
+        ("mechanics.seek.read", Standing::Measured, "c"),
+    ] {
+        let origin = longest.of(path).unwrap();
+        assert_eq!((origin.standing, origin.note), (standing, note));
+    }
+    assert_eq!(longest.of("mechanic"), None);
+}
+
+/// Does a drive check its profile before it is built?
+#[test]
+fn a_drive_is_not_built_from_a_bad_profile() {
+    let bad = tiny_with(|p| p.queue.depth = 0);
+    assert!(matches!(
+        Drive::new(&bad),
+        Err(ProfileError::OutOfBounds { .. })
+    ));
+    let bad = tiny_with(|p| p.geometry.zones.clear());
+    assert!(matches!(Drive::new(&bad), Err(ProfileError::Geometry(_))));
+    assert!(Drive::new(&tiny()).is_ok());
+}

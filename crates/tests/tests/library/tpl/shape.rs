@@ -1,0 +1,141 @@
+//! The locations of blocks and their replicas.
+
+use proptest::prelude::*;
+use traxtent_layout::tpl::{Count, Home, Shape, TplError};
+use traxtent_map::TrackMap;
+
+use super::bounds;
+
+/// Any shape on a map of up to 400 tracks, most of them of one size, and the number of its regions.
+fn shape() -> impl Strategy<Value = (Shape, u16)> {
+    let run = (20..140_u64, prop_oneof![1..4_usize, 1..300_usize]);
+    let runs = prop::collection::vec(run, 1..6);
+    let parts = (runs, 1..4_u32, 0..6_u32, 0..6_u32, 0..40_usize, 1..6_u16);
+    parts.prop_filter_map("no track has room", |(runs, block, a, b, skip, regions)| {
+        let mut text = "first_lbn,sectors\n".to_owned();
+        let mut next = 5;
+        for (size, times) in runs {
+            for _ in 0..times {
+                text += &format!("{next},{size}\n");
+                next += size;
+            }
+        }
+        let map = TrackMap::read_csv(text.as_bytes()).unwrap();
+        let tracks = skip.min(map.len() - 1)..map.len();
+        Shape::new(
+            map,
+            tracks,
+            block,
+            bounds(1 << a.min(b), 1 << a.max(b)),
+            regions,
+        )
+        .ok()
+        .map(|shape| (shape, regions))
+    })
+}
+
+proptest! {
+    /// Does every block have its own home, region after region, in each of these layer after layer,
+    /// and there in ascending order, and does its home lead back to the block?
+    #[test]
+    fn every_block_has_a_home((shape, regions) in shape()) {
+        let each = shape.tracks().len().div_ceil(regions.into());
+        let mut before: Option<(usize, usize, Home)> = None;
+        for block in 0..shape.blocks() {
+            let home = shape.home(block).unwrap();
+            prop_assert_eq!(shape.block(home), Some(block));
+            let region = (home.track - shape.tracks().start) / each;
+            let at = Some((region, shape.layer_of(home).unwrap(), home));
+            prop_assert!(at > before);
+            before = at;
+        }
+        prop_assert_eq!(shape.home(shape.blocks()), None);
+    }
+
+    /// With one region, are the first N/m blocks exactly those that fit with m partitions, and is
+    /// this the tracks' size over m, except for less than one block per track?
+    #[test]
+    fn capacity_is_that_over_m((shape, regions) in shape()) {
+        for count in Count::ALL {
+            if !(shape.bounds().least()..=shape.bounds().most()).contains(&count) {
+                continue;
+            }
+            let fits = |block: u64| -> bool {
+                let home = shape.home(block).unwrap();
+                home.index < shape.share(home.track, count)
+            };
+            let most = shape.blocks_with(count);
+            if regions == 1 {
+                prop_assert!((0..most).all(fits));
+            }
+            prop_assert_eq!((0..shape.blocks()).filter(|block| fits(*block)).count() as u64, most);
+            let tracks = shape.tracks();
+            let sizes = tracks.clone().map(|track| shape.share(track, Count::ONE));
+            let all: u64 = sizes.map(u64::from).sum();
+            let lost = all as f64 / f64::from(count.get()) - most as f64;
+            prop_assert!(lost >= 0.0 && lost < tracks.len() as f64, "{lost}");
+        }
+    }
+
+    /// Do replicas lie on the block's track, evenly to within a block, none over another block's?
+    /// Does halving the count keep every second replica in place? Does no run as long as a
+    /// partition, also around the track's end, cover two replicas of a block?
+    #[test]
+    fn copies_lie_evenly((shape, _) in shape(), pick in 0.0..1.0_f64) {
+        let track = shape.tracks().start + ((shape.tracks().len() - 1) as f64 * pick) as usize;
+        let mapped = shape.map().track(track).unwrap();
+        let block = u64::from(shape.block_sectors());
+        let blocks = mapped.sectors.0 / block;
+        for count in Count::ALL {
+            let share = shape.share(track, count);
+            let mut taken = vec![false; blocks as usize];
+            for index in 0..share {
+                let home = Home { track, index };
+                let places: Vec<u64> = shape.copies(home, count).map(|lbn| lbn.0).collect();
+                for (copy, &place) in places.iter().enumerate() {
+                    let at = place - mapped.first_lbn.0;
+                    prop_assert_eq!(at % block, 0);
+                    let ideal = copy as f64 * blocks as f64 / f64::from(count.get()) + f64::from(index);
+                    prop_assert!((ideal - (at / block) as f64).abs() < 1.0);
+                    prop_assert!(!std::mem::replace(&mut taken[(at / block) as usize], true));
+                    let next = places.get(copy + 1).map_or(places[0] + blocks * block, |next| *next);
+                    prop_assert!(copy == 0 && places.len() == 1 || next - place >= u64::from(share) * block);
+                }
+                if let Some(half) = count.halved() {
+                    let kept: Vec<u64> = shape.copies(home, half).map(|lbn| lbn.0).collect();
+                    let seconds: Vec<u64> = places.iter().copied().step_by(2).collect();
+                    prop_assert_eq!(kept, seconds);
+                }
+            }
+        }
+    }
+}
+
+/// Are counts that are not powers of two, crossed bounds, and counts that fit no track refused with
+/// the reason?
+#[test]
+fn refused() {
+    assert_eq!(
+        Count::new(3).unwrap_err().to_string(),
+        "3 partitions of a track: expected 1, 2, 4, 8, 16 or 32"
+    );
+    let (two, eight) = (Count::new(2).unwrap(), Count::new(8).unwrap());
+    let crossed = traxtent_layout::tpl::Bounds::new(eight, two).unwrap_err();
+    assert_eq!(
+        crossed.to_string(),
+        "at least 8 partitions of a track, and at most 2: the bounds are crossed"
+    );
+    let map = super::map_of(4, 60);
+    let none = Shape::new(map, 0..4, 2, bounds(1, 32), 1).unwrap_err();
+    assert!(
+        matches!(
+            none,
+            TplError::DoesNotFit {
+                most: 32,
+                blocks: 30,
+                ..
+            }
+        ),
+        "{none}"
+    );
+}

@@ -1,0 +1,537 @@
+//! Volumes with replicas: is no read stale, does any crash leave all flushed data, and are bad
+//! sectors repaired?
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use traxtent_layout::tpl::{Bounds, Count, Reach, Survey, TplError};
+use traxtent_map::{MapFile, Method, TrackMap};
+use traxtent_probe::Identity;
+use traxtent_units::Rng;
+use traxtent_units::{Lbn, Sectors, SimTime};
+use traxtent_volume::copies::superblock::{decode_survey, encode_survey};
+use traxtent_volume::copies::{Clocked, Copies, CopiesError, NewVolume, find};
+use uuid::Uuid;
+
+use super::memory::{Drive, Memory, SECTOR, Tasks, interleave, later, wait};
+
+type Volume<'a> = Copies<&'a Memory>;
+
+/// Each operation that changes something takes half a revolution.
+impl Clocked for &Memory {
+    fn now(&self) -> SimTime {
+        SimTime(self.count.get() * 500_000_000)
+    }
+}
+
+/// Returns a drive of some 270 tracks with room for up to 8 replicas, so that its table has two
+/// pages.
+fn map(rng: &mut Rng) -> TrackMap {
+    let mut csv = "first_lbn,sectors\n".to_owned();
+    let (mut first, mut sectors) = (0, 18);
+    for track in 0..270 {
+        if track % 40 == 0 {
+            sectors = 16 + rng.below(5);
+        }
+        csv += &format!("{first},{sectors}\n");
+        first += sectors;
+    }
+    TrackMap::read_csv(csv.as_bytes()).expect("a map")
+}
+
+fn new_volume(rng: &mut Rng) -> NewVolume {
+    let tracks = map(rng);
+    let sectors = Sectors(tracks.end().0);
+    let identity = Identity {
+        capacity: sectors,
+        logical_bytes: SECTOR as u32,
+        physical_bytes: SECTOR as u32,
+        ..Identity::default()
+    };
+    let (least, most) = [(1, 8), (1, 2), (2, 4), (2, 2)][rng.below(4) as usize];
+    let survey = Survey {
+        first_track: 0,
+        angles: (0..tracks.len()).map(|_| rng.bits() as u16).collect(),
+        reach: Reach::new(vec![(0, 0.1), (100, 0.8)]),
+        period: 1e9,
+        phase: (SimTime::ZERO, 0.0),
+    };
+    let count = |count| Count::new(count).expect("a count");
+    NewVolume {
+        volume: Uuid::from_u128(9),
+        layout: rng.bits(),
+        sectors,
+        sector_bytes: SECTOR as u32,
+        page_bytes: SECTOR as u32,
+        block_bytes: 2 * SECTOR as u32,
+        bounds: Bounds::new(count(least), count(most)).expect("bounds"),
+        regions: 1 + rng.below(3) as u16,
+        map: MapFile::new(identity, Method::Model, tracks),
+        // Without a survey, replicas are updated immediately.
+        survey: rng.chance(0.5).then_some(survey),
+    }
+}
+
+fn made(new: &NewVolume, rng: &mut Rng) -> Memory {
+    let memory = Memory::new(vec![Drive::new(new.sectors.0, rng)], None);
+    wait(new.make().expect("it fits").write(&&memory)).expect("all is well");
+    memory
+}
+
+fn open(memory: &Memory) -> Result<Volume<'_>, CopiesError> {
+    let sectors = memory.drives.borrow()[0].visible.len() / SECTOR;
+    let found = wait(find(&memory, Sectors(sectors as u64), SECTOR as u32))?;
+    wait(Copies::open(memory, found))
+}
+
+/// The history of a sector: the values written to it, oldest first; the first that may be found
+/// after a crash; the last acknowledged one; whether a write is outstanding.
+#[derive(Clone, Debug)]
+struct History {
+    values: Vec<u64>,
+    durable: usize,
+    answered: usize,
+    busy: bool,
+}
+
+impl History {
+    fn of(value: u64) -> History {
+        History {
+            values: vec![value],
+            durable: 0,
+            answered: 0,
+            busy: false,
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Model {
+    sectors: Vec<History>,
+    next: u64,
+}
+
+type Shared = Rc<RefCell<Model>>;
+
+/// Returns the value of a sector, all of whose words must agree. 0 is zeros.
+fn value(bytes: &[u8]) -> u64 {
+    let value = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"));
+    let same = bytes.chunks_exact(8).all(|word| word == &bytes[..8]);
+    assert!(same, "a torn sector");
+    value
+}
+
+/// Runs one client: a few requests, one after another.
+async fn client(volume: &Volume<'_>, model: Shared, seed: u64, requests: u64) {
+    let mut rng = Rng::new(seed);
+    let capacity = volume.capacity().0;
+    for _ in 0..requests {
+        // Few places, so that much happens at each.
+        let near = if rng.chance(0.8) { 60 } else { capacity - 80 };
+        let first = rng.below(near);
+        let most = if rng.chance(0.1) { 80 } else { 7 };
+        let count = 1 + rng.below(most);
+        let sectors = first as usize..(first + count) as usize;
+        match rng.below(12) {
+            0 => {
+                let answered: Vec<usize> = model.borrow().sectors.iter().map(answered).collect();
+                volume.flush().await.expect("all is well");
+                settled(&model, 0..answered.len(), &answered);
+            }
+            1..=3 => {
+                let before: Vec<usize> = model.borrow().sectors[sectors.clone()]
+                    .iter()
+                    .map(answered)
+                    .collect();
+                let mut bytes = vec![0; count as usize * SECTOR];
+                let read = volume.read(Lbn(first), &mut bytes).await;
+                read.expect("all is well");
+                let model = model.borrow();
+                let found = bytes.chunks_exact(SECTOR).map(value);
+                for ((sector, before), found) in sectors.zip(before).zip(found) {
+                    // The values acknowledged before the read, or written while it was outstanding.
+                    let may = &model.sectors[sector].values[before..];
+                    assert!(
+                        may.contains(&found),
+                        "sector {sector} reads {found}, not {may:?}"
+                    );
+                }
+            }
+            kind => {
+                while model.borrow().sectors[sectors.clone()]
+                    .iter()
+                    .any(|one| one.busy)
+                {
+                    later().await;
+                }
+                let zero = kind == 4;
+                let new = {
+                    let mut model = model.borrow_mut();
+                    model.next += 1;
+                    let new = if zero { 0 } else { model.next };
+                    for one in &mut model.sectors[sectors.clone()] {
+                        one.busy = true;
+                        one.values.push(new);
+                    }
+                    new
+                };
+                let bytes: Vec<u8> = new.to_le_bytes().repeat(count as usize * SECTOR / 8);
+                let through = kind == 5;
+                let done = match (zero, through) {
+                    (true, _) => volume.zero(Lbn(first), Sectors(count)).await,
+                    (_, true) => volume.write_through(Lbn(first), &bytes).await,
+                    _ => volume.write(Lbn(first), &bytes).await,
+                };
+                done.expect("all is well");
+                for one in &mut model.borrow_mut().sectors[sectors.clone()] {
+                    one.busy = false;
+                    one.answered = one.values.len() - 1;
+                }
+                if through {
+                    let written: Vec<usize> = model.borrow().sectors[sectors.clone()]
+                        .iter()
+                        .map(answered)
+                        .collect();
+                    settled(&model, sectors, &written);
+                }
+            }
+        }
+    }
+}
+
+fn answered(one: &History) -> usize {
+    one.answered
+}
+
+/// Records that values older than these can no longer be found.
+fn settled(model: &Shared, sectors: std::ops::Range<usize>, durable: &[usize]) {
+    for (one, durable) in model.borrow_mut().sectors[sectors].iter_mut().zip(durable) {
+        one.durable = one.durable.max(*durable);
+    }
+}
+
+/// Runs the background work, with the clients' turns in between.
+async fn worker(volume: &Volume<'_>, bits: u64) {
+    for _ in 0..bits {
+        volume.work().await.expect("all is well");
+        later().await;
+    }
+}
+
+/// Returns the content of a volume, and asserts that all readable replicas agree.
+fn all(volume: &Volume<'_>) -> Vec<u64> {
+    let mut bytes = vec![0; volume.capacity().0 as usize * SECTOR];
+    wait(volume.read(Lbn(0), &mut bytes)).expect("all is well");
+    let values: Vec<u64> = bytes.chunks_exact(SECTOR).map(value).collect();
+    let tpl = volume.layout();
+    let drives = volume.members().drives.borrow();
+    for block in 0..tpl.shape().blocks() {
+        let run = tpl.runs(block..block + 1).expect("it is there")[0];
+        if !tpl.holds(run.home) {
+            continue;
+        }
+        for (copy, lbn) in tpl.places(run, tpl.current(run)) {
+            for sector in 0..2 {
+                let at = (lbn.0 + sector) as usize * SECTOR;
+                let found = value(&drives[0].visible[at..at + SECTOR]);
+                let expected = values[(2 * block + sector) as usize];
+                assert_eq!(found, expected, "block {block}, copy {copy}");
+            }
+        }
+    }
+    values
+}
+
+/// Runs rounds of several clients with background work, each of which ends with a crash.
+fn rounds(seed: u64, count: u64) {
+    let mut rng = Rng::new(seed);
+    let new = new_volume(&mut rng);
+    let mut memory = made(&new, &mut rng);
+    let mut held = vec![0; open(&memory).expect("it is new").capacity().0 as usize];
+    for round in 0..count {
+        memory = Memory::new(memory.drives.into_inner(), Some(rng.split()));
+        let volume = open(&memory).expect("every state reassembles");
+        let model = Rc::new(RefCell::new(Model {
+            sectors: held.iter().map(|value| History::of(*value)).collect(),
+            next: (round + 1) << 32,
+        }));
+        let mut tasks: Tasks<'_> = Vec::new();
+        let done = Cell::new(0);
+        for _ in 0..3 {
+            let client = client(&volume, Rc::clone(&model), rng.bits(), 25);
+            tasks.push(Box::pin(async {
+                client.await;
+                done.set(done.get() + 1);
+            }));
+        }
+        tasks.push(Box::pin(async {
+            worker(&volume, 60).await;
+            done.set(done.get() + 1);
+        }));
+        let stop_at = memory.count.get() + 1 + rng.below(300);
+        interleave(tasks, &mut rng, || memory.count.get() >= stop_at);
+        // Dropping the volume is like a crash.
+        if done.get() == 4 && rng.chance(0.5) {
+            wait(volume.stop()).expect("all is well");
+        }
+        drop(volume);
+        // Any of the unflushed writes may have become durable, the last of them torn.
+        let share = [0.0, 0.5, 0.9, 1.0][rng.below(4) as usize];
+        let keep: Vec<bool> = (0..memory.drives.borrow()[0].pending.len())
+            .map(|_| rng.chance(share))
+            .collect();
+        let left = memory.drives.borrow()[0].left(|index| keep[index], || rng.chance(0.3));
+        memory = Memory::new(vec![left], None);
+        let volume = open(&memory).expect("every state reassembles");
+        let found = all(&volume);
+        for (sector, (found, one)) in found.iter().zip(&model.borrow().sectors).enumerate() {
+            assert!(
+                one.values[one.durable..].contains(found),
+                "sector {sector}: {found} was found, not {one:?}"
+            );
+        }
+        // The content does not change back.
+        for _ in 0..rng.below(100) {
+            wait(volume.work()).expect("all is well");
+        }
+        assert_eq!(all(&volume), found);
+        held = found;
+        drop(volume);
+    }
+}
+
+/// Does no read return stale data while clients write, zero, flush and read concurrently, replicas
+/// are updated, tracks are split and merged, and pages are closed? Does every crash leave a volume
+/// that opens, with all flushed data?
+#[test]
+fn no_read_is_stale() {
+    for seed in 0..testkit::repeats(80) {
+        eprintln!("seed {seed}");
+        rounds(seed, 5);
+    }
+}
+
+/// Returns a volume with random data and all its replicas current.
+fn filled(seed: u64) -> (Memory, Vec<u64>, Rng) {
+    let mut rng = Rng::new(seed);
+    let new = new_volume(&mut rng);
+    let memory = made(&new, &mut rng);
+    let volume = open(&memory).expect("it is new");
+    let model = Rc::new(RefCell::new(Model {
+        sectors: vec![History::of(0); volume.capacity().0 as usize],
+        next: 0,
+    }));
+    wait(client(&volume, model, rng.bits(), 60));
+    while volume.due().is_some() {
+        wait(volume.work()).expect("all is well");
+    }
+    let held = all(&volume);
+    drop(volume);
+    (memory, held, rng)
+}
+
+/// If a segment as long as a partition is bad on every track, is all data read from other replicas
+/// and rewritten, so that no sector in use is bad afterwards?
+#[test]
+fn bad_segments_are_mended() {
+    let mut repaired = 0;
+    for seed in 0..testkit::repeats(30) {
+        eprintln!("seed {seed}");
+        let (memory, held, mut rng) = filled(seed);
+        let volume = open(&memory).expect("every state reassembles");
+        let tpl = volume.layout();
+        let mut in_use = Vec::new();
+        for track in tpl.shape().tracks() {
+            let count = tpl.track(track).count;
+            let sectors = tpl.shape().map().track(track).expect("it is there");
+            if count == Count::ONE {
+                continue;
+            }
+            // No run as long as a partition holds two replicas.
+            let length = u64::from(tpl.shape().share(track, count)) * 2;
+            let first = sectors.first_lbn.0 + rng.below(sectors.sectors.0 - length);
+            in_use.extend(first as usize..(first + length) as usize);
+        }
+        memory.drives.borrow_mut()[0].bad = in_use;
+        let mut bytes = vec![0; held.len() * SECTOR];
+        wait(volume.read(Lbn(0), &mut bytes)).expect("sisters hold it");
+        let found: Vec<u64> = bytes.chunks_exact(SECTOR).map(value).collect();
+        assert_eq!(found, held);
+        while volume.due().is_some() {
+            wait(volume.work()).expect("all is well");
+        }
+        // Replicas that have not been read yet are found bad when they are read.
+        let tpl = volume.layout();
+        assert_eq!(tpl.stale_count(), 0);
+        wait(volume.read(Lbn(0), &mut bytes)).expect("sisters hold it");
+        let found: Vec<u64> = bytes.chunks_exact(SECTOR).map(value).collect();
+        assert_eq!(found, held);
+        repaired += volume.repaired();
+    }
+    assert!(repaired > 10, "{repaired}");
+}
+
+/// Is a sector without a readable replica an error that names it, and does it affect nothing else?
+#[test]
+fn what_no_copy_has_is_named() {
+    let (memory, held, _) = filled(3);
+    let volume = open(&memory).expect("every state reassembles");
+    let tpl = volume.layout();
+    let block = (0..tpl.shape().blocks())
+        .find(|block| {
+            let run = tpl.runs(*block..block + 1).expect("it is there")[0];
+            tpl.holds(run.home)
+        })
+        .expect("something was written");
+    let run = tpl.runs(block..block + 1).expect("it is there")[0];
+    for (_, lbn) in tpl.places(run, tpl.writable(run)) {
+        memory.drives.borrow_mut()[0].bad.push(lbn.0 as usize);
+    }
+    let mut bytes = vec![0; SECTOR];
+    let at = Lbn(2 * block);
+    let error = wait(volume.read(at, &mut bytes)).unwrap_err();
+    assert_eq!(error, CopiesError::Unreadable(at));
+    wait(volume.read(Lbn(at.0 + 1), &mut bytes)).expect("the other sector of the block");
+    assert_eq!(value(&bytes), held[at.0 as usize + 1]);
+    // It is readable again once it has been written.
+    wait(volume.write(at, &[7; 2 * SECTOR])).expect("writes mend");
+    wait(volume.read(at, &mut bytes)).expect("it was written");
+    assert_eq!(bytes, [7; SECTOR]);
+}
+
+/// Is the volume found by its second superblock and second attachments if the first ones are
+/// damaged, and refused in clear words if both are? Is it also refused if the map, the layout or
+/// the size differs, or if the requested values are impossible?
+#[test]
+fn refused() {
+    let mut rng = Rng::new(1);
+    let new = new_volume(&mut rng);
+    let memory = made(&new, &mut rng);
+    let end = new.sectors.0 as usize;
+    let damage = |sectors: &[usize]| {
+        let drive = memory.drives.borrow()[0].clone();
+        let copy = Memory::new(vec![drive], None);
+        for sector in sectors {
+            copy.drives.borrow_mut()[0].visible[sector * SECTOR + 20] ^= 1;
+        }
+        open(&copy).map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(damage(&[0]), Ok(()));
+    assert_eq!(damage(&[8]), Ok(()));
+    assert_eq!(damage(&[end - 8]), Ok(()));
+    assert_eq!(
+        damage(&[0, end - 8]),
+        Err("a damaged superblock: its checksum is wrong".to_owned())
+    );
+    let made = new.make().expect("it fits");
+    let second = made.superblock.places()[1].1.0 as usize;
+    assert_eq!(
+        damage(&[8, second]),
+        Err("the track map of the volume is damaged in both copies".to_owned())
+    );
+    let table = made.layout.header().first.0 as usize;
+    assert_eq!(damage(&[table]), Ok(()));
+
+    // A changed map with correct checksums.
+    let mut other = new.clone();
+    let mut csv = Vec::new();
+    new.map.tracks.write_csv(&mut csv).expect("a text");
+    let mut lines: Vec<String> = String::from_utf8(csv)
+        .expect("a text")
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    let track = |index| new.map.tracks.track(index).expect("it is there");
+    lines[101] = format!("{},{}", track(100).first_lbn, track(100).sectors.0 - 1);
+    lines[102] = format!(
+        "{},{}",
+        track(101).first_lbn.0 - 1,
+        track(101).sectors.0 + 1
+    );
+    other.map.tracks = TrackMap::read_csv(lines.join("\n").as_bytes()).expect("a map");
+    let others = other.make().expect("it fits");
+    let copy = Memory::new(vec![memory.drives.borrow()[0].clone()], None);
+    let text = other.map.to_text().into_bytes();
+    if others.superblock.map.bytes == made.superblock.map.bytes {
+        let mut block = others.superblock.encode();
+        block.resize(block.len().next_multiple_of(SECTOR), 0);
+        copy.drives.borrow_mut()[0].visible[..block.len()].copy_from_slice(&block);
+        copy.drives.borrow_mut()[0].visible[8 * SECTOR..][..text.len()].copy_from_slice(&text);
+        let error = open(&copy).map(drop).unwrap_err().to_string();
+        assert!(error.starts_with("the map has changed: "), "{error}");
+    }
+
+    let larger = wait(find(&&memory, Sectors(new.sectors.0 + 8), SECTOR as u32)).map(drop);
+    assert!(
+        larger
+            .unwrap_err()
+            .to_string()
+            .contains("and the volume was made on")
+    );
+    let empty = Memory::new(vec![Drive::new(new.sectors.0, &mut rng)], None);
+    assert_eq!(
+        open(&empty).map(drop).unwrap_err().to_string(),
+        "no superblock of a volume"
+    );
+
+    let mut crowded = new.clone();
+    crowded.bounds = Bounds::new(Count::ONE, Count::MOST).expect("bounds");
+    assert!(matches!(
+        crowded.make().map(drop),
+        Err(CopiesError::Layout(TplError::DoesNotFit { most: 32, .. }))
+    ));
+    let volume = open(&memory).expect("it is whole");
+    let capacity = volume.capacity();
+    let error = wait(volume.read(Lbn(capacity.0), &mut [0; SECTOR])).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "sectors {} to {}: the volume has {capacity}",
+            capacity.0,
+            capacity.0 + 1
+        )
+    );
+    assert!(wait(volume.write(Lbn(0), &[0; 100])).is_err());
+    wait(volume.stop()).expect("all is well");
+    assert_eq!(
+        wait(volume.write(Lbn(0), &[0; SECTOR])),
+        Err(CopiesError::Stopped)
+    );
+}
+
+/// If a page of the table cannot be written, does the volume stop writing, and can its data still
+/// be read?
+#[test]
+fn a_table_that_cannot_be_written() {
+    let (memory, held, mut rng) = filled(5);
+    let volume = open(&memory).expect("every state reassembles");
+    memory.drives.borrow_mut()[0].refuses = true;
+    let mut error = None;
+    for _ in 0..50 {
+        let at = Lbn(rng.below(volume.capacity().0));
+        error = error.or(wait(volume.write(at, &[0; SECTOR])).err());
+    }
+    assert!(error.is_some());
+    assert_eq!(all(&volume), held);
+    memory.drives.borrow_mut()[0].refuses = false;
+    drop(volume);
+    assert_eq!(all(&open(&memory).expect("every state reassembles")), held);
+}
+
+/// Does a survey decode to itself, and is an impossible one refused?
+#[test]
+fn surveys_come_back() {
+    let survey = Survey {
+        first_track: 3,
+        angles: vec![1, 2, 65_535],
+        reach: Reach::new(vec![(0, 0.25), (7, 0.5)]),
+        period: 6e9,
+        phase: (SimTime::ZERO, 0.0),
+    };
+    let bytes = encode_survey(&survey);
+    assert_eq!(decode_survey(&bytes, 6), Some(survey));
+    assert_eq!(decode_survey(&bytes, 5), None);
+    for cut in 0..bytes.len() {
+        assert_eq!(decode_survey(&bytes[..cut], 6), None, "{cut}");
+    }
+}

@@ -1,0 +1,261 @@
+//! Workload grammar 1: the texts that are accepted, and the messages for those that are refused.
+
+use proptest::prelude::*;
+use traxtent_workload::{
+    Align, Distribution, KEYS, Kind, LengthUnit, Pace, Region, Size, WorkloadSpec,
+};
+
+fn spec(text: &str) -> WorkloadSpec {
+    text.parse()
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn refusal(text: &str) -> String {
+    text.parse::<WorkloadSpec>().expect_err(text).to_string()
+}
+
+/// Does every key set its field?
+#[test]
+fn keys_are_read() {
+    let read = spec(
+        "mixed,count=100_000,time=2s,seed=7,read=66%,fua=0.1,size=uniform:4KiB..64KiB,round=4KiB,align=8,offset=1,\
+         seq=20%,local=30%,distance=normal:0:40000,lbns=100..2000,outstanding=2,think=exp:5ms",
+    );
+    assert_eq!(read.kind, Kind::Mixed);
+    assert_eq!(
+        (read.count, read.seed, read.read, read.fua),
+        (100_000, 7, 0.66, 0.1)
+    );
+    assert_eq!(read.time.map(|time| time.as_ms()), Some(2000.0));
+    let Size::Drawn(size) = &read.size else {
+        panic!("{:?}", read.size)
+    };
+    assert_eq!(
+        (size.unit, &size.values),
+        (
+            LengthUnit::Bytes,
+            &Distribution::Uniform {
+                low: 4096.0,
+                high: 65_536.0
+            }
+        )
+    );
+    assert_eq!(read.round, (LengthUnit::Bytes, 4096));
+    assert_eq!(read.align, Align::Every(LengthUnit::Sectors, 8));
+    assert_eq!((read.sequential, read.local), (0.2, 0.3));
+    assert!(
+        matches!(read.region, Region::Lbns(ref range) if range.start.0 == 100 && range.end.0 == 2000)
+    );
+    let think = Distribution::Exponential {
+        base: 0.0,
+        mean: 5.0,
+    };
+    assert_eq!(
+        read.pace,
+        Pace::Closed {
+            outstanding: 2,
+            think
+        }
+    );
+
+    let open = spec("random,size=track,align=track,zone=0,arrive=exp:1ms:10ms");
+    assert_eq!(
+        (open.size, open.align, open.region),
+        (Size::Track, Align::Track, Region::Zone(0))
+    );
+    assert_eq!(
+        open.pace,
+        Pace::Open {
+            gap: Distribution::Exponential {
+                base: 1.0,
+                mean: 10.0
+            }
+        }
+    );
+}
+
+/// Does a TOML table give the same workload as the line?
+#[test]
+fn toml_equals_the_line() {
+    let table = "grammar = 1\nkind = \"random\"\nread = 0.66\nsize = 8\ncount = 100_000\nthink = \"exp:2ms\"\n";
+    assert_eq!(
+        WorkloadSpec::from_toml(table).unwrap(),
+        spec("random,read=66%,size=8,count=100000,think=exp:2ms")
+    );
+}
+
+/// Does the documentation list every key, and are its examples valid workloads?
+#[test]
+fn documentation_agrees() {
+    let text = include_str!("../../../../docs/workloads.md");
+    for (key, _) in KEYS {
+        assert!(text.contains(&format!("\n| `{key}` |")), "{key}");
+    }
+    let examples = text.lines().filter(|line| line.contains('='));
+    let examples: Vec<_> = examples
+        .filter(|line| {
+            ["random,", "sequential,", "mixed,"]
+                .iter()
+                .any(|kind| line.starts_with(kind))
+        })
+        .collect();
+    assert_eq!(examples.len(), 4);
+    examples.iter().for_each(|line| drop(spec(line)));
+    let toml = text
+        .split("```toml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .unwrap();
+    WorkloadSpec::from_toml(toml).unwrap();
+}
+
+/// Is each refusal one line that names the key, the value and the values expected?
+#[test]
+fn refusals_name_key_value_and_bound() {
+    for (text, expected) in [
+        (
+            "",
+            "workload: \"\" is no kind; the kinds are random, sequential, mixed",
+        ),
+        (
+            "radnom",
+            "workload: \"radnom\" is no kind; the kinds are random, sequential, mixed",
+        ),
+        (
+            "random,read=1.5",
+            "workload: read: \"1.5\": expected a share from 0 to 1, or 0% to 100%",
+        ),
+        (
+            "random,count=0",
+            "workload: count: \"0\": expected a whole number of at least 1",
+        ),
+        (
+            "random,outstanding=70000",
+            "workload: outstanding: \"70000\": expected a whole number from 1 to 65536",
+        ),
+        ("random,read=1,read=1", "workload: read is given twice"),
+        (
+            "random,lbns=5..5",
+            "expected a range of LBNs that is not empty",
+        ),
+        ("random,arrive=10", "expected a time with its unit"),
+        ("random,arrive=-1ms", "a time must not be negative"),
+        ("random,size=uniform:8..8", "the range 8..8 is empty"),
+        ("random,size=8qB", "\"qB\" is no unit of length"),
+        ("random,size=choice:8@0", "all weights are 0"),
+        ("random,size=uniform:1..4KiB", "in sectors, or all in bytes"),
+        (
+            "random,size=poisson:1e9",
+            "a Poisson mean must be at most 10000",
+        ),
+        ("random,size=gauss:1", "\"gauss\" is no distribution"),
+        (
+            "random,arrive=1ms,outstanding=2",
+            "open (arrive) or closed (outstanding, think), not both",
+        ),
+        (
+            "random,outstanding=2,arrive=1ms",
+            "open (arrive) or closed (outstanding, think), not both",
+        ),
+        ("random,zone=1,lbns=0..9", "not together with lbns"),
+        ("random,seq=0.5", "workload: seq: only in a mixed workload"),
+        (
+            "sequential,local=0.5,distance=4",
+            "only in a random or mixed workload",
+        ),
+        (
+            "mixed,seq=0.7,local=0.7,distance=4",
+            "with seq 0.7 the probabilities exceed 1",
+        ),
+        ("random,local=0.5", "workload: local: needs distance"),
+        ("random,distance=4", "workload: distance: needs local"),
+        (
+            "random,offset=4",
+            "workload: offset: needs align=track or a length",
+        ),
+        ("random,fast", "workload: \"fast\": expected KEY=VALUE"),
+    ] {
+        let message = refusal(text);
+        assert!(message.contains(expected), "{text}: {message}");
+        assert!(
+            !message.contains('\n') && message.starts_with("workload: "),
+            "{message:?}"
+        );
+    }
+    let unknown = refusal("random,sise=4");
+    assert!(KEYS.iter().all(|key| unknown.contains(key.0)), "{unknown}");
+}
+
+/// Does the error for a wrong TOML table name its line?
+#[test]
+fn toml_refusals_name_the_line() {
+    for (text, line) in [
+        ("kind = \"random\"\nread = 7\n", 2),
+        ("kind = \"random\"\n\nsise = 7\n", 3),
+        ("kind = \"random\"\nread = [1]\n", 2),
+        ("kind = \"random\"\nread = \n", 2),
+        ("read = 1\n", 1),
+        ("grammar = 2\nkind = \"random\"\n", 1),
+        ("kind = \"random\"\narrive = \"1ms\"\nthink = \"1ms\"\n", 3),
+    ] {
+        let message = WorkloadSpec::from_toml(text).expect_err(text).to_string();
+        assert!(
+            message.starts_with(&format!("workload: line {line}: ")),
+            "{text:?}: {message}"
+        );
+    }
+}
+
+fn value() -> impl Strategy<Value = String> {
+    prop_oneof![
+        (1..5000u32).prop_map(|v| v.to_string()),
+        (1..500u32, 1..5000u32).prop_map(|(low, more)| format!("uniform:{low}..{}", low + more)),
+        (0..900u32, 0..90u32)
+            .prop_map(|(mean, deviation)| format!("normal:{mean}:{}", f64::from(deviation) / 7.0)),
+        (1..900u32).prop_map(|mean| format!("exp:{}", f64::from(mean) / 3.0)),
+        (0..9u32, 1..900u32).prop_map(|(base, mean)| format!("poisson:{base}:{mean}")),
+        prop::collection::vec((1..900u32, 1..9u32), 1..5).prop_map(|list| format!(
+            "choice:{}",
+            list.iter()
+                .map(|(v, w)| format!("{v}@{w}"))
+                .collect::<Vec<_>>()
+                .join("/")
+        )),
+    ]
+}
+
+proptest! {
+    /// Does the text of a specification parse to the same specification?
+    #[test]
+    fn text_round_trips(
+        kind in prop::sample::select(vec!["random", "sequential", "mixed"]),
+        count in 1..u64::MAX, seed: u64, read in 0..=1000u32, size in value(), bytes: bool, time in 0..10_000_000u32,
+        align in prop::sample::select(vec!["size", "none", "track", "8", "4KiB", "1MiB"]),
+        zone in prop::option::of(0..99u32), open: bool, outstanding in 1..65_536u32, gap in 0..100_000u32,
+    ) {
+        let size = if bytes && !size.contains([':', '.']) { format!("{size}kB") } else { size };
+        let mut text = format!(
+            "{kind},count={count},seed={seed},read={}%,size={size},align={align},time={time}us",
+            f64::from(read) / 10.0
+        );
+        if let Some(zone) = zone {
+            text += &format!(",zone={zone}");
+        }
+        text += &if open { format!(",arrive=exp:{gap}us") } else { format!(",outstanding={outstanding},think={gap}ns") };
+        let first = spec(&text);
+        let again = spec(&first.to_string());
+        prop_assert_eq!(&first, &again);
+        prop_assert_eq!(first.to_string(), again.to_string());
+    }
+
+    /// Is any text either accepted or refused, without a panic?
+    #[test]
+    fn any_text_is_judged(text in "(random|mixed|sequential)?(,?[a-z]{0,6}=?[-0-9a-zA-Z:./@%]{0,12}){0,4}", raw in ".{0,60}") {
+        let _ = text.parse::<WorkloadSpec>();
+        let _ = raw.parse::<WorkloadSpec>();
+        let _ = WorkloadSpec::from_toml(&raw);
+        for (key, _) in KEYS {
+            let _ = WorkloadSpec::new(Kind::Mixed).set(key, &raw);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Detection of physical sectors by timing.
+
+use std::sync::Arc;
+
+use traxtent_map::TrackMap;
+use traxtent_model::geometry::{Geometry, Place};
+use traxtent_model::profile::builtin::builtin;
+use traxtent_model::profile::{Profile, WriteBack};
+use traxtent_probe::character::{Character, Options, characterize};
+use traxtent_probe::{Identity, Target, TargetError, Timing};
+use traxtent_sim::{Noise, SimTarget};
+use traxtent_units::request::{Op, Request};
+use traxtent_units::{Lbn, SimTime};
+
+/// A drive that reads whole physical sectors, which the model leaves out, and may claim any size
+/// for them.
+struct WholeSectors {
+    drive: SimTarget,
+    identity: Identity,
+    sectors: u64,
+    /// The first LBN that begins a physical sector.
+    first: u64,
+    /// Whether a write may stay in the buffer in spite of forced unit access.
+    lies_of_writes: bool,
+}
+
+impl WholeSectors {
+    fn new(drive: SimTarget, profile: &Profile, claims: u32) -> WholeSectors {
+        WholeSectors {
+            identity: Identity {
+                physical_bytes: claims,
+                ..drive.identity().clone()
+            },
+            drive,
+            sectors: profile.sector.ratio().into(),
+            first: profile.sector.lowest_aligned_lbn.into(),
+            lies_of_writes: false,
+        }
+    }
+
+    /// Returns the physical sectors that a request touches.
+    fn whole(&self, request: Request) -> Request {
+        let shift = self.sectors - self.first;
+        let begin = ((request.lbn.0 + shift) / self.sectors * self.sectors).saturating_sub(shift);
+        let end = request.lbn.0 + u64::from(request.sectors);
+        let end = (end + shift).div_ceil(self.sectors) * self.sectors - shift;
+        Request {
+            lbn: Lbn(begin),
+            sectors: (end.min(self.identity.capacity.0) - begin) as u32,
+            ..request
+        }
+    }
+}
+
+impl Target for WholeSectors {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+    fn now(&self) -> SimTime {
+        self.drive.now()
+    }
+    fn wait_until(&mut self, at: SimTime) {
+        self.drive.wait_until(at);
+    }
+    fn request(&mut self, request: Request) -> Result<Timing, TargetError> {
+        let reads = matches!(request.op, Op::Read | Op::Verify);
+        let request = match reads {
+            true => self.whole(request),
+            false => Request {
+                fua: request.fua && !self.lies_of_writes,
+                ..request
+            },
+        };
+        self.drive.request(request)
+    }
+    fn translate(&mut self, lbn: Lbn) -> Result<Place, TargetError> {
+        self.drive.translate(lbn)
+    }
+}
+
+fn profile(name: &str) -> Profile {
+    builtin(name).unwrap()
+}
+
+/// Returns the same drive with logical sectors as large as its physical ones.
+fn native(name: &str) -> Profile {
+    let mut native = profile(name);
+    native.sector.logical_bytes = 4096;
+    native.sector.physical_bytes = 4096;
+    native.sector.lowest_aligned_lbn = 0;
+    native
+}
+
+fn drive(profile: &Profile, noise: bool) -> (SimTarget, TrackMap) {
+    let geometry = Arc::new(Geometry::build(&profile.geometry).unwrap());
+    let map = TrackMap::of_sizes(geometry.track_sizes());
+    let target = SimTarget::new(Arc::new(profile.clone()), geometry);
+    let target = match noise {
+        true => target.with_noise(Noise::TYPICAL, 8),
+        false => target,
+    };
+    (target, map)
+}
+
+fn character(target: &mut dyn Target, map: &TrackMap, destructive: bool) -> Character {
+    let options = Options {
+        destructive,
+        seed: 5,
+    };
+    characterize(target, map, options, &mut |_| ()).unwrap()
+}
+
+/// Returns the value with its bounds, and the lowest LBN that begins a physical sector.
+fn found(character: &Character) -> ((f64, f64, f64), u32) {
+    let figure = character
+        .figures()
+        .iter()
+        .find(|figure| figure.name == "sector.physical_bytes")
+        .unwrap();
+    println!("{figure} {:?}", character.notes());
+    assert_eq!(f64::from(character.physical_bytes()), figure.value);
+    let sizes = (figure.value, figure.low, figure.high);
+    (sizes, character.lowest_aligned_lbn())
+}
+
+const SINGLE: (f64, f64, f64) = (512.0, 512.0, 512.0);
+const LARGE: (f64, f64, f64) = (4096.0, 4096.0, 4096.0);
+/// The drive's claim, which no measurement confirms.
+const UNSURE: (f64, f64, f64) = (4096.0, 512.0, 4096.0);
+
+/// On a drive that reads physical sectors whole, do reads alone show their size and where they
+/// begin, whatever the drive claims? On a drive without them, do reads show that there are none?
+/// Does this also work on an unsteady host?
+#[test]
+fn reads_tell() {
+    for noise in [false, true] {
+        for (name, claims) in [("toshiba-p300", 4096), ("wd10ears-jumper", 512)] {
+            let profile = profile(name);
+            let (target, map) = drive(&profile, noise);
+            let mut target = WholeSectors::new(target, &profile, claims);
+            let character = character(&mut target, &map, false);
+            let first = profile.sector.lowest_aligned_lbn;
+            assert_eq!(found(&character), (LARGE, first), "{name}");
+            let contradicts = |note: &String| note.contains("its reads show 4096");
+            let notes = character.notes().iter().filter(|note| contradicts(note));
+            assert_eq!(notes.count(), usize::from(claims == 512), "{name}");
+        }
+        for name in ["hd103sj", "atlas10k2"] {
+            let (mut target, map) = drive(&profile(name), noise);
+            let character = character(&mut target, &map, false);
+            assert_eq!(found(&character), (SINGLE, 0), "{name}");
+        }
+    }
+}
+
+/// If a drive claims large sectors that its reads do not show, is it noted that reads cannot
+/// decide?
+#[test]
+fn reads_that_do_not_tell() {
+    let (mut target, map) = drive(&profile("toshiba-p300"), false);
+    let character = character(&mut target, &map, false);
+    assert_eq!(found(&character), (UNSURE, 0));
+    let says = |note: &String| note.contains("Only writes tell for sure");
+    assert!(character.notes().iter().any(says));
+}
+
+/// Do writes show what reads of the model do not: the size, and the shift of a jumper? Do they show
+/// on other drives that physical sectors are single logical ones, of 512 or of 4,096 bytes?
+#[test]
+fn writes_tell() {
+    for noise in [false, true] {
+        for (profile, size, first) in [
+            (profile("toshiba-p300"), LARGE, 0),
+            (profile("wd10ears-jumper"), LARGE, 7),
+            (profile("hd103sj"), SINGLE, 0),
+            (profile("hp-c3323a"), SINGLE, 0),
+            (native("dt01aca300"), LARGE, 0),
+        ] {
+            let (mut target, map) = drive(&profile, noise);
+            let character = character(&mut target, &map, true);
+            assert_eq!(found(&character), (size, first), "{}", profile.name);
+        }
+    }
+}
+
+/// If a drive reports writes as complete that are not on the media, do reads still decide, and is
+/// it noted that writes do not?
+#[test]
+fn writes_that_do_not_tell() {
+    let profile = profile("toshiba-p300");
+    assert_ne!(profile.cache.write_back, WriteBack::None);
+    let (target, map) = drive(&profile, false);
+    let mut target = WholeSectors::new(target, &profile, 512);
+    target.lies_of_writes = true;
+    let character = character(&mut target, &map, true);
+    assert_eq!(found(&character), (LARGE, 0));
+    let says = |note: &String| note.starts_with("Writes do not tell the physical sector");
+    assert!(character.notes().iter().any(says));
+}
+
+/// Does the fitted profile of a drive that reads whole physical sectors have the tracks at the
+/// right angles, although the first LBN of each is complete late?
+#[test]
+fn angles_by_whole_sectors() {
+    let profile = profile("toshiba-p300");
+    let slots = |whole: bool| {
+        let (target, map) = drive(&profile, false);
+        let character = match whole {
+            true => character(&mut WholeSectors::new(target, &profile, 4096), &map, false),
+            false => character(&mut { target }, &map, false),
+        };
+        let slots = |name: &str| name.ends_with(".slots") || name.ends_with("skew");
+        let figures = character.figures().iter().filter(|f| slots(&f.name));
+        figures
+            .map(|f| (f.name.clone(), f.value))
+            .collect::<Vec<_>>()
+    };
+    let (whole, single) = (slots(true), slots(false));
+    assert!(!single.is_empty() && whole.len() == single.len());
+    for ((name, whole), (other, single)) in whole.iter().zip(&single) {
+        assert_eq!(name, other);
+        assert!(
+            (whole - single).abs() < 2e-5,
+            "{name}: {whole}, not {single}"
+        );
+    }
+}

@@ -1,0 +1,314 @@
+//! The scan by reads of growing length, compared with the true layout.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use testkit::{repeats, shared_data};
+use traxtent_disksim::load_system;
+use traxtent_map::TrackMap;
+use traxtent_model::geometry::{Geometry, Remedy};
+use traxtent_model::profile::Profile;
+use traxtent_model::profile::builtin::{builtin, names};
+use traxtent_probe::{Algorithm, Counted, Found, ProbeError, Region, Target, Verify, extract};
+use traxtent_scsi::Faults;
+use traxtent_sim::SimTarget;
+use traxtent_units::Lbn;
+
+/// A drive with its mechanics and its true layout.
+struct Drive {
+    name: String,
+    profile: Arc<Profile>,
+    geometry: Arc<Geometry>,
+}
+
+impl Drive {
+    fn new(name: &str, profile: Profile) -> Drive {
+        let geometry = Geometry::build(&profile.geometry);
+        Drive {
+            name: name.to_owned(),
+            geometry: Arc::new(geometry.unwrap_or_else(|e| panic!("{name}: {e}"))),
+            profile: Arc::new(profile),
+        }
+    }
+
+    fn built_in(name: &str) -> Drive {
+        Drive::new(name, builtin(name).expect("it is built in"))
+    }
+
+    /// Loads the first drive of one of DiskSim's specifications.
+    fn specified(path: &Path) -> Drive {
+        let read = |path: &str| std::fs::read(path).map_err(|e| e.to_string());
+        let name = path.to_str().expect("a path of letters");
+        let system = load_system(name, &read(name).unwrap(), None, &read);
+        let disks = system.unwrap_or_else(|e| panic!("{name}: {e}")).disks;
+        let disk = disks.into_iter().next().expect("it has a disk");
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        Drive::new(&format!("disksim:{name}"), disk.profile)
+    }
+
+    fn whole(&self) -> Region {
+        Region::whole(self.geometry.capacity())
+    }
+}
+
+/// The result of a scan.
+struct Scan {
+    reads: u64,
+    hours: f64,
+    /// The missed and spurious boundaries.
+    wrong: Vec<String>,
+}
+
+/// Scans a region and prints a line of the table.
+fn scan(drive: &Drive, region: Region) -> Scan {
+    let began = Instant::now();
+    let (profile, geometry) = (Arc::clone(&drive.profile), Arc::clone(&drive.geometry));
+    let mut target = Counted::new(SimTarget::new(profile, geometry).without_translation());
+    let mut found: Vec<Lbn> = Vec::new();
+    let mut sink = |track: Found| {
+        let end = Lbn(track.first_lbn.0 + u64::from(track.sectors));
+        match found.last() {
+            None => found.extend([track.first_lbn, end]),
+            Some(last) => {
+                assert_eq!(*last, track.first_lbn, "tracks follow each other");
+                found.push(end);
+            }
+        }
+        ControlFlow::Continue(())
+    };
+    let result = extract(
+        Algorithm::Scan,
+        &mut target,
+        region,
+        Verify::None,
+        &mut sink,
+    );
+    let mut wrong: Vec<String> = result.err().map(|e| e.to_string()).into_iter().collect();
+    wrong.extend(differences(&drive.geometry, region, &found));
+    let scan = Scan {
+        reads: target.counts().requests,
+        hours: target.now().as_ms() / 3.6e6,
+        wrong,
+    };
+    println!(
+        "{:24} {:8} tracks {:9} reads {:7.3} a track {:8.3} h drive {:6.2} s host  {}",
+        drive.name,
+        found.len(),
+        scan.reads,
+        scan.reads as f64 / found.len() as f64,
+        scan.hours,
+        began.elapsed().as_secs_f64(),
+        if scan.wrong.is_empty() {
+            "exact"
+        } else {
+            "WRONG"
+        },
+    );
+    for line in scan.wrong.iter().take(6) {
+        println!("    {line}");
+    }
+    scan
+}
+
+/// Returns the differences between the boundaries found and those of the tracks that begin in a
+/// region. Next to remapped LBNs, a boundary may lie on either side of them.
+fn differences(geometry: &Geometry, region: Region, found: &[Lbn]) -> Vec<String> {
+    let remapped = geometry.defects().filter_map(|defect| match defect.remedy {
+        Remedy::Remapped(lbn, _) => Some(lbn.0),
+        Remedy::Slipped => None,
+    });
+    let moved: BTreeSet<u64> = remapped.collect();
+    let either_side = |bound: u64| {
+        let (mut first, mut last) = (bound, bound);
+        while first > 1 && moved.contains(&(first - 1)) {
+            first -= 1;
+        }
+        while moved.contains(&last) {
+            last += 1;
+        }
+        [first, bound, last]
+    };
+    let map = TrackMap::of_sizes(geometry.track_sizes());
+    let truth: Vec<u64> = map
+        .tracks()
+        .map(|t| t.first_lbn.0)
+        .chain([map.end().0])
+        .collect();
+    let from = truth.partition_point(|bound| *bound < region.first.0);
+    // One track begins in the region and ends after it.
+    let to = truth.partition_point(|bound| *bound < region.end.0) + 1;
+    let mut found = found.iter().map(|lbn| lbn.0).peekable();
+    let mut wrong = Vec::new();
+    for &bound in &truth[from..to] {
+        let stands = either_side(bound);
+        while let Some(lbn) = found.next_if(|lbn| *lbn <= stands[2] && !stands.contains(lbn)) {
+            wrong.push(format!("made up: {lbn}"));
+        }
+        if found.next_if(|lbn| stands.contains(lbn)).is_none() {
+            let place = |lbn| geometry.locate(Lbn(lbn));
+            let (before, at) = (place(bound.saturating_sub(1)), place(bound));
+            wrong.push(format!("missed: {bound}; {before:?} | {at:?}"));
+        }
+    }
+    wrong.extend(found.map(|lbn| format!("made up: {lbn}")));
+    wrong
+}
+
+/// Returns all drives: the built-in ones, then those of the reference data.
+fn drives() -> impl Iterator<Item = Drive> {
+    let built_in = names()
+        .filter(|name| *name != "instant")
+        .map(Drive::built_in);
+    let folder = shared_data("disksim");
+    if folder.is_none() {
+        println!("the reference data are not here");
+    }
+    let files = folder.into_iter().flat_map(|folder| {
+        let below = ["", "maxtor300g", "wd4tb"].map(|part| folder.join(part));
+        let files = below
+            .into_iter()
+            .flat_map(|folder| std::fs::read_dir(folder).unwrap());
+        let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+        files.retain(|file| file.extension().is_some_and(|end| end == "diskspecs"));
+        files.sort();
+        files
+    });
+    built_in.chain(files.map(|file| Drive::specified(&file)))
+}
+
+/// Asserts that a drive's layout is found exactly.
+#[track_caller]
+fn exact(drive: &Drive, region: Region) -> Scan {
+    let scan = scan(drive, region);
+    assert_eq!(scan.wrong, Vec::<String>::new(), "{}", drive.name);
+    scan
+}
+
+/// Are drives of each kind recovered exactly: with and without zero-latency reads, with slips, with
+/// remapped LBNs, with zones of one track, with serpentines?
+///
+/// With many repetitions, all drives are scanned.
+#[test]
+fn scans_are_exact() {
+    let sectors_max = match repeats(1) {
+        1 => 20_000_000,
+        _ => u64::MAX,
+    };
+    let mut scanned = 0;
+    for drive in drives() {
+        if drive.geometry.capacity().0 <= sectors_max {
+            exact(&drive, drive.whole());
+            scanned += 1;
+        }
+    }
+    assert!(scanned >= 6, "only {scanned}");
+    for name in ["atlas10k2", "maxtor10k5-c", "cheetahx15"] {
+        let drive = Drive::built_in(name);
+        exact(&drive, drive.whole());
+    }
+}
+
+/// Does a scan of the Atlas 10K take less than the four hours of paper T (section 4.1.1), and not
+/// many more than three reads per track?
+#[test]
+fn the_atlas_takes_less_than_four_hours() {
+    let drive = Drive::built_in("atlas10k");
+    let scan = exact(&drive, drive.whole());
+    assert!(scan.hours < 4.0, "{} hours", scan.hours);
+    let tracks = drive.geometry.track_count() as f64;
+    assert!((scan.reads as f64) < 3.5 * tracks, "{} reads", scan.reads);
+}
+
+/// Does the search of a region that begins within a track begin with the next one, on present-day
+/// drives and on small regions?
+#[test]
+fn regions() {
+    for name in ["atlas10k", "toshiba-x300", "wd10ears"] {
+        let drive = Drive::built_in(name);
+        let capacity = drive.geometry.capacity().0;
+        for (first, sectors) in [(capacity / 3, 1_000_000), (capacity / 2 + 1, 10_000)] {
+            let region = Region {
+                first: Lbn(first),
+                end: Lbn(first + sectors),
+                aligned: false,
+            };
+            exact(&drive, region);
+        }
+    }
+}
+
+/// Does a scan end on request, with the tracks that it has found?
+#[test]
+fn a_scan_can_be_stopped() {
+    let drive = Drive::built_in("hp-c2247");
+    let (profile, geometry) = (Arc::clone(&drive.profile), Arc::clone(&drive.geometry));
+    let mut target = SimTarget::new(profile, geometry);
+    let mut found = Vec::new();
+    let mut sink = |track: Found| {
+        found.push(track.first_lbn);
+        match found.len() {
+            3 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    };
+    let ended = extract(
+        Algorithm::Scan,
+        &mut target,
+        drive.whole(),
+        Verify::None,
+        &mut sink,
+    );
+    assert_eq!(ended, Err(ProbeError::Stopped));
+    let truth = TrackMap::of_sizes(drive.geometry.track_sizes());
+    let truth: Vec<Lbn> = truth
+        .tracks()
+        .take(3)
+        .map(|track| track.first_lbn)
+        .collect();
+    assert_eq!(found, truth);
+}
+
+/// Are unreadable LBNs skipped and reported, in the middle of a track and at its ends?
+#[test]
+fn unreadable_lbns_are_passed_over() {
+    let drive = Drive::built_in("atlas10k");
+    let track = TrackMap::of_sizes(drive.geometry.track_sizes())
+        .tracks()
+        .nth(40)
+        .expect("a track");
+    let unreadable = |lbn: u64| {
+        let faults = Faults {
+            unreadable: vec![Lbn(lbn)],
+            ..Faults::default()
+        };
+        let (profile, geometry) = (Arc::clone(&drive.profile), Arc::clone(&drive.geometry));
+        SimTarget::new(profile, geometry).with_faults(faults)
+    };
+    let region = Region {
+        first: Lbn(0),
+        end: Lbn(100_000),
+        aligned: true,
+    };
+    for lbn in [track.first_lbn.0 + 100, track.first_lbn.0 + 1] {
+        let mut found = vec![Lbn(0)];
+        let mut sink = |track: Found| {
+            found.push(Lbn(track.first_lbn.0 + u64::from(track.sectors)));
+            ControlFlow::Continue(())
+        };
+        let result = extract(
+            Algorithm::Scan,
+            &mut unreadable(lbn),
+            region,
+            Verify::None,
+            &mut sink,
+        );
+        assert_eq!(result.expect("it goes on").unreadable, [Lbn(lbn)]);
+        assert_eq!(
+            differences(&drive.geometry, region, &found),
+            Vec::<String>::new()
+        );
+    }
+}

@@ -1,0 +1,523 @@
+//! Does a served drive have the times of the model, to the tick, and the right data?
+
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Barrier;
+use std::thread;
+use std::time::Instant;
+
+use tempfile::TempDir;
+use traxtent_model::disk::Fault;
+use traxtent_model::drive::Drive;
+use traxtent_model::profile::{
+    Profile, Provenance, Scheduler, Standing, Unmap, WriteBack, builtin,
+};
+use traxtent_server::serve::{ServeError, Server, Settings, Verdict, order};
+use traxtent_sim::{Host, simulate};
+use traxtent_units::Rng;
+use traxtent_units::SimTime;
+use traxtent_workload::{Replay, ReplayPace, TraceFormat, TraceOptions, TraceReader, TraceRecord};
+
+/// Returns the settings of a drive that is served with a request log.
+fn settings(profile: Profile, speed: &str, folder: &TempDir) -> Settings {
+    Settings {
+        speed: speed.parse().unwrap(),
+        log: Some(folder.path().join("log.csv")),
+        ..Settings::of("test", profile)
+    }
+}
+
+fn started(settings: Settings) -> Server {
+    let server = Server::open(settings).unwrap();
+    server.start().unwrap();
+    server
+}
+
+/// Returns the records of a log, in order of issue.
+fn records(log: &Path) -> Vec<TraceRecord> {
+    let log = BufReader::new(File::open(log).unwrap());
+    TraceReader::new(TraceFormat::RequestLog, log, TraceOptions::default())
+        .collect::<Result<_, _>>()
+        .unwrap()
+}
+
+/// Returns a column of a log, row by row, with the number of the request.
+fn column(log: &Path, name: &str) -> Vec<(u64, String)> {
+    let text = std::fs::read_to_string(log).unwrap();
+    let mut lines = text.lines();
+    let place = lines
+        .next()
+        .unwrap()
+        .split(',')
+        .position(|head| head == name);
+    lines
+        .map(|line| {
+            let fields: Vec<&str> = line.split(',').collect();
+            (
+                fields[0].parse().unwrap(),
+                fields[place.unwrap()].to_owned(),
+            )
+        })
+        .collect()
+}
+
+/// Returns the completion time of each request in a replay at the recorded arrivals on the virtual
+/// clock.
+fn replayed(profile: &Profile, log: &Path) -> Vec<(u64, SimTime)> {
+    let reader = TraceReader::new(
+        TraceFormat::RequestLog,
+        BufReader::new(File::open(log).unwrap()),
+        TraceOptions::default(),
+    );
+    let mut source = Replay::new(reader, ReplayPace::Recorded { speed: 1.0 });
+    let mut host = Host::new(vec![Drive::new(profile).unwrap()]);
+    let mut completed = Vec::new();
+    simulate(&mut host, &mut source, |outcome| {
+        completed.push((outcome.arrival.tag, outcome.completion.completed));
+        true
+    })
+    .unwrap();
+    completed.sort_unstable();
+    completed
+}
+
+/// Returns the path of a data file that does not exist yet.
+fn in_file(folder: &TempDir) -> PathBuf {
+    folder.path().join("disk.img")
+}
+
+/// Does the log of a served drive, replayed at its arrivals on the virtual clock, give the modelled
+/// completions to the tick: reads, writes, flushes, forced unit access, several at a time, more
+/// than the drive has room for, and with arrivals moved back by the transport time?
+#[test]
+fn replays_to_the_tick() {
+    let mut shallow = builtin("atlas10k2").unwrap();
+    shallow.queue.depth = 3;
+    let mut caching = builtin("cheetah15k7").unwrap();
+    caching.cache.write_back = WriteBack::Full;
+    for (profile, take_off_transport) in [
+        (shallow.clone(), false),
+        (shallow, true),
+        (caching.clone(), false),
+        (caching, true),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let settings = Settings {
+            take_off_transport,
+            ..settings(profile.clone(), "20", &folder)
+        };
+        let log = settings.log.clone().unwrap();
+        let server = started(settings);
+        let sectors = server.bytes() / 512 - 64;
+        let each = testkit::repeats(150);
+        thread::scope(|scope| {
+            for seed in 0..8 {
+                let server = &server;
+                scope.spawn(move || {
+                    let mut rng = Rng::new(seed);
+                    for _ in 0..each {
+                        // Some of it sequential, so that the buffer takes part.
+                        let lbn = match rng.chance(0.5) {
+                            true => rng.below(2000),
+                            false => rng.below(sectors),
+                        };
+                        let mut data = vec![0; 512 * (1 + rng.below(32) as usize)];
+                        match rng.below(10) {
+                            0 => server.flush(),
+                            1..=3 => server.write(&data, lbn * 512, rng.chance(0.3)),
+                            _ => server.read(&mut data, lbn * 512),
+                        }
+                        .unwrap();
+                    }
+                });
+            }
+        });
+        server.stop().unwrap();
+        let mut served: Vec<(u64, SimTime)> = column(&log, "completed_ms")
+            .into_iter()
+            .map(|(number, ms)| (number, exact(&ms)))
+            .collect();
+        served.sort_unstable();
+        assert_eq!(served.len() as u64, 8 * each);
+        assert!(served == replayed(&profile, &log), "{}", profile.name);
+        let receipt = server.receipt().unwrap();
+        assert_eq!(receipt.requests, 8 * each);
+        assert_eq!(receipt.transport_us.max > 0.0, take_off_transport);
+    }
+}
+
+/// Is the transport time subtracted from the client's wait, and does no response precede its
+/// request? A client that sends each request after the response to the one before waits here
+/// without sockets: at least the model's time minus the largest subtracted time.
+#[test]
+fn transport_is_taken_off() {
+    let folder = TempDir::new().unwrap();
+    let settings = Settings {
+        take_off_transport: true,
+        ..settings(builtin("atlas10k2").unwrap(), "1", &folder)
+    };
+    let log = settings.log.clone().unwrap();
+    let server = started(settings);
+    let mut rng = Rng::new(1);
+    let mut waited = Vec::new();
+    for _ in 0..20 {
+        let offset = 512 * rng.below(server.bytes() / 512 - 8);
+        let begun = Instant::now();
+        server.read(&mut [0; 4096], offset).unwrap();
+        waited.push(begun.elapsed().as_secs_f64() * 1000.0);
+    }
+    // Served from the buffer in no time: the response would be due before the request.
+    server.read(&mut [0; 512], 0).unwrap();
+    server.read(&mut [0; 512], 0).unwrap();
+    server.stop().unwrap();
+    // Most requests come just after the preceding response, so almost nothing is subtracted. How
+    // late a request comes depends on the machine.
+    let taken_off_ms = server.receipt().unwrap().transport_us.max / 1000.0;
+    assert!(taken_off_ms > 0.0 && taken_off_ms <= 1.0);
+    let ms = |name| {
+        column(&log, name)
+            .into_iter()
+            .map(|(_, ms)| ms.parse::<f64>().unwrap())
+    };
+    let modelled = ms("completed_ms")
+        .zip(ms("submitted_ms"))
+        .map(|(end, start)| end - start);
+    for (waited, modelled) in waited.iter().zip(modelled) {
+        assert!(
+            waited + taken_off_ms + 1e-6 >= modelled,
+            "{waited} of {modelled} ms"
+        );
+    }
+    assert!(ms("measured_ms").all(|measured| measured >= 0.0));
+}
+
+/// Parses a time in milliseconds with nine decimals, as written in a log.
+fn exact(ms: &str) -> SimTime {
+    SimTime(ms.replace('.', "").parse().unwrap())
+}
+
+/// Are 32 requests outstanding at the model at once, and does its scheduler reorder them?
+#[test]
+fn a_full_queue_is_reordered() {
+    let mut profile = builtin("atlas10k2").unwrap();
+    profile.queue.depth = 32;
+    profile.queue.scheduler = Scheduler::Sptf;
+    let folder = TempDir::new().unwrap();
+    let settings = settings(profile, "1", &folder);
+    let log = settings.log.clone().unwrap();
+    let server = started(settings);
+    let (barrier, sectors) = (Barrier::new(32), server.bytes() / 512 - 8);
+    thread::scope(|scope| {
+        for seed in 0..32 {
+            let (server, barrier) = (&server, &barrier);
+            scope.spawn(move || {
+                let mut rng = Rng::new(seed);
+                barrier.wait();
+                for _ in 0..4 {
+                    let mut data = [0; 4096];
+                    server.read(&mut data, rng.below(sectors) * 512).unwrap();
+                }
+            });
+        }
+    });
+    server.stop().unwrap();
+    let times = |name| {
+        let mut times: Vec<_> = column(&log, name)
+            .into_iter()
+            .map(|(number, ms)| (exact(&ms), number))
+            .collect();
+        times.sort_unstable();
+        times
+    };
+    let (submitted, completed) = (times("submitted_ms"), times("completed_ms"));
+    let most = completed.iter().enumerate().map(|(done, (at, _))| {
+        let begun = submitted.iter().filter(|(submitted, _)| submitted < at);
+        begun.count() - done
+    });
+    assert_eq!(most.max(), Some(32));
+    let order: Vec<u64> = completed.iter().map(|(_, number)| *number).collect();
+    let overtaken = order.windows(2).filter(|pair| pair[0] > pair[1]).count();
+    assert!(overtaken > 16, "{order:?}");
+    assert_eq!(records(&log).len(), 128);
+}
+
+/// Is a drive without mechanics served immediately, without any timing to judge?
+#[test]
+fn an_instant_drive_takes_no_time() {
+    let server = started(Settings::of("instant", builtin("instant").unwrap()));
+    let data: Vec<u8> = (0..1 << 20).map(|at: u32| at as u8).collect();
+    server.write(&data, 512, false).unwrap();
+    server.zero(1024, 512, true).unwrap();
+    let mut back = vec![0; 1 << 20];
+    server.read(&mut back, 512).unwrap();
+    assert!(back[..512] == data[..512] && back[1024..] == data[1024..]);
+    assert_eq!(back[512..1024], [0; 512]);
+    let receipt = server.receipt().unwrap();
+    assert_eq!(receipt.verdict, Verdict::NothingToJudge);
+    assert_eq!((receipt.reads, receipt.writes), (1, 2));
+    assert!(receipt.modelled_ms.max < 1e-6);
+}
+
+/// Are impossible requests refused with the reason, and does the server continue?
+#[test]
+fn bad_requests() {
+    let mut profile = builtin("atlas10k2").unwrap();
+    profile.cache.write_back = WriteBack::None;
+    let server = started(Settings {
+        speed: "1000".parse().unwrap(),
+        ..Settings::of("test", profile)
+    });
+    let end = server.bytes();
+    for (offset, bytes) in [(100, 512), (512, 100), (0, 0)] {
+        let error = server.read(&mut vec![0; bytes], offset).unwrap_err();
+        assert!(matches!(error, ServeError::Misaligned { .. }), "{error}");
+    }
+    for offset in [end, end - 512, 1 << 63] {
+        let error = server.write(&[0; 1024], offset, false).unwrap_err();
+        assert!(matches!(error, ServeError::BeyondEnd { .. }), "{error}");
+    }
+    server.write(&[1; 1024], end - 1024, true).unwrap();
+    let receipt = server.receipt().unwrap();
+    assert_eq!((receipt.errors, receipt.requests), (6, 1));
+    server.stop().unwrap();
+    let error = server.flush().unwrap_err();
+    assert!(matches!(error, ServeError::Stopped), "{error}");
+}
+
+/// Does a power cut through the control socket fail outstanding requests, keep flushed data, and
+/// leave the drive ready?
+#[test]
+fn a_power_cut_on_order() {
+    let mut profile = builtin("atlas10k2").unwrap();
+    profile.cache.write_back = WriteBack::Full;
+    let folder = TempDir::new().unwrap();
+    let control = folder.path().join("control");
+    let server = started(Settings {
+        control: Some(control.clone()),
+        file: Some(in_file(&folder)),
+        ..Settings::of("test", profile.clone())
+    });
+    server.write(&[1; 4096], 0, false).unwrap();
+    server.flush().unwrap();
+    server.write(&[2; 4096], 0, false).unwrap();
+    let stall: Fault = "stall,for=20 s".parse().unwrap();
+    order(&control, &stall).unwrap().unwrap();
+    thread::scope(|scope| {
+        let reads = scope.spawn(|| server.read(&mut [0; 512], 1 << 30));
+        while server.receipt().unwrap().errors == 0 {
+            // The read has arrived, or is about to. After the cut it fails or is served.
+            let cut: Fault = "power-cut,seed=3".parse().unwrap();
+            let done = order(&control, &cut).unwrap().unwrap();
+            assert!(done.starts_with("power-cut, seed 3"), "{done}");
+            if reads.is_finished() {
+                break;
+            }
+            thread::yield_now();
+        }
+        let _ = reads.join().unwrap();
+    });
+    let mut sectors = [0; 4096];
+    server.read(&mut sectors, 0).unwrap();
+    assert!(
+        sectors
+            .chunks(512)
+            .all(|sector| sector == [1; 512] || sector == [2; 512])
+    );
+    let beyond: Fault = "latent-error,lbn=99999999999".parse().unwrap();
+    let refused = order(&control, &beyond).unwrap().unwrap_err();
+    assert!(refused.contains("the drive ends"), "{refused}");
+    let hurt: Fault = "latent-error,lbn=8".parse().unwrap();
+    order(&control, &hurt).unwrap().unwrap();
+    assert!(server.read(&mut [0; 512], 4096).is_err());
+    server.stop().unwrap();
+    assert!(!control.exists(), "the socket goes with its server");
+}
+
+/// On a drive that zeroes trimmed sectors, does a trim with forced unit access survive every power
+/// cut, and one without it not always?
+#[test]
+fn a_forced_trim_is_durable() {
+    let mut profile = builtin("atlas10k2").unwrap();
+    profile.cache.write_back = WriteBack::Full;
+    profile.scsi.unmap = Unmap::Zeroes;
+    profile.provenance = Provenance::uniform(Standing::Assumed, "a test");
+    let trimmed = |fua: bool| {
+        let mut kept = 0;
+        for seed in 0..20 {
+            let folder = TempDir::new().unwrap();
+            let control = folder.path().join("control");
+            let server = started(Settings {
+                control: Some(control.clone()),
+                speed: "100".parse().unwrap(),
+                ..Settings::of("test", profile.clone())
+            });
+            server.write(&[1; 4096], 0, true).unwrap();
+            server.trim(0, 4096, fua).unwrap();
+            let cut: Fault = format!("power-cut,seed={seed}").parse().unwrap();
+            order(&control, &cut).unwrap().unwrap();
+            let mut sectors = [2; 4096];
+            server.read(&mut sectors, 0).unwrap();
+            kept += u32::from(sectors == [0; 4096]);
+        }
+        kept
+    };
+    assert_eq!(trimmed(true), 20);
+    assert!((1..20).contains(&trimmed(false)));
+}
+
+/// Is each line on the control socket that is not a fault refused with the reason and without
+/// effect, and is the next client served?
+#[test]
+fn lines_that_are_no_fault() {
+    let folder = TempDir::new().unwrap();
+    let control = folder.path().join("control");
+    let server = started(Settings {
+        control: Some(control.clone()),
+        ..Settings::of("test", builtin("instant").unwrap())
+    });
+    let say = |line: &[u8]| {
+        let mut stream = UnixStream::connect(&control).unwrap();
+        stream.write_all(line).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let long = [&b"vanish,for=1h"[..], &[b' '; 20_000]].concat();
+    for (line, what) in [
+        (&b"melt\n"[..], "melt"),
+        (b"\n", "error: "),
+        (b"stall,for=soon\n", "for"),
+        (b"vanish,for=1h,for=2h\n", "twice"),
+        (b"vanish,for=1h,\xff=\xfe\n", "error: "),
+        (b"vanish,for=1h\0\n", "error: "),
+        // Truncated, as by a client that dies.
+        (b"vanish,for=1h", "one line"),
+        (&long, "16384 bytes"),
+    ] {
+        let answer = say(line);
+        let shown = String::from_utf8_lossy(line);
+        assert!(answer.starts_with("error: "), "{shown}: {answer}");
+        assert!(answer.contains(what), "{shown}: {answer}");
+        assert_eq!(answer.lines().count(), 1, "{shown}: {answer}");
+    }
+    assert_eq!(say(b""), "");
+    server.write(&[1; 512], 0, true).unwrap();
+    assert_eq!(say(b"stall,for=1ms\nlying-flush\n").lines().count(), 2);
+}
+
+/// Is a file served only once at a time, refused if it is too small, and found as it was left?
+#[test]
+fn files() {
+    let folder = TempDir::new().unwrap();
+    let mut profile = builtin("instant").unwrap();
+    profile.geometry.cylinders = 4;
+    profile.geometry.zones[0].last_cylinder = 3;
+    let settings = Settings {
+        file: Some(in_file(&folder)),
+        ..Settings::of("small", profile)
+    };
+    let server = started(settings.clone());
+    server.write(&[7; 512], 512, true).unwrap();
+    let second = Server::open(settings.clone()).unwrap_err().to_string();
+    assert!(second.contains("another process has locked it"), "{second}");
+    server.stop().unwrap();
+    drop(server);
+    let server = started(settings.clone());
+    let mut sector = [0; 512];
+    server.read(&mut sector, 512).unwrap();
+    assert_eq!(sector, [7; 512]);
+    drop(server);
+    File::options()
+        .write(true)
+        .open(in_file(&folder))
+        .unwrap()
+        .set_len(1000)
+        .unwrap();
+    let small = Server::open(settings).unwrap_err().to_string();
+    assert!(small.contains("1000 bytes, the drive 4194304"), "{small}");
+}
+
+/// Is each key checked, and the wrong one named?
+#[test]
+fn keys_are_checked() {
+    let read = |pairs: &[(&'static str, &'static str)]| {
+        Settings::read(pairs.iter().copied()).map_err(|error| error.to_string())
+    };
+    assert!(read(&[("drive", "atlas10k2"), ("speed", "2")]).is_ok());
+    for (pairs, what) in [
+        (&[("drive", "atlas10k2"), ("sped", "2")][..], "\"sped\""),
+        (&[("speed", "2")], "drive= is missing"),
+        (&[("drive", "atlas10k2"), ("drive", "instant")], "twice"),
+        (&[("drive", "atlas")], "no built-in drive"),
+        (&[("drive", "/no/such.toml")], "drive=/no/such.toml"),
+        (&[("drive", "instant"), ("speed", "0")], "speed=0"),
+        (&[("drive", "instant"), ("seed", "-1")], "seed=-1"),
+        (
+            &[("drive", "instant"), ("transport", "slow")],
+            "transport=slow",
+        ),
+    ] {
+        let error = read(pairs).unwrap_err();
+        assert!(error.contains(what), "{error}");
+    }
+}
+
+/// Does a client receive an error if the disk below is full, without losing flushed data, and can
+/// it continue once there is room?
+#[test]
+fn a_full_disk_below() {
+    let mount = testkit::tool!("mount");
+    let folder = TempDir::new().unwrap();
+    let small = Mount(folder.path().join("small"));
+    std::fs::create_dir(&small.0).unwrap();
+    let mut command = Command::new(mount);
+    command.args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]);
+    if !command.arg(&small.0).output().unwrap().status.success() {
+        testkit::skip!("a small file system cannot be mounted here");
+    }
+    let mut profile = builtin("atlas10k2").unwrap();
+    profile.cache.write_back = WriteBack::Full;
+    let server = started(Settings {
+        speed: "100".parse().unwrap(),
+        file: Some(small.0.join("disk.img")),
+        ..Settings::of("test", profile)
+    });
+    let part = vec![5; 256 << 10];
+    server.write(&part, 0, false).unwrap();
+    server.flush().unwrap();
+    let full = (1..40).find_map(|place| {
+        let written = server.write(&part, place << 20, false);
+        written.and_then(|()| server.flush()).err()
+    });
+    let full = full.expect("40 times a quarter of the room");
+    assert_eq!(
+        full.errno(),
+        rustix::io::Errno::NOSPC.raw_os_error(),
+        "{full}"
+    );
+    let mut back = vec![0; 256 << 10];
+    server.read(&mut back, 0).unwrap();
+    assert!(back == part, "what was flushed is there");
+    let more = "remount,size=16m";
+    let remounted = Command::new("mount")
+        .args(["-o", more])
+        .arg(&small.0)
+        .status();
+    assert!(remounted.unwrap().success());
+    server.flush().unwrap();
+}
+
+/// A file system that is mounted while this exists.
+struct Mount(PathBuf);
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        // Lazy, because the server's file is closed later.
+        let _ = Command::new("umount").arg("-l").arg(&self.0).output();
+    }
+}

@@ -1,0 +1,61 @@
+//! A volume's verification of its members' track maps, on simulated drives.
+
+use std::sync::Arc;
+
+use traxtent_map::TrackMap;
+use traxtent_model::geometry::Geometry;
+use traxtent_model::profile::builtin;
+use traxtent_server::volume::{Verdict, verify_on};
+use traxtent_sim::{Noise, SimTarget};
+
+fn drive(name: &str) -> (SimTarget, TrackMap) {
+    let profile = builtin(name).unwrap();
+    let geometry = Arc::new(Geometry::build(&profile.geometry).unwrap());
+    let map = TrackMap::of_sizes(geometry.track_sizes());
+    (SimTarget::new(Arc::new(profile), geometry), map)
+}
+
+fn look(target: &mut SimTarget, map: &TrackMap) -> Verdict {
+    let mut last = 0;
+    verify_on(target, map, 1, &mut |done, all| {
+        assert!(last < done && done <= all);
+        last = done;
+    })
+}
+
+/// Is a drive's own map confirmed, by translation and by timing, and is the map of another drive or
+/// a larger one rejected?
+#[test]
+fn maps_hold_or_do_not() {
+    let (target, own) = drive("atlas10k2");
+    let (_, other) = drive("atlas10k");
+    let (_, larger) = drive("cheetah15k7");
+    let mut by_translation = target.clone();
+    let mut by_timing = target.clone().without_translation();
+    let mut noisy = target.without_translation().with_noise(Noise::TYPICAL, 1);
+    for (target, by) in [
+        (&mut by_translation, "translation"),
+        (&mut by_timing, "timing"),
+        (&mut noisy, "timing"),
+    ] {
+        match look(target, &own) {
+            Verdict::Holds { tested, by: how } => {
+                assert!(tested >= 60 && how == by, "{tested}, {how}")
+            }
+            verdict => panic!("{by}: {verdict:?}"),
+        }
+        assert!(matches!(look(target, &other), Verdict::Moved(_)), "{by}");
+        assert!(matches!(look(target, &larger), Verdict::Moved(_)), "{by}");
+    }
+}
+
+/// Is there no verdict on a drive that does not rotate?
+#[test]
+fn what_does_not_turn() {
+    let (target, map) = drive("instant");
+    let verdict = look(&mut target.without_translation(), &map);
+    assert_eq!(
+        verdict,
+        Verdict::Unknown("it does not turn as a disk does".to_owned())
+    );
+}

@@ -1,0 +1,217 @@
+//! Layout g1: zones with one of eleven sparing schemes and three mappings.
+
+use std::rc::Rc;
+
+use super::emulate::Mapping;
+use super::layout::{Disk, Imported, in_revolutions, numbers};
+use super::params::{Block, ParamError};
+use traxtent_model::geometry::{
+    GeometrySpec, MovedSpec, Order, PerSurface, Skew, Sparing, Start, ZoneSpec,
+};
+
+/// The schemes by DiskSim's number, as its translation handles them.
+///
+/// According to the manual, schemes 5 and 6 have their spares at the front of a cylinder. The
+/// translation from LBN to place has them at the end, and it determines where data are.
+const SCHEMES: [Sparing; 11] = [
+    Sparing::None,
+    Sparing::TracksPerZone,
+    Sparing::SectorsPerCylinder,
+    Sparing::SectorsPerTrack,
+    Sparing::SectorsPerCylinderSlipToEnd,
+    Sparing::SectorsPerCylinder,
+    Sparing::SectorsPerCylinderSlipToEnd,
+    Sparing::SectorsAtDriveEnd,
+    Sparing::SectorsPerCylinderRange,
+    Sparing::SectorsPerZone,
+    Sparing::SectorsPerZoneSlipToEnd,
+];
+
+/// A zone's values from the file.
+pub(super) struct Band {
+    pub(super) first_cylinder: u64,
+    pub(super) cylinders: u64,
+    pub(super) surfaces: u64,
+    pub(super) slots: u64,
+    pub(super) reserved: u64,
+    pub(super) spares: u64,
+    pub(super) slips: Vec<u64>,
+    pub(super) defects: Vec<(u64, u64)>,
+}
+
+pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError> {
+    let mapping = layout.need_bounded("LBN-to-PBN mapping scheme", 0u8, 2)?;
+    let scheme = layout.need_bounded("Sparing scheme used", 0u8, 10)?;
+    let range = layout
+        .get_bounded("Rangesize for sparing", 1u32, 1 << 24)?
+        .unwrap_or(1);
+    let sparing = SCHEMES[usize::from(scheme)];
+    let by_range = sparing == Sparing::SectorsPerCylinderRange;
+    let mut imported = Imported {
+        spec: GeometrySpec {
+            surfaces: disk.surfaces,
+            cylinders: disk.cylinders,
+            order: if mapping == 0 {
+                Order::HeadFirstForward
+            } else {
+                Order::HeadFirstAlternating
+            },
+            start: if mapping == 2 {
+                Start::CylinderParity
+            } else {
+                Start::Forward
+            },
+            sparing,
+            sparing_range_cylinders: by_range.then_some(range),
+            ..GeometrySpec::default()
+        },
+        notes: Vec::new(),
+    };
+    if matches!(scheme, 5 | 6) {
+        imported.notes.push(format!(
+            "sparing scheme {scheme}: DiskSim's manual keeps spares at the front of a cylinder, its LBN translation \
+             at the end; read as the translation does"
+        ));
+    }
+    let revolutions = in_revolutions(layout, false)?;
+    let mut first_lbn = 0;
+    for node in layout.need_list("Zones")? {
+        let block = node.block()?;
+        let revolutions = in_revolutions(block, revolutions)?;
+        let band = band(block, disk)?;
+        let map = Mapping::new(scheme, u64::from(range), &band)
+            .map_err(|problem| block.error(problem))?;
+        let backward = |cylinder| runs_backward(mapping, &band, cylinder);
+        let zone = zone(block, &band, &map, revolutions, backward)?;
+        imported.spec.cylinders = imported.spec.cylinders.max(zone.last_cylinder + 1);
+        if scheme == 0 && !(band.slips.is_empty() && band.defects.is_empty()) {
+            imported.notes.push(format!(
+                "line {}: scheme 0 ignores slips and defects",
+                block.line
+            ));
+        }
+        let collisions = map.collisions(&band);
+        if !collisions.is_empty() {
+            imported.notes.push(format!(
+                "line {}: DiskSim's translation puts {} LBNs on sectors that hold another; read as it does",
+                block.line,
+                collisions.len()
+            ));
+        }
+        for (lbn, position) in collisions {
+            imported
+                .spec
+                .moved
+                .extend(place(first_lbn + lbn, position, &band, mapping, disk));
+        }
+        imported.spec.shared_places |= !zone.remaps.is_empty() || !imported.spec.moved.is_empty();
+        first_lbn += map.lbns();
+        imported.spec.zones.push(zone);
+    }
+    if disk.blocks != first_lbn {
+        let blocks = disk.blocks;
+        imported.notes.push(format!(
+            "the zones hold {first_lbn} blocks, not the Block count of {blocks}"
+        ));
+    }
+    if imported.spec.cylinders > disk.cylinders {
+        imported.notes.push(format!(
+            "the zones reach beyond the {} cylinders given",
+            disk.cylinders
+        ));
+    }
+    Ok(imported)
+}
+
+fn band(block: &Rc<Block>, disk: &Disk) -> Result<Band, ParamError> {
+    let first_cylinder = block.need_bounded("First cylinder number", 0u32, (1 << 24) - 1)?;
+    let last_cylinder =
+        block.need_bounded("Last cylinder number", first_cylinder, (1 << 24) - 1)?;
+    let slots = block.need_bounded("Blocks per track", 1u32, 1_000_000)?;
+    let defects = numbers(block, "defects")?;
+    if defects.len() % 2 == 1 {
+        return Err(block
+            .need("defects")?
+            .error("defects must be pairs, but their number is odd"));
+    }
+    let cylinders = u64::from(last_cylinder - first_cylinder) + 1;
+    let sectors = (cylinders * u64::from(disk.surfaces) * u64::from(slots)) as i64;
+    Ok(Band {
+        first_cylinder: first_cylinder.into(),
+        cylinders,
+        surfaces: disk.surfaces.into(),
+        slots: slots.into(),
+        reserved: block
+            .get_bounded("Empty space at zone front", 0i64, sectors)?
+            .unwrap_or(0) as u64,
+        spares: block
+            .get_bounded("Number of spares", 0u32, i32::MAX as u32)?
+            .unwrap_or(0)
+            .into(),
+        slips: numbers(block, "slips")?,
+        defects: defects.chunks(2).map(|pair| (pair[0], pair[1])).collect(),
+    })
+}
+
+fn zone(
+    block: &Block,
+    band: &Band,
+    map: &Mapping,
+    revolutions: bool,
+    backward: impl Fn(u64) -> bool,
+) -> Result<ZoneSpec, ParamError> {
+    let skew = |key: &str| {
+        let value = block.get_f64(key)?.unwrap_or(0.0);
+        if value.is_nan() || value.abs() > 1e9 {
+            return Err(block
+                .need(key)?
+                .error(format!("{key}: {value} is not in -1e9..=1e9")));
+        }
+        Ok(if revolutions {
+            Skew::Revolutions(value)
+        } else {
+            Skew::Sectors(value.trunc())
+        })
+    };
+    Ok(ZoneSpec {
+        first_cylinder: band.first_cylinder as u32,
+        last_cylinder: (band.first_cylinder + band.cylinders - 1) as u32,
+        sectors_per_track: PerSurface::Same(band.slots as u32),
+        first_angle: skew("Offset of first block")?,
+        track_skew: skew("Skew for track switch")?,
+        cylinder_skew: skew("Skew for cylinder switch")?,
+        reserved_sectors: band.reserved,
+        spares: map.spares() as u32,
+        turns: map.turns(band, backward),
+        lbns: map.zone_is_short().then(|| map.lbns()),
+        slips: map.slips().to_vec(),
+        remaps: map.remaps(band),
+        ..ZoneSpec::default()
+    })
+}
+
+/// An LBN at a position in a zone or after it.
+fn place(lbn: u64, position: u64, band: &Band, mapping: u8, disk: &Disk) -> Option<MovedSpec> {
+    let track = position / band.slots;
+    let (cylinder, head) = (track / band.surfaces, track % band.surfaces);
+    let back = runs_backward(mapping, band, cylinder);
+    let cylinder = band.first_cylinder + cylinder;
+    (cylinder < disk.cylinders.into()).then(|| MovedSpec {
+        lbn,
+        sectors: 1,
+        cylinder: cylinder as u32,
+        surface: if back { band.surfaces - 1 - head } else { head } as u16,
+        slot: (position % band.slots) as u32,
+        slots: Some(band.slots as u32),
+    })
+}
+
+/// Returns whether a cylinder, counted from the zone's first, receives LBNs from its last surface
+/// on.
+fn runs_backward(mapping: u8, band: &Band, cylinder: u64) -> bool {
+    match mapping {
+        0 => false,
+        1 => cylinder % 2 == 1,
+        _ => (band.first_cylinder + cylinder) % 2 == 1,
+    }
+}

@@ -1,0 +1,73 @@
+//! Conversion of the layout of a `dm_disk` block to a [`GeometrySpec`].
+
+use std::rc::Rc;
+
+use super::params::{Block, ParamError, Sources};
+use super::{g1, g2, g4};
+use traxtent_model::geometry::GeometrySpec;
+
+/// A layout, with notes on how it was read.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// The layout.
+    pub spec: GeometrySpec,
+    /// Contradictions within the file, or between DiskSim's code and its manual.
+    pub notes: Vec<String>,
+}
+
+/// The properties of the disk that the layout models need.
+pub(super) struct Disk {
+    pub(super) surfaces: u16,
+    pub(super) cylinders: u32,
+    pub(super) blocks: u64,
+}
+
+/// Reads the layout of a `dm_disk` block. `sources` supplies the map file of layout g2.
+///
+/// # Errors
+/// Returns an error if a parameter is missing or out of bounds, or the layout model is not g1, g2
+/// or g4.
+pub fn disk_geometry(disk: &Block, sources: &Sources<'_>) -> Result<Imported, ParamError> {
+    if disk.kind != "dm_disk" {
+        return Err(disk.error(format!("a dm_disk block was expected, not {}", disk.kind)));
+    }
+    let layout: &Rc<Block> = disk.need_block("Layout Model")?;
+    let size = Disk {
+        surfaces: disk
+            .need_bounded("Number of data surfaces", 1u8, 64)?
+            .into(),
+        cylinders: disk.need_bounded("Number of cylinders", 1u32, 1 << 24)?,
+        blocks: disk.need_bounded("Block count", 0i64, 1 << 53)? as u64,
+    };
+    match layout.kind.as_str() {
+        "dm_layout_g1" => g1::layout(layout, &size),
+        "dm_layout_g2" => g2::layout(layout, &size, sources),
+        "dm_layout_g4" => g4::layout(layout, &size),
+        other => Err(layout.error(format!(
+            "layout model {other} is not one of dm_layout_g1, _g2 and _g4"
+        ))),
+    }
+}
+
+/// Returns the whole numbers of a list.
+pub(super) fn numbers(block: &Block, key: &str) -> Result<Vec<u64>, ParamError> {
+    let list = block.get_list(key)?.unwrap_or_default();
+    list.iter()
+        .map(|node| match node.int()? {
+            value @ 0.. => Ok(value as u64),
+            value => Err(node.error(format!("{key}: {value} is negative"))),
+        })
+        .collect()
+}
+
+/// Returns whether a block gives its skews in revolutions rather than sectors.
+pub(super) fn in_revolutions(block: &Block, default: bool) -> Result<bool, ParamError> {
+    match block.get_str("Skew units")? {
+        None => Ok(default),
+        Some("revolutions") => Ok(true),
+        Some("sectors") => Ok(false),
+        Some(other) => Err(block.need("Skew units")?.error(format!(
+            "skew units are revolutions or sectors, not {other}"
+        ))),
+    }
+}

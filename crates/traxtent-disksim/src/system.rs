@@ -1,0 +1,660 @@
+//! A complete parameter file: drives, their buses and arrays, the host's queue, the workload.
+
+use super::blame::blame;
+use super::drive::{BusTimes, disk_profile, model_profile, ms, scheduler};
+use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use traxtent_layout::raid::Level;
+use traxtent_model::profile::{Profile, Scheduler};
+use traxtent_units::{Lbn, Sectors, SimTime, Span};
+use traxtent_workload::{Distribution, SynthioGenerator, SynthioSpec, TraceRecord};
+
+/// The greatest number of disks. DiskSim itself has room for 100 devices.
+const DISKS_MAX: usize = 1000;
+
+/// Returns the devices that a name in the file refers to: a disk, the members of an organisation,
+/// or an array.
+type DeviceNumbers<'a> = dyn Fn(&Node) -> Result<Rc<[u32]>, ParamError> + 'a;
+
+/// The contents of a DiskSim parameter file.
+#[derive(Clone, Debug)]
+pub struct System {
+    /// The disks, in the order of their device numbers.
+    pub disks: Vec<SystemDisk>,
+    /// Arrays of the disks. If there are any, the devices of workloads and traces are the arrays.
+    /// Otherwise they are the disks.
+    pub arrays: Vec<SystemArray>,
+    /// The scheduling policy of the host's queue in front of each disk.
+    pub host_scheduler: Scheduler,
+    /// Whether the host keeps a disk's own queue filled. Otherwise it sends one request at a time.
+    pub queueing_in_disks: bool,
+    /// The synthetic workload, if there is one.
+    pub synthio: Option<SynthioSpec>,
+    /// The seed of its random numbers, if the file states one.
+    pub seed: Option<u64>,
+    /// The disks that share a bus and wait for each other on it, as indexes.
+    pub buses: Vec<Vec<u32>>,
+    /// The mapping from a trace's devices to disks. Empty if the numbers are the same.
+    pub devices: Vec<DeviceMap>,
+    /// Parameters of the file that are not modelled.
+    pub warnings: Vec<String>,
+}
+
+/// A disk of a system.
+#[derive(Clone, Debug)]
+pub struct SystemDisk {
+    /// Its name in the file.
+    pub name: String,
+    /// Its profile.
+    pub profile: Profile,
+}
+
+/// Disks that are addressed as one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SystemArray {
+    /// Its name in the file.
+    pub name: String,
+    /// The RAID level.
+    pub level: Level,
+    /// The number of consecutive sectors on a disk.
+    pub chunk: Sectors,
+    /// The disks, as indexes.
+    pub disks: Vec<u32>,
+}
+
+/// The mapping from a device of a trace to a disk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeviceMap {
+    /// The device number in the trace.
+    pub trace_device: u32,
+    /// The index of the disk.
+    pub disk: u32,
+    /// Sectors per unit of an address in the trace.
+    pub sectors_a_unit: f64,
+    /// Sectors per unit of a size in the trace.
+    pub sectors_a_size_unit: f64,
+    /// Sectors added to each address.
+    pub offset: i64,
+}
+
+/// The bus type that carries any number of transfers at a time.
+const UNLIMITED: f64 = 2.0;
+
+/// The greatest number of disk names that an error message lists.
+const NAMES_TOLD: usize = 8;
+
+/// Loads a parameter file of any kind: a system (`.parv`), a drive (`.diskspecs`) or a layout with
+/// mechanics (`.model`). If `only` is given, loads only the disk with that name.
+///
+/// # Errors
+/// Returns an error if the text does not follow DiskSim's grammar, a parameter is out of bounds, or
+/// an organisation of the disks (striping, redundancy) is not modelled.
+pub fn load_system(
+    file: &str,
+    text: &[u8],
+    only: Option<&str>,
+    sources: &Sources<'_>,
+) -> Result<System, ParamError> {
+    let document = Document::parse(file, text, sources)?;
+    let mut loader = Loader {
+        document: &document,
+        sources,
+        warnings: Vec::new(),
+        buses: BTreeMap::new(),
+    };
+    let disks = loader.disks(only)?;
+    if disks.is_empty() {
+        let mut names: Vec<String> = loader
+            .disks(None)?
+            .into_iter()
+            .map(|disk| disk.name)
+            .collect();
+        names.dedup();
+        let more = if names.len() > NAMES_TOLD {
+            ", …"
+        } else {
+            ""
+        };
+        names.truncate(NAMES_TOLD);
+        let problem = match only {
+            Some(only) if !names.is_empty() => format!(
+                "there is no disk called {only:?}, but {}{more}",
+                names.join(", ")
+            ),
+            _ => "does not describe a disk".to_owned(),
+        };
+        return Err(ParamError {
+            file: file.to_owned(),
+            line: 1,
+            problem,
+        });
+    }
+    let names: Vec<String> = disks.iter().map(|disk| disk.name.clone()).collect();
+    let numbers: BTreeMap<&str, u32> = names
+        .iter()
+        .enumerate()
+        .rev() // If several disks have the same name, the first one is meant.
+        .map(|(number, name)| (name.as_str(), number as u32))
+        .collect();
+    let arrays = match only {
+        None => loader.arrays(&numbers)?,
+        Some(_) => Vec::new(),
+    };
+    let organisations = match arrays.is_empty() {
+        true => loader.organisations(&numbers)?,
+        false => BTreeMap::new(),
+    };
+    let device = |name: &Node| -> Result<Rc<[u32]>, ParamError> {
+        let name_text = name.str()?;
+        if !arrays.is_empty() {
+            let array = arrays.iter().position(|array| array.name == name_text);
+            // DiskSim numbers arrays and disks in the same way, so the first disk's name also
+            // refers to the first array.
+            let alike = numbers.get(name_text).map(|disk| *disk as usize);
+            let array = array.or(alike).filter(|array| *array < arrays.len());
+            let none = || name.error(format!("there is no array {name_text:?}"));
+            return Ok(Rc::new([array.ok_or_else(none)? as u32]));
+        }
+        if let Some(&disk) = numbers.get(name_text) {
+            return Ok(Rc::new([disk]));
+        }
+        match organisations.get(name_text) {
+            Some(members) => Ok(Rc::clone(members)),
+            None if only.is_some() => Ok(Rc::new([])),
+            None => Err(name.error(format!("there is no disk {name_text:?}"))),
+        }
+    };
+    let (host_scheduler, queueing_in_disks) = loader.driver()?;
+    let synthio = if only.is_none() {
+        loader.synthio(&device)?
+    } else {
+        None
+    };
+    let devices = loader.device_maps(&device)?;
+    let seed = loader.seed();
+    let buses = loader.shared_buses(&disks)?;
+    let mut warnings = loader.warnings;
+    for block in document.blocks().filter(|block| is_drive(block)) {
+        for unused in block.unused() {
+            warnings.push(format!(
+                "{}:{}: \"{}\" is not modelled",
+                unused.file, unused.line, unused.key
+            ));
+        }
+    }
+    warnings.dedup();
+    // Files share includes, so the same warning may occur several times.
+    let mut seen = Vec::new();
+    warnings.retain(|warning| {
+        !seen.contains(warning) && {
+            seen.push(warning.clone());
+            true
+        }
+    });
+    Ok(System {
+        disks,
+        arrays,
+        host_scheduler,
+        queueing_in_disks,
+        synthio,
+        seed,
+        buses,
+        devices,
+        warnings,
+    })
+}
+
+impl System {
+    /// Returns a trace record at the disk to which its device is mapped, or `None` if the file maps
+    /// devices but not this one.
+    pub fn place(&self, mut record: TraceRecord) -> Option<TraceRecord> {
+        if self.devices.is_empty() {
+            return Some(record);
+        }
+        let map = self
+            .devices
+            .iter()
+            .find(|map| map.trace_device == record.device)?;
+        record.device = map.disk;
+        let lbn = (record.request.lbn.0 as f64 * map.sectors_a_unit) as u64;
+        record.request.lbn = Lbn(lbn.saturating_add_signed(map.offset));
+        record.request.sectors =
+            (f64::from(record.request.sectors) * map.sectors_a_size_unit) as u32;
+        Some(record)
+    }
+}
+
+fn is_drive(block: &Block) -> bool {
+    matches!(block.kind.as_str(), "disksim_disk" | "dm_disk")
+}
+
+struct Loader<'a> {
+    document: &'a Document,
+    sources: &'a Sources<'a>,
+    warnings: Vec<String>,
+    /// The bus to which each disk is connected.
+    buses: BTreeMap<String, String>,
+}
+
+impl Loader<'_> {
+    /// Returns the instances of each disk block, or the blocks themselves if none is instantiated.
+    fn disks(&mut self, only: Option<&str>) -> Result<Vec<SystemDisk>, ParamError> {
+        for entry in &self.document.entries {
+            if let Entry::Topology(root) = entry {
+                collect_buses(root, None, &mut self.buses);
+            }
+        }
+        let mut disks = Vec::new();
+        let mut shared = BTreeMap::new();
+        for entry in &self.document.entries {
+            let Entry::Instances { names, of, .. } = entry else {
+                continue;
+            };
+            let Some(block) = self.document.block(of).filter(|block| is_drive(block)) else {
+                continue;
+            };
+            for name in names
+                .iter()
+                .filter(|name| only.is_none_or(|only| only == *name))
+            {
+                // The profile of identical instances is computed once.
+                let bus = self.bus_times(name)?;
+                let profile = match shared.get(of) {
+                    Some((known_bus, profile)) if *known_bus == bus => Profile::clone(profile),
+                    _ => self.profile(block, of, bus)?,
+                };
+                shared.insert(of.clone(), (bus, profile.clone()));
+                disks.push(SystemDisk {
+                    name: name.clone(),
+                    profile,
+                });
+                if disks.len() > DISKS_MAX {
+                    return Err(block.error(format!("there are more than {DISKS_MAX} disks")));
+                }
+            }
+        }
+        if disks.is_empty() {
+            for block in self.document.blocks().filter(|block| is_drive(block)) {
+                let name = block.name.clone().unwrap_or_default();
+                if only.is_none_or(|only| only == name) {
+                    let profile = self.profile(block, &name, BusTimes::default())?;
+                    disks.push(SystemDisk { name, profile });
+                }
+            }
+        }
+        Ok(disks)
+    }
+
+    fn profile(&mut self, block: &Block, name: &str, bus: BusTimes) -> Result<Profile, ParamError> {
+        if block.kind == "dm_disk" {
+            self.warnings.push(format!(
+                "{}:{}: a layout alone: the drive has no cache, no overheads and an infinitely fast bus",
+                block.file, block.line
+            ));
+        }
+        let warnings = &mut self.warnings;
+        let profile = match block.kind.as_str() {
+            "dm_disk" => model_profile(block, name, self.sources, warnings),
+            _ => disk_profile(block, name, bus, self.sources, warnings),
+        }?;
+        profile.check().map_err(|error| blame(block, &error))?;
+        Ok(profile)
+    }
+
+    /// Returns the disks of each bus that has several disks and carries one transfer at a time.
+    /// This is a bus of type 1; on one of type 2, transfers do not wait.
+    fn shared_buses(&self, disks: &[SystemDisk]) -> Result<Vec<Vec<u32>>, ParamError> {
+        let mut by_bus: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for (number, disk) in (0..).zip(disks) {
+            if let Some(bus) = self.buses.get(&disk.name) {
+                by_bus.entry(bus).or_default().push(number);
+            }
+        }
+        let mut shared = Vec::new();
+        for (bus, disks) in by_bus {
+            let block = self.block_of_instance(bus);
+            let kind = block.map(|block| block.get_f64("type")).transpose()?;
+            if disks.len() > 1 && kind.flatten() != Some(UNLIMITED) {
+                shared.push(disks);
+            }
+        }
+        Ok(shared)
+    }
+
+    fn bus_times(&self, disk: &str) -> Result<BusTimes, ParamError> {
+        let Some(bus) = self
+            .buses
+            .get(disk)
+            .and_then(|bus| self.block_of_instance(bus))
+        else {
+            return Ok(BusTimes::default());
+        };
+        Ok(BusTimes {
+            read_ms: ms(bus, "Read block transfer time")?,
+            write_ms: ms(bus, "Write block transfer time")?,
+        })
+    }
+
+    fn block_of_instance(&self, instance: &str) -> Option<&Block> {
+        self.document.entries.iter().find_map(|entry| match entry {
+            Entry::Instances { names, of, .. } if names.iter().any(|name| name == instance) => {
+                self.document.block(of).map(|block| &**block)
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns the seed that the file gives as a number: that of the run, or else that of its
+    /// preparation.
+    fn seed(&self) -> Option<u64> {
+        let block = self
+            .document
+            .blocks()
+            .find(|block| block.kind == "disksim_global")?;
+        let stated = |key| {
+            block
+                .get_int(key)
+                .ok()
+                .flatten()
+                .and_then(|seed| u64::try_from(seed).ok())
+        };
+        stated("Real Seed").or_else(|| stated("Init Seed"))
+    }
+
+    /// Returns the policy of the host's queue, and whether disks queue too.
+    fn driver(&mut self) -> Result<(Scheduler, bool), ParamError> {
+        let Some(block) = self
+            .document
+            .blocks()
+            .find(|block| block.kind == "disksim_iodriver")
+        else {
+            return Ok((Scheduler::Fcfs, true));
+        };
+        let policy = match block.get_block("Scheduler")? {
+            Some(queue) => scheduler(queue, &mut self.warnings)?,
+            None => Scheduler::Fcfs,
+        };
+        Ok((
+            policy,
+            block.get_int("Use queueing in subsystem")?.unwrap_or(0) != 0,
+        ))
+    }
+
+    /// Returns the organisations that are addressed as one disk. Either all of them must be, or
+    /// none.
+    fn arrays(&self, disks: &BTreeMap<&str, u32>) -> Result<Vec<SystemArray>, ParamError> {
+        let (mut arrays, mut plain) = (Vec::new(), None);
+        let organisations = self.document.blocks();
+        for block in organisations.filter(|block| block.kind == "disksim_logorg") {
+            let mode = block.need("Addressing mode")?;
+            let members = block.need_list("devices")?;
+            if mode.str()? != "Array" || members.len() == 1 {
+                plain.get_or_insert(block);
+                continue;
+            }
+            let distribution = block.need("Distribution scheme")?;
+            if distribution.str()? != "Striped" {
+                let scheme = distribution.str()?;
+                return Err(distribution.error(format!(
+                    "an array that is {scheme}: only Striped is modelled"
+                )));
+            }
+            let chunk = block.need_bounded("Stripe unit", 1u32, u32::MAX)?;
+            let redundancy = block.need("Redundancy scheme")?;
+            let level = match redundancy.str()? {
+                "Noredun" => Level::Raid0,
+                "Parity_disk" => Level::Raid4,
+                "Parity_rotated" => {
+                    // Left-symmetric, with parity in chunks as large as those of data.
+                    for (key, only) in [
+                        ("Parity rotation type", 1),
+                        ("Parity stripe unit", i64::from(chunk)),
+                    ] {
+                        let value = block.need(key)?;
+                        if value.int()? != only {
+                            return Err(value.error(format!("{key}: only {only} is modelled here")));
+                        }
+                    }
+                    Level::Raid5
+                }
+                scheme => {
+                    return Err(redundancy.error(format!(
+                        "{scheme} is not modelled, but Noredun, Parity_disk, Parity_rotated"
+                    )));
+                }
+            };
+            if level != Level::Raid0 && block.get_int("Synch writes for safety")?.unwrap_or(0) != 0
+            {
+                return Err(redundancy.error("Synch writes for safety is not modelled"));
+            }
+            let disks = members.iter().map(|node| {
+                let disk = disks.get(node.str()?).copied();
+                disk.ok_or_else(|| {
+                    node.error(format!("there is no disk {:?}", node.str().unwrap_or("")))
+                })
+            });
+            arrays.push(SystemArray {
+                name: block.name.clone().unwrap_or_default(),
+                level,
+                chunk: Sectors(chunk.into()),
+                disks: disks.collect::<Result<_, _>>()?,
+            });
+        }
+        if !arrays.is_empty()
+            && let Some(plain) = plain
+        {
+            return Err(plain.error("is no array, but others are: all are, or none"));
+        }
+        Ok(arrays)
+    }
+
+    /// Returns the members of each organisation that are among `disks`. All organisations must
+    /// leave addresses unchanged.
+    fn organisations(
+        &self,
+        disks: &BTreeMap<&str, u32>,
+    ) -> Result<BTreeMap<String, Rc<[u32]>>, ParamError> {
+        let mut all: BTreeMap<String, Rc<[u32]>> = BTreeMap::new();
+        for block in self
+            .document
+            .blocks()
+            .filter(|block| block.kind == "disksim_logorg")
+        {
+            for (key, plain) in [
+                ("Addressing mode", &["Parts"][..]),
+                ("Distribution scheme", &["Asis"]),
+                ("Redundancy scheme", &["Noredun"]),
+            ] {
+                let node = block.need(key)?;
+                let value = node.str()?;
+                let one_disk = key == "Addressing mode" && block.need_list("devices")?.len() == 1;
+                if !plain.contains(&value) && !one_disk {
+                    let name = block.name.as_deref().unwrap_or("logorg");
+                    return Err(node.error(format!(
+                        "{name}: {key} = {value}: striping and redundancy are not modelled"
+                    )));
+                }
+            }
+            let members = block.need_list("devices")?.iter();
+            let members = members.map(Node::str).collect::<Result<Vec<_>, _>>()?;
+            let members = members
+                .into_iter()
+                .filter_map(|name| disks.get(name).copied())
+                .collect();
+            all.insert(block.name.clone().unwrap_or_default(), members);
+        }
+        let renamed: Vec<_> = self
+            .document
+            .entries
+            .iter()
+            .filter_map(|entry| match entry {
+                Entry::Instances { names, of, .. } => Some((names, Rc::clone(all.get(of)?))),
+                _ => None,
+            })
+            .flat_map(|(names, members)| {
+                names
+                    .iter()
+                    .map(move |name| (name.clone(), members.clone()))
+            })
+            .collect();
+        all.extend(renamed);
+        Ok(all)
+    }
+
+    fn synthio(&self, device: &DeviceNumbers<'_>) -> Result<Option<SynthioSpec>, ParamError> {
+        let Some(block) = self
+            .document
+            .blocks()
+            .find(|block| block.kind == "disksim_synthio")
+        else {
+            return Ok(None);
+        };
+        let process_flow = self
+            .document
+            .blocks()
+            .find(|block| block.kind == "disksim_pf");
+        let processors = match process_flow {
+            Some(flow) => flow
+                .get_bounded("Number of processors", 1u32, 1 << 16)?
+                .unwrap_or(1),
+            None => 1,
+        };
+        let mut generators = Vec::new();
+        for node in block.need_list("Generators")? {
+            generators.push(generator(node.block()?, device)?);
+        }
+        let system_calls = match block.get_int("System call/return with each request")? {
+            Some(0) | None => None,
+            Some(_) => Some((
+                Span::from_ms(
+                    block
+                        .get_f64("Think time from call to request")?
+                        .unwrap_or(0.0),
+                ),
+                Span::from_ms(
+                    block
+                        .get_f64("Think time from request to return")?
+                        .unwrap_or(0.0),
+                ),
+            )),
+        };
+        let seconds = block
+            .get_f64("Maximum time of trace generated")?
+            .unwrap_or(0.0);
+        Ok(Some(SynthioSpec {
+            count: block.need_int("Number of I/O requests to generate")?.max(0) as u64,
+            time: SimTime::from_ms(seconds * 1e3),
+            processors,
+            system_calls,
+            generators,
+        }))
+    }
+
+    fn device_maps(&self, device: &DeviceNumbers<'_>) -> Result<Vec<DeviceMap>, ParamError> {
+        let mut maps = Vec::new();
+        for block in self
+            .document
+            .blocks()
+            .filter(|block| block.kind == "disksim_iosim")
+        {
+            let Some(list) = block.get_list("I/O Mappings")? else {
+                continue;
+            };
+            for node in list {
+                let map = node.block()?;
+                let trace_device = map.need("tracedev")?;
+                for &disk in device(map.need("simdev")?)?.first().iter().copied() {
+                    maps.push(DeviceMap {
+                        trace_device: number(trace_device)?,
+                        disk,
+                        sectors_a_unit: map.get_f64("locScale")?.unwrap_or(512.0) / 512.0,
+                        sectors_a_size_unit: map.get_f64("sizeScale")?.unwrap_or(1.0),
+                        offset: map.get_int("offset")?.unwrap_or(0),
+                    });
+                }
+            }
+        }
+        Ok(maps)
+    }
+}
+
+/// Parses a device number, which may be hexadecimal.
+fn number(node: &Node) -> Result<u32, ParamError> {
+    let value = match &node.value {
+        Value::Str(word) => word
+            .strip_prefix("0x")
+            .and_then(|digits| i64::from_str_radix(digits, 16).ok()),
+        _ => node.int().ok(),
+    };
+    value
+        .and_then(|n| u32::try_from(n).ok())
+        .ok_or_else(|| node.error("not a device number"))
+}
+
+fn generator(block: &Block, device: &DeviceNumbers<'_>) -> Result<SynthioGenerator, ParamError> {
+    let mut devices = Vec::new();
+    for node in block.need_list("devices")? {
+        devices.extend_from_slice(&device(node)?);
+    }
+    let share = |key: &str| Ok::<_, ParamError>(block.get_f64(key)?.unwrap_or(0.0));
+    Ok(SynthioGenerator {
+        devices,
+        device_sectors: block.need_int("Storage capacity per device")?.max(0) as u64,
+        block_sectors: block.need_bounded("Blocking factor", 1u32, 1 << 24)?,
+        sequential: share("Probability of sequential access")?,
+        local: share("Probability of local access")?,
+        read: share("Probability of read access")?,
+        critical: share("Probability of time-critical request")?,
+        limited: share("Probability of time-limited request")?,
+        limits: distribution(block.need("Time-limited think times")?)?,
+        general: distribution(block.need("General inter-arrival times")?)?,
+        sequential_gaps: distribution(block.need("Sequential inter-arrival times")?)?,
+        local_gaps: distribution(block.need("Local inter-arrival times")?)?,
+        distances: distribution(block.need("Local distances")?)?,
+        sizes: distribution(block.need("Sizes")?)?,
+    })
+}
+
+fn distribution(node: &Node) -> Result<Distribution, ParamError> {
+    let [kind, values @ ..] = node.list()? else {
+        return Err(node.error("a distribution has a name"));
+    };
+    let values = values
+        .iter()
+        .map(Node::f64)
+        .collect::<Result<Vec<_>, _>>()?;
+    match (kind.str()?, &values[..]) {
+        ("uniform", &[low, high]) => Ok(Distribution::Uniform { low, high }),
+        ("normal", &[mean, deviation]) => Ok(Distribution::Normal { mean, deviation }),
+        ("exponential", &[base, mean]) => Ok(Distribution::Exponential { base, mean }),
+        ("poisson", &[base, mean]) => Ok(Distribution::Poisson { base, mean }),
+        ("twovalue", &[first, second, probability]) => Ok(Distribution::two_value(first, second, probability)),
+        (name, values) => Err(node.error(format!(
+            "{name} with {} numbers is none of uniform, normal, exponential, poisson (2), twovalue (3)",
+            values.len()
+        ))),
+    }
+}
+
+fn collect_buses(node: &Node, bus: Option<&str>, buses: &mut BTreeMap<String, String>) {
+    let Value::Device {
+        kind,
+        name,
+        children,
+    } = &node.value
+    else {
+        return;
+    };
+    if let (Some(bus), "disksim_disk" | "disksim_device") = (bus, kind.as_str()) {
+        buses.insert(name.clone(), bus.to_owned());
+    }
+    let bus = if kind == "disksim_bus" {
+        Some(name.as_str())
+    } else {
+        bus
+    };
+    for child in children {
+        collect_buses(child, bus, buses);
+    }
+}

@@ -1,0 +1,94 @@
+//! The errors of devices.
+
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use traxtent_probe::TargetError;
+
+use super::guard::Refusal;
+
+/// The reason why a device cannot be opened as a probe's target.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// The path does not exist.
+    #[error("{}: there is no such device or file", path.display())]
+    Missing {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Access is denied.
+    #[error(
+        "{}: no permission to {what} it; disks are root's, or the group disk's",
+        path.display()
+    )]
+    NoPermission {
+        /// The path.
+        path: PathBuf,
+        /// The action that is not permitted.
+        what: &'static str,
+    },
+    /// The path names neither a block device nor a file.
+    #[error("{}: {kind}, no block device or image file", path.display())]
+    NoDisk {
+        /// The path.
+        path: PathBuf,
+        /// The kind of file.
+        kind: &'static str,
+    },
+    /// The device does not accept SCSI commands.
+    #[error("{}: it takes no SCSI commands", path.display())]
+    NoScsi {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Another program holds the device exclusively.
+    #[error("{}: another program holds it", path.display())]
+    Busy {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Writing is not permitted.
+    #[error(transparent)]
+    Guarded(#[from] Refusal),
+    /// The device is empty, or shorter than one sector.
+    #[error("{}: it has {bytes} bytes, less than a sector", path.display())]
+    Empty {
+        /// The path.
+        path: PathBuf,
+        /// The size in bytes.
+        bytes: u64,
+    },
+    /// The drive does not report what a probe must know.
+    #[error("{}: {problem}", path.display())]
+    Drive {
+        /// The path.
+        path: PathBuf,
+        /// The drive's response.
+        problem: TargetError,
+    },
+    /// The kernel refused an operation.
+    #[error("{}: cannot {what} it: {source}", path.display())]
+    System {
+        /// The path.
+        path: PathBuf,
+        /// The operation.
+        what: &'static str,
+        /// The kernel's error.
+        source: Errno,
+    },
+}
+
+impl DeviceError {
+    pub(super) fn new(path: &Path, what: &'static str, source: Errno) -> DeviceError {
+        let path = path.to_owned();
+        match source {
+            Errno::NOENT | Errno::NXIO | Errno::NODEV | Errno::NOMEDIUM => {
+                DeviceError::Missing { path }
+            }
+            Errno::ACCESS | Errno::PERM => DeviceError::NoPermission { path, what },
+            Errno::BUSY => DeviceError::Busy { path },
+            source => DeviceError::System { path, what, source },
+        }
+    }
+}

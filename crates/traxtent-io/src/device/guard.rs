@@ -1,0 +1,222 @@
+//! Checks before a path is opened for writing. Every such open goes through this module.
+//!
+//! [`open`] refuses devices and files that are in use, regardless of the caller's options. A block
+//! device is in use if it or one of its partitions is mounted, is swap, is part of another device,
+//! or is held by another program. A file is in use if it backs a loop device, is swap, or is locked
+//! by another server. [`volume_on`] finds this project's volumes, which other programs do not
+//! recognize. [`refuse_output`] keeps reports, logs and maps off block devices.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, SeekFrom};
+use rustix::io::Errno;
+use traxtent_units::Sectors;
+use traxtent_volume::copies::{CopiesError, find_superblock};
+use traxtent_volume::superblock::SuperblockError;
+use traxtent_volume::{Action, Failed, Members, Op, survey};
+
+use super::in_use;
+use pollster::block_on;
+
+/// The time to wait until a file or device is released by its last user. This may be a program that
+/// is ending, or a process that another thread has forked and that has not yet called exec.
+const LETTING_GO: Duration = Duration::from_millis(500);
+
+/// The reason why a path must not be written to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The device or file is in use.
+    #[error("{}: in use: {user}; it is never written to meanwhile", path.display())]
+    InUse {
+        /// The path.
+        path: PathBuf,
+        /// A description of its user.
+        user: String,
+    },
+    /// Another server or command has locked the path.
+    #[error("{}: another process has locked it", .0.display())]
+    Locked(PathBuf),
+    /// The path names neither a file nor a block device.
+    #[error("{}: neither a file nor a block device", .0.display())]
+    Kind(PathBuf),
+    /// An output would overwrite a device.
+    #[error("{}: a block device; output goes to a file: name one", .0.display())]
+    Output(PathBuf),
+    /// The system refused an operation.
+    #[error("{}: cannot {what} it: {error}", path.display())]
+    System {
+        /// The path.
+        path: PathBuf,
+        /// The operation.
+        what: &'static str,
+        /// The system's error.
+        error: io::Error,
+    },
+}
+
+/// A file or block device that is open for writing and locked. A device is also held exclusively.
+#[derive(Debug)]
+pub struct Held {
+    /// The open file.
+    pub file: OwnedFd,
+    /// Whether it is a block device.
+    pub is_block: bool,
+    /// Whether it was opened for direct I/O.
+    pub is_direct: bool,
+}
+
+/// Whether to use direct I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direct {
+    /// Never.
+    No,
+    /// If the file system supports it.
+    IfPossible,
+}
+
+/// Opens a file or block device for reading and writing, unless it is in use.
+///
+/// # Errors
+/// Returns an error that names the current user, or the reason why the path cannot be opened.
+pub fn open(path: &Path, direct: Direct) -> Result<Held, Refusal> {
+    let failed = |what| {
+        move |errno: Errno| Refusal::System {
+            path: path.to_owned(),
+            what,
+            error: errno.into(),
+        }
+    };
+    let stat = rustix::fs::stat(path).map_err(failed("open"))?;
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    let is_block = kind == FileType::BlockDevice;
+    if !is_block && kind != FileType::RegularFile {
+        return Err(Refusal::Kind(path.to_owned()));
+    }
+    let begun = Instant::now();
+    unused(path, begun)?;
+    let mut flags = OFlags::RDWR | OFlags::CLOEXEC;
+    if is_block {
+        // With O_EXCL, the kernel decides whether the device is in use, and excludes others from
+        // now on.
+        flags |= OFlags::EXCL;
+    }
+    let plain = || rustix::fs::open(path, flags, Mode::empty()).map(|file| (file, false));
+    let opened = match direct {
+        Direct::No => plain(),
+        Direct::IfPossible => match rustix::fs::open(path, flags | OFlags::DIRECT, Mode::empty()) {
+            Err(Errno::INVAL) => plain(),
+            opened => opened.map(|file| (file, true)),
+        },
+    };
+    let (file, is_direct) = opened.map_err(failed("open"))?;
+    loop {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if begun.elapsed() < LETTING_GO => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            Err(Errno::WOULDBLOCK) => return Err(Refusal::Locked(path.to_owned())),
+            locked => break locked.map_err(failed("lock"))?,
+        }
+    }
+    Ok(Held {
+        file,
+        is_block,
+        is_direct,
+    })
+}
+
+/// Refuses a path that is in use. This is for devices that are written to by other means than
+/// [`open`], such as SCSI commands.
+///
+/// # Errors
+/// Returns an error that names the current user.
+pub fn check_unused(path: &Path) -> Result<(), Refusal> {
+    unused(path, Instant::now())
+}
+
+fn unused(path: &Path, begun: Instant) -> Result<(), Refusal> {
+    loop {
+        let Some(user) = in_use(path) else {
+            return Ok(());
+        };
+        // A loop device may still be detaching, or a program ending.
+        if begun.elapsed() >= LETTING_GO {
+            let path = path.to_owned();
+            return Err(Refusal::InUse { path, user });
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Refuses a block device as the output for a report, a log or a map.
+///
+/// # Errors
+/// Returns an error if the path names a block device.
+pub fn refuse_output(path: &Path) -> Result<(), Refusal> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.file_type().is_block_device() => {
+            Err(Refusal::Output(path.to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns a description of this project's volume that a file or block device belongs to, including
+/// one whose superblock is damaged. Returns `None` if there is no volume, or if the device cannot
+/// be read.
+pub fn volume_on(path: &Path) -> Option<String> {
+    let file = File::open(path).ok()?;
+    let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).ok()?;
+    let is_block = file.metadata().ok()?.file_type().is_block_device();
+    let sector_bytes = match is_block {
+        true => rustix::fs::ioctl_blksszget(&file).ok()?,
+        false => 512,
+    };
+    let sectors = Sectors(bytes / u64::from(sector_bytes));
+    let reader = Reader { file, sector_bytes };
+    let pairs = block_on(survey(&reader, &[(sectors, sector_bytes)]));
+    match pairs[0].usable() {
+        Err(SuperblockError::None) => {}
+        Ok(found) => return Some(format!("member {} of volume {}", found.index, found.volume)),
+        Err(damaged) => return Some(damaged.to_string()),
+    }
+    match block_on(find_superblock(&reader, sectors, sector_bytes)) {
+        Err(CopiesError::Superblock(SuperblockError::None)) => None,
+        Ok(found) => Some(format!("volume {} with copies", found.volume)),
+        Err(damaged) => Some(damaged.to_string()),
+    }
+}
+
+/// A file or device that is only read.
+struct Reader {
+    file: File,
+    sector_bytes: u32,
+}
+
+impl Members for Reader {
+    type Buffer = Vec<u8>;
+
+    fn buffer(&self, bytes: usize) -> Vec<u8> {
+        vec![0; bytes]
+    }
+
+    async fn run(&self, ops: &mut [Op<'_>]) {
+        for op in ops {
+            op.outcome = match &mut op.action {
+                Action::Read(at, into) => {
+                    let offset = at.0 * u64::from(self.sector_bytes);
+                    let read = self.file.read_exact_at(into, offset);
+                    read.map_err(|_| Failed)
+                }
+                Action::Write(..) | Action::Flush => Err(Failed),
+            };
+        }
+    }
+}

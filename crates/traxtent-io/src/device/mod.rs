@@ -1,0 +1,119 @@
+//! Real devices as a probe's targets.
+//!
+//! [`open`] uses the best available access to a path: SCSI commands through SG_IO ([`SgTransport`])
+//! for a generic node or a disk, otherwise direct reads ([`BlockTarget`]) of a block device or
+//! image file. Nothing here writes, except in the ranges that [`BlockTarget::allow_writes`] and the
+//! corresponding method of the SCSI target permit. [`guard`] refuses paths that must not be written
+//! to; [`in_use()`] describes the user of a device.
+
+mod block;
+mod clock;
+mod error;
+pub mod guard;
+mod in_use;
+mod interrupt;
+mod sg;
+mod sysfs;
+
+use std::path::Path;
+
+pub use block::BlockTarget;
+pub use error::DeviceError;
+pub use in_use::in_use;
+pub use interrupt::Interrupt;
+pub use sg::SgTransport;
+
+use traxtent_model::geometry::Place;
+use traxtent_probe::ScsiTarget;
+use traxtent_probe::{Defects, Identity, Target, TargetError, Timing};
+use traxtent_units::request::Request;
+use traxtent_units::{Lbn, SimTime};
+
+/// A device that has been opened for a probe.
+#[derive(Debug)]
+pub enum Device {
+    /// A device that accepts SCSI commands.
+    Scsi(Box<ScsiTarget<SgTransport>>),
+    /// A device that can only be read.
+    Block(Box<BlockTarget>),
+}
+
+/// Opens a SCSI generic node, block device or image file for reading.
+///
+/// # Errors
+/// Returns an error if the device does not exist, is not readable, or is a SCSI drive that does not
+/// identify itself.
+pub fn open(path: &Path) -> Result<Device, DeviceError> {
+    let transport = match SgTransport::open(path) {
+        Err(DeviceError::NoScsi { .. }) => {
+            return Ok(Device::Block(Box::new(BlockTarget::open(path)?)));
+        }
+        transport => transport?,
+    };
+    let problem = match ScsiTarget::open(transport) {
+        Ok(target) => return Ok(Device::Scsi(Box::new(target))),
+        Err(problem) => problem,
+    };
+    // A disk that does not identify itself through SCSI may still be readable.
+    match BlockTarget::open(path) {
+        Ok(mut target) if !matches!(problem, TargetError::Gone(_)) => {
+            target.notes.push(format!("no SCSI commands: {problem}"));
+            Ok(Device::Block(Box::new(target)))
+        }
+        _ => Err(DeviceError::Drive {
+            path: path.to_owned(),
+            problem,
+        }),
+    }
+}
+
+impl Device {
+    /// Returns notes for the reader of a report, one per line.
+    pub fn notes(&self) -> &[String] {
+        match self {
+            Device::Scsi(_) => &[],
+            Device::Block(target) => target.notes(),
+        }
+    }
+
+    fn target(&self) -> &dyn Target {
+        match self {
+            Device::Scsi(target) => &**target,
+            Device::Block(target) => &**target,
+        }
+    }
+
+    fn target_mut(&mut self) -> &mut dyn Target {
+        match self {
+            Device::Scsi(target) => &mut **target,
+            Device::Block(target) => &mut **target,
+        }
+    }
+}
+
+impl Target for Device {
+    fn identity(&self) -> &Identity {
+        self.target().identity()
+    }
+    fn now(&self) -> SimTime {
+        self.target().now()
+    }
+    fn wait_until(&mut self, at: SimTime) {
+        self.target_mut().wait_until(at);
+    }
+    fn request(&mut self, request: Request) -> Result<Timing, TargetError> {
+        self.target_mut().request(request)
+    }
+    fn translate(&mut self, lbn: Lbn) -> Result<Place, TargetError> {
+        self.target_mut().translate(lbn)
+    }
+    fn translate_back(&mut self, place: Place) -> Result<Option<Lbn>, TargetError> {
+        self.target_mut().translate_back(place)
+    }
+    fn defects(&mut self) -> Result<Defects, TargetError> {
+        self.target_mut().defects()
+    }
+    fn switch_caching(&mut self, on: bool) -> Result<(), TargetError> {
+        self.target_mut().switch_caching(on)
+    }
+}

@@ -1,0 +1,44 @@
+//! Laying out data along tracks. The layouts depend only on a
+//! [`TrackMap`](traxtent_map::TrackMap), not on a drive. The same code therefore serves a model,
+//! a drive probed by timing, and a drive that translates addresses.
+//!
+//! A [`Partition`] divides LBNs into blocks, and finds its [`Traxtent`]s and excluded blocks. An
+//! [`Allocator`] chooses the blocks of a file. A [`Reserve`] keeps traxtents whole while they fill.
+//! [`Boundaries`] shapes requests. A [`Reorganizer`] moves [`File`]s to align them again; [`Aging`]
+//! produces the fragmentation that it repairs. [`log`] appends all changes to a log, one traxtent
+//! at a time. [`tpl`] keeps copies of blocks around their tracks. [`raid`] combines several drives
+//! into one whose chunks are tracks.
+//!
+//! Each set of variants has one list of names: [`Strategy`], [`Placement`], [`Boundaries`].
+//!
+//! The source is paper T (Schindler, Griffin, Lumb and Ganger, "Track-Aligned Extents", FAST 2002),
+//! sections 3.2 and 4.2.
+#![forbid(unsafe_code)]
+
+mod aging;
+mod allocator;
+mod error;
+mod file;
+mod free_map;
+mod free_space;
+pub mod log;
+mod nearest;
+mod partition;
+pub mod raid;
+mod regions;
+mod reorganize;
+mod request;
+mod reserve;
+mod space;
+pub mod tpl;
+pub mod video;
+
+pub use aging::Aging;
+pub use allocator::{Allocator, Placement, Strategy};
+pub use error::LayoutError;
+pub use file::{File, Piece};
+pub use partition::{Partition, Traxtent, sectors_of_block};
+pub use reorganize::{Move, Plan, Reorganizer, adopt, plan};
+pub use request::Boundaries;
+pub use reserve::Reserve;
+pub use space::Space;

@@ -1,0 +1,101 @@
+//! The errors of arrays.
+
+use super::Members;
+use traxtent_units::{Lbn, Sectors};
+
+/// The reason why an array cannot be made, or a query about it cannot be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RaidError {
+    /// A number of members that the level does not support.
+    #[error("{level} of {members} members: it has {least} to {most}")]
+    Members {
+        /// The name of the level.
+        level: &'static str,
+        /// The number of members given.
+        members: usize,
+        /// The smallest number of members.
+        least: usize,
+        /// The largest number of members.
+        most: usize,
+    },
+    /// A chunk size that is 0, or not a multiple of the granule.
+    #[error(
+        "chunks of {chunk} with a granule of {granule}: a chunk is a multiple of it, and not empty"
+    )]
+    Chunk {
+        /// The size of a chunk.
+        chunk: Sectors,
+        /// The number of sectors that a chunk must be a multiple of.
+        granule: u32,
+    },
+    /// A granule of 0 sectors.
+    #[error("a granule of 0 sectors: it has 1 or more")]
+    Granule,
+    /// A member whose range is not within its map.
+    #[error(
+        "member {member}: LBNs {start} to {end} are not within its map, which has LBNs {map_start} to {map_end}"
+    )]
+    NotCovered {
+        /// The member's number, from 0.
+        member: usize,
+        /// The first LBN of its data.
+        start: Lbn,
+        /// The first LBN after its data.
+        end: Lbn,
+        /// The first LBN of the map.
+        map_start: Lbn,
+        /// The first LBN after the map.
+        map_end: Lbn,
+    },
+    /// A member too small for a stripe in addition to its spare tracks.
+    #[error(
+        "member {member}: LBNs {start} to {end} have no room for a chunk beside {spares} spare tracks"
+    )]
+    NoRoom {
+        /// The member's number, from 0.
+        member: usize,
+        /// The first LBN of its data.
+        start: Lbn,
+        /// The first LBN after its data.
+        end: Lbn,
+        /// The number of spare tracks.
+        spares: u32,
+    },
+    /// Tracks whose sizes change too often to be stored.
+    #[error(
+        "the sizes of tracks change more than {0} times: chunks by the order of tracks are not for these members"
+    )]
+    TooIrregular(usize),
+    /// Spare tracks requested although chunks are not tracks.
+    #[error("{0} spare tracks: only where chunks are tracks there are spare ones")]
+    NoSpares(u32),
+    /// A stripe, member or spare track that does not exist.
+    #[error("there is no {what} {number}, but {count}")]
+    Beyond {
+        /// The kind of thing requested.
+        what: &'static str,
+        /// The number requested.
+        number: u64,
+        /// The number that exist.
+        count: u64,
+    },
+    /// A spare track that already holds a chunk.
+    #[error("member {member}: spare track {spare} is in use")]
+    SpareInUse {
+        /// The member's number, from 0.
+        member: usize,
+        /// The spare track's number.
+        spare: u32,
+    },
+    /// More unreadable members than the others can make up for.
+    #[error(
+        "sector {sector}: member {absent} cannot be read, and the others cannot make up for it"
+    )]
+    Lost {
+        /// The first affected sector of the array.
+        sector: Lbn,
+        /// The members that cannot be read.
+        absent: Members,
+    },
+}

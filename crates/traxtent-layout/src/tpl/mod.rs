@@ -1,0 +1,658 @@
+//! The track partition layout: replicas of blocks around their tracks, which halve the rotational
+//! latency and halve it again (paper P: Li Xiao and Tan Yu-An, "TPL: A Data Layout Method for
+//! Reducing Rotational Latency of Modern Hard Disk Drive", sections 2 and 5).
+//!
+//! A track is divided into `m` partitions with the same blocks, so that the nearest replica is
+//! `1 / 2m` revolutions away on average. The drive is not involved. The host places replicas by a
+//! track map alone, and chooses among them by predicting which passes when ([`Head`]). Capacity
+//! falls to `1 / m`; with the smallest number of partitions, all blocks fit.
+//!
+//! - [`Shape`] computes the places of blocks and their replicas, without memory per block.
+//! - [`Tpl`] keeps the *table*: how many partitions each track has, which of its layers are in use,
+//!   and which replicas of which blocks are current. It does no I/O. For changes of the table it
+//!   makes [`Plan`]s.
+//! - [`Head`] predicts the angle of the platter and chooses among replicas.
+//! - [`mod@format`] defines the on-device format of the table.
+//!
+//! # Guarantees
+//! - A read of the replicas in [`Tpl::current`] never sees stale data, whatever was written,
+//!   synchronized, split, merged, or lost in a power failure. This assumes that a write that was
+//!   not flushed leaves each sector either old or new.
+//! - After a loss of power, data that had been flushed ([`Tpl::before_flush`]) is present. Other
+//!   data is old or new, sector by sector, and does not change back.
+//! - No run of as many blocks as a partition has holds two replicas of a block.
+//! - A page of the table is durable before anything that relies on it is written. There are two
+//!   copies of it, and the first copy is durable before the second is changed.
+//!
+//! # Design
+//! The first replica of each block is the one that is valid after a crash. Before replicas of a
+//! block may differ, its page of the table is *open*. When a layout with open pages is opened, only
+//! the first replicas on those pages are trusted, until each track has been synchronized
+//! ([`Tpl::resync`]). Writes may therefore go to the nearest replica: [`Tpl::before_flush`] lists
+//! the blocks whose first replica is out of date. A page is closed when all replicas are equal and
+//! flushed.
+//!
+//! A track is merged by changing its table entry alone, since the remaining replicas have not
+//! moved. A track is split by filling the places in between, which hold nothing, and then changing
+//! its entry. Many tracks are filled one after another, while requests are served, and then their
+//! entries are written together. Layers of a track that come into use are zeroed first, so that a
+//! block never shows what another block left.
+//!
+//! # Duties of the executor
+//! One plan at a time; no write to a track while a plan for it is in progress; requests for one
+//! block one after another.
+//!
+//! # Left out
+//! Trims of less than a layer's share of a track have no effect. On a track with fewer than `m`
+//! blocks, none of them has a place with `m` partitions. A track whose sectors are not all in order
+//! (slipped defects) has replicas that are not quite evenly spaced.
+
+mod count;
+mod error;
+pub mod format;
+mod open;
+mod plan;
+mod rearrange;
+mod shape;
+mod table;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+pub use count::{Bounds, Count};
+pub use error::TplError;
+pub use open::Opened;
+pub use plan::{Plan, Step};
+pub use shape::{Home, Shape};
+pub use table::TrackState;
+pub use traxtent_map::head::{Accuracy, Choice, Head, Reach, Survey};
+
+use format::Header;
+use plan::Change;
+use table::Page;
+use traxtent_map::TrackMap;
+use traxtent_units::{Lbn, Sectors};
+
+/// The parameters of a new layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The ID that distinguishes the layout from earlier contents of the device. Use a new one each
+    /// time.
+    pub id: u64,
+    /// The size of a logical sector in bytes.
+    pub sector_bytes: u32,
+    /// The number of sectors that the device writes atomically: a page of the table.
+    pub page_sectors: u32,
+    /// The number of sectors per block.
+    pub block_sectors: u32,
+    /// The smallest and largest number of partitions of a track.
+    pub bounds: Bounds,
+    /// The number of regions, which are filled one after another: see [`Shape`].
+    pub regions: u16,
+}
+
+/// The number of regions of a device whose partitions follow free space. Two replicas are
+/// worthwhile as long as they do not spread data over more than a quarter of a drive (docs/tpl.md,
+/// "Partitions that follow free space").
+pub const REGIONS: u16 = 4;
+
+/// A track partition layout. See [the module](self).
+#[derive(Clone, Debug)]
+pub struct Tpl {
+    header: Header,
+    shape: Shape,
+    /// The first LBN of each copy of the table.
+    areas: [Lbn; 2],
+    pages: Vec<Page>,
+    /// The current replicas of each block of which not all replicas are current.
+    stale: BTreeMap<Home, u32>,
+    /// For each page that a crash left open: the tracks of which only the first replicas are
+    /// trusted.
+    suspect: BTreeMap<u32, Vec<bool>>,
+    /// Tracks whose free places hold, or are being filled with, the replicas for twice as many
+    /// partitions.
+    filled: BTreeSet<usize>,
+    /// The track, or the page's tracks, affected by the plan in progress.
+    busy: Option<Range<usize>>,
+}
+
+/// Consecutive blocks of a track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The home of the first block.
+    pub home: Home,
+    /// The number of blocks.
+    pub blocks: u32,
+}
+
+impl Run {
+    /// Returns the home of each block.
+    pub fn homes(self) -> impl Iterator<Item = Home> {
+        let indices = self.home.index..self.home.index + self.blocks;
+        indices.map(move |index| Home { index, ..self.home })
+    }
+}
+
+impl Tpl {
+    /// Creates an empty layout on the whole tracks within a range of LBNs. Also returns the steps
+    /// that write it, in order.
+    ///
+    /// # Errors
+    /// Returns an error if a value is out of bounds, if the map does not cover the range, or if the
+    /// range is too small.
+    pub fn format(
+        map: impl Into<Arc<TrackMap>>,
+        range: Range<Lbn>,
+        config: &Config,
+    ) -> Result<(Tpl, Vec<Step>), TplError> {
+        let map = map.into();
+        let place = open::Placement::new(&map, range, config)?;
+        let header = place.header(&map, config);
+        header.check()?;
+        let shape = Shape::new(
+            map,
+            place.data,
+            config.block_sectors,
+            config.bounds,
+            config.regions,
+        )?;
+        let pages = vec![Page::empty(config.bounds); header.pages() as usize];
+        let tpl = Tpl {
+            header,
+            shape,
+            areas: place.areas,
+            pages,
+            stale: BTreeMap::new(),
+            suspect: BTreeMap::new(),
+            filled: BTreeSet::new(),
+            busy: None,
+        };
+        let mut steps = Vec::new();
+        for copy in 0..2 {
+            // The header is written last, so that an unfinished layout is not recognized.
+            let pages = 0..tpl.pages.len() as u32;
+            steps.extend(
+                pages.map(|number| tpl.table_step(copy, number, &tpl.pages[number as usize])),
+            );
+            steps.push(Step::Flush);
+            steps.push(Step::Table {
+                lbn: tpl.areas[copy],
+                bytes: header.encode(),
+            });
+            steps.push(Step::Flush);
+        }
+        Ok((tpl, steps))
+    }
+
+    /// Returns the mapping of blocks to places.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Returns the header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Returns the table's state of a data track.
+    pub fn track(&self, track: usize) -> TrackState {
+        let (page, index) = self.page_of(track);
+        let bits = self.pages[page as usize].get(index);
+        TrackState::decode(bits, self.header.bounds).expect("what is kept has been checked")
+    }
+
+    /// Returns the tracks whose entries are on the same page of the table as that of `track`.
+    pub fn page(&self, track: usize) -> Range<usize> {
+        self.tracks_of(self.page_of(track).0)
+    }
+
+    /// Returns the memory in bytes that the table takes, without the map and without the record of
+    /// stale replicas.
+    pub fn memory(&self) -> usize {
+        let pages: usize = self.pages.iter().map(Page::memory).sum();
+        self.pages.capacity() * size_of::<Page>() + pages + self.shape.memory()
+    }
+
+    /// Splits a range of blocks into runs, each on one track and in one layer.
+    ///
+    /// # Errors
+    /// Returns an error if there are no such blocks.
+    pub fn runs(&self, blocks: Range<u64>) -> Result<Vec<Run>, TplError> {
+        if blocks.is_empty() || blocks.end > self.shape.blocks() {
+            return Err(TplError::NoSuchBlock {
+                from: blocks.start,
+                to: blocks.end,
+                blocks: self.shape.blocks(),
+            });
+        }
+        let mut runs = Vec::new();
+        let mut next = blocks.start;
+        while next < blocks.end {
+            let home = self.shape.home(next).expect("within the layout");
+            let layer = self.layer(home);
+            let left = self.shape.layer_on(home.track, layer).end - home.index;
+            let count = (blocks.end - next).min(left.into());
+            runs.push(Run {
+                home,
+                blocks: count as u32,
+            });
+            next += count;
+        }
+        Ok(runs)
+    }
+
+    /// Returns whether blocks of a run hold data. If not, they are zeros, and no replica may be
+    /// read.
+    pub fn holds(&self, home: Home) -> bool {
+        self.track(home.track).holds(self.layer(home))
+    }
+
+    /// Returns the replicas that are current for all blocks of a run: bit `k` is replica `k`. The
+    /// result may be 0 if different blocks have different current replicas; then query each block
+    /// alone.
+    pub fn current(&self, run: Run) -> u32 {
+        if self.is_suspect(run.home.track) {
+            return 1;
+        }
+        let all = all_copies(self.track(run.home.track).count);
+        let stale = self.stale.range(run.home..end(run));
+        stale.fold(all, |mask, (_, current)| mask & current)
+    }
+
+    /// Returns the replicas to which a write may go.
+    pub fn writable(&self, run: Run) -> u32 {
+        match self.is_suspect(run.home.track) {
+            true => 1,
+            false => all_copies(self.track(run.home.track).count),
+        }
+    }
+
+    /// Returns the first LBN of a replica of a run. The whole run follows there contiguously.
+    pub fn place(&self, run: Run, copy: u32) -> Lbn {
+        let count = self.track(run.home.track).count;
+        self.shape.copy(run.home, count, copy)
+    }
+
+    /// Returns the replicas in a mask, with their first LBNs.
+    pub fn places(&self, run: Run, mask: u32) -> impl Iterator<Item = (u32, Lbn)> {
+        let count = self.track(run.home.track).count;
+        (0..count.get())
+            .filter(move |copy| mask >> copy & 1 == 1)
+            .map(move |copy| (copy, self.shape.copy(run.home, count, copy)))
+    }
+
+    /// Returns the next plan that must be carried out before blocks can be written, until there is
+    /// none. The plans record in the table that replicas may differ, make space on the tracks, and
+    /// initialize the blocks.
+    ///
+    /// # Errors
+    /// Returns an error if there are no such blocks, or if a plan is in progress.
+    pub fn prepare(&mut self, blocks: Range<u64>) -> Result<Option<Plan>, TplError> {
+        let runs = self.runs(blocks)?;
+        let layers: Vec<usize> = runs.iter().map(|run| self.layer(run.home)).collect();
+        let bounds = self.header.bounds;
+        let lacks_room = |run: &Run, layer: usize| {
+            let (number, _) = self.page_of(run.home.track);
+            let count = self.track(run.home.track).count;
+            !self.pages[number as usize].open || count > bounds.count_of(layer)
+        };
+        let all = || runs.iter().zip(layers.iter().copied());
+        let first = all().find(|(run, layer)| lacks_room(run, *layer));
+        let makes_room = first.is_some();
+        let Some((first, _)) = first.or_else(|| all().find(|(run, _)| !self.holds(run.home)))
+        else {
+            return Ok(None);
+        };
+        self.is_free()?;
+        // All changes to the page of the table are written at once.
+        let (number, _) = self.page_of(first.home.track);
+        let tracks = format::tracks(&self.header, number);
+        let mut page = self.pages[number as usize].clone();
+        page.open = true;
+        let (mut steps, mut synced) = (Vec::new(), Vec::new());
+        let mut busy = first.home.track..first.home.track + 1;
+        for (run, layer) in all() {
+            let track = run.home.track;
+            let (of, index) = self.page_of(track);
+            if of != number {
+                continue;
+            }
+            let state = TrackState::decode(page.get(index), bounds).expect("it is kept");
+            let mut new = state;
+            if makes_room {
+                new.count = state.count.min(bounds.count_of(layer));
+                if new != state && state == self.track(track) {
+                    self.keep_first_copies(track, &mut steps, &mut synced);
+                }
+            } else if !state.holds(layer) {
+                new.used |= 1 << layer;
+                let indices = self.shape.layer_on(track, layer);
+                let first = Home {
+                    track,
+                    index: indices.start,
+                };
+                steps.push(Step::Zeros {
+                    to: self.shape.copies(first, state.count).collect(),
+                    sectors: self.shape.sectors(indices.end - indices.start),
+                });
+            }
+            page.set(index, new, tracks);
+            busy = busy.start.min(track)..busy.end.max(track + 1);
+        }
+        let plan = self.change(number, page, steps, synced, busy.start)?;
+        self.busy = Some(busy);
+        Ok(Some(plan))
+    }
+
+    /// Returns whether blocks can be written without [`Tpl::prepare`].
+    pub fn is_prepared(&self, run: Run) -> bool {
+        let (page, _) = self.page_of(run.home.track);
+        self.pages[page as usize].open && self.holds(run.home)
+    }
+
+    /// Records that blocks were written to these replicas, which are now the current ones.
+    ///
+    /// # Errors
+    /// Returns [`TplError::Busy`] if a plan for the track is in progress; the written data may then
+    /// be lost.
+    ///
+    /// # Panics
+    /// Panics if the blocks were not prepared, or if the write went to none of the permitted
+    /// replicas.
+    pub fn wrote(&mut self, run: Run, copies: u32) -> Result<(), TplError> {
+        let track = run.home.track;
+        if self.busy.as_ref().is_some_and(|busy| busy.contains(&track)) {
+            return Err(TplError::Busy);
+        }
+        let (page, _) = self.page_of(track);
+        assert!(
+            self.pages[page as usize].open && self.holds(run.home),
+            "not prepared"
+        );
+        let written = copies & self.writable(run);
+        assert!(written != 0, "no copy was written");
+        self.filled.remove(&track);
+        for home in run.homes() {
+            if self.is_suspect(track) || written == all_copies(self.track(track).count) {
+                self.stale.remove(&home);
+            } else {
+                self.stale.insert(home, written);
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that replicas of blocks were updated from a current one.
+    pub fn synced(&mut self, run: Run, copies: u32) {
+        for home in run.homes() {
+            let all = all_copies(self.track(home.track).count);
+            if let Some(current) = self.stale.get_mut(&home) {
+                *current |= copies;
+                if *current & all == all {
+                    self.stale.remove(&home);
+                }
+            }
+        }
+    }
+
+    /// Returns the blocks from `from` on of which not all replicas are current, with the current
+    /// ones.
+    pub fn stale(&self, from: Home) -> impl Iterator<Item = (Home, u32)> {
+        self.stale.range(from..).map(|(home, mask)| (*home, *mask))
+    }
+
+    /// Returns the number of blocks that have stale replicas.
+    pub fn stale_count(&self) -> usize {
+        self.stale.len()
+    }
+
+    /// Returns the blocks whose first replica must be updated before the device is flushed, so that
+    /// written data survives a loss of power. Also returns their current replicas.
+    pub fn before_flush(&self) -> impl Iterator<Item = (Home, u32)> {
+        self.stale(Home { track: 0, index: 0 })
+            .filter(|(_, current)| current & 1 == 0)
+    }
+
+    /// Records that these replicas of blocks cannot be read: they are not current until they are
+    /// written again. Returns false if a block has no other current replica; nothing is changed for
+    /// that block.
+    #[must_use]
+    pub fn failed(&mut self, run: Run, copies: u32) -> bool {
+        let mut others = true;
+        for home in run.homes() {
+            let left = self.current(Run { home, blocks: 1 }) & !copies;
+            others &= left != 0;
+            if left != 0 {
+                self.stale.insert(home, left);
+            }
+        }
+        self.filled.remove(&run.home.track);
+        others
+    }
+
+    /// Returns the other current replicas if one cannot be read; they hold the same data. Write the
+    /// data read from one of them to the one that failed.
+    ///
+    /// The result is 0 if the replicas of the track had not been synchronized, since they may hold
+    /// old data.
+    pub fn sisters(&self, run: Run, failed: u32) -> u32 {
+        self.current(run) & !failed
+    }
+
+    /// Applies a plan's change after its steps are complete. Returns the steps to carry out, in
+    /// order, before the next plan.
+    pub fn commit(&mut self, plan: Plan) -> Vec<Step> {
+        self.busy = None;
+        match plan.change {
+            Change::Equal { track } => {
+                let (number, index) = self.page_of(track);
+                if let Some(suspect) = self.suspect.get_mut(&number) {
+                    suspect[index] = false;
+                    if !suspect.contains(&true) {
+                        self.suspect.remove(&number);
+                    }
+                }
+                let stale: Vec<Home> = self.stale_on(track).collect();
+                for home in stale {
+                    self.stale.remove(&home);
+                }
+                Vec::new()
+            }
+            Change::Page {
+                number,
+                page,
+                synced,
+            } => {
+                for home in synced {
+                    *self.stale.entry(home).or_default() |= 1;
+                }
+                let rest = self.table_step(1, number, &page);
+                self.adopt(number, page);
+                vec![rest]
+            }
+        }
+    }
+
+    /// Abandons a plan of which no step that writes the table has begun.
+    pub fn abandon(&mut self, plan: Plan) {
+        drop(plan);
+        self.busy = None;
+    }
+
+    /// Replaces a page of the table, and drops the record of replicas that no longer exist.
+    fn adopt(&mut self, number: u32, page: Page) {
+        let tracks = self.tracks_of(number);
+        let stale: Vec<Home> = self
+            .stale
+            .range(home(tracks.start)..home(tracks.end))
+            .map(|(home, _)| *home)
+            .collect();
+        for at in stale {
+            let index = at.track - tracks.start;
+            let bits = |page: &Page| TrackState::decode(page.get(index), self.header.bounds);
+            let before = bits(&self.pages[number as usize]).expect("it is kept");
+            let after = bits(&page).expect("it is made here");
+            let mask = self.stale[&at];
+            let kept = match before.count > after.count {
+                true => every_nth(mask, before.count.get() / after.count.get()),
+                false => mask,
+            };
+            let layer = self.layer(at);
+            if !after.holds(layer) || kept == all_copies(after.count) {
+                self.stale.remove(&at);
+            } else {
+                assert!(kept != 0, "the last current copy is dropped");
+                self.stale.insert(at, kept);
+            }
+        }
+        let old = std::mem::replace(&mut self.pages[number as usize], page);
+        let new = &self.pages[number as usize];
+        let is_same = |track: &usize| {
+            let index = track.wrapping_sub(tracks.start);
+            !tracks.contains(track) || old.get(index) == new.get(index)
+        };
+        self.filled.retain(is_same);
+    }
+
+    /// Returns the plan that writes a page of the table after other steps.
+    fn change(
+        &mut self,
+        number: u32,
+        mut page: Page,
+        mut steps: Vec<Step>,
+        synced: Vec<Home>,
+        track: usize,
+    ) -> Result<Plan, TplError> {
+        page.generation += 1;
+        // The data that the page relies on, and the second copy of the last change, must be durable
+        // before it.
+        steps.push(Step::Flush);
+        steps.push(self.table_step(0, number, &page));
+        steps.push(Step::Flush);
+        self.busy = Some(track..track + 1);
+        Ok(Plan {
+            steps,
+            change: Change::Page {
+                number,
+                page,
+                synced,
+            },
+        })
+    }
+
+    fn table_step(&self, copy: usize, number: u32, page: &Page) -> Step {
+        Step::Table {
+            lbn: self.page_lbn(copy, number),
+            bytes: format::encode(&self.header, number, page),
+        }
+    }
+
+    fn page_lbn(&self, copy: usize, number: u32) -> Lbn {
+        let before = u64::from(1 + number) * u64::from(self.header.page_sectors);
+        self.areas[copy] + Sectors(before)
+    }
+
+    /// Adds steps that copy to the first replica any block that is current only in replicas that a
+    /// merge drops.
+    fn keep_first_copies(&self, track: usize, steps: &mut Vec<Step>, synced: &mut Vec<Home>) {
+        for at in self.stale_on(track) {
+            let current = self.stale[&at];
+            if current & 1 == 0 {
+                let run = Run {
+                    home: at,
+                    blocks: 1,
+                };
+                steps.push(Step::Copy {
+                    from: self.place(run, current.trailing_zeros()),
+                    to: vec![self.place(run, 0)],
+                    sectors: self.shape.sectors(1),
+                });
+                synced.push(at);
+            }
+        }
+    }
+
+    /// Returns the runs of blocks that a track holds: their first blocks and lengths.
+    fn held(&self, track: usize) -> Vec<(Home, u32)> {
+        let state = self.track(track);
+        let mut held: Vec<(Home, u32)> = Vec::new();
+        for layer in (0..self.header.bounds.layers()).filter(|layer| state.holds(*layer)) {
+            let indices = self.shape.layer_on(track, layer);
+            let size = indices.end - indices.start;
+            match held.last_mut() {
+                Some((first, blocks)) if first.index + *blocks == indices.start => *blocks += size,
+                _ => held.push((
+                    Home {
+                        track,
+                        index: indices.start,
+                    },
+                    size,
+                )),
+            }
+        }
+        held
+    }
+
+    fn layer(&self, home: Home) -> usize {
+        self.shape.layer_of(home).expect("a block of the layout")
+    }
+
+    fn is_free(&self) -> Result<(), TplError> {
+        match self.busy {
+            Some(_) => Err(TplError::Busy),
+            None => Ok(()),
+        }
+    }
+
+    fn is_suspect(&self, track: usize) -> bool {
+        let (number, index) = self.page_of(track);
+        self.suspect
+            .get(&number)
+            .is_some_and(|suspect| suspect[index])
+    }
+
+    fn has_stale(&self, track: usize) -> bool {
+        self.stale_on(track).next().is_some()
+    }
+
+    fn stale_on(&self, track: usize) -> impl Iterator<Item = Home> {
+        self.stale
+            .range(home(track)..home(track + 1))
+            .map(|(home, _)| *home)
+    }
+
+    /// Returns the page of a track, and the track's index there.
+    fn page_of(&self, track: usize) -> (u32, usize) {
+        let position = track - self.shape.tracks().start;
+        let each = self.header.tracks_of_page();
+        ((position / each) as u32, position % each)
+    }
+
+    fn tracks_of(&self, page: u32) -> Range<usize> {
+        let each = self.header.tracks_of_page();
+        let first = self.shape.tracks().start + page as usize * each;
+        first..(first + each).min(self.shape.tracks().end)
+    }
+}
+
+/// Returns a mask with a bit for each replica.
+fn all_copies(count: Count) -> u32 {
+    u32::MAX >> (32 - count.get())
+}
+
+/// Returns every `n`th bit of the mask, packed together.
+fn every_nth(mask: u32, n: u32) -> u32 {
+    (0..32 / n).fold(0, |kept, bit| kept | (mask >> (bit * n) & 1) << bit)
+}
+
+fn home(track: usize) -> Home {
+    Home { track, index: 0 }
+}
+
+fn end(run: Run) -> Home {
+    Home {
+        index: run.home.index + run.blocks,
+        ..run.home
+    }
+}

@@ -1,0 +1,71 @@
+//! Operations for a device, and their order.
+
+use super::table::Page;
+use traxtent_units::{Lbn, Sectors};
+
+/// One operation for the device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Make all completed writes durable.
+    Flush,
+    /// Write these bytes of the table.
+    Table {
+        /// The first LBN.
+        lbn: Lbn,
+        /// The bytes, in whole sectors.
+        bytes: Vec<u8>,
+    },
+    /// Write zeros at each of these places, in any order.
+    Zeros {
+        /// The first LBN of each place.
+        to: Vec<Lbn>,
+        /// The length of each place.
+        sectors: Sectors,
+    },
+    /// Read from one place, then write the data to others, in any order.
+    Copy {
+        /// The first LBN to read.
+        from: Lbn,
+        /// The first LBN of each destination.
+        to: Vec<Lbn>,
+        /// The length.
+        sectors: Sectors,
+    },
+}
+
+/// A change of the table, and the steps that it needs. [`Tpl`](super::Tpl) makes it, and an
+/// executor carries it out: each step after the preceding one is complete, then
+/// [`Tpl::commit`](super::Tpl::commit), then the steps that this returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "a plan is done and committed, or abandoned"]
+pub struct Plan {
+    pub(super) steps: Vec<Step>,
+    pub(super) change: Change,
+}
+
+impl Plan {
+    /// Returns the steps to complete before the change takes effect, in order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Returns whether the plan writes a page of the table. A plan that only synchronizes replicas
+    /// does not.
+    pub fn changes_table(&self) -> bool {
+        matches!(self.change, Change::Page { .. })
+    }
+}
+
+/// The state after a plan's steps are complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// A page of the table has these contents.
+    Page {
+        number: u32,
+        page: Page,
+        /// Blocks whose first replica has become current.
+        synced: Vec<super::Home>,
+    },
+    /// All replicas on a track have become equal.
+    Equal { track: usize },
+}

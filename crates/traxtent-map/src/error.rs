@@ -1,0 +1,78 @@
+//! Errors in track maps.
+
+use std::io;
+
+use traxtent_units::Lbn;
+
+/// A problem with a map or its text.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrackMapError {
+    /// A line is malformed.
+    #[error("line {line}: {problem}")]
+    Line {
+        /// The line number, from 1.
+        line: u64,
+        /// The problem with the line.
+        problem: String,
+    },
+    /// The text could not be read.
+    #[error("line {line}: {error}")]
+    Io {
+        /// The line number, from 1.
+        line: u64,
+        /// The cause.
+        error: io::Error,
+    },
+    /// The bytes are not a track map.
+    #[error(
+        "is no track map: its first line is not `{}` and a version",
+        super::MAGIC
+    )]
+    NoMap,
+    /// The format version is not the one that this program reads.
+    #[error(
+        "has format version {found}; this program reads version {}",
+        super::VERSION
+    )]
+    Version {
+        /// The version that the file states.
+        found: String,
+    },
+    /// The file is truncated.
+    #[error("is cut short: its last line is not the checksum")]
+    CutShort,
+    /// The checksum does not match: the file was changed after it was written.
+    #[error(
+        "was altered or damaged: its checksum is {stated:08x}, that of its bytes {computed:08x}"
+    )]
+    Altered {
+        /// The checksum in the last line.
+        stated: u32,
+        /// The checksum computed from the bytes.
+        computed: u32,
+    },
+}
+
+/// The reason why a track cannot be added to a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PushError {
+    /// There is a gap or an overlap between the tracks.
+    #[error("first_lbn: {first_lbn}: the track before ends at LBN {expected}")]
+    NotNext {
+        /// The LBN at which the track begins.
+        first_lbn: Lbn,
+        /// The LBN at which it should begin.
+        expected: Lbn,
+    },
+    /// The track is empty, or ends beyond the highest LBN.
+    #[error("sectors: {sectors}: expected 1 or more, and an end below 2^64")]
+    Sectors {
+        /// The size of the track.
+        sectors: u32,
+    },
+    /// The map is full.
+    #[error("more than {} tracks", super::TRACKS_MAX)]
+    TooMany,
+}

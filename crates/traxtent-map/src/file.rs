@@ -1,0 +1,227 @@
+//! The track map as a file: the tracks, the drive that they belong to, and how they were found.
+//!
+//! The format is specified byte by byte in `docs/trackmap.md`. The same format serves as the
+//! checkpoint of an unfinished probe; see [`MapFile::complete`].
+
+use std::ops::Range;
+
+use super::builder::Confidence;
+use super::{MapBuilder, TrackMap};
+use crate::{Algorithm, Confirm, Identity, Region, Verify};
+use traxtent_units::{Lbn, Span};
+
+/// LBNs as ascending ranges that neither touch nor overlap.
+pub type LbnRanges = Vec<Range<Lbn>>;
+
+/// A track map with its metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapFile {
+    /// The drive's description of itself.
+    pub identity: Identity,
+    /// How the tracks were found.
+    pub method: Method,
+    /// Whether the search is complete. If not, this file is a checkpoint of the search.
+    pub complete: bool,
+    /// The region searched, or `None` for the whole drive.
+    pub region: Option<Region>,
+    /// The cost of the search so far.
+    pub cost: Cost,
+    /// The tracks.
+    pub tracks: TrackMap,
+    /// How each track boundary was confirmed.
+    pub confidence: Confidence,
+    /// The LBNs that the drive could not read.
+    pub unreadable: LbnRanges,
+    /// The remapped LBNs: LBNs that are not stored on their track.
+    pub moved: LbnRanges,
+    /// Notes for the reader, one line each.
+    pub notes: Vec<String>,
+}
+
+/// How tracks were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Computed from a drive model.
+    Model,
+    /// Converted from a list of tracks.
+    List,
+    /// Found by a probe.
+    Probe(Algorithm, Verify),
+}
+
+/// The cost of a search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// The number of timed requests.
+    pub reads: u64,
+    /// The number of translations.
+    pub translations: u64,
+    /// The duration by the drive's clock.
+    pub drive_time: Span,
+}
+
+/// The reason why a search cannot continue from a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Mismatch {
+    /// The checkpoint belongs to another drive.
+    #[error("is of another drive: its {what} is {theirs}, that of this drive {ours}")]
+    Drive {
+        /// The property that differs.
+        what: &'static str,
+        /// Its value in the checkpoint.
+        theirs: String,
+        /// Its value on the present drive.
+        ours: String,
+    },
+    /// The checkpoint belongs to a search with another region or method.
+    #[error("is of a search of {theirs}, this one is of {ours}")]
+    Search {
+        /// The region and method of the checkpoint.
+        theirs: String,
+        /// The region and method of the present search.
+        ours: String,
+    },
+    /// The search is already complete.
+    #[error("is complete")]
+    Complete,
+}
+
+impl MapFile {
+    /// Creates the file for a map that does not come from a probe: all tracks certain, complete,
+    /// and without cost.
+    pub fn new(identity: Identity, method: Method, tracks: TrackMap) -> MapFile {
+        MapFile {
+            identity,
+            method,
+            complete: true,
+            region: None,
+            cost: Cost::default(),
+            confidence: Confidence::all(&tracks, Confirm::Tested),
+            tracks,
+            unreadable: Vec::new(),
+            moved: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Returns the remainder of an interrupted search: a builder with the tracks so far, and the
+    /// region after them.
+    ///
+    /// # Errors
+    /// Returns an error if this file is the checkpoint of another search or another drive, or if it
+    /// is complete.
+    pub fn resume(
+        &self,
+        identity: &Identity,
+        method: Method,
+        region: Region,
+    ) -> Result<(MapBuilder, Region), Mismatch> {
+        self.is_of(identity)?;
+        let of = |method: Method, region: Region| {
+            format!("LBNs {} to {} by {method}", region.first, region.end)
+        };
+        let searched = self.region.unwrap_or(Region::whole(self.identity.capacity));
+        if (self.method, searched) != (method, region) {
+            return Err(Mismatch::Search {
+                theirs: of(self.method, searched),
+                ours: of(method, region),
+            });
+        }
+        if self.complete {
+            return Err(Mismatch::Complete);
+        }
+        let left = Region {
+            first: self.tracks.end(),
+            aligned: true,
+            ..region
+        };
+        Ok((MapBuilder::resume(self), left))
+    }
+
+    /// Checks that this map belongs to the given drive, as far as its identity tells.
+    ///
+    /// # Errors
+    /// Returns the first property that differs.
+    pub fn is_of(&self, identity: &Identity) -> Result<(), Mismatch> {
+        let said = |identity: &Identity| {
+            [
+                ("vendor", one_line(&identity.vendor)),
+                ("product", one_line(&identity.product)),
+                ("serial number", one_line(&identity.serial)),
+                ("capacity", identity.capacity.to_string()),
+                (
+                    "logical sector",
+                    format!("{} bytes", identity.logical_bytes),
+                ),
+            ]
+        };
+        let pairs = said(&self.identity).into_iter().zip(said(identity));
+        for ((what, theirs), (_, ours)) in pairs {
+            if theirs != ours {
+                let named = |text: String| {
+                    if text.is_empty() {
+                        "unknown".into()
+                    } else {
+                        text
+                    }
+                };
+                return Err(Mismatch::Drive {
+                    what,
+                    theirs: named(theirs),
+                    ours: named(ours),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Method {
+    /// Parses the output of [`Method`]'s `Display`.
+    pub(super) fn parse(text: &str) -> Option<Method> {
+        match text {
+            "model" => return Some(Method::Model),
+            "list" => return Some(Method::List),
+            _ => {}
+        }
+        let (algorithm, verify) = text.split_once(' ')?;
+        let verify = Verify::ALL.into_iter().find(|one| one.name() == verify)?;
+        Some(Method::Probe(Algorithm::by_name(algorithm)?, verify))
+    }
+}
+
+impl std::fmt::Display for Method {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Method::Model => f.write_str("model"),
+            Method::List => f.write_str("list"),
+            Method::Probe(algorithm, verify) => {
+                write!(f, "{} {}", algorithm.name(), verify.name())
+            }
+        }
+    }
+}
+
+/// Returns a text in the form used in a file: on one line, trimmed, and limited in length.
+pub(super) fn one_line(text: &str) -> String {
+    const CHARACTERS: usize = 500;
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let short: String = text.trim().chars().take(CHARACTERS).map(plain).collect();
+    short.trim().to_owned()
+}
+
+/// Converts single LBNs to ranges.
+pub fn lbn_ranges(lbns: impl IntoIterator<Item = Lbn>) -> LbnRanges {
+    let mut sorted: Vec<Lbn> = lbns.into_iter().collect();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let mut ranges = LbnRanges::new();
+    for lbn in sorted {
+        match ranges.last_mut() {
+            Some(range) if range.end == lbn => range.end = Lbn(lbn.0 + 1),
+            _ => ranges.push(lbn..Lbn(lbn.0 + 1)),
+        }
+    }
+    ranges
+}

@@ -1,0 +1,241 @@
+//! The track map: the LBNs at which tracks begin, in order. Layouts use it; it contains no
+//! geometry.
+//!
+//! A [`TrackMap`] is stored as a repeating pattern, so that a drive of ten million tracks takes a
+//! few kilobytes. It comes from a drive model, from CSV, from a map file ([`MapFile`]), or track by
+//! track from a probe ([`MapBuilder`]).
+#![forbid(unsafe_code)]
+
+mod builder;
+mod csv;
+mod diff;
+mod error;
+mod file;
+pub mod head;
+mod origin;
+pub mod pattern;
+mod read;
+mod write;
+
+pub use builder::{Confidence, MapBuilder};
+pub use diff::{Difference, Side, differences};
+pub use error::{PushError, TrackMapError};
+pub use file::{Cost, LbnRanges, MapFile, Method, Mismatch, lbn_ranges};
+pub use origin::{Algorithm, Confirm, Found, Identity, Region, Verify};
+pub use write::seal;
+
+use pattern::{Measure, Pattern};
+use traxtent_units::{Lbn, Sectors};
+
+/// The largest number of tracks in a map.
+pub const TRACKS_MAX: usize = 1 << 28;
+
+/// The text at the beginning of a map file, before its version.
+const MAGIC: &str = "traxtent track map";
+
+/// The version of the map file format that is written and read.
+const VERSION: &str = "1";
+
+/// The tracks of a drive, or of a part of it, as LBNs only.
+#[derive(Clone, Debug)]
+pub struct TrackMap {
+    /// The LBN at which the first track begins.
+    first: Lbn,
+    /// The number of LBNs on each track. Not empty.
+    sizes: Pattern,
+}
+
+/// A track of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappedTrack {
+    /// Position in the map, from 0.
+    pub index: usize,
+    /// The lowest LBN.
+    pub first_lbn: Lbn,
+    /// The number of LBNs.
+    pub sectors: Sectors,
+}
+
+impl MappedTrack {
+    /// The first LBN after the track.
+    pub fn end(&self) -> Lbn {
+        self.first_lbn + self.sectors
+    }
+}
+
+impl TrackMap {
+    /// Creates the map of a drive model.
+    pub fn of_sizes(track_sizes: impl IntoIterator<Item = u32>) -> TrackMap {
+        let mut sizes = Pattern::default();
+        for sectors in track_sizes {
+            sizes.push(sectors, 1);
+        }
+        sizes.fold();
+        TrackMap {
+            first: Lbn(0),
+            sizes,
+        }
+    }
+
+    /// Creates the map of consecutive tracks with the given sizes.
+    pub fn from_sizes(first: Lbn, sizes: Pattern) -> TrackMap {
+        TrackMap { first, sizes }
+    }
+
+    /// The number of tracks.
+    #[expect(clippy::len_without_is_empty, reason = "a map has tracks")]
+    pub fn len(&self) -> usize {
+        self.sizes.extent().count as usize
+    }
+
+    /// The first LBN of the first track.
+    pub fn first(&self) -> Lbn {
+        self.first
+    }
+
+    /// The first LBN after the last track.
+    pub fn end(&self) -> Lbn {
+        self.first + Sectors(self.sizes.extent().sum)
+    }
+
+    /// The tracks in order.
+    pub fn tracks(&self) -> impl ExactSizeIterator<Item = MappedTrack> {
+        Tracks {
+            sizes: self.sizes.numbers(),
+            index: 0,
+            len: self.len(),
+            next: self.first,
+        }
+    }
+
+    /// Runs of consecutive tracks of one size, in order: the number of sectors per track, and the
+    /// number of tracks. Consecutive runs may have the same size.
+    pub fn runs(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.sizes.runs()
+    }
+
+    /// Returns the track that holds an LBN.
+    pub fn track_of(&self, lbn: Lbn) -> Option<MappedTrack> {
+        self.find(lbn.0.checked_sub(self.first.0)?, Measure::Sum)
+    }
+
+    /// Returns the track at a position.
+    pub fn track(&self, index: usize) -> Option<MappedTrack> {
+        self.find(index as u64, Measure::Count)
+    }
+
+    fn find(&self, at: u64, measure: Measure) -> Option<MappedTrack> {
+        let (before, sectors) = self.sizes.find(at, measure)?;
+        Some(MappedTrack {
+            index: before.count as usize,
+            first_lbn: self.first + Sectors(before.sum),
+            sectors: Sectors(u64::from(sectors)),
+        })
+    }
+}
+
+/// Maps are equal if their tracks are equal, regardless of how they are stored.
+impl PartialEq for TrackMap {
+    fn eq(&self, other: &TrackMap) -> bool {
+        self.first == other.first
+            && (self.sizes == other.sizes
+                || self.sizes.extent() == other.sizes.extent()
+                    && self.sizes.numbers().eq(other.sizes.numbers()))
+    }
+}
+
+impl Eq for TrackMap {}
+
+struct Tracks<'a> {
+    sizes: pattern::Numbers<'a>,
+    index: usize,
+    len: usize,
+    next: Lbn,
+}
+
+impl Iterator for Tracks<'_> {
+    type Item = MappedTrack;
+
+    fn next(&mut self) -> Option<MappedTrack> {
+        let track = MappedTrack {
+            index: self.index,
+            first_lbn: self.next,
+            sectors: Sectors(u64::from(self.sizes.next()?)),
+        };
+        self.index += 1;
+        self.next = track.end();
+        Some(track)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.len - self.index;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Tracks<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<TrackMap, TrackMapError> {
+        TrackMap::read_csv(text.as_bytes())
+    }
+
+    /// Is a map unchanged after writing and reading, and is the right track found on both sides of
+    /// a boundary?
+    #[test]
+    fn written_and_read() {
+        let map =
+            read("first_lbn,sectors,cylinder,head\n0,200,0,0\n200,199,0,1\n399,200,1,1\n").unwrap();
+        assert_eq!((map.len(), map.end()), (3, Lbn(599)));
+        let mut text = Vec::new();
+        map.write_csv(&mut text).unwrap();
+        assert_eq!(TrackMap::read_csv(&text[..]).unwrap(), map);
+        let index = |lbn| map.track_of(Lbn(lbn)).map(|track| track.index);
+        assert_eq!(
+            [0, 199, 200, 398, 399, 598].map(index),
+            [0, 0, 1, 1, 2, 2].map(Some)
+        );
+        assert_eq!(index(599), None);
+    }
+
+    /// Does a map of a part of a drive begin at its first track?
+    #[test]
+    fn part_of_a_drive() {
+        let map = read("first_lbn,sectors\n1000,50\n1050,60\n").unwrap();
+        assert_eq!((map.first(), map.end()), (Lbn(1000), Lbn(1110)));
+        assert_eq!(map.track_of(Lbn(999)), None);
+        assert_eq!(map.track_of(Lbn(1050)), map.track(1));
+        assert_eq!(map.track(1).map(|track| track.first_lbn), Some(Lbn(1050)));
+    }
+
+    /// Does the error for each kind of bad line give the line number and the reason?
+    #[test]
+    fn bad_lines() {
+        let long = format!("first_lbn,sectors\n0,200,{}\n", "x".repeat(5000));
+        for (text, says) in [
+            ("", "line 1: the map has no tracks"),
+            ("0,200\n", "line 1: a track map begins"),
+            ("first_lbn,sectors\n0,x\n", "line 2: sectors: \"x\""),
+            ("first_lbn,sectors\n0,0\n", "line 2: sectors: 0"),
+            (
+                "first_lbn,sectors\n0,4294967296\n",
+                "line 2: sectors: 4294967296",
+            ),
+            (
+                "first_lbn,sectors\n0,8\n9,8\n",
+                "line 3: first_lbn: 9: the track before ends at LBN 8",
+            ),
+            (
+                "first_lbn,sectors\n18446744073709551615,1\n",
+                "line 2: sectors: 1",
+            ),
+            (&long, "line 2: is longer than 4096 bytes"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.starts_with(says), "{error}");
+        }
+    }
+}

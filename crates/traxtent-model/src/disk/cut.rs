@@ -1,0 +1,176 @@
+//! The effect of a power cut on writes that were not durable.
+//!
+//! Each of them may be lost, kept, or torn. A torn write is kept up to some point, from some point
+//! on, or in parts. A drive writes its cache in the order that suits its arm, so a later write may
+//! be kept while an earlier one is lost. If two versions of a sector both reached the media, the
+//! later one remains. A number drawn from the seed sets the overall probability of loss. Cuts that
+//! lose everything or nothing are thus as likely as any others.
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+use traxtent_units::Rng;
+
+/// The unit that a power cut does not tear.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tearing {
+    /// `physical`: a physical sector is either old or new. This is the case in drives that finish a
+    /// sector with the remaining energy of the spindle.
+    #[default]
+    Physical,
+    /// `512`: 512 bytes are either old or new, even within a physical sector of 4096 bytes. This is
+    /// the case in some drives without such protection.
+    Bytes512,
+}
+
+/// The effect of a power cut on the writes that were not durable, acknowledged or outstanding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// The seed that determined the effect. The same seed on the same disk has the same effect.
+    pub seed: u64,
+    /// The number of writes that are completely on the media.
+    pub kept: u64,
+    /// The number of writes of which nothing is on the media.
+    pub lost: u64,
+    /// The number of writes that are on the media in part.
+    pub torn: u64,
+}
+
+impl fmt::Display for Tearing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Tearing::Physical => "physical",
+            Tearing::Bytes512 => "512",
+        })
+    }
+}
+
+impl FromStr for Tearing {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Tearing, String> {
+        match text {
+            "physical" => Ok(Tearing::Physical),
+            "512" => Ok(Tearing::Bytes512),
+            _ => Err("expected physical or 512".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Cut {
+            seed,
+            kept,
+            lost,
+            torn,
+        } = self;
+        write!(
+            f,
+            "seed {seed}: of {} writes that were not durable, {kept} kept, {lost} lost, {torn} torn",
+            kept + lost + torn
+        )
+    }
+}
+
+/// The position of the units that a cut does not tear.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grain {
+    /// The size of a unit in bytes.
+    pub(super) unit: u64,
+    /// The first byte at which a unit begins.
+    pub(super) first: u64,
+}
+
+impl Grain {
+    /// The end of the unit that contains a byte.
+    fn end(self, at: u64) -> u64 {
+        let shift = self.unit - self.first % self.unit;
+        (at + shift) / self.unit * self.unit + self.unit - shift
+    }
+
+    /// The units that a range touches, each limited to the range.
+    fn units(self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let mut from = range.start;
+        std::iter::from_fn(move || {
+            let end = self.end(from).min(range.end);
+            let unit = from..end;
+            from = end;
+            (!unit.is_empty()).then_some(unit)
+        })
+    }
+}
+
+/// A random choice of the parts that remain of each write.
+#[derive(Debug)]
+pub(super) struct Fates {
+    rng: Rng,
+    loss: f64,
+    grain: Grain,
+    pub(super) cut: Cut,
+}
+
+impl Fates {
+    pub(super) fn new(seed: u64, grain: Grain) -> Fates {
+        let mut rng = Rng::new(seed);
+        Fates {
+            loss: rng.fraction(),
+            rng,
+            grain,
+            cut: Cut {
+                seed,
+                ..Cut::default()
+            },
+        }
+    }
+
+    /// Returns the parts that remain of a write to `range`, ascending.
+    pub(super) fn of(&mut self, range: Range<u64>) -> Vec<Range<u64>> {
+        let left = self.draw(range.clone());
+        let count = match left.as_slice() {
+            [] => &mut self.cut.lost,
+            [whole] if *whole == range => &mut self.cut.kept,
+            _ => &mut self.cut.torn,
+        };
+        *count += 1;
+        left
+    }
+
+    fn draw(&mut self, range: Range<u64>) -> Vec<Range<u64>> {
+        let rng = &mut self.rng;
+        if rng.chance(self.loss) {
+            return Vec::new();
+        }
+        if rng.chance(0.5) {
+            return vec![range];
+        }
+        let units = self.grain.units(range.clone()).count() as u64;
+        let place = rng.below(units + 1);
+        let at = |n: u64| self.grain.units(range.clone()).nth(n as usize);
+        let boundary = at(place).map_or(range.end, |unit| unit.start);
+        match rng.below(3) {
+            0 => some(range.start..boundary),
+            1 => some(boundary..range.end),
+            _ => {
+                let mut left: Vec<Range<u64>> = Vec::new();
+                for unit in self.grain.units(range) {
+                    match left.last_mut() {
+                        _ if rng.chance(0.5) => {}
+                        Some(last) if last.end == unit.start => last.end = unit.end,
+                        _ => left.push(unit),
+                    }
+                }
+                left
+            }
+        }
+    }
+}
+
+fn some(range: Range<u64>) -> Vec<Range<u64>> {
+    if range.is_empty() {
+        Vec::new()
+    } else {
+        vec![range]
+    }
+}

@@ -1,0 +1,121 @@
+//! A disk with its own clock: each call runs one command to completion and returns the time it
+//! took.
+
+use super::{Command, Cut, Disk, DiskError, Fault, Media, Tag, Tearing};
+use crate::drive::Breakdown;
+use traxtent_units::{Lbn, SimTime, Span};
+
+impl<M: Media> Disk<M> {
+    /// Reads sectors from `lbn` on, until `into` is full. Returns the parts of the time taken.
+    ///
+    /// # Errors
+    /// Returns an error if the drive does not have the sectors, they cannot be read, or the drive
+    /// does not respond.
+    pub fn read(&mut self, lbn: u64, into: &mut [u8]) -> Result<Breakdown, DiskError> {
+        let (lbn, sectors) = (Lbn(lbn), self.whole_sectors(into.len())?);
+        let took = self.serve(Command::Read { lbn, sectors }, Vec::new())?;
+        self.fetch(lbn, into)?;
+        Ok(took)
+    }
+
+    /// Writes sectors from `lbn` on. Returns the parts of the time taken.
+    ///
+    /// # Errors
+    /// Returns an error if the drive does not have the sectors, the media fail, or the drive does
+    /// not respond.
+    pub fn write(&mut self, lbn: u64, data: &[u8]) -> Result<Breakdown, DiskError> {
+        self.write_command(lbn, data, false)
+    }
+
+    /// Writes sectors from `lbn` on with force unit access. These sectors, and only these, are
+    /// durable when it returns.
+    ///
+    /// # Errors
+    /// Same as [`Disk::write`].
+    pub fn write_fua(&mut self, lbn: u64, data: &[u8]) -> Result<Breakdown, DiskError> {
+        self.write_command(lbn, data, true)
+    }
+
+    /// Makes all earlier writes durable. Returns the parts of the time taken.
+    ///
+    /// # Errors
+    /// Returns an error if the media fail, or the drive does not respond.
+    pub fn flush(&mut self) -> Result<Breakdown, DiskError> {
+        self.serve(Command::Flush, Vec::new())
+    }
+
+    /// Discards sectors. Returns the parts of the time taken.
+    ///
+    /// # Errors
+    /// Same as [`Disk::write`].
+    pub fn trim(&mut self, lbn: u64, sectors: u32) -> Result<Breakdown, DiskError> {
+        let lbn = Lbn(lbn);
+        self.serve(Command::Trim { lbn, sectors }, Vec::new())
+    }
+
+    /// Fills sectors with zeros. Returns the parts of the time taken.
+    ///
+    /// # Errors
+    /// Same as [`Disk::write`].
+    pub fn write_zeroes(&mut self, lbn: u64, sectors: u32) -> Result<Breakdown, DiskError> {
+        let command = Command::WriteZeroes {
+            lbn: Lbn(lbn),
+            sectors,
+            fua: false,
+        };
+        self.serve(command, Vec::new())
+    }
+
+    /// Switches the power off and on again at once. `seed` determines what remains of the writes
+    /// that were not durable. No physical sector is torn. [`Fault::PowerCut`] has more options.
+    ///
+    /// # Errors
+    /// Returns an error if the media fail. The contents are then those after a cut at that point.
+    pub fn power_cut(&mut self, seed: u64) -> Result<Cut, DiskError> {
+        let fault = Fault::PowerCut {
+            seed: Some(seed),
+            tearing: Tearing::Physical,
+            off: Span::ZERO,
+        };
+        let cut = self.inject(self.now, fault)?;
+        Ok(cut.unwrap_or_default())
+    }
+
+    /// Advances the disk's clock. Faults and outstanding commands are processed meanwhile.
+    pub fn sleep(&mut self, length: Span) {
+        self.advance(self.now + length);
+    }
+
+    fn write_command(&mut self, lbn: u64, data: &[u8], fua: bool) -> Result<Breakdown, DiskError> {
+        let command = Command::Write {
+            lbn: Lbn(lbn),
+            sectors: self.whole_sectors(data.len())?,
+            fua,
+        };
+        self.serve(command, data.to_vec())
+    }
+
+    /// Submits a command and advances the clock until it has completed. Other commands that
+    /// complete meanwhile are reported later.
+    fn serve(&mut self, command: Command, data: Vec<u8>) -> Result<Breakdown, DiskError> {
+        let tag = self.submit(self.now, command, data)?;
+        loop {
+            if let Some(found) = self.done.iter().position(|done| done.tag == tag) {
+                let done = self.done.remove(found).unwrap_or_else(|| unreachable!());
+                return done.outcome.map(|()| done.breakdown);
+            }
+            let wake = self.next_change().unwrap_or_else(|| unlost(tag));
+            self.advance(wake);
+        }
+    }
+
+    /// The time of the next event, regardless of completions that are not yet reported.
+    fn next_change(&self) -> Option<SimTime> {
+        let fault = self.upcoming.front().map(|fault| fault.at);
+        self.drive.next_wakeup().into_iter().chain(fault).min()
+    }
+}
+
+fn unlost(tag: Tag) -> ! {
+    unreachable!("{tag:?} is neither under way nor done")
+}

@@ -1,0 +1,326 @@
+//! Storage for a drive's media, which hold the data after a flush.
+
+/// Bytes that survive a power cut, addressed from 0 to the drive's capacity.
+///
+/// The core does not read or write files; an implementation of this trait can. Bytes that were
+/// never written are read as zeros. Addresses and lengths are within the drive's capacity. They
+/// begin and end at logical sectors, except that a power cut may tear a write at 512 bytes.
+pub trait Media {
+    /// Reads from byte `at` on.
+    ///
+    /// # Errors
+    /// Returns the error of the storage. The contents of `into` are then undefined.
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<(), MediaError>;
+
+    /// Writes from byte `at` on.
+    ///
+    /// # Errors
+    /// Returns the error of the storage. Each sector of the range is then old or new.
+    fn write(&mut self, at: u64, data: &[u8]) -> Result<(), MediaError>;
+
+    /// Sets `length` bytes from `at` on to zero. May free their space.
+    ///
+    /// # Errors
+    /// Returns the error of the storage. Each sector of the range is then old or new.
+    fn zero(&mut self, at: u64, length: u64) -> Result<(), MediaError>;
+
+    /// A barrier: earlier writes are permanent, whatever happens to the machine.
+    ///
+    /// # Errors
+    /// Returns the error of the storage.
+    fn sync(&mut self) -> Result<(), MediaError>;
+}
+
+/// The reason why a medium did not carry out an operation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MediaError {
+    /// There is no space for more data.
+    #[error("no room left below the drive's data")]
+    NoSpace,
+    /// Any other failure.
+    #[error("the medium below the drive's data: {what}")]
+    Failed {
+        /// The description of the failure, from the medium.
+        what: String,
+    },
+}
+
+/// A medium in memory. Zeros need no space, so a drive of terabytes is as small as its data. A
+/// write of one sector needs a page and the tables that lead to it, about 6 KB at most.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    /// Tables of groups of pages. Finding a page takes three steps, however many pages there are.
+    tables: Vec<Option<Box<Table>>>,
+    /// The bytes of all pages, groups and tables.
+    held: u64,
+}
+
+/// The bytes of a page, which is allocated even for a write of one byte.
+const PAGE: usize = 4 << 10;
+/// The bytes of a cache line on most processors.
+const LINE: usize = 64;
+/// The number of pages in a group.
+const GROUP: usize = 64;
+/// The number of groups in a table.
+const TABLE: usize = 128;
+
+type Page = [u8; PAGE];
+/// Consecutive pages. Pages that are all zeros may be missing.
+type Group = [Option<Box<Page>>; GROUP];
+type Table = [Option<Box<Group>>; TABLE];
+
+/// The location of a byte.
+struct Place {
+    table: usize,
+    group: usize,
+    page: usize,
+    inside: usize,
+}
+
+impl Place {
+    fn of(at: u64) -> Place {
+        let page = at / PAGE as u64;
+        let group = page / GROUP as u64;
+        Place {
+            table: (group / TABLE as u64) as usize,
+            group: (group % TABLE as u64) as usize,
+            page: (page % GROUP as u64) as usize,
+            inside: (at % PAGE as u64) as usize,
+        }
+    }
+
+    /// The number of bytes that follow in the page, limited to `most`.
+    fn room(&self, most: u64) -> usize {
+        most.min((PAGE - self.inside) as u64) as usize
+    }
+
+    /// The first byte after the group.
+    fn end_of_group(&self) -> u64 {
+        let groups = (self.table * TABLE + self.group) as u64 + 1;
+        groups * (GROUP * PAGE) as u64
+    }
+
+    /// The first byte after the table.
+    fn end_of_table(&self) -> u64 {
+        (self.table as u64 + 1) * (TABLE * GROUP * PAGE) as u64
+    }
+}
+
+impl Memory {
+    /// Creates an empty medium, which contains zeros.
+    pub fn new() -> Memory {
+        Memory::default()
+    }
+
+    /// Returns the bytes of memory in use for data and tables.
+    pub fn bytes_held(&self) -> u64 {
+        self.held
+    }
+
+    /// Returns the additional bytes of memory that a write of `length` bytes from `at` on would
+    /// need.
+    pub fn bytes_missing(&self, mut at: u64, length: u64) -> u64 {
+        let (mut missing, end) = (0, at + length);
+        // The table and the group of the previous step.
+        let (mut table, mut group) = (None, None);
+        while at < end {
+            let place = Place::of(at);
+            let known = self.tables.get(place.table).and_then(Option::as_deref);
+            if table.replace(place.table) != Some(place.table) && known.is_none() {
+                missing += size_of::<Table>() as u64;
+            }
+            let known = known.and_then(|table| table[place.group].as_deref());
+            let number = (place.table, place.group);
+            if group.replace(number) != Some(number) && known.is_none() {
+                missing += size_of::<Group>() as u64;
+            }
+            let is_held = known.is_some_and(|group| group[place.page].is_some());
+            missing += u64::from(!is_held) * PAGE as u64;
+            at += place.room(end - at) as u64;
+        }
+        missing
+    }
+
+    /// Loads a range into the processor's cache by reading a byte of each cache line, so that a
+    /// subsequent write waits less.
+    pub fn touch(&self, mut at: u64, length: u64) {
+        let end = at + length;
+        while at < end {
+            let place = Place::of(at);
+            let room = place.room(end - at);
+            if let Some(page) = self.page(&place) {
+                let lines = page[place.inside..][..room].iter().step_by(LINE);
+                std::hint::black_box(lines.fold(0, |sum, byte| sum ^ byte));
+            }
+            at += room as u64;
+        }
+    }
+
+    fn page(&self, place: &Place) -> Option<&Page> {
+        let table = self.tables.get(place.table)?.as_ref()?;
+        let group = table[place.group].as_ref()?;
+        group[place.page].as_deref()
+    }
+
+    fn page_to_write(&mut self, place: &Place) -> &mut Page {
+        if place.table >= self.tables.len() {
+            self.tables.resize_with(place.table + 1, || None);
+        }
+        let held = &mut self.held;
+        let table = get_or_make(&mut self.tables[place.table], held, empty);
+        let group = get_or_make(&mut table[place.group], held, empty);
+        get_or_make(&mut group[place.page], held, zeros)
+    }
+}
+
+/// Returns the existing value or creates one, whose size is added to `held`.
+fn get_or_make<'a, T>(
+    place: &'a mut Option<Box<T>>,
+    held: &mut u64,
+    make: fn() -> Box<T>,
+) -> &'a mut T {
+    place.get_or_insert_with(|| {
+        *held += size_of::<T>() as u64;
+        make()
+    })
+}
+
+/// The bytes of a group and its pages.
+fn bytes_of(group: &Group) -> u64 {
+    let pages = group.iter().flatten().count();
+    (size_of::<Group>() + pages * PAGE) as u64
+}
+
+fn empty<T, const N: usize>() -> Box<[Option<T>; N]> {
+    Box::new([const { None }; N])
+}
+
+fn zeros() -> Box<Page> {
+    let zeros = vec![0; PAGE].into_boxed_slice();
+    zeros.try_into().expect("it has the length of a page")
+}
+
+impl Media for Memory {
+    fn read(&self, mut at: u64, mut into: &mut [u8]) -> Result<(), MediaError> {
+        while !into.is_empty() {
+            let place = Place::of(at);
+            let (now, rest) = into.split_at_mut(place.room(into.len() as u64));
+            match self.page(&place) {
+                Some(page) => now.copy_from_slice(&page[place.inside..][..now.len()]),
+                None => now.fill(0),
+            }
+            at += now.len() as u64;
+            into = rest;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, mut at: u64, mut data: &[u8]) -> Result<(), MediaError> {
+        while !data.is_empty() {
+            let place = Place::of(at);
+            let (now, rest) = data.split_at(place.room(data.len() as u64));
+            let page = self.page_to_write(&place);
+            page[place.inside..][..now.len()].copy_from_slice(now);
+            at += now.len() as u64;
+            data = rest;
+        }
+        Ok(())
+    }
+
+    fn zero(&mut self, mut at: u64, length: u64) -> Result<(), MediaError> {
+        let end = at + length;
+        while at < end {
+            let place = Place::of(at);
+            let Some(whole) = self.tables.get_mut(place.table) else {
+                break;
+            };
+            let begins = |bytes: usize| at.is_multiple_of(bytes as u64);
+            if begins(TABLE * GROUP * PAGE)
+                && place.end_of_table() <= end
+                && let Some(table) = whole.take()
+            {
+                let groups = table.iter().flatten().map(|group| bytes_of(group));
+                self.held -= size_of::<Table>() as u64 + groups.sum::<u64>();
+            }
+            let Some(table) = whole else {
+                at = place.end_of_table();
+                continue;
+            };
+            let whole = &mut table[place.group];
+            if begins(GROUP * PAGE) && place.end_of_group() <= end {
+                self.held -= whole.take().map_or(0, |group| bytes_of(&group));
+            }
+            let Some(group) = whole else {
+                at = place.end_of_group();
+                continue;
+            };
+            let room = place.room(end - at);
+            match &mut group[place.page] {
+                whole if room == PAGE => {
+                    self.held -= u64::from(whole.take().is_some()) * PAGE as u64;
+                }
+                Some(page) => page[place.inside..][..room].fill(0),
+                None => {}
+            }
+            at += room as u64;
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), MediaError> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use traxtent_units::Rng;
+
+    /// Does the medium hold the same data as a plain array, across groups and tables, and does it
+    /// free space?
+    #[test]
+    fn agrees_with_an_array() {
+        const SIZE: u64 = 5 * PAGE as u64 + 700;
+        // Across the end of a group, and across the end of a table.
+        const FIRST: [u64; 2] = [
+            ((GROUP - 2) * PAGE) as u64 - 300,
+            ((TABLE * GROUP - 2) * PAGE) as u64 - 300,
+        ];
+        for (seed, first) in (0..50).flat_map(|seed| FIRST.map(|first| (seed, first))) {
+            let (mut rng, mut plain) = (Rng::new(seed), vec![0; SIZE as usize]);
+            let mut memory = Memory::new();
+            for step in 1..20_u8 {
+                let at = rng.below(SIZE);
+                let length = rng.below(SIZE - at + 1);
+                let part = &mut plain[at as usize..(at + length) as usize];
+                if rng.chance(0.5) {
+                    part.fill(step);
+                    let expected = memory.bytes_held() + memory.bytes_missing(first + at, length);
+                    memory.write(first + at, part).unwrap();
+                    assert_eq!(memory.bytes_held(), expected, "seed {seed}, step {step}");
+                } else {
+                    part.fill(0);
+                    memory.zero(first + at, length).unwrap();
+                }
+                let mut all = vec![1; SIZE as usize];
+                memory.read(first, &mut all).unwrap();
+                assert!(all == plain, "seed {seed}, step {step}");
+            }
+            memory.zero(0, 1 << 50).unwrap();
+            assert_eq!(memory.bytes_held(), 0);
+        }
+    }
+    /// Does a sector at a random place need only one page and its tables?
+    #[test]
+    fn a_random_sector_takes_a_page() {
+        let (mut rng, mut memory) = (Rng::new(1), Memory::new());
+        let most = (PAGE + size_of::<Group>() + size_of::<Table>()) as u64;
+        assert!(most <= 6 << 10, "{most} bytes");
+        for written in 1..=1000 {
+            memory.write(rng.below(1 << 30) * 512, &[1; 512]).unwrap();
+            assert!(memory.bytes_held() <= written * most);
+        }
+    }
+}

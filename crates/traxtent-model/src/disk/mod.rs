@@ -1,0 +1,430 @@
+//! A disk: the timing model of the drive ([`crate::drive`]), and its data, which may be lost.
+//!
+//! ```
+//! use crate::disk::Disk;
+//! use crate::profile::builtin;
+//!
+//! let mut profile = builtin("atlas10k2").unwrap();
+//! profile.cache.write_back = crate::profile::WriteBack::Full;
+//! let mut disk = Disk::new(&profile)?;
+//!
+//! disk.write(1000, &[1; 512])?;
+//! let flush = disk.flush()?;
+//! disk.write(1000, &[2; 512])?;
+//! disk.power_cut(7)?;
+//!
+//! let mut sector = [0; 512];
+//! let read = disk.read(1000, &mut sector)?;
+//! assert!(sector == [1; 512] || sector == [2; 512]); // never zeros, never a mixture
+//! assert!(read.rotation.as_ms() < 6.0 && flush.total().as_ms() < 20.0);
+//! # Ok::<(), crate::disk::DiskError>(())
+//! ```
+//!
+//! Like the drive, a disk is a state machine without I/O or clock: [`Disk::submit`],
+//! [`Disk::poll`], [`Disk::next_wakeup`]. [`Disk::read`] and similar methods build on these. They
+//! run one command after another on the disk's own clock. A server uses the state machine, a unit
+//! test the methods; both run the same code.
+//!
+//! The guarantees to a host are these, and no others:
+//! - A write becomes visible as a whole at the instant at which it completes. A read that is
+//!   outstanding at that time returns either version of each sector.
+//! - A completed write is durable once a later flush has completed. It is durable at once if it
+//!   uses force unit access or if the drive has no write-back. Otherwise it is volatile.
+//! - After a power cut, each sector (see [`Tearing`]) holds its last durable version, or any
+//!   version that was written after it, complete or outstanding.
+//! - A command that fails because the storage is full leaves acknowledged data unchanged. The same
+//!   flush may succeed later.
+//!
+//! Left out: the time to spin up (a scenario sets how long the power is off), and a time for TRIM,
+//! because no source gives one for hard disks.
+
+mod command;
+mod cut;
+mod embed;
+mod error;
+mod fault;
+mod media;
+mod scenario;
+mod span;
+mod store;
+mod upset;
+mod volatile;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+pub use command::{Command, Completion, Tag};
+pub use cut::{Cut, Tearing};
+pub use error::DiskError;
+pub use fault::{Fault, FaultError};
+pub use media::{Media, MediaError, Memory};
+pub use scenario::{Scenario, ScenarioError, Scheduled};
+pub use upset::Event;
+
+use crate::drive::{self, Breakdown, Drive};
+use crate::geometry::GeometrySpec;
+use crate::profile::{Profile, Unmap};
+use store::Store;
+use traxtent_units::Rng;
+use traxtent_units::request::{Op, Request};
+use traxtent_units::{Lbn, Sectors, SimTime};
+use volatile::{Data, Mark};
+
+/// A drive with data.
+#[derive(Clone, Debug)]
+pub struct Disk<M = Memory> {
+    drive: Drive,
+    store: Store<M>,
+    /// The latest time seen.
+    now: SimTime,
+    /// The drive's outstanding commands, by the drive's tag.
+    under_way: BTreeMap<drive::Tag, (Job, Work)>,
+    done: VecDeque<Completion>,
+    next_tag: u64,
+    /// Future faults.
+    upcoming: VecDeque<Scheduled>,
+    events: VecDeque<Event>,
+    /// The source of seeds for power cuts without a seed of their own.
+    seeds: Rng,
+    /// The time until which the drive does not respond.
+    gone_until: SimTime,
+    /// The times until which flushes, and forced unit access, are acknowledged without effect.
+    lies_until: [SimTime; 2],
+    /// The layout, including grown defects.
+    layout: Arc<GeometrySpec>,
+}
+
+/// A command that the drive is working on.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    tag: Tag,
+    command: Command,
+    submitted: SimTime,
+}
+
+/// The effect of a command when it completes.
+#[derive(Clone, Debug)]
+enum Work {
+    Read,
+    Write { data: Data, fua: bool },
+    Flush { before: Mark },
+}
+
+/// Indexes into [`Disk::lies_until`].
+const FLUSH: usize = 0;
+const FUA: usize = 1;
+
+impl Disk<Memory> {
+    /// Creates a disk of zeros in memory, at rest.
+    ///
+    /// # Errors
+    /// Returns an error if a value of the profile is out of bounds.
+    pub fn new(profile: &Profile) -> Result<Disk, DiskError> {
+        Ok(Disk::with_media(Drive::new(profile)?, Memory::new()))
+    }
+}
+
+impl<M: Media> Disk<M> {
+    /// Creates a disk at rest from a drive and the data of a medium that has at least its size.
+    pub fn with_media(drive: Drive, media: M) -> Disk<M> {
+        let profile = drive.profile();
+        let cache = &profile.cache;
+        let room = u64::from(cache.write_segments)
+            * u64::from(cache.segment_sectors)
+            * u64::from(profile.sector.logical_bytes);
+        Disk {
+            store: Store::new(media, room),
+            layout: Arc::new(profile.geometry.clone()),
+            drive,
+            now: SimTime::ZERO,
+            under_way: BTreeMap::new(),
+            done: VecDeque::new(),
+            next_tag: 0,
+            upcoming: VecDeque::new(),
+            events: VecDeque::new(),
+            seeds: Rng::new(0),
+            gone_until: SimTime::ZERO,
+            lies_until: [SimTime::ZERO; 2],
+        }
+    }
+
+    /// The drive, without its data.
+    pub fn drive(&self) -> &Drive {
+        &self.drive
+    }
+
+    /// The media.
+    pub fn media(&self) -> &M {
+        self.store.media()
+    }
+
+    /// Returns the media in the state after a power cut that loses all volatile data.
+    pub fn into_media(self) -> M {
+        self.store.into_media()
+    }
+
+    /// The latest time that the disk was given, or has reached by itself.
+    pub fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// The number of logical sectors.
+    pub fn capacity(&self) -> Sectors {
+        self.drive.geometry().capacity()
+    }
+
+    /// The number of bytes in a logical sector.
+    pub fn sector_bytes(&self) -> u32 {
+        self.drive.profile().sector.logical_bytes
+    }
+
+    /// The number of bytes acknowledged and not durable. Each version of a sector counts.
+    pub fn unflushed_bytes(&self) -> u64 {
+        self.store.unflushed()
+    }
+
+    /// Submits a command at `now`, which must not be earlier than any time given before. `data`
+    /// holds the data of a write, and is empty for other commands. If the drive does not respond,
+    /// the command fails at once.
+    ///
+    /// # Errors
+    /// Returns an error if the disk cannot serve such a command. The command then has no effect.
+    pub fn submit(
+        &mut self,
+        now: SimTime,
+        command: Command,
+        data: Vec<u8>,
+    ) -> Result<Tag, DiskError> {
+        self.check(&command, data.len())?;
+        self.advance(now);
+        let tag = Tag(self.next_tag);
+        self.next_tag += 1;
+        let submitted = self.now;
+        let range = self.bytes_of(&command);
+        let work = match command {
+            Command::Read { .. } => Work::Read,
+            Command::Write { fua, .. } => Work::Write {
+                data: Data::Bytes(data),
+                fua,
+            },
+            Command::WriteZeroes { fua, .. } => Work::Write {
+                data: Data::Zeros(range.end - range.start),
+                fua,
+            },
+            Command::Flush => Work::Flush {
+                before: self.store.mark(),
+            },
+            Command::Trim { .. } => Work::Write {
+                data: Data::Zeros(range.end - range.start),
+                fua: false,
+            },
+        };
+        let job = Job {
+            tag,
+            command,
+            submitted,
+        };
+        if self.is_gone() {
+            self.end_unserved(job, Err(DiskError::Gone));
+        } else if let Command::Trim { .. } = command {
+            let outcome = match self.drive.profile().scsi.unmap {
+                Unmap::Ignored => Ok(()),
+                Unmap::Zeroes => self.carry_out(&command, work),
+            };
+            self.end_unserved(job, outcome);
+        } else {
+            let mut request = request(&command);
+            // Sectors that cannot be read are not in the drive's buffer either.
+            request.fua |= request.op == Op::Read && self.store.first_unreadable(&range).is_some();
+            let name = self.drive.submit(submitted, request)?;
+            self.under_way.insert(name, (job, work));
+        }
+        Ok(tag)
+    }
+
+    /// Returns the next command that has completed by `now`, in order of time.
+    pub fn poll(&mut self, now: SimTime) -> Option<Completion> {
+        self.advance(now);
+        self.done.pop_front()
+    }
+
+    /// Returns the time of the next event or report, or `None` if nothing is outstanding and no
+    /// fault is scheduled.
+    pub fn next_wakeup(&self) -> Option<SimTime> {
+        let report = self.done.front().map(|done| done.completed);
+        let fault = self.upcoming.front().map(|fault| fault.at);
+        [report, self.drive.next_wakeup(), fault]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Returns the outstanding commands whose completion time is certain unless a fault occurs
+    /// first, and that time. See [`Drive::foreseen`].
+    pub fn foreseen(&self) -> impl Iterator<Item = (Tag, SimTime)> {
+        self.drive.foreseen().filter_map(|completion| {
+            let (job, _) = self.under_way.get(&completion.tag)?;
+            Some((job.tag, completion.completed))
+        })
+    }
+
+    /// Copies the data that a host sees from `lbn` on, at the latest time given to the disk. A
+    /// server thus copies the data of a successful read directly to the buffer where it needs them.
+    /// Takes no modelled time.
+    ///
+    /// # Errors
+    /// Returns an error if the drive does not have the sectors, the length is not a whole number of
+    /// sectors, or the media fail.
+    pub fn fetch(&self, lbn: Lbn, into: &mut [u8]) -> Result<(), DiskError> {
+        let sectors = self.whole_sectors(into.len())?;
+        self.drive.check(&Request::read(lbn, sectors))?;
+        Ok(self.store.fetch(self.byte(lbn), into)?)
+    }
+
+    /// Returns whether the drive does not respond.
+    pub fn is_gone(&self) -> bool {
+        self.now < self.gone_until
+    }
+
+    fn check(&self, command: &Command, data: usize) -> Result<(), DiskError> {
+        self.drive.check(&request(command))?;
+        let (_, sectors) = command.sectors();
+        let expected = match command {
+            Command::Write { .. } => sectors as usize * self.sector_bytes() as usize,
+            _ => 0,
+        };
+        if data == expected {
+            return Ok(());
+        }
+        Err(DiskError::Length {
+            bytes: data,
+            expected: format!("a {command}, which brings {expected}"),
+        })
+    }
+
+    /// Advances to `now`. All events until then are processed in order.
+    fn advance(&mut self, now: SimTime) {
+        let now = now.max(self.now);
+        while let Some(&next) = self.upcoming.front().filter(|next| next.at <= now) {
+            self.upcoming.pop_front();
+            self.settle(next.at.max(self.now));
+            self.happens(next.fault);
+        }
+        self.settle(now);
+    }
+
+    /// Carries out the commands that the drive has completed by `until`.
+    fn settle(&mut self, until: SimTime) {
+        while let Some(wake) = self.drive.next_wakeup().filter(|wake| *wake <= until) {
+            self.now = wake.max(self.now);
+            while let Some(done) = self.drive.poll(self.now) {
+                let Some((job, work)) = self.under_way.remove(&done.tag) else {
+                    unreachable!("the drive completes what it was given");
+                };
+                let outcome = self.carry_out(&job.command, work);
+                self.done.push_back(Completion {
+                    tag: job.tag,
+                    command: job.command,
+                    submitted: job.submitted,
+                    completed: done.completed,
+                    breakdown: done.breakdown,
+                    served: Some(done.served),
+                    outcome,
+                });
+            }
+        }
+        self.now = until;
+    }
+
+    /// Applies the effect of a command to the data.
+    fn carry_out(&mut self, command: &Command, work: Work) -> Result<(), DiskError> {
+        let range = self.bytes_of(command);
+        match work {
+            Work::Read => match self.store.first_unreadable(&range) {
+                None => Ok(()),
+                Some(byte) => Err(DiskError::Unreadable {
+                    lbn: byte / u64::from(self.sector_bytes()),
+                }),
+            },
+            Work::Write { data, fua } => {
+                let fua = fua && !self.lies(FUA);
+                if self.drive.caching().write_back && !fua {
+                    self.store.write_back(range.start, data)?;
+                } else {
+                    self.store.write_through(range.start, &data)?;
+                    if fua {
+                        self.store.sync()?;
+                    }
+                }
+                self.note_mended();
+                Ok(())
+            }
+            Work::Flush { .. } if self.lies(FLUSH) => Ok(()),
+            Work::Flush { before } => {
+                let flushed = self.store.flush(before);
+                self.note_mended();
+                Ok(flushed?)
+            }
+        }
+    }
+
+    /// Ends a command now that the drive's media and buffer did not complete.
+    fn end_unserved(&mut self, job: Job, outcome: Result<(), DiskError>) {
+        self.done.push_back(Completion {
+            tag: job.tag,
+            command: job.command,
+            submitted: job.submitted,
+            completed: self.now,
+            breakdown: Breakdown {
+                queue: self.now.since(job.submitted),
+                ..Breakdown::default()
+            },
+            served: None,
+            outcome,
+        });
+    }
+
+    fn lies(&self, about: usize) -> bool {
+        self.now < self.lies_until[about]
+    }
+
+    fn byte(&self, lbn: Lbn) -> u64 {
+        lbn.0 * u64::from(self.sector_bytes())
+    }
+
+    fn bytes_of(&self, command: &Command) -> Range<u64> {
+        let (lbn, sectors) = command.sectors();
+        self.byte(lbn)..self.byte(lbn + Sectors(sectors.into()))
+    }
+
+    /// Converts a number of bytes to sectors.
+    fn whole_sectors(&self, bytes: usize) -> Result<u32, DiskError> {
+        let size = self.sector_bytes() as usize;
+        match u32::try_from(bytes / size) {
+            Ok(sectors) if bytes.is_multiple_of(size) => Ok(sectors),
+            _ => Err(DiskError::Length {
+                bytes,
+                expected: format!("whole sectors of {size}"),
+            }),
+        }
+    }
+}
+
+/// Returns the request that takes the drive the time of a command. Zeros cross the bus like other
+/// data, which a drive that generates them itself would avoid.
+pub fn request(command: &Command) -> Request {
+    let (lbn, sectors) = command.sectors();
+    let (op, fua) = match *command {
+        Command::Read { .. } => (Op::Read, false),
+        Command::Trim { .. } => (Op::Write, false),
+        Command::Write { fua, .. } | Command::WriteZeroes { fua, .. } => (Op::Write, fua),
+        Command::Flush => (Op::Flush, false),
+    };
+    Request {
+        lbn,
+        sectors,
+        op,
+        fua,
+    }
+}

@@ -1,0 +1,172 @@
+//! A disk's data: the media, the volatile cache in front of them, and the sectors that cannot be
+//! read.
+//!
+//! Nothing here takes modelled time. A write that fails leaves the cache unchanged. Data that could
+//! not be written out stay in the cache, so that a flush can be repeated when there is space.
+
+use std::ops::Range;
+
+use super::cut::{Cut, Fates, Grain};
+use super::media::{Media, MediaError};
+use super::volatile::{Data, Mark, Volatile};
+use traxtent_units::intervals::Intervals;
+
+/// The media, the cache, and the unreadable sectors. Addresses are bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Store<M> {
+    platters: Platters<M>,
+    cache: Volatile,
+    /// The cache's capacity in bytes.
+    room: u64,
+}
+
+/// The media, and their unreadable bytes.
+#[derive(Clone, Debug)]
+struct Platters<M> {
+    media: M,
+    unreadable: Intervals<()>,
+    /// Ranges that were unreadable and have since been written.
+    mended: Vec<Range<u64>>,
+}
+
+impl<M: Media> Platters<M> {
+    fn put(&mut self, at: u64, data: &Data) -> Result<(), MediaError> {
+        match data {
+            Data::Bytes(bytes) => self.media.write(at, bytes)?,
+            Data::Zeros(length) => self.media.zero(at, *length)?,
+        }
+        if !self.unreadable.is_empty() {
+            let range = at..at + data.length();
+            let hurt = self.unreadable.over(&range).map(|(hurt, ())| hurt);
+            self.mended.extend(hurt);
+            self.unreadable.remove(range);
+        }
+        Ok(())
+    }
+}
+
+impl<M: Media> Store<M> {
+    pub(super) fn new(media: M, room: u64) -> Store<M> {
+        Store {
+            platters: Platters {
+                media,
+                unreadable: Intervals::default(),
+                mended: Vec::new(),
+            },
+            cache: Volatile::default(),
+            room,
+        }
+    }
+
+    pub(super) fn media(&self) -> &M {
+        &self.platters.media
+    }
+
+    pub(super) fn into_media(self) -> M {
+        self.platters.media
+    }
+
+    /// The number of bytes acknowledged and not durable.
+    pub(super) fn unflushed(&self) -> u64 {
+        self.cache.bytes()
+    }
+
+    /// Reads the data that a host sees: the newest version of each byte.
+    pub(super) fn fetch(&self, at: u64, into: &mut [u8]) -> Result<(), MediaError> {
+        if self.cache.is_empty() {
+            return self.platters.media.read(at, into);
+        }
+        for gap in self.cache.gaps(at..at + into.len() as u64) {
+            let place = (gap.start - at) as usize..(gap.end - at) as usize;
+            self.platters.media.read(gap.start, &mut into[place])?;
+        }
+        self.cache.overlay(at, into);
+        Ok(())
+    }
+
+    /// Accepts a write that may stay volatile.
+    pub(super) fn write_back(&mut self, at: u64, data: Data) -> Result<(), MediaError> {
+        if data.length() > self.room {
+            return self.write_through(at, &data);
+        }
+        while self.cache.bytes() + data.length() > self.room && !self.cache.is_empty() {
+            self.write_out_oldest(self.cache.mark())?;
+        }
+        self.cache.push(at, data);
+        Ok(())
+    }
+
+    /// Accepts a write that is durable when this returns. It replaces older versions of its own
+    /// bytes only.
+    pub(super) fn write_through(&mut self, at: u64, data: &Data) -> Result<(), MediaError> {
+        self.platters.put(at, data)?;
+        self.cache.overtake(at..at + data.length());
+        Ok(())
+    }
+
+    /// Returns a mark after all writes acknowledged so far.
+    pub(super) fn mark(&self) -> Mark {
+        self.cache.mark()
+    }
+
+    /// Makes durable the writes that were acknowledged before the mark.
+    pub(super) fn flush(&mut self, before: Mark) -> Result<(), MediaError> {
+        while self.write_out_oldest(before)? {}
+        self.platters.media.sync()
+    }
+
+    /// A barrier for data that are already on the media.
+    pub(super) fn sync(&mut self) -> Result<(), MediaError> {
+        self.platters.media.sync()
+    }
+
+    fn write_out_oldest(&mut self, before: Mark) -> Result<bool, MediaError> {
+        let Some((at, data)) = self.cache.oldest(before) else {
+            return Ok(false);
+        };
+        self.platters.put(at, data)?;
+        self.cache.drop_oldest();
+        Ok(true)
+    }
+
+    /// Cuts the power while writes are `under_way`. The seed determines what remains of data that
+    /// are not durable. If the media fail, the contents are those after a cut at that point.
+    pub(super) fn cut(
+        &mut self,
+        under_way: impl Iterator<Item = (u64, Data)>,
+        seed: u64,
+        grain: Grain,
+    ) -> Result<Cut, MediaError> {
+        let mut fates = Fates::new(seed, grain);
+        // A write that durable ones have divided into parts counts once per part.
+        for (at, data) in self.cache.drain().chain(under_way) {
+            for part in fates.of(at..at + data.length()) {
+                let left = data.part(part.start - at..part.end - at);
+                self.platters.put(part.start, &left)?;
+            }
+        }
+        self.platters.media.sync()?;
+        Ok(fates.cut)
+    }
+
+    /// Returns the ranges that were unreadable and have been written since the last call.
+    pub(super) fn take_mended(&mut self) -> Vec<Range<u64>> {
+        std::mem::take(&mut self.platters.mended)
+    }
+
+    /// Makes bytes of the media unreadable until they are written.
+    pub(super) fn hurt(&mut self, range: Range<u64>) {
+        self.platters.unreadable.insert(range, ());
+    }
+
+    /// Returns the first byte of a range that cannot be read from the media and is not in the
+    /// cache.
+    pub(super) fn first_unreadable(&self, range: &Range<u64>) -> Option<u64> {
+        let mut hurt = self
+            .platters
+            .unreadable
+            .over(range)
+            .map(|(hurt, ())| hurt.start.max(range.start)..hurt.end.min(range.end));
+        hurt.find_map(|hurt| self.cache.gaps(hurt).first().map(|gap| gap.start))
+    }
+}

@@ -1,0 +1,243 @@
+//! The effect of each fault on a disk.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::cut::Grain;
+use super::volatile::Data;
+use super::{Cut, Disk, DiskError, FLUSH, FUA, Fault, Media, Scenario, Tearing, Work};
+use crate::geometry::{Geometry, MovedSpec, Place};
+use traxtent_units::Rng;
+use traxtent_units::{Lbn, SimTime, Span};
+
+/// A fault of a scenario that has occurred.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// The time.
+    pub at: SimTime,
+    /// The fault.
+    pub fault: Fault,
+    /// The result. For a power cut: what remained.
+    pub outcome: Result<Option<Cut>, DiskError>,
+}
+
+impl<M: Media> Disk<M> {
+    /// Schedules the faults of a scenario at their times, in place of any scheduled before. Faults
+    /// in the past occur at once. [`Disk::next_event`] returns each fault that has occurred.
+    ///
+    /// # Errors
+    /// Returns an error if a fault refers to sectors that the drive does not have. Nothing has
+    /// changed then.
+    pub fn play(&mut self, scenario: &Scenario) -> Result<(), DiskError> {
+        for scheduled in &scenario.faults {
+            self.check_fault(&scheduled.fault)?;
+        }
+        self.seeds = Rng::new(scenario.seed);
+        self.upcoming = scenario.faults.iter().copied().collect();
+        Ok(())
+    }
+
+    /// Returns the next fault of the scenario that has occurred.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Injects a fault at `now`, which must not be earlier than any time given before. Returns the
+    /// result of a power cut.
+    ///
+    /// # Errors
+    /// Returns an error if the fault refers to sectors that the drive does not have, there is no
+    /// spare, or the media fail.
+    pub fn inject(&mut self, now: SimTime, fault: Fault) -> Result<Option<Cut>, DiskError> {
+        self.check_fault(&fault)?;
+        self.advance(now);
+        self.apply(fault)
+    }
+
+    /// Applies a fault of the scenario now and records it.
+    pub(super) fn happens(&mut self, fault: Fault) {
+        let at = self.now;
+        let outcome = self.apply(fault);
+        self.events.push_back(Event { at, fault, outcome });
+    }
+
+    fn check_fault(&self, fault: &Fault) -> Result<(), DiskError> {
+        let Some((lbn, sectors)) = fault.sectors() else {
+            return Ok(());
+        };
+        let capacity = self.capacity().0;
+        match lbn.0.checked_add(sectors.into()) {
+            Some(end) if end <= capacity => Ok(()),
+            _ => Err(DiskError::FaultBeyondEnd {
+                fault: fault.name(),
+                lbn: lbn.0,
+                sectors,
+                capacity,
+            }),
+        }
+    }
+
+    fn apply(&mut self, fault: Fault) -> Result<Option<Cut>, DiskError> {
+        let now = self.now;
+        let until = |length: Span| SimTime(now.0.saturating_add(length.0));
+        let for_good = SimTime(u64::MAX);
+        match fault {
+            Fault::PowerCut { seed, tearing, off } => {
+                let seed = seed.unwrap_or_else(|| self.seeds.bits());
+                self.gone_until = until(off);
+                return self.cut_power(seed, tearing).map(Some);
+            }
+            Fault::LatentError {
+                lbn,
+                sectors,
+                revolutions,
+            } => {
+                let lbns = self.drive.physical_range(lbn, sectors);
+                self.store.hurt(self.byte(lbns.start)..self.byte(lbns.end));
+                self.drive.set_retries(now, lbns, revolutions);
+            }
+            Fault::SlowSector {
+                lbn,
+                sectors,
+                revolutions,
+            } => {
+                let lbns = self.drive.physical_range(lbn, sectors);
+                self.drive.set_retries(now, lbns, revolutions);
+            }
+            Fault::GrownDefect { lbn, sectors } => {
+                let lbns = self.drive.physical_range(lbn, sectors);
+                self.move_to_spares(lbns)?;
+            }
+            Fault::Stall { length } => self.drive.stall(now, until(length)),
+            Fault::Vanish { length } => {
+                self.gone_until = until(length);
+                self.drop_under_way(&DiskError::Gone);
+            }
+            Fault::LyingFlush { length } => {
+                self.lies_until[FLUSH] = length.map_or(for_good, until);
+            }
+            Fault::LyingFua { length } => {
+                self.lies_until[FUA] = length.map_or(for_good, until);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Cuts the power: the seed determines what remains of data that are not durable, and the drive
+    /// restarts.
+    fn cut_power(&mut self, seed: u64, tearing: Tearing) -> Result<Cut, DiskError> {
+        let sector = &self.drive.profile().sector;
+        let unit = match tearing {
+            Tearing::Physical => sector.physical_bytes,
+            Tearing::Bytes512 => 512,
+        };
+        let first = sector.lowest_aligned_lbn * sector.logical_bytes;
+        let grain = Grain {
+            unit: unit.into(),
+            first: first.into(),
+        };
+        let bytes = self.sector_bytes();
+        let under_way = self.drop_under_way(&DiskError::PowerCut);
+        let under_way = under_way
+            .into_iter()
+            .map(|(lbn, data)| (lbn.0 * u64::from(bytes), data));
+        let cut = self.store.cut(under_way, seed, grain);
+        self.note_mended();
+        Ok(cut?)
+    }
+
+    /// Fails all outstanding commands and restarts the drive. Returns the writes among them, in
+    /// order of submission.
+    fn drop_under_way(&mut self, why: &DiskError) -> Vec<(Lbn, Data)> {
+        let mut writes = Vec::new();
+        for (_, (job, work)) in std::mem::take(&mut self.under_way) {
+            if let Work::Write { data, .. } = work {
+                writes.push((job.command.sectors().0, data));
+            }
+            self.end_unserved(job, Err(why.clone()));
+        }
+        self.drive.restart();
+        writes
+    }
+
+    /// Removes the retries of unreadable sectors that have been written.
+    pub(super) fn note_mended(&mut self) {
+        for bytes in self.store.take_mended() {
+            let size = u64::from(self.sector_bytes());
+            let lbns = Lbn(bytes.start / size)..Lbn(bytes.end.div_ceil(size));
+            self.drive.set_retries(self.now, lbns, 0);
+        }
+    }
+
+    /// Moves physical sectors to the nearest spares. Subsequent accesses go there.
+    fn move_to_spares(&mut self, lbns: Range<Lbn>) -> Result<(), DiskError> {
+        let mut from = lbns.start;
+        while from < lbns.end {
+            let sector = self.drive.physical_range(from, 1);
+            self.move_to_spare(sector.clone())?;
+            from = sector.end;
+        }
+        Ok(())
+    }
+
+    fn move_to_spare(&mut self, sector: Range<Lbn>) -> Result<(), DiskError> {
+        let lbn = sector.start.0;
+        let refused = |problem: String| DiskError::NoSpare { lbn, problem };
+        let geometry = Arc::clone(self.drive.geometry());
+        let sectors = (sector.end.0 - lbn) as u32;
+        let mut numbers = lbn..sector.end.0;
+        if numbers.any(|lbn| geometry.is_moved(Lbn(lbn))) {
+            return Err(refused("it is on one already".to_owned()));
+        }
+        let mut layout = (*self.layout).clone();
+        // If places are shared, a search has already failed, or the layout does not describe
+        // spares.
+        let searched = layout.shared_places;
+        let spare = (!searched)
+            .then(|| geometry.nearest_spare(sector.start, sectors))
+            .flatten()
+            .or_else(|| {
+                layout.shared_places = true;
+                place_at_end(&geometry, layout.moved.len() as u64, sectors)
+            });
+        let spare = spare.ok_or_else(|| refused("the layout has none left".to_owned()))?;
+        layout.moved.push(MovedSpec {
+            lbn,
+            sectors,
+            cylinder: spare.cylinder.0,
+            surface: spare.surface.0,
+            slot: spare.slot,
+            slots: None,
+        });
+        let geometry = Geometry::build(&layout).map_err(|error| refused(error.to_string()))?;
+        self.layout = Arc::new(layout);
+        self.drive.set_geometry(self.now, Arc::new(geometry));
+        Ok(())
+    }
+}
+
+/// The place where a drive keeps a sector if its layout shows no spares: at its end, where such
+/// layouts have them. This is an assumption: a drive has some spares even if the profile's sources
+/// do not mention any. The place is that of one of the host's own sectors, so that the model does
+/// not run out of them. `taken` of these places are in use.
+fn place_at_end(geometry: &Geometry, taken: u64, sectors: u32) -> Option<Place> {
+    let step = u64::from(sectors);
+    (taken + 1..=taken + 16).find_map(|number| {
+        let lbn = Lbn(geometry.capacity().0.checked_sub(number * step)?);
+        let piece = geometry.piece(lbn, sectors);
+        let whole = piece.sectors == sectors && piece.slots == sectors;
+        whole.then(|| geometry.locate(lbn)).flatten()
+    })
+}
+
+impl Fault {
+    /// The sectors that the fault refers to.
+    pub fn sectors(&self) -> Option<(Lbn, u32)> {
+        match *self {
+            Fault::LatentError { lbn, sectors, .. }
+            | Fault::SlowSector { lbn, sectors, .. }
+            | Fault::GrownDefect { lbn, sectors } => Some((lbn, sectors)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! The data path between buffer and host.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::sweep::Leg;
+use traxtent_units::{SimTime, Span};
+
+/// Reserved half-open intervals, each with its owner, ordered by start.
+#[derive(Clone, Debug, Default)]
+struct Calendar(VecDeque<(SimTime, SimTime, usize)>);
+
+/// An owner without reservations, which waits for all others.
+const NOBODY: usize = usize::MAX;
+
+impl Calendar {
+    /// Removes the intervals that have ended by `now`.
+    fn advance(&mut self, now: SimTime) {
+        while self.0.front().is_some_and(|&(_, end, _)| end <= now) {
+            self.0.pop_front();
+        }
+    }
+
+    /// Returns the start of the first period of `length`, at `from` or later, that is free of
+    /// reservations except those of `who`.
+    fn fit(&self, from: SimTime, length: Span, who: usize) -> SimTime {
+        let mut start = from;
+        for &(busy_from, busy_to, _) in self.0.iter().filter(|(.., whose)| *whose != who) {
+            if start + length <= busy_from {
+                break;
+            }
+            start = start.max(busy_to);
+        }
+        start
+    }
+
+    fn reserve(&mut self, start: SimTime, end: SimTime, who: usize) {
+        if end > start {
+            let place = self.0.partition_point(|&(busy_from, ..)| busy_from < start);
+            self.0.insert(place, (start, end, who));
+        }
+    }
+}
+
+/// A bus that several drives share. One drive holds it at a time: from a command until the drive
+/// disconnects, and from its reselection until it has reported the completion. The bus is granted
+/// in the order of requests. An access requests all the bus time it will need when it begins.
+#[derive(Clone, Debug, Default)]
+pub struct SharedBus(Arc<Mutex<Drives>>);
+
+#[derive(Debug, Default)]
+struct Drives {
+    count: usize,
+    calendar: Calendar,
+}
+
+/// The time for which past transfers are kept. The drives on a bus are not all advanced to the same
+/// time, so one of them may still look back at a transfer.
+const LOOKS_BACK: Span = Span(1_000_000_000_000);
+
+impl SharedBus {
+    fn drives(&self) -> MutexGuard<'_, Drives> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The drive's side of the bus: one transfer at a time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bus {
+    transfers: Calendar,
+    /// The bus itself, if other drives share it, and the number of this drive on it.
+    shared: Option<(SharedBus, usize)>,
+}
+
+impl Bus {
+    /// Connects the drive to a bus that other drives share.
+    pub(super) fn share(&mut self, bus: SharedBus) {
+        let number = bus.drives().count;
+        bus.drives().count += 1;
+        self.shared = Some((bus, number));
+    }
+
+    /// Removes reservations that ended before `now`.
+    pub(super) fn advance(&mut self, now: SimTime) {
+        self.transfers.advance(now);
+        if let Some((bus, _)) = &self.shared {
+            let long_ago = SimTime(now.0.saturating_sub(LOOKS_BACK.0));
+            bus.drives().calendar.advance(long_ago);
+        }
+    }
+
+    /// Reserves the bus for a command of `length` as soon as the other drives leave it free.
+    /// Returns the start.
+    pub(super) fn command(&mut self, from: SimTime, length: Span) -> SimTime {
+        let start = self.without_others(from, length);
+        self.keep_others_out(start, start + length);
+        start
+    }
+
+    /// Reserves the bus for `length`, and for `after` at the end of the request, at the first time
+    /// from `from` on at which it is free long enough. Returns that time.
+    pub(super) fn take(&mut self, from: SimTime, length: Span, after: Span) -> SimTime {
+        let mut start = from;
+        loop {
+            let free = self.transfers.fit(start, length, NOBODY);
+            let free = self.without_others(free, length + after);
+            if free == start {
+                break;
+            }
+            start = free;
+        }
+        self.transfers.reserve(start, start + length, 0);
+        self.keep_others_out(start, start + length + after);
+        start
+    }
+
+    /// Reserves the bus, after all of the drive's own reservations, for a transfer whose times
+    /// depend on when it gets the bus. `transfer` returns its begin and end if it has the bus from
+    /// a given time on. `before` and `after` are the bus times needed around the transfer. Returns
+    /// the begin and end for the first time at which the bus is free for all of it.
+    pub(super) fn carry(
+        &mut self,
+        from: SimTime,
+        (before, after): (Span, Span),
+        transfer: impl Fn(SimTime) -> (SimTime, SimTime),
+    ) -> (SimTime, SimTime) {
+        let own_end = self.transfers.0.back().map_or(from, |&(_, end, _)| end);
+        let mut asked = from.max(own_end);
+        loop {
+            let (begin, end) = transfer(asked);
+            let taken = SimTime(begin.0.saturating_sub(before.0));
+            let free = self.without_others(taken, (end + after).since(taken));
+            if free == taken {
+                self.transfers.reserve(begin, end, 0);
+                self.keep_others_out(taken, end + after);
+                return (begin, end);
+            }
+            asked = free;
+        }
+    }
+
+    /// Reserves the bus for transfers with fixed times.
+    pub(super) fn keep(&mut self, transfers: impl Iterator<Item = (SimTime, SimTime)>) {
+        for (start, end) in transfers {
+            self.transfers.reserve(start, end, 0);
+            self.keep_others_out(start, end);
+        }
+    }
+
+    fn without_others(&self, from: SimTime, length: Span) -> SimTime {
+        self.shared.as_ref().map_or(from, |(bus, number)| {
+            bus.drives().calendar.fit(from, length, *number)
+        })
+    }
+
+    fn keep_others_out(&self, start: SimTime, end: SimTime) {
+        if let Some((bus, number)) = &self.shared {
+            bus.drives().calendar.reserve(start, end, *number);
+        }
+    }
+}
+
+/// The availability of a read's sectors in the buffer, in LBN order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ramp {
+    /// The number of sectors.
+    pub(super) sectors: u32,
+    /// The time at which the first sector is available.
+    pub(super) first: SimTime,
+    /// The time at which the last sector is available. The others follow the first at equal
+    /// intervals.
+    pub(super) last: SimTime,
+}
+
+impl Ramp {
+    /// Returns the ramp without its first `sectors` sectors. It must have more than these.
+    pub(super) fn skip(&self, sectors: u32) -> Ramp {
+        Ramp {
+            sectors: self.sectors - sectors,
+            first: self.at(sectors),
+            last: self.last,
+        }
+    }
+
+    fn at(&self, index: u32) -> SimTime {
+        if index + 1 >= self.sectors {
+            return self.last;
+        }
+        let whole = self.last.since(self.first).0 as u128;
+        // Rounded up, so that `there` counts this sector at this time.
+        self.first + Span((whole * index as u128).div_ceil(self.sectors as u128 - 1) as u64)
+    }
+
+    /// Returns the number of sectors available at `now`.
+    pub(super) fn there(&self, now: SimTime) -> u32 {
+        if now >= self.last {
+            self.sectors
+        } else if now < self.first {
+            0
+        } else {
+            let whole = self.last.since(self.first).0 as u128;
+            1 + (now.since(self.first).0 as u128 * (self.sectors as u128 - 1) / whole) as u32
+        }
+    }
+}
+
+/// Appends the ramps of a leg's sectors. If `when_complete` is true, a leg that is read out of
+/// order becomes available only as a whole.
+pub(super) fn ramps_of(leg: &Leg, when_complete: bool, ramps: &mut Vec<Ramp>) {
+    if when_complete && leg.in_order < leg.piece.sectors {
+        ramps.push(Ramp {
+            sectors: leg.piece.sectors,
+            first: leg.end,
+            last: leg.end,
+        });
+        return;
+    }
+    ramps.push(Ramp {
+        sectors: leg.in_order,
+        first: (leg.first + leg.sector()).min(leg.end),
+        last: leg.end,
+    });
+    let early = leg.piece.sectors - leg.in_order;
+    if early > 0 {
+        ramps.push(Ramp {
+            sectors: early,
+            first: leg.end,
+            last: leg.end,
+        });
+    }
+}
+
+/// The drive's behaviour on the bus during a read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Delivery {
+    /// The transfer time per sector.
+    pub(super) per_sector: Span,
+    /// Whether the drive keeps the bus once it has it.
+    pub(super) hold: bool,
+    /// The number of sectors that must be available before the drive connects again.
+    pub(super) watermark: u32,
+    /// The time to connect to the bus.
+    pub(super) connect: Span,
+    /// The time to disconnect from it.
+    pub(super) disconnect: Span,
+}
+
+/// Transfers all sectors to the host, in LBN order, as they become available and not before `from`.
+/// `connected` is true if the drive has not left the bus since the command.
+///
+/// Returns the begin of the first transfer and the end of the last one.
+pub(super) fn deliver(
+    manners: &Delivery,
+    ramps: &[Ramp],
+    from: SimTime,
+    connected: bool,
+) -> (SimTime, SimTime) {
+    let seamless = manners.connect == Span::ZERO && manners.disconnect == Span::ZERO;
+    if connected || (seamless && manners.watermark <= 1) {
+        if manners.hold || seamless {
+            return flow(manners.per_sector, ramps, from);
+        }
+        return chunks(manners, ramps, from, true);
+    }
+    if manners.hold {
+        let total: u32 = ramps.iter().map(|ramp| ramp.sectors).sum();
+        let ready = nth(ramps, manners.watermark.clamp(1, total));
+        return flow(manners.per_sector, ramps, from.max(ready) + manners.connect);
+    }
+    chunks(manners, ramps, from, false)
+}
+
+/// Transfers each sector once it is available and the one before has been transferred.
+fn flow(per_sector: Span, ramps: &[Ramp], from: SimTime) -> (SimTime, SimTime) {
+    let mut begin = None;
+    let mut now = from;
+    for ramp in ramps {
+        begin.get_or_insert(now.max(ramp.first));
+        // Availability is linear, so the first and the last sector of the ramp determine the end.
+        let all = Span(per_sector.0 * u64::from(ramp.sectors));
+        now = (now.max(ramp.first) + all).max(ramp.last + per_sector);
+    }
+    (begin.unwrap_or(from), now)
+}
+
+/// The drive leaves the bus whenever no sector is available, and connects again once enough are.
+fn chunks(
+    manners: &Delivery,
+    ramps: &[Ramp],
+    from: SimTime,
+    connected: bool,
+) -> (SimTime, SimTime) {
+    let total: u32 = ramps.iter().map(|ramp| ramp.sectors).sum();
+    let there = |now: SimTime| ramps.iter().map(|ramp| ramp.there(now)).sum::<u32>();
+    let (mut now, mut out, mut connected, mut begin) = (from, 0, connected, None);
+    while out < total {
+        if !connected {
+            let wanted = (out + manners.watermark.max(1)).min(total);
+            now = now.max(nth(ramps, wanted)) + manners.connect;
+            connected = true;
+        }
+        let chunk = there(now) - out;
+        if chunk > 0 {
+            begin.get_or_insert(now);
+            now += Span(manners.per_sector.0 * u64::from(chunk));
+            out += chunk;
+        } else {
+            now += manners.disconnect;
+            connected = false;
+        }
+    }
+    (begin.unwrap_or(from), now)
+}
+
+/// Transfers all sectors to the host in the order in which the media deliver them, the first one at
+/// `first_there` and the last one at `media_end`. `connected` is the same as for [`deliver`].
+///
+/// Returns the begin of the first transfer and the end of the last one.
+pub(super) fn deliver_any_order(
+    manners: &Delivery,
+    ramps: &[Ramp],
+    from: SimTime,
+    (first_there, media_end): (SimTime, SimTime),
+    connected: bool,
+) -> (SimTime, SimTime) {
+    let total: u64 = ramps.iter().map(|ramp| u64::from(ramp.sectors)).sum();
+    let connect = if connected {
+        Span::ZERO
+    } else {
+        manners.connect
+    };
+    let begin = from.max(first_there) + connect;
+    (
+        begin,
+        (begin + Span(manners.per_sector.0 * total)).max(media_end + manners.per_sector),
+    )
+}
+
+/// Returns the time at which `count` sectors are available.
+pub(super) fn nth(ramps: &[Ramp], mut count: u32) -> SimTime {
+    for ramp in ramps {
+        if count <= ramp.sectors {
+            return ramp.at(count - 1);
+        }
+        count -= ramp.sectors;
+    }
+    SimTime::ZERO
+}

@@ -1,0 +1,394 @@
+//! The drive's buffer: segments of consecutive sectors, reused in least-recently-used order.
+//!
+//! The choice of a segment for a request, and the conditions for a hit, follow the segmented cache
+//! of DiskSim 4.0 (manual, section 3.5.3). The model stores which sectors are in the buffer, but
+//! not their data.
+
+use crate::profile::CacheSpec;
+use traxtent_units::{Lbn, Sectors, SimTime};
+
+/// The contents of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing.
+    Empty,
+    /// Sectors in the same version as on the media.
+    Clean,
+    /// Sectors, and more are being read into it.
+    Reading,
+    /// Sectors that are not yet on the media.
+    Dirty,
+}
+
+/// Consecutive sectors in the buffer, from `start` to before `end`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    pub(super) start: Lbn,
+    pub(super) end: Lbn,
+    pub(super) state: State,
+    /// Whether the last access that filled it was a write.
+    pub(super) written: bool,
+    /// The LBN at which read-ahead for this segment ends.
+    pub(super) ahead_limit: Lbn,
+    /// Read-ahead is not interrupted before it has reached this LBN.
+    pub(super) ahead_least: Lbn,
+    /// The end of the last read that was served from it.
+    pub(super) delivered: Lbn,
+    /// The number of consecutive reads that began where the previous one ended.
+    streak: u32,
+    /// For a dirty segment: the first sector that is not yet on the media.
+    pub(super) drained: Lbn,
+    /// The time until which the bus needs it.
+    pub(super) busy_until: SimTime,
+    /// The number of writes accepted into it and not yet on the media.
+    pub(super) writes: u32,
+    used: u64,
+}
+
+/// The place in the buffer in which a read finds its sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReadPlace {
+    /// All of them in one segment.
+    Whole(usize),
+    /// The first of them in a segment, or about to be read into it.
+    Partial(usize),
+    /// None in the buffer. This segment is to be filled.
+    Miss(usize),
+    /// Among data that are not yet on the media and must be written first.
+    Blocked,
+}
+
+/// The place in the buffer for the sectors of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WritePlace {
+    /// At the end of a dirty segment.
+    Append(usize),
+    /// In this segment, replacing its contents.
+    Fresh(usize),
+    /// Nowhere at present.
+    Blocked,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Cache {
+    segments: Vec<Segment>,
+    spec: CacheSpec,
+    dirty: u32,
+    clock: u64,
+    /// Whether a read that begins at the end of the read-ahead so far continues with it.
+    joins: bool,
+}
+
+/// The number of consecutive reads, each beginning where the previous one ended, after which the
+/// drive recognizes a stream.
+const STREAM: u32 = 2;
+
+/// The index of a dedicated write segment.
+const WRITE_SEGMENT: usize = 0;
+
+impl Cache {
+    pub(super) fn new(spec: &CacheSpec) -> Cache {
+        let empty = Segment {
+            start: Lbn(0),
+            end: Lbn(0),
+            state: State::Empty,
+            written: false,
+            ahead_limit: Lbn(0),
+            ahead_least: Lbn(0),
+            delivered: Lbn(0),
+            streak: 0,
+            drained: Lbn(0),
+            busy_until: SimTime::ZERO,
+            writes: 0,
+            used: 0,
+        };
+        Cache {
+            segments: vec![empty; spec.segments as usize],
+            spec: spec.clone(),
+            dirty: 0,
+            clock: 0,
+            joins: true,
+        }
+    }
+
+    /// Enables or disables hits for reads. If they are disabled, the buffer drops the contents that
+    /// it could read again.
+    pub(super) fn set_enabled(&mut self, enabled: bool) {
+        self.spec.enabled = enabled;
+        if !enabled {
+            let held = [State::Clean, State::Reading];
+            for s in self.segments.iter_mut().filter(|s| held.contains(&s.state)) {
+                s.state = State::Empty;
+            }
+        }
+    }
+
+    /// Resets the bounds of read-ahead.
+    pub(super) fn forget_read_ahead(&mut self) {
+        for s in &mut self.segments {
+            (s.ahead_limit, s.ahead_least) = (Lbn(0), Lbn(0));
+        }
+    }
+
+    pub(super) fn segment(&self, index: usize) -> &Segment {
+        &self.segments[index]
+    }
+
+    /// Sets whether a read that begins at the end of the read-ahead so far continues with it.
+    pub(super) fn set_joins(&mut self, joins: bool) {
+        self.joins = joins;
+    }
+
+    /// Returns where a read of `[lbn, end)` finds its sectors at `now`.
+    pub(super) fn find_read(&self, now: SimTime, lbn: Lbn, end: Lbn) -> ReadPlace {
+        let mut best = (0, u64::MAX, ReadPlace::Blocked);
+        let mut fallback = (u64::MAX, ReadPlace::Blocked);
+        for (i, s) in self.segments.iter().enumerate() {
+            if self.spec.dedicated_write_segment && i == WRITE_SEGMENT {
+                if s.state == State::Dirty && overlaps(s, lbn, end) {
+                    return ReadPlace::Blocked;
+                }
+                continue;
+            }
+            let (value, place) = if s.state != State::Empty && (s.start..s.end).contains(&lbn) {
+                let hits = self.spec.enabled && (self.spec.read_hits_on_written || !s.written);
+                match (s.state, s.end >= end) {
+                    (State::Dirty, true) if hits => (11, ReadPlace::Whole(i)),
+                    (State::Dirty, _) => return ReadPlace::Blocked,
+                    (State::Reading, true) if hits => (9, ReadPlace::Whole(i)),
+                    (State::Reading, false) if hits => (5, ReadPlace::Partial(i)),
+                    (State::Clean, true) if hits => (8, ReadPlace::Whole(i)),
+                    (State::Clean, false) if hits => (4, ReadPlace::Partial(i)),
+                    _ => self.recyclable(now, i),
+                }
+            } else if s.state == State::Dirty && overlaps(s, lbn, end) {
+                return ReadPlace::Blocked;
+            } else if s.state == State::Reading && s.end == lbn && self.joins && self.spec.enabled {
+                (5, ReadPlace::Partial(i))
+            } else {
+                self.recyclable(now, i)
+            };
+            if value > best.0 || (value == best.0 && s.used < best.1) {
+                best = (value, s.used, place);
+            }
+            if s.state != State::Dirty && s.used < fallback.0 {
+                fallback = (s.used, ReadPlace::Miss(i));
+            }
+        }
+        if best.0 > 0 { best.2 } else { fallback.1 }
+    }
+
+    fn recyclable(&self, now: SimTime, index: usize) -> (u32, ReadPlace) {
+        let s = &self.segments[index];
+        let value = match s.state {
+            State::Empty => 3,
+            State::Clean if s.busy_until <= now => 2,
+            State::Reading if s.busy_until <= now => 1,
+            _ => 0,
+        };
+        (value, ReadPlace::Miss(index))
+    }
+
+    /// Returns where a write of `[lbn, end)` can be placed at `now`.
+    pub(super) fn find_write(&self, now: SimTime, lbn: Lbn, end: Lbn) -> WritePlace {
+        let room = self.dirty < self.spec.write_segments;
+        let mut best = (0, u64::MAX, WritePlace::Blocked);
+        for (i, s) in self.segments.iter().enumerate() {
+            let overlap = overlaps(s, lbn, end);
+            if self.spec.dedicated_write_segment && i != WRITE_SEGMENT {
+                continue;
+            }
+            let (value, place) = match s.state {
+                State::Empty if room => (3, WritePlace::Fresh(i)),
+                State::Clean if room && s.busy_until <= now => {
+                    (if overlap { 4 } else { 2 }, WritePlace::Fresh(i))
+                }
+                State::Reading if room && s.busy_until <= now => (1, WritePlace::Fresh(i)),
+                State::Dirty
+                    if self.spec.combine_writes
+                        && s.end == lbn
+                        && lbn.0 - s.drained.0 < u64::from(self.spec.segment_sectors) =>
+                {
+                    (6, WritePlace::Append(i))
+                }
+                State::Dirty if overlap => return WritePlace::Blocked,
+                _ => (0, WritePlace::Blocked),
+            };
+            if value > best.0 || (value == best.0 && s.used < best.1) {
+                best = (value, s.used, place);
+            }
+        }
+        best.2
+    }
+
+    /// Returns the segment to reuse for a write if the bus still needs all of them.
+    pub(super) fn oldest_for_write(&self) -> usize {
+        if self.spec.dedicated_write_segment {
+            return WRITE_SEGMENT;
+        }
+        let clean = self
+            .segments
+            .iter()
+            .enumerate()
+            .filter(|(_, s)| s.state != State::Dirty);
+        clean
+            .min_by_key(|(_, s)| s.used)
+            .map_or(WRITE_SEGMENT, |(i, _)| i)
+    }
+
+    /// Returns whether the segment is the most recently used.
+    pub(super) fn is_newest(&self, index: usize) -> bool {
+        self.segments[index].used == self.clock
+    }
+
+    fn touch(&mut self, index: usize) -> &mut Segment {
+        self.clock += 1;
+        self.segments[index].used = self.clock;
+        &mut self.segments[index]
+    }
+
+    /// Empties a segment for a read that begins at `start`.
+    pub(super) fn begin_read(&mut self, index: usize, start: Lbn) {
+        let s = self.touch(index);
+        *s = Segment {
+            start,
+            end: start,
+            state: State::Reading,
+            written: false,
+            ahead_limit: Lbn(0),
+            ahead_least: Lbn(0),
+            delivered: Lbn(0),
+            streak: 0,
+            drained: Lbn(0),
+            busy_until: SimTime::ZERO,
+            writes: 0,
+            used: s.used,
+        };
+    }
+
+    /// Marks a segment as used by a read that finds sectors in it.
+    pub(super) fn hit(&mut self, index: usize) {
+        self.touch(index);
+    }
+
+    /// Records that a segment holds all sectors to before `end`. The oldest sectors make room.
+    pub(super) fn fill_to(&mut self, index: usize, end: Lbn) {
+        let size = u64::from(self.spec.segment_sectors);
+        let s = &mut self.segments[index];
+        s.end = s.end.max(end);
+        s.start = s.start.max(Lbn(s.end.0.saturating_sub(size)));
+    }
+
+    /// Records that sectors before the wanted ones are also in the buffer.
+    pub(super) fn extend_front(&mut self, index: usize, start: Lbn) {
+        let s = &mut self.segments[index];
+        s.start = s.start.min(start);
+    }
+
+    /// Reserves a segment for the bus until the given time.
+    pub(super) fn hold(&mut self, index: usize, until: SimTime) {
+        let s = &mut self.segments[index];
+        s.busy_until = s.busy_until.max(until);
+    }
+
+    /// Extends the bounds of read-ahead into a segment. They only grow while the segment is in use.
+    pub(super) fn bound_ahead(&mut self, index: usize, least: Lbn, limit: Lbn) {
+        let s = &mut self.segments[index];
+        s.ahead_least = s.ahead_least.max(least);
+        s.ahead_limit = s.ahead_limit.max(limit);
+    }
+
+    /// Records a read of `[lbn, end)` that the segment served. If the reads are a stream,
+    /// read-ahead stops once the segment is full of sectors that have not been requested yet.
+    pub(super) fn deliver(&mut self, index: usize, lbn: Lbn, end: Lbn) {
+        let s = &mut self.segments[index];
+        s.streak = if lbn == s.delivered { s.streak + 1 } else { 0 };
+        if s.streak >= STREAM {
+            let full = end + Sectors(u64::from(self.spec.segment_sectors));
+            s.ahead_limit = s.ahead_limit.min(full).max(s.end);
+        }
+        s.delivered = end;
+    }
+
+    /// Marks the beginning or the end of reading into a segment.
+    pub(super) fn set_reading(&mut self, index: usize, reading: bool) {
+        let enabled = self.spec.enabled;
+        let s = &mut self.segments[index];
+        match (s.state, reading) {
+            (State::Clean, true) => s.state = State::Reading,
+            (State::Reading, false) if enabled => s.state = State::Clean,
+            (State::Reading, false) => s.state = State::Empty,
+            _ => {}
+        }
+    }
+
+    /// Drops the sectors of a segment before `lbn`, which have been delivered.
+    pub(super) fn drop_before(&mut self, index: usize, lbn: Lbn) {
+        let s = &mut self.segments[index];
+        s.start = s.start.max(lbn.min(s.end));
+    }
+
+    /// Accepts the sectors `[lbn, end)` of a write into a segment.
+    pub(super) fn accept(&mut self, place: WritePlace, lbn: Lbn, end: Lbn) -> usize {
+        let index = match place {
+            WritePlace::Append(i) => i,
+            WritePlace::Fresh(i) => {
+                self.dirty += 1;
+                let s = &mut self.segments[i];
+                (s.start, s.end, s.drained, s.state, s.written) =
+                    (lbn, lbn, lbn, State::Dirty, true);
+                (s.ahead_limit, s.ahead_least, s.writes) = (Lbn(0), Lbn(0), 0);
+                i
+            }
+            WritePlace::Blocked => unreachable!("a blocked write is not accepted"),
+        };
+        let stop = self.spec.read_ahead.stop_on_write_hit;
+        for (i, other) in self.segments.iter_mut().enumerate() {
+            match other.state {
+                _ if i == index => {}
+                State::Clean if overlaps(other, lbn, end) => other.state = State::Empty,
+                State::Reading if stop && overlaps(other, lbn, end) => other.state = State::Empty,
+                State::Reading if stop && (other.end..other.ahead_limit).contains(&lbn) => {
+                    other.state = State::Clean;
+                }
+                _ => {}
+            }
+        }
+        let s = self.touch(index);
+        s.writes += 1;
+        self.fill_to(index, end);
+        index
+    }
+
+    /// Records that a write's sectors are on the media up to before `end`.
+    pub(super) fn drain(&mut self, index: usize, end: Lbn) {
+        let keep = self.spec.enabled && self.spec.read_hits_on_written;
+        let s = &mut self.segments[index];
+        s.drained = s.drained.max(end);
+        s.writes -= 1;
+        if s.writes == 0 {
+            s.state = if keep { State::Clean } else { State::Empty };
+            self.dirty -= 1;
+        }
+    }
+
+    /// Returns whether one segment holds all sectors of `[lbn, end)` and will write them.
+    pub(super) fn will_write(&self, lbn: Lbn, end: Lbn) -> bool {
+        self.segments
+            .iter()
+            .any(|s| s.state == State::Dirty && s.start <= lbn && end <= s.end)
+    }
+
+    /// Returns whether all sectors of `[lbn, end)` are in one segment.
+    pub(super) fn holds(&self, lbn: Lbn, end: Lbn) -> bool {
+        lbn >= end
+            || self
+                .segments
+                .iter()
+                .any(|s| s.state != State::Empty && s.start <= lbn && end <= s.end)
+    }
+}
+
+fn overlaps(s: &Segment, lbn: Lbn, end: Lbn) -> bool {
+    s.state != State::Empty && lbn < s.end && s.start < end
+}

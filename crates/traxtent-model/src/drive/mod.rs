@@ -1,0 +1,783 @@
+//! The drive: a state machine without I/O.
+//!
+//! Time is passed in as an argument. [`Drive::submit`] takes a request, [`Drive::poll`] returns
+//! completed ones, and [`Drive::next_wakeup`] returns the time of the next event. Nothing happens
+//! between calls; the owner of the drive controls the clock.
+//!
+//! Four parts work concurrently and share a request's time: the controller (command overheads), the
+//! arm with its heads (one access at a time, then read-ahead), the buffer (segments), and the bus
+//! (one transfer at a time). These parts and the order of their actions follow the disk controller
+//! of DiskSim 4.0. Unlike DiskSim, the model computes each access as a whole instead of sector by
+//! sector.
+
+mod breakdown;
+mod bus;
+mod cache;
+mod controller;
+mod oversize;
+mod physical;
+mod readahead;
+mod reads;
+mod schedule;
+mod serve;
+mod sweep;
+mod upset;
+mod writes;
+
+pub use breakdown::Breakdown;
+pub use schedule::{Candidate, Schedule};
+
+use crate::geometry::{Geometry, Piece};
+use crate::mechanics::{Mechanics, Position};
+use crate::profile::{Preseek, Profile, ProfileError, ReadAheadUntil, Scheduler, WriteBack};
+pub use bus::SharedBus;
+use bus::{Bus, Ramp};
+use cache::{Cache, ReadPlace, State, WritePlace};
+use controller::Controller;
+use readahead::ReadAheadRun;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use sweep::{Inflow, Leg, Platters};
+use traxtent_units::Rng;
+use traxtent_units::request::{Op, Request};
+use traxtent_units::{Lbn, Sectors, SimTime, Span};
+use upset::Slow;
+
+/// The identifier of a request, unique and ascending during the drive's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u64);
+
+/// The part of the drive that served a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// The media alone.
+    Media,
+    /// The buffer alone.
+    Buffer,
+    /// The buffer first, then the media.
+    Both,
+}
+
+/// A request that is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The tag that [`Drive::submit`] returned.
+    pub tag: Tag,
+    /// The request.
+    pub request: Request,
+    /// The time of submission.
+    pub submitted: SimTime,
+    /// The time of completion.
+    pub completed: SimTime,
+    /// The parts of the time between the two.
+    pub breakdown: Breakdown,
+    /// The part of the drive that served the request.
+    pub served: Served,
+}
+
+impl Completion {
+    /// The response time.
+    pub fn response(&self) -> Span {
+        self.completed.since(self.submitted)
+    }
+}
+
+/// The reason why a drive refuses a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The request extends beyond the last sector.
+    #[error("{op} of {sectors} sectors at LBN {lbn}: the drive ends at LBN {capacity}")]
+    BeyondEnd {
+        /// The operation.
+        op: Op,
+        /// The first sector.
+        lbn: u64,
+        /// The number of sectors.
+        sectors: u32,
+        /// The drive's capacity in sectors.
+        capacity: u64,
+    },
+    /// The request has no sectors.
+    #[error("{op} at LBN {lbn}: zero sectors")]
+    Empty {
+        /// The operation.
+        op: Op,
+        /// The first sector.
+        lbn: u64,
+    },
+    /// A flush that addresses sectors.
+    #[error("flush of {sectors} sectors at LBN {lbn}: a flush addresses no sectors")]
+    FlushOfSectors {
+        /// The first sector.
+        lbn: u64,
+        /// The number of sectors.
+        sectors: u32,
+    },
+}
+
+/// The buffer's functions that a host can switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caching {
+    /// Whether reads may come from the buffer.
+    pub read: bool,
+    /// Whether the drive may read ahead, to the extent that its profile provides for it.
+    pub read_ahead: bool,
+    /// Whether a write is complete once it is in the buffer.
+    pub write_back: bool,
+}
+
+impl Caching {
+    /// Every read comes from the media, every write goes there, and there is no read-ahead.
+    pub const OFF: Caching = Caching {
+        read: false,
+        read_ahead: false,
+        write_back: false,
+    };
+
+    /// Returns the profile's default settings.
+    pub fn of(profile: &Profile) -> Caching {
+        Caching {
+            read: profile.cache.enabled,
+            read_ahead: profile.cache.read_ahead.until != ReadAheadUntil::None,
+            write_back: profile.cache.enabled && profile.cache.write_back == WriteBack::Full,
+        }
+    }
+}
+
+/// A request that the drive is serving.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    tag: Tag,
+    request: Request,
+    submitted: SimTime,
+    /// The time from which the arm may move for it.
+    ready: SimTime,
+    /// The time at which its command has left the bus.
+    off_bus: SimTime,
+    after_read: bool,
+    /// For a write whose data the buffer has accepted: where they are.
+    accepted: Option<Accepted>,
+}
+
+/// The state of the media after the last write.
+#[derive(Clone, Copy, Debug)]
+struct LastWrite {
+    /// The time at which it was on the media.
+    media_end: SimTime,
+    /// The end of its sectors.
+    end: Lbn,
+    /// The index of the first leg that wrote it. The legs before it read the parts of physical
+    /// sectors that the write does not cover.
+    first_leg: usize,
+    /// The LBN up to which the following write is already on the media. It is greater than `end` if
+    /// the buffer also held the beginning of that write in the same physical sector.
+    written: Lbn,
+}
+
+/// A write in the buffer.
+#[derive(Clone, Copy, Debug)]
+struct Accepted {
+    segment: usize,
+    inflow: Inflow,
+    /// The time at which its last sector is in the buffer.
+    full: SimTime,
+    appended: bool,
+    /// Whether the buffer held the rest of its first and of its last physical sector.
+    edges: (bool, bool),
+    /// Whether it made the additional disconnection.
+    extra: bool,
+    /// The time at which the drive began to serve it.
+    began: SimTime,
+    /// Whether its completion has been scheduled.
+    completed: bool,
+}
+
+impl Job {
+    fn end(&self) -> Lbn {
+        self.request.end()
+    }
+
+    fn is_write(&self) -> bool {
+        self.request.op == Op::Write
+    }
+
+    fn overlaps(&self, other: &Job) -> bool {
+        self.request.lbn < other.end() && other.request.lbn < self.end()
+    }
+}
+
+/// A command that waits for a bus that the drive does not release.
+#[derive(Clone, Copy, Debug)]
+struct Command {
+    tag: Tag,
+    submitted: SimTime,
+    request: Request,
+}
+
+/// The activity of the arm.
+#[derive(Clone, Debug)]
+enum Arm {
+    Idle,
+    /// The arm works for a request until `release`.
+    Access {
+        release: SimTime,
+        then: Option<ReadAheadRun>,
+        writing: Option<(usize, Lbn)>,
+    },
+    ReadAhead(ReadAheadRun),
+}
+
+/// A flush that waits for writes to reach the media.
+#[derive(Clone, Copy, Debug)]
+struct PendingFlush {
+    tag: Tag,
+    request: Request,
+    submitted: SimTime,
+    /// The time at which the latest of the preceding writes is on the media, as far as known.
+    latest: SimTime,
+}
+
+/// The work of the heads for requests since the drive started, including writes that completed
+/// before they reached the media. Read-ahead is not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accesses {
+    /// The number of accesses to the media.
+    pub count: u64,
+    /// The time spent waiting for sectors to come under the head.
+    pub rotation: Span,
+}
+
+/// One drive.
+#[derive(Clone, Debug)]
+pub struct Drive {
+    geometry: Arc<Geometry>,
+    mechanics: Mechanics,
+    profile: Arc<Profile>,
+    controller: Controller,
+    /// The buffer settings that the host has requested.
+    caching: Caching,
+    /// The settings that the drive applies.
+    in_force: Caching,
+    cache: Cache,
+    bus: Bus,
+    schedule: Schedule,
+    arm: Arm,
+    position: Position,
+    /// The time from which the arm may move again after a read-ahead was stopped.
+    arm_free: SimTime,
+    waiting: Vec<Job>,
+    /// Commands that wait for the bus, if the drive keeps it from the command to the completion.
+    held: VecDeque<Command>,
+    flushes: Vec<PendingFlush>,
+    done: VecDeque<Completion>,
+    next_tag: u64,
+    last_was_read: bool,
+    last_write: LastWrite,
+    /// Random numbers that determine which reads keep the sectors that passed before the wanted
+    /// ones.
+    keeping: Rng,
+    /// The time before which the drive starts nothing.
+    stalled: SimTime,
+    slow: Slow,
+    accesses: Accesses,
+    legs: Vec<Leg>,
+    ramps: Vec<Ramp>,
+}
+
+impl Drive {
+    /// Creates a drive at rest, with its heads over the first cylinder.
+    ///
+    /// # Errors
+    /// Returns an error if a value of the profile is out of bounds.
+    pub fn new(profile: &Profile) -> Result<Drive, ProfileError> {
+        profile.check()?;
+        let geometry = Geometry::build(&profile.geometry)
+            .map_err(|e| ProfileError::Geometry(e.to_string()))?;
+        Ok(Drive::with_geometry(
+            Arc::new(profile.clone()),
+            Arc::new(geometry),
+        ))
+    }
+
+    /// Creates a drive from a checked profile and its geometry, which has already been built.
+    pub fn with_geometry(profile: Arc<Profile>, geometry: Arc<Geometry>) -> Drive {
+        Drive {
+            mechanics: profile
+                .mechanics
+                .as_ref()
+                .map_or_else(Mechanics::none, |spec| {
+                    Mechanics::new(spec, geometry.cylinders())
+                }),
+            controller: Controller::new(&profile),
+            caching: Caching::of(&profile),
+            in_force: Caching::of(&profile),
+            cache: Cache::new(&profile.cache),
+            bus: Bus::default(),
+            schedule: Schedule::new(profile.queue.scheduler),
+            arm: Arm::Idle,
+            position: Position::default(),
+            arm_free: SimTime::ZERO,
+            waiting: Vec::new(),
+            held: VecDeque::new(),
+            flushes: Vec::new(),
+            done: VecDeque::new(),
+            next_tag: 0,
+            last_was_read: true,
+            last_write: LastWrite {
+                media_end: SimTime::ZERO,
+                end: Lbn(u64::MAX),
+                first_leg: 0,
+                written: Lbn(u64::MAX),
+            },
+            keeping: Rng::new(0),
+            stalled: SimTime::ZERO,
+            slow: Slow::default(),
+            accesses: Accesses::default(),
+            legs: Vec::new(),
+            ramps: Vec::new(),
+            geometry,
+            profile,
+        }
+    }
+
+    /// Connects the drive to a bus that other drives share. It waits for their transfers, and they
+    /// wait for its own. A clone uses the same bus.
+    pub fn share_bus(&mut self, bus: SharedBus) {
+        self.bus.share(bus);
+    }
+
+    /// The layout of the drive's sectors.
+    pub fn geometry(&self) -> &Arc<Geometry> {
+        &self.geometry
+    }
+
+    /// The drive's profile.
+    pub fn profile(&self) -> &Arc<Profile> {
+        &self.profile
+    }
+
+    /// Returns the work of the heads so far.
+    pub fn accesses(&self) -> Accesses {
+        self.accesses
+    }
+
+    /// Returns the buffer settings that the host has requested. A drive may ignore some of them.
+    pub fn caching(&self) -> Caching {
+        self.caching
+    }
+
+    /// Switches parts of the buffer on or off at `now`, which must not be earlier than any time
+    /// given before.
+    ///
+    /// If read-ahead is switched off, a current read-ahead is stopped. If reads from the buffer are
+    /// switched off, its contents are dropped. Writes that it has accepted stay, and go to the
+    /// media as before. A drive that reads ahead whatever its host requests
+    /// (`cache.read_ahead.ignores_host`) applies only the setting for writes.
+    pub fn set_caching(&mut self, now: SimTime, caching: Caching) {
+        self.run_until(now);
+        self.caching = caching;
+        let caching = if self.profile.cache.read_ahead.ignores_host {
+            Caching {
+                write_back: caching.write_back,
+                ..self.in_force
+            }
+        } else {
+            caching
+        };
+        let before = std::mem::replace(&mut self.in_force, caching);
+        if before.read_ahead && !caching.read_ahead {
+            self.stop_read_ahead(now);
+            self.cache.forget_read_ahead();
+        }
+        self.cache.set_enabled(caching.read);
+    }
+
+    /// Submits a request at `now`, which must not be earlier than any time given before.
+    ///
+    /// # Errors
+    /// Returns an error if the drive cannot serve such a request. The request then has no effect.
+    pub fn submit(&mut self, now: SimTime, request: Request) -> Result<Tag, RequestError> {
+        self.check(&request)?;
+        self.run_until(now);
+        let tag = Tag(self.next_tag);
+        self.next_tag += 1;
+        let command = Command {
+            tag,
+            submitted: now,
+            request,
+        };
+        if self.keeps_others_out(now) {
+            self.held.push_back(command);
+        } else {
+            self.begin(command, now);
+        }
+        Ok(tag)
+    }
+
+    /// Starts a command that the bus delivers at `now`.
+    fn begin(&mut self, command: Command, now: SimTime) {
+        let Command {
+            tag,
+            submitted,
+            request,
+        } = command;
+        let begun = now.max(self.stalled) + self.controller.per_request;
+        match request.op {
+            Op::Read | Op::Verify => self.read_arrives(tag, submitted, begun, request),
+            Op::Write => self.write_arrives(tag, submitted, begun, request),
+            Op::Flush => self.flush_arrives(command, now),
+        }
+        if request.op != Op::Flush {
+            self.last_was_read = request.op != Op::Write;
+        }
+    }
+
+    /// Returns whether the drive still keeps the bus at `now` because it never releases it before a
+    /// request is complete.
+    fn keeps_others_out(&self, now: SimTime) -> bool {
+        self.controller.never_disconnect
+            && (!self.held.is_empty()
+                || self.owes_completions()
+                || self.done.back().is_some_and(|last| last.completed > now))
+    }
+
+    /// Returns whether the drive has requests whose completion time is not yet known.
+    fn owes_completions(&self) -> bool {
+        let owes = |job: &Job| !job.accepted.is_some_and(|accepted| accepted.completed);
+        !self.flushes.is_empty() || self.waiting.iter().any(owes)
+    }
+
+    /// Returns the next request that has completed by `now`, in order of completion.
+    pub fn poll(&mut self, now: SimTime) -> Option<Completion> {
+        self.run_until(now);
+        if self.done.front()?.completed <= now {
+            self.done.pop_front()
+        } else {
+            None
+        }
+    }
+
+    /// Submits a request at `now` to a drive that has no other, and runs the drive until the
+    /// request is complete.
+    ///
+    /// # Errors
+    /// Same as [`Drive::submit`].
+    pub fn serve(&mut self, now: SimTime, request: Request) -> Result<Completion, RequestError> {
+        let tag = self.submit(now, request)?;
+        loop {
+            let wake = self.next_wakeup().expect("a request is outstanding");
+            if let Some(completion) = self.poll(wake) {
+                assert_eq!(completion.tag, tag, "another request was outstanding");
+                return Ok(completion);
+            }
+        }
+    }
+
+    /// Returns the time of the drive's next event or report, or `None` if nothing is outstanding.
+    pub fn next_wakeup(&self) -> Option<SimTime> {
+        let report = self.done.front().map(|completion| completion.completed);
+        let work = match &self.arm {
+            Arm::Access { release, .. } if !self.waiting.is_empty() => Some(*release),
+            _ => None,
+        };
+        match (report, work) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Iterates over the completions that are certain but not yet reported, in order of time. Code
+    /// that paces a drive against a clock can use them to tell a waiting host in advance when its
+    /// response is due.
+    pub fn foreseen(&self) -> impl Iterator<Item = &Completion> {
+        self.done.iter()
+    }
+
+    /// Returns whether every request is complete, and every write on the media, at the latest time
+    /// given.
+    pub fn is_quiet(&self) -> bool {
+        self.done.is_empty()
+            && self.waiting.is_empty()
+            && self.held.is_empty()
+            && matches!(self.arm, Arm::Idle | Arm::ReadAhead(_))
+    }
+
+    /// Returns an error if the drive cannot serve a request.
+    pub(crate) fn check(&self, request: &Request) -> Result<(), RequestError> {
+        let Request {
+            lbn: Lbn(lbn),
+            sectors,
+            op,
+            ..
+        } = *request;
+        if op == Op::Flush {
+            return if sectors == 0 {
+                Ok(())
+            } else {
+                Err(RequestError::FlushOfSectors { lbn, sectors })
+            };
+        }
+        if sectors == 0 {
+            return Err(RequestError::Empty { op, lbn });
+        }
+        let Sectors(capacity) = self.geometry.capacity();
+        match lbn.checked_add(u64::from(sectors)) {
+            Some(end) if end <= capacity => Ok(()),
+            _ => Err(RequestError::BeyondEnd {
+                op,
+                lbn,
+                sectors,
+                capacity,
+            }),
+        }
+    }
+
+    /// Runs the arm from access to access until `now`.
+    fn run_until(&mut self, now: SimTime) {
+        loop {
+            let release = match self.arm {
+                Arm::Access { release, .. } if release <= now => Some(release),
+                _ => None,
+            };
+            let bus = self.bus_free().filter(|&free| free <= now);
+            match (release, bus) {
+                (Some(release), bus) if bus.is_none_or(|free| release <= free) => {
+                    self.release(release);
+                }
+                (_, Some(free)) => {
+                    let command = self.held.pop_front().expect("a command waits for the bus");
+                    self.begin(command, free);
+                }
+                _ => break,
+            }
+        }
+    }
+
+    /// The time at which the next of the commands that wait for the bus may start, if there is one
+    /// and the time is certain.
+    fn bus_free(&self) -> Option<SimTime> {
+        let next = self.held.front()?;
+        let certain = !self.owes_completions();
+        let last = self
+            .done
+            .back()
+            .map_or(next.submitted, |last| last.completed);
+        certain.then(|| last.max(next.submitted))
+    }
+
+    /// Ends the arm's current access and starts the next request, or read-ahead.
+    fn release(&mut self, now: SimTime) {
+        let Arm::Access { then, writing, .. } = std::mem::replace(&mut self.arm, Arm::Idle) else {
+            return;
+        };
+        if let Some((segment, end)) = writing {
+            self.cache.drain(segment, end);
+        }
+        if let Some(run) = then {
+            let ended = self.cache.segment(run.segment).state != State::Reading;
+            self.arm = Arm::ReadAhead(run);
+            // A write has meanwhile replaced its segment or its sectors.
+            if ended {
+                self.take_arm(now);
+            }
+        }
+        if !self.waiting.is_empty() {
+            self.observe_read_ahead(now);
+        }
+        if let Some(mut job) = self.next_job(now) {
+            if job.is_write() {
+                self.accept_waiting(&mut job, now);
+                self.take_waiting_writes(now);
+                self.start_write(job, now);
+                self.take_next_write(now);
+            } else {
+                self.start_read(job, now, false);
+                self.take_waiting_writes(now);
+            }
+        }
+    }
+
+    /// Removes the request to be served next from the waiting ones.
+    fn next_job(&mut self, now: SimTime) -> Option<Job> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let waiting = &self.waiting;
+        let candidates = waiting.iter().map(|job| Candidate {
+            lbn: job.request.lbn,
+            end: job.end(),
+            arrived: job.submitted,
+        });
+        let (platters, mechanics, position) = (self.platters(), &self.mechanics, self.position);
+        let mut index = self.schedule.pick(now, candidates, |i| {
+            let job = &waiting[i];
+            if self.finds_first_sector(job, now) {
+                return Span::ZERO;
+            }
+            let piece = platters.geometry.piece(self.left_of(job), 1);
+            let start = self.start_of(job, now);
+            let landed = start
+                + mechanics
+                    .reposition(position, Position::from(&piece.track), job.is_write())
+                    .total();
+            let wait = |piece: Piece| {
+                mechanics.wait(landed, mechanics.edge(&piece.track, piece.first_slot))
+            };
+            let others = platters.copies(piece, job.is_write()).map(wait);
+            landed.since(now) + others.fold(wait(piece), Span::min)
+        })?;
+        // Requests for the same sectors keep their order, including those that are linked through
+        // others. A write that finds no room in the buffer lets a write go first that is already
+        // there.
+        while let Some(older) = (0..index).find(|&i| {
+            waiting[i].overlaps(&waiting[index])
+                && (waiting[i].is_write() || waiting[index].is_write())
+        }) {
+            index = older;
+        }
+        let job = &waiting[index];
+        if job.is_write()
+            && job.accepted.is_none()
+            && self.cache.find_write(now, job.request.lbn, job.end()) == WritePlace::Blocked
+        {
+            index = waiting
+                .iter()
+                .position(|job| job.accepted.is_some())
+                .unwrap_or(index);
+        } else if !job.is_write()
+            && self.cache.find_read(now, job.request.lbn, job.end()) == ReadPlace::Blocked
+        {
+            let blocker = |other: &Job| other.accepted.is_some() && other.overlaps(job);
+            let by_segment = |other: &Job| other.accepted.is_some();
+            let first = waiting
+                .iter()
+                .position(blocker)
+                .or_else(|| waiting.iter().position(by_segment));
+            index = first.unwrap_or(index);
+        }
+        Some(self.waiting.remove(index))
+    }
+
+    /// Returns whether a read's first sector is in the buffer, or read-ahead is about to read it.
+    fn finds_first_sector(&self, job: &Job, now: SimTime) -> bool {
+        let from_media = job.is_write() || job.request.op == Op::Verify || job.request.fua;
+        !from_media
+            && matches!(
+                self.cache.find_read(now, job.request.lbn, job.end()),
+                ReadPlace::Whole(_) | ReadPlace::Partial(_)
+            )
+    }
+
+    /// The first sector of a request that remains to be done. A write may begin in the physical
+    /// sector in which the previous one ended, and its beginning may have been written with that
+    /// one.
+    fn left_of(&self, job: &Job) -> Lbn {
+        let LastWrite { end, written, .. } = self.last_write;
+        match job.is_write() && job.request.lbn == end && written < job.end() {
+            true => written,
+            false => job.request.lbn,
+        }
+    }
+
+    /// The time from which the arm may move for a waiting request. For a write that is not in the
+    /// buffer, this is once its first sector has arrived.
+    fn start_of(&self, job: &Job, now: SimTime) -> SimTime {
+        let c = &self.controller;
+        let start = now.max(job.ready);
+        match job.is_write() && job.accepted.is_none() {
+            true => start + c.first_reselect + c.data_preparation + c.write_sector,
+            false => start,
+        }
+    }
+
+    fn platters(&self) -> Platters<'_> {
+        Platters {
+            geometry: &self.geometry,
+            mechanics: &self.mechanics,
+            slow: &self.slow,
+            partitions: self.profile.access.track_partitions,
+        }
+    }
+
+    /// Stops any read-ahead at `now` and returns the time from which the arm may move.
+    fn take_arm(&mut self, now: SimTime) -> SimTime {
+        if let Arm::ReadAhead(mut run) = std::mem::replace(&mut self.arm, Arm::Idle) {
+            let mut legs = std::mem::take(&mut self.legs);
+            let ahead = &self.profile.cache.read_ahead;
+            let platters = self.platters();
+            let least = self.cache.segment(run.segment).ahead_least.min(run.limit());
+            let mut at = now;
+            let (mut next, _) = run.advance(platters, ahead.until, now, &mut legs);
+            if next < least {
+                at = at.max(run.reaches(platters, ahead.until, least, &mut legs));
+                (next, _) = run.advance(platters, ahead.until, at, &mut legs);
+            }
+            (self.position, self.arm_free) = run.stop(at, ahead.stop_in_sector);
+            self.legs = legs;
+            if self.cache.segment(run.segment).state == State::Reading {
+                self.cache.fill_to(run.segment, next);
+                self.cache.set_reading(run.segment, false);
+            }
+        }
+        self.arm_free.max(now)
+    }
+
+    /// Updates the segment that read-ahead is filling.
+    fn observe_read_ahead(&mut self, now: SimTime) {
+        if !matches!(self.arm, Arm::ReadAhead(_)) {
+            return;
+        }
+        let mut legs = std::mem::take(&mut self.legs);
+        let mut arm = std::mem::replace(&mut self.arm, Arm::Idle);
+        let mut done = false;
+        if let Arm::ReadAhead(run) = &mut arm {
+            let until = self.profile.cache.read_ahead.until;
+            let (next, more) = run.advance(self.platters(), until, now, &mut legs);
+            self.cache.fill_to(run.segment, next);
+            self.cache
+                .set_joins(!self.leaves_sectors() || !run.is_in_sector(now));
+            done = !more;
+        }
+        (self.arm, self.legs) = (arm, legs);
+        if done {
+            self.take_arm(now);
+        }
+    }
+
+    /// Returns whether the drive stops read-ahead within a sector even if that sector is requested.
+    fn leaves_sectors(&self) -> bool {
+        let cache = &self.profile.cache;
+        cache.read_ahead.stop_in_sector && !cache.almost_hits && !cache.read_ahead.on_arrival
+    }
+
+    /// The time at which the arm is free, given the times at which the media have finished a
+    /// request, its data have been sent, and the host has the acknowledgement.
+    fn release_time(&self, media: SimTime, sent: SimTime, acknowledged: SimTime) -> SimTime {
+        match self.profile.queue.preseek {
+            Preseek::BeforeCompletion => media,
+            Preseek::DuringCompletion => media.max(sent),
+            Preseek::None => media.max(acknowledged),
+        }
+    }
+
+    fn complete(&mut self, completion: Completion) {
+        debug_assert_eq!(
+            completion.breakdown.total(),
+            completion.response(),
+            "{completion:?}"
+        );
+        let place = self
+            .done
+            .partition_point(|other| other.completed <= completion.completed);
+        self.done.insert(place, completion);
+    }
+
+    /// Returns whether the scheduler takes rotation into account.
+    pub fn schedules_by_position(&self) -> bool {
+        matches!(
+            self.profile.queue.scheduler,
+            Scheduler::Sptf | Scheduler::AgedSptf { .. }
+        )
+    }
+}

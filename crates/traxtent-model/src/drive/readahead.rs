@@ -1,0 +1,189 @@
+//! Read-ahead: reading on after a request until the next one arrives.
+//!
+//! Read-ahead is computed when its state is needed, not sector by sector. Legs that it has
+//! completed are dropped; the current leg determines how far it has come.
+
+use super::sweep::{Access, Leg, Platters, sweep};
+use crate::mechanics::Position;
+use crate::profile::ReadAheadUntil;
+use traxtent_units::{Lbn, Sectors, SimTime};
+
+/// A current read-ahead.
+#[derive(Clone, Debug)]
+pub(super) struct ReadAheadRun {
+    /// The segment that it fills.
+    pub(super) segment: usize,
+    /// The first sector not yet begun in an earlier leg.
+    next: Lbn,
+    /// The LBN at which it ends.
+    limit: Lbn,
+    /// The head position and time at the end of the last completed leg.
+    position: Position,
+    now: SimTime,
+    leg: Option<Leg>,
+    /// Whether sectors are read in the order in which they pass.
+    on_arrival: bool,
+    /// The time until which the head belongs to the preceding request, whatever part of the track
+    /// has passed it.
+    since: SimTime,
+}
+
+impl ReadAheadRun {
+    /// Creates a read-ahead that begins at `next` with the head at `position` from `now` on.
+    pub(super) fn new(
+        segment: usize,
+        next: Lbn,
+        limit: Lbn,
+        position: Position,
+        now: SimTime,
+    ) -> ReadAheadRun {
+        ReadAheadRun {
+            segment,
+            next,
+            limit,
+            position,
+            now,
+            leg: None,
+            on_arrival: false,
+            since: now,
+        }
+    }
+
+    /// Makes it read sectors in the order in which they pass. It has done so before it got the
+    /// head, at `since`.
+    pub(super) fn on_arrival(self, since: SimTime) -> ReadAheadRun {
+        ReadAheadRun {
+            on_arrival: true,
+            since,
+            ..self
+        }
+    }
+
+    /// Sets the LBN at which it ends.
+    pub(super) fn set_limit(&mut self, limit: Lbn) {
+        self.limit = limit;
+        if self.leg.as_ref().is_some_and(|leg| limit < leg.next_lbn()) {
+            self.leg = None;
+        }
+    }
+
+    /// The LBN at which it ends.
+    pub(super) fn limit(&self) -> Lbn {
+        self.limit
+    }
+
+    /// Advances to `now`. Returns the first sector not yet read, and whether sectors remain.
+    pub(super) fn advance(
+        &mut self,
+        platters: Platters<'_>,
+        until: ReadAheadUntil,
+        now: SimTime,
+        legs: &mut Vec<Leg>,
+    ) -> (Lbn, bool) {
+        loop {
+            if self.leg.is_none() {
+                if self.next >= self.limit {
+                    return (self.next, false);
+                }
+                let rest = (self.limit.0 - self.next.0).min(1 << 20) as u32;
+                let (piece, _) = platters.piece(self.next, rest, false);
+                let to = Position::from(&piece.track);
+                let stays = match until {
+                    ReadAheadUntil::None => false,
+                    ReadAheadUntil::TrackEnd => to == self.position,
+                    ReadAheadUntil::CylinderEnd => to.cylinder == self.position.cylinder,
+                    ReadAheadUntil::SegmentEnd | ReadAheadUntil::AdaptiveTrackEnd => true,
+                };
+                if !stays {
+                    return (self.next, false);
+                }
+                let access = Access {
+                    lbn: self.next,
+                    sectors: piece.sectors,
+                    write: false,
+                    zero_latency: self.on_arrival,
+                    inflow: None,
+                    not_before: SimTime::ZERO,
+                };
+                legs.clear();
+                sweep(platters, self.position, self.now, &access, legs);
+                self.leg = legs.pop();
+            }
+            let Some(leg) = &self.leg else {
+                return (self.next, false);
+            };
+            if leg.end > now {
+                return (leg.piece.lbn + Sectors(u64::from(leg.passed(now))), true);
+            }
+            self.next = leg.next_lbn();
+            self.position = Position::from(&leg.piece.track);
+            self.now = leg.end;
+            self.leg = None;
+        }
+    }
+
+    /// Returns the time at which the sector before `lbn` will have been read. `lbn` must be on the
+    /// current leg or after it.
+    pub(super) fn reaches(
+        &mut self,
+        platters: Platters<'_>,
+        until: ReadAheadUntil,
+        lbn: Lbn,
+        legs: &mut Vec<Leg>,
+    ) -> SimTime {
+        loop {
+            let Some(leg) = &self.leg else {
+                return self.now;
+            };
+            if leg.next_lbn() >= lbn {
+                return if lbn <= leg.piece.lbn {
+                    self.now
+                } else {
+                    leg.passed_at((lbn.0 - leg.piece.lbn.0 - 1) as u32)
+                };
+            }
+            let end = leg.end;
+            self.advance(platters, until, end, legs);
+        }
+    }
+
+    /// Returns whether a sector is under the head at `now`, to which the read-ahead has been
+    /// advanced.
+    pub(super) fn is_in_sector(&self, now: SimTime) -> bool {
+        self.leg
+            .as_ref()
+            .is_some_and(|leg| leg.first < now && now < leg.end)
+    }
+
+    /// Returns the LBN, head position and time from which an access can continue this one. The head
+    /// is not stopped for a request for exactly the next sectors.
+    pub(super) fn hand_over(&self) -> (Lbn, Position, SimTime) {
+        (self.next, self.position, self.now)
+    }
+
+    /// Returns the position of the head, and the time from which it may move, if the read-ahead is
+    /// stopped at `now`, to which it has been advanced. A seek is completed. The sector under the
+    /// head is completed too, unless `in_sector` allows to abandon it.
+    pub(super) fn stop(&self, now: SimTime, in_sector: bool) -> (Position, SimTime) {
+        // A read-ahead that has not begun to move leaves the head at its position.
+        let Some(leg) = self
+            .leg
+            .as_ref()
+            .filter(|leg| leg.end > now && self.now.max(self.since) < now)
+        else {
+            return (self.position, now);
+        };
+        let free = if now < leg.landed {
+            leg.landed
+        } else if in_sector || now < leg.first {
+            now
+        } else {
+            match leg.passed(now) {
+                // Exactly between two sectors.
+                passed if passed > 0 && leg.passed_at(passed - 1) == now => now,
+                passed => leg.passed_at(passed),
+            }
+        };
+        (Position::from(&leg.piece.track), free)
+    }
+}

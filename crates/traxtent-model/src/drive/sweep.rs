@@ -1,0 +1,331 @@
+//! The path of the head over the sectors of one access: which tracks, in which order, at which
+//! times.
+//!
+//! An access is divided into legs, one for each piece of a track. On each leg the head moves, waits
+//! for the sector with which it begins, and passes over all sectors of the piece. A zero-latency
+//! leg begins with the first sector of the piece that arrives under the head, and ends one
+//! revolution later (paper T, section 2.2, "Zero-latency access").
+
+use super::upset::Slow;
+use crate::geometry::{Geometry, Piece};
+use crate::mechanics::{Mechanics, Move, Position};
+use traxtent_units::{Lbn, Sectors, SimTime, Span};
+
+/// The pass over one piece of a track.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leg {
+    /// The sectors.
+    pub(super) piece: Piece,
+    /// The movement to the track.
+    pub(super) moved: Move,
+    /// The time at which the head reached the track.
+    pub(super) landed: SimTime,
+    /// The time at which the leading edge of the piece's first sector passed.
+    pub(super) first: SimTime,
+    /// The time at which the last of the sectors had passed.
+    pub(super) end: SimTime,
+    /// The number of sectors that passed in LBN order from `first` to `end`. The others passed
+    /// before them.
+    pub(super) in_order: u32,
+    /// The time spent waiting for sectors to come under the head.
+    pub(super) rotation: Span,
+}
+
+impl Leg {
+    /// The time at which the first sector to pass had passed.
+    pub(super) fn first_passed(&self, revolution: Span) -> SimTime {
+        let begun = if self.in_order == self.piece.sectors {
+            self.first
+        } else {
+            self.end - revolution
+        };
+        begun + self.sector()
+    }
+
+    /// The time in which one sector passes.
+    pub(super) fn sector(&self) -> Span {
+        Span(self.end.since(self.first).0 / u64::from(self.in_order))
+    }
+
+    /// Delays all its sectors by whole revolutions.
+    pub(super) fn delay(&mut self, revolutions: Span) {
+        self.first += revolutions;
+        self.end += revolutions;
+        self.rotation += revolutions;
+    }
+
+    /// The LBN after the piece.
+    pub(super) fn next_lbn(&self) -> Lbn {
+        self.piece.lbn + Sectors(u64::from(self.piece.sectors))
+    }
+
+    /// The number of in-order sectors that have passed completely at `now`, consistent with
+    /// [`Leg::passed_at`].
+    pub(super) fn passed(&self, now: SimTime) -> u32 {
+        if now >= self.end {
+            return self.in_order;
+        }
+        if now < self.first {
+            return 0;
+        }
+        let since = now.since(self.first).0;
+        let whole = self.end.since(self.first).0;
+        (((since as u128 + 1) * self.in_order as u128).div_ceil(whole as u128) - 1) as u32
+    }
+
+    /// The time at which in-order sector `index` has passed completely.
+    pub(super) fn passed_at(&self, index: u32) -> SimTime {
+        let whole = self.end.since(self.first).0;
+        self.first + Span(((whole as u128 * (index as u128 + 1)) / self.in_order as u128) as u64)
+    }
+}
+
+/// The arrival of a write's data in the buffer: sector `i` is available `(i + 1) * per_sector`
+/// after `from`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inflow {
+    pub(super) from: SimTime,
+    pub(super) per_sector: Span,
+    /// The number of sectors that must be available before the first goes to the media.
+    pub(super) threshold: u32,
+}
+
+impl Inflow {
+    /// All data arrive at `time`.
+    pub(super) fn at(time: SimTime) -> Inflow {
+        Inflow {
+            from: time,
+            per_sector: Span::ZERO,
+            threshold: 1,
+        }
+    }
+
+    /// The time at which `count` sectors are available.
+    pub(super) fn arrival(&self, count: u64) -> SimTime {
+        self.from + Span(self.per_sector.0 * count)
+    }
+}
+
+/// The parameters of an access.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Access {
+    pub(super) lbn: Lbn,
+    pub(super) sectors: u32,
+    pub(super) write: bool,
+    pub(super) zero_latency: bool,
+    /// For writes: the times at which the data are available.
+    pub(super) inflow: Option<Inflow>,
+    /// The first move ends no earlier than this.
+    pub(super) not_before: SimTime,
+}
+
+/// The properties of the drive that determine the times of an access.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Platters<'a> {
+    pub(super) geometry: &'a Geometry,
+    pub(super) mechanics: &'a Mechanics,
+    pub(super) slow: &'a Slow,
+    /// The number of replicas of each sector around its track. Reads use the nearest.
+    pub(super) partitions: u32,
+}
+
+impl Platters<'_> {
+    /// Returns the longest run of at most `most` sectors that the head passes without interruption,
+    /// and the number of additional revolutions that they take.
+    pub(super) fn piece(&self, lbn: Lbn, most: u32, write: bool) -> (Piece, u32) {
+        let (most, retries) = if write {
+            (most, 0)
+        } else {
+            self.slow.reach(lbn, most)
+        };
+        (self.geometry.piece(lbn, most), retries)
+    }
+
+    /// Returns the places of a piece's other replicas, which reads may use as well.
+    pub(super) fn copies(&self, piece: Piece, write: bool) -> impl Iterator<Item = Piece> + use<> {
+        let slots = piece.track.slots;
+        let partitions = if write { 1 } else { self.partitions.min(slots) };
+        (1..partitions).map(move |copy| Piece {
+            // Spread evenly even if the partitions do not divide the track. Some of them are then
+            // one slot shorter.
+            first_slot: (piece.first_slot + copy * slots / partitions) % slots,
+            ..piece
+        })
+    }
+}
+
+/// Appends the legs of an access whose first move may begin at `ready`.
+///
+/// Returns the final position and time of the head.
+pub(super) fn sweep(
+    platters: Platters<'_>,
+    from: Position,
+    ready: SimTime,
+    access: &Access,
+    legs: &mut Vec<Leg>,
+) -> (Position, SimTime) {
+    let mechanics = platters.mechanics;
+    let (mut position, mut now) = (from, ready);
+    let mut done = 0;
+    while done < access.sectors {
+        let lbn = access.lbn + Sectors(u64::from(done));
+        let (piece, retries) = platters.piece(lbn, access.sectors - done, access.write);
+        let to = Position::from(&piece.track);
+        let moved = mechanics.reposition(position, to, access.write);
+        let landed = (now + moved.total()).max(if done == 0 { access.not_before } else { now });
+        let inflow = access.inflow.map(|flow| Inflow {
+            from: flow.arrival(u64::from(done)),
+            threshold: if done == 0 { flow.threshold } else { 1 },
+            ..flow
+        });
+        let mut leg = best_pass(platters, piece, moved, landed, access, inflow);
+        leg.delay(Span(mechanics.revolution().0 * u64::from(retries)));
+        (position, now) = (to, leg.end);
+        done += piece.sectors;
+        legs.push(leg);
+    }
+    (position, now)
+}
+
+/// The pass over one piece, or over one of its replicas if that ends sooner.
+pub(super) fn best_pass(
+    platters: Platters<'_>,
+    piece: Piece,
+    moved: Move,
+    landed: SimTime,
+    access: &Access,
+    inflow: Option<Inflow>,
+) -> Leg {
+    let pass = |piece| {
+        pass(
+            platters.mechanics,
+            piece,
+            moved,
+            landed,
+            access.zero_latency,
+            inflow,
+        )
+    };
+    let mut leg = pass(piece);
+    for copy in platters.copies(piece, access.write) {
+        let other = pass(copy);
+        if other.end < leg.end {
+            leg = other;
+        }
+    }
+    leg
+}
+
+/// The pass over one piece, from the time at which the head is on its track.
+pub(super) fn pass(
+    mechanics: &Mechanics,
+    piece: Piece,
+    moved: Move,
+    landed: SimTime,
+    zero_latency: bool,
+    inflow: Option<Inflow>,
+) -> Leg {
+    if zero_latency
+        && piece.slots > 1
+        && let Some(leg) = pass_from_middle(mechanics, piece, moved, landed, inflow)
+    {
+        return leg;
+    }
+    let track = &piece.track;
+    let first_edge = mechanics.edge(track, piece.first_slot);
+    let length = length(mechanics, &piece);
+    let mut first = landed + mechanics.wait(landed, first_edge);
+    if let Some(flow) = inflow {
+        // Every sector must be in the buffer when the head reaches it. The arrival is linear, so
+        // the first and the last sector decide.
+        let per_sector = Span(length.0 / u64::from(piece.sectors));
+        let count = u64::from(piece.sectors);
+        let last_sector = Span(per_sector.0 * (count - 1));
+        let needed = flow
+            .arrival(u64::from(flow.threshold))
+            .max(SimTime(flow.arrival(count).0.saturating_sub(last_sector.0)));
+        if needed > first {
+            let revolutions = needed.since(first).0.div_ceil(mechanics.revolution().0);
+            first += Span(revolutions * mechanics.revolution().0);
+        }
+    }
+    let rotation = first.since(landed);
+    Leg {
+        piece,
+        moved,
+        landed,
+        first,
+        end: first + length,
+        in_order: piece.sectors,
+        rotation,
+    }
+}
+
+/// Returns a zero-latency pass that begins inside the piece, or `None` if the head lands outside
+/// it.
+fn pass_from_middle(
+    mechanics: &Mechanics,
+    piece: Piece,
+    moved: Move,
+    landed: SimTime,
+    inflow: Option<Inflow>,
+) -> Option<Leg> {
+    let track = &piece.track;
+    let slot = mechanics.next_slot(track, landed);
+    let mut into = (slot + track.slots - piece.first_slot) % track.slots;
+    if into == 0 || into >= piece.slots {
+        return None;
+    }
+    let mut start = landed + mechanics.wait(landed, mechanics.edge(track, slot));
+    if let Some(flow) = inflow {
+        // The first sector from here on whose data are available when it passes.
+        let slot_time = mechanics.revolution().0 / u64::from(track.slots);
+        while flow.arrival(u64::from(into) + 1) > start {
+            let late = flow.arrival(u64::from(into) + 1).since(start).0;
+            let gain = slot_time.saturating_sub(flow.per_sector.0);
+            let steps = if gain == 0 {
+                u64::from(piece.slots)
+            } else {
+                late.div_ceil(gain).max(1)
+            };
+            into = into.saturating_add(steps.min(u64::from(piece.slots)) as u32);
+            if into >= piece.slots {
+                return None;
+            }
+            start = landed + mechanics.wait(landed, mechanics.edge(track, piece.first_slot + into));
+        }
+    }
+    let end = start + mechanics.revolution();
+    let first_edge = mechanics.edge(track, piece.first_slot);
+    let first = start + mechanics.wait(start, first_edge);
+    let gap = mechanics
+        .revolution()
+        .saturating_sub(length(mechanics, &piece));
+    // If there are slips within the piece, slots and sectors differ by a few. They are distributed
+    // evenly.
+    let in_order =
+        (u64::from(into) * u64::from(piece.sectors) / u64::from(piece.slots)).max(1) as u32;
+    Some(Leg {
+        piece,
+        moved,
+        landed,
+        first,
+        end,
+        in_order,
+        rotation: start.since(landed) + gap,
+    })
+}
+
+/// The time in which the whole piece passes.
+fn length(mechanics: &Mechanics, piece: &Piece) -> Span {
+    if piece.slots == piece.track.slots {
+        return mechanics.revolution();
+    }
+    let from = mechanics.edge(&piece.track, piece.first_slot);
+    let to = mechanics.edge(&piece.track, piece.first_slot + piece.slots);
+    Span(if to > from {
+        to.0 - from.0
+    } else {
+        to.0 + mechanics.revolution().0 - from.0
+    })
+}

@@ -1,0 +1,118 @@
+//! Disturbances of a running drive: stalls, perturbations (sectors that need retries), grown
+//! defects, and restarts.
+//!
+//! Without them, the drive's times are the same to the picosecond as if this module did not exist.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Arm, Drive};
+use crate::geometry::Geometry;
+use traxtent_units::intervals::Intervals;
+use traxtent_units::{Lbn, Sectors, SimTime};
+
+/// Physical sectors that cannot be read at once, with the number of additional revolutions for
+/// each.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slow(Intervals<u32>);
+
+impl Slow {
+    /// Returns how many of `most` sectors from `lbn` on can be read without interruption, and the
+    /// number of additional revolutions for them.
+    pub(super) fn reach(&self, lbn: Lbn, most: u32) -> (u32, u32) {
+        if self.0.is_empty() {
+            return (most, 0);
+        }
+        let end = lbn.0 + u64::from(most);
+        match self.0.over(&(lbn.0..end)).next() {
+            Some((slow, revolutions)) if slow.start <= lbn.0 => {
+                ((slow.end.min(end) - lbn.0) as u32, revolutions)
+            }
+            Some((slow, _)) => ((slow.start - lbn.0) as u32, 0),
+            None => (most, 0),
+        }
+    }
+}
+
+impl Drive {
+    /// Makes the drive do nothing from `now` to `until`. `now` must not be earlier than any time
+    /// given before.
+    ///
+    /// Completions that have not been reported are not reported before `until`. New requests wait.
+    /// The platters continue to rotate.
+    pub fn stall(&mut self, now: SimTime, until: SimTime) {
+        self.run_until(now);
+        self.stalled = self.stalled.max(until);
+        self.stop_read_ahead(now);
+        if let Arm::Access { release, .. } = &mut self.arm {
+            *release = until.max(*release);
+        }
+        for flush in &mut self.flushes {
+            flush.latest = until.max(flush.latest);
+        }
+        for done in self.done.iter_mut().filter(|done| done.completed > now) {
+            let late = until.saturating_since(done.completed);
+            done.completed += late;
+            done.breakdown.queue += late;
+        }
+    }
+
+    /// Returns the LBNs of the physical sectors that contain the `sectors` sectors from `lbn` on.
+    pub fn physical_range(&self, lbn: Lbn, sectors: u32) -> Range<Lbn> {
+        let (first, end) = self.physical_bounds(lbn, lbn + Sectors(sectors.into()));
+        first..end
+    }
+
+    /// Sets the number of additional revolutions that every physical sector of `[lbns)` takes
+    /// whenever it is read from the media. 0 removes the perturbation.
+    ///
+    /// A current read-ahead is stopped.
+    pub fn set_retries(&mut self, now: SimTime, lbns: Range<Lbn>, revolutions: u32) {
+        self.run_until(now);
+        self.stop_read_ahead(now);
+        let (mut from, end) = self.physical_bounds(lbns.start, lbns.end);
+        self.slow.0.remove(from.0..end.0);
+        while revolutions > 0 && from < end {
+            let (_, to) = self.physical_bounds(from, Lbn(from.0 + 1));
+            self.slow.0.insert(from.0..to.0, revolutions);
+            from = to;
+        }
+    }
+
+    /// Replaces the layout from `now` on. The new `geometry` must have the same number of LBNs.
+    ///
+    /// A current read-ahead is stopped. A current access uses the old layout.
+    ///
+    /// # Panics
+    /// Panics if the number of LBNs differs.
+    pub fn set_geometry(&mut self, now: SimTime, geometry: Arc<Geometry>) {
+        assert_eq!(geometry.capacity(), self.geometry.capacity());
+        self.run_until(now);
+        self.stop_read_ahead(now);
+        self.geometry = geometry;
+    }
+
+    /// Restarts the drive, as after a loss of power: nothing is outstanding, the buffer is empty,
+    /// and its settings are those of the profile. Slow or moved sectors stay so.
+    pub fn restart(&mut self) {
+        let slow = std::mem::take(&mut self.slow);
+        let next_tag = self.next_tag;
+        *self = Drive::with_geometry(Arc::clone(&self.profile), Arc::clone(&self.geometry));
+        (self.slow, self.next_tag) = (slow, next_tag);
+    }
+
+    /// Stops a read-ahead that is current or planned.
+    pub(super) fn stop_read_ahead(&mut self, now: SimTime) {
+        match &mut self.arm {
+            Arm::ReadAhead(_) => {
+                self.take_arm(now);
+            }
+            Arm::Access { then, .. } => {
+                if let Some(run) = then.take() {
+                    self.cache.set_reading(run.segment, false);
+                }
+            }
+            Arm::Idle => {}
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The choice of a spare for a sector that becomes bad.
+
+use super::shape::Slot;
+use super::{Geometry, Occupant, Place};
+use traxtent_units::{Cylinder, Lbn, Surface};
+
+/// The number of tracks on either side that are searched for spares; the search takes well below a
+/// second.
+const TRACKS_AROUND: u64 = 1 << 18;
+
+impl Geometry {
+    /// Returns the nearest run of `sectors` empty sectors on one track: on the cylinder of `lbn` if
+    /// there is one, otherwise on the nearest cylinder. Returns `None` if there is none within a
+    /// quarter of a million tracks.
+    pub fn nearest_spare(&self, lbn: Lbn, sectors: u32) -> Option<Place> {
+        let home = self.locate(lbn)?;
+        let last = self.cylinders - 1;
+        let reach = TRACKS_AROUND / u64::from(self.surfaces);
+        let farthest = home.cylinder.0.max(last - home.cylinder.0);
+        for distance in 0..=farthest.min(reach.min(u64::from(u32::MAX)) as u32) {
+            let outward = home.cylinder.0.checked_sub(distance);
+            let inward = home.cylinder.0.checked_add(distance).filter(|c| *c <= last);
+            for cylinder in [outward, inward.filter(|_| distance > 0)]
+                .into_iter()
+                .flatten()
+            {
+                for turn in 0..self.surfaces {
+                    let surface =
+                        (u32::from(home.surface.0) + u32::from(turn)) % u32::from(self.surfaces);
+                    let found = self.spare_on(Cylinder(cylinder), Surface(surface as u16), sectors);
+                    if found.is_some() {
+                        return found;
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns the first run of `sectors` empty sectors on a track.
+    fn spare_on(&self, cylinder: Cylinder, surface: Surface, sectors: u32) -> Option<Place> {
+        let slots = self.slots_with_room(cylinder, surface)?;
+        let mut run = 0;
+        for slot in 0..slots {
+            let place = Place {
+                cylinder,
+                surface,
+                slot,
+            };
+            run = if self.lbn_at(place) == Occupant::Empty {
+                run + 1
+            } else {
+                0
+            };
+            if run == sectors {
+                return Some(Place {
+                    slot: slot + 1 - sectors,
+                    ..place
+                });
+            }
+        }
+        None
+    }
+
+    /// Returns the number of slots of a track, or `None` if LBNs and bad sectors fill it.
+    fn slots_with_room(&self, cylinder: Cylinder, surface: Surface) -> Option<u32> {
+        let (slots, _) = self.circle(cylinder, surface)?;
+        let mut taken = 0;
+        let at = i32::try_from(cylinder.0).ok()?;
+        self.tree
+            .at_place(self.root, at, surface.0.into(), &mut |found| {
+                taken += found.shape.sectors;
+                if found.shape.sectors < slots {
+                    let bad = found.shape.bad(&self.tree.gaps).map(|(_, bad)| bad);
+                    taken += bad.sum::<u32>();
+                }
+                None::<Slot>
+            });
+        (taken < slots).then_some(slots)
+    }
+}

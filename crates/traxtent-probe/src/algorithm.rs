@@ -1,0 +1,142 @@
+//! The algorithms that find track boundaries, by name.
+
+use std::ops::ControlFlow;
+
+use super::angle;
+use super::clock::Clock;
+use super::dixtrac::dixtrac;
+use super::elsewhere::kept_elsewhere;
+use super::jump::jump;
+use super::scan;
+use super::target::{Target, TargetError};
+use super::track_end::Search;
+use super::tree::tree;
+use super::walk::walk;
+use traxtent_map::{Algorithm, Found, Region, Verify};
+use traxtent_units::{Lbn, Sectors};
+
+/// Receives tracks in ascending order without gaps. May end the search.
+pub type Sink<'a> = dyn FnMut(Found) -> ControlFlow<()> + 'a;
+
+/// The results of a search apart from its tracks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Extraction {
+    /// LBNs that could not be read or translated. The search continued around them.
+    pub unreadable: Vec<Lbn>,
+    /// LBNs found to be remapped off their track.
+    pub moved: Vec<Lbn>,
+    /// Whether `moved` is complete, according to the drive's list of grown defects. Otherwise it
+    /// holds only those that the search came across, which are few.
+    pub moved_known: bool,
+    /// The number of untested boundaries that were predicted where tracks are irregular. Some of
+    /// them may be wrong. Only [`Algorithm::Angle`] with [`Verify::Sample`] leaves any.
+    pub doubtful: u64,
+    /// Notes for the reader, one line each.
+    pub notes: Vec<String>,
+}
+
+/// The note for drives on which no list gives the remapped LBNs.
+const MOVED_UNKNOWN: &str = "sectors kept elsewhere are not counted: the drive does not translate addresses or lists no defects";
+
+/// The reason why a search ends early. The tracks found so far have already been passed to the
+/// sink.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProbeError {
+    /// The drive failed.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The drive responds, but not like a rotating disk.
+    #[error("not a rotating disk: {0}")]
+    NotRotating(String),
+    /// The drive's responses do not fit any track.
+    #[error("LBN {lbn}: {problem}")]
+    Baffled {
+        /// The LBN at which the problem occurred.
+        lbn: Lbn,
+        /// The inconsistency.
+        problem: String,
+    },
+    /// The sink ended the search.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// Finds the tracks of a region. Only [`Algorithm::Angle`] uses `verify`.
+///
+/// # Errors
+/// Returns an error if the drive does not respond, or not as the algorithm requires; see
+/// [`ProbeError`].
+pub fn extract(
+    algorithm: Algorithm,
+    target: &mut dyn Target,
+    region: Region,
+    verify: Verify,
+    sink: &mut Sink<'_>,
+) -> Result<Extraction, ProbeError> {
+    Prober::start(algorithm, target)?.extract(region, verify, sink)
+}
+
+/// A drive that is searched region by region. For a timing algorithm, the way to time the drive is
+/// determined once.
+pub struct Prober<'a> {
+    algorithm: Algorithm,
+    drive: Ready<'a>,
+}
+
+/// A drive prepared for an algorithm.
+enum Ready<'a> {
+    Translating(&'a mut dyn Target),
+    Timed(Box<Clock<'a>>),
+}
+
+impl<'a> Prober<'a> {
+    /// Prepares the drive. For a timing algorithm, this qualifies a way to time it.
+    ///
+    /// # Errors
+    /// Returns an error if no way of timing works, or if the drive fails.
+    pub fn start(algorithm: Algorithm, target: &'a mut dyn Target) -> Result<Self, ProbeError> {
+        let drive = match algorithm.translates() {
+            true => Ready::Translating(target),
+            false => Ready::Timed(Box::new(Clock::start(target)?)),
+        };
+        Ok(Prober { algorithm, drive })
+    }
+
+    /// Finds the tracks that begin in a region, each to its end. Only [`Algorithm::Angle`] uses
+    /// `verify`.
+    ///
+    /// # Errors
+    /// Returns an error if the drive does not respond, or not as the algorithm requires; see
+    /// [`ProbeError`].
+    pub fn extract(
+        &mut self,
+        region: Region,
+        verify: Verify,
+        sink: &mut Sink<'_>,
+    ) -> Result<Extraction, ProbeError> {
+        if let Ready::Timed(clock) = &mut self.drive {
+            clock.begin();
+        }
+        let mut found = match (&mut self.drive, self.algorithm) {
+            (Ready::Translating(target), Algorithm::Walk) => {
+                walk(*target, region, Search::Binary, sink)
+            }
+            (Ready::Translating(target), Algorithm::Jump) => jump(*target, region, sink),
+            (Ready::Translating(target), Algorithm::Dixtrac) => dixtrac(*target, region, sink),
+            (Ready::Translating(target), Algorithm::Tree) => tree(*target, region, sink),
+            (Ready::Timed(clock), Algorithm::Scan) => scan::scan(clock, region, sink),
+            (Ready::Timed(clock), Algorithm::Angle) => angle::search(clock, region, verify, sink),
+            _ => unreachable!("{} has been made ready otherwise", self.algorithm.name()),
+        }?;
+        let target: &mut dyn Target = match &mut self.drive {
+            Ready::Translating(target) => *target,
+            Ready::Timed(clock) => &mut *clock.target,
+        };
+        match kept_elsewhere(target, region)? {
+            Some(moved) => (found.moved, found.moved_known) = (moved, true),
+            None => found.notes.push(MOVED_UNKNOWN.to_owned()),
+        }
+        Ok(found)
+    }
+}

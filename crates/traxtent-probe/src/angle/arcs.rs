@@ -1,0 +1,456 @@
+//! Decomposing a track into arcs, when the search by doubling steps ends differently from the
+//! tracks before.
+//!
+//! Sectors that follow one another without a gap are an arc. A track is one arc, or several with
+//! bad sectors between them. Two arcs can be on one track if there is room for both in a
+//! revolution, and if a read on one can follow a read on the other sooner than heads can be
+//! switched. Remapped LBNs are short arcs that lie on neither neighbour's track.
+
+use super::super::algorithm::ProbeError;
+use super::super::clock::{fraction, wrap};
+use super::pattern::Kind;
+use super::track::Line;
+use super::{MOVED_MAX, Search};
+use traxtent_units::Lbn;
+
+/// The largest angle of a sector, in revolutions.
+const PITCH_MAX: f64 = 0.25;
+
+/// A distance in slots. A remapped sector is hardly ever this few slots after its original slot.
+pub(super) const SLOTS: f64 = 8.0;
+
+/// The number of further undecided arcs that are examined to decide one.
+const AHEAD: usize = 2;
+
+/// The fractions of a head switch after which a second read is sent, to detect whether heads are
+/// switched.
+const HOPS: [f64; 4] = [0.5, 0.3, 0.7, 0.85];
+
+/// Consecutive sectors without a gap.
+#[derive(Clone, Copy, Debug)]
+struct Arc {
+    /// The line of the sectors, from the first of them.
+    line: Line,
+    /// The first LBN after the arc.
+    end: u64,
+}
+
+/// The arcs found so far on a track.
+#[derive(Debug)]
+struct Parts {
+    /// The angle of the first LBN, or the angle that it would have if it were not remapped.
+    start: f64,
+    /// In LBN order.
+    arcs: Vec<Arc>,
+    /// The angle from `start` to the end of the last arc.
+    span: f64,
+    /// How many of its first LBNs are remapped. They may be the last ones of the previous track.
+    strays: u64,
+    /// The first LBN after the track.
+    end: u64,
+}
+
+impl Arc {
+    fn sectors(&self) -> u64 {
+        self.end - self.line.lbn
+    }
+
+    /// The part of a revolution that it covers.
+    fn span(&self) -> f64 {
+        self.sectors() as f64 * self.line.pitch
+    }
+
+    fn is_short(&self) -> bool {
+        self.sectors() <= u64::from(MOVED_MAX)
+    }
+
+    fn as_part(&self) -> (&Line, (u64, u64)) {
+        (&self.line, (self.line.lbn, self.end))
+    }
+}
+
+impl Parts {
+    /// Creates a track that begins with `moved` remapped LBNs, followed by an arc.
+    fn of(arc: Arc, moved: u64) -> Parts {
+        let before = moved as f64 * arc.line.pitch;
+        Parts {
+            start: arc.line.angle - before,
+            span: before + arc.span(),
+            strays: moved,
+            arcs: vec![arc],
+            end: arc.end,
+        }
+    }
+
+    fn last(&self) -> &Arc {
+        self.arcs.last().expect("a track has an arc")
+    }
+
+    /// The angle from its first LBN that is not remapped to the end of the last arc.
+    fn own_span(&self) -> f64 {
+        self.span - self.strays as f64 * self.arcs[0].line.pitch
+    }
+}
+
+impl Search<'_, '_> {
+    /// Finds the track that begins at `self.first`, arc by arc. Returns it with the angle of the
+    /// next track's first sector.
+    pub(super) fn take_apart(&mut self, pitch: f64) -> Result<(Kind, f64), ProbeError> {
+        let mut track = self.opening(pitch)?;
+        while track.end < self.end && self.goes_on(&mut track, AHEAD)? {}
+        if track.strays > 0 && track.span > 1.0 + self.jump_min(pitch) {
+            return self.strays_before(&track);
+        }
+        let longest = track.arcs.iter().max_by_key(|arc| arc.sectors());
+        let pitch = longest.map_or(pitch, |arc| arc.line.pitch);
+        let next = match track.end < self.end {
+            true => self.angle_of_start(track.end, Some(pitch), None)?,
+            false => track.start + track.span,
+        };
+        let sectors =
+            u32::try_from(track.end - self.first).map_err(|_| self.baffled("no end in sight"))?;
+        self.angle = track.start;
+        let skew = fraction(next - track.start);
+        Ok((
+            Kind {
+                sectors,
+                pitch,
+                skew,
+            },
+            next,
+        ))
+    }
+
+    /// Returns the remapped LBNs at `self.first` as a separate track, which can be joined to the
+    /// previous one. Used if the track after them has no room for them.
+    fn strays_before(&mut self, behind: &Parts) -> Result<(Kind, f64), ProbeError> {
+        let pitch = behind.arcs[0].line.pitch;
+        let next = behind.arcs[0].line.angle;
+        let first = self.first;
+        self.result.moved.retain(|moved| moved.0 < first);
+        self.angle = behind.start;
+        let kind = Kind {
+            sectors: behind.strays as u32,
+            pitch,
+            skew: fraction(next - behind.start),
+        };
+        Ok((kind, next))
+    }
+
+    /// Returns the first arc of the track at `self.first`. Its first LBNs may be remapped.
+    fn opening(&mut self, pitch: f64) -> Result<Parts, ProbeError> {
+        let own = self.arc_from(self.first, pitch)?;
+        if !own.is_short() || own.end >= self.end {
+            return Ok(Parts::of(own, 0));
+        }
+        let behind = self.arc_from(own.end, pitch)?;
+        let parts = Parts::of(behind, own.sectors());
+        // A single physical sector is not a track, so the arc after it may be a track even if it is
+        // short.
+        let long = !behind.is_short() || own.sectors() <= self.clock.physical_ratio();
+        let has_room = long && self.has_room(&parts, own.sectors());
+        let last = self.recent.back().map(|(line, _)| line.angle);
+        let moved = self.is_moved(last, parts.start, &own, &behind);
+        if has_room && moved && !self.joins(&Parts::of(own, 0), &behind, AHEAD)? {
+            self.note_moved(&own);
+            return Ok(parts);
+        }
+        Ok(Parts::of(own, 0))
+    }
+
+    /// Adds the next arc to a track if it is a part of the track.
+    fn goes_on(&mut self, track: &mut Parts, ahead: usize) -> Result<bool, ProbeError> {
+        let pitch = track.arcs[0].line.pitch;
+        let next = self.arc_from(track.end, pitch)?;
+        if !next.is_short() || next.end >= self.end {
+            let joins = self.joins(track, &next, ahead)?;
+            if joins {
+                self.add(track, next);
+            }
+            return Ok(joins);
+        }
+        // The next arc may be remapped.
+        let behind = self.arc_from(next.end, pitch)?;
+        let last = *track.last();
+        let to = |angle: f64| self.gap(&last.line, last.end, angle);
+        let in_order = to(next.line.angle) < to(behind.line.angle);
+        // A spare sector of this very track would seem to join it, far ahead.
+        let skip = !in_order && self.joins(track, &behind, ahead)?;
+        if !skip && self.joins(track, &next, ahead)? {
+            self.add(track, next);
+            return Ok(true);
+        }
+        if skip || in_order && self.joins(track, &behind, ahead)? {
+            self.note_moved(&next);
+            self.add(track, behind);
+            return Ok(true);
+        }
+        let room = track.span + next.span() <= 1.0 + self.jump_min(pitch);
+        let moved = self.is_moved(Some(track.start), behind.line.angle, &next, &behind);
+        if room && moved && !self.joins(&Parts::of(next, 0), &behind, ahead)? {
+            self.note_moved(&next);
+            track.end = next.end;
+        }
+        Ok(false)
+    }
+
+    /// Returns whether a track that begins with `moved` remapped LBNs fits in a revolution.
+    fn has_room(&self, track: &Parts, moved: u64) -> bool {
+        let arc = track.last();
+        let sectors = moved + arc.sectors();
+        let error = self.jump_min(arc.line.pitch);
+        // If angles jitter, a full track shows the maximum number of sectors.
+        let is_full = |turns: f64| (turns - 1.0).abs() < error;
+        let is_less = |(line, full): &(Line, u32)| {
+            let off = (line.pitch - arc.line.pitch).abs() * sectors as f64;
+            u64::from(*full) < sectors && is_full(f64::from(*full) * line.pitch) && off < error
+        };
+        track.span <= 1.0 + error && !self.recent.iter().any(is_less)
+    }
+
+    fn add(&self, track: &mut Parts, arc: Arc) {
+        let last = track.last();
+        track.span += self.gap(&last.line, last.end, arc.line.angle) + arc.span();
+        track.end = arc.end;
+        track.arcs.push(arc);
+    }
+
+    /// Records remapped LBNs.
+    fn note_moved(&mut self, arc: &Arc) {
+        self.result.moved.extend((arc.line.lbn..arc.end).map(Lbn));
+    }
+
+    /// Returns whether a short arc between tracks that begin at these angles is remapped, rather
+    /// than a track.
+    fn is_moved(&self, before: Option<f64>, after: f64, short: &Arc, behind: &Arc) -> bool {
+        // A single physical sector is not a track.
+        if short.sectors() <= self.clock.physical_ratio() {
+            return true;
+        }
+        let Some(before) = before else {
+            return false;
+        };
+        let pitch = behind.line.pitch;
+        let track = self.is_usual(short.line.angle - before, pitch)
+            || self.is_usual(behind.line.angle - short.line.angle, pitch)
+            || self.is_usual(after - short.line.angle, pitch);
+        !track && self.is_usual(after - before, pitch)
+    }
+
+    /// Returns whether recent tracks had this skew.
+    fn is_usual(&self, skew: f64, pitch: f64) -> bool {
+        let tolerance = (6.0 * self.clock.sigma).max(0.4 * pitch);
+        self.pattern.had_skew(fraction(skew), tolerance)
+    }
+
+    /// Returns whether an arc belongs to the track before it.
+    fn joins(&mut self, track: &Parts, arc: &Arc, ahead: usize) -> Result<bool, ProbeError> {
+        let last = track.last();
+        let gap = self.gap(&last.line, last.end, arc.line.angle);
+        let fits = track.own_span() + gap + arc.span() <= 1.0 + self.jump_min(last.line.pitch);
+        if !fits || self.differs(last, arc) {
+            return Ok(false);
+        }
+        // If reads do not decide, the arc belongs to the track, unless it may well begin the next
+        // one.
+        let usual = self.is_usual(arc.line.angle - track.start, last.line.pitch);
+        let moved = arc.sectors() <= self.clock.physical_ratio() && gap > SLOTS * last.line.pitch;
+        let told = self.is_one_track(track, arc, ahead)?;
+        Ok(told.unwrap_or(!usual && !moved))
+    }
+
+    /// Returns whether the sectors of two arcs differ in length.
+    fn differs(&self, a: &Arc, b: &Arc) -> bool {
+        let error = |arc: &Arc| 2.0 * self.jump_min(arc.line.pitch) / arc.sectors() as f64;
+        (a.line.pitch - b.line.pitch).abs() > error(a) + error(b)
+    }
+
+    /// Returns whether an arc after a track is on that track, if reads decide it.
+    fn is_one_track(
+        &mut self,
+        track: &Parts,
+        arc: &Arc,
+        ahead: usize,
+    ) -> Result<Option<bool>, ProbeError> {
+        let switch = self.switch()?;
+        let last = *track.last();
+        if last.end == arc.line.lbn {
+            if self.is_interrupted(&last.line, last.end - 1, last.end + 1)? {
+                return Ok(Some(false));
+            }
+            // Heads could not have been switched within the gap.
+            let gap = self.gap(&last.line, last.end, arc.line.angle);
+            if switch.is_some_and(|switch| gap < 0.6 * switch) {
+                return Ok(Some(true));
+            }
+        }
+        let mut other = Parts::of(*arc, 0);
+        let told = self.by_hops(track, &other, switch)?;
+        if told.is_some() || ahead == 0 {
+            return Ok(told);
+        }
+        // Further arcs that belong to this one may decide. Remapped LBNs noticed here are
+        // discarded, because they will be found again in their turn.
+        let moved = self.result.moved.len();
+        while other.end < self.end && self.goes_on(&mut other, ahead - 1)? {}
+        self.result.moved.truncate(moved);
+        self.by_hops(track, &other, switch)
+    }
+
+    /// Returns whether the arcs of two parts are on one track, judging by pairs of reads that
+    /// follow each other too soon for a head switch.
+    fn by_hops(
+        &mut self,
+        a: &Parts,
+        b: &Parts,
+        switch: Option<f64>,
+    ) -> Result<Option<bool>, ProbeError> {
+        let longest = a.arcs.iter().chain(&b.arcs).max_by_key(|arc| arc.sectors());
+        let (line, within) = longest.expect("a track has an arc").as_part();
+        let turnaround = self.turnaround(line, within)?;
+        // First, the soonest time possible on one track: a read that is in time then is on the same
+        // track.
+        let soonest = turnaround + line.pitch / 2.0;
+        if let Some(true) = self.by_hop(a, b, soonest)? {
+            return Ok(Some(true));
+        }
+        for hop in HOPS {
+            let Some(switch) = switch.filter(|switch| *switch > 0.02) else {
+                break;
+            };
+            if let Some(same) = self.by_hop(a, b, turnaround + hop * switch)? {
+                return Ok(Some(same));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether a read can follow another after `hop` revolutions, on some arcs of the two
+    /// parts.
+    fn by_hop(&mut self, a: &Parts, b: &Parts, hop: f64) -> Result<Option<bool>, ProbeError> {
+        for (from, to) in a
+            .arcs
+            .iter()
+            .flat_map(|a| b.arcs.iter().map(move |b| (a, b)))
+        {
+            let ((line_a, in_a), (line_b, in_b)) = (from.as_part(), to.as_part());
+            if let Some(same) = self.one_track(line_a, in_a, line_b, in_b, hop)? {
+                return Ok(Some(same));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the arc of consecutive sectors from `first`.
+    fn arc_from(&mut self, first: u64, pitch: f64) -> Result<Arc, ProbeError> {
+        let mut limit = self.end;
+        loop {
+            let arc = self.line_up(first, pitch, limit)?;
+            // There may be remapped LBNs between the sectors that were read, or tracks that begin
+            // where the last one ends.
+            if arc.sectors() < 2 || !self.is_interrupted(&arc.line, first, arc.end)? {
+                return Ok(arc);
+            }
+            // The sectors after the break have affected the pitch.
+            limit = self.first_break(&arc.line, first, arc.end)?;
+        }
+    }
+
+    /// Returns the sectors from `first` that pass consecutively, according to their angles.
+    fn line_up(&mut self, first: u64, pitch: f64, limit: u64) -> Result<Arc, ProbeError> {
+        let Some(angle) = self.clock.angle(first)? else {
+            // It cannot be read, so its angle is unknown.
+            let line = Line {
+                lbn: first,
+                angle: 0.0,
+                pitch,
+            };
+            return Ok(Arc {
+                line,
+                end: first + 1,
+            });
+        };
+        let mut line = Line {
+            lbn: first,
+            angle,
+            pitch,
+        };
+        line.pitch = self.pitch_at(line)?;
+        // At most one revolution, according to the pitch as it is refined.
+        let limit = |line: &Line| (first + line.sectors_in(1.02) + 2).min(limit);
+        let (mut low, mut step) = (first, 1);
+        let mut high = loop {
+            let lbn = first + step;
+            if lbn >= limit(&line) {
+                break limit(&line).max(low + 1);
+            }
+            if !self.lies_on(&mut line, lbn)? {
+                break lbn;
+            }
+            (low, step) = (lbn, 2 * step);
+        };
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            match self.lies_on(&mut line, middle)? {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        Ok(Arc { line, end: high })
+    }
+
+    /// Returns the pitch at the beginning of a line: the one given, or another one that fits the
+    /// next three sectors.
+    fn pitch_at(&mut self, line: Line) -> Result<f64, ProbeError> {
+        let lbn = line.lbn;
+        if self.clock.is_noisy()
+            || lbn + 3 >= self.end
+            || self.lies_on(&mut line.clone(), lbn + 1)?
+        {
+            return Ok(line.pitch);
+        }
+        let mut pitch = None;
+        for by in 1..=3 {
+            let Some(angle) = self.clock.angle(lbn + by)? else {
+                return Ok(line.pitch);
+            };
+            let own = *pitch.get_or_insert(wrap(angle - line.angle));
+            let off = wrap(angle - line.angle - by as f64 * own);
+            if !(0.0..PITCH_MAX).contains(&own) || off.abs() > self.jump_min(line.pitch) {
+                return Ok(line.pitch);
+            }
+        }
+        Ok(pitch.unwrap_or(line.pitch))
+    }
+
+    /// Returns the first break of the line between `from` and `to`. A read has shown that there is
+    /// one.
+    fn first_break(&mut self, line: &Line, from: u64, to: u64) -> Result<u64, ProbeError> {
+        let (mut low, mut high) = (from + 1, to);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            match self.is_interrupted(line, low - 1, middle)? {
+                true => high = middle,
+                false => low = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// Returns whether a sector lies on a line. If so, refines the line's pitch.
+    fn lies_on(&mut self, line: &mut Line, lbn: u64) -> Result<bool, ProbeError> {
+        let Some(angle) = self.clock.angle(lbn)? else {
+            return Ok(true);
+        };
+        let off = wrap(angle - line.at(lbn));
+        // The uncertainty that remains for a pitch measured over half the distance.
+        if off.abs() > self.jump_min(line.pitch) + 4.0 * self.clock.sigma {
+            return Ok(false);
+        }
+        let distance = (lbn - line.lbn) as f64;
+        if distance * line.pitch > 20.0 * self.clock.sigma {
+            line.pitch += off / distance;
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,454 @@
+//! Track boundaries by the angles of sectors: our own method.
+//!
+//! The angle of a sector follows from the completion time of its read. Along a track, angles
+//! advance evenly; at a boundary, they jump by the skew. The search predicts the next tracks from
+//! the pattern of those before them ([`pattern`]) and tests as many of the boundaries as [`Verify`]
+//! requires, in the order in which they come under the heads ([`window`]). It searches by doubling
+//! steps ([`track`]) only where a prediction fails and single reads do not show how ([`shift`]). If
+//! such a search finds a track unlike those before it, the track is decomposed into arcs
+//! ([`arcs`]).
+//!
+//! A test of a boundary reads the LBN before it, which must be where the previous track continues,
+//! and the LBN after it, which must be where the next track begins. If a boundary has no skew,
+//! angles do not show it. Then reads across the boundary are timed instead, because they lose a
+//! revolution.
+//!
+//! Two incomplete tracks may fit together like halves of one, so that the second continues at the
+//! exact angle at which the first ends. If everything is verified and tracks without skew are near,
+//! tracks are read as a whole, which reveals this. Otherwise it cannot be detected.
+
+mod arcs;
+mod area;
+mod pattern;
+mod shift;
+mod track;
+mod window;
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+use super::algorithm::{Extraction, ProbeError, Sink};
+use super::clock::{Clock, fraction, wrap};
+use area::{AROUND, Area, BEFORE, Held};
+use pattern::{Kind, Pattern, SLIPS};
+use track::Line;
+use traxtent_map::{Confirm, Region, Verify};
+use traxtent_units::Lbn;
+use window::Tested;
+
+/// The number of tracks that count as a cylinder if there is no other evidence. Few drives have
+/// fewer surfaces.
+const CYLINDER: usize = 4;
+
+/// The largest number of surfaces of a drive.
+const SURFACES_MAX: usize = 24;
+
+/// The largest number of tracks predicted at once after a failed prediction.
+const REACH_AFTER: usize = 4;
+
+/// The share of alternatives that must have been right for trying them to be worth the reads.
+const LUCK_MIN: f64 = 0.3;
+
+/// The number of further tracks that must be known before a track is passed on. Until then it can
+/// still be corrected.
+const HELD: usize = 3;
+
+/// The number of recent tracks between which the head switch is measured. The smallest value
+/// counts.
+const RECENT: usize = 5;
+
+/// The largest number of LBNs remapped together: two physical sectors.
+const MOVED_MAX: u32 = 16;
+
+/// A search in progress.
+struct Search<'a, 'b> {
+    clock: &'b mut Clock<'a>,
+    /// The requested amount of verification.
+    asked: Verify,
+    /// The amount of verification at the current position: everything, if tracks are irregular.
+    verify: Verify,
+    area: Area,
+    /// The first LBN after the drive's last.
+    end: u64,
+    /// Tracks that begin here or later are not needed.
+    stop: u64,
+    /// The first LBN of the next track to be found, and its angle.
+    first: u64,
+    angle: f64,
+    pattern: Pattern,
+    /// The number of tracks to predict at once.
+    reach: usize,
+    /// The time after which a read on the same track can follow another, in revolutions.
+    turnaround: Option<f64>,
+    /// The time that a head switch adds to `turnaround`.
+    switch: Option<f64>,
+    /// The last tracks, between which `switch` is measured.
+    recent: VecDeque<(Line, u32)>,
+    held: VecDeque<Held>,
+    /// Whether the last failed prediction was more than a difference of a few sectors. Then skews
+    /// may have any value.
+    turned: bool,
+    /// The number of failed predictions, and the recent share of alternatives that were right.
+    surprises: u64,
+    luck: f64,
+    sink: &'b mut Sink<'b>,
+    result: Extraction,
+}
+
+/// Finds the tracks that begin in a region by angles.
+pub(super) fn search<'b>(
+    clock: &'b mut Clock<'_>,
+    region: Region,
+    verify: Verify,
+    sink: &'b mut Sink<'b>,
+) -> Result<Extraction, ProbeError> {
+    let mut search = Search {
+        asked: verify,
+        verify,
+        area: Area::default(),
+        end: clock.capacity(),
+        stop: region.end.0,
+        pattern: Pattern::new(!clock.is_noisy()),
+        clock,
+        first: region.first.0,
+        angle: 0.0,
+        reach: 4,
+        turnaround: None,
+        switch: None,
+        recent: VecDeque::new(),
+        held: VecDeque::new(),
+        turned: true,
+        surprises: 0,
+        luck: 1.0,
+        sink,
+        result: Extraction::default(),
+    };
+    search.begin(region.aligned)?;
+    while search.first < search.stop {
+        search.advance()?;
+    }
+    if search.first < search.end && !search.held.is_empty() {
+        // The next sectors may turn out to be the last sectors of the last track. If they are
+        // inconsistent, they are not part of it.
+        match search.advance() {
+            Ok(()) | Err(ProbeError::Baffled { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    search.flush(0)?;
+    search.result.doubtful = search.area.doubtful();
+    if search.result.doubtful > 0 {
+        search.result.notes.push(format!(
+            "{} boundaries are predicted and not tested, on a drive whose tracks are irregular; --verify full tests all",
+            search.result.doubtful
+        ));
+    }
+    let method = search.clock.method();
+    search
+        .result
+        .notes
+        .push(format!("timed by {}", method.name()));
+    search.result.unreadable = std::mem::take(&mut search.clock.unreadable);
+    Ok(search.result)
+}
+
+impl Search<'_, '_> {
+    /// Finds the beginning of the first track, or the end of the track that the region begins in.
+    fn begin(&mut self, aligned: bool) -> Result<(), ProbeError> {
+        self.angle = self.angle_of_start(self.first, None, None)?;
+        if !aligned {
+            let (partial, angle) = self.find_track(None)?;
+            self.first += u64::from(partial.sectors);
+            self.angle = angle;
+        }
+        Ok(())
+    }
+
+    /// Finds the next tracks: all that were predicted, or those up to the first failed prediction
+    /// and the track after them.
+    fn advance(&mut self) -> Result<(), ProbeError> {
+        self.look_around()?;
+        if self.first >= self.end {
+            return Ok(());
+        }
+        let predicted = self.wanted(self.pattern.predict(self.reach.min(self.reach_max())));
+        let Tested {
+            known,
+            whole,
+            instead,
+        } = self.test(&predicted)?;
+        let count = known.len();
+        for (kind, confirm) in known {
+            self.keep(kind, confirm)?;
+        }
+        if whole {
+            self.reach = (2 * self.reach).min(self.reach_max());
+            return Ok(());
+        }
+        // One failed prediction makes others likely.
+        self.reach = (self.reach / 2).clamp(2, REACH_AFTER);
+        self.turned = true;
+        self.area.surprise();
+        let surprising = predicted.get(count).copied();
+        if let Some(predicted) = surprising
+            && self.first < self.end
+            // Tests examine only the ends of a track; a search examines all of it.
+            && self.verify != Verify::Full
+            && self.is_alternative(predicted, instead)?
+        {
+            return Ok(());
+        }
+        if self.first < self.end {
+            let guess = self.pattern.predict(1).first().copied();
+            let (mut kind, angle) = self.find_or_retry(guess)?;
+            if let Some(guess) = guess {
+                kind.pitch = self.pitch_of(kind, guess)?;
+            }
+            if !self.join_the_last(kind, angle) {
+                self.keep(kind, Confirm::Tested)?;
+            }
+            self.angle = angle;
+        }
+        Ok(())
+    }
+
+    /// Returns the pitch of a track that has been found, if it is shorter than expected. Slipped
+    /// sectors lengthen it at one place only.
+    fn pitch_of(&mut self, kind: Kind, guess: Kind) -> Result<f64, ProbeError> {
+        let short = guess.sectors.saturating_sub(kind.sectors);
+        if !(1..=SLIPS).contains(&short) || !self.shifts_tell(guess.pitch) {
+            return Ok(kind.pitch);
+        }
+        let line = Line {
+            lbn: self.first,
+            angle: self.angle,
+            pitch: guess.pitch,
+        };
+        let middle = self.first + u64::from(kind.sectors / 2);
+        let off = self
+            .clock
+            .angle(middle)?
+            .map(|angle| wrap(angle - line.at(middle)) / line.pitch);
+        let slipped = off.is_some_and(|off| (off - off.round()).abs() < 0.25);
+        Ok(if slipped { guess.pitch } else { kind.pitch })
+    }
+
+    /// Returns the predicted tracks that are needed, or the first of them.
+    fn wanted(&self, mut predicted: Vec<Kind>) -> Vec<Kind> {
+        let mut end = self.first;
+        let begins_before = |kind: &&Kind| {
+            let wanted = end < self.stop;
+            end += u64::from(kind.sectors);
+            wanted
+        };
+        let wanted = predicted.iter().take_while(begins_before).count();
+        predicted.truncate(wanted.max(1));
+        predicted
+    }
+
+    /// Returns whether the next track, which is not as predicted, is one of the alternatives. If
+    /// so, keeps it.
+    fn is_alternative(
+        &mut self,
+        predicted: Kind,
+        instead: Option<Kind>,
+    ) -> Result<bool, ProbeError> {
+        if let Some(instead) = instead
+            && self.is_next(instead)?
+        {
+            self.turned = instead.sectors == predicted.sectors;
+            return Ok(true);
+        }
+        // Each alternative costs a few reads, so they are tried rarely if they are rarely right.
+        self.surprises += 1;
+        if self.luck < LUCK_MIN && !self.surprises.is_multiple_of(8) {
+            return Ok(false);
+        }
+        for kind in self.pattern.alternatives(predicted) {
+            if self.is_next(kind)? {
+                self.luck += 0.1 * (1.0 - self.luck);
+                return Ok(true);
+            }
+        }
+        self.luck -= 0.1 * self.luck;
+        Ok(false)
+    }
+
+    /// Returns whether the next track is of this kind. If so, keeps it.
+    fn is_next(&mut self, kind: Kind) -> Result<bool, ProbeError> {
+        let tested = self.test(&[kind])?;
+        if let (true, [(kind, confirm)]) = (tested.whole, &tested.known[..]) {
+            self.keep(*kind, *confirm)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Finds a track. Retries once if the result is inconsistent, because that may have been noise.
+    fn find_or_retry(&mut self, guess: Option<Kind>) -> Result<(Kind, f64), ProbeError> {
+        let start = self.angle;
+        let last = self.recent.back().map(|(line, _)| line.pitch);
+        let mut pitch = last.unwrap_or(0.0);
+        for guess in [guess, None] {
+            self.angle = start;
+            match self.find_track(guess) {
+                Err(ProbeError::Baffled { .. }) => {}
+                Ok((kind, angle)) => {
+                    if self.is_plausible(kind)? {
+                        return Ok((kind, angle));
+                    }
+                    if pitch == 0.0 || kind.sectors > MOVED_MAX {
+                        pitch = kind.pitch;
+                    }
+                    break;
+                }
+                failed => return failed,
+            }
+        }
+        self.angle = start;
+        if pitch > 0.0 {
+            match self.take_apart(pitch) {
+                Err(ProbeError::Baffled { .. }) => self.angle = start,
+                found => return found,
+            }
+        }
+        self.find_track(guess)
+    }
+
+    /// Returns whether the track at `self.first` is like those before it.
+    fn is_plausible(&mut self, kind: Kind) -> Result<bool, ProbeError> {
+        let tolerance = (6.0 * self.clock.sigma).max(0.4 * kind.pitch);
+        let span = f64::from(kind.sectors) * kind.pitch;
+        let seen = self.jump_min(kind.pitch);
+        let known = self.pattern.had_sectors(kind.sectors)
+            && (self.pattern).had_pitch(kind.pitch, tolerance / f64::from(kind.sectors));
+        // A track that fills a revolution cannot continue.
+        let fills = (span - 1.0).abs() < seen && !self.clock.is_noisy();
+        let usual = kind.sectors > MOVED_MAX
+            && span < 1.0 + seen
+            && (fills || known && self.pattern.had_skew(kind.skew, tolerance));
+        let line = Line {
+            lbn: self.first,
+            angle: self.angle,
+            pitch: kind.pitch,
+        };
+        if usual && !fills && self.leaves_one_behind(&line, kind)? {
+            return Ok(false);
+        }
+        if !usual || !self.hides_boundaries(kind) {
+            return Ok(usual);
+        }
+        self.is_whole(&line, self.first + u64::from(kind.sectors))
+    }
+
+    /// Returns whether the first sector after this track is not where the next track begins but a
+    /// few slots after this one, so that it may belong to this one.
+    fn leaves_one_behind(&mut self, line: &Line, kind: Kind) -> Result<bool, ProbeError> {
+        let end = self.first + u64::from(kind.sectors);
+        if end >= self.end {
+            return Ok(false);
+        }
+        let Some(angle) = self.clock.angle(end)? else {
+            return Ok(false);
+        };
+        let strays = wrap(angle - line.angle - kind.skew).abs() > self.jump_min(kind.pitch);
+        Ok(strays && self.gap(line, end, angle) < arcs::SLOTS * kind.pitch)
+    }
+
+    /// Returns whether reads of a line of sectors take as long as their sectors.
+    fn is_whole(&mut self, line: &Line, end: u64) -> Result<bool, ProbeError> {
+        let (least, most) = self.excess(line, line.lbn, end)?;
+        Ok(most <= 0.5 && least >= -2.0 * self.jump_min(line.pitch))
+    }
+
+    /// Returns whether a track like this could be two that fit together like halves. This is
+    /// possible if tracks begin at the same angle.
+    fn hides_boundaries(&self, kind: Kind) -> bool {
+        let least = self.pattern.least_skew();
+        self.verify == Verify::Full && least.is_some_and(|skew| skew < self.jump_min(kind.pitch))
+    }
+
+    /// Joins a found track that is only a physical sector to the previous track, if that one has
+    /// room for it: the sector is remapped. The next track begins at the angle `behind`.
+    fn join_the_last(&mut self, kind: Kind, behind: f64) -> bool {
+        let (Some((line, sectors)), Some(last)) = (self.recent.back_mut(), self.held.back_mut())
+        else {
+            return false;
+        };
+        let tolerance = (6.0 * self.clock.sigma).max(0.4 * line.pitch);
+        let together = *sectors + kind.sectors;
+        let skew = fraction(behind - line.angle);
+        let physical = u64::from(kind.sectors) <= self.clock.physical_ratio();
+        let joins = physical && f64::from(together) * line.pitch < 1.0 + tolerance;
+        if joins {
+            let first = self.first;
+            self.first += u64::from(kind.sectors);
+            self.result.moved.extend((first..self.first).map(Lbn));
+            *sectors = together;
+            last.kind = Kind {
+                sectors: together,
+                pitch: line.pitch,
+                skew,
+            };
+            self.pattern.replace_last(last.kind);
+        }
+        joins
+    }
+
+    fn reach_max(&self) -> usize {
+        match self.verify {
+            Verify::None => 8192,
+            Verify::Sample => 128,
+            // If skews are small, testing few tracks would leave most of a revolution without a
+            // test.
+            Verify::Full => ((2.0 / self.pattern.mean_skew()) as usize).clamp(48, 512),
+        }
+    }
+
+    /// Accepts a track as found and moves on to the next.
+    fn keep(&mut self, kind: Kind, confirm: Confirm) -> Result<(), ProbeError> {
+        let kind = kind.within_a_turn();
+        let line = Line {
+            lbn: self.first,
+            angle: self.angle,
+            pitch: kind.pitch,
+        };
+        self.held.push_back(Held {
+            line,
+            kind,
+            confirm,
+        });
+        self.recent.push_back((line, kind.sectors));
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+        self.first += u64::from(kind.sectors);
+        self.area.found(confirm);
+        self.angle += kind.skew;
+        self.pattern.push(kind);
+        self.flush(match self.asked {
+            Verify::Sample => AROUND as usize + BEFORE,
+            Verify::None | Verify::Full => HELD,
+        })
+    }
+
+    /// Passes on all but the last `keep` tracks.
+    fn flush(&mut self, keep: usize) -> Result<(), ProbeError> {
+        while self.held.len() > keep {
+            let found = self.held.pop_front().expect("it is not empty").found();
+            if found.first_lbn.0 >= self.stop {
+                continue;
+            }
+            if let ControlFlow::Break(()) = (self.sink)(found) {
+                return Err(ProbeError::Stopped);
+            }
+        }
+        Ok(())
+    }
+
+    /// The smallest jump of an angle that can be detected: less than a sector, if the clock is good
+    /// enough.
+    fn jump_min(&self, pitch: f64) -> f64 {
+        (3.5 * self.clock.sigma).max(0.4 * pitch)
+    }
+}

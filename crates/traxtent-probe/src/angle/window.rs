@@ -1,0 +1,586 @@
+//! Testing predicted boundaries in the order in which they come under the heads.
+
+use super::super::algorithm::ProbeError;
+use super::super::clock::{Reach, fraction, wrap};
+use super::pattern::{Kind, SAME_SKEW, SLIPS};
+use super::track::Line;
+use super::{CYLINDER, REACH_AFTER, SURFACES_MAX, Search};
+use traxtent_map::{Confirm, Verify};
+
+/// The tolerance on the loss of one revolution at boundaries without skew, in revolutions.
+const LOST: f64 = 0.1;
+
+/// The number of sectors below which a small jump may be caused by bad ones.
+const FEW: f64 = 10.0;
+
+/// A test that a prediction must pass.
+#[derive(Clone, Copy, Debug)]
+struct Test {
+    /// The boundary: the end of this predicted track.
+    track: usize,
+    question: Question,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Question {
+    /// Is the LBN before the boundary where the track continues?
+    Last,
+    /// Is the LBN after it where the next track begins?
+    First,
+    /// Is the track free of interruptions?
+    Whole,
+    /// Is a read across the boundary interrupted?
+    Across,
+    /// Do the tracks before it have the predicted number of sectors, judging by any sector after
+    /// it?
+    Shift,
+}
+
+/// The result of testing a prediction.
+#[derive(Debug, Default)]
+pub(super) struct Tested {
+    /// The tracks that hold.
+    pub(super) known: Vec<(Kind, Confirm)>,
+    /// Whether all predicted tracks hold.
+    pub(super) whole: bool,
+    /// The track that seems to follow them, if the predicted one does not hold.
+    pub(super) instead: Option<Kind>,
+}
+
+/// The boundaries to test.
+#[derive(Debug, Default)]
+struct Chosen {
+    /// Tested on both sides.
+    both: Vec<usize>,
+    /// Tested by a single read.
+    once: Vec<usize>,
+}
+
+/// Predicted tracks with their positions.
+pub(super) struct Window<'w> {
+    pub(super) kinds: &'w [Kind],
+    /// The first LBN of each track, and the first LBN after the last.
+    pub(super) bounds: Vec<u64>,
+    /// The angles of the first sectors.
+    pub(super) angles: Vec<f64>,
+}
+
+/// The deviation of angles from the prediction: a constant plus a rate per track.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Drift {
+    /// The deviations measured so far, by predicted track.
+    seen: Vec<(usize, f64)>,
+    at_once: f64,
+    /// The sums for the line through the origin that fits the deviations best.
+    products: f64,
+    squares: f64,
+}
+
+impl Drift {
+    fn a_track(&self) -> f64 {
+        match self.squares > 0.0 {
+            true => self.products / self.squares,
+            false => 0.0,
+        }
+    }
+
+    /// The deviation at the first sector of a predicted track.
+    pub(super) fn at(&self, track: usize) -> f64 {
+        self.at_once + self.a_track() * track as f64
+    }
+
+    /// The deviation at the first sector of a predicted track, interpolated between the
+    /// measurements before and after it.
+    fn between(&self, track: usize) -> f64 {
+        let mut before = (0, 0.0);
+        let mut behind: Option<(usize, f64)> = None;
+        for &(seen, off) in &self.seen {
+            if seen <= track {
+                if seen >= before.0 {
+                    before = (seen, off);
+                }
+            } else if behind.is_none_or(|(b, _)| seen < b) {
+                behind = Some((seen, off));
+            }
+        }
+        let Some(behind) = behind else {
+            return before.1;
+        };
+        let part = (track - before.0) as f64 / (behind.0 - before.0) as f64;
+        before.1 + part * (behind.1 - before.1)
+    }
+
+    /// Learns from a sector whose angle was off by `off`.
+    pub(super) fn learn(&mut self, track: usize, off: f64) {
+        let (all, track) = (self.at(track) + off, track as f64);
+        self.seen.push((track as usize, all));
+        self.products += all * track;
+        self.squares += track * track;
+        self.at_once += (all - self.at_once - self.a_track() * track) / 2.0;
+    }
+}
+
+impl Search<'_, '_> {
+    /// Tests a prediction.
+    pub(super) fn test(&mut self, predicted: &[Kind]) -> Result<Tested, ProbeError> {
+        let kinds = self.clip(predicted);
+        if kinds.is_empty() {
+            return Ok(Tested::default());
+        }
+        let window = self.window(&kinds);
+        let chosen = self.choose(&kinds);
+        let mut drift = Drift::default();
+        let mut tests = self.tests(&window, &chosen.both);
+        tests.extend(self.single_tests(&window, &chosen.once));
+        let mut tested = chosen.both;
+        let mut wrong = kinds.len();
+        while let Some(surprise) = self.run(&window, &mut tests, &mut drift)? {
+            // Bisect between the last boundary that holds and the first that does not.
+            wrong = surprise;
+            loop {
+                let low = self.low(&tests, &tested, wrong);
+                if low >= wrong {
+                    break;
+                }
+                let middle = low + (wrong - low) / 2;
+                tests.retain(|test| test.track != middle);
+                tested.push(middle);
+                let mut one = self.tests(&window, &[middle]);
+                if self.run(&window, &mut one, &mut drift)?.is_some() {
+                    wrong = middle;
+                }
+            }
+            tests.retain(|test| test.track < wrong);
+        }
+        let instead = match self.verify {
+            Verify::None | Verify::Sample if wrong < kinds.len() => {
+                self.instead(&window, wrong, &drift)?
+            }
+            _ => None,
+        };
+        let holds = wrong.min(kinds.len());
+        drift.seen.retain(|(track, _)| *track <= holds);
+        let skews = self.skews(&kinds[..holds], &drift);
+        let known = skews.into_iter().enumerate().map(|(i, skew)| {
+            let confirm = match self.verify {
+                _ if tested.contains(&i) => Confirm::Tested,
+                Verify::None => Confirm::Predicted,
+                Verify::Sample | Verify::Full => Confirm::Sampled,
+            };
+            (Kind { skew, ..kinds[i] }, confirm)
+        });
+        Ok(Tested {
+            known: known.collect(),
+            whole: holds == predicted.len(),
+            instead,
+        })
+    }
+
+    /// Returns the skews of tracks that hold, corrected by the drift of angles. Each skew is
+    /// corrected by a fraction of a sector, and the one where skews change by the rest.
+    fn skews(&self, kinds: &[Kind], drift: &Drift) -> Vec<f64> {
+        let mut skews: Vec<f64> = kinds.iter().map(|kind| kind.skew).collect();
+        if !self.clock.is_noisy() {
+            for (track, skew) in skews.iter_mut().enumerate() {
+                *skew += drift.between(track + 1) - drift.between(track);
+            }
+            return skews;
+        }
+        let all = drift.at(kinds.len());
+        let mut rest = all;
+        for (skew, kind) in skews.iter_mut().zip(kinds) {
+            let most = kind.pitch / 4.0;
+            let share = (all / kinds.len() as f64).clamp(-most, most);
+            *skew += share;
+            rest -= share;
+        }
+        let level = self.pattern.last().map_or(0.0, |last| last.skew);
+        let changed = kinds
+            .iter()
+            .position(|kind| wrap(kind.skew - level).abs() > SAME_SKEW);
+        if let Some(skew) = skews.get_mut(changed.unwrap_or(0)) {
+            *skew += rest;
+        }
+        skews
+    }
+
+    /// Returns the predicted tracks that fit before the end, with the last one shortened.
+    fn clip(&self, predicted: &[Kind]) -> Vec<Kind> {
+        let mut room = self.end - self.first;
+        let mut kinds = Vec::with_capacity(predicted.len());
+        for kind in predicted {
+            let sectors = room.min(u64::from(kind.sectors)) as u32;
+            if sectors == 0 {
+                break;
+            }
+            kinds.push(Kind { sectors, ..*kind });
+            room -= u64::from(sectors);
+        }
+        kinds
+    }
+
+    fn window<'w>(&self, kinds: &'w [Kind]) -> Window<'w> {
+        let (mut bounds, mut angles) = (vec![self.first], vec![self.angle]);
+        for (i, kind) in kinds.iter().enumerate() {
+            bounds.push(bounds[i] + u64::from(kind.sectors));
+            angles.push(angles[i] + kind.skew);
+        }
+        Window {
+            kinds,
+            bounds,
+            angles,
+        }
+    }
+
+    /// The number of tracks per cylinder, if the tracks repeat that way.
+    fn cylinder(&self) -> Option<usize> {
+        self.pattern.period().filter(|p| (2..=16).contains(p))
+    }
+
+    /// Chooses the boundaries to test.
+    fn choose(&self, kinds: &[Kind]) -> Chosen {
+        let last = kinds.len() - 1;
+        let mut chosen = match self.verify {
+            Verify::None => Chosen::default(),
+            Verify::Sample if kinds.len() > REACH_AFTER => self.sample(kinds),
+            // After one failed prediction, there may be others that compensate it.
+            Verify::Sample if !self.turned && self.shifts_tell(kinds[0].pitch) => Chosen {
+                both: Vec::new(),
+                once: (0..last).collect(),
+            },
+            Verify::Sample | Verify::Full => Chosen {
+                both: (0..last).collect(),
+                once: Vec::new(),
+            },
+        };
+        let bound = self.first
+            + kinds
+                .iter()
+                .map(|kind| u64::from(kind.sectors))
+                .sum::<u64>();
+        if bound == self.end && last > 0 {
+            // No track follows that would reveal an error here.
+            chosen.both.push(last - 1);
+        }
+        chosen.both.push(last);
+        chosen.both.sort_unstable();
+        chosen.both.dedup();
+        chosen.once.retain(|track| !chosen.both.contains(track));
+        chosen
+    }
+
+    /// Chooses one boundary in each run as long as a cylinder, and those where the pattern has
+    /// changed.
+    fn sample(&self, kinds: &[Kind]) -> Chosen {
+        let last = kinds.len() - 1;
+        // A deviation inside a cylinder may be compensated at its end, so the last boundary before
+        // the end is chosen.
+        let cylinder = self.cylinder();
+        let surfaces = self.pattern.surfaces().filter(|n| *n <= SURFACES_MAX);
+        let every = cylinder.unwrap_or(surfaces.unwrap_or(0).max(CYLINDER));
+        let largest = self.pattern.largest_skew(2 * every);
+        let inner = |i: &usize| fraction(kinds[i + 1].skew) > largest - 0.01;
+        let mut regular: Vec<usize> = (0..last).filter(inner).collect();
+        if cylinder.is_none() || regular.len() > 2 * (last / every) + 2 {
+            regular = (0..last).skip(every - 1).step_by(every).collect();
+        }
+        // A track that differs from the one a cylinder earlier, or differs slightly from the one
+        // before, may be a copy of a track with bad sectors.
+        let back = |i: usize, by: usize| match i.checked_sub(by) {
+            Some(then) => Some(kinds[then].sectors),
+            None => self.pattern.sectors_back(by - i),
+        };
+        let differs = |i: usize| {
+            let from = |by: usize| back(i, by).map_or(0, |then| then.abs_diff(kinds[i].sectors));
+            from(cylinder.unwrap_or(1)) > 0 || (1..=SLIPS).contains(&from(1))
+        };
+        let odd = (0..last).filter(|&i| differs(i + 1) || differs(i));
+        // The LBN before a boundary reveals shrinking tracks at once, and growing tracks one
+        // cylinder later.
+        let (both, once): (Vec<usize>, Vec<usize>) = (0..regular.len()).partition(|i| i % 2 == 1);
+        let of = |indices: Vec<usize>| indices.into_iter().map(|i| regular[i]);
+        Chosen {
+            both: of(both).chain(odd).collect(),
+            once: of(once).collect(),
+        }
+    }
+
+    /// Returns the tests of the given boundaries.
+    fn tests(&self, window: &Window<'_>, tracks: &[usize]) -> Vec<Test> {
+        let mut tests: Vec<Test> = Vec::with_capacity(2 * tracks.len());
+        for &track in tracks {
+            let at_end = window.bounds[track + 1] == self.end;
+            let jump = window.kinds[track].jump();
+            let pitch = window.kinds[track].pitch;
+            // An angle that has drifted by a sector would hide a jump of one.
+            let hidden = jump.abs() < self.jump_min(pitch).max(1.5 * pitch);
+            let questions: &[Question] = match hidden {
+                _ if at_end => &[Question::Last],
+                false if self.hides_boundaries(window.kinds[track]) => {
+                    &[Question::Whole, Question::Last, Question::First]
+                }
+                false => &[Question::Last, Question::First],
+                true if self.verify == Verify::Full => &[Question::Whole, Question::Across],
+                true => &[Question::Across],
+            };
+            tests.extend(questions.iter().map(|&question| Test { track, question }));
+        }
+        tests
+    }
+
+    /// Returns one test for each of the given boundaries.
+    fn single_tests(&self, window: &Window<'_>, tracks: &[usize]) -> Vec<Test> {
+        if tracks.is_empty() || !self.shifts_tell(window.kinds[0].pitch) {
+            let mut tests = self.tests(window, tracks);
+            tests.retain(|test| !matches!(test.question, Question::First));
+            return tests;
+        }
+        let question = Question::Shift;
+        tracks
+            .iter()
+            .map(|&track| Test { track, question })
+            .collect()
+    }
+
+    /// Runs tests up to the first that fails, and returns its boundary.
+    ///
+    /// `drift` is the deviation of angles from the prediction.
+    fn run(
+        &mut self,
+        window: &Window<'_>,
+        tests: &mut Vec<Test>,
+        drift: &mut Drift,
+    ) -> Result<Option<usize>, ProbeError> {
+        let mut here = 0;
+        while let Some(next) = self.nearest(window, tests, here, drift) {
+            let test = tests.swap_remove(next);
+            if !self.ask(window, test, here, drift)? {
+                return Ok(Some(test.track));
+            }
+            here = test.leaves_at();
+        }
+        Ok(None)
+    }
+
+    /// Returns the boundary after the last one before `wrong` that has been tested and holds.
+    fn low(&self, pending: &[Test], tested: &[usize], wrong: usize) -> usize {
+        let holds =
+            |track: &&usize| **track < wrong && !pending.iter().any(|test| test.track == **track);
+        tested
+            .iter()
+            .filter(holds)
+            .max()
+            .map_or(0, |track| track + 1)
+    }
+
+    /// Returns the test whose sector can be read first.
+    fn nearest(
+        &self,
+        window: &Window<'_>,
+        pending: &[Test],
+        here: usize,
+        drift: &Drift,
+    ) -> Option<usize> {
+        let now = self.clock.now();
+        let due = |test: &Test| {
+            if matches!(test.question, Question::Shift) {
+                return self.clock.lead(window.reach(here, *test));
+            }
+            let angle = window.angle(*test) + drift.at(test.begins_at());
+            self.clock.due(now, angle, window.reach(here, *test))
+        };
+        let timed = pending.iter().map(due).enumerate();
+        timed
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .map(|(index, _)| index)
+    }
+
+    /// Returns whether the drive behaves as predicted. A deviation counts if it is measured twice.
+    fn ask(
+        &mut self,
+        window: &Window<'_>,
+        test: Test,
+        here: usize,
+        drift: &mut Drift,
+    ) -> Result<bool, ProbeError> {
+        let kind = &window.kinds[test.track];
+        let (first, bound) = (window.bounds[test.track], window.bounds[test.track + 1]);
+        match test.question {
+            Question::Whole => self.is_whole(&window.line(test.track, drift), bound),
+            Question::Across => {
+                let angle = window.angle(test) + drift.at(test.begins_at());
+                Ok(self.is_across(kind, bound, angle)?.unwrap_or(true))
+            }
+            Question::Shift => {
+                if let Some(shift) = self.shift(window, test.track + 1, here, drift)? {
+                    return Ok(shift == 0);
+                }
+                for test in self.tests(window, &[test.track]) {
+                    if !self.ask(window, test, here, drift)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Question::Last | Question::First => {
+                let lbn = bound - u64::from(matches!(test.question, Question::Last));
+                let jump = kind.jump().abs();
+                // A track may have slipped sectors, and skews vary slightly. A larger deviation
+                // would be another zone.
+                let surprise = match (test.question, self.clock.is_noisy()) {
+                    (_, true) => 0.06,
+                    (Question::Last, false) => 8.0 * kind.pitch,
+                    (_, false) => 0.02,
+                };
+                // If a few slipped sectors look like a skew, only the exact position is accepted.
+                let seen = self.jump_min(kind.pitch);
+                let tolerance = match jump < FEW * kind.pitch {
+                    true => seen.min(jump / 2.0),
+                    false => (jump / 3.0).min(surprise).max(seen / 2.0),
+                };
+                let mut surprises: Vec<f64> = Vec::new();
+                let mut late = 0;
+                let mut away = window.reach(here, test);
+                for _ in 0..8 {
+                    let angle = window.angle(test) + drift.at(test.begins_at());
+                    let due = self.clock.due(self.clock.now(), angle, away);
+                    let Some(pass) = self.clock.pass(lbn)? else {
+                        return Ok(true);
+                    };
+                    let deviation = wrap(pass.angle - angle);
+                    if deviation.abs() <= tolerance {
+                        self.clock.learn(away, due, pass.took);
+                        // A late reading can have any angle, so a single one is not enough.
+                        late += u32::from(pass.took > due + 0.5);
+                        if pass.took <= due + 0.5 || late > 1 {
+                            // If the angle is not exactly as predicted, two tracks may fit together
+                            // like one.
+                            if matches!(test.question, Question::Last)
+                                && self.verify == Verify::Full
+                                && deviation.abs() > seen
+                                && (deviation < 0.0
+                                    || self.is_interrupted(
+                                        &window.line(test.track, drift),
+                                        first,
+                                        bound,
+                                    )?)
+                            {
+                                return Ok(false);
+                            }
+                            if self.clock.is_noisy()
+                                || self.verify == Verify::Full
+                                || deviation.abs() <= seen
+                            {
+                                drift.learn(test.begins_at(), deviation);
+                            } else if matches!(test.question, Question::First) {
+                                // The sector may be another one of the track, if the tracks before
+                                // it are short.
+                                let question = Question::Last;
+                                let last = Test { question, ..test };
+                                if !self.ask(window, last, here, drift)? {
+                                    return Ok(false);
+                                }
+                                drift.learn(test.begins_at(), deviation);
+                            }
+                            return Ok(true);
+                        }
+                    }
+                    let again =
+                        |other: &f64| wrap(other - deviation).abs() <= self.clock.tolerance();
+                    if deviation.abs() > tolerance {
+                        let sure = !self.clock.is_noisy() && pass.took <= self.clock.prompt();
+                        if sure || surprises.iter().any(again) {
+                            // A jump this small proves nothing if the prediction has drifted by as
+                            // much.
+                            let last = Test {
+                                question: Question::Last,
+                                ..test
+                            };
+                            let end = window.angle(last) + drift.at(test.track) + deviation;
+                            let doubtful = self.verify != Verify::Full
+                                && bound < self.end
+                                && deviation.abs().max(jump) < FEW * kind.pitch;
+                            let across = match doubtful {
+                                true => self.is_across(kind, bound, end)?,
+                                false => None,
+                            };
+                            if across == Some(true) {
+                                drift.learn(test.begins_at(), deviation);
+                            }
+                            return Ok(across.unwrap_or(false));
+                        }
+                        surprises.push(deviation);
+                    }
+                    away = Reach::SAME;
+                }
+                Ok(false)
+            }
+        }
+    }
+}
+
+impl Search<'_, '_> {
+    /// Returns whether a read of the LBNs on both sides of a boundary, the first of them at
+    /// `angle`, loses a revolution plus the jump between them. Returns `None` if the sectors cannot
+    /// be read.
+    fn is_across(
+        &mut self,
+        kind: &Kind,
+        bound: u64,
+        angle: f64,
+    ) -> Result<Option<bool>, ProbeError> {
+        let excess = self.clock.excess(bound - 1, 2, angle, kind.pitch)?;
+        // A boundary that loses less than a revolution has a skew that can be detected.
+        let as_predicted = |excess: f64| wrap(excess - kind.jump()).abs() < LOST;
+        Ok(excess.map(|excess| excess > 0.5 && as_predicted(excess)))
+    }
+}
+
+impl Test {
+    /// The predicted track on which its read begins.
+    fn begins_at(&self) -> usize {
+        self.track + usize::from(matches!(self.question, Question::First | Question::Shift))
+    }
+
+    /// The predicted track on which its read ends.
+    fn leaves_at(&self) -> usize {
+        self.track + usize::from(!matches!(self.question, Question::Last | Question::Whole))
+    }
+}
+
+impl Window<'_> {
+    /// The distance from a predicted track to the read of a test.
+    fn reach(&self, here: usize, test: Test) -> Reach {
+        self.distance(here, test.begins_at())
+    }
+
+    /// The distance between two predicted tracks.
+    pub(super) fn distance(&self, here: usize, there: usize) -> Reach {
+        match here.abs_diff(there) {
+            0 => Reach::SAME,
+            1 => Reach::neighbour(self.kinds[here.min(there)].skew),
+            tracks => Reach::tracks(tracks),
+        }
+    }
+
+    /// The line of a predicted track's sectors.
+    pub(super) fn line(&self, track: usize, drift: &Drift) -> Line {
+        Line {
+            lbn: self.bounds[track],
+            angle: self.angles[track] + drift.at(track),
+            pitch: self.kinds[track].pitch,
+        }
+    }
+
+    /// The angle at which the sector of a test should pass. If there are several sectors, that of
+    /// the first.
+    fn angle(&self, test: Test) -> f64 {
+        let kind = &self.kinds[test.track];
+        let start = self.angles[test.track];
+        match test.question {
+            Question::Last | Question::Across => start + f64::from(kind.sectors - 1) * kind.pitch,
+            Question::First | Question::Shift => self.angles[test.track + 1],
+            Question::Whole => start,
+        }
+    }
+}

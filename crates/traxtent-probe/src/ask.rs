@@ -1,0 +1,177 @@
+//! Translation requests and their evaluation: shared by the translating algorithms.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use super::algorithm::{Extraction, ProbeError, Sink};
+use super::bad::Bad;
+use super::target::{Target, TargetError};
+use traxtent_map::{Confirm, Found, Region};
+use traxtent_model::geometry::Place;
+use traxtent_units::{Cylinder, Lbn, Sectors, Surface};
+
+/// A track as the drive addresses it.
+pub(super) type Home = (Cylinder, Surface);
+
+/// Returns the track of a place.
+pub(super) fn home(place: Place) -> Home {
+    (place.cylinder, place.surface)
+}
+
+/// Returns whether two tracks are adjacent.
+pub(super) fn are_neighbours(one: Home, other: Home) -> bool {
+    one.0.0.abs_diff(other.0.0) + u32::from(one.1.0.abs_diff(other.1.0)) == 1
+}
+
+/// The number of translations above which old ones are discarded.
+const REMEMBERED_MAX: usize = 1 << 12;
+
+/// A target that is sent translations. Recent results are cached, so that no translation is
+/// repeated.
+pub(super) struct Ask<'t> {
+    target: &'t mut dyn Target,
+    /// The first LBN after the drive's last.
+    pub(super) end: u64,
+    /// The number of LBNs in a physical sector, as the drive reports it. Fewer LBNs never go bad or
+    /// move together.
+    pub(super) ratio: u64,
+    answers: BTreeMap<u64, Option<Place>>,
+    /// Whether the drive lists its bad slots.
+    pub(super) has_list: bool,
+    /// The slots listed as bad; none if the drive has no lists.
+    bad: Rc<Bad>,
+    /// The results apart from the tracks.
+    left: Extraction,
+}
+
+impl<'t> Ask<'t> {
+    pub(super) fn new(target: &'t mut dyn Target) -> Result<Ask<'t>, ProbeError> {
+        let identity = target.identity();
+        let Sectors(end) = identity.capacity;
+        let ratio = u64::from(identity.physical_bytes / identity.logical_bytes.max(1)).max(1);
+        let (has_list, bad) = match target.defects() {
+            Ok(defects) => (true, Bad::new(defects)),
+            Err(TargetError::Unsupported(_) | TargetError::Refused(_)) => (false, Bad::default()),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Ask {
+            target,
+            end,
+            ratio,
+            answers: BTreeMap::new(),
+            has_list,
+            bad: Rc::new(bad),
+            left: Extraction::default(),
+        })
+    }
+
+    /// The slots listed as bad.
+    pub(super) fn bad(&self) -> Rc<Bad> {
+        Rc::clone(&self.bad)
+    }
+
+    /// Records that the LBNs of some bad slots have been found to be remapped.
+    pub(super) fn found_moved(&mut self, places: impl IntoIterator<Item = Place>) {
+        Rc::make_mut(&mut self.bad).found_moved(places);
+    }
+
+    /// Translates an LBN. Returns `None` and records the LBN if the drive does not return its
+    /// place.
+    pub(super) fn place(&mut self, lbn: u64) -> Result<Option<Place>, ProbeError> {
+        if let Some(&known) = self.answers.get(&lbn) {
+            return Ok(known);
+        }
+        let place = match self.target.translate(Lbn(lbn)) {
+            Ok(place) => Some(place),
+            Err(TargetError::Unreadable { .. } | TargetError::Refused(_)) => {
+                self.left.unreadable.push(Lbn(lbn));
+                None
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.answers.insert(lbn, place);
+        Ok(place)
+    }
+
+    /// Returns the result of a translation that has already been made.
+    pub(super) fn known(&self, lbn: u64) -> Option<Place> {
+        self.answers.get(&lbn).copied().flatten()
+    }
+
+    /// Returns the LBN at a place.
+    pub(super) fn lbn_at(&mut self, place: Place) -> Result<Option<u64>, ProbeError> {
+        match self.target.translate_back(place) {
+            Ok(lbn) => Ok(lbn.map(|lbn| lbn.0)),
+            Err(TargetError::Unreadable { .. } | TargetError::Refused(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Discards translations of LBNs below `lbn`, except the last one, once too many are stored.
+    pub(super) fn forget_below(&mut self, lbn: u64) {
+        if self.answers.len() > REMEMBERED_MAX {
+            self.answers = self.answers.split_off(&lbn.saturating_sub(1));
+        }
+    }
+
+    /// Records remapped LBNs.
+    pub(super) fn moved(&mut self, lbns: std::ops::Range<u64>) {
+        self.left.moved.extend(lbns.map(Lbn));
+    }
+
+    /// Records a note for the reader.
+    pub(super) fn note(&mut self, line: &str) {
+        self.left.notes.push(line.to_owned());
+    }
+
+    /// Returns the results apart from the tracks.
+    pub(super) fn finish(mut self) -> Extraction {
+        self.left.moved.sort_unstable();
+        self.left.moved.dedup();
+        self.left.unreadable.sort_unstable();
+        self.left.unreadable.dedup();
+        self.left
+    }
+}
+
+/// Passes tracks to the caller.
+pub(super) struct Out<'a, 's> {
+    sink: &'a mut Sink<'s>,
+    /// The LBN at which the next track begins.
+    pub(super) at: u64,
+    /// Tracks that begin here or later are not needed.
+    end: u64,
+}
+
+impl<'a, 's> Out<'a, 's> {
+    pub(super) fn new(sink: &'a mut Sink<'s>, at: u64, region: Region, capacity: u64) -> Self {
+        let end = region.end.0.min(capacity);
+        Out { sink, at, end }
+    }
+
+    /// Returns whether more tracks are needed.
+    pub(super) fn goes_on(&self) -> bool {
+        self.at < self.end
+    }
+
+    /// Passes on the track that ends at `end`.
+    pub(super) fn track(&mut self, end: u64, confirm: Confirm) -> Result<(), ProbeError> {
+        let found = Found {
+            first_lbn: Lbn(self.at),
+            sectors: u32::try_from(end - self.at).map_err(|_| ProbeError::Baffled {
+                lbn: Lbn(self.at),
+                problem: format!("a track of {} sectors", end - self.at),
+            })?,
+            confirm,
+        };
+        if !self.goes_on() {
+            return Ok(());
+        }
+        self.at = end;
+        match (self.sink)(found) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(ProbeError::Stopped),
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! The angle at which each track begins.
+//!
+//! Within a part of the drive that has a uniform format, three numbers determine the angle: the
+//! skew from track to track within a run, the angle at which each run of the repetition begins, and
+//! the advance from one repetition to the next. Each is measured between tracks that lie
+//! increasingly far apart, so that the error of an angle is divided among many tracks. If a
+//! prediction fails, a new part begins.
+
+use super::figure::{Estimate, Figure, fraction, wrapped};
+use super::layout::Layout;
+use super::stopwatch::Stopwatch;
+use crate::{ProbeError, TargetError};
+use traxtent_map::TrackMap;
+use traxtent_units::{Lbn, Sectors};
+
+/// The number of readings of a sector for its angle.
+const READS: usize = 4;
+/// The largest error of a correct prediction, in revolutions, if the host is steady.
+const MISS: f64 = 0.004;
+/// The largest expected number of uniform parts of a drive. Beyond that, predictions are no longer
+/// checked.
+const PATCHES_MAX: usize = 600;
+
+/// The angles of a run of the repetition.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct RunAngles {
+    /// The angle from the beginning of the repetition's first track to that of the run's first
+    /// track.
+    pub(super) offset: f64,
+    /// The angle from track to track.
+    pub(super) step: f64,
+    /// The number of slots around a track, including those that hold no LBN.
+    pub(super) slots: u32,
+}
+
+/// Repetitions of a repeating section with a uniform format.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Patch {
+    /// The index of the repeating section.
+    pub(super) stretch: usize,
+    /// The first track.
+    pub(super) first: usize,
+    /// The number of tracks.
+    pub(super) tracks: usize,
+    pub(super) runs: Vec<RunAngles>,
+    /// The angle from the beginning of a repetition to that of the next.
+    pub(super) advance: f64,
+    /// The angle at which the first track begins.
+    pub(super) origin: f64,
+    /// Half the width of an angle's interval, in revolutions.
+    pub(super) half_width: f64,
+}
+
+/// The angles of a drive.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Angles {
+    pub(super) patches: Vec<Patch>,
+    /// The estimated number of slots without LBNs on a track, by number of sectors, from all
+    /// patches.
+    pub(super) slack: Vec<(u32, Estimate)>,
+}
+
+impl Angles {
+    /// Returns the patch that holds a track.
+    pub(super) fn patch(&self, track: usize) -> &Patch {
+        &self.patches[self.patches.partition_point(|patch| patch.first <= track) - 1]
+    }
+
+    /// Returns the angle at which a track begins, in revolutions from 0 to 1, and its number of
+    /// slots.
+    pub(super) fn start(&self, layout: &Layout, track: usize) -> (f64, u32) {
+        let patch = self.patch(track);
+        let stretch = &layout.stretches[patch.stretch];
+        let index = track - patch.first;
+        let (times, mut rest) = (index / stretch.period(), index % stretch.period());
+        for (run, angles) in stretch.runs.iter().zip(&patch.runs) {
+            if rest < run.tracks {
+                let turns = patch.origin
+                    + times as f64 * patch.advance
+                    + angles.offset
+                    + rest as f64 * angles.step;
+                return (fraction(turns), angles.slots);
+            }
+            rest -= run.tracks;
+        }
+        unreachable!("the rest of a division is smaller than the divisor")
+    }
+}
+
+/// Returns the skews and sizes of the patches that hold most of the drive, one set of figures per
+/// patch.
+pub(super) fn figures(angles: &Angles, layout: &Layout) -> Vec<Figure> {
+    let mut found = Vec::new();
+    let usual = angles
+        .patches
+        .iter()
+        .filter(|patch| patch.tracks >= 64 && patch.runs.len() < 64);
+    for (zone, patch) in usual.enumerate() {
+        let stretch = &layout.stretches[patch.stretch];
+        let (run, turns) = (stretch.runs[0], patch.runs[0]);
+        let turn = |name: &str, value: f64, share: f64, how: &'static str| {
+            let half_width = patch.half_width * 2f64.sqrt() / share.max(1.0);
+            let estimate = Estimate {
+                value: fraction(value),
+                half_width,
+                samples: 2 * READS as u64,
+            };
+            Figure::around(
+                &format!("geometry.zones.{zone}.{name}"),
+                estimate,
+                "revolutions",
+                how,
+            )
+        };
+        let inner = if run.step.surface != 0 {
+            "track_skew"
+        } else {
+            "cylinder_skew"
+        };
+        found.push(turn(
+            inner,
+            turns.step,
+            run.tracks as f64 - 1.0,
+            "angles of tracks at doubling distances",
+        ));
+        if let Some(next) = patch
+            .runs
+            .get(1)
+            .map(|next| next.offset)
+            .or(Some(patch.advance))
+        {
+            let outer = if run.step.surface != 0 {
+                "cylinder_skew"
+            } else {
+                "turn_skew"
+            };
+            let value = next - turns.offset - (run.tracks as f64 - 1.0) * turns.step;
+            found.push(turn(
+                outer,
+                value,
+                1.0,
+                "angles of the last track of a run and the first of the next",
+            ));
+        }
+        let slots = f64::from(turns.slots);
+        let slack = angles
+            .slack
+            .iter()
+            .find(|(usual, _)| f64::from(*usual) <= slots)
+            .map(|(_, slack)| *slack);
+        let width = slack.map_or(0.0, |slack| slack.half_width);
+        found.push(Figure::around(
+            &format!("geometry.zones.{zone}.slots"),
+            Estimate { value: slots, half_width: width, samples: 12 * READS as u64 },
+            "sectors around the first track",
+            "the angle between the first and the last sector of a track; as many as LBNs unless it says otherwise",
+        ));
+    }
+    found
+}
+
+/// Measures the angles of all tracks.
+pub(super) fn angles(
+    watch: &mut Stopwatch<'_>,
+    map: &TrackMap,
+    layout: &Layout,
+    progress: &mut dyn FnMut(f64),
+) -> Result<Angles, ProbeError> {
+    let sectors: Vec<u32> = map.tracks().map(|track| track.sectors.0 as u32).collect();
+    let starts: Vec<Lbn> = map.tracks().map(|track| track.first_lbn).collect();
+    let mut ruler = Ruler {
+        watch,
+        starts: &starts,
+        sectors: &sectors,
+        trusting: false,
+    };
+    let mut found = Angles {
+        patches: Vec::new(),
+        slack: Vec::new(),
+    };
+    for (number, stretch) in layout.stretches.iter().enumerate() {
+        let period = stretch.period();
+        for (from, repetitions, nominal) in
+            alike(&sectors[stretch.first..][..stretch.tracks], stretch)
+        {
+            let mut first = stretch.first + from * period;
+            let end = (first + repetitions * period).min(stretch.first + stretch.tracks);
+            while first < end {
+                ruler.trusting = found.patches.len() > PATCHES_MAX;
+                progress(first as f64 / sectors.len() as f64);
+                let runs: Vec<usize> = stretch.runs.iter().map(|run| run.tracks).collect();
+                let before = found.patches.last().filter(|patch| patch.stretch == number);
+                let patch = ruler.patch(first, end - first, &runs, &nominal, before)?;
+                first += patch.tracks;
+                found.patches.push(Patch {
+                    stretch: number,
+                    ..patch
+                });
+            }
+        }
+    }
+    let mut tried = std::collections::BTreeSet::new();
+    for patch in &mut found.patches {
+        let usual = patch.runs[0].slots;
+        if patch.tracks < 8 || !tried.insert(usual) {
+            continue;
+        }
+        let track = (patch.first..patch.first + patch.tracks)
+            .find(|&track| sectors[track] == usual)
+            .unwrap_or(patch.first);
+        found.slack.push((usual, ruler.slack(track)?));
+    }
+    // There are no spare slots unless their interval excludes zero: the simplest explanation of the
+    // readings.
+    for patch in &mut found.patches {
+        for run in &mut patch.runs {
+            let slack = found
+                .slack
+                .iter()
+                .find(|(usual, _)| *usual == run.slots)
+                .map(|(_, slack)| slack);
+            if let Some(slack) = slack
+                && slack.value - slack.half_width > 0.5
+            {
+                run.slots += slack.value.round() as u32;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Divides a repeating section where the usual sizes of its tracks change. Returns for each part
+/// the first repetition, the number of repetitions, and the sizes by run.
+fn alike(sectors: &[u32], stretch: &super::layout::Stretch) -> Vec<(usize, usize, Vec<u32>)> {
+    let usual = |repetition: &[u32]| {
+        let mut at = 0;
+        let sizes = stretch.runs.iter().map(|run| {
+            let tracks =
+                &repetition[at.min(repetition.len())..(at + run.tracks).min(repetition.len())];
+            at += run.tracks;
+            tracks.iter().copied().max().unwrap_or(0)
+        });
+        sizes.collect::<Vec<u32>>()
+    };
+    let mut found: Vec<(usize, usize, Vec<u32>)> = Vec::new();
+    for (number, repetition) in sectors.chunks(stretch.period()).enumerate() {
+        let sizes = usual(repetition);
+        match found.last_mut() {
+            Some((_, count, before)) if *before == sizes => *count += 1,
+            _ => found.push((number, 1, sizes)),
+        }
+    }
+    // One or two odd repetitions are defects or an incomplete last part, not a format.
+    let mut merged: Vec<(usize, usize, Vec<u32>)> = Vec::new();
+    for (number, count, sizes) in found {
+        match merged.last_mut() {
+            Some((_, before, usual)) if count < 3 || *usual == sizes => *before += count,
+            _ => merged.push((number, count, sizes)),
+        }
+    }
+    merged
+}
+
+/// Measures the angles of tracks.
+pub(super) struct Ruler<'a, 'b> {
+    pub(super) watch: &'a mut Stopwatch<'b>,
+    /// The first LBN of each track.
+    pub(super) starts: &'a [Lbn],
+    /// The number of sectors of each track.
+    pub(super) sectors: &'a [u32],
+    /// Whether any measured angles are accepted as constant steps.
+    pub(super) trusting: bool,
+}
+
+impl Ruler<'_, '_> {
+    /// Returns the angle at which a track with `slots` slots begins.
+    pub(super) fn begins(&mut self, track: usize, slots: u32) -> Result<Estimate, ProbeError> {
+        let mut past = 0;
+        loop {
+            let lbn = self.starts[track] + Sectors(past);
+            match self.watch.sector_angle(lbn, READS) {
+                Err(ProbeError::Target(TargetError::Unreadable { .. }))
+                    if past + 1 < u64::from(self.sectors[track]).min(16) =>
+                {
+                    past += 1;
+                }
+                angle => {
+                    let angle = angle?;
+                    // The whole physical sector has passed.
+                    let passed = (self.watch.grain.behind(lbn).0 - self.starts[track].0) as f64;
+                    let turns = angle.value - passed / f64::from(slots);
+                    return Ok(Estimate {
+                        value: fraction(turns),
+                        ..angle
+                    });
+                }
+            }
+        }
+    }
+
+    /// Finds the constant step between the angles of items `0..count`, by measurements at doubling
+    /// distances. Returns the step and the number of items that follow it.
+    pub(super) fn constant(
+        &mut self,
+        count: usize,
+        guess: Option<f64>,
+        angle: &mut dyn FnMut(&mut Self, usize) -> Result<f64, ProbeError>,
+    ) -> Result<(f64, usize), ProbeError> {
+        if count < 2 {
+            return Ok((guess.unwrap_or(0.0), count));
+        }
+        let first = angle(self, 0)?;
+        // Five standard deviations of the difference of two angles.
+        let unsure = 5.0 * (2.0 / READS as f64).sqrt() * self.watch.deviation() / self.watch.period;
+        let most = if self.trusting { 0.5 } else { MISS.max(unsure) };
+        let miss = |turn: f64, k: usize, seen: f64| wrapped(seen - first - turn * k as f64);
+        if let Some(turn) = guess {
+            let apart = miss(turn, count - 1, angle(self, count - 1)?);
+            let half = count / 2;
+            if apart.abs() < 0.05 && miss(turn, half, angle(self, half)?).abs() < 0.05 {
+                return Ok((turn + apart / (count - 1) as f64, count));
+            }
+        }
+        let mut turn = fraction(angle(self, 1)? - first);
+        // Angles are accurate to some hundredths of a millisecond, and so are predictions from
+        // them.
+        let (mut good, mut bad) = (1, None);
+        while good + 1 < count {
+            let next = (good * 2).min(count - 1);
+            let off = miss(turn, next, angle(self, next)?);
+            let sure = most * (next as f64 / good as f64) + most;
+            if off.abs() > sure {
+                bad = Some(next);
+                break;
+            }
+            turn += off / next as f64;
+            good = next;
+        }
+        let Some(mut bad) = bad else {
+            return Ok((turn, count));
+        };
+        while bad - good > 1 {
+            let middle = good + (bad - good) / 2;
+            let off = miss(turn, middle, angle(self, middle)?);
+            if off.abs() > 2.0 * most {
+                bad = middle;
+            } else {
+                turn += off / middle as f64;
+                good = middle;
+            }
+        }
+        Ok((turn, bad))
+    }
+
+    fn patch(
+        &mut self,
+        first: usize,
+        most: usize,
+        runs: &[usize],
+        usual: &[u32],
+        before: Option<&Patch>,
+    ) -> Result<Patch, ProbeError> {
+        let period: usize = runs.iter().sum();
+        let mut width = 0.0_f64;
+        let repetitions = most.div_ceil(period);
+        let (advance, alike) = self.constant(repetitions, None, &mut |ruler, k| {
+            let angle = ruler.begins(first + k * period, usual[0])?;
+            Ok(angle.value)
+        })?;
+        let tracks = most.min(alike * period);
+        let mut begin = 0;
+        let mut origin = 0.0;
+        let mut found: Vec<RunAngles> = Vec::new();
+        for (number, &length) in runs.iter().enumerate() {
+            let slots = usual[number].max(1);
+            let mut angles = RunAngles {
+                slots,
+                ..RunAngles::default()
+            };
+            if begin < tracks {
+                // Several repetitions determine the offset better than one.
+                let samples = if alike > 4 {
+                    [0, alike / 3, alike - 2]
+                } else {
+                    [0; 3]
+                };
+                let mut offsets = Vec::new();
+                for k in samples {
+                    let seen = self.begins(first + k * period + begin, slots)?;
+                    width = width.max(seen.half_width);
+                    offsets.push(seen.value - k as f64 * advance);
+                }
+                let around: Vec<f64> = offsets.iter().map(|o| wrapped(o - offsets[0])).collect();
+                let start = offsets[0] + around.iter().sum::<f64>() / 3.0;
+                if number == 0 {
+                    origin = fraction(start);
+                }
+                angles.offset = fraction(start - origin);
+                let guess = found
+                    .iter()
+                    .zip(runs)
+                    .find(|(other, others)| other.slots == slots && **others == length)
+                    .map(|(other, _)| other.step)
+                    .or(before
+                        .filter(|_| length > 3)
+                        .map(|patch| patch.runs[number].step));
+                let length = length.min(tracks - begin);
+                let at = first + begin;
+                angles.step = self
+                    .constant(length, guess, &mut |ruler, k| {
+                        Ok(ruler.begins(at + k, slots)?.value)
+                    })?
+                    .0;
+            }
+            begin += length;
+            found.push(angles);
+        }
+        let patch = Patch {
+            stretch: 0,
+            first,
+            tracks,
+            runs: found,
+            advance,
+            origin,
+            half_width: width,
+        };
+        Ok(patch)
+    }
+
+    /// Measures how many slots of a track hold no LBN, by the angle between its first and last
+    /// sector.
+    fn slack(&mut self, track: usize) -> Result<Estimate, ProbeError> {
+        let sectors = f64::from(self.sectors[track]);
+        let (first, last) = (
+            self.starts[track],
+            self.starts[track] + Sectors(u64::from(self.sectors[track]) - 1),
+        );
+        let one = (self.watch.grain.behind(first).0 - first.0) as f64;
+        let mut samples = Vec::new();
+        for _ in 0..6 {
+            let turns = wrapped(
+                self.watch.sector_angle(first, READS)?.value
+                    - self.watch.sector_angle(last, READS)?.value,
+            );
+            // Between the last sector and the first are the empty slots and one physical sector:
+            // turns = (slack + one) / slots.
+            samples.push((turns * sectors - one) / (1.0 - turns));
+        }
+        Ok(Estimate::of(&samples))
+    }
+}

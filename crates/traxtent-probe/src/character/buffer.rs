@@ -1,0 +1,679 @@
+//! Bus and cache: the properties of a drive's buffer that a host can measure.
+//!
+//! The method follows Worthington 1995, section 5. A sector is in the buffer if its read is fast
+//! although it would have to wait for more than half a revolution if it came from the media.
+
+use super::figure::{Estimate, Figure, fraction, median};
+use super::seek::Known;
+use super::stopwatch::Stopwatch;
+use crate::ProbeError;
+use traxtent_map::MappedTrack;
+use traxtent_model::profile::{BusHold, CacheSpec, Delivery, ReadAhead, ReadAheadUntil, WriteBack};
+use traxtent_units::{Lbn, Sectors};
+
+/// The largest request, in sectors.
+const REQUEST_MAX: u32 = 16_384;
+/// The largest number of sectors that a drive is expected to read ahead.
+const AHEAD_MAX: u64 = 1 << 16;
+/// The largest number of segments that a cache is expected to have.
+const SEGMENTS_MAX: u32 = 256;
+
+/// The measured properties of bus and cache.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Buffer {
+    pub(super) hit_ms: f64,
+    pub(super) connect_ms: f64,
+    /// The part of the overheads that follows the transfers on the media and the bus.
+    pub(super) completion_ms: f64,
+    pub(super) sector_ms: f64,
+    /// How much longer the bus takes than the media, per sector.
+    pub(super) behind_ms: f64,
+    pub(super) delivery: Delivery,
+    pub(super) hold: BusHold,
+    pub(super) read_on_arrival: bool,
+    pub(super) cache: CacheSpec,
+}
+
+impl Buffer {
+    /// The values for a drive on which nothing was measured: a drive without a cache.
+    fn unknown() -> Buffer {
+        Buffer {
+            hit_ms: 0.0,
+            connect_ms: 0.0,
+            completion_ms: 0.0,
+            sector_ms: 0.0,
+            behind_ms: 0.0,
+            delivery: Delivery::InOrder,
+            hold: BusHold::default(),
+            read_on_arrival: false,
+            cache: CacheSpec {
+                enabled: false,
+                segments: 1,
+                write_segments: 1,
+                segment_sectors: 1,
+                dedicated_write_segment: false,
+                write_back: WriteBack::None,
+                combine_writes: true,
+                read_hits_on_written: true,
+                hits_while_busy: false,
+                writes_while_busy: false,
+                almost_hits: true,
+                drop_delivered: false,
+                read_watermark: 0.0,
+                write_watermark: 1.0,
+                watermark_of_request: true,
+                read_ahead: ReadAhead::default(),
+            },
+        }
+    }
+}
+
+/// Measures bus and cache by reads.
+pub(super) fn buffer(
+    watch: &mut Stopwatch<'_>,
+    known: &Known<'_>,
+    overhead: f64,
+    zero_latency: bool,
+    figures: &mut Vec<Figure>,
+    notes: &mut Vec<String>,
+) -> Result<Buffer, ProbeError> {
+    let mut found = Buffer::unknown();
+    let mut ask = Inquiry {
+        watch,
+        known,
+        overhead,
+        hit_ms: 0.0,
+        timings: 0,
+        used: Vec::new(),
+    };
+    let Some((hit, sector)) = ask.hits()? else {
+        notes.push(
+            "The same sectors again come from the media: reads leave nothing in a cache."
+                .to_owned(),
+        );
+        ask.misses(&mut found, zero_latency, figures)?;
+        return Ok(found);
+    };
+    found.cache.enabled = true;
+    (found.hit_ms, found.sector_ms) = (hit.value.max(0.0), sector.value.max(0.0));
+    ask.hit_ms = found.hit_ms + found.sector_ms;
+    figures.push(Figure::around(
+        "overheads.read_hit_after_read_ms",
+        hit,
+        "ms",
+        "reads of sectors just read, of different lengths: the line at length 0",
+    ));
+    figures.push(Figure::around(
+        "bus.read_sector_ms",
+        sector,
+        "ms a sector",
+        "reads of sectors just read, of different lengths: the slope",
+    ));
+    ask.misses(&mut found, zero_latency, figures)?;
+
+    let before = ask.timings;
+    let arrivals = ask.on_arrival()?;
+    found.read_on_arrival = arrivals.value > 0.5;
+    figures.push(Figure { samples: ask.timings - before, ..Figure::around(
+        "access.read_on_arrival",
+        arrivals,
+        "of reads",
+        "reads of a sector that passed before the one read first: the share served from the buffer",
+    )});
+    ask.read_ahead(&mut found.cache, figures)?;
+    let ahead = found.cache.read_ahead.max_sectors;
+    // If the bus works after the media, or falls behind them, the drive has read ahead in the
+    // meantime.
+    let falls_behind =
+        found.behind_ms > 0.0 && found.cache.read_ahead.until == ReadAheadUntil::SegmentEnd;
+    let ahead = (found.hold.during_read || falls_behind).then_some(ahead);
+    let when_complete = found.delivery == Delivery::InOrderWhenComplete;
+    let size = ask.segment_size(ahead, when_complete, found.sector_ms, found.behind_ms)?;
+    found.cache.segment_sectors = size.value as u32;
+    figures.push(Figure::around(
+        "cache.segment_sectors",
+        size,
+        "sectors",
+        "the longest read whose first sector is in the buffer afterwards",
+    ));
+    let segments = ask.segments()?;
+    found.cache.segments = segments.value as u32;
+    found.cache.write_segments = 1;
+    figures.push(Figure::around(
+        "cache.segments",
+        segments,
+        "segments",
+        "the most reads in different places after which the first is in the buffer still",
+    ));
+    let size = segments.value * size.value;
+    figures.push(Figure {
+        name: "cache.size".to_owned(),
+        value: size,
+        low: 0.98 * size,
+        high: 1.02 * size,
+        unit: "sectors",
+        how: "segments that reads use, times their size",
+        samples: ask.timings,
+    });
+    Ok(found)
+}
+
+struct Inquiry<'a, 'b> {
+    watch: &'a mut Stopwatch<'b>,
+    known: &'a Known<'a>,
+    overhead: f64,
+    /// The time of a hit of one sector.
+    hit_ms: f64,
+    timings: u64,
+    /// The places whose sectors may still be in the buffer.
+    used: Vec<u64>,
+}
+
+impl Inquiry<'_, '_> {
+    /// Returns a random track with others after it.
+    fn track(&mut self) -> MappedTrack {
+        let count = self.known.tracks.len() as u64;
+        let spare = count / 16;
+        self.known.tracks[self.watch.rng.below((count - spare).max(1)) as usize]
+    }
+
+    /// Returns another track at the same position in the pattern of the same part of the drive.
+    fn another(&mut self, track: MappedTrack) -> MappedTrack {
+        let patch = self.known.angles.patch(track.index);
+        let period = self.known.layout.stretches[patch.stretch].period();
+        let (phase, times) = ((track.index - patch.first) % period, patch.tracks / period);
+        for _ in 0..32 {
+            let k = self.watch.rng.below(times.max(1) as u64) as usize;
+            let other = self.known.tracks
+                [(patch.first + k * period + phase).min(self.known.tracks.len() - 1)];
+            if other.sectors == track.sectors {
+                return other;
+            }
+        }
+        track
+    }
+
+    /// The angle at which a sector begins.
+    fn angle(&self, lbn: Lbn) -> f64 {
+        let track = self.known.map.track_of(lbn).expect("it is on the drive");
+        let (start, slots) = self.known.angles.start(self.known.layout, track.index);
+        fraction(start + (lbn.0 - track.first_lbn.0) as f64 / f64::from(slots))
+    }
+
+    /// Waits until `lbn` is due in `lead` milliseconds.
+    fn lead(&mut self, lbn: Lbn, lead: f64) {
+        let due = self.watch.next(self.watch.now() + lead, self.angle(lbn));
+        self.watch.wait_until(due - lead);
+    }
+
+    /// Returns whether a sector is in the buffer. The request is sent at a time at which a miss is
+    /// distinguishable.
+    fn is_hit(&mut self, lbn: Lbn) -> Result<bool, ProbeError> {
+        self.timings += 1;
+        self.lead(lbn, self.overhead + 0.6 * self.watch.period);
+        let answer = self.watch.read(lbn, 1)?;
+        Ok(answer.response() < self.hit_ms + 0.3 * self.watch.period)
+    }
+
+    /// Returns whether `test` finds a hit in one of two attempts. A late interrupt makes a hit look
+    /// like a miss, but nothing makes a miss look like a hit.
+    fn ever(
+        &mut self,
+        test: &mut dyn FnMut(&mut Self) -> Result<bool, ProbeError>,
+    ) -> Result<bool, ProbeError> {
+        Ok(test(self)? || test(self)?)
+    }
+
+    /// Finds the largest number up to `most` for which `test` holds, by doubling from `least` and
+    /// bisection. Returns `None` if it never holds.
+    fn largest(
+        &mut self,
+        least: u64,
+        most: u64,
+        test: &mut dyn FnMut(&mut Self, u64) -> Result<bool, ProbeError>,
+    ) -> Result<Option<u64>, ProbeError> {
+        let mut good = None;
+        let mut at = least;
+        while at <= most {
+            if self.ever(&mut |ask| test(ask, at))? {
+                good = Some(at);
+            } else if good.is_some() {
+                break;
+            }
+            at *= 2;
+        }
+        let Some(mut good) = good else {
+            return Ok(None);
+        };
+        let mut bad = (2 * good).min(most + 1);
+        while bad - good > 1 {
+            let middle = good + (bad - good) / 2;
+            if self.ever(&mut |ask| test(ask, middle))? {
+                good = middle;
+            } else {
+                bad = middle;
+            }
+        }
+        Ok(Some(good))
+    }
+
+    /// Measures the time of a hit without its transfer, and the bus time per sector. Returns `None`
+    /// if there are no hits.
+    fn hits(&mut self) -> Result<Option<(Estimate, Estimate)>, ProbeError> {
+        const LENGTHS: [u32; 5] = [1, 16, 32, 64, 128];
+        let mut points: Vec<(f64, Estimate)> = Vec::new();
+        for length in LENGTHS {
+            points.push((f64::from(length), self.hits_of(length)?));
+        }
+        // A sector that must pass again takes a revolution.
+        if points[0].1.value > 0.7 * self.watch.period {
+            return Ok(None);
+        }
+        // A read longer than a segment is no hit: its time is off the line through the first two
+        // lengths.
+        let rise = (points[1].1.value - points[0].1.value) / (points[1].0 - points[0].0);
+        let line = |length: f64| points[0].1.value + rise * (length - points[0].0);
+        let bound = 0.2 * self.watch.period;
+        let hits = points
+            .iter()
+            .take_while(|(length, time)| (time.value - line(*length)).abs() < bound)
+            .count();
+        points.truncate(hits.max(2));
+        let (first, last) = (points[0], points[points.len() - 1]);
+        let slope = last.1.minus(first.1);
+        let span = last.0 - first.0;
+        let slope = Estimate {
+            value: slope.value / span,
+            half_width: slope.half_width / span,
+            samples: self.timings,
+        };
+        let intercepts: Vec<f64> = points
+            .iter()
+            .map(|(n, t)| t.value - n * slope.value)
+            .collect();
+        let width = points.iter().map(|(_, t)| t.half_width).fold(0.0, f64::max);
+        let hit = Estimate {
+            samples: self.timings,
+            ..Estimate::of(&intercepts).at_least(width)
+        };
+        Ok(Some((hit, slope)))
+    }
+
+    /// Measures the time of a hit of `length` sectors, in different places, and in each place as
+    /// often as an unsteady host requires.
+    ///
+    /// Whether a host that sends its next read at once catches the next sector, or loses a
+    /// revolution, is a matter of microseconds. So the time between such reads must be known to
+    /// less than a microsecond.
+    fn hits_of(&mut self, length: u32) -> Result<Estimate, ProbeError> {
+        const PLACES: usize = 12;
+        /// Half the desired width of the interval, and the drive time allowed for it, in
+        /// milliseconds.
+        const FINE: f64 = 0.0003;
+        const PATIENCE: f64 = 4_000.0;
+        let began = self.watch.now();
+        let mut samples = Vec::new();
+        let mut again = 1;
+        loop {
+            for _ in 0..PLACES {
+                let MappedTrack { first_lbn, .. } = self.track();
+                self.watch.read(first_lbn, length)?;
+                for _ in 0..again {
+                    samples.push(self.watch.read(first_lbn, length)?.response());
+                    self.timings += 1;
+                }
+            }
+            let time = Estimate::of(&samples);
+            let cached = time.value < 0.7 * self.watch.period + f64::from(length);
+            if !cached || time.half_width < FINE || self.watch.now() - began > PATIENCE {
+                return Ok(time);
+            }
+            again = 100;
+        }
+    }
+
+    /// Measures how much later than a verification a read of the same sectors completes. The head
+    /// arrives `early` of a revolution before the first of them.
+    fn behind_media(&mut self, lbn: Lbn, sectors: u32, early: f64) -> Result<f64, ProbeError> {
+        let mut times = [0.0; 2];
+        for (way, time) in times.iter_mut().enumerate() {
+            let mut samples = Vec::new();
+            for _ in 0..15 {
+                self.watch.refresh()?;
+                self.watch.media(lbn, 1)?;
+                let lead = self.overhead + early * self.watch.period;
+                self.lead(lbn, lead);
+                let answer = if way == 0 {
+                    self.watch.media(lbn, sectors)?
+                } else {
+                    self.watch.ask(traxtent_units::request::Request {
+                        fua: true,
+                        ..traxtent_units::request::Request::read(lbn, sectors)
+                    })?
+                };
+                samples.push(answer.response());
+                self.timings += 1;
+            }
+            *time = median(&samples);
+        }
+        Ok(times[1] - times[0])
+    }
+
+    /// Measures how reads from the media cross the bus.
+    fn misses(
+        &mut self,
+        found: &mut Buffer,
+        zero_latency: bool,
+        figures: &mut Vec<Figure>,
+    ) -> Result<(), ProbeError> {
+        let track = self.track();
+        let (_, slots) = self.known.angles.start(self.known.layout, track.index);
+        let media = self.watch.period / f64::from(slots);
+        let long = (track.sectors.0 as u32 / 3).max(2);
+        let one = self.behind_media(track.first_lbn, 1, 0.1)?;
+        let many = self.behind_media(track.first_lbn, long, 0.1)?;
+        let slope = (many - one) / f64::from(long - 1);
+        found.behind_ms = if slope > 0.001 { slope } else { 0.0 };
+        let bus = found.sector_ms;
+        // A bus that works along with the media falls behind if it is slower than they are. A bus
+        // that works after the media adds its full time.
+        let along = (bus - media).max(0.0);
+        let after = bus;
+        let waits = (slope - after).abs() < (slope - along).abs();
+        if waits {
+            found.cache.read_watermark = 1.0;
+            found.hold.during_read = true;
+        }
+        let connect = one - bus;
+        found.connect_ms = if connect > 0.04 { connect } else { 0.0 };
+        figures.push(Figure {
+            name: "cache.read_watermark".to_owned(),
+            value: slope,
+            low: slope - 0.03 / f64::from(long),
+            high: slope + 0.03 / f64::from(long),
+            unit: "ms a sector",
+            how: "reads less verifications of the same sectors: near 0 if the bus works along with the media, \
+                  near a sector's time on the bus if it waits for all of them",
+            samples: 60,
+        });
+        if zero_latency && bus > 0.0 {
+            // The head arrives in the middle: half of the track is read before its first sector.
+            let MappedTrack {
+                first_lbn, sectors, ..
+            } = track;
+            let behind = self.behind_media(first_lbn, sectors.0 as u32, 0.5)?;
+            let all = sectors.0 as f64 * bus;
+            // A bus that is slower than the media begins with the first sector that may be
+            // transferred.
+            let turn = self.watch.period;
+            let ways = [
+                (Delivery::OutOfOrder, bus.max(all - turn)),
+                (Delivery::InOrder, (0.5 * all).max(all - 0.5 * turn)),
+                (Delivery::InOrderWhenComplete, all),
+            ];
+            let nearest = ways
+                .into_iter()
+                .min_by(|a, b| (a.1 - behind).abs().total_cmp(&(b.1 - behind).abs()))
+                .expect("there are three");
+            found.delivery = nearest.0;
+            figures.push(Figure {
+                name: "bus.delivery".to_owned(),
+                value: behind / all,
+                low: (behind - 0.03) / all,
+                high: (behind + 0.03) / all,
+                unit: "of the transfer",
+                how: "reads of a track from its middle less verifications: what of the transfer follows the \
+                      media: half in order, all of it in order when complete, nothing out of order",
+                samples: 30,
+            });
+        }
+        Ok(())
+    }
+
+    /// Measures the share of sectors served from the buffer that passed under the head before the
+    /// requested one.
+    fn on_arrival(&mut self) -> Result<Estimate, ProbeError> {
+        let mut samples = Vec::new();
+        for _ in 0..12 {
+            let MappedTrack {
+                first_lbn, sectors, ..
+            } = self.track();
+            let at = |part: f64| first_lbn + Sectors((sectors.0 as f64 * part) as u64);
+            self.watch.refresh()?;
+            self.watch.media(at(0.2), 1)?;
+            // The head arrives half a revolution before the sector.
+            self.lead(at(0.75), self.overhead + 0.5 * self.watch.period);
+            self.watch.read(at(0.75), 1)?;
+            let hit = self.is_hit(at(0.5))?;
+            samples.push(f64::from(u8::from(hit)));
+        }
+        let share = samples.iter().sum::<f64>() / samples.len() as f64;
+        Ok(Estimate {
+            value: share,
+            half_width: 1.0 / (samples.len() as f64).sqrt(),
+            samples: 12,
+        })
+    }
+
+    /// Measures the size of a segment, in sectors. A drive whose bus works after the media reads
+    /// ahead in the meantime. If it reads `ahead` sectors, the measurement waits for them and
+    /// includes them.
+    fn segment_size(
+        &mut self,
+        ahead: Option<u32>,
+        when_complete: bool,
+        sector_ms: f64,
+        behind_ms: f64,
+    ) -> Result<Estimate, ProbeError> {
+        let before = self.timings;
+        // The sectors read ahead in the meantime have displaced as many at the front.
+        let mut most = 0;
+        let size = self.largest(16, u64::from(REQUEST_MAX), &mut |ask, sectors| {
+            // The read ends with a track, so that read-ahead must wait for the skew.
+            let track = loop {
+                let track = ask.track();
+                if track.first_lbn.0 >= sectors {
+                    break track;
+                }
+            };
+            let lbn = Lbn(track.first_lbn.0 - sectors);
+            ask.watch.refresh()?;
+            let first = ask.watch.read(lbn, sectors as u32)?;
+            ask.timings += 1;
+            // The time from the end of the media transfer to the completion.
+            let last = ask.known.tracks[track.index - 1].sectors.0.min(sectors);
+            let lag = if when_complete {
+                last as f64 * sector_ms
+            } else {
+                sectors as f64 * behind_ms
+            };
+            if let Some(ahead) = ahead {
+                let turns = 3.0 + 1.6 * (f64::from(ahead) / track.sectors.0 as f64);
+                ask.watch.pause(turns * ask.watch.period);
+                return ask.is_hit(lbn);
+            }
+            let answer = ask.watch.read(lbn, 1)?;
+            // After a miss, the head is at a random angle, so a response this fast is unlikely: a
+            // miss also needs the seek and on average half a revolution.
+            let hit = answer.response() < ask.hit_ms + 0.08 * ask.watch.period;
+            if hit && sectors >= 128 {
+                most = most.max(
+                    sectors + ask.read_on(track, answer.sent, answer.sent - first.completed + lag),
+                );
+            }
+            Ok(hit)
+        })?;
+        let size = size.unwrap_or(1).max(most) + u64::from(ahead.unwrap_or(0));
+        let half_width = 0.02 * size as f64;
+        Ok(Estimate {
+            value: size as f64,
+            half_width,
+            samples: self.timings - before,
+        })
+    }
+
+    /// Returns how many sectors of a track have passed, at `sent`, under a head that continued from
+    /// the end of the previous track `since` milliseconds earlier.
+    fn read_on(&self, track: MappedTrack, sent: f64, since: f64) -> u64 {
+        let (start, slots) = self.known.angles.start(self.known.layout, track.index);
+        let since_start = fraction(self.watch.angle(sent) - start);
+        if since_start > since / self.watch.period {
+            return 0;
+        }
+        (since_start * f64::from(slots)) as u64
+    }
+
+    /// Measures the number of segments.
+    fn segments(&mut self) -> Result<Estimate, ProbeError> {
+        let before = self.timings;
+        let count = self.largest(1, u64::from(SEGMENTS_MAX), &mut |ask, count| {
+            ask.watch.refresh()?;
+            let places: Vec<Lbn> = (0..count).map(|_| ask.track().first_lbn).collect();
+            for &place in &places {
+                ask.watch.read(place, 1)?;
+                ask.timings += 1;
+            }
+            ask.is_hit(places[0])
+        })?;
+        let samples = self.timings - before;
+        Ok(Estimate {
+            value: count.unwrap_or(1) as f64,
+            half_width: 0.0,
+            samples,
+        })
+    }
+
+    /// Returns a track like the given one and the LBN `behind` sectors after its first, at a place
+    /// not used by an earlier trial, whose sectors may still be in the buffer.
+    fn fresh(&mut self, like: MappedTrack, behind: i64, end: u64) -> (MappedTrack, Lbn) {
+        let near = 4 * like.sectors.0;
+        let mut found = (like, Lbn(end - 1));
+        for _ in 0..200 {
+            let track = self.another(like);
+            let last = track.first_lbn.0.saturating_add_signed(behind);
+            let places = [track.first_lbn.0, last];
+            let new = |place: &u64| !self.used.iter().any(|used| used.abs_diff(*place) < near);
+            if last < end {
+                found = (track, Lbn(last));
+                if places.iter().all(new) {
+                    self.used.extend(places);
+                    break;
+                }
+            }
+        }
+        found
+    }
+
+    /// Measures how many sectors after a read are in the buffer some time later. The read is of
+    /// `read` sectors that begin `into` sectors after the beginning of a track like this one, or
+    /// before it if `into` is negative.
+    fn extent(&mut self, like: MappedTrack, into: i64, read: u32) -> Result<u64, ProbeError> {
+        self.used.clear();
+        let end = self.known.map.end().0;
+        let extent = self.largest(1, AHEAD_MAX.min(end / 16), &mut |ask, ahead| {
+            let (track, last) = ask.fresh(like, into + i64::from(read) + ahead as i64 - 1, end);
+            let lbn = Lbn(track.first_lbn.0.saturating_add_signed(into));
+            ask.timings += 1;
+            ask.watch.refresh()?;
+            ask.watch.read(lbn, read)?;
+            let turns = 3.0 + 1.6 * (ahead as f64 / track.sectors.0 as f64);
+            ask.watch.pause(turns * ask.watch.period);
+            ask.is_hit(last)
+        })?;
+        Ok(extent.unwrap_or(0))
+    }
+
+    /// Measures how far the drive reads ahead.
+    fn read_ahead(
+        &mut self,
+        cache: &mut CacheSpec,
+        figures: &mut Vec<Figure>,
+    ) -> Result<(), ProbeError> {
+        let before = self.timings;
+        let mut extents = Vec::new();
+        for part in [0.1, 0.5, 0.9] {
+            let track = self.track();
+            let MappedTrack {
+                index,
+                first_lbn,
+                sectors,
+            } = track;
+            let into = (sectors.0 as f64 * part) as u64;
+            let extent = self.extent(track, into as i64, 1)?;
+            let past = first_lbn.0 + into + 1 + extent;
+            let cylinder = self.known.layout.spot(index).cylinder;
+            let last = (index..self.known.tracks.len())
+                .take_while(|&track| self.known.layout.spot(track).cylinder == cylinder)
+                .last()
+                .unwrap_or(index);
+            let ends = |track: usize| {
+                self.known.tracks[track].first_lbn.0 + self.known.tracks[track].sectors.0
+            };
+            extents.push((
+                extent,
+                past.abs_diff(ends(index)) <= 1,
+                past.abs_diff(ends(last)) <= 1,
+            ));
+        }
+        let ahead = &mut cache.read_ahead;
+        let middle = extents[1].0;
+        let what;
+        if extents.iter().all(|extent| extent.0 == 0) {
+            what = "reads of what follows a read, later: none is in the buffer";
+        } else if extents.iter().all(|extent| extent.1) {
+            // Read-ahead ends with the track. Does it go further after a read that crossed from
+            // another track?
+            let track = self.track();
+            let extent = self.extent(track, -1, 2)?;
+            let further = extent > track.sectors.0;
+            ahead.until = if further {
+                ReadAheadUntil::AdaptiveTrackEnd
+            } else {
+                ReadAheadUntil::TrackEnd
+            };
+            what =
+                "reads of what follows a read, later: all to the end of its track is in the buffer";
+        } else if extents.iter().all(|extent| extent.2) {
+            ahead.until = ReadAheadUntil::CylinderEnd;
+            what = "reads of what follows a read, later: all to the end of its cylinder is in the buffer";
+        } else {
+            ahead.until = ReadAheadUntil::SegmentEnd;
+            ahead.max_sectors =
+                median(&extents.iter().map(|e| e.0 as f64).collect::<Vec<_>>()) as u32;
+            what = "reads of what follows a read, later: as many are in the buffer wherever it was";
+        }
+        let all = extents.iter().map(|extent| extent.0 as f64);
+        figures.push(Figure {
+            name: "cache.read_ahead".to_owned(),
+            value: middle as f64,
+            low: all.clone().fold(f64::INFINITY, f64::min),
+            high: all.fold(0.0, f64::max),
+            unit: "sectors",
+            how: what,
+            samples: self.timings - before,
+        });
+        if ahead.until == ReadAheadUntil::SegmentEnd {
+            ahead.on_idle_hit = self.goes_on(u64::from(ahead.max_sectors))?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether a hit makes an idle drive continue its read-ahead.
+    fn goes_on(&mut self, extent: u64) -> Result<bool, ProbeError> {
+        let more = 16.min(extent / 2).max(1);
+        self.ever(&mut |ask| {
+            let MappedTrack {
+                first_lbn: lbn,
+                sectors,
+                ..
+            } = ask.track();
+            ask.watch.refresh()?;
+            let turns = 3.0 + 1.6 * (extent as f64 / sectors.0 as f64);
+            ask.watch.read(lbn, 1)?;
+            ask.watch.pause(turns * ask.watch.period);
+            ask.watch.read(lbn + Sectors(extent - more), more as u32)?;
+            ask.watch.pause(turns * ask.watch.period);
+            ask.is_hit(lbn + Sectors(extent + more / 2 + 1))
+        })
+    }
+}

@@ -1,0 +1,132 @@
+//! Track crossings: whether a read that continues to the next track loses a revolution there.
+//!
+//! Manufacturers choose a skew as the smallest number of sectors that covers the movement. So a
+//! skew and a movement that are both accurate to a hundredth of a millisecond may still contradict
+//! each other, at a cost of one revolution per track. If a crossing was made in time on the drive,
+//! it must be made in time with the fitted profile.
+
+use super::figure::fraction;
+use super::seek::Known;
+use super::stopwatch::Stopwatch;
+use crate::ProbeError;
+use traxtent_units::Lbn;
+use traxtent_units::request::Op;
+
+/// A move from the end of a track to the beginning of the next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Crossing {
+    pub(super) cylinders: u32,
+    pub(super) heads: bool,
+    /// The angle between the end of the last sector and the beginning of the next one, in
+    /// milliseconds.
+    pub(super) gap: f64,
+    /// Whether the move was made without losing a revolution.
+    pub(super) caught: bool,
+}
+
+/// Tests one crossing of each kind in each patch, by requests for `sectors` sectors on both sides.
+/// Returns the crossings of all tracks in the pattern.
+pub(super) fn crossings(
+    watch: &mut Stopwatch<'_>,
+    known: &Known<'_>,
+    by: (Op, bool),
+    sectors: u32,
+) -> Result<Vec<Crossing>, ProbeError> {
+    let mut found = Vec::new();
+    for patch in &known.angles.patches {
+        let stretch = &known.layout.stretches[patch.stretch];
+        let mut kinds: Vec<((u32, bool), bool)> = Vec::new();
+        let period = stretch.period();
+        let mut begin = 0;
+        let mut starts = Vec::new();
+        for run in &stretch.runs {
+            // The first step of a run, and the step that leaves the run.
+            starts.extend([begin, begin + run.tracks - 1]);
+            begin += run.tracks;
+        }
+        starts.dedup();
+        // The second repetition is used, because skipped slots are most often before the first.
+        let shift = if patch.tracks > 2 * period { period } else { 0 };
+        for start in starts {
+            let track = patch.first + shift + start;
+            if track + 1 >= patch.first + patch.tracks {
+                continue;
+            }
+            let (from, to) = (known.layout.spot(track), known.layout.spot(track + 1));
+            let kind = (
+                from.cylinder.abs_diff(to.cylinder),
+                from.surface != to.surface,
+            );
+            let gap = gap(known, watch.period, track);
+            let caught = match kinds.iter().find(|(other, _)| *other == kind) {
+                Some(&(_, caught)) => caught,
+                None => {
+                    let caught = caught(watch, known, (track, gap), by, sectors)?;
+                    kinds.push((kind, caught));
+                    caught
+                }
+            };
+            found.push(Crossing {
+                cylinders: kind.0,
+                heads: kind.1,
+                gap,
+                caught,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// The angle between the end of a track and the beginning of the next, in milliseconds.
+fn gap(known: &Known<'_>, period: f64, track: usize) -> f64 {
+    let (start, slots) = known.angles.start(known.layout, track);
+    let end = start + known.tracks[track].sectors.0 as f64 / f64::from(slots);
+    fraction(known.angles.start(known.layout, track + 1).0 - end) * period
+}
+
+/// Returns whether a request for the end of a track and the beginning of the next takes no longer
+/// than the gap between them.
+fn caught(
+    watch: &mut Stopwatch<'_>,
+    known: &Known<'_>,
+    (track, gap): (usize, f64),
+    by: (Op, bool),
+    sectors: u32,
+) -> Result<bool, ProbeError> {
+    let (start, slots) = known.angles.start(known.layout, track);
+    let end = fraction(start + known.tracks[track].sectors.0 as f64 / f64::from(slots));
+    let next = known.tracks[track + 1].first_lbn;
+    let last = Lbn(next.0 - u64::from(sectors));
+    let mut votes = 0;
+    for _ in 0..3 {
+        watch.refresh()?;
+        watch.media(last, 1)?;
+        // Sent early enough for the last sector, whatever the command overhead.
+        let lead = 0.5 * watch.period;
+        let due = watch.next(watch.now() + lead + watch.period, end);
+        watch.wait_until(due - lead);
+        let answer = watch.media_by(last, 2 * sectors, by)?;
+        let late = (answer.completed - due - gap) / watch.period;
+        votes += i32::from(late < 0.5);
+    }
+    Ok(votes >= 2)
+}
+
+/// Returns the longest head switch, and the longest step to the next cylinder, for which the
+/// crossings made in time are still made in time.
+pub(super) fn bounds(crossings: &[Crossing]) -> (f64, f64) {
+    // Less than the drive's model can distinguish, and more than its rounding.
+    const MARGIN: f64 = 1e-5;
+    let least = |wanted: &dyn Fn(&Crossing) -> bool| {
+        crossings
+            .iter()
+            .filter(|crossing| crossing.caught && wanted(crossing))
+            .fold(f64::INFINITY, |least, crossing| {
+                least.min(crossing.gap - MARGIN)
+            })
+    };
+    (
+        least(&|crossing| crossing.heads),
+        least(&|crossing| crossing.cylinders == 1),
+    )
+}

@@ -1,0 +1,154 @@
+//! A measured figure: its value, its confidence interval, and how it was measured.
+
+use std::fmt;
+
+use traxtent_units::stats::{Confidence, Interval};
+
+/// One measured property of a drive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// The name, which is a dotted path of the profile if the profile has this property.
+    pub name: String,
+    /// The best estimate.
+    pub value: f64,
+    /// The lower end of the 95 % confidence interval.
+    pub low: f64,
+    /// The upper end of the 95 % confidence interval.
+    pub high: f64,
+    /// The unit of `value`, `low` and `high`.
+    pub unit: &'static str,
+    /// The method of measurement.
+    pub how: &'static str,
+    /// The number of timings.
+    pub samples: u64,
+}
+
+impl Figure {
+    /// Creates a figure with a symmetric interval.
+    pub(super) fn around(
+        name: &str,
+        estimate: Estimate,
+        unit: &'static str,
+        how: &'static str,
+    ) -> Figure {
+        Figure {
+            name: name.to_owned(),
+            value: estimate.value,
+            low: estimate.value - estimate.half_width,
+            high: estimate.value + estimate.half_width,
+            unit,
+            how,
+            samples: estimate.samples,
+        }
+    }
+
+    /// Returns whether a value lies in the interval.
+    pub fn covers(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Figure {
+            value,
+            low,
+            high,
+            unit,
+            how,
+            samples,
+            ..
+        } = self;
+        write!(
+            f,
+            "{value:.6} {unit} ({low:.6} to {high:.6}; {how}; {samples} timings)"
+        )
+    }
+}
+
+/// A value and the half width of its 95 % confidence interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Estimate {
+    pub(super) value: f64,
+    pub(super) half_width: f64,
+    pub(super) samples: u64,
+}
+
+impl Estimate {
+    /// Returns the mean of the samples that lie near their median. A late interrupt or an
+    /// additional revolution would change the mean of all samples by more than any error of a
+    /// drive.
+    ///
+    /// # Panics
+    /// Panics if there are no samples.
+    pub(super) fn of(samples: &[f64]) -> Estimate {
+        let centre = median(samples);
+        let apart: Vec<f64> = samples.iter().map(|x| (x - centre).abs()).collect();
+        // The factor 1.4826 converts the median distance of normal samples to a standard deviation.
+        // A few samples lie close together by chance more often than one of them is late, so the
+        // limit is wider for few samples.
+        let deviations = if samples.len() < 12 { 10.0 } else { 5.0 };
+        let reach = deviations * 1.4826 * median(&apart) + 1e-9;
+        let near: Vec<f64> = samples
+            .iter()
+            .copied()
+            .filter(|x| (x - centre).abs() <= reach)
+            .collect();
+        let interval = Interval::of(&near, Confidence::P95).expect("the median is near itself");
+        Estimate {
+            value: interval.mean,
+            half_width: interval.half_width.unwrap_or(0.0),
+            samples: samples.len() as u64,
+        }
+    }
+
+    /// Returns the difference of two independent estimates.
+    pub(super) fn minus(self, other: Estimate) -> Estimate {
+        let width = self.half_width * self.half_width + other.half_width * other.half_width;
+        Estimate {
+            value: self.value - other.value,
+            half_width: width.sqrt(),
+            samples: self.samples + other.samples,
+        }
+    }
+
+    /// Returns the value, or 0 if it does not differ significantly from 0. A drive without an
+    /// overhead catches sectors that a drive with the smallest overhead misses.
+    pub(super) fn or_none(self) -> f64 {
+        if self.value.abs() <= self.half_width {
+            0.0
+        } else {
+            self.value
+        }
+    }
+
+    /// Returns the same value with a half width of at least `half_width`.
+    pub(super) fn at_least(self, half_width: f64) -> Estimate {
+        Estimate {
+            half_width: self.half_width.max(half_width),
+            ..self
+        }
+    }
+}
+
+/// Returns the median of the samples.
+pub(super) fn median(samples: &[f64]) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let half = sorted.len() / 2;
+    if sorted.len() % 2 == 1 {
+        sorted[half]
+    } else {
+        (sorted[half - 1] + sorted[half]) / 2.0
+    }
+}
+
+/// Returns a phase reduced to within half a revolution of zero.
+pub(super) fn wrapped(turns: f64) -> f64 {
+    turns - turns.round()
+}
+
+/// Returns the fraction of a revolution, from 0 to 1.
+pub(super) fn fraction(turns: f64) -> f64 {
+    turns - turns.floor()
+}

@@ -1,0 +1,199 @@
+//! Measuring how close a fitted profile comes to its drive.
+//!
+//! Both serve the same requests, none of which was used to make the profile. Requests are sent one
+//! at a time, each when the previous one completes. The comparison uses the mean response time, and
+//! the demerit of Ruemmler and Wilkes relative to the mean.
+
+use super::{Character, Options, Progress, characterize};
+use crate::{ProbeError, Target};
+use traxtent_map::TrackMap;
+use traxtent_model::drive::Drive;
+use traxtent_model::profile::Profile;
+use traxtent_units::Rng;
+use traxtent_units::request::Request;
+use traxtent_units::stats::demerit;
+use traxtent_units::{Lbn, SimTime};
+
+/// The results of one workload on the drive and on the fitted profile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Residual {
+    /// The name of the workload.
+    pub workload: &'static str,
+    /// The number of requests.
+    pub requests: usize,
+    /// The mean response time of the drive, in milliseconds.
+    pub source_ms: f64,
+    /// The mean response time of the fitted profile, in milliseconds.
+    pub twin_ms: f64,
+    /// The root mean square of the distance between the two distributions, in milliseconds.
+    pub demerit_ms: f64,
+}
+
+impl Residual {
+    /// The difference of the mean response times, relative to that of the drive.
+    pub fn mean_error(&self) -> f64 {
+        self.twin_ms / self.source_ms - 1.0
+    }
+
+    /// The demerit relative to the drive's mean response time.
+    pub fn relative_demerit(&self) -> f64 {
+        self.demerit_ms / self.source_ms
+    }
+}
+
+/// A characterization, the fitted profile, and how close the profile is to the drive.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    /// The measured properties of the drive.
+    pub character: Character,
+    /// The fitted profile.
+    pub profile: Profile,
+    /// One residual per workload.
+    pub residuals: Vec<Residual>,
+}
+
+/// Characterizes a drive, builds the fitted profile, and compares the two on separate requests.
+///
+/// # Errors
+/// Returns an error under the same conditions as [`characterize`].
+pub fn fit(
+    target: &mut dyn Target,
+    map: &TrackMap,
+    options: Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Fit, ProbeError> {
+    let character = characterize(target, map, options, progress)?;
+    let profile = character.to_profile();
+    let residuals = residuals(target, &profile, options, progress)?;
+    Ok(Fit {
+        character,
+        profile,
+        residuals,
+    })
+}
+
+/// Compares a drive with a fitted profile of it.
+///
+/// # Errors
+/// Returns an error if the drive does not respond, or if the profile is invalid.
+pub fn residuals(
+    target: &mut dyn Target,
+    twin: &Profile,
+    options: Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<Residual>, ProbeError> {
+    let twin = Drive::new(twin).map_err(|error| ProbeError::Baffled {
+        lbn: Lbn(0),
+        problem: format!("the twin's profile: {error}"),
+    })?;
+    let end = Lbn(target
+        .identity()
+        .capacity
+        .0
+        .min(twin.geometry().capacity().0));
+    let mut residuals = Vec::new();
+    for (number, &workload) in WORKLOADS.iter().enumerate() {
+        progress(Progress {
+            stage: "fit",
+            done: number as f64 / WORKLOADS.len() as f64,
+        });
+        let requests = requests(
+            workload,
+            RUN,
+            REQUESTS,
+            end,
+            options.seed ^ 0x5eed_0f17,
+            options.destructive,
+        );
+        let mut source: Vec<f64> = Vec::new();
+        for &request in &requests {
+            source.push(target.request(request)?.response().as_ms());
+        }
+        let mut simulated = run(twin.clone(), &requests);
+        residuals.push(compare(workload, &mut source, &mut simulated));
+    }
+    Ok(residuals)
+}
+
+fn compare(workload: &'static str, source: &mut [f64], twin: &mut [f64]) -> Residual {
+    let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
+    Residual {
+        workload,
+        requests: source.len(),
+        source_ms: mean(source),
+        twin_ms: mean(twin),
+        demerit_ms: demerit(twin, source).unwrap_or(0.0),
+    }
+}
+
+/// Returns the response times of a drive to requests sent one after another, in milliseconds.
+pub(super) fn run(mut drive: Drive, requests: &[Request]) -> Vec<f64> {
+    let mut now = SimTime::ZERO;
+    let mut times = Vec::with_capacity(requests.len());
+    for &request in requests {
+        drive
+            .submit(now, request)
+            .expect("the drive has so many sectors");
+        let completed = loop {
+            let wake = drive.next_wakeup().expect("a request is outstanding");
+            if let Some(completion) = drive.poll(wake) {
+                break completion.completed;
+            }
+        };
+        times.push(completed.since(now).as_ms());
+        now = completed;
+    }
+    times
+}
+
+/// The workloads of the comparison.
+const WORKLOADS: [&str; 3] = ["random", "sequential", "mixed"];
+/// The number of requests of each workload. A sequential run begins at an angle that drive and
+/// profile do not share, so even a drive compared with itself differs in the first request of a
+/// run. There must be enough runs for this to average out.
+const REQUESTS: usize = 8_000;
+
+/// The number of requests of a sequential run.
+const RUN: u32 = 200;
+
+/// Returns the requests of a workload. Its sequential runs have at most `run` requests.
+pub(super) fn requests(
+    workload: &str,
+    run: u32,
+    count: usize,
+    end: Lbn,
+    seed: u64,
+    writes: bool,
+) -> Vec<Request> {
+    let mut rng = Rng::new(seed);
+    let mut next = 0;
+    let mut left = 0;
+    (0..count)
+        .map(|_| {
+            let sectors = 1 << rng.below(8);
+            let sequential = match workload {
+                "random" => false,
+                "sequential" => left > 0,
+                _ => left > 0 && rng.chance(0.7),
+            };
+            let sectors = if workload == "sequential" {
+                128
+            } else {
+                sectors
+            };
+            if !sequential || next + u64::from(sectors) > end.0 {
+                next = rng.below(end.0 - u64::from(sectors));
+                left = run;
+            }
+            left -= 1;
+            let lbn = Lbn(next);
+            next += u64::from(sectors);
+            let write = writes && rng.chance(0.3);
+            if write {
+                Request::write(lbn, sectors)
+            } else {
+                Request::read(lbn, sectors)
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,280 @@
+//! Firmware behaviour that no single timing shows, determined by trial.
+//!
+//! A sequence of reads is timed on the drive and simulated with a fitted profile for each
+//! behaviour. The behaviour that comes nearest is kept, if the improvement is larger than chance
+//! would explain. On a steady host, the simulated spindle is in phase with the drive's, and single
+//! requests are compared. An unsteady host sends the next request slightly early or late, which may
+//! cost or save a revolution. There the simulation includes an equally unsteady host, and
+//! distributions are compared.
+
+use std::sync::Arc;
+
+use super::Character;
+use super::figure::Figure;
+use super::fit::requests;
+use super::stopwatch::{STEADY, Stopwatch};
+use crate::ProbeError;
+use traxtent_model::drive::Drive;
+use traxtent_model::geometry::Geometry;
+use traxtent_units::Rng;
+use traxtent_units::request::Request;
+use traxtent_units::stats::demerit;
+use traxtent_units::{Lbn, SimTime};
+
+/// A request of the sequence, with its times on the drive.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    request: Request,
+    /// The time at which it was sent, in milliseconds since the first request.
+    sent: f64,
+    response: f64,
+}
+
+/// A firmware behaviour: its name, and the functions that set and get it in a characterization.
+struct Habit {
+    name: &'static str,
+    choices: &'static [f64],
+    set: fn(&mut Character, f64),
+    get: fn(&Character) -> f64,
+}
+
+fn is(value: f64) -> bool {
+    value != 0.0
+}
+
+/// The number of requests of a sequential run. Short runs reach many parts of the drive.
+const RUN: u32 = 25;
+/// The numbers of requests of the mixed and the sequential part of the sequence, and the factor by
+/// which they are multiplied if the host is unsteady.
+const MIXED: usize = 500;
+const SEQUENTIAL: usize = 400;
+const UNSTEADY: usize = 3;
+/// The number of simulated unsteady hosts.
+const HOSTS: u64 = 3;
+
+const SWITCH: &[f64] = &[0.0, 1.0];
+
+const SIXTEENTHS: &[f64] = &[
+    0.0, 0.0625, 0.125, 0.1875, 0.25, 0.3125, 0.375, 0.4375, 0.5, 0.5625, 0.625, 0.6875, 0.75,
+    0.8125, 0.875, 0.9375, 1.0,
+];
+
+const HABITS: &[Habit] = &[
+    Habit {
+        name: "overheads.read_completion_ms",
+        choices: SIXTEENTHS,
+        set: |c, v| c.buffer.completion_ms = v * c.buffer.hit_ms.min(c.overhead),
+        get: |c| {
+            let most = c.buffer.hit_ms.min(c.overhead);
+            if most > 0.0 {
+                c.buffer.completion_ms / most
+            } else {
+                0.0
+            }
+        },
+    },
+    Habit {
+        name: "cache.read_ahead.stop_in_sector",
+        choices: SWITCH,
+        set: |c, v| c.buffer.cache.read_ahead.stop_in_sector = is(v),
+        get: |c| f64::from(u8::from(c.buffer.cache.read_ahead.stop_in_sector)),
+    },
+    Habit {
+        name: "cache.read_ahead.on_idle_hit",
+        choices: SWITCH,
+        set: |c, v| c.buffer.cache.read_ahead.on_idle_hit = is(v),
+        get: |c| f64::from(u8::from(c.buffer.cache.read_ahead.on_idle_hit)),
+    },
+    Habit {
+        name: "cache.read_ahead.on_arrival",
+        choices: SWITCH,
+        set: |c, v| c.buffer.cache.read_ahead.on_arrival = is(v),
+        get: |c| f64::from(u8::from(c.buffer.cache.read_ahead.on_arrival)),
+    },
+];
+
+/// Tries all choices of each behaviour and keeps the best.
+pub(super) fn habits(
+    watch: &mut Stopwatch<'_>,
+    character: &mut Character,
+    end: Lbn,
+) -> Result<(), ProbeError> {
+    let (samples, turns) = sequence(watch, end)?;
+    let Ok(geometry) = Geometry::build(&character.to_profile().geometry) else {
+        return Ok(());
+    };
+    let geometry = Arc::new(geometry);
+    let host = Host::of(watch);
+    let distance = |character: &Character| {
+        let profile = character.to_profile();
+        let period = 60_000.0 / character.rpm();
+        let start = turns * period + character.buffer.completion_ms;
+        let drive = Drive::with_geometry(Arc::new(profile), geometry.clone());
+        match &host {
+            Host::Steady => in_step(drive, &samples, start, period),
+            // Either measure alone is misleading: a simulation that falls behind stays behind, and
+            // distributions hide rare events. The geometric mean gives both the same weight.
+            Host::Unsteady(late) => {
+                let apart = (0..HOSTS).map(|seed| as_unsteady(drive.clone(), &samples, late, seed));
+                let apart = apart.sum::<f64>() / HOSTS as f64;
+                (apart * in_step(drive, &samples, start, period)).sqrt()
+            }
+        }
+    };
+    // Chance may bring single requests nearer, and distributions even more so.
+    let (share, least) = match host {
+        Host::Steady => (0.98, 0.001),
+        Host::Unsteady(_) => (0.9, 0.01),
+    };
+    let mut best = distance(character);
+    for _ in 0..2 {
+        for habit in HABITS {
+            for &choice in habit.choices {
+                let before = (habit.get)(character);
+                if choice == before {
+                    continue;
+                }
+                (habit.set)(character, choice);
+                let tried = distance(character);
+                if tried < share * best - least {
+                    best = tried;
+                } else {
+                    (habit.set)(character, before);
+                }
+            }
+        }
+    }
+    character.figures.push(Figure {
+        name: "overheads.read_completion_ms".to_owned(),
+        value: character.buffer.completion_ms,
+        low: 0.0,
+        high: character.buffer.hit_ms.min(character.overhead).max(0.0),
+        unit: "ms",
+        how: "the part of the overheads that comes last: the sixteenth of it with which a twin repeats a sequence of reads best",
+        samples: samples.len() as u64,
+    });
+    character.notes.push(format!(
+        "A twin repeats {} reads that were timed for it to {best:.3} ms, with the habits that do best: {}.",
+        samples.len(),
+        HABITS
+            .iter()
+            .filter(|habit| habit.choices.len() == 2)
+            .map(|habit| format!("{} {}", habit.name, is((habit.get)(character))))
+            .collect::<Vec<_>>()
+            .join(", "),
+    ));
+    Ok(())
+}
+
+/// Times a sequence of reads. Also returns the spindle's angle at its beginning, in revolutions.
+fn sequence(watch: &mut Stopwatch<'_>, end: Lbn) -> Result<(Vec<Sample>, f64), ProbeError> {
+    watch.read_reference()?;
+    // A pause ends all activity of the drive, so that drive and simulation begin in the same state.
+    let seed = watch.rng.bits();
+    let began = watch.now();
+    let turns = watch.angle(began);
+    let mut samples = Vec::new();
+    let times = match watch.deviation() < STEADY {
+        true => 1,
+        false => UNSTEADY,
+    };
+    for (workload, count) in [("mixed", MIXED * times), ("sequential", SEQUENTIAL * times)] {
+        for request in requests(workload, RUN, count, end, seed, false) {
+            let answer = watch.ask(request)?;
+            samples.push(Sample {
+                request,
+                sent: answer.sent - began,
+                response: answer.response(),
+            });
+        }
+    }
+    Ok((samples, turns))
+}
+
+/// The host that sends requests to the drive.
+enum Host {
+    /// Its times are accurate to a few microseconds.
+    Steady,
+    /// How late it sees completions, in milliseconds: samples of the deviation.
+    Unsteady(Vec<f64>),
+}
+
+impl Host {
+    fn of(watch: &Stopwatch<'_>) -> Host {
+        if watch.deviation() < STEADY {
+            return Host::Steady;
+        }
+        // Deviations above a quarter of a millisecond are rare disturbances, not typical of the
+        // host.
+        Host::Unsteady(
+            watch
+                .unsteady
+                .iter()
+                .copied()
+                .filter(|late| late.abs() < 0.25)
+                .collect(),
+        )
+    }
+}
+
+/// Returns the mean difference between the simulated response times and those of the drive, if both
+/// receive each request at the same angle. A difference counts for at most a revolution.
+fn in_step(mut drive: Drive, samples: &[Sample], start: f64, period: f64) -> f64 {
+    let mut free = SimTime::ZERO;
+    let mut sum = 0.0;
+    for sample in samples {
+        let now = SimTime::from_ms(start + sample.sent).max(free);
+        let Some(completed) = serve(&mut drive, now, sample.request) else {
+            continue;
+        };
+        free = completed;
+        sum += (completed.since(now).as_ms() - sample.response)
+            .abs()
+            .min(period);
+    }
+    sum / samples.len() as f64
+}
+
+/// Returns the distance between the distributions of response times, without the longest of each.
+fn as_unsteady(mut drive: Drive, samples: &[Sample], late: &[f64], seed: u64) -> f64 {
+    let mut rng = Rng::new(seed);
+    let mut now = SimTime::ZERO;
+    let mut times = Vec::new();
+    for sample in samples {
+        let Some(completed) = serve(&mut drive, now, sample.request) else {
+            continue;
+        };
+        let late = late[rng.below(late.len() as u64) as usize];
+        let seen = SimTime::from_ms(completed.as_ms() + late).max(now);
+        times.push(seen.since(now).as_ms());
+        now = seen.max(completed);
+    }
+    let mut apart = 0.0;
+    let mixed = samples.len() * MIXED / (MIXED + SEQUENTIAL);
+    for (first, last) in [(0, mixed), (mixed, samples.len())] {
+        let on_time = |times: &[f64]| {
+            let mut times = times.to_vec();
+            times.sort_unstable_by(f64::total_cmp);
+            times.truncate(times.len() - times.len() / 50);
+            times
+        };
+        let drive: Vec<f64> = samples[first..last]
+            .iter()
+            .map(|sample| sample.response)
+            .collect();
+        let twin = times.get(first..last).unwrap_or(&[]);
+        apart += demerit(&mut on_time(twin), &mut on_time(&drive)).unwrap_or(0.0);
+    }
+    apart / 2.0
+}
+
+/// Returns the time at which a drive completes a request, or `None` if it refuses the request.
+fn serve(drive: &mut Drive, now: SimTime, request: Request) -> Option<SimTime> {
+    drive.submit(now, request).ok()?;
+    loop {
+        let wake = drive.next_wakeup()?;
+        if let Some(completion) = drive.poll(wake) {
+            return Some(completion.completed);
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! The cylinder and surface of each track.
+//!
+//! A drive's tracks take LBNs in a repeating pattern: head by head in a cylinder, or pass by pass
+//! over a group of cylinders, with a fixed step from one repetition to the next. The pattern is
+//! learned from the places of a few tracks, followed in doubling jumps as long as its predictions
+//! hold, and learned again where it fails (as paper T, section 4.1.2, follows a track's size). Not
+//! detected: a change of the pattern between two jumps that has no effect at the second jump and
+//! does not show in the sizes of tracks.
+
+/// The position of a track.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Spot {
+    pub(super) cylinder: i32,
+    pub(super) surface: i32,
+}
+
+impl Spot {
+    fn minus(self, other: Spot) -> Spot {
+        Spot {
+            cylinder: self.cylinder - other.cylinder,
+            surface: self.surface - other.surface,
+        }
+    }
+
+    fn plus(self, step: Spot, times: i64) -> Spot {
+        let scaled = |a: i32, b: i32| (i64::from(a) + i64::from(b) * times) as i32;
+        Spot {
+            cylinder: scaled(self.cylinder, step.cylinder),
+            surface: scaled(self.surface, step.surface),
+        }
+    }
+}
+
+/// Consecutive tracks with a constant step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    /// The position of the first track, in the first repetition.
+    pub(super) at: Spot,
+    pub(super) step: Spot,
+    pub(super) tracks: usize,
+}
+
+/// A repeating section: tracks in a pattern that repeats. The last repetition may be incomplete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) first: usize,
+    pub(super) tracks: usize,
+    pub(super) runs: Vec<Run>,
+    /// The number of cylinders from one repetition to the next.
+    pub(super) advance: i32,
+}
+
+impl Stretch {
+    /// The number of tracks of a repetition.
+    pub(super) fn period(&self) -> usize {
+        self.runs.iter().map(|run| run.tracks).sum()
+    }
+
+    /// Returns the position of the section's track number `index`. The track need not exist.
+    pub(super) fn spot(&self, index: usize) -> Spot {
+        let (times, mut rest) = (index / self.period(), index % self.period());
+        for run in &self.runs {
+            if rest < run.tracks {
+                let spot = run.at.plus(run.step, rest as i64);
+                return spot.plus(
+                    Spot {
+                        cylinder: self.advance,
+                        surface: 0,
+                    },
+                    times as i64,
+                );
+            }
+            rest -= run.tracks;
+        }
+        unreachable!("the rest of a division is smaller than the divisor")
+    }
+
+    /// Returns the track at a position, as its number in the section.
+    pub(super) fn index(&self, spot: Spot) -> Option<usize> {
+        let period = self.period();
+        let mut before = 0;
+        for run in &self.runs {
+            if run.step.cylinder == 0 && self.advance == 0 && run.at.cylinder != spot.cylinder {
+                before += run.tracks;
+                continue;
+            }
+            // For some runs, the track within the run determines the repetition; for others, it is
+            // the other way round.
+            for k in candidates(run, spot, self.advance) {
+                let here = run.at.plus(run.step, k as i64);
+                let apart = spot.cylinder - here.cylinder;
+                let times = if self.advance == 0 {
+                    0
+                } else {
+                    apart / self.advance
+                };
+                if k < run.tracks
+                    && here.surface == spot.surface
+                    && times >= 0
+                    && apart == times * self.advance
+                {
+                    let index = times as usize * period + before + k;
+                    if index < self.tracks {
+                        return Some(index);
+                    }
+                }
+            }
+            before += run.tracks;
+        }
+        None
+    }
+}
+
+/// Returns the tracks of a run that may be at a position in some repetition.
+fn candidates(run: &Run, spot: Spot, advance: i32) -> Vec<usize> {
+    if run.step.surface != 0 {
+        let k = (spot.surface - run.at.surface) / run.step.surface;
+        return usize::try_from(k).into_iter().collect();
+    }
+    if run.step.cylinder == 0 {
+        return vec![0];
+    }
+    let apart = spot.cylinder - run.at.cylinder;
+    let width = run.tracks as i32 * run.step.cylinder.abs();
+    let times = if advance == 0 {
+        0
+    } else {
+        apart.div_euclid(advance)
+    };
+    let reach = if advance == 0 {
+        0
+    } else {
+        width / advance.abs().max(1) + 1
+    };
+    (-reach..=reach)
+        .filter_map(|near| {
+            usize::try_from((apart - (times + near) * advance) / run.step.cylinder).ok()
+        })
+        .collect()
+}
+
+/// The positions of all tracks of a drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) stretches: Vec<Stretch>,
+    pub(super) surfaces: u16,
+    pub(super) cylinders: u32,
+}
+
+impl Layout {
+    pub(super) fn new(stretches: Vec<Stretch>) -> Layout {
+        let mut layout = Layout {
+            stretches,
+            surfaces: 1,
+            cylinders: 1,
+        };
+        for stretch in &layout.stretches {
+            let mut at = 0;
+            let period = stretch.period();
+            let end = stretch.spot(stretch.tracks - 1);
+            layout.surfaces = layout.surfaces.max(end.surface as u16 + 1);
+            layout.cylinders = layout.cylinders.max(end.cylinder as u32 + 1);
+            // The corners of the first and of the last repetitions bound all others.
+            for run in &stretch.runs {
+                for k in [at, at + run.tracks - 1] {
+                    let last = if k < stretch.tracks {
+                        (stretch.tracks - 1 - k) / period
+                    } else {
+                        continue;
+                    };
+                    for index in [k, last * period + k] {
+                        let spot = stretch.spot(index);
+                        layout.surfaces = layout.surfaces.max(spot.surface as u16 + 1);
+                        layout.cylinders = layout.cylinders.max(spot.cylinder as u32 + 1);
+                    }
+                }
+                at += run.tracks;
+            }
+        }
+        layout
+    }
+
+    /// Returns the position of a track.
+    pub(super) fn spot(&self, track: usize) -> Spot {
+        let after = self
+            .stretches
+            .partition_point(|stretch| stretch.first <= track);
+        let stretch = &self.stretches[after - 1];
+        stretch.spot(track - stretch.first)
+    }
+
+    /// Returns the track at a position.
+    pub(super) fn track(&self, spot: Spot) -> Option<usize> {
+        self.stretches
+            .iter()
+            .find_map(|stretch| Some(stretch.first + stretch.index(spot)?))
+    }
+}
+
+/// A function that returns the position of a track.
+type Places<'a, E> = dyn FnMut(usize) -> Result<Spot, E> + 'a;
+
+/// Learns the layout of `tracks` tracks from a function that returns the position of one. `doubts`
+/// are the tracks, in ascending order, at which the pattern may change unnoticed. It is tested at
+/// each of them.
+pub(super) fn learn<E>(
+    tracks: usize,
+    doubts: &[usize],
+    place: &mut Places<'_, E>,
+) -> Result<Layout, E> {
+    let mut stretches = Vec::new();
+    let mut first = 0;
+    while first < tracks {
+        let more = stretch(first, tracks, doubts, place)?;
+        first = more.first + more.tracks;
+        stretches.push(more);
+    }
+    Ok(Layout::new(stretches))
+}
+
+/// The number of runs without a repetition after which none is expected.
+const RUNS_MAX: usize = 160;
+
+fn stretch<E>(
+    first: usize,
+    tracks: usize,
+    doubts: &[usize],
+    place: &mut Places<'_, E>,
+) -> Result<Stretch, E> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut next = first;
+    while next < tracks && runs.len() < RUNS_MAX {
+        let run = run(next, tracks, doubts, place)?;
+        next += run.tracks;
+        runs.push(run);
+        if let Some((skip, count)) = repetition(&runs, next == tracks) {
+            let before: usize = runs[..skip].iter().map(|run| run.tracks).sum();
+            let first = first + before;
+            let advance = runs[skip + count].at.minus(runs[skip].at).cylinder;
+            let again = runs[skip..skip + count].to_vec();
+            let mut found = Stretch {
+                first,
+                tracks: tracks - first,
+                runs: again,
+                advance,
+            };
+            found.tracks = holds(first, found.tracks, doubts, place, &mut |k| found.spot(k))?;
+            // Sections that begin alike may differ later, so a repetition must occur at least
+            // twice.
+            if found.tracks >= 2 * found.period() {
+                if skip == 0 {
+                    return Ok(found);
+                }
+                runs.truncate(skip);
+                break;
+            }
+        }
+    }
+    let count = runs.iter().map(|run| run.tracks).sum();
+    Ok(Stretch {
+        first,
+        tracks: count,
+        runs,
+        advance: 0,
+    })
+}
+
+/// Returns the tracks from `first` that have constant steps.
+fn run<E>(
+    first: usize,
+    tracks: usize,
+    doubts: &[usize],
+    place: &mut Places<'_, E>,
+) -> Result<Run, E> {
+    let at = place(first)?;
+    if first + 1 == tracks {
+        return Ok(Run {
+            at,
+            step: Spot::default(),
+            tracks: 1,
+        });
+    }
+    let step = place(first + 1)?.minus(at);
+    // A step that changes both surface and cylinder does not belong to a run.
+    if (step.cylinder != 0) == (step.surface != 0) {
+        return Ok(Run {
+            at,
+            step: Spot::default(),
+            tracks: 1,
+        });
+    }
+    let count = holds(first, tracks - first, doubts, place, &mut |k| {
+        at.plus(step, k as i64)
+    })?;
+    Ok(Run {
+        at,
+        step,
+        tracks: count,
+    })
+}
+
+/// Returns how many tracks from `first`, at most `most`, are where they are predicted.
+fn holds<E>(
+    first: usize,
+    most: usize,
+    doubts: &[usize],
+    place: &mut Places<'_, E>,
+    predicted: &mut dyn FnMut(usize) -> Spot,
+) -> Result<usize, E> {
+    // Tests a track and the one before it, because a single track may lie on the axis of a mirrored
+    // pattern.
+    let mut right = |k: usize, good: usize| -> Result<bool, E> {
+        Ok(place(first + k)? == predicted(k)
+            && (k <= good + 1 || place(first + k - 1)? == predicted(k - 1)))
+    };
+    let mut doubts = doubts[doubts.partition_point(|&doubt| doubt <= first)..]
+        .iter()
+        .map(|doubt| doubt - first)
+        .peekable();
+    let mut good = 0;
+    let mut jump = 1;
+    let mut bad = loop {
+        if good + 1 == most {
+            return Ok(most);
+        }
+        while doubts.next_if(|&doubt| doubt <= good).is_some() {}
+        let next = (good + jump)
+            .min(most - 1)
+            .min(doubts.peek().copied().unwrap_or(most));
+        if right(next, good)? {
+            good = next;
+            jump = (2 * jump).min(most);
+        } else {
+            break next;
+        }
+    };
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        if right(middle, good)? {
+            good = middle;
+        } else {
+            bad = middle;
+        }
+    }
+    // The last test may have failed only for the track before it, which was then found to be right.
+    Ok(bad)
+}
+
+/// Finds a repetition: returns the number of runs before it, and the number of runs in it. The runs
+/// after it begin again on the same surface. `ended` means that the last run is the drive's last.
+fn repetition(runs: &[Run], ended: bool) -> Option<(usize, usize)> {
+    for skip in 0..runs.len() {
+        let rest = &runs[skip..];
+        for count in 1..rest.len() {
+            let advance = rest[count].at.minus(rest[0].at);
+            let again = rest
+                .iter()
+                .zip(&rest[count..])
+                .enumerate()
+                .all(|(k, (before, after))| {
+                    let moved = after.at.minus(before.at);
+                    let last = count + k + 1 == rest.len();
+                    moved == advance
+                        && (after.step == before.step || (last && after.tracks == 1))
+                        && (after.tracks == before.tracks
+                            || (last && ended && after.tracks <= before.tracks))
+                });
+            if advance.surface == 0 && advance.cylinder != 0 && again {
+                return Some((skip, count));
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+    use traxtent_model::geometry::{Geometry, GeometrySpec, Order, PerSurface, ZoneSpec};
+
+    fn spec(order: Order, surfaces: u16, zones: &[(u32, u32)]) -> GeometrySpec {
+        GeometrySpec {
+            surfaces,
+            cylinders: 500,
+            order,
+            width_tracks: (!order.is_head_first()).then_some(7),
+            zones: zones
+                .iter()
+                .map(|&(first_cylinder, last_cylinder)| ZoneSpec {
+                    first_cylinder,
+                    last_cylinder,
+                    sectors_per_track: PerSurface::Same(20),
+                    ..ZoneSpec::default()
+                })
+                .collect(),
+            ..GeometrySpec::default()
+        }
+    }
+
+    /// For all six orders, with narrow last groups and gaps between zones: is every track found at
+    /// its position, and from its position, with few requests?
+    ///
+    /// Repeated requests for a track count once.
+    #[test]
+    fn all_orders_are_learned() {
+        for order in Order::ALL {
+            for surfaces in [1, 2, 3, 6] {
+                let geometry =
+                    Geometry::build(&spec(order, surfaces, &[(0, 199), (203, 340), (341, 488)]))
+                        .unwrap();
+                let tracks = geometry.track_count() as usize;
+                // These tracks correspond to zone changes in a map, where the track sizes change.
+                let starts = geometry
+                    .zones()
+                    .iter()
+                    .map(|zone| geometry.track_of(zone.first_lbn));
+                let doubts: Vec<usize> = starts
+                    .flat_map(|track| {
+                        let first = track.unwrap().index as usize;
+                        [first, first + 2]
+                    })
+                    .collect();
+                let mut asked = std::collections::BTreeSet::new();
+                let truth = |index: usize| {
+                    let track = geometry.track(index as u64).unwrap();
+                    Spot {
+                        cylinder: track.cylinder.0 as i32,
+                        surface: track.surface.0.into(),
+                    }
+                };
+                let layout = learn::<Infallible>(tracks, &doubts, &mut |index| {
+                    asked.insert(index);
+                    Ok(truth(index))
+                })
+                .unwrap();
+                for index in 0..tracks {
+                    assert_eq!(
+                        layout.spot(index),
+                        truth(index),
+                        "{order:?} {surfaces} {index}"
+                    );
+                    assert_eq!(
+                        layout.track(truth(index)),
+                        Some(index),
+                        "{order:?} {surfaces}"
+                    );
+                }
+                assert_eq!((layout.surfaces, layout.cylinders), (surfaces, 489));
+                assert!(
+                    asked.len() < 1000,
+                    "{order:?} {surfaces}: {} questions",
+                    asked.len()
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! Characterization: measuring all properties of a drive except its track boundaries, by timing
+//! requests.
+//!
+//! [`characterize`] takes a [`Target`] and its [`TrackMap`]. It measures the rotational speed, the
+//! position and angle of each track, the seek curve, the head switch, overheads, bus and cache.
+//! Every figure has a confidence interval and a description of its measurement.
+//! [`Character::to_profile`] converts the figures to a fitted profile, and [`fit()`] measures how
+//! close the profile is to the drive.
+//!
+//! The methods are those of Worthington, Ganger, Patt, Wilkes, "On-line extraction of SCSI disk
+//! drive parameters" (SIGMETRICS 1995), for the minimum time between completions and for caches; H.
+//! Wong, "Discovering Hard Disk Physical Geometry through Microbenchmarking" (2019), for angles;
+//! and paper Q, Figure 4, for reads in reverse order.
+//!
+//! Not measured: a drive's queue and its order of service, because a probe sends one request at a
+//! time.
+
+mod angles;
+mod buffer;
+mod crossing;
+mod figure;
+mod fit;
+mod habits;
+mod layout;
+mod order;
+mod physical;
+mod reach;
+mod seek;
+mod stopwatch;
+mod timed;
+mod twin;
+mod writes;
+
+use std::collections::BTreeMap;
+
+pub use figure::Figure;
+pub use fit::{Fit, Residual, fit, residuals};
+pub use order::{LayoutOrder, Surety};
+
+use angles::Angles;
+use buffer::Buffer;
+use figure::Estimate;
+use layout::{Layout, Spot};
+use physical::Physical;
+use seek::Known;
+use stopwatch::Stopwatch;
+use writes::Writes;
+
+use super::{Identity, ProbeError, Target, TargetError};
+use traxtent_map::{MappedTrack, TrackMap};
+use traxtent_units::{Lbn, Sectors};
+
+/// Options of a characterization.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Whether writes are allowed. Figures of writes require them, and overwritten data is lost.
+    pub destructive: bool,
+    /// The seed of the random choices of places.
+    pub seed: u64,
+}
+
+/// The progress of a characterization.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// The current stage.
+    pub stage: &'static str,
+    /// The completed share of the stage, from 0 to 1.
+    pub done: f64,
+}
+
+/// The characterization of a drive.
+#[derive(Clone, Debug)]
+pub struct Character {
+    identity: Identity,
+    figures: Vec<Figure>,
+    /// The number of sectors of each track.
+    sectors: Vec<u32>,
+    layout: Layout,
+    angles: Angles,
+    order: LayoutOrder,
+    revolution: Estimate,
+    overhead: f64,
+    head_switch: f64,
+    seek: Vec<(u32, Estimate)>,
+    zero_latency: bool,
+    buffer: Buffer,
+    writes: Writes,
+    physical: Physical,
+    notes: Vec<String>,
+    /// The number of requests sent.
+    pub requests: u64,
+    /// The number of translations made.
+    pub translations: u64,
+    /// The drive time taken, in milliseconds.
+    pub drive_ms: f64,
+}
+
+/// The dotted paths that figures may have in a profile.
+const PROFILE_PATHS: &[&str] = &[
+    "sector",
+    "overheads",
+    "access",
+    "queue",
+    "cache",
+    "bus",
+    "mechanics",
+    "geometry",
+    "mechanics.rpm",
+    "mechanics.head_switch_ms",
+    "mechanics.seek",
+    "overheads.read_miss_after_read_ms",
+    "overheads.read_hit_after_read_ms",
+    "bus.read_sector_ms",
+    "bus.write_sector_ms",
+    "cache.write_back",
+    "cache.write_segments",
+    "mechanics.write_settle_ms",
+    "mechanics.seek.write",
+    "overheads.write_miss_after_read_ms",
+    "overheads.write_miss_after_write_ms",
+    "overheads.read_miss_after_write_ms",
+    "overheads.write_hit_after_read_ms",
+    "overheads.write_hit_after_write_ms",
+    "access.zero_latency_write",
+    "sector.physical_bytes",
+    "bus.delivery",
+    "cache.segments",
+    "cache.segment_sectors",
+    "cache.read_ahead",
+    "cache.read_watermark",
+    "access.read_on_arrival",
+    "access.zero_latency_read",
+];
+
+impl Character {
+    /// The order in which tracks take LBNs.
+    pub fn layout_order(&self) -> LayoutOrder {
+        self.order
+    }
+
+    /// Returns whether reads begin wherever the head arrives on the track.
+    pub fn zero_latency(&self) -> bool {
+        self.zero_latency
+    }
+
+    /// Revolutions per minute.
+    pub fn rpm(&self) -> f64 {
+        60_000.0 / self.revolution.value
+    }
+
+    /// The number of surfaces.
+    pub fn surfaces(&self) -> u16 {
+        self.layout.surfaces
+    }
+
+    /// Bytes per physical sector: as measured, or as the drive reports if its times do not show it.
+    /// The figure `sector.physical_bytes` holds the range of possible sizes.
+    pub fn physical_bytes(&self) -> u32 {
+        self.physical.bytes()
+    }
+
+    /// The lowest LBN that begins a physical sector, as far as it is known.
+    pub fn lowest_aligned_lbn(&self) -> u32 {
+        self.physical.grain().first
+    }
+
+    /// All figures.
+    pub fn figures(&self) -> &[Figure] {
+        &self.figures
+    }
+
+    /// The seek curve: distance in cylinders, time in milliseconds, and half the width of its 95 %
+    /// interval.
+    pub fn seek_curve(&self) -> impl ExactSizeIterator<Item = (u32, f64, f64)> {
+        self.seek
+            .iter()
+            .map(|(distance, time)| (*distance, time.value, time.half_width))
+    }
+
+    /// Notes for the reader in addition to the figures, one line each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+}
+
+/// Measures the properties of a drive.
+///
+/// # Errors
+/// Returns an error if the drive does not respond, or not like a rotating disk.
+pub fn characterize(
+    target: &mut dyn Target,
+    map: &TrackMap,
+    options: Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Character, ProbeError> {
+    let identity = target.identity().clone();
+    let began = target.now();
+    let tracks: Vec<MappedTrack> = map.tracks().collect();
+    let mut watch = Stopwatch::new(target, options.seed);
+    let mut figures = Vec::new();
+    let mut notes = Vec::new();
+    macro_rules! stage {
+        ($name:literal) => {
+            progress(Progress {
+                stage: $name,
+                done: 0.0,
+            })
+        };
+    }
+
+    stage!("speed");
+    watch.start(tracks[0].first_lbn + Sectors(tracks[0].sectors.0 / 2))?;
+
+    stage!("physical sectors");
+    let claims = (identity.logical_bytes, identity.physical_bytes);
+    let mut physical = Physical::by_reads(&mut watch, &tracks, claims)?;
+    watch.grain = physical.read_grain();
+
+    stage!("layout");
+    let (layout, surety) = match by_translation(&mut watch, &tracks) {
+        Err(ProbeError::Target(TargetError::Unsupported(_))) => (
+            timed::layout(&mut watch, &tracks, &mut notes)?,
+            Surety::Timed,
+        ),
+        layout => (layout?, Surety::Translated),
+    };
+    let order = order::classify(&layout, surety);
+    stage!("angles");
+    let angles = angles::angles(&mut watch, map, &layout, &mut |done| {
+        progress(Progress {
+            stage: "angles",
+            done,
+        });
+    })?;
+    figures.extend(angles::figures(&angles, &layout));
+    let known = Known {
+        map,
+        tracks: &tracks,
+        layout: &layout,
+        angles: &angles,
+        grain: watch.grain,
+    };
+
+    stage!("overhead");
+    let overhead = seek::overhead(&mut watch, &known)?;
+    figures.push(Figure::around(
+        "overheads.read_miss_after_read_ms",
+        overhead,
+        "ms",
+        "the least time between completions on one sector",
+    ));
+    let turns = seek::turns_of_a_track(&mut watch, &known, overhead.value)?;
+    let zero_latency = turns.value < 1.25;
+    figures.push(Figure::around(
+        "access.zero_latency_read",
+        turns,
+        "revolutions",
+        "reads of whole tracks from random angles: about 1.0 with zero-latency access, about 1.5 without",
+    ));
+
+    stage!("head switch");
+    let head_switch = seek::head_switch(&mut watch, &known, overhead)?;
+    if let Some(head_switch) = head_switch {
+        figures.push(Figure::around(
+            "mechanics.head_switch_ms",
+            head_switch,
+            "ms",
+            "the least time between completions on two surfaces of a cylinder",
+        ));
+    }
+    stage!("seeks");
+    let mut seek = seek::curve(
+        &mut watch,
+        &known,
+        overhead.value,
+        zero_latency,
+        &mut |done| {
+            progress(Progress {
+                stage: "seeks",
+                done,
+            });
+        },
+    )?;
+
+    if !seek.is_empty() {
+        figures.push(seek::average(&seek, layout.cylinders, zero_latency));
+    }
+
+    stage!("crossings");
+    let media = watch.media;
+    let crossings = crossing::crossings(&mut watch, &known, media, 1)?;
+    let (switch_most, step_most) = crossing::bounds(&crossings);
+    if let Some((1, step)) = seek.first_mut() {
+        step.value = step.value.min(step_most);
+    }
+
+    stage!("bus and cache");
+    let mut buffer = buffer::buffer(
+        &mut watch,
+        &known,
+        overhead.value,
+        zero_latency,
+        &mut figures,
+        &mut notes,
+    )?;
+
+    let mut writes = Writes::default();
+    if options.destructive {
+        stage!("writes");
+        physical.by_writes(&mut watch, &known)?;
+        let switch = head_switch
+            .map_or(0.0, |h| h.value.max(0.0))
+            .min(switch_most);
+        let segments = buffer.cache.segments;
+        writes = writes::writes(
+            &mut watch,
+            &known,
+            (overhead.value, switch),
+            segments,
+            (physical.grain(), buffer.sector_ms),
+            &seek,
+            &mut figures,
+        )?;
+        if writes.back {
+            buffer.cache.write_back = traxtent_model::profile::WriteBack::Full;
+            buffer.cache.writes_while_busy = writes.room > 1;
+            buffer.cache.write_segments = writes.room.clamp(1, buffer.cache.segments);
+        }
+    } else {
+        notes.push(
+            "Writes were not timed: write settle 0, overheads and bus as for reads, and no write-back are assumed."
+                .to_owned(),
+        );
+    }
+
+    figures.push(physical.figure());
+    notes.extend(physical.notes());
+
+    watch.read_reference()?;
+    let revolution = watch.revolution();
+    figures.push(Figure {
+        name: "mechanics.rpm".to_owned(),
+        value: 60_000.0 / revolution.value,
+        low: 60_000.0 / (revolution.value + revolution.half_width),
+        high: 60_000.0 / (revolution.value - revolution.half_width),
+        unit: "rpm",
+        how: "one sector read again over the whole probe",
+        samples: revolution.samples,
+    });
+    notes.push(format!("Media were read by {}.", watch.method()));
+    let mut character = Character {
+        drive_ms: 0.0,
+        physical,
+        identity,
+        figures,
+        sectors: tracks.iter().map(|track| track.sectors.0 as u32).collect(),
+        angles,
+        layout,
+        order,
+        revolution,
+        overhead: overhead.or_none().max(0.0),
+        head_switch: head_switch
+            .map_or(0.0, |h| h.value.max(0.0))
+            .min(switch_most),
+        seek,
+        zero_latency,
+        buffer,
+        writes,
+        notes,
+        requests: 0,
+        translations: watch.translations,
+    };
+    stage!("habits");
+    habits::habits(&mut watch, &mut character, map.end())?;
+    character.requests = watch.requests;
+    character.drive_ms = watch.now() - began.as_ms();
+    Ok(character)
+}
+
+/// Returns the layout according to the drive's translations.
+fn by_translation(watch: &mut Stopwatch<'_>, tracks: &[MappedTrack]) -> Result<Layout, ProbeError> {
+    let mut known: BTreeMap<usize, Spot> = BTreeMap::new();
+    layout::learn(tracks.len(), &doubts(tracks), &mut |index| {
+        if let Some(spot) = known.get(&index) {
+            return Ok(*spot);
+        }
+        // The middle of a track is remapped as rarely as its beginning.
+        let MappedTrack {
+            first_lbn, sectors, ..
+        } = tracks[index];
+        let place = watch.translate(Lbn(first_lbn.0 + sectors.0 / 2))?;
+        let spot = Spot {
+            cylinder: place.cylinder.0 as i32,
+            surface: place.surface.0.into(),
+        };
+        known.insert(index, spot);
+        Ok::<Spot, ProbeError>(spot)
+    })
+}
+
+/// Returns the tracks at which the layout is always tested: near the first and last tracks of each
+/// usual size, where zones begin and end, and at even distances.
+fn doubts(tracks: &[MappedTrack]) -> Vec<usize> {
+    let mut sizes: BTreeMap<u64, (usize, usize, usize)> = BTreeMap::new();
+    for track in tracks {
+        let size = sizes
+            .entry(track.sectors.0)
+            .or_insert((0, track.index, track.index));
+        *size = (size.0 + 1, size.1, track.index);
+    }
+    let even = (0..128).map(|part| part * tracks.len() / 128);
+    let usual = sizes
+        .values()
+        .filter(|size| size.0 >= 8)
+        .flat_map(|&(_, first, last)| {
+            [
+                first,
+                first + 2,
+                (first + last) / 2,
+                last.saturating_sub(2),
+                last + 1,
+                last + 3,
+            ]
+        });
+    let mut doubts: Vec<usize> = even
+        .chain(usual)
+        .filter(|&track| track < tracks.len())
+        .collect();
+    doubts.sort_unstable();
+    doubts.dedup();
+    doubts
+}

@@ -1,0 +1,119 @@
+//! Classifying a layout's order.
+
+use super::layout::{Layout, Stretch};
+use traxtent_model::geometry::Order;
+
+/// The order in which a drive's tracks take LBNs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayoutOrder {
+    /// One of Wong's six orders, or `None` if the layout is irregular.
+    pub order: Option<Order>,
+    /// The number of surfaces.
+    pub surfaces: u16,
+    /// The number of tracks of a pass over one surface, for the seek-first orders.
+    pub width: Option<u32>,
+    /// How the order was determined.
+    pub surety: Surety,
+}
+
+/// How a layout's order was determined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Surety {
+    /// From skews and seek times. Properties that do not affect them are unknown.
+    Timed,
+    /// From the drive's translations.
+    Translated,
+}
+
+/// Returns the order that most tracks follow.
+pub(super) fn classify(layout: &Layout, surety: Surety) -> LayoutOrder {
+    let irregular = LayoutOrder {
+        order: None,
+        surfaces: layout.surfaces,
+        width: None,
+        surety,
+    };
+    let total: usize = layout.stretches.iter().map(|stretch| stretch.tracks).sum();
+    let mut votes = [(0_usize, None); 6];
+    for stretch in &layout.stretches {
+        if let Some((order, width)) = name(stretch, layout.surfaces) {
+            let vote = &mut votes[Order::ALL
+                .iter()
+                .position(|o| *o == order)
+                .expect("all are listed")];
+            vote.0 += stretch.tracks;
+            vote.1 = vote.1.or(width);
+        }
+    }
+    let (best, (tracks, width)) = votes
+        .into_iter()
+        .enumerate()
+        .max_by_key(|(_, vote)| vote.0)
+        .expect("there are six");
+    if tracks * 2 <= total {
+        return irregular;
+    }
+    LayoutOrder {
+        order: Some(Order::ALL[best]),
+        width,
+        ..irregular
+    }
+}
+
+/// Returns the order of one repeating section.
+fn name(stretch: &Stretch, surfaces: u16) -> Option<(Order, Option<u32>)> {
+    let steps = |f: &dyn Fn(&super::layout::Run) -> bool| stretch.runs.iter().any(f);
+    let heads = stretch
+        .runs
+        .iter()
+        .filter(|run| run.step.surface != 0)
+        .count();
+    if surfaces == 1 {
+        return (stretch.runs.len() == 1).then_some((Order::HeadFirstForward, None));
+    }
+    if stretch.advance == 0 {
+        return None;
+    }
+    if heads == stretch.runs.len() {
+        let both = steps(&|run| run.step.surface > 0) && steps(&|run| run.step.surface < 0);
+        let order = if both {
+            Order::HeadFirstAlternating
+        } else {
+            Order::HeadFirstForward
+        };
+        return Some((order, None));
+    }
+    if heads > 0 {
+        return None;
+    }
+    let seeks = steps(&|run| run.step.cylinder > 0) && steps(&|run| run.step.cylinder < 0);
+    let visits: Vec<i32> = stretch.runs.iter().map(|run| run.at.surface).collect();
+    let next = visits.iter().cycle().skip(1);
+    let mut turns = visits.iter().zip(next).map(|(a, b)| (b - a).abs());
+    // Forward orders return from the last surface to the first; alternating orders stay on the
+    // surface.
+    let alternates = if surfaces == 2 {
+        merged(stretch) || turns.any(|apart| apart == 0)
+    } else {
+        turns.all(|apart| apart <= 1)
+    };
+    let width = stretch.runs.iter().map(|run| run.tracks).min()? as u32;
+    let order = match (seeks, alternates) {
+        (false, false) => Order::SeekForwardSurfaceForward,
+        (false, true) => Order::SeekForwardSurfaceAlternating,
+        (true, false) => Order::SeekAlternatingSurfaceForward,
+        (true, true) => Order::SeekAlternatingSurfaceAlternating,
+    };
+    let width = if merged(stretch) && surfaces == 2 {
+        width / 2
+    } else {
+        width
+    };
+    Some((order, Some(width)))
+}
+
+/// Returns whether each run of a forward pass combines two passes, of two groups.
+fn merged(stretch: &Stretch) -> bool {
+    let starts: Vec<i32> = stretch.runs.iter().map(|run| run.at.cylinder).collect();
+    stretch.runs.len() == 2 && starts[0] != starts[1]
+}

@@ -1,0 +1,399 @@
+//! Physical sectors: the number of logical sectors in each, and where they begin.
+//!
+//! A drive reads and writes a physical sector as a whole, because its error correction covers all
+//! of it. This has two measurable effects:
+//!
+//! - **By reads.** A read of one LBN completes when its whole physical sector has passed. So the
+//!   completions of neighbouring LBNs do not advance by one sector each, but stay constant and then
+//!   step. A sector of a modern drive passes in a few microseconds, less than the jitter of a host.
+//!   So LBNs are read until the steps, or their absence, are certain, or too many LBNs have been
+//!   read.
+//! - **By writes.** A write that covers part of a physical sector must read it first, and takes an
+//!   additional revolution.
+//!
+//! If reads advance by single sectors on a drive that reports larger ones, this proves nothing,
+//! because the drive may time its completions differently. Nor do writes prove anything that
+//! complete before the media can have them. Then the interval of the figure covers all possible
+//! sizes, and a note gives the reason.
+//!
+//! Only physical sectors of 4,096 bytes are sought. Disks with logical sectors of 512 bytes have
+//! had no other larger ones (IDEMA's Advanced Format).
+
+use super::figure::{Figure, median, wrapped};
+use super::seek::Known;
+use super::stopwatch::Stopwatch;
+use crate::ProbeError;
+use traxtent_map::MappedTrack;
+use traxtent_units::Lbn;
+use traxtent_units::request::Request;
+
+/// The largest physical sectors, in bytes.
+const LARGEST: u32 = 4096;
+
+/// The grouping of LBNs into physical sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Grain {
+    /// The number of LBNs in a physical sector.
+    pub(super) sectors: u32,
+    /// The first LBN that begins a physical sector.
+    pub(super) first: u32,
+}
+
+impl Grain {
+    /// Each LBN is a physical sector.
+    pub(super) const SINGLE: Grain = Grain {
+        sectors: 1,
+        first: 0,
+    };
+
+    /// Returns how many LBNs of its physical sector come before this one.
+    fn within(self, lbn: Lbn) -> u64 {
+        let (sectors, first) = (u64::from(self.sectors), u64::from(self.first));
+        (lbn.0 + sectors - first) % sectors
+    }
+
+    /// Returns the first LBN of the physical sector of this one.
+    pub(super) fn begin(self, lbn: Lbn) -> Lbn {
+        Lbn(lbn.0.saturating_sub(self.within(lbn)))
+    }
+
+    /// Returns the first LBN after the physical sector of this one.
+    pub(super) fn behind(self, lbn: Lbn) -> Lbn {
+        Lbn(lbn.0 + u64::from(self.sectors) - self.within(lbn))
+    }
+}
+
+/// The result of a timing test.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Verdict {
+    /// This grouping is certain.
+    Grain(Grain),
+    /// The times do not decide.
+    Unclear,
+}
+
+/// Returns the number of logical sectors in the largest physical sector.
+fn most(logical_bytes: u32) -> u32 {
+    (LARGEST / logical_bytes.max(1)).max(1)
+}
+
+/// The measured and reported properties of a drive's physical sectors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Physical {
+    logical_bytes: u32,
+    /// The size that the drive reports.
+    claimed_bytes: u32,
+    reads: Verdict,
+    writes: Option<Verdict>,
+    timings: u64,
+}
+
+impl Physical {
+    /// Reads LBNs one by one in the middle of some tracks.
+    pub(super) fn by_reads(
+        watch: &mut Stopwatch<'_>,
+        tracks: &[MappedTrack],
+        (logical_bytes, claimed_bytes): (u32, u32),
+    ) -> Result<Physical, ProbeError> {
+        let before = watch.requests;
+        let reads = match most(logical_bytes) {
+            1 => Verdict::Grain(Grain::SINGLE),
+            most => steps(watch, tracks, most)?,
+        };
+        Ok(Physical {
+            logical_bytes,
+            claimed_bytes,
+            reads,
+            writes: None,
+            timings: watch.requests - before,
+        })
+    }
+
+    /// Writes physical sectors in part and as a whole. Their data is lost.
+    pub(super) fn by_writes(
+        &mut self,
+        watch: &mut Stopwatch<'_>,
+        known: &Known<'_>,
+    ) -> Result<(), ProbeError> {
+        let before = watch.requests;
+        self.writes = match most(self.logical_bytes) {
+            1 => None,
+            most => Some(modified(watch, known, most)?),
+        };
+        self.timings += watch.requests - before;
+        Ok(())
+    }
+
+    /// The grouping that applies to reads: where the read of one LBN ends.
+    pub(super) fn read_grain(&self) -> Grain {
+        match self.reads {
+            Verdict::Grain(grain) => grain,
+            Verdict::Unclear => Grain::SINGLE,
+        }
+    }
+
+    /// The grouping as measured, or as the drive reports if it could not be measured.
+    pub(super) fn grain(&self) -> Grain {
+        match (self.writes, self.reads) {
+            (Some(Verdict::Grain(grain)), _) => grain,
+            (_, Verdict::Grain(grain)) if grain.sectors > 1 => grain,
+            _ => Grain {
+                sectors: (self.claimed_bytes / self.logical_bytes.max(1)).max(1),
+                first: 0,
+            },
+        }
+    }
+
+    /// Bytes per physical sector.
+    pub(super) fn bytes(&self) -> u32 {
+        self.grain().sectors * self.logical_bytes
+    }
+
+    /// The smallest and the largest possible size, in bytes.
+    fn possible(&self) -> (u32, u32) {
+        let exactly = |bytes: u32| (bytes, bytes);
+        let largest = most(self.logical_bytes) * self.logical_bytes;
+        match (self.writes, self.reads) {
+            (Some(Verdict::Grain(grain)), _) => exactly(grain.sectors * self.logical_bytes),
+            (_, Verdict::Grain(grain)) if grain.sectors > 1 || largest == self.logical_bytes => {
+                exactly(grain.sectors * self.logical_bytes)
+            }
+            // Two sources agree, each of which may be wrong on its own.
+            (_, Verdict::Grain(_)) if self.claimed_bytes == self.logical_bytes => {
+                exactly(self.logical_bytes)
+            }
+            _ => (self.logical_bytes, largest.max(self.claimed_bytes)),
+        }
+    }
+
+    pub(super) fn figure(&self) -> Figure {
+        let (low, high) = self.possible();
+        Figure {
+            name: "sector.physical_bytes".to_owned(),
+            value: self.bytes().into(),
+            low: low.into(),
+            high: high.into(),
+            unit: "bytes",
+            how: match (self.writes, self.reads) {
+                _ if most(self.logical_bytes) == 1 => {
+                    "no disk has physical sectors larger than this one's logical ones"
+                }
+                (Some(Verdict::Grain(_)), _) => {
+                    "writes of as many LBNs at every shift: those that cover physical sectors in part \
+                     take a revolution more"
+                }
+                (_, Verdict::Grain(_)) => {
+                    "completions of neighbouring LBNs: whether they advance by each LBN or step by a \
+                     physical sector"
+                }
+                (_, Verdict::Unclear) => "the drive's claim: its times do not tell",
+            },
+            samples: self.timings,
+        }
+    }
+
+    /// Notes for the reader in addition to the figure.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let (low, high) = self.possible();
+        let (claimed, bytes) = (self.claimed_bytes, self.bytes());
+        if self.writes == Some(Verdict::Unclear) {
+            notes.push(
+                "Writes do not tell the physical sector: they are complete before the media can have them, \
+                 or their times do not agree."
+                    .to_owned(),
+            );
+        }
+        if low != high {
+            notes.push(match self.reads {
+                Verdict::Unclear => format!(
+                    "Reads do not tell the physical sector: their times jitter too much. The drive claims {claimed} bytes."
+                ),
+                Verdict::Grain(_) => format!(
+                    "The drive claims physical sectors of {claimed} bytes; its reads end with the LBN asked for, \
+                     as if each were one. Only writes tell for sure."
+                ),
+            });
+        } else if bytes != claimed {
+            let by = match self.writes {
+                Some(Verdict::Grain(_)) => "writes",
+                _ => "reads",
+            };
+            notes.push(format!(
+                "The drive claims physical sectors of {claimed} bytes; its {by} show {bytes}."
+            ));
+        }
+        notes
+    }
+}
+
+/// Returns whether the completions of neighbouring LBNs step by physical sectors of `most` LBNs, or
+/// advance by one LBN.
+fn steps(
+    watch: &mut Stopwatch<'_>,
+    tracks: &[MappedTrack],
+    most: u32,
+) -> Result<Verdict, ProbeError> {
+    /// The minimum and maximum number of rounds over the LBNs of two physical sectors.
+    const ROUNDS: (usize, usize) = (6, 240);
+    /// How much better the best result must fit than any other: the square of five standard errors.
+    const SURE: f64 = 25.0;
+    let count = 2 * u64::from(most);
+    let roomy: Vec<&MappedTrack> = tracks
+        .iter()
+        .filter(|track| track.sectors.0 > 4 * count)
+        .collect();
+    if roomy.is_empty() {
+        return Ok(Verdict::Unclear);
+    }
+    // By residue of the LBN: how many sectors later than the median the LBN completes.
+    let mut late: Vec<Vec<f64>> = vec![Vec::new(); most as usize];
+    let mut unreadable = 0;
+    for round in 1..=ROUNDS.1 {
+        let track = roomy[watch.rng.below(roomy.len() as u64) as usize];
+        let sectors = track.sectors.0;
+        let first = track.first_lbn.0 + count + watch.rng.below(sectors - 3 * count);
+        watch.refresh()?;
+        let mut seen = Vec::new();
+        for by in 0..count {
+            let lbn = Lbn(first + by);
+            match watch.media(lbn, 1) {
+                Ok(answer) => seen.push((
+                    lbn,
+                    answer.completed - by as f64 * watch.period / sectors as f64,
+                )),
+                Err(ProbeError::Target(crate::TargetError::Unreadable { .. })) => unreadable += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        if unreadable > ROUNDS.0 * count as usize {
+            return Ok(Verdict::Unclear);
+        }
+        let Some(&(_, start)) = seen.first() else {
+            continue;
+        };
+        let turns: Vec<f64> = seen
+            .iter()
+            .map(|(_, at)| wrapped((at - start) / watch.period) * sectors as f64)
+            .collect();
+        let middle = median(&turns);
+        for ((lbn, _), turns) in seen.iter().zip(turns) {
+            late[(lbn.0 % u64::from(most)) as usize].push(turns - middle);
+        }
+        if round < ROUNDS.0 {
+            continue;
+        }
+        let answers = fits(&late);
+        let (best, other) = (answers[0], answers[1]);
+        if other.1 - best.1 > SURE {
+            // Neither result, if even the better one is far off.
+            let fits_at_all = best.1 < SURE * f64::from(most);
+            return Ok(if fits_at_all {
+                Verdict::Grain(best.0)
+            } else {
+                Verdict::Unclear
+            });
+        }
+    }
+    Ok(Verdict::Unclear)
+}
+
+/// Returns every possible result with its sum of squared residuals, in standard errors, the best
+/// first.
+fn fits(late: &[Vec<f64>]) -> Vec<(Grain, f64)> {
+    let most = late.len() as u32;
+    let middles: Vec<f64> = late.iter().map(|samples| median(samples)).collect();
+    let apart: Vec<f64> = late
+        .iter()
+        .zip(&middles)
+        .flat_map(|(samples, middle)| samples.iter().map(move |sample| (sample - middle).abs()))
+        .collect();
+    let deviation = 1.4826 * median(&apart);
+    let fewest = late.iter().map(Vec::len).min().unwrap_or(0).max(1);
+    // The standard error of the median of n normal samples. It is at least a tenth of a sector,
+    // even on a steadier host.
+    let error = (1.2533 * deviation / (fewest as f64).sqrt()).max(0.1);
+    let mean = middles.iter().sum::<f64>() / f64::from(most);
+    let left = |grain: Grain| {
+        let expected: Vec<f64> = (0..most)
+            .map(|lbn| {
+                let lbn = Lbn(u64::from(lbn) + u64::from(most));
+                (grain.behind(lbn).0 - lbn.0) as f64
+            })
+            .collect();
+        let mean_expected = expected.iter().sum::<f64>() / f64::from(most);
+        let squares = middles.iter().zip(&expected).map(|(seen, expected)| {
+            let off = (seen - mean) - (expected - mean_expected);
+            off * off
+        });
+        squares.sum::<f64>() / (error * error)
+    };
+    let steps = (0..most).map(|first| Grain {
+        sectors: most,
+        first,
+    });
+    let mut answers: Vec<(Grain, f64)> = std::iter::once(Grain::SINGLE)
+        .chain(steps)
+        .map(|grain| (grain, left(grain)))
+        .collect();
+    answers.sort_by(|a, b| a.1.total_cmp(&b.1));
+    answers
+}
+
+/// Returns whether writes of `most` LBNs take an additional revolution at all shifts but one.
+fn modified(
+    watch: &mut Stopwatch<'_>,
+    known: &Known<'_>,
+    most: u32,
+) -> Result<Verdict, ProbeError> {
+    const REPEATS: usize = 7;
+    /// The time from the command to the first sector of the write, in revolutions: enough for any
+    /// controller.
+    const LEAD: f64 = 0.5;
+    let sectors = u64::from(most);
+    // By shift: how many revolutions later than possible the write completed.
+    let mut late = Vec::new();
+    for shift in 0..sectors {
+        let mut samples = Vec::new();
+        for _ in 0..REPEATS {
+            let Some((track, _)) = known.pair(watch, 0, 0) else {
+                continue;
+            };
+            let lbn = known.middle(track).0 / sectors * sectors + shift;
+            let pitch = known.sector_ms(track, watch.period);
+            // Far enough after the written LBNs that read-ahead leaves none of their neighbours in
+            // the buffer.
+            let behind = Lbn(lbn + 4 * sectors);
+            let before = watch.media(behind, 1)?.completed;
+            let passed = watch.grain.behind(behind).0 - lbn;
+            let lead = LEAD * watch.period + sectors as f64 * pitch;
+            let mut due = before - (passed - sectors) as f64 * pitch;
+            while due - lead < before {
+                due += watch.period;
+            }
+            watch.wait_until(due - lead);
+            let write = Request {
+                fua: true,
+                ..Request::write(Lbn(lbn), most)
+            };
+            samples.push((watch.ask(write)?.completed - due) / watch.period);
+        }
+        if samples.is_empty() {
+            return Ok(Verdict::Unclear);
+        }
+        late.push(median(&samples));
+    }
+    let is_late = |late: f64, turns: f64| (late - turns).abs() < 0.25;
+    let at_once: Vec<u32> = (0..most)
+        .filter(|shift| is_late(late[*shift as usize], 0.0))
+        .collect();
+    let later = late.iter().filter(|late| is_late(**late, 1.0)).count();
+    Ok(match at_once[..] {
+        _ if at_once.len() == most as usize => Verdict::Grain(Grain::SINGLE),
+        [first] if later + 1 == most as usize => Verdict::Grain(Grain {
+            sectors: most,
+            first,
+        }),
+        _ => Verdict::Unclear,
+    })
+}

@@ -1,0 +1,256 @@
+//! The minimum time in which a drive moves from one sector to another.
+//!
+//! This is Worthington's MTBRC ("On-line extraction of SCSI disk drive parameters", 1995): of all
+//! times between the completions of two requests, the minimum contains no rotational wait. Here the
+//! second request is sent when its sector is due after a trial time. It either catches the sector
+//! or completes a revolution late, and bisection finds the minimum. Each trial gives one bit,
+//! however noisy its time is, because only whole revolutions are distinguished.
+
+use super::figure::{Estimate, fraction, median, wrapped};
+use super::stopwatch::{OFF_ANGLE, Stopwatch, line};
+use crate::ProbeError;
+use traxtent_units::Lbn;
+use traxtent_units::request::Op;
+
+/// A pair of sectors, and the parameters of the search.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Journey {
+    pub(super) from: Lbn,
+    pub(super) to: Lbn,
+    /// The number of sectors of the second request.
+    pub(super) sectors: u32,
+    /// The expected bounds of the time, in milliseconds. The search extends them if they do not
+    /// hold.
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// The desired precision, in milliseconds.
+    pub(super) within: f64,
+}
+
+/// Finds the minimum response time of a read of sector `to` directly after one of sector `from`.
+pub(super) fn reach(watch: &mut Stopwatch<'_>, journey: Journey) -> Result<Estimate, ProbeError> {
+    let target = watch.sector_angle(journey.to, 5)?;
+    let media = watch.media;
+    search(watch, journey, target, media, media)
+}
+
+/// The same as [`reach`] for other kinds of requests, each with or without FUA.
+pub(super) fn reach_by(
+    watch: &mut Stopwatch<'_>,
+    journey: Journey,
+    from: (Op, bool),
+    to: (Op, bool),
+) -> Result<Estimate, ProbeError> {
+    let mut angles = Vec::new();
+    for _ in 0..7 {
+        watch.refresh()?;
+        let answer = watch.media_by(journey.to, journey.sectors, to)?;
+        angles.push(watch.angle(answer.completed));
+    }
+    let around: Vec<f64> = angles
+        .iter()
+        .map(|angle| wrapped(angle - angles[0]))
+        .collect();
+    let middle = median(&around);
+    let near: Vec<f64> = around
+        .into_iter()
+        .filter(|a| (a - middle).abs() * watch.period < OFF_ANGLE)
+        .collect();
+    let target = Estimate::of(&near);
+    let target = Estimate {
+        value: fraction(angles[0] + target.value),
+        ..target
+    };
+    search(watch, journey, target, from, to)
+}
+
+/// A read of a sector that has just been read.
+#[derive(Clone, Copy, Debug)]
+struct Again {
+    sent: f64,
+    completed: f64,
+}
+
+/// Finds the minimum response time of a read directly after another read of the same sector, near a
+/// rough value, on a host that is too unsteady for [`reach`] to be exact.
+///
+/// Every read is a trial of the time by which it was sent before its sector had passed, and also a
+/// measurement of when the sector passes. All measurements together are far more accurate than
+/// those before a single trial, so the trials are evaluated at the end. The result is the time that
+/// best separates the trials that caught the sector from those that did not, except for the few
+/// that were disturbed.
+pub(super) fn reach_again(
+    watch: &mut Stopwatch<'_>,
+    lbn: Lbn,
+    rough: f64,
+) -> Result<Estimate, ProbeError> {
+    /// Half the desired width of the interval, in milliseconds, and the limits on the number of
+    /// reads.
+    const FINE: f64 = 0.001;
+    const READS: (f64, f64) = (300.0, 3_000.0);
+    // Trials are on both sides of the expected time. A miss costs an additional revolution.
+    let unsure = 2.0 * watch.deviation();
+    let angle = watch.sector_angle(lbn, 25)?.value;
+    let wanted = 1.96 * watch.deviation() / FINE;
+    let count = (wanted * wanted).clamp(READS.0, READS.1) as usize;
+    let mut reads = Vec::with_capacity(count);
+    for _ in 0..count {
+        watch.refresh()?;
+        let lead = rough + unsure * (3.0 * watch.rng.fraction() - 1.0);
+        let due = watch.next(watch.now() + lead, angle);
+        watch.wait_until(due - lead);
+        let answer = watch.media(lbn, 1)?;
+        reads.push(Again {
+            sent: answer.sent,
+            completed: answer.completed,
+        });
+    }
+    Ok(judge(&reads, rough, watch.period))
+}
+
+/// Separates the trials that caught their sector from those that did not.
+fn judge(reads: &[Again], rough: f64, period: f64) -> Estimate {
+    let first = reads[0].completed;
+    let phases: Vec<f64> = reads
+        .iter()
+        .map(|read| wrapped((read.completed - first) / period))
+        .collect();
+    let middle = median(&phases);
+    // A reading that came late is neither a measurement nor a trial.
+    let timely: Vec<(f64, Again)> = reads
+        .iter()
+        .zip(&phases)
+        .filter(|(_, phase)| (wrapped(*phase - middle) * period).abs() < OFF_ANGLE)
+        .map(|(read, _)| {
+            let turn = ((read.completed - first) / period - middle).round();
+            (turn, *read)
+        })
+        .collect();
+    let points: Vec<(f64, f64)> = timely
+        .iter()
+        .map(|(turn, read)| (*turn, read.completed))
+        .collect();
+    let (at, turn_ms, deviation) = line(&points);
+    let mut trials: Vec<(f64, bool)> = timely
+        .iter()
+        .map(|(turn, read)| {
+            let before = at + turn * turn_ms - read.sent;
+            match before < rough + 0.5 * period {
+                true => (before, true),
+                false => (before - period, false),
+            }
+        })
+        .collect();
+    trials.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // For each cut, the number of trials below it that were too late, as they should be, minus
+    // those that were not.
+    let mut right = 0;
+    let (mut best, mut cut) = (0, 0);
+    for (index, (_, caught)) in trials.iter().enumerate() {
+        right += if *caught { -1 } else { 1 };
+        if right > best {
+            (best, cut) = (right, index + 1);
+        }
+    }
+    let below = trials[cut.saturating_sub(1)].0;
+    let above = trials[cut.min(trials.len() - 1)].0;
+    Estimate {
+        value: (below + above) / 2.0,
+        half_width: (above - below) / 2.0 + 1.96 * deviation / (points.len() as f64).sqrt(),
+        samples: reads.len() as u64,
+    }
+}
+
+/// Narrows the bounds of the search.
+fn search(
+    watch: &mut Stopwatch<'_>,
+    journey: Journey,
+    target: Estimate,
+    from: (Op, bool),
+    to: (Op, bool),
+) -> Result<Estimate, ProbeError> {
+    let Journey {
+        mut low,
+        mut high,
+        within,
+        ..
+    } = journey;
+    let (mut low_fails, mut high_catches) = (false, false);
+    let mut samples = 0;
+    let mut checked = false;
+    let mut step = (high - low).max(within);
+    loop {
+        if high - low <= within {
+            if !high_catches {
+                low = high;
+                high += step;
+                step *= 2.0;
+                low_fails = true;
+            } else if !low_fails {
+                high = low;
+                low = (low - step).max(0.0);
+                step *= 2.0;
+                high_catches = true;
+                if high <= 0.0 {
+                    break;
+                }
+            } else if !checked && samples < 60 {
+                // One failure in a thousand is an additional revolution that the drive itself
+                // caused.
+                checked = true;
+                samples += 1;
+                if catches(watch, &journey, target.value, low, (from, to))? {
+                    high = low;
+                    low = (low - 4.0 * within).max(0.0);
+                    low_fails = false;
+                    checked = false;
+                }
+                continue;
+            } else {
+                break;
+            }
+        }
+        if samples >= 80 {
+            break;
+        }
+        let middle = (low + high) / 2.0;
+        samples += 1;
+        if catches(watch, &journey, target.value, middle, (from, to))? {
+            high = middle;
+            high_catches = true;
+        } else {
+            low = middle;
+            low_fails = true;
+        }
+    }
+    Ok(Estimate {
+        value: (low + high) / 2.0,
+        half_width: (high - low) / 2.0 + target.half_width * watch.period,
+        samples,
+    })
+}
+
+/// Returns whether a request sent `lead` milliseconds before its sector has passed catches it.
+fn catches(
+    watch: &mut Stopwatch<'_>,
+    journey: &Journey,
+    angle: f64,
+    lead: f64,
+    (from, to): ((Op, bool), (Op, bool)),
+) -> Result<bool, ProbeError> {
+    let mut late = false;
+    for _ in 0..8 {
+        watch.refresh()?;
+        watch.media_by(journey.from, 1, from)?;
+        let now = watch.now();
+        let due = watch.next(now + lead, angle);
+        watch.wait_until(due - lead);
+        let answer = watch.media_by(journey.to, journey.sectors, to)?;
+        let turns = (answer.completed - due) / watch.period;
+        if (wrapped(turns) * watch.period).abs() <= OFF_ANGLE {
+            late = turns.round() >= 1.0;
+            break;
+        }
+    }
+    Ok(!late)
+}

@@ -1,0 +1,406 @@
+//! Overhead, head switch and seek curve.
+//!
+//! On a drive without zero-latency access, these follow from the minimum time from one sector to
+//! another ([`super::reach`]). A drive with zero-latency access is faster to measure: a read of a
+//! whole track begins where the head arrives and ends a revolution later, so one timing gives one
+//! seek time.
+
+use super::angles::Angles;
+use super::figure::{Estimate, Figure, fraction, median};
+use super::layout::{Layout, Spot};
+use super::physical::Grain;
+use super::reach::{Journey, reach, reach_again};
+use super::stopwatch::{STEADY, Stopwatch};
+use crate::{ProbeError, TargetError};
+use traxtent_map::{MappedTrack, TrackMap};
+use traxtent_units::{Lbn, Sectors};
+
+/// The number of distances on the curve of a drive with zero-latency access, and the number of
+/// timings of each.
+const ARRIVALS: (usize, usize) = (190, 5);
+/// The largest number of timings for a whole curve.
+pub(super) const TIMINGS_MAX: u64 = 1_000;
+
+/// The properties of the drive known so far.
+pub(super) struct Known<'a> {
+    pub(super) map: &'a TrackMap,
+    pub(super) tracks: &'a [MappedTrack],
+    pub(super) layout: &'a Layout,
+    pub(super) angles: &'a Angles,
+    /// The grouping of LBNs that a read of one LBN covers.
+    pub(super) grain: Grain,
+}
+
+impl Known<'_> {
+    /// Returns an LBN in the middle of a track. It is the last of its physical sector, so that its
+    /// read ends with it.
+    pub(super) fn middle(&self, track: usize) -> Lbn {
+        let MappedTrack {
+            first_lbn, sectors, ..
+        } = self.tracks[track];
+        let behind = self.grain.behind(first_lbn + Sectors(sectors.0 / 2));
+        Lbn(behind.0.min(first_lbn.0 + sectors.0) - 1)
+    }
+
+    /// The time in which one sector of a track passes, in milliseconds.
+    pub(super) fn sector_ms(&self, track: usize, period: f64) -> f64 {
+        period / f64::from(self.angles.start(self.layout, track).1)
+    }
+
+    /// Returns two tracks that are `distance` cylinders and `turn` surfaces apart.
+    pub(super) fn pair(
+        &self,
+        watch: &mut Stopwatch<'_>,
+        distance: u32,
+        turn: i32,
+    ) -> Option<(usize, usize)> {
+        let surfaces = i32::from(self.layout.surfaces);
+        for _ in 0..64 {
+            let outer = watch.rng.below(u64::from(self.layout.cylinders - distance)) as i32;
+            let surface = watch.rng.below(surfaces as u64) as i32;
+            let from = self.layout.track(Spot {
+                cylinder: outer,
+                surface,
+            });
+            let other = (surface + turn).rem_euclid(surfaces);
+            let to = self.layout.track(Spot {
+                cylinder: outer + distance as i32,
+                surface: other,
+            });
+            if let (Some(from), Some(to)) = (from, to) {
+                return Some(if watch.rng.chance(0.5) {
+                    (from, to)
+                } else {
+                    (to, from)
+                });
+            }
+        }
+        None
+    }
+}
+
+/// Measures the command overhead: the time of a read without movement, rotation and transfer.
+pub(super) fn overhead(
+    watch: &mut Stopwatch<'_>,
+    known: &Known<'_>,
+) -> Result<Estimate, ProbeError> {
+    let (mut samples, mut widths) = (Vec::new(), Vec::new());
+    let mut timings = 0;
+    let steady = watch.deviation() < STEADY;
+    for _ in 0..if steady { 7 } else { 3 } {
+        let Some((track, _)) = known.pair(watch, 0, 0) else {
+            continue;
+        };
+        let lbn = known.middle(track);
+        let mut least = reach(
+            watch,
+            Journey {
+                sectors: 1,
+                from: lbn,
+                to: lbn,
+                low: 0.0,
+                high: 2.0,
+                within: finest(watch),
+            },
+        )?;
+        if !steady {
+            // On an unsteady host, the more precise method is necessary, because catching a sector
+            // is a matter of microseconds.
+            least = reach_again(watch, lbn, least.value)?;
+        }
+        timings += least.samples;
+        widths.push(least.half_width);
+        samples.push(least.value - known.sector_ms(track, watch.period));
+    }
+    Ok(Estimate {
+        samples: timings,
+        ..spread(&samples, &widths)
+    })
+}
+
+/// Measures the time to switch heads in a cylinder. Returns `None` on drives with one surface.
+pub(super) fn head_switch(
+    watch: &mut Stopwatch<'_>,
+    known: &Known<'_>,
+    overhead: Estimate,
+) -> Result<Option<Estimate>, ProbeError> {
+    let (mut samples, mut widths) = (Vec::new(), Vec::new());
+    let mut timings = 0;
+    for turn in 0..7 {
+        let step = 1 + turn % (i32::from(known.layout.surfaces) - 1).max(1);
+        let Some((from, to)) = known.pair(watch, 0, step).filter(|(a, b)| a != b) else {
+            continue;
+        };
+        let low = overhead.value + samples.first().map_or(0.0, |s: &f64| s - 0.06);
+        let high = overhead.value + samples.first().map_or(3.0, |s: &f64| s + 0.06);
+        let (from, lbn) = (known.middle(from), known.middle(to));
+        let least = reach(
+            watch,
+            Journey {
+                sectors: 1,
+                from,
+                to: lbn,
+                low,
+                high,
+                within: finest(watch),
+            },
+        )?;
+        timings += least.samples;
+        widths.push(least.half_width);
+        samples.push(least.value - known.sector_ms(to, watch.period) - overhead.value);
+    }
+    Ok((!samples.is_empty()).then(|| {
+        let switch = Estimate {
+            samples: timings,
+            ..spread(&samples, &widths)
+        };
+        switch.minus(Estimate {
+            samples: 0,
+            value: 0.0,
+            ..overhead
+        })
+    }))
+}
+
+/// The precision of a search, in milliseconds: less than a sector takes to pass, if the host is
+/// steady enough.
+fn finest(watch: &Stopwatch<'_>) -> f64 {
+    if watch.deviation() < STEADY {
+        0.0003
+    } else {
+        0.005
+    }
+}
+
+/// Returns the mean of a few searches, with an interval no narrower than the errors of the angles
+/// that they use.
+fn spread(samples: &[f64], widths: &[f64]) -> Estimate {
+    if samples.is_empty() {
+        return Estimate::default();
+    }
+    let squares: f64 = widths.iter().map(|width| width * width).sum();
+    Estimate::of(samples).at_least(squares.sqrt() / widths.len() as f64)
+}
+
+/// Measures how many revolutions a read of a whole track takes from random angles: about 1.0 with
+/// zero-latency access, about 1.5 without.
+pub(super) fn turns_of_a_track(
+    watch: &mut Stopwatch<'_>,
+    known: &Known<'_>,
+    overhead: f64,
+) -> Result<Estimate, ProbeError> {
+    let mut samples = Vec::new();
+    for _ in 0..32 {
+        let Some((track, _)) = known.pair(watch, 0, 0) else {
+            continue;
+        };
+        let MappedTrack {
+            first_lbn, sectors, ..
+        } = known.tracks[track];
+        watch.refresh()?;
+        watch.media(first_lbn, 1)?;
+        let pause = watch.rng.fraction() * watch.period;
+        watch.pause(pause);
+        let answer = watch.media(first_lbn, sectors.0 as u32)?;
+        samples.push((answer.response() - overhead) / watch.period);
+    }
+    Ok(Estimate::of(&samples))
+}
+
+/// Measures the seek curve: distances with their times and the number of timings.
+pub(super) fn curve(
+    watch: &mut Stopwatch<'_>,
+    known: &Known<'_>,
+    overhead: f64,
+    zero_latency: bool,
+    progress: &mut dyn FnMut(f64),
+) -> Result<Vec<(u32, Estimate)>, ProbeError> {
+    let longest = known.layout.cylinders.saturating_sub(1);
+    if longest == 0 {
+        return Ok(Vec::new());
+    }
+    let mut points: Vec<(u32, Estimate)> = Vec::new();
+    let mut timings = 0;
+    let distances = distances(longest, if zero_latency { ARRIVALS.0 } else { 105 });
+    let count = distances.len();
+    for (done, distance) in outside_in(distances).into_iter().enumerate() {
+        progress(done as f64 / count as f64);
+        if timings + 8 > TIMINGS_MAX {
+            break;
+        }
+        let expected = interpolate(&points, distance);
+        let found = if zero_latency {
+            arrival(watch, known, overhead, distance, expected)?
+        } else {
+            least(watch, known, overhead, distance, expected, points.len())?
+        };
+        if let Some(found) = found {
+            timings += found.samples;
+            let at = points.partition_point(|point| point.0 < distance);
+            points.insert(at, (distance, found));
+        }
+    }
+    Ok(points)
+}
+
+/// Returns the mean seek time over random pairs of different cylinders, according to the curve.
+pub(super) fn average(points: &[(u32, Estimate)], cylinders: u32, zero_latency: bool) -> Figure {
+    let all = f64::from(cylinders);
+    let mut before = 0.0;
+    let (mut sum, mut width, mut weights, mut samples) = (0.0, 0.0, 0.0, 0);
+    for (i, (distance, time)) in points.iter().enumerate() {
+        // Each point represents the distances half-way to its neighbours.
+        let next = points
+            .get(i + 1)
+            .map_or(all - 1.0, |next| f64::from(distance + next.0) / 2.0);
+        let middle = (before + next) / 2.0;
+        let weight = (next - before).max(0.0) * (all - middle);
+        sum += weight * time.value;
+        width += weight * weight * time.half_width * time.half_width;
+        weights += weight;
+        samples += time.samples;
+        before = next;
+    }
+    let estimate = Estimate {
+        value: sum / weights,
+        half_width: width.sqrt() / weights,
+        samples,
+    };
+    let how = if zero_latency {
+        "the mean of the curve over random cylinders, the curve by reads of whole tracks, which take a revolution and the seek"
+    } else {
+        "the mean of the curve over random cylinders, the curve by the least time between completions"
+    };
+    Figure::around("mechanics.seek", estimate, "ms", how)
+}
+
+/// Measures one distance by reads of whole tracks.
+fn arrival(
+    watch: &mut Stopwatch<'_>,
+    known: &Known<'_>,
+    overhead: f64,
+    distance: u32,
+    expected: Option<f64>,
+) -> Result<Option<Estimate>, ProbeError> {
+    let mut samples = Vec::new();
+    for _ in 0..ARRIVALS.1 {
+        let Some((from, to)) = known.pair(watch, distance, 0) else {
+            return Ok(None);
+        };
+        let MappedTrack {
+            first_lbn, sectors, ..
+        } = known.tracks[to];
+        let (start, slots) = known.angles.start(known.layout, to);
+        // The head arrives in the middle of the track, where all following sectors are requested.
+        let middle = fraction(
+            start + 0.5 * sectors.0 as f64 / f64::from(slots) + 0.1 * watch.rng.fraction(),
+        );
+        watch.refresh()?;
+        watch.media(known.middle(from), 1)?;
+        let lead = overhead + expected.unwrap_or(watch.period);
+        let due = watch.next(watch.now() + lead, middle);
+        watch.wait_until(due - lead);
+        match watch.media(first_lbn, sectors.0 as u32) {
+            Ok(answer) => {
+                let half_sector = 0.5 * watch.period / f64::from(slots);
+                samples.push(answer.response() - overhead - watch.period - half_sector);
+            }
+            Err(ProbeError::Target(TargetError::Unreadable { .. })) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    // For five samples, the median is safer than the mean.
+    Ok((!samples.is_empty()).then(|| {
+        let middle = median(&samples);
+        let sector = watch.period / f64::from(known.angles.patches[0].runs[0].slots);
+        let apart: Vec<f64> = samples.iter().map(|s| (s - middle).abs()).collect();
+        Estimate {
+            value: middle.max(0.0),
+            half_width: (2.0 * median(&apart)).max(0.5 * sector),
+            samples: samples.len() as u64,
+        }
+    }))
+}
+
+/// Measures one distance by the minimum time between completions.
+fn least(
+    watch: &mut Stopwatch<'_>,
+    known: &Known<'_>,
+    overhead: f64,
+    distance: u32,
+    expected: Option<f64>,
+    before: usize,
+) -> Result<Option<Estimate>, ProbeError> {
+    let Some((from, to)) = known.pair(watch, distance, 0) else {
+        return Ok(None);
+    };
+    let sector = known.sector_ms(to, watch.period);
+    let (low, high) = match expected {
+        Some(ms) if before > 8 => (ms - 0.16, ms + 0.16),
+        Some(ms) => (ms * 0.6, ms * 1.4),
+        None => (0.1, 20.0),
+    };
+    let (from, lbn) = (known.middle(from), known.middle(to));
+    let shift = overhead + sector;
+    let journey = Journey {
+        sectors: 1,
+        from,
+        to: lbn,
+        low: (low + shift).max(shift),
+        high: high + shift,
+        within: 0.012,
+    };
+    let found = reach(watch, journey)?;
+    Ok(Some(Estimate {
+        value: (found.value - shift).max(0.0),
+        ..found
+    }))
+}
+
+/// Returns distances from 1 to the longest, spaced more closely where they are short.
+fn distances(longest: u32, count: usize) -> Vec<u32> {
+    let mut all: Vec<u32> = (1..=count)
+        .map(|i| {
+            let part = i as f64 / count as f64;
+            (f64::from(longest) * part * part * part.sqrt())
+                .round()
+                .max(1.0) as u32
+        })
+        .chain((1..=4).filter(|&d| d <= longest))
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Orders the distances: the longest and the shortest first, then those that halve the gaps, so
+/// that the curve is known roughly before it is known finely.
+fn outside_in(distances: Vec<u32>) -> Vec<u32> {
+    let count = distances.len();
+    let mut order: Vec<usize> = vec![count - 1, 0];
+    let mut step = count.next_power_of_two();
+    while step > 1 {
+        step /= 2;
+        order.extend((0..count).step_by(step));
+    }
+    let mut seen = vec![false; count];
+    order.retain(|&i| !std::mem::replace(&mut seen[i], true));
+    order.into_iter().map(|i| distances[i]).collect()
+}
+
+/// Interpolates the time of a distance between the points measured so far.
+fn interpolate(points: &[(u32, Estimate)], distance: u32) -> Option<f64> {
+    let after = points.partition_point(|point| point.0 < distance);
+    match (after.checked_sub(1).map(|i| points[i]), points.get(after)) {
+        (Some((d0, t0)), Some(&(d1, t1))) => {
+            // The times of short seeks grow with the square root of the distance, those of long
+            // seeks with the distance itself.
+            let root = |d: u32| f64::from(d).sqrt();
+            let part = (root(distance) - root(d0)) / (root(d1) - root(d0));
+            Some(t0.value + part * (t1.value - t0.value))
+        }
+        (Some((_, t)), None) => Some(t.value),
+        (None, Some((_, t))) => Some(t.value),
+        (None, None) => None,
+    }
+}

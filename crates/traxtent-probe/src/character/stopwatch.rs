@@ -1,0 +1,337 @@
+//! Timing requests against the spindle.
+//!
+//! A request for one sector completes when that sector has passed, so its completion time, modulo a
+//! revolution, gives the sector's angle (H. Wong 2019). The spindle is tracked by rereading a
+//! reference sector every few seconds. Angles are computed from the latest of these readings, so
+//! that neither an error of the speed nor its wander accumulates.
+
+use super::figure::{Estimate, fraction, median, wrapped};
+use super::physical::Grain;
+use crate::{ProbeError, Target, TargetError};
+use traxtent_units::Rng;
+use traxtent_units::request::{Op, Request};
+use traxtent_units::{Lbn, SimTime};
+
+/// How long one reading of the reference sector may be used for angles, in milliseconds.
+const REFERENCE_AGE: f64 = 2_000.0;
+/// The number of readings of the reference sector at a time.
+const REFERENCE_READS: usize = 9;
+/// The number of references to which the speed is fitted.
+const REFERENCES_KEPT: usize = 32;
+/// The distance from the expected angle, in milliseconds, beyond which a reading counts as delayed.
+pub(super) const OFF_ANGLE: f64 = 0.2;
+
+/// The standard deviation of times, in milliseconds, below which a host counts as steady.
+pub(super) const STEADY: f64 = 0.005;
+
+/// The times at which a request was sent and completed, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answer {
+    pub(super) sent: f64,
+    pub(super) completed: f64,
+}
+
+impl Answer {
+    pub(super) fn response(&self) -> f64 {
+        self.completed - self.sent
+    }
+}
+
+/// A target with a clock that follows its spindle.
+pub(super) struct Stopwatch<'a> {
+    target: &'a mut dyn Target,
+    /// The kind of request that reads the media past the cache, with or without FUA.
+    pub(super) media: (Op, bool),
+    pub(super) rng: Rng,
+    /// The grouping of LBNs into physical sectors, which are read as a whole.
+    pub(super) grain: Grain,
+    pub(super) requests: u64,
+    pub(super) translations: u64,
+    /// The best estimate of a revolution, in milliseconds.
+    pub(super) period: f64,
+    reference: Lbn,
+    /// The revolutions since the first reading, and the time at which the reference sector had
+    /// passed.
+    references: Vec<(f64, f64)>,
+    /// The number of readings of the reference sector.
+    pub(super) reference_reads: u64,
+    first_reference: Option<(f64, f64)>,
+    /// How late readings of the reference sector were, in milliseconds. This shows how unsteady the
+    /// host is.
+    pub(super) unsteady: Vec<f64>,
+}
+
+impl<'a> Stopwatch<'a> {
+    pub(super) fn new(target: &'a mut dyn Target, seed: u64) -> Stopwatch<'a> {
+        Stopwatch {
+            target,
+            media: (Op::Verify, false),
+            rng: Rng::new(seed),
+            grain: Grain::SINGLE,
+            requests: 0,
+            translations: 0,
+            period: 0.0,
+            reference: Lbn(0),
+            references: Vec::new(),
+            reference_reads: 0,
+            first_reference: None,
+            unsteady: Vec::new(),
+        }
+    }
+
+    /// The name of the request that reads the media past the cache.
+    pub(super) fn method(&self) -> &'static str {
+        match self.media.0 {
+            Op::Verify => "VERIFY",
+            _ => "READ with FUA",
+        }
+    }
+
+    pub(super) fn now(&self) -> f64 {
+        self.target.now().as_ms()
+    }
+
+    pub(super) fn wait_until(&mut self, ms: f64) {
+        self.target.wait_until(SimTime::from_ms(ms));
+    }
+
+    pub(super) fn pause(&mut self, ms: f64) {
+        let until = self.now() + ms;
+        self.wait_until(until);
+    }
+
+    /// Sends a request and returns its times.
+    pub(super) fn ask(&mut self, request: Request) -> Result<Answer, ProbeError> {
+        self.requests += 1;
+        let timing = self.target.request(request)?;
+        Ok(Answer {
+            sent: timing.sent.as_ms(),
+            completed: timing.completed.as_ms(),
+        })
+    }
+
+    /// Reads sectors from the media, regardless of the contents of a cache, with as little data
+    /// transfer as possible.
+    pub(super) fn media(&mut self, lbn: Lbn, sectors: u32) -> Result<Answer, ProbeError> {
+        self.media_by(lbn, sectors, self.media)
+    }
+
+    /// The same as [`Stopwatch::media`] with another kind of request, with or without FUA.
+    pub(super) fn media_by(
+        &mut self,
+        lbn: Lbn,
+        sectors: u32,
+        by: (Op, bool),
+    ) -> Result<Answer, ProbeError> {
+        let (op, fua) = by;
+        match self.ask(Request {
+            lbn,
+            sectors,
+            op,
+            fua,
+        }) {
+            Err(ProbeError::Target(TargetError::Unsupported(_))) if op == Op::Verify => {
+                self.media = (Op::Read, true);
+                self.media_by(lbn, sectors, self.media)
+            }
+            answer => answer,
+        }
+    }
+
+    /// Reads sectors by a plain read.
+    pub(super) fn read(&mut self, lbn: Lbn, sectors: u32) -> Result<Answer, ProbeError> {
+        self.ask(Request::read(lbn, sectors))
+    }
+
+    /// Writes sectors by a plain write.
+    pub(super) fn write(&mut self, lbn: Lbn, sectors: u32) -> Result<Answer, ProbeError> {
+        self.ask(Request::write(lbn, sectors))
+    }
+
+    /// Returns the place of an LBN according to the drive.
+    pub(super) fn translate(
+        &mut self,
+        lbn: Lbn,
+    ) -> Result<traxtent_model::geometry::Place, TargetError> {
+        self.translations += 1;
+        self.target.translate(lbn)
+    }
+
+    /// Measures the speed by reading one sector repeatedly for some seconds.
+    pub(super) fn start(&mut self, reference: Lbn) -> Result<(), ProbeError> {
+        self.reference = reference;
+        self.media(reference, 1)?;
+        let mut times = Vec::new();
+        for _ in 0..64 {
+            times.push(self.media(reference, 1)?.completed);
+        }
+        let steps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let coarse = median(&steps);
+        // At 20,000 revolutions per minute or more it is a cache. No disk turns as slowly as 300.
+        if !(3.0..=200.0).contains(&coarse) {
+            return Err(ProbeError::NotRotating(format!(
+                "the same sector comes again after {coarse:.3} ms; on a disk it takes a revolution, 3 to 200 ms"
+            )));
+        }
+        let off = |step: &&f64| (wrapped(**step / coarse) * coarse).abs() > OFF_ANGLE;
+        if steps.iter().filter(off).count() * 4 > steps.len() {
+            return Err(ProbeError::NotRotating(format!(
+                "the same sector comes again after {coarse:.3} ms or so, but not at the same angle"
+            )));
+        }
+        self.period = coarse;
+        // Fits a line through the times. Revolutions are counted with the coarse period, which is
+        // refined as the span grows.
+        let mut span = 8;
+        while span < times.len() {
+            span = (span * 2).min(times.len());
+            let points: Vec<(f64, f64)> = times[..span]
+                .iter()
+                .map(|t| (((t - times[0]) / self.period).round(), *t))
+                .collect();
+            self.period = line(&points).1;
+        }
+        for pause in [0.0, 200.0, 400.0, 800.0, 1600.0] {
+            self.pause(pause);
+            self.read_reference()?;
+        }
+        Ok(())
+    }
+
+    /// Reads the reference sector, and fits the speed to this reading and the previous ones.
+    pub(super) fn read_reference(&mut self) -> Result<(), ProbeError> {
+        self.media(self.reference, 1)?;
+        let mut times = Vec::new();
+        for _ in 0..REFERENCE_READS {
+            times.push(self.media(self.reference, 1)?.completed);
+        }
+        self.reference_reads += REFERENCE_READS as u64;
+        let first = times[0];
+        let offsets: Vec<f64> = times
+            .iter()
+            .map(|t| wrapped((t - first) / self.period) * self.period)
+            .collect();
+        let centre = Estimate::of(&offsets).value;
+        self.unsteady.extend(
+            offsets
+                .iter()
+                .map(|offset| wrapped((offset - centre) / self.period) * self.period),
+        );
+        let passed = first + centre;
+        let turns = match self.references.last() {
+            Some(&(turns, at)) => turns + ((passed - at) / self.period).round(),
+            None => 0.0,
+        };
+        self.first_reference.get_or_insert((turns, passed));
+        self.references.push((turns, passed));
+        if self.references.len() > REFERENCES_KEPT {
+            self.references.remove(0);
+        }
+        if self.references.len() > 2 {
+            self.period = line(&self.references).1;
+        }
+        Ok(())
+    }
+
+    /// The mean time of a revolution since [`Stopwatch::start`], in milliseconds.
+    pub(super) fn revolution(&self) -> Estimate {
+        let Some(((first, from), &(last, to))) = self.first_reference.zip(self.references.last())
+        else {
+            return Estimate::default();
+        };
+        // Each end is the mean of nine readings. Their scatter is that of the line's points.
+        let (at, slope, deviation) = line(&self.references);
+        let _ = at;
+        let turns = (last - first).max(1.0);
+        Estimate {
+            value: if turns > 1.0 {
+                (to - from) / turns
+            } else {
+                slope
+            },
+            half_width: (1.96 * deviation.max(1e-6) * 2f64.sqrt()) / turns,
+            samples: self.reference_reads,
+        }
+    }
+
+    /// Returns the angle at a time, in revolutions since the reference sector had passed, from 0 to
+    /// 1.
+    pub(super) fn angle(&self, ms: f64) -> f64 {
+        let (at, slope, _) = line(&self.references);
+        fraction((ms - at) / slope)
+    }
+
+    /// The standard deviation of a reading's time, in milliseconds.
+    pub(super) fn deviation(&self) -> f64 {
+        let late: Vec<f64> = self.unsteady.iter().map(|late| late.abs()).collect();
+        if late.is_empty() {
+            0.0
+        } else {
+            1.4826 * median(&late)
+        }
+    }
+
+    /// Returns the first time from `ms` that has the given angle.
+    pub(super) fn next(&self, ms: f64, angle: f64) -> f64 {
+        ms + fraction(angle - self.angle(ms)) * self.period
+    }
+
+    /// Measures the angle at which a sector has passed, from `reads` readings.
+    pub(super) fn sector_angle(&mut self, lbn: Lbn, reads: usize) -> Result<Estimate, ProbeError> {
+        self.refresh()?;
+        let mut angles = Vec::new();
+        for _ in 0..reads {
+            let completed = self.media(lbn, 1)?.completed;
+            angles.push(self.angle(completed));
+        }
+        // Centre on the reading that most others are near, because any of them may be late.
+        let near = |a: &f64| {
+            median(
+                &angles
+                    .iter()
+                    .map(|b| wrapped(b - a).abs())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let centre = *angles
+            .iter()
+            .min_by(|a, b| near(a).total_cmp(&near(b)))
+            .expect("reads > 0");
+        let around: Vec<f64> = angles.iter().map(|a| wrapped(a - centre)).collect();
+        let estimate = Estimate::of(&around);
+        Ok(Estimate {
+            value: fraction(centre + estimate.value),
+            ..estimate
+        })
+    }
+
+    /// Rereads the reference sector if the last reading is too old.
+    pub(super) fn refresh(&mut self) -> Result<(), ProbeError> {
+        match self.references.last() {
+            Some(&(_, at)) if self.now() - at < REFERENCE_AGE => Ok(()),
+            _ => self.read_reference(),
+        }
+    }
+}
+
+/// Fits a straight line through points of revolutions and times. Returns the time at revolution 0,
+/// the time per revolution, and the standard deviation of the points from the line.
+pub(super) fn line(points: &[(f64, f64)]) -> (f64, f64, f64) {
+    let n = points.len() as f64;
+    let mean = |f: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(f).sum::<f64>() / n;
+    let (x, y) = (mean(&|p| p.0), mean(&|p| p.1));
+    let mut xy = 0.0;
+    let mut xx = 0.0;
+    for p in points {
+        xy += (p.0 - x) * (p.1 - y);
+        xx += (p.0 - x) * (p.0 - x);
+    }
+    if xx == 0.0 {
+        return (y, 1.0, 0.0);
+    }
+    let slope = xy / xx;
+    let off = |p: &(f64, f64)| p.1 - y - slope * (p.0 - x);
+    let squares: f64 = points.iter().map(|p| off(p) * off(p)).sum();
+    let deviation = (squares / (n - 2.0).max(1.0)).sqrt();
+    (y - slope * x, slope, deviation)
+}

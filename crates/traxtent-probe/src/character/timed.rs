@@ -1,0 +1,360 @@
+//! The layout of a drive that does not translate, from skews and seek times.
+//!
+//! Consecutive tracks with a constant skew are the heads of a cylinder or a pass over a surface.
+//! Where the skew changes, a cylinder or a pass ends. The minimum time from the first track of such
+//! a run to its last shows whether the steps between are head switches or seeks. The minimum times
+//! between passes show how many passes share their cylinders.
+//!
+//! Properties that affect neither skews nor times are not found: whether a drive whose head switch
+//! is no longer than a step of one cylinder begins every cylinder with the same head; the order in
+//! which passes take surfaces, unless a head switch takes longer than the seeks; and heads or
+//! passes between which the skew is the same as within them. Zones are those that the track map
+//! shows by the sizes of the tracks that begin there.
+
+use std::collections::BTreeMap;
+
+use super::angles::Ruler;
+use super::layout::{Layout, Spot, learn};
+use super::reach::{Journey, reach};
+use super::stopwatch::{STEADY, Stopwatch};
+use crate::ProbeError;
+use traxtent_map::MappedTrack;
+use traxtent_model::geometry::{Geometry, GeometrySpec, Order, PerSurface, ZoneSpec};
+use traxtent_units::Sectors;
+
+/// The widest pass that is recognized, in tracks.
+const WIDTH_MAX: usize = 1 << 15;
+/// The number of passes that are compared: two groups, with as many surfaces as any drive has.
+const PASSES: usize = 40;
+/// The length of a run above which it is a pass, not a cylinder, regardless of its times.
+const HEADS_MAX: usize = 32;
+/// The difference, in milliseconds, below which times count as equal, for an unsteady and for a
+/// steady host.
+const ALIKE: f64 = 0.06;
+const ALIKE_STEADY: f64 = 0.015;
+
+/// The pattern of the first tracks.
+struct Pattern {
+    order: Order,
+    surfaces: usize,
+    width: usize,
+}
+
+/// Determines the layout, and adds a note on the evidence.
+pub(super) fn layout(
+    watch: &mut Stopwatch<'_>,
+    tracks: &[MappedTrack],
+    notes: &mut Vec<String>,
+) -> Result<Layout, ProbeError> {
+    let runs = runs(watch, tracks)?;
+    let length = usual(&runs);
+    // Use a complete run, because the first may begin in the middle of a cylinder.
+    let first: usize = runs.iter().take_while(|run| **run != length).sum();
+    let pattern = pattern(watch, tracks, first, length)?;
+    notes.push(format!(
+        "The drive does not translate. Its skew changes every {length} tracks; by their times these are {}.",
+        match (pattern.order.is_head_first(), pattern.surfaces) {
+            (true, 1) => "cylinders of one surface".to_owned(),
+            (true, heads) => format!("the {heads} heads of a cylinder"),
+            (false, surfaces) => format!("passes over one of {surfaces} surfaces"),
+        }
+    ));
+    let spec = spec(tracks, &pattern, first);
+    let geometry = Geometry::build(&spec).map_err(|error| ProbeError::Baffled {
+        lbn: tracks[0].first_lbn,
+        problem: format!("no layout follows from its skews: {error}"),
+    })?;
+    learn(tracks.len(), &super::doubts(tracks), &mut |index| {
+        let track = geometry
+            .track(index as u64)
+            .expect("the zones hold all tracks");
+        Ok(Spot {
+            cylinder: track.cylinder.0 as i32,
+            surface: track.surface.0.into(),
+        })
+    })
+}
+
+/// Returns the lengths of the first runs of constant skew.
+fn runs(watch: &mut Stopwatch<'_>, tracks: &[MappedTrack]) -> Result<Vec<usize>, ProbeError> {
+    let starts: Vec<_> = tracks.iter().map(|track| track.first_lbn).collect();
+    let sectors: Vec<u32> = tracks.iter().map(|track| track.sectors.0 as u32).collect();
+    let mut ruler = Ruler {
+        watch,
+        starts: &starts,
+        sectors: &sectors,
+        trusting: false,
+    };
+    let mut found = Vec::new();
+    let mut first = 0;
+    while found.len() < 6 && first + 1 < tracks.len() {
+        let most = (tracks.len() - first).min(WIDTH_MAX);
+        let (_, length) = ruler.constant(most, None, &mut |ruler, k| {
+            Ok(ruler.begins(first + k, sectors[first + k])?.value)
+        })?;
+        found.push(length);
+        first += length;
+    }
+    Ok(found)
+}
+
+/// Returns the most frequent length of the runs. If two are equally frequent, returns the longer
+/// one.
+fn usual(runs: &[usize]) -> usize {
+    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+    for &run in runs {
+        *counts.entry(run).or_default() += 1;
+    }
+    counts
+        .into_iter()
+        .max_by_key(|&(length, count)| (count, length))
+        .map_or(1, |(length, _)| length)
+}
+
+/// Determines whether runs of `length` tracks are cylinders or passes.
+fn pattern(
+    watch: &mut Stopwatch<'_>,
+    tracks: &[MappedTrack],
+    first: usize,
+    length: usize,
+) -> Result<Pattern, ProbeError> {
+    let time = |watch: &mut Stopwatch<'_>, from: usize, to: usize| {
+        let middle = |track: usize| {
+            tracks[first + track].first_lbn + Sectors(tracks[first + track].sectors.0 / 2)
+        };
+        let journey = Journey {
+            sectors: 1,
+            from: middle(from),
+            to: middle(to),
+            low: 0.0,
+            high: 12.0,
+            within: 0.006,
+        };
+        // On an unsteady host, the error of one search is as large as the difference between seeks.
+        let searches = if watch.deviation() < STEADY { 1 } else { 3 };
+        let mut sum = 0.0;
+        for _ in 0..searches {
+            sum += reach(watch, journey)?.value;
+        }
+        Ok::<f64, ProbeError>(sum / f64::from(searches))
+    };
+    let single = Pattern {
+        order: Order::HeadFirstForward,
+        surfaces: 1,
+        width: 1,
+    };
+    if !(2..WIDTH_MAX).contains(&length) || first + 2 * length >= tracks.len() {
+        return Ok(single);
+    }
+    let step = time(watch, 0, 1)?;
+    let across = time(watch, 0, length - 1)?;
+    if length <= HEADS_MAX && across - step < ALIKE {
+        // These are the heads of a cylinder. If a switch takes longer than a step to the next
+        // cylinder, its absence shows.
+        let onward = time(watch, length - 1, length)?;
+        let order = if onward < step - ALIKE {
+            Order::HeadFirstAlternating
+        } else {
+            Order::HeadFirstForward
+        };
+        return Ok(Pattern {
+            order,
+            surfaces: length,
+            width: 1,
+        });
+    }
+    let turn = time(watch, length - 1, length)?;
+    // The track on the first track's cylinder in pass number `pass`, if the two passes share their
+    // cylinders.
+    let opposite = |pass: usize, back: bool| {
+        if back && pass % 2 == 1 {
+            (pass + 1) * length - 1
+        } else {
+            pass * length
+        }
+    };
+    let near = match watch.deviation() < STEADY {
+        true => ALIKE_STEADY,
+        false => ALIKE,
+    };
+    let mut times = |back: bool| {
+        (1..=PASSES)
+            .take_while(|&pass| first + opposite(pass, back) < tracks.len())
+            .map(|pass| time(watch, 0, opposite(pass, back)))
+            .collect::<Result<Vec<f64>, ProbeError>>()
+    };
+    // A turn that is no shorter than the way across is a way across, or it is hidden by a slow
+    // switch.
+    let back = times(true)?;
+    let order = if turn < across - ALIKE {
+        (Order::SeekAlternatingSurfaceForward, surfaces(&back, near))
+    } else {
+        let forward = times(false)?;
+        own_surface(&back, &forward, near).unwrap_or_else(|| {
+            // Then the direction for which more passes have equal times is right.
+            let (back, forward) = (surfaces(&back, near), surfaces(&forward, near));
+            match forward >= back {
+                true => (Order::SeekForwardSurfaceForward, forward),
+                false => (Order::SeekAlternatingSurfaceForward, back),
+            }
+        })
+    };
+    let (order, surfaces) = order;
+    if surfaces == 1 {
+        return Ok(single);
+    }
+    Ok(Pattern {
+        order,
+        surfaces,
+        width: length,
+    })
+}
+
+/// Returns the order and the number of surfaces, if a head switch takes longer than the seeks. A
+/// pass on the first pass's own surface is then recognizable, because it saves the switch. If
+/// surfaces come in the same order each time, this happens once per group. In alternating order, it
+/// happens at the end of one group and the beginning of the next. A pass that runs back has the
+/// nearer track at its end (`back`), others at their beginning (`forward`).
+fn own_surface(back: &[f64], forward: &[f64], near: f64) -> Option<(Order, usize)> {
+    let switch = back.first()?;
+    let saves =
+        |times: &[f64], pass: usize| times.get(pass - 1).is_some_and(|t| *t < switch - near);
+    let own: Vec<usize> = (1..=back.len())
+        .filter(|&pass| saves(back, pass) || saves(forward, pass))
+        .collect();
+    let (&pass, rest) = own.split_first()?;
+    let alternates = rest.first() == Some(&(pass + 1));
+    let surfaces = if alternates { pass.div_ceil(2) } else { pass };
+    // Other passes save no switch. Either seeks hide it, or something else affects the times.
+    let expected = |pass: usize| match alternates {
+        true => matches!(pass % (2 * surfaces), 0) || pass % (2 * surfaces) == 2 * surfaces - 1,
+        false => pass.is_multiple_of(surfaces),
+    };
+    if surfaces < 2 || !own.iter().all(|pass| expected(*pass)) {
+        return None;
+    }
+    let runs_back = back[pass - 1] < forward[pass - 1] - near;
+    Some(match (alternates, runs_back) {
+        (true, true) => (Order::SeekAlternatingSurfaceAlternating, surfaces),
+        (true, false) => (Order::SeekForwardSurfaceAlternating, surfaces),
+        (false, true) => (Order::SeekAlternatingSurfaceForward, surfaces),
+        (false, false) => return None,
+    })
+}
+
+/// Returns how many passes share their cylinders. The times are from the first track of a group to
+/// the track on its cylinder in each later pass. The result is the largest number by which they
+/// divide into groups with equal times. The times grow from group to group as seeks do. If no time
+/// grows, nothing is known, and every pass counts as its own group.
+fn surfaces(times: &[f64], near: f64) -> usize {
+    let alike = |surfaces: usize| {
+        (0..=times.len() / surfaces).all(|group| {
+            // The first pass of a group may be on the first track's own surface, which saves the
+            // switch.
+            let passes = (group * surfaces + 1)..((group + 1) * surfaces).min(times.len() + 1);
+            let times: Vec<f64> = passes.map(|pass| times[pass - 1]).collect();
+            let (low, high) = bounds(&times);
+            times.is_empty() || high - low < near
+        })
+    };
+    let (low, high) = bounds(times);
+    if times.is_empty() || high - low < 2.0 * near {
+        return 1;
+    }
+    (1..=times.len() / 2)
+        .rev()
+        .find(|&surfaces| alike(surfaces))
+        .unwrap_or(1)
+}
+
+fn bounds(times: &[f64]) -> (f64, f64) {
+    let fold = |start: f64, pick: fn(f64, f64) -> f64| times.iter().copied().fold(start, pick);
+    (
+        fold(f64::INFINITY, f64::min),
+        fold(f64::NEG_INFINITY, f64::max),
+    )
+}
+
+/// Returns the pattern in every zone, with one sector per track. In the first zone, the first run
+/// has `partial` tracks, because the drive reserves those before them.
+fn spec(tracks: &[MappedTrack], pattern: &Pattern, partial: usize) -> GeometrySpec {
+    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+    for track in tracks {
+        *counts.entry(track.sectors.0).or_default() += 1;
+    }
+    let group = pattern.surfaces * pattern.width;
+    let mut seen: BTreeMap<u64, ()> = BTreeMap::new();
+    let mut starts = vec![0];
+    for track in tracks {
+        let new = seen.insert(track.sectors.0, ()).is_none();
+        let usual = counts[&track.sectors.0] >= pattern.width.max(8);
+        let start = starts[starts.len() - 1];
+        if new && usual && track.index >= start + group {
+            starts.push(track.index);
+        }
+    }
+    starts.push(tracks.len());
+    let mut cylinder = 0;
+    let zones = starts
+        .windows(2)
+        .map(|bounds| {
+            let count = bounds[1] - bounds[0];
+            let run = if pattern.order.is_head_first() {
+                pattern.surfaces
+            } else {
+                pattern.width
+            };
+            let kept = if bounds[0] == 0 {
+                (run - partial % run) % run
+            } else {
+                0
+            };
+            let cylinders = (kept + count).div_ceil(pattern.surfaces) as u32;
+            let first_cylinder = cylinder;
+            cylinder += cylinders;
+            ZoneSpec {
+                first_cylinder,
+                last_cylinder: cylinder - 1,
+                sectors_per_track: PerSurface::Same(1),
+                reserved_sectors: kept as u64,
+                lbns: Some(count as u64),
+                ..ZoneSpec::default()
+            }
+        })
+        .collect();
+    GeometrySpec {
+        surfaces: pattern.surfaces as u16,
+        cylinders: cylinder,
+        order: pattern.order,
+        width_tracks: (!pattern.order.is_head_first()).then_some(pattern.width as u32),
+        zones,
+        ..GeometrySpec::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALIKE, surfaces};
+
+    /// Is the number of surfaces found from the times of passes, also if a switch hides the first
+    /// seeks?
+    #[test]
+    fn passes_that_share_cylinders() {
+        for count in [2, 3, 4, 6, 10] {
+            for switch in [0.5, 1.0] {
+                let time = |pass: usize| {
+                    let seek = 0.7 + 0.3 * ((pass / count) as f64).sqrt();
+                    let seek = if pass < count { 0.0 } else { seek };
+                    if pass.is_multiple_of(count) {
+                        seek
+                    } else {
+                        seek.max(switch)
+                    }
+                };
+                let times: Vec<f64> = (1..=40).map(time).collect();
+                assert_eq!(surfaces(&times, ALIKE), count, "{switch} {times:?}");
+            }
+        }
+        assert_eq!(surfaces(&[1.0; 40], ALIKE), 1);
+    }
+}

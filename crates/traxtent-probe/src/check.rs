@@ -1,0 +1,205 @@
+//! Checking whether the boundaries of an old map are still correct.
+//!
+//! On a drive that translates, the places on both sides of each boundary in a random sample are
+//! translated. On other drives, randomly chosen runs of tracks are searched again by timing.
+
+use std::ops::ControlFlow;
+
+use super::algorithm::{ProbeError, Prober};
+use super::target::Target;
+use traxtent_map::{Algorithm, Found, Region, Verify};
+use traxtent_map::{MappedTrack, TrackMap};
+use traxtent_model::geometry::Place;
+use traxtent_units::Lbn;
+use traxtent_units::Rng;
+
+/// The amount of a map that is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The number of boundaries checked by translation.
+    pub translated: u64,
+    /// The number of runs of tracks searched by timing.
+    pub runs: u64,
+    /// The number of tracks in each run.
+    pub tracks: usize,
+}
+
+/// The result of checking a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// The method used: translation or timing.
+    pub by: &'static str,
+    /// The number of boundaries checked.
+    pub tested: u64,
+    /// The first boundary that is not where the map has it.
+    pub moved: Option<Moved>,
+}
+
+/// A boundary that is not where a map has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// The position of the boundary in the map.
+    pub lbn: Lbn,
+    /// The contradicting observation on the drive.
+    pub says: String,
+}
+
+/// Tests a random sample of the boundaries of a map. `progress` receives the number of boundaries
+/// tested and their total. Caching may be switched off afterwards, as by
+/// [`qualify`](super::qualify()).
+///
+/// # Errors
+/// Returns an error if the drive neither translates nor can be timed, or if it fails.
+pub fn check(
+    target: &mut dyn Target,
+    map: &TrackMap,
+    sample: Sample,
+    rng: &mut Rng,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Checked, ProbeError> {
+    let translates = target.translate(Lbn(0)).is_ok();
+    let (by, (tested, moved)) = if translates {
+        let asked = by_translation(target, map, sample.translated, rng, progress)?;
+        ("translation", asked)
+    } else {
+        ("timing", by_timing(target, map, sample, rng, progress)?)
+    };
+    Ok(Checked { by, tested, moved })
+}
+
+type Tested = Result<(u64, Option<Moved>), ProbeError>;
+
+/// Translates the first and last LBN of a track, and the first LBN of the next.
+fn by_translation(
+    target: &mut dyn Target,
+    map: &TrackMap,
+    count: u64,
+    rng: &mut Rng,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Tested {
+    let boundaries = map.len() as u64 - 1;
+    let sample = drawn(boundaries, count, rng);
+    for (tested, &index) in (0..).zip(&sample) {
+        let pair = (map.track(index), map.track(index + 1));
+        let (Some(track), Some(next)) = pair else {
+            unreachable!("the sample is of the map's boundaries");
+        };
+        if let Some(says) = moved(target, track, next)? {
+            let lbn = next.first_lbn;
+            return Ok((tested + 1, Some(Moved { lbn, says })));
+        }
+        progress(tested + 1, sample.len() as u64);
+    }
+    Ok((sample.len() as u64, None))
+}
+
+/// Returns the contradicting observation if a boundary has moved.
+fn moved(
+    target: &mut dyn Target,
+    track: MappedTrack,
+    next: MappedTrack,
+) -> Result<Option<String>, ProbeError> {
+    let mut track_at = |lbn: Lbn| -> Result<_, ProbeError> {
+        let Place {
+            cylinder, surface, ..
+        } = target.translate(lbn)?;
+        Ok((cylinder, surface))
+    };
+    let (first, end) = (track.first_lbn, next.first_lbn);
+    let last = Lbn(end.0 - 1);
+    let place = track_at(last)?;
+    if track_at(end)? == place {
+        let (cylinder, surface) = place;
+        return Ok(Some(format!(
+            "LBNs {last} and {end} are both on cylinder {cylinder}, surface {}",
+            surface.0
+        )));
+    }
+    if track_at(first)? == place {
+        return Ok(None);
+    }
+    // One of these LBNs may be remapped, but hardly their neighbours too.
+    let inner = [
+        Lbn(first.0 + 1).min(last),
+        Lbn(last.0.saturating_sub(1)).max(first),
+    ];
+    let [from, to] = [track_at(inner[0])?, track_at(inner[1])?];
+    if from == to && (from != place || inner[0] != inner[1]) {
+        return Ok(None);
+    }
+    Ok(Some(format!(
+        "LBNs {first} and {last} are no longer on one track"
+    )))
+}
+
+/// Searches runs of tracks again.
+fn by_timing(
+    target: &mut dyn Target,
+    map: &TrackMap,
+    sample: Sample,
+    rng: &mut Rng,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Tested {
+    let tracks = map.len();
+    let run = sample.tracks.min(tracks);
+    let starts = drawn((tracks - run) as u64 + 1, sample.runs, rng);
+    let all = (starts.len() * run) as u64;
+    let mut prober = Prober::start(Algorithm::Angle, target)?;
+    let mut tested = 0;
+    for start in starts {
+        let expected = (start..start + run).map_while(|index| map.track(index));
+        let expected: Vec<MappedTrack> = expected.collect();
+        let (Some(first), Some(last)) = (expected.first(), expected.last()) else {
+            continue;
+        };
+        let region = Region {
+            first: first.first_lbn,
+            end: last.end(),
+            aligned: true,
+        };
+        let mut wanted = expected.iter();
+        let mut moved = None;
+        let mut sink = |found: Found| {
+            let Some(track) = wanted.next() else {
+                return ControlFlow::Break(());
+            };
+            tested += 1;
+            progress(tested, all);
+            if u64::from(found.sectors) != track.sectors.0 {
+                moved = Some(Moved {
+                    lbn: track.end(),
+                    says: format!(
+                        "the track from LBN {} ends at LBN {}",
+                        found.first_lbn,
+                        found.first_lbn.0 + u64::from(found.sectors)
+                    ),
+                });
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        };
+        match prober.extract(region, Verify::Full, &mut sink) {
+            Ok(_) | Err(ProbeError::Stopped) => {}
+            Err(ProbeError::Baffled { lbn, problem }) => {
+                return Ok((tested, Some(Moved { lbn, says: problem })));
+            }
+            Err(error) => return Err(error),
+        }
+        if moved.is_some() {
+            return Ok((tested, moved));
+        }
+    }
+    Ok((tested, None))
+}
+
+/// Returns different numbers below a limit in ascending order: all of them, or about `count` random
+/// ones.
+fn drawn(below: u64, count: u64, rng: &mut Rng) -> Vec<usize> {
+    if below <= count {
+        return (0..below as usize).collect();
+    }
+    let mut sample: Vec<usize> = (0..count).map(|_| rng.below(below) as usize).collect();
+    sample.sort_unstable();
+    sample.dedup();
+    sample
+}

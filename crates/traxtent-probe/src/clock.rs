@@ -1,0 +1,389 @@
+//! A drive's platter as a clock: it measures the angle of a sector, and whether a read continues
+//! without a break.
+//!
+//! The completion time of a one-sector read gives the angle at which the sector ends, modulo a
+//! revolution and except for a constant (Worthington et al., "On-Line Extraction of SCSI Disk Drive
+//! Parameters", 1995; Wong 2019 finds boundaries this way). Angles here are fractions of a
+//! revolution. Only angles measured shortly after one another are compared, so that an error of the
+//! period and a wandering spindle do not matter.
+
+use std::collections::VecDeque;
+
+use super::algorithm::ProbeError;
+use super::method::{Method, Qualified, qualify};
+use super::target::{Target, TargetError};
+use traxtent_units::request::Timing;
+use traxtent_units::{Lbn, SimTime, Span};
+
+/// The largest number of readings of one sector until enough of them agree.
+const READINGS_MAX: usize = 20;
+
+/// The number of recent readings that are stored: about as many as finding one track takes.
+const LATELY: usize = 16;
+
+/// The standard deviation of angles, in revolutions, above which the clock counts as noisy.
+const NOISY: f64 = 0.0005;
+
+/// The number of classes of distance between two reads, for the time that the arm needs.
+const REACHES: usize = 48;
+
+/// The number of classes of neighbouring tracks. They are classified by their skew, because the
+/// skew is chosen for the movement between them.
+const NEIGHBOURS: usize = 12;
+
+/// The distance that the arm must move, estimated from the order of tracks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reach(usize);
+
+impl Reach {
+    /// To a sector on the same track.
+    pub(super) const SAME: Reach = Reach(0);
+
+    /// To the next or the previous track, classified by the skew between them.
+    pub(super) fn neighbour(skew: f64) -> Reach {
+        Reach(1 + (fraction(skew) * NEIGHBOURS as f64) as usize % NEIGHBOURS)
+    }
+
+    /// Over `count` tracks.
+    pub(super) fn tracks(count: usize) -> Reach {
+        let log = (usize::BITS - count.leading_zeros()) as usize;
+        Reach((NEIGHBOURS + log).min(REACHES - 1))
+    }
+}
+
+/// A drive used as a clock.
+pub(super) struct Clock<'a> {
+    pub(super) target: &'a mut dyn Target,
+    method: Qualified,
+    /// The number of distant reads before each timed one, if no other reads come in between.
+    between: u32,
+    /// The period of revolution in picoseconds.
+    pub(super) period: f64,
+    /// The standard deviation of an angle, in revolutions.
+    pub(super) sigma: f64,
+    /// The time from sending a read to the end of its sector, in revolutions, by class of distance.
+    lead: [f64; REACHES],
+    /// The recent readings of a steady clock: LBN and angle.
+    lately: VecDeque<(u64, f64)>,
+    /// LBNs that could not be read.
+    pub(super) unreadable: Vec<Lbn>,
+}
+
+/// One reading of a sector.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pass {
+    /// The angle of the platter at completion.
+    pub(super) angle: f64,
+    /// The time from sending to completion, in revolutions.
+    pub(super) took: f64,
+}
+
+/// Returns an angle difference, reduced to [-1/2, 1/2).
+pub(super) fn wrap(turns: f64) -> f64 {
+    turns - (turns + 0.5).floor()
+}
+
+/// Returns the fraction of a revolution, in [0, 1).
+pub(super) fn fraction(turns: f64) -> f64 {
+    turns - turns.floor()
+}
+
+impl<'a> Clock<'a> {
+    /// Creates a calibrated clock: determines how the drive can be timed, and its period.
+    ///
+    /// # Errors
+    /// Returns an error if no way of timing works, or if the drive fails.
+    pub(super) fn start(target: &'a mut dyn Target) -> Result<Clock<'a>, ProbeError> {
+        let method = qualify(target)?;
+        let mut clock = Clock {
+            target,
+            period: method.revolution.0 as f64,
+            between: method.between,
+            method,
+            sigma: 0.0,
+            // Too short on purpose: a missed sector corrects the value quickly, whereas a time that
+            // is never tried corrects nothing.
+            lead: [0.02; REACHES],
+            lately: VecDeque::new(),
+            unreadable: Vec::new(),
+        };
+        clock.regulate()?;
+        Ok(clock)
+    }
+
+    /// Measures period and jitter by reading one sector repeatedly.
+    fn regulate(&mut self) -> Result<(), ProbeError> {
+        let readings = if self.is_interleaved() { 40 } else { 400 };
+        let capacity = self.target.identity().capacity.0;
+        let mut times: Vec<f64> = Vec::new();
+        // A readable sector is found after few attempts.
+        for lbn in capacity / 3..capacity {
+            times.clear();
+            while times.len() < readings {
+                let Some(timing) = self.read(lbn, 1)? else {
+                    break;
+                };
+                times.push(timing.completed.0 as f64);
+            }
+            if times.len() == readings {
+                break;
+            }
+        }
+        self.unreadable.clear();
+        let half = times.len() / 2;
+        // Each reading is compared with the one half of the readings later. They are a whole number
+        // of revolutions apart (Theil and Sen's median).
+        let slopes = (0..half).map(|i| {
+            let apart = times[i + half] - times[i];
+            apart / (apart / self.period).round().max(1.0)
+        });
+        self.period = median(slopes.collect()).unwrap_or(self.period);
+        let steps = times
+            .windows(2)
+            .map(|pair| wrap((pair[1] - pair[0]) / self.period).abs());
+        // Converts the median of the differences to the standard deviation of one reading.
+        let spread = median(steps.collect()).unwrap_or(0.0);
+        self.sigma = spread / 0.6745 / std::f64::consts::SQRT_2;
+        Ok(())
+    }
+
+    /// Prepares for reads at another place or time, for which the recent readings are no guide.
+    pub(super) fn begin(&mut self) {
+        self.lately.clear();
+        self.unreadable.clear();
+        self.method.between = self.between;
+    }
+
+    /// Returns whether distant reads come before each timed one, so that no read can directly
+    /// follow another.
+    pub(super) fn is_interleaved(&self) -> bool {
+        self.method.between > 0
+    }
+
+    /// The longest time of a read nearby without a disturbance, in revolutions.
+    pub(super) fn prompt(&self) -> f64 {
+        if self.is_interleaved() { 8.0 } else { 1.4 }
+    }
+
+    /// The number of LBNs of the drive.
+    pub(super) fn capacity(&self) -> u64 {
+        self.target.identity().capacity.0
+    }
+
+    /// The number of logical sectors per physical sector, as the drive reports it.
+    pub(super) fn physical_ratio(&self) -> u64 {
+        let identity = self.target.identity();
+        u64::from(identity.physical_bytes / identity.logical_bytes.max(1)).max(1)
+    }
+
+    /// The way in which the drive is timed.
+    pub(super) fn method(&self) -> Method {
+        self.method.method
+    }
+
+    /// The angle of the platter now.
+    pub(super) fn now(&self) -> f64 {
+        self.turns(self.target.now())
+    }
+
+    /// The angle of the platter at an instant.
+    pub(super) fn turns(&self, at: SimTime) -> f64 {
+        // Whole revolutions are subtracted first. Their product with the period is exact enough,
+        // and the remainder is small.
+        let whole = (at.0 as f64 / self.period).floor();
+        fraction((at.0 as f64 - whole * self.period) / self.period)
+    }
+
+    /// Sends a timed read, after any reads that flush the cache. Returns `None` if the sectors
+    /// cannot be read.
+    fn read(&mut self, lbn: u64, sectors: u32) -> Result<Option<Timing>, ProbeError> {
+        self.method.flush(self.target)?;
+        self.read_now(lbn, sectors)
+    }
+
+    fn read_now(&mut self, lbn: u64, sectors: u32) -> Result<Option<Timing>, ProbeError> {
+        match self
+            .target
+            .request(self.method.method.request(Lbn(lbn), sectors))
+        {
+            Ok(timing) => Ok(Some(timing)),
+            Err(TargetError::Unreadable { lbn, sectors }) => {
+                if sectors == 1 && !self.unreadable.contains(&lbn) {
+                    self.unreadable.push(lbn);
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Measures the angle of a sector by one reading.
+    pub(super) fn pass(&mut self, lbn: u64) -> Result<Option<Pass>, ProbeError> {
+        let timing = self.read(lbn, 1)?;
+        Ok(timing.map(|timing| Pass {
+            angle: self.turns(timing.completed),
+            took: timing.response().0 as f64 / self.period,
+        }))
+    }
+
+    /// The largest difference between two readings that count as the same angle.
+    pub(super) fn tolerance(&self) -> f64 {
+        (6.0 * self.sigma).max(0.0012)
+    }
+
+    /// Returns whether angles jitter by more than the skews of some drives.
+    pub(super) fn is_noisy(&self) -> bool {
+        self.sigma > NOISY
+    }
+
+    /// Measures the angle of a sector, by as many readings as needed.
+    ///
+    /// On a steady clock, one reading that is in time is enough, and a recent reading is reused. On
+    /// a noisy clock, nine readings must agree, so that the deviation of their mean is at most
+    /// `sigma` / 3.
+    pub(super) fn angle(&mut self, lbn: u64) -> Result<Option<f64>, ProbeError> {
+        let enough = if self.is_noisy() { 9 } else { 2 };
+        if let Some((_, angle)) = self.lately.iter().find(|(read, _)| *read == lbn) {
+            return Ok(Some(*angle));
+        }
+        let mut seen: Vec<f64> = Vec::new();
+        while seen.len() < READINGS_MAX {
+            let Some(Pass { angle, took }) = self.pass(lbn)? else {
+                return Ok(None);
+            };
+            if !self.is_noisy() && took <= self.prompt() {
+                self.lately.push_back((lbn, angle));
+                if self.lately.len() > LATELY {
+                    self.lately.pop_front();
+                }
+                return Ok(Some(angle));
+            }
+            seen.push(angle);
+            let near: Vec<f64> = seen
+                .iter()
+                .map(|other| wrap(other - angle))
+                .filter(|off| off.abs() <= self.tolerance())
+                .collect();
+            if near.len() >= enough {
+                return Ok(Some(angle + near.iter().sum::<f64>() / near.len() as f64));
+            }
+        }
+        Err(ProbeError::Baffled {
+            lbn: Lbn(lbn),
+            problem: format!("{READINGS_MAX} reads took times that do not agree"),
+        })
+    }
+
+    /// Returns how much longer a read of several sectors takes than the sectors take to pass, in
+    /// revolutions. It is about 0 if they follow each other on one track. It is the skew, or an
+    /// additional revolution, if a boundary lies between them.
+    ///
+    /// `angle` is that of the first sector, and `pitch` is the angle of one sector.
+    pub(super) fn excess(
+        &mut self,
+        lbn: u64,
+        sectors: u32,
+        angle: f64,
+        pitch: f64,
+    ) -> Result<Option<f64>, ProbeError> {
+        let mut least = f64::INFINITY;
+        // Every disturbance makes the read longer, so the shortest of several counts.
+        for attempt in 0..4 {
+            let lead = 0.25_f64.max(self.lead[0]) + 0.15 * f64::from(attempt);
+            let Some(excess) = self.overrun(lead, lbn, sectors, angle, pitch)? else {
+                return Ok(None);
+            };
+            let settled = (excess - least).abs() < 0.02;
+            least = least.min(excess);
+            if least < 0.02 || settled {
+                break;
+            }
+        }
+        Ok(Some(least))
+    }
+
+    /// Returns the excess of a single read, sent `lead` revolutions before its first sector ends.
+    pub(super) fn overrun(
+        &mut self,
+        lead: f64,
+        lbn: u64,
+        sectors: u32,
+        angle: f64,
+        pitch: f64,
+    ) -> Result<Option<f64>, ProbeError> {
+        self.method.flush(self.target)?;
+        if self.is_interleaved() {
+            self.approach(lbn, sectors, pitch)?;
+        }
+        let wait = fraction(angle - lead - self.now());
+        let at = self.target.now() + Span((wait * self.period) as u64);
+        self.target.wait_until(at);
+        let Some(timing) = self.read_now(lbn, sectors)? else {
+            return Ok(None);
+        };
+        let took = timing.completed.saturating_since(at).0 as f64 / self.period;
+        Ok(Some(took - lead - f64::from(sectors - 1) * pitch))
+    }
+
+    /// Moves the arm near the sectors to be timed, because it may come from anywhere. The read is
+    /// of a place after them: a drive reads ahead from there, and so away from them.
+    fn approach(&mut self, lbn: u64, sectors: u32, pitch: f64) -> Result<(), ProbeError> {
+        // Longer than any track, if the pitch is not known yet.
+        let track = (1.0 / pitch.max(1e-4)) as u64;
+        let behind = lbn + u64::from(sectors) + 2 * track;
+        let near = match behind < self.capacity() {
+            true => behind,
+            false => lbn.saturating_sub(16 * track),
+        };
+        self.read_now(near, 1).map(|_| ())
+    }
+
+    /// Accounts for reads in `others` other places between two reads in one place. That many fewer
+    /// reads are needed to flush its cache.
+    pub(super) fn flushed_by(&mut self, others: usize) {
+        self.method.between = self.between.saturating_sub(others as u32);
+    }
+
+    /// Returns whether a read of `v` sent directly after one of `u` is in time for the first pass
+    /// of `v` after that of `u`.
+    pub(super) fn follows(&mut self, u: u64, v: u64) -> Result<bool, ProbeError> {
+        // Every disturbance makes the read later, so one success is enough.
+        for _ in 0..3 {
+            if let (Some(_), Some(pass)) = (self.pass(u)?, self.pass(v)?)
+                && pass.took < 0.95
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns the time, in revolutions from now, at which a sector at `angle` and this far away
+    /// can be read.
+    pub(super) fn due(&self, now: f64, angle: f64, reach: Reach) -> f64 {
+        let lead = self.lead[reach.0];
+        lead + fraction(angle - now - lead)
+    }
+
+    /// The time from sending a read to the end of the first sector at this distance that it can
+    /// reach, in revolutions.
+    pub(super) fn lead(&self, Reach(class): Reach) -> f64 {
+        self.lead[class]
+    }
+
+    /// Learns from a read that was due after `due` revolutions and took `took`.
+    pub(super) fn learn(&mut self, Reach(class): Reach, due: f64, took: f64) {
+        let lead = &mut self.lead[class];
+        if took > due + 0.5 {
+            // The arm needs longer than that, unless there was another disturbance this once.
+            *lead = (1.02 * due).min(1.3 * *lead).min(1.0);
+        } else {
+            *lead = (*lead * 0.9985).max(0.002);
+        }
+    }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}

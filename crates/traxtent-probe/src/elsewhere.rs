@@ -1,0 +1,115 @@
+//! The remapped LBNs of a drive, by its list of grown defects.
+//!
+//! Finding tracks shows only the remapped LBNs that are translated on the way. The list contains
+//! all of them: a bad slot whose LBN has been remapped is a grown defect. The LBN follows from its
+//! neighbours on the track. If the slots before and after a row of bad slots hold LBNs, the LBNs
+//! between these two are remapped. At the end of a track, the number of remapped LBNs is that of
+//! the grown defects in the row, if these LBNs break the order.
+
+use std::ops::RangeInclusive;
+
+use super::algorithm::ProbeError;
+use super::ask::home;
+use super::bad::Bad;
+use super::target::{Defects, Target, TargetError};
+use traxtent_map::Region;
+use traxtent_model::geometry::Place;
+use traxtent_units::Lbn;
+
+/// Lists the remapped LBNs of a region in ascending order. Returns `None` if the drive does not
+/// support translation or has no defect lists. Costs a few translations per grown defect.
+///
+/// # Errors
+/// Returns an error if the drive fails.
+pub fn kept_elsewhere(
+    target: &mut dyn Target,
+    region: Region,
+) -> Result<Option<Vec<Lbn>>, ProbeError> {
+    match list(target, region) {
+        Ok(found) => Ok(Some(found)),
+        Err(TargetError::Unsupported(_) | TargetError::Refused(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn list(target: &mut dyn Target, region: Region) -> Result<Vec<Lbn>, TargetError> {
+    let defects: Defects = target.defects()?;
+    let grown = defects.grown.clone();
+    if !grown.is_empty() {
+        // If the drive does not translate, the places in the list are useless.
+        target.translate(region.first)?;
+    }
+    let bad = Bad::new(defects);
+    let mut found = Vec::new();
+    let mut rows: Vec<(Place, Place)> = grown.into_iter().map(|place| row(&bad, place)).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    for (first, last) in rows {
+        let row = bad.within(home(first), first.slot..last.slot.saturating_add(1));
+        let count = bad.moved_of(row);
+        found.extend(moved_from(target, &bad, first..=last, count)?);
+    }
+    found.sort_unstable();
+    found.dedup();
+    found.retain(|lbn| (region.first.0..region.end.0).contains(lbn));
+    Ok(found.into_iter().map(Lbn).collect())
+}
+
+/// Returns the first and the last of the adjacent bad slots around `place`.
+fn row(bad: &Bad, place: Place) -> (Place, Place) {
+    let first = bad.before(place).first().copied().unwrap_or(place);
+    let last = bad.after(place).last().copied().unwrap_or(place);
+    (first, last)
+}
+
+/// Returns the LBNs of a row of bad slots that are remapped, at most `count` of them.
+fn moved_from(
+    target: &mut dyn Target,
+    bad: &Bad,
+    row: RangeInclusive<Place>,
+    count: u64,
+) -> Result<Vec<u64>, TargetError> {
+    let (first, last) = row.into_inner();
+    let beside = |target: &mut dyn Target, slot: Option<u32>, from: Place| match slot {
+        Some(slot) => target.translate_back(Place { slot, ..from }),
+        None => Ok(None),
+    };
+    let before = beside(target, first.slot.checked_sub(1), first)?;
+    let behind = beside(target, last.slot.checked_add(1), last)?;
+    if let (Some(before), Some(behind)) = (before, behind)
+        && let Some(between) = behind.0.checked_sub(before.0 + 1)
+        && between <= count
+    {
+        return Ok((before.0 + 1..behind.0).collect());
+    }
+    // The row is at an end of the track, or next to a slot that holds an LBN of another track.
+    if let Some(Lbn(before)) = before {
+        let moved = before + 1..before + 1 + count;
+        if is_apart(target, bad, before, moved.start)?
+            && is_apart(target, bad, moved.end - 1, moved.end)?
+        {
+            return Ok(moved.collect());
+        }
+    }
+    if let Some(Lbn(behind)) = behind
+        && let Some(start) = behind.checked_sub(count)
+        && is_apart(target, bad, behind - 1, behind)?
+        && (start == 0 || is_apart(target, bad, start - 1, start)?)
+    {
+        return Ok((start..behind).collect());
+    }
+    Ok(Vec::new())
+}
+
+/// Returns whether two LBNs are not consecutive on a track with only bad slots between them.
+fn is_apart(target: &mut dyn Target, bad: &Bad, one: u64, next: u64) -> Result<bool, TargetError> {
+    if next >= target.identity().capacity.0 {
+        return Ok(true);
+    }
+    let (one, next) = (target.translate(Lbn(one))?, target.translate(Lbn(next))?);
+    if home(one) != home(next) || one.slot >= next.slot {
+        return Ok(true);
+    }
+    let between = one.slot + 1..next.slot;
+    Ok(bad.within(home(one), between.clone()).len() < between.len())
+}

@@ -1,0 +1,44 @@
+//! Finding a drive's structure from outside, by sending requests and evaluating the responses.
+//!
+//! A probe sees only a [`Target`], never the profile or geometry of a model. Two kinds of requests
+//! find track boundaries: timed reads, and translations of an LBN to its place on the media (paper
+//! T, sections 4.1.1 and 4.1.2). [`Algorithm`] lists the ways to use them.
+//!
+//! An algorithm finds the tracks of a [`Region`] in ascending order and passes each track to the
+//! caller once it is certain. A probe can therefore be stopped at any time and continued later
+//! after the last track that it found.
+#![forbid(unsafe_code)]
+
+mod algorithm;
+mod angle;
+mod ask;
+mod bad;
+pub mod character;
+mod check;
+mod clock;
+mod count;
+mod dixtrac;
+mod elsewhere;
+mod jump;
+mod method;
+mod pattern;
+mod planned;
+mod scan;
+mod scsi;
+mod survey;
+mod target;
+mod track_end;
+mod tree;
+mod turning;
+mod walk;
+
+pub use algorithm::{Extraction, ProbeError, Prober, Sink, extract};
+pub use check::{Checked, Moved, Sample, check};
+pub use count::{Counted, Counts};
+pub use elsewhere::kept_elsewhere;
+pub use method::{Evidence, Method, Qualified, Rejected, qualify};
+pub use scsi::{CachingOff, ScsiTarget};
+pub use survey::survey;
+pub use target::{Defects, Target, TargetError};
+pub use traxtent_map::{Algorithm, Confirm, Found, Identity, Region, Verify};
+pub use traxtent_units::request::Timing;

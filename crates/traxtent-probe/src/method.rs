@@ -1,0 +1,468 @@
+//! The ways to time the media, best first, and the tests that qualify them on a drive.
+//!
+//! Timed sectors must come from the media, never from a cache. So before it is used, a method must
+//! pass these tests on the drive itself:
+//!
+//! 1. The same LBN, read again, does not arrive faster than the fastest disk turns (20,000 RPM).
+//! 2. However long the host waits in between, the same LBN completes a whole number of revolutions
+//!    later; without a wait, one revolution later.
+//! 3. The LBN after it, requested once it has passed the head, does not arrive before its next
+//!    turn.
+//! 4. LBNs far apart complete at different phases of the revolution. A ticking timer passes the
+//!    other tests.
+//!
+//! The bound of 20,000 RPM is H. Wong's (hdubench, 2019). The random waits and the fourth test are
+//! ours. Not covered: switching off the look-ahead of an ATA disk, which requires ATA commands.
+
+use super::algorithm::ProbeError;
+use super::target::{Target, TargetError};
+use super::turning::{REVOLUTION_MS, Turning, median, off_beat};
+use traxtent_units::Rng;
+use traxtent_units::request::Timing;
+use traxtent_units::request::{Op, Request};
+use traxtent_units::{Lbn, SimTime, Span};
+
+/// A way to time sectors as they pass under the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// VERIFY: reads the media and sends nothing.
+    Verify,
+    /// Reads with force unit access, and with caching switched off if the drive allows it.
+    ReadFua,
+    /// Reads, with caching and read-ahead switched off.
+    Read,
+    /// Reads, each after reads of distant LBNs, so that no cache still holds its sectors.
+    ReadInterleaved,
+}
+
+impl Method {
+    /// All methods, the best first.
+    pub const ALL: [Method; 4] = [
+        Method::Verify,
+        Method::ReadFua,
+        Method::Read,
+        Method::ReadInterleaved,
+    ];
+
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Verify => "verify",
+            Method::ReadFua => "read-fua",
+            Method::Read => "read",
+            Method::ReadInterleaved => "read-interleaved",
+        }
+    }
+
+    /// Returns the request that is timed. [`Method::ReadInterleaved`] requires other requests
+    /// before it: see [`Qualified::timed`].
+    pub fn request(self, lbn: Lbn, sectors: u32) -> Request {
+        let read = Request::read(lbn, sectors);
+        match self {
+            Method::Verify => Request {
+                op: Op::Verify,
+                ..read
+            },
+            Method::ReadFua => Request { fua: true, ..read },
+            Method::Read | Method::ReadInterleaved => read,
+        }
+    }
+
+    /// The numbers of distant reads before each timed one, in the order in which they are tried.
+    fn distances(self) -> &'static [u32] {
+        match self {
+            Method::ReadInterleaved => &[2, 8, 32, 128, 512],
+            Method::Verify | Method::ReadFua | Method::Read => &[0],
+        }
+    }
+}
+
+/// A method that a drive allows, with the properties of its spindle.
+#[derive(Clone, Debug)]
+pub struct Qualified {
+    /// The method.
+    pub method: Method,
+    /// The time of one revolution, to a part in ten thousand.
+    pub revolution: Span,
+    /// The number of distant reads before each timed request; 0 for all methods but the last.
+    pub between: u32,
+    /// The measurements of the tests.
+    pub evidence: Evidence,
+    /// The better methods, and why each of them failed.
+    pub rejected: Vec<Rejected>,
+    rng: Rng,
+}
+
+/// The measurements of the tests of a method.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Evidence {
+    /// The median time until the same LBN can be read again, in revolutions. `None` if other reads
+    /// must come in between.
+    pub same_again: Option<f64>,
+    /// The share of completions that came a whole number of revolutions after the previous one.
+    pub on_time: f64,
+    /// How often the LBN after the one just served arrived before its turn.
+    pub early: u32,
+    /// The number of trials for `early`.
+    pub neighbours: u32,
+    /// How many LBNs far apart completed at a phase of their own.
+    pub own_phase: u32,
+    /// The number of trials for `own_phase`.
+    pub phases: u32,
+}
+
+/// A method that failed its tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    /// The method.
+    pub method: Method,
+    /// The reason, with measurements.
+    pub why: String,
+}
+
+impl Qualified {
+    /// Revolutions per minute.
+    pub fn rpm(&self) -> f64 {
+        60_000.0 / self.revolution.as_ms()
+    }
+
+    /// Times sectors on the media, after reads of distant LBNs if the method requires them.
+    ///
+    /// # Errors
+    /// Returns the error of the target.
+    pub fn timed(
+        &mut self,
+        target: &mut dyn Target,
+        lbn: Lbn,
+        sectors: u32,
+    ) -> Result<Timing, TargetError> {
+        self.flush(target)?;
+        target.request(self.method.request(lbn, sectors))
+    }
+
+    /// Reads distant LBNs if the method requires them before each timed request.
+    pub(super) fn flush(&mut self, target: &mut dyn Target) -> Result<(), TargetError> {
+        flush(target, &mut self.rng, self.between)
+    }
+}
+
+/// Finds the best method that the drive allows.
+///
+/// If that is not [`Method::Verify`], caching stays switched off as far as the drive obeys;
+/// [`Target::switch_caching`] switches it on again.
+///
+/// # Errors
+/// Returns [`ProbeError::NotRotating`] with the reason for each method if all of them fail, or
+/// [`TargetError::Gone`] if the drive is gone.
+pub fn qualify(target: &mut dyn Target) -> Result<Qualified, ProbeError> {
+    let mut rejected = Vec::new();
+    for method in Method::ALL {
+        let uncached = matches!(method, Method::ReadFua | Method::Read);
+        let refusal = match uncached.then(|| target.switch_caching(false)) {
+            Some(Err(gone @ TargetError::Gone(_))) => return Err(gone.into()),
+            Some(Err(error)) => format!(" (caching stays on: {error})"),
+            _ => String::new(),
+        };
+        match attempt(target, method) {
+            Ok(mut qualified) => {
+                qualified.rejected = rejected;
+                return Ok(qualified);
+            }
+            Err(Failure::Target(gone @ TargetError::Gone(_))) => return Err(gone.into()),
+            Err(Failure::Target(error)) => rejected.push(Rejected {
+                method,
+                why: error.to_string(),
+            }),
+            Err(Failure::Test(why) | Failure::NothingTurns(why)) => rejected.push(Rejected {
+                method,
+                why: why + &refusal,
+            }),
+        }
+    }
+    // No method needs caching switched off any more. A drive that could never switch it was handled
+    // before.
+    let _ = target.switch_caching(true);
+    let reasons = rejected
+        .iter()
+        .map(|r| format!("{}: {}", r.method.name(), r.why));
+    Err(ProbeError::NotRotating(
+        reasons.collect::<Vec<_>>().join("; "),
+    ))
+}
+
+/// The reason why a method fails.
+enum Failure {
+    Target(TargetError),
+    Test(String),
+    /// The cause is not a cache, so reads elsewhere in between would not help.
+    NothingTurns(String),
+}
+
+impl From<TargetError> for Failure {
+    fn from(error: TargetError) -> Failure {
+        Failure::Target(error)
+    }
+}
+
+fn attempt(target: &mut dyn Target, method: Method) -> Result<Qualified, Failure> {
+    if method == Method::ReadInterleaved {
+        unread_lbns_turn(target)?;
+    }
+    let mut failure = None;
+    for &between in method.distances() {
+        let mut test = Test {
+            base: Lbn(0),
+            method,
+            between,
+            rng: Rng::new(SEED),
+            target: &mut *target,
+        };
+        match test.run() {
+            Err(Failure::Test(why)) => {
+                let others = match between {
+                    0 => String::new(),
+                    n => format!(" after {n} reads elsewhere"),
+                };
+                failure = Some(Failure::Test(why + &others));
+            }
+            other => return other,
+        }
+    }
+    Err(failure.expect("each method tries at least once"))
+}
+
+/// The response time, in milliseconds, above which data cannot come from a drive's cache.
+const CACHED_MS: f64 = 1.0;
+
+/// An arbitrary constant, so that probes are reproducible.
+const SEED: u64 = 0x7472_6163_6b73;
+
+/// Returns an error if LBNs that have not been read before take less time than a disk's arm and
+/// spindle need.
+fn unread_lbns_turn(target: &mut dyn Target) -> Result<(), Failure> {
+    const READS: usize = 31;
+    let mut rng = Rng::new(!SEED);
+    let mut responses = Vec::with_capacity(READS);
+    for _ in 0..READS {
+        let lbn = anywhere(target, &mut rng);
+        match target.request(Request::read(lbn, 1)) {
+            Ok(timing) => responses.push(timing.response().as_ms()),
+            Err(TargetError::Unreadable { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let typical = median(responses);
+    if typical < REVOLUTION_MS.0 / 2.0 {
+        return Err(Failure::NothingTurns(format!(
+            "sectors far apart, not read before, come in {typical:.3} ms, \
+             faster than half a turn at 20,000 RPM"
+        )));
+    }
+    Ok(())
+}
+
+fn anywhere(target: &dyn Target, rng: &mut Rng) -> Lbn {
+    Lbn(rng.below(target.identity().capacity.0.max(1)))
+}
+
+/// Reads LBNs anywhere, so that a cache discards its contents. Unreadable LBNs serve as well.
+fn flush(target: &mut dyn Target, rng: &mut Rng, reads: u32) -> Result<(), TargetError> {
+    for _ in 0..reads {
+        let lbn = anywhere(target, rng);
+        match target.request(Request::read(lbn, 1)) {
+            Ok(_) | Err(TargetError::Unreadable { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The tests of one method.
+struct Test<'a> {
+    target: &'a mut dyn Target,
+    method: Method,
+    between: u32,
+    rng: Rng,
+    /// The LBN that is timed repeatedly.
+    base: Lbn,
+}
+
+impl Test<'_> {
+    fn run(&mut self) -> Result<Qualified, Failure> {
+        if self.target.identity().capacity.0 < 1024 {
+            return Err(Failure::Test("it has less than 1024 sectors".to_owned()));
+        }
+        self.base = self.readable()?;
+        let again_ms = self.same_again()?;
+        let turning = self.turning()?;
+        let revolution = turning.revolution_ms;
+        let turns = again_ms / revolution;
+        if self.between == 0 && (turns - 1.0).abs() > 0.02 {
+            return Err(Failure::Test(format!(
+                "the same sector again takes {turns:.3} revolutions of {revolution:.3} ms"
+            )));
+        }
+        let (early, neighbours) = self.neighbours(revolution)?;
+        let (own_phase, phases) = self.phases(revolution)?;
+        Ok(Qualified {
+            method: self.method,
+            revolution: Span::from_ms(revolution),
+            between: self.between,
+            evidence: Evidence {
+                same_again: (self.between == 0).then_some(turns),
+                on_time: turning.on_time,
+                early,
+                neighbours,
+                own_phase,
+                phases,
+            },
+            rejected: Vec::new(),
+            rng: self.rng.clone(),
+        })
+    }
+
+    fn timed(&mut self, lbn: Lbn) -> Result<Timing, TargetError> {
+        flush(self.target, &mut self.rng, self.between)?;
+        self.target.request(self.method.request(lbn, 1))
+    }
+
+    /// Returns an LBN that can be read together with its neighbour.
+    fn readable(&mut self) -> Result<Lbn, TargetError> {
+        let mut last = None;
+        for _ in 0..16 {
+            let lbn = Lbn(self.rng.below(self.target.identity().capacity.0 - 1));
+            match self.timed(lbn).and(self.timed(Lbn(lbn.0 + 1))) {
+                Ok(_) => return Ok(lbn),
+                Err(error @ TargetError::Unreadable { .. }) => last = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last.expect("an error led here"))
+    }
+
+    /// Returns the time to read the same LBN again, in milliseconds. Fails if no disk is that fast.
+    fn same_again(&mut self) -> Result<f64, Failure> {
+        const REPEATS: usize = 15;
+        let mut before = self.timed(self.base)?.completed;
+        let (mut gaps, mut responses) = (Vec::new(), Vec::new());
+        for _ in 0..REPEATS {
+            let timing = self.timed(self.base)?;
+            responses.push(timing.response().as_ms());
+            gaps.push(timing.completed.saturating_since(before).as_ms());
+            before = timing.completed;
+        }
+        let typical = median(if self.between == 0 {
+            gaps
+        } else {
+            responses.clone()
+        });
+        // After reads elsewhere, the head arrives at any angle, but half a turn is typical.
+        let least = if self.between == 0 { 1.0 } else { 0.5 };
+        if typical < least * REVOLUTION_MS.0 {
+            return Err(Failure::Test(format!(
+                "the same sector again takes {:.3} ms, faster than any disk turns \
+                 (20,000 RPM are 3 ms)",
+                median(responses)
+            )));
+        }
+        Ok(typical)
+    }
+
+    /// Returns the spindle that reads of the same LBN after random waits follow.
+    fn turning(&mut self) -> Result<Turning, Failure> {
+        const REPEATS: usize = 41;
+        let (mut completions, mut responses) = (Vec::new(), Vec::new());
+        while completions.len() < REPEATS {
+            let longest = 40.0 * (1.0 + f64::from(self.between) / 16.0);
+            let wait = longest * self.rng.fraction();
+            self.wait(wait);
+            let timing = self.timed(self.base)?;
+            responses.push(timing.response().as_ms());
+            completions.push(timing.completed.as_ms());
+        }
+        Turning::behind(&completions).ok_or_else(|| {
+            let cached = responses.iter().filter(|ms| **ms < CACHED_MS).count();
+            let why = format!(
+                "the same sector, asked for at random times, takes {:.3} ms in the median, but \
+                 does not come at whole revolutions of any length from 3 to 30 ms",
+                median(responses)
+            );
+            // A few may come from a disk and have happened to be in time.
+            if 10 * cached < REPEATS {
+                Failure::NothingTurns(why)
+            } else {
+                Failure::Test(why)
+            }
+        })
+    }
+
+    fn wait(&mut self, ms: f64) {
+        let until = self.target.now() + Span::from_ms(ms);
+        self.target.wait_until(until);
+    }
+
+    /// Returns how often the next LBN arrives early although it has just passed the head.
+    fn neighbours(&mut self, revolution: f64) -> Result<(u32, u32), Failure> {
+        const TRIALS: u32 = 24;
+        let (mut early, mut asked) = (0, 0);
+        let mut before = self.timed(self.base)?.completed;
+        for _ in 0..4 * TRIALS {
+            let completed = self.timed(self.base)?.completed;
+            let steady = on_beat(before, completed, revolution);
+            before = completed;
+            // If the host saw the LBN late, it cannot tell which LBNs have passed.
+            if !steady {
+                continue;
+            }
+            let turns = 0.25 + 0.25 * self.rng.fraction();
+            self.wait(turns * revolution);
+            let next = self.timed(Lbn(self.base.0 + 1))?;
+            early += u32::from(next.response().as_ms() < 0.25 * revolution);
+            asked += 1;
+            if asked == TRIALS {
+                break;
+            }
+        }
+        // After reads elsewhere, the head may arrive just before it.
+        if self.between == 0 && (asked < TRIALS || 10 * early > asked) {
+            return Err(Failure::Test(format!(
+                "the sector after the one just served comes early in {early} of {asked} cases"
+            )));
+        }
+        Ok((early, asked))
+    }
+
+    /// Returns how many LBNs anywhere complete at a different phase from most.
+    fn phases(&mut self, revolution: f64) -> Result<(u32, u32), Failure> {
+        const PLACES: u32 = 24;
+        let mut seen: Vec<SimTime> = Vec::new();
+        for _ in 0..PLACES {
+            let lbn = anywhere(self.target, &mut self.rng);
+            match self.timed(lbn) {
+                Ok(timing) => seen.push(timing.completed),
+                Err(TargetError::Unreadable { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let alike = |a: &SimTime| {
+            seen.iter()
+                .filter(|b| on_beat(*a.min(b), *a.max(b), revolution))
+                .count()
+        };
+        let most = seen.iter().map(alike).max().unwrap_or(0);
+        let own = (seen.len() - most) as u32;
+        let phases = seen.len() as u32;
+        if 2 * own < phases {
+            return Err(Failure::NothingTurns(format!(
+                "{most} of {phases} sectors far apart come at the same beat of {revolution:.3} \
+                 ms: a timer ticks, no disk turns"
+            )));
+        }
+        Ok((own, phases))
+    }
+}
+
+/// Returns whether a whole number of revolutions lies between two completions.
+fn on_beat(from: SimTime, to: SimTime, revolution_ms: f64) -> bool {
+    off_beat(to.saturating_since(from).as_ms(), revolution_ms).abs() < 0.05
+}

@@ -1,0 +1,510 @@
+//! The search at one place of the drive, written as if it were the only one.
+
+use super::super::algorithm::ProbeError;
+use super::super::clock::{fraction, wrap};
+use super::{Shared, turn};
+use traxtent_units::Lbn;
+
+/// The largest number of readings of one sector until two agree.
+const READINGS_MAX: usize = 20;
+
+/// The longest run of remapped sectors.
+const MOVED_MAX: u64 = 4;
+
+/// The margin added to the time that the arm seems to need, in revolutions.
+const MARGIN: f64 = 0.1;
+
+/// The step by which shorter times for the arm are tried, in revolutions.
+const STEP: f64 = 0.15;
+
+/// The time given to the arm if it cannot be measured, in revolutions.
+const LEAD_UNKNOWN: f64 = 2.4;
+
+/// The excess, in revolutions, above which a read counts as having lost a revolution.
+const LOST: f64 = 0.5;
+
+/// The gap, in revolutions, below which bad sectors may be its cause.
+const NEAR: f64 = 0.1;
+
+/// The number of recent skews that are stored.
+const SKEWS: usize = 8;
+
+/// The difference, in revolutions, below which two measurements count as the same skew.
+const SAME: f64 = 0.01;
+
+/// The search at one place.
+pub(super) struct Lane<'s, 'c, 'a> {
+    shared: &'s Shared<'c, 'a>,
+    index: usize,
+    /// The first LBN of the next track to be found.
+    first: u64,
+    /// A sector of the track being searched, and its angle.
+    at: (u64, f64),
+    /// The angle of one sector.
+    pitch: f64,
+    /// How long before the end of its first sector a read is sent, in revolutions.
+    lead: f64,
+    /// Whether `lead` has been measured for the place that the arm comes from.
+    calibrated: bool,
+    /// The lane that read before this one.
+    before: Option<usize>,
+    /// Recent skews that are certain.
+    skews: Vec<f64>,
+}
+
+impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
+    pub(super) fn new(shared: &'s Shared<'c, 'a>, index: usize, first: u64) -> Lane<'s, 'c, 'a> {
+        Lane {
+            shared,
+            index,
+            first,
+            at: (first, 0.0),
+            pitch: 0.0,
+            lead: LEAD_UNKNOWN,
+            calibrated: false,
+            before: None,
+            skews: Vec::new(),
+        }
+    }
+
+    /// Finds tracks until the lane reaches a boundary found by a later lane, or the end of the
+    /// region.
+    ///
+    /// `aligned` means that a track begins at the lane's first LBN.
+    pub(super) async fn run(mut self, aligned: bool) -> Result<(), ProbeError> {
+        let mut sectors = None;
+        if aligned {
+            self.keep(self.first);
+        } else {
+            self.anchor().await?;
+            self.first = self.learn_pitch(None).await?;
+            self.first = self.end_of_track(None).await?;
+            self.keep(self.first);
+        }
+        while self.first < self.shared.end && !self.has_met() {
+            let end = match sectors {
+                Some(sectors) if self.is_equal(sectors).await? => self.first + sectors,
+                _ => self.end_of_track(sectors).await?,
+            };
+            sectors = Some(end - self.first);
+            self.first = end;
+            self.keep(end);
+        }
+        Ok(())
+    }
+
+    fn keep(&self, bound: u64) {
+        self.shared.bounds[self.index].borrow_mut().push(bound);
+    }
+
+    fn has_met(&self) -> bool {
+        self.shared.met(self.index, self.first).is_some()
+    }
+
+    /// Measures how long the arm needs to return here, by reading a sector.
+    async fn calibrate(&mut self, lbn: u64) -> Result<(), ProbeError> {
+        while !self.calibrated {
+            self.calibrated = true;
+            self.lead = f64::INFINITY;
+            let Some(angle) = self.angle_of(lbn).await? else {
+                self.lead = LEAD_UNKNOWN;
+                break;
+            };
+            while self.calibrated && self.lead.is_finite() && self.lead > MARGIN + STEP {
+                let lead = self.lead - MARGIN - STEP;
+                match self.read(lead, (lbn, angle), 1).await? {
+                    Some(excess) if excess < LOST => self.lead -= STEP,
+                    _ => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins this lane's turn. If a different lane has read last than before, the arm needs a
+    /// different time.
+    async fn turn(&mut self) {
+        turn().await;
+        let before = self.shared.last.replace(Some(self.index));
+        if before != self.before {
+            self.before = before;
+            self.calibrated = false;
+        }
+    }
+
+    /// Returns whether the next track has the size of the last one: it continues for `sectors`
+    /// sectors and no further.
+    async fn is_equal(&mut self, sectors: u64) -> Result<bool, ProbeError> {
+        let end = self.first + sectors;
+        if end >= self.shared.capacity || !self.runs_on(self.first, end).await? {
+            return Ok(false);
+        }
+        let Some(skew) = self.excess(end - 1, end + 1).await? else {
+            return Ok(false);
+        };
+        let known = |other: &f64| (other - skew).abs() < SAME;
+        let full = sectors as f64 * self.pitch > 1.0 - self.pitch / 2.0;
+        let ends = skew > self.jump_min() && (full || self.skews.iter().any(known));
+        if ends {
+            if skew < LOST && self.skews.iter().any(known) {
+                self.shared.learn_skew(skew);
+            }
+            self.remember(skew);
+            self.at = (end, self.angle_at(end) + skew);
+        }
+        Ok(ends)
+    }
+
+    /// Returns the first LBN after the track, or the rest of a track, that begins at `self.first`,
+    /// by the base method.
+    async fn end_of_track(&mut self, guess: Option<u64>) -> Result<u64, ProbeError> {
+        self.anchor().await?;
+        let anchor = self.learn_pitch(guess).await?;
+        // From the first sector to the latest break, including gaps.
+        let mut span = (anchor - self.first) as f64 * self.pitch;
+        let mut from = anchor;
+        let mut hint = guess.map(|sectors| self.first + sectors);
+        loop {
+            let stop = self.end_of_run(from, 1.0 - span, hint.take()).await?;
+            if stop == self.shared.capacity {
+                return Ok(stop);
+            }
+            span += (stop - from) as f64 * self.pitch;
+            let gap = self.excess(stop - 1, stop + 1).await?.unwrap_or(0.0);
+            let next = (stop, self.angle_at(stop) + gap);
+            let full = span > 1.0 - self.pitch / 2.0;
+            if !full && let Some(behind) = self.behind_moved(stop).await? {
+                span += (behind - stop) as f64 * self.pitch;
+                from = behind;
+                continue;
+            }
+            self.at = next;
+            let room = 1.0 - span - gap;
+            if full || gap > LOST || room < self.pitch / 2.0 {
+                self.remember(gap);
+                return Ok(stop);
+            }
+            // The last sector that may be on this track, and one more.
+            let beyond = stop + (room / self.pitch + 0.5) as u64 + 1;
+            if beyond <= self.shared.capacity && self.runs_on(stop, beyond).await? {
+                self.remember(gap);
+                return Ok(stop);
+            }
+            self.at = next;
+            let least = self.shared.least_skew.get();
+            if least.is_some_and(|least| gap > 0.6 * least) {
+                return Ok(stop);
+            }
+            span += gap;
+            from = stop;
+        }
+    }
+
+    /// Records the skew of a boundary.
+    fn remember(&mut self, skew: f64) {
+        self.skews.retain(|other| (other - skew).abs() > SAME);
+        self.skews.push(skew);
+        if self.skews.len() > SKEWS {
+            self.skews.remove(0);
+        }
+    }
+
+    /// Returns the first LBN at or shortly after `self.first` that the next one follows, and stores
+    /// its angle in `self.at`. The LBNs before it are remapped or cannot be read.
+    async fn anchor(&mut self) -> Result<u64, ProbeError> {
+        let mut moved = Vec::new();
+        for lbn in self.first..(self.first + MOVED_MAX).min(self.shared.capacity) {
+            let Some(angle) = self.angle_of(lbn).await? else {
+                continue;
+            };
+            self.at = (lbn, angle);
+            // Before the pitch is known, two sectors do not show a gap.
+            let gap = match self.pitch > 0.0 && lbn + 2 <= self.shared.capacity {
+                true => self.excess(lbn, lbn + 2).await?,
+                false => Some(0.0),
+            };
+            match gap {
+                Some(gap) if gap.abs() <= self.jump_min() => {
+                    self.shared.moved.borrow_mut().append(&mut moved);
+                    return Ok(lbn);
+                }
+                Some(gap) if gap > NEAR => moved.push(Lbn(lbn)),
+                _ => {}
+            }
+        }
+        match self.angle_of(self.first).await? {
+            Some(angle) => self.at = (self.first, angle),
+            None => return Err(self.baffled("the sectors here cannot be read")),
+        }
+        Ok(self.first)
+    }
+
+    /// Learns the linear model, which is the additional time per sector, from reads of 1, 2, 4, …
+    /// additional sectors. Returns the LBN at which the reads began.
+    async fn learn_pitch(&mut self, guess: Option<u64>) -> Result<u64, ProbeError> {
+        let old = self.pitch;
+        let anchor = self.at;
+        // A quarter of the track shows whether the old model still holds.
+        let quarter = anchor.0 + guess.unwrap_or(0) / 4;
+        if old > 0.0 && quarter > anchor.0 + 1 && quarter < self.shared.capacity {
+            if self.runs_on(anchor.0, quarter).await? {
+                return Ok(anchor.0);
+            }
+            self.at = anchor;
+        }
+        for _ in 0..READINGS_MAX {
+            if self.double().await? {
+                return Ok(self.at.0);
+            }
+            if old > 0.0 {
+                self.pitch = old;
+                return Ok(self.at.0);
+            }
+            // There is a gap here, which no model fits, so try one sector later.
+            let next = self.at.0 + 1;
+            if let Some(angle) = self.angle_of(next).await? {
+                self.at = (next, angle);
+            }
+        }
+        Err(self.baffled("longer reads take times that fit no model"))
+    }
+
+    /// Learns the model from reads of doubling length. Returns `false` if the first of them are
+    /// inconsistent.
+    async fn double(&mut self) -> Result<bool, ProbeError> {
+        let (first, _) = self.at;
+        let (mut reached, mut more) = (0, 1);
+        self.pitch = 0.0;
+        while first + more < self.shared.capacity {
+            let Some(excess) = self.excess(first, first + more + 1).await? else {
+                break;
+            };
+            let passed = more as f64 * self.pitch + excess;
+            if reached > 0 && excess.abs() > self.jump_min() || passed > LOST {
+                break;
+            }
+            self.pitch = passed / more as f64;
+            reached = more;
+            more *= 2;
+        }
+        Ok(reached > 1 && self.pitch > 0.0)
+    }
+
+    /// Returns the end of the run of consecutively passing sectors from `from`: the first LBN that
+    /// does not follow.
+    ///
+    /// `room` is the remaining part of the revolution.
+    async fn end_of_run(
+        &mut self,
+        from: u64,
+        room: f64,
+        mut hint: Option<u64>,
+    ) -> Result<u64, ProbeError> {
+        let half = self.half();
+        // Far after a boundary, a smaller pitch could exactly compensate the skew.
+        let limit = (from + (room / self.pitch) as u64 + 2).min(self.shared.capacity);
+        // The sectors up to `low` follow each other; those up to `high` do not.
+        let (mut low, mut high) = (from + 1, limit + 1);
+        while high - low > 1 {
+            let aim = match hint {
+                Some(end) if low < end && end < high => end,
+                Some(end) if low == end => end + 1,
+                _ if high > limit => limit,
+                _ => low + (high - low) / 2,
+            };
+            if hint.is_some_and(|end| low >= end || high <= end) {
+                hint = None;
+            }
+            let to = aim.min(low - 1 + half).min(high - 1);
+            match self.runs_on(low - 1, to).await? {
+                true => low = to,
+                false => high = to,
+            }
+        }
+        if low == limit && limit < self.shared.capacity {
+            return Err(self.baffled("a track longer than a revolution"));
+        }
+        Ok(low)
+    }
+
+    /// If the LBNs at `stop` are remapped, returns the first LBN after them that is not. It passes
+    /// where it would if no LBN were remapped.
+    async fn behind_moved(&mut self, stop: u64) -> Result<Option<u64>, ProbeError> {
+        let (before, angle) = self.at;
+        let end = (stop + MOVED_MAX + 1).min(self.shared.capacity);
+        let expected = move |lane: &Self, lbn: u64| angle + (lbn - before) as f64 * lane.pitch;
+        let Some(there) = self.angle_of(stop).await? else {
+            return self.behind_unreadable(stop).await;
+        };
+        self.at = (stop, there);
+        let runs_on = self.runs_on(stop, end).await?;
+        self.at = (before, angle);
+        if runs_on {
+            return Ok(None);
+        }
+        for lbn in stop + 1..end {
+            let Some(there) = self.angle_of(lbn).await? else {
+                continue;
+            };
+            if wrap(there - expected(self, lbn)).abs() < self.jump_min() {
+                self.at = (lbn, there);
+                let moved = (stop..lbn).map(Lbn);
+                self.shared.moved.borrow_mut().extend(moved);
+                return Ok(Some(lbn));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the LBN after one that cannot be read, if it passes where it would on the same
+    /// track.
+    async fn behind_unreadable(&mut self, lbn: u64) -> Result<Option<u64>, ProbeError> {
+        for behind in lbn + 1..(lbn + 1 + MOVED_MAX).min(self.shared.capacity) {
+            if let Some(there) = self.angle_of(behind).await? {
+                let on = wrap(there - self.angle_at(behind)).abs() < self.jump_min();
+                if on {
+                    self.at = (behind, there);
+                }
+                return Ok(on.then_some(behind));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether the sectors of `[from, to)` pass consecutively, with `from` at its expected
+    /// angle.
+    ///
+    /// Refines the linear model with each read.
+    async fn runs_on(&mut self, from: u64, to: u64) -> Result<bool, ProbeError> {
+        let mut first = from;
+        while first + 1 < to {
+            let end = to.min(first + self.half());
+            let Some(excess) = self.excess(first, end).await? else {
+                return Ok(false);
+            };
+            if excess.abs() > self.jump_min() {
+                return Ok(false);
+            }
+            let more = (end - 1 - first) as f64;
+            let passed = self.angle_at(end - 1) + excess;
+            if more * self.pitch > 0.2 {
+                self.pitch += excess / more;
+            }
+            self.at = (end - 1, passed);
+            // Two adjacent sectors must be in one read.
+            first = end - 1;
+        }
+        Ok(true)
+    }
+
+    /// Returns how much longer a read of `[from, to)` takes than the linear model predicts, or
+    /// `None` if it fails.
+    async fn excess(&mut self, from: u64, to: u64) -> Result<Option<f64>, ProbeError> {
+        let start = (from, self.angle_at(from));
+        let sectors = (to - from) as u32;
+        let mut least = f64::INFINITY;
+        let (mut seen, mut given) = (0, self.lead);
+        // Every disturbance makes the read longer, so the shortest of several counts.
+        while seen < READINGS_MAX {
+            if !self.calibrated {
+                self.calibrate(from).await?;
+                given = self.lead;
+                continue;
+            }
+            let lead = self.lead + [0.0, 0.3, 0.15, 0.25][seen % 4];
+            let excess = self.read(lead, start, sectors).await?;
+            if !self.calibrated {
+                continue;
+            }
+            let Some(excess) = excess else {
+                return Ok(None);
+            };
+            seen += 1;
+            if excess < -self.jump_min() {
+                // Either the arm came so early that the drive began with later sectors, or the
+                // model is wrong.
+                if (excess - least).abs() < SAME {
+                    self.lead = given;
+                    return Ok(Some(excess));
+                }
+                least = excess;
+                self.lead = (self.lead - STEP.max((-excess).round())).max(STEP);
+                continue;
+            }
+            let known = |other: &f64| *other < LOST && (other - excess).abs() < SAME;
+            if excess < self.jump_min() || self.skews.iter().any(known) {
+                if least < f64::INFINITY {
+                    // It was late before.
+                    self.lead += MARGIN / 2.0;
+                }
+                return Ok(Some(excess));
+            }
+            let settled = (excess - least).abs() < SAME;
+            least = least.min(excess);
+            if settled {
+                break;
+            }
+        }
+        Ok(Some(least))
+    }
+
+    /// Returns the angle of a sector, from readings until two agree, or `None` if it cannot be
+    /// read.
+    async fn angle_of(&mut self, lbn: u64) -> Result<Option<f64>, ProbeError> {
+        let mut seen: Vec<f64> = Vec::new();
+        while seen.len() < READINGS_MAX {
+            let before = self.before;
+            self.turn().await;
+            let clock = &mut self.shared.clock.borrow_mut();
+            let Some(pass) = clock.pass(lbn)? else {
+                return Ok(None);
+            };
+            if self.before == before {
+                self.lead = self.lead.min(pass.took + MARGIN);
+            }
+            let near = |other: &&f64| wrap(**other - pass.angle).abs() <= clock.tolerance();
+            if let Some(other) = seen.iter().find(near) {
+                return Ok(Some(pass.angle + wrap(other - pass.angle) / 2.0));
+            }
+            seen.push(pass.angle);
+        }
+        Err(self.baffled("reads took times that do not agree"))
+    }
+
+    /// Makes one read in this lane's turn.
+    async fn read(
+        &mut self,
+        lead: f64,
+        (lbn, angle): (u64, f64),
+        sectors: u32,
+    ) -> Result<Option<f64>, ProbeError> {
+        self.turn().await;
+        let clock = &mut self.shared.clock.borrow_mut();
+        clock.overrun(lead, lbn, sectors, fraction(angle), self.pitch)
+    }
+
+    /// The expected angle of a sector on the track being searched.
+    fn angle_at(&self, lbn: u64) -> f64 {
+        let (known, angle) = self.at;
+        angle + (lbn as f64 - known as f64) * self.pitch
+    }
+
+    /// The smallest gap that can be detected: less than a sector, if the clock is good enough.
+    fn jump_min(&self) -> f64 {
+        let sigma = self.shared.clock.borrow().sigma;
+        (3.5 * sigma).max(0.4 * self.pitch).max(1e-6)
+    }
+
+    /// The number of sectors that pass in half a revolution, with enough added for two overlapping
+    /// reads to cover a track.
+    fn half(&self) -> u64 {
+        (0.5 / self.pitch) as u64 + 2
+    }
+
+    fn baffled(&self, problem: &str) -> ProbeError {
+        ProbeError::Baffled {
+            lbn: Lbn(self.first),
+            problem: problem.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Reading a drive's defect lists, in parts if they are long.
+
+use super::{Failure, run};
+use crate::TargetError;
+use traxtent_model::geometry::Place;
+use traxtent_scsi::DefectList;
+use traxtent_scsi::{Address, Format};
+use traxtent_scsi::{Command, DefectWidth, ReadDefectData};
+use traxtent_scsi::{Data, Transport};
+
+/// The number of addresses requested at a time.
+const PART: usize = 8_190;
+/// The greatest plausible number of bad sectors. Drives have some thousands.
+const MOST: usize = 1 << 20;
+
+const WHAT: &str = "defect lists";
+
+/// Reads the primary list, made in manufacture, or the grown list.
+pub(super) fn read_list<T: Transport>(
+    transport: &mut T,
+    primary: bool,
+) -> Result<Vec<Place>, TargetError> {
+    match read_parts(transport, primary) {
+        Err(Failure::Sense(_)) => {
+            let list = read_part(transport, primary, DefectWidth::Ten, 0)
+                .map_err(|failure| failure.of(WHAT))?;
+            if list.addresses.len() * list.format.size() < list.length as usize {
+                let why = format!("{WHAT}: longer than READ DEFECT DATA(10) can carry");
+                return Err(TargetError::Refused(why));
+            }
+            places(&list)
+        }
+        outcome => outcome.map_err(|failure| failure.of(WHAT)),
+    }
+}
+
+/// Reads the whole list by READ DEFECT DATA(12).
+fn read_parts<T: Transport>(transport: &mut T, primary: bool) -> Result<Vec<Place>, Failure> {
+    let mut all = Vec::new();
+    let mut length = None;
+    loop {
+        let list = read_part(transport, primary, DefectWidth::Twelve, all.len())?;
+        let part = places(&list).map_err(Failure::Target)?;
+        let done = part.is_empty() || part.len() * list.format.size() >= list.length as usize;
+        // Drives before SBC-3 always begin with the first address; the length shows this.
+        let restarted = !all.is_empty() && length == Some(list.length);
+        if restarted {
+            return refused(format!("{} bytes cannot be read in parts", list.length));
+        }
+        if all.len() + part.len() > MOST {
+            return refused(format!("more than {MOST} bad sectors"));
+        }
+        length.get_or_insert(list.length);
+        all.extend(part);
+        if done {
+            return Ok(all);
+        }
+    }
+}
+
+fn refused<V>(why: String) -> Result<V, Failure> {
+    Err(Failure::Target(TargetError::Refused(format!(
+        "{WHAT}: {why}"
+    ))))
+}
+
+fn read_part<T: Transport>(
+    transport: &mut T,
+    primary: bool,
+    width: DefectWidth,
+    from: usize,
+) -> Result<DefectList, Failure> {
+    let mut room = vec![0; 8 + PART * Format::PhysicalSector.size()];
+    let command = Command::ReadDefectData(ReadDefectData {
+        width,
+        primary,
+        grown: !primary,
+        format: Format::PhysicalSector,
+        index: u32::try_from(from).unwrap_or(u32::MAX),
+        allocation: room.len() as u32,
+    });
+    let reply = run(transport, &command, Data::In(&mut room))?;
+    // A drive without such a list may send no data and report that there is none.
+    Ok(if reply.received == 0 {
+        DefectList::new(primary, !primary, Format::PhysicalSector, Vec::new())
+    } else {
+        DefectList::decode(width, &room[..reply.received])?
+    })
+}
+
+fn places(list: &DefectList) -> Result<Vec<Place>, TargetError> {
+    let place = |address: &Address| match address {
+        Address::Sector(place) => Ok(*place),
+        Address::Block(_) => Err(TargetError::Unsupported("defect lists by physical sector")),
+    };
+    list.addresses.iter().map(place).collect()
+}

@@ -1,0 +1,280 @@
+//! Surveying a drive whose tracks are known: the angle at which each track begins, and the times
+//! that the arm needs, so that a host can predict when a sector passes the head
+//! ([`traxtent_map::head::Head`]).
+//!
+//! The first sector of each track is read one or more times. In between, one reference sector is
+//! read repeatedly, so that an error of the period, or a spindle that wanders, does not accumulate
+//! over the minutes that a survey takes. Then, for distances from zero to the full stroke, reads
+//! that are due later and later give the shortest time in which the sector is not missed
+//! (Worthington et al., "On-Line Extraction of SCSI Disk Drive Parameters", 1995: minimum time
+//! between request completions).
+
+use std::ops::Range;
+
+use super::algorithm::ProbeError;
+use super::clock::{Clock, fraction, wrap};
+use super::target::Target;
+use traxtent_map::TrackMap;
+use traxtent_map::head::{Reach, Survey};
+use traxtent_units::Rng;
+use traxtent_units::request::Request;
+use traxtent_units::{Lbn, SimTime};
+
+/// The number of readings between two readings of the reference sector.
+const BETWEEN: u32 = 24;
+
+/// The shares of a reference reading's error by which the phase and its rate are corrected.
+const FOLLOW: (f64, f64) = (0.15, 0.01);
+
+/// The largest number of distances, up to the stroke, for which the arm's time is measured.
+const DISTANCES: usize = 160;
+
+/// The number of measurements per distance. The longest of them is the arm's time.
+const TRIALS: usize = 3;
+
+/// The number of reads that measure how much later than its last sector a read completes.
+const TAILS: usize = 101;
+
+/// The resolution of the arm's time, in revolutions.
+const RESOLUTION: f64 = 1.0 / 512.0;
+
+/// Surveys the given tracks of a map, reading each of them `readings` times, for a host that will
+/// read `sectors` at a time. `progress` receives the number of tracks done.
+///
+/// # Errors
+/// Returns an error if the drive cannot be timed, or if it fails.
+pub fn survey(
+    target: &mut dyn Target,
+    map: &TrackMap,
+    tracks: Range<usize>,
+    readings: u32,
+    sectors: u32,
+    progress: &mut dyn FnMut(usize),
+) -> Result<Survey, ProbeError> {
+    let mut clock = Clock::start(target)?;
+    let first = map
+        .track(tracks.start)
+        .map_or(map.first(), |track| track.first_lbn);
+    let mut drift = Drift::new(first);
+    let mut angles: Vec<u16> = Vec::with_capacity(tracks.len());
+    let all = map.tracks().skip(tracks.start).take(tracks.len());
+    let between = (BETWEEN / readings.max(1)).max(1) as usize;
+    for (index, track) in all.enumerate() {
+        if index % between == 0 {
+            drift.follow(&mut clock)?;
+            progress(index);
+        }
+        let mut sum = 0.0;
+        let mut counted = 0;
+        let mut base = 0.0;
+        // If a sector cannot be read, the next one is used.
+        for lbn in track.first_lbn.0..track.end().0.min(track.first_lbn.0 + 8) {
+            let into = (lbn - track.first_lbn.0) as f64 / track.sectors.0 as f64;
+            for _ in 0..readings.max(1) {
+                let Some(pass) = clock.pass(lbn)? else { break };
+                let angle = pass.angle - drift.now(&clock) - into;
+                if counted == 0 {
+                    base = angle;
+                }
+                sum += wrap(angle - base);
+                counted += 1;
+            }
+            if counted > 0 {
+                break;
+            }
+        }
+        let angle = fraction(base + sum / f64::from(counted.max(1)));
+        angles.push((angle * 65_536.0) as u64 as u16);
+    }
+    let mut arm = Arm {
+        clock: &mut clock,
+        map,
+        tracks: tracks.clone(),
+        angles: &angles,
+        drift,
+        rng: Rng::new(0x0074_7572_6e73),
+    };
+    let reach = arm.reach()?;
+    let tail = arm.tail(sectors)?;
+    let drift = arm.drift;
+    let now = clock.target.now();
+    Ok(Survey {
+        first_track: tracks.start,
+        angles,
+        reach: reach.later(tail),
+        period: clock.period * (1.0 + drift.rate),
+        phase: (now, fraction(clock.turns(now) - drift.now(&clock) - tail)),
+    })
+}
+
+/// Measures the arm's times between tracks whose angles are known.
+struct Arm<'a, 'b> {
+    clock: &'a mut Clock<'b>,
+    map: &'a TrackMap,
+    tracks: Range<usize>,
+    angles: &'a [u16],
+    drift: Drift,
+    rng: Rng,
+}
+
+/// The drift of the platter against the clock, measured by rereading a reference sector.
+#[derive(Clone, Copy, Debug)]
+struct Drift {
+    sector: Lbn,
+    /// The angle of the sector at its first reading.
+    angle: Option<f64>,
+    at: SimTime,
+    turns: f64,
+    /// The rate of the drift, per revolution.
+    rate: f64,
+}
+
+impl Drift {
+    fn new(sector: Lbn) -> Drift {
+        Drift {
+            sector,
+            angle: None,
+            at: SimTime::ZERO,
+            turns: 0.0,
+            rate: 0.0,
+        }
+    }
+
+    /// Rereads the reference sector and updates the drift.
+    fn follow(&mut self, clock: &mut Clock<'_>) -> Result<(), ProbeError> {
+        let Some(pass) = clock.pass(self.sector.0)? else {
+            // A sector that has become unreadable no longer updates the drift.
+            return Ok(());
+        };
+        let expected = self.now(clock);
+        let angle = *self.angle.get_or_insert(pass.angle);
+        let error = wrap(pass.angle - expected - angle);
+        let now = clock.target.now();
+        let turns = now.saturating_since(self.at).0 as f64 / clock.period;
+        if self.at > SimTime::ZERO && turns > 0.5 {
+            self.rate += FOLLOW.1 * error / turns;
+        }
+        self.turns = expected + FOLLOW.0 * error;
+        self.at = now;
+        Ok(())
+    }
+
+    /// The drift now, in revolutions.
+    fn now(&self, clock: &Clock<'_>) -> f64 {
+        let since = clock.target.now().saturating_since(self.at).0 as f64;
+        match self.angle {
+            Some(_) => self.turns + self.rate * since / clock.period,
+            None => 0.0,
+        }
+    }
+}
+
+impl Arm<'_, '_> {
+    /// Measures the shortest time for each distance.
+    fn reach(&mut self) -> Result<Reach, ProbeError> {
+        let most = self.tracks.len() - 1;
+        let mut points: Vec<(usize, f64)> = Vec::new();
+        let step = most.div_ceil(DISTANCES).max(1);
+        let mut distance = 0;
+        loop {
+            let mut longest = 0.0_f64;
+            for _ in 0..TRIALS {
+                longest = longest.max(self.least(distance)?);
+            }
+            points.push((distance, longest));
+            if distance == most {
+                return Ok(Reach::new(points));
+            }
+            // The steps are smaller at short distances, where the curve is steep.
+            distance = (distance + (distance / 8 + 1).min(step)).min(most);
+        }
+    }
+
+    /// Returns how much later than the end of its last sector, timed as in this survey, the host
+    /// sees the completion of a read of `sectors` sectors. This is the time that buses and buffers
+    /// add. The result is the median of the measurements.
+    fn tail(&mut self, sectors: u32) -> Result<f64, ProbeError> {
+        let mut later = Vec::new();
+        while later.len() < TAILS {
+            let track = self.tracks.start + self.rng.below(self.tracks.len() as u64) as usize;
+            let track = self.map.track(track).expect("it is in the map");
+            let first = self
+                .rng
+                .below(track.sectors.0.saturating_sub(sectors.into()).max(1));
+            let lbn = Lbn(track.first_lbn.0 + first);
+            let last = lbn.0 + u64::from(sectors.max(1)) - 1;
+            let Some(pass) = self.clock.pass(last.min(track.end().0 - 1))? else {
+                continue;
+            };
+            let timing = self
+                .clock
+                .target
+                .request(Request::read(lbn, sectors.max(1)))?;
+            later.push(wrap(self.clock.turns(timing.completed) - pass.angle));
+        }
+        later.sort_by(f64::total_cmp);
+        Ok(later[TAILS / 2])
+    }
+
+    /// Returns the shortest time over a distance from a random track, found by bisection.
+    fn least(&mut self, distance: usize) -> Result<f64, ProbeError> {
+        self.drift.follow(self.clock)?;
+        let from =
+            self.tracks.start + self.rng.below((self.tracks.len() - distance) as u64) as usize;
+        let (from, to) = match self.rng.chance(0.5) {
+            true => (from, from + distance),
+            false => (from + distance, from),
+        };
+        // A read sent at a random time takes the shortest time plus up to one revolution.
+        let took = self.took(from, to, None)?;
+        let (mut low, mut high) = ((took - 1.0).max(0.0), took);
+        while high - low > RESOLUTION {
+            let middle = f64::midpoint(low, high);
+            match self.took(from, to, Some(middle))? < middle + 0.5 {
+                true => high = middle,
+                false => low = middle,
+            }
+        }
+        Ok(high)
+    }
+
+    /// Returns the time of a read on track `to` that is sent when a read on track `from` completes.
+    /// The read is of the sector due after `due` revolutions, or of any sector if `due` is `None`.
+    fn took(&mut self, from: usize, to: usize, due: Option<f64>) -> Result<f64, ProbeError> {
+        for _ in 0..8 {
+            let lbn = |track: usize, sector: u64| {
+                self.map
+                    .track(track)
+                    .map_or(0, |track| track.first_lbn.0 + sector)
+            };
+            let size = self.map.track(to).map_or(1, |track| track.sectors.0);
+            let start = lbn(
+                from,
+                self.rng
+                    .below(size.min(self.map.track(from).map_or(1, |t| t.sectors.0))),
+            );
+            let Some(_) = self.clock.pass(start)? else {
+                continue;
+            };
+            let sector = match due {
+                Some(due) => {
+                    let first = f64::from(self.angles[to - self.tracks.start]) / 65_536.0;
+                    let now = self.clock.now() - self.drift.now(self.clock);
+                    // Rounded up, because a sector that is due slightly later is not missed either.
+                    (fraction(now + due - first) * size as f64).ceil() as u64 % size
+                }
+                None => self.rng.below(size),
+            };
+            if let Some(pass) = self.clock.pass(lbn(to, sector))? {
+                return Ok(pass.took);
+            }
+        }
+        Err(ProbeError::Baffled {
+            lbn: self
+                .map
+                .track(to)
+                .map_or(self.map.first(), |track| track.first_lbn),
+            problem: "its track cannot be read".to_owned(),
+        })
+    }
+}

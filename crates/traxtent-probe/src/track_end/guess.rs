@@ -1,0 +1,164 @@
+//! Assigning a remapped LBN to a track when no defect list decides: on a drive without lists, or on
+//! a drive some of whose primary defects have remapped LBNs too.
+//!
+//! With a list, a remapped LBN has a bad slot on the track that it belongs to. A run as short as
+//! one physical sector counts as remapped, because tracks of that size are rarer. A longer run is
+//! itself a track in two cases: if bad slots follow it directly, which explain why it is so short;
+//! or if no other LBN is on its track and that track is next to one of its neighbours. Remapped
+//! LBNs belong to the track that has the same number of bad slots in a row, or else the expected
+//! size decides. Without a list, at most one LBN counts as remapped, and only if the expected size
+//! suggests it.
+
+use std::ops::Range;
+
+use super::{Anchor, Track};
+use crate::algorithm::ProbeError;
+use crate::ask::{are_neighbours, home};
+use traxtent_model::geometry::Place;
+
+/// The longest run of LBNs that may be remapped.
+const RUN_MAX: u64 = 256;
+
+/// The largest number of remapped LBNs sought on each side of a boundary.
+const EDGE_MAX: u64 = 8;
+
+/// The distances, in slots, from a run of LBNs at which other LBNs on the same track are sought.
+const NEARBY: [u64; 11] = [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023];
+
+impl Track<'_, '_> {
+    /// Returns the LBN `outside` if it begins the rest of a track whose earlier LBNs are remapped.
+    pub(super) fn guessed_rest(
+        &mut self,
+        anchor: Anchor,
+        outside: u64,
+    ) -> Result<Option<Anchor>, ProbeError> {
+        let (start, run) = (self.start, outside - self.start);
+        let Some(rest) = self.at(outside)?.filter(|_| run <= RUN_MAX) else {
+            return Ok(None);
+        };
+        let is_rest = if run == 1 && home(rest.place) == home(anchor.place) {
+            true
+        } else if self.ask.has_list {
+            let before = start.checked_sub(1).and_then(|lbn| self.ask.known(lbn));
+            let (beside, last) = ([Some(rest.place), before], self.ask.known(outside - 1));
+            self.ask.bad().before(rest.place).len() as u64 >= run
+                && !self.looks_like_a_track(start..outside, anchor.place, last, beside)?
+        } else if anchor.place.slot == 0 || run > 1 {
+            false
+        } else {
+            match self.expected {
+                Some(size) if start + size < self.ask.end && size > 1 => {
+                    self.is_on(rest, start + size - 1)? && !self.is_on(rest, start + size)?
+                }
+                _ => self.is_on(rest, outside + 1)?,
+            }
+        };
+        Ok(Some(rest).filter(|_| is_rest))
+    }
+
+    /// Returns the end of a track. Its last LBN known to be on it is at `last`, and the following
+    /// LBN, `outside`, is at `next`.
+    pub(super) fn guessed_end(
+        &mut self,
+        outside: u64,
+        last: Option<Place>,
+        next: Place,
+    ) -> Result<u64, ProbeError> {
+        let bad = self.ask.bad();
+        // How many remapped LBNs this track has room for, and how many more the next track may
+        // have.
+        let (room, theirs_max) = if self.ask.has_list {
+            let room = last.map_or(0, |last| bad.after(last).len() as u64);
+            (room.min(EDGE_MAX), if room > 0 { EDGE_MAX } else { 0 })
+        } else {
+            let is_short = self
+                .expected
+                .is_some_and(|size| outside - self.start < size);
+            (u64::from(is_short && next.slot > 0), 0)
+        };
+        let mut before = next;
+        for run in 1..=room + theirs_max {
+            let strays = outside..outside + run;
+            if strays.end >= self.ask.end {
+                let ours =
+                    run <= room && !self.looks_like_a_track(strays, next, Some(before), [last])?;
+                return Ok(if ours { self.ask.end } else { outside });
+            }
+            let Some(after) = self.ask.place(strays.end)? else {
+                break;
+            };
+            let breaks = home(after) != home(before) || after.slot < before.slot;
+            if breaks
+                && self.expected != Some(strays.end - self.start)
+                && self.looks_like_a_track(
+                    strays.clone(),
+                    next,
+                    Some(before),
+                    [last, Some(after)],
+                )?
+            {
+                break;
+            }
+            if breaks && self.goes_on(after, strays.end)? {
+                let their_row = bad.before(after).len() as u64;
+                let theirs = their_row.min(run);
+                if run > room + theirs {
+                    break;
+                }
+                let possible = run - theirs..=run.min(room);
+                let ours = match (room == run, their_row == run) {
+                    (true, false) => run,
+                    (false, true) => 0,
+                    _ => self
+                        .expected
+                        .and_then(|size| (self.start + size).checked_sub(outside))
+                        .filter(|ours| possible.contains(ours))
+                        .unwrap_or(run - theirs),
+                };
+                return Ok(outside + ours);
+            }
+            before = after;
+        }
+        Ok(outside)
+    }
+
+    /// Returns whether a run of LBNs between two places is itself a track, however short. This is
+    /// so if bad slots end it; or if it is next to the track of other LBNs and no other LBN is on
+    /// it, as there would be on a track that merely stores remapped LBNs.
+    fn looks_like_a_track(
+        &mut self,
+        run: Range<u64>,
+        first: Place,
+        last: Option<Place>,
+        beside: impl IntoIterator<Item = Option<Place>>,
+    ) -> Result<bool, ProbeError> {
+        if run.end - run.start <= self.ask.ratio {
+            return Ok(false);
+        }
+        if last.is_some_and(|last| !self.ask.bad().after(last).is_empty()) {
+            return Ok(true);
+        }
+        let mut beside = beside.into_iter().flatten();
+        if !beside.any(|place| are_neighbours(home(first), home(place))) {
+            return Ok(false);
+        }
+        let end = u64::from(first.slot) + (run.end - run.start);
+        let behind = NEARBY.map(|distance| u64::from(first.slot).checked_sub(distance + 1));
+        let ahead = NEARBY.map(|distance| end.checked_add(distance));
+        for slot in behind.into_iter().chain(ahead).flatten() {
+            let slot = u32::try_from(slot).unwrap_or(u32::MAX);
+            let there = self.ask.lbn_at(Place { slot, ..first })?;
+            if there.is_some_and(|lbn| !run.contains(&lbn)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns whether the LBN after one at `place` is on the same track, or the track is full.
+    fn goes_on(&mut self, place: Place, lbn: u64) -> Result<bool, ProbeError> {
+        let is_full = lbn + 1 >= self.ask.end || !self.ask.bad().after(place).is_empty();
+        let after = self.at(lbn + 1)?;
+        Ok(is_full || after.is_some_and(|after| home(after.place) == home(place)))
+    }
+}

@@ -1,0 +1,321 @@
+//! The end of a track by translations alone: the base method of the translating algorithms.
+//!
+//! A track is a run of LBNs on one surface of one cylinder in which slots ascend with LBNs and skip
+//! only bad slots. A remapped LBN does not end it: the track continues after it, and the LBN's own
+//! slot is bad. In the middle of a track, translations show this. At the beginning or end of a
+//! track, a remapped LBN may also belong to the previous or the next track, or be a short track of
+//! its own. There the defect lists decide ([`Bad`](super::bad::Bad)), or else it is a [`guess`].
+
+mod guess;
+
+use super::algorithm::ProbeError;
+use super::ask::{Ask, home};
+use traxtent_map::Region;
+use traxtent_model::geometry::Place;
+
+/// The way to search for the first LBN after a track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Search {
+    /// Increasing steps from the track's beginning, then bisection (paper T, section 4.1).
+    Binary,
+    /// LBN by LBN (paper Q, section 2.3).
+    Linear,
+    /// Increasing steps from the expected end in either direction, then bisection.
+    Near,
+}
+
+/// The number of LBNs at a track's beginning among which separate remapped LBNs are sought.
+const APART_MAX: u64 = 32;
+
+/// An LBN and its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Anchor {
+    pub(super) lbn: u64,
+    pub(super) place: Place,
+}
+
+/// Returns the first LBN after the track that begins at `start`. `expected` is the expected size of
+/// the track, if there is one.
+pub(super) fn track_end(
+    ask: &mut Ask<'_>,
+    start: u64,
+    expected: Option<u64>,
+    search: Search,
+) -> Result<u64, ProbeError> {
+    let mut first = start;
+    while ask.place(first)?.is_none() && first + 1 < ask.end {
+        first += 1;
+    }
+    let Some(place) = ask.place(first)? else {
+        return Ok(ask.end);
+    };
+    let mut anchor = Anchor { lbn: first, place };
+    let mut track = Track {
+        ask,
+        start,
+        expected,
+    };
+    loop {
+        let outside = track.outside(anchor, search)?;
+        if outside == track.ask.end {
+            return Ok(outside);
+        }
+        if let Some(inside) = track.resumes(anchor, outside)? {
+            track.ask.moved(outside..inside.lbn);
+            anchor = inside;
+        } else if anchor.lbn == first
+            && let Some(rest) = track.begins_elsewhere(anchor, outside)?
+        {
+            track.ask.moved(start..rest.lbn);
+            anchor = rest;
+        } else if let Some(next) = track.behind_a_gap(outside)? {
+            anchor = next;
+        } else {
+            let end = track.with_last_strays(outside)?;
+            track.ask.moved(outside..end);
+            return Ok(end);
+        }
+    }
+}
+
+/// Returns the LBN at which the first track of a region begins.
+pub(super) fn first_track(ask: &mut Ask<'_>, region: Region) -> Result<u64, ProbeError> {
+    let first = region.first.0;
+    if region.aligned || first == 0 || first >= ask.end {
+        return Ok(first);
+    }
+    track_end(ask, first - 1, None, Search::Binary)
+}
+
+/// Returns whether two LBNs may lie on one track, judging by their places.
+pub(super) fn are_on_one_track(ask: &Ask<'_>, one: Anchor, other: Anchor) -> bool {
+    let ahead = u64::from(one.place.slot) + (other.lbn - one.lbn);
+    let Some(over) = u64::from(other.place.slot).checked_sub(ahead) else {
+        return false;
+    };
+    let track = home(one.place);
+    let passed = one.place.slot..other.place.slot;
+    // On a drive without lists, any slot may be bad.
+    track == home(other.place)
+        && (!ask.has_list || over <= ask.bad().within(track, passed).len() as u64)
+}
+
+/// Returns whether `next` is on the same track as `place` and after it.
+fn follows(place: Place, next: Place) -> bool {
+    home(place) == home(next) && place.slot < next.slot
+}
+
+/// A track whose end is sought.
+struct Track<'a, 't> {
+    ask: &'a mut Ask<'t>,
+    start: u64,
+    /// The expected size of the track.
+    expected: Option<u64>,
+}
+
+impl Track<'_, '_> {
+    /// Returns whether the defect lists show which bad slots have remapped LBNs.
+    fn lists_tell(&self) -> bool {
+        self.ask.has_list && self.ask.bad().tells_moved()
+    }
+
+    /// Returns an LBN with its place.
+    fn at(&mut self, lbn: u64) -> Result<Option<Anchor>, ProbeError> {
+        if lbn >= self.ask.end {
+            return Ok(None);
+        }
+        Ok(self.ask.place(lbn)?.map(|place| Anchor { lbn, place }))
+    }
+
+    /// Returns whether an LBN lies on the track of the earlier LBN `anchor`.
+    fn is_on(&mut self, anchor: Anchor, lbn: u64) -> Result<bool, ProbeError> {
+        let at = self.at(lbn)?;
+        Ok(at.is_some_and(|at| are_on_one_track(self.ask, anchor, at)))
+    }
+
+    /// Finds an LBN that is not on the track although the LBN before it is.
+    fn outside(&mut self, anchor: Anchor, search: Search) -> Result<u64, ProbeError> {
+        let (mut inside, end) = (anchor.lbn, self.ask.end);
+        if search == Search::Linear {
+            while inside + 1 < end && self.is_on(anchor, inside + 1)? {
+                inside += 1;
+                self.ask.forget_below(self.start);
+            }
+            return Ok(inside + 1);
+        }
+        let mut beyond = None;
+        if let (Search::Near, Some(size)) = (search, self.expected) {
+            let guess = (self.start + size).clamp(inside + 1, end);
+            let mut step = 1;
+            if guess < end && self.is_on(anchor, guess)? {
+                inside = guess;
+            } else {
+                beyond = Some(guess);
+                // If the place on the next track is already known, it shows how far the guess was
+                // too high.
+                let late = self
+                    .ask
+                    .known(guess)
+                    .map_or(0, |place| u64::from(place.slot));
+                let mut back = guess.saturating_sub(late.min(size)).max(inside + 1);
+                if back == guess {
+                    back = (guess - 1).max(inside + 1);
+                }
+                while back > inside {
+                    if self.is_on(anchor, back)? {
+                        inside = back;
+                        break;
+                    }
+                    beyond = Some(back);
+                    back = back.saturating_sub(step).max(inside);
+                    step *= 2;
+                }
+            }
+        }
+        let mut step = 1;
+        let mut beyond = match beyond {
+            Some(beyond) => beyond,
+            None => loop {
+                let next = inside.saturating_add(step).min(end);
+                if next == end || !self.is_on(anchor, next)? {
+                    break next;
+                }
+                inside = next;
+                step *= 2;
+            },
+        };
+        while beyond - inside > 1 {
+            let middle = inside + (beyond - inside) / 2;
+            if self.is_on(anchor, middle)? {
+                inside = middle;
+            } else {
+                beyond = middle;
+            }
+        }
+        Ok(beyond)
+    }
+
+    /// Returns where the track continues after `outside`, if `outside` is a remapped LBN.
+    fn resumes(&mut self, anchor: Anchor, outside: u64) -> Result<Option<Anchor>, ProbeError> {
+        let bad = self.ask.bad();
+        let (last, at) = (self.ask.place(outside - 1)?, self.ask.place(outside)?);
+        let run = last.map_or(&[][..], |last| bad.after(last));
+        let (count, moved) = (run.len() as u64, bad.moved_of(run));
+        let mut steps = vec![];
+        if self.ask.has_list && at.is_some() {
+            let likely = [moved, 1, 2, 3, count];
+            steps.extend(likely.into_iter().filter(|step| (1..=count).contains(step)));
+        } else {
+            steps.extend([1, 2]);
+            let end = self.expected.map_or(0, |size| self.start + size);
+            steps.extend(end.checked_sub(outside + 1).filter(|left| *left > 2));
+        }
+        for step in steps {
+            if !self.is_on(anchor, outside + step)? {
+                continue;
+            }
+            // The first LBN back on the track.
+            let (mut off, mut on) = (outside, outside + step);
+            while on - off > 1 {
+                let middle = off + (on - off) / 2;
+                if self.is_on(anchor, middle)? {
+                    on = middle;
+                } else {
+                    off = middle;
+                }
+            }
+            if at.is_some() && on - outside > moved {
+                self.ask.found_moved(run.iter().copied());
+            }
+            return self.at(on);
+        }
+        match (self.lists_tell(), last) {
+            (true, Some(last)) => self.resumes_behind_a_gap(last, outside),
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns where the track continues if a gap that no list contains follows its slot `last`,
+    /// and then the slots of remapped LBNs, the first of which is `outside`.
+    fn resumes_behind_a_gap(
+        &mut self,
+        last: Place,
+        outside: u64,
+    ) -> Result<Option<Anchor>, ProbeError> {
+        let bad = self.ask.bad();
+        let behind = last.slot.saturating_add(1)..u32::MAX;
+        let mut grown = bad.within(home(last), behind.clone()).iter();
+        let Some(first) = grown.find(|place| bad.is_moved(**place)) else {
+            return Ok(None);
+        };
+        let row = bad.after(*first).iter();
+        let strays = 1 + row.take_while(|place| bad.is_moved(**place)).count() as u64;
+        let Some(next) = self.at(outside + strays)? else {
+            return Ok(None);
+        };
+        let passed = behind.start..next.place.slot;
+        let resumes =
+            follows(last, next.place) && bad.moved_of(bad.within(home(last), passed)) == strays;
+        Ok(Some(next).filter(|_| resumes))
+    }
+
+    /// Returns the first LBN that is on the track itself, if the LBNs from its start are remapped.
+    fn begins_elsewhere(
+        &mut self,
+        anchor: Anchor,
+        outside: u64,
+    ) -> Result<Option<Anchor>, ProbeError> {
+        if !self.lists_tell() {
+            return self.guessed_rest(anchor, outside);
+        }
+        let bad = self.ask.bad();
+        let strays_max = bad.row_max();
+        if outside - self.start > strays_max {
+            return Ok(None);
+        }
+        for lbn in outside..=outside.max(self.start + strays_max.min(APART_MAX)) {
+            let rest = self.at(lbn)?;
+            let moved = rest.map_or(0, |rest| bad.moved_of(bad.before(rest.place)));
+            if moved >= lbn - self.start {
+                return Ok(rest);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns an LBN that is on the same track as the one before it, after slots that no list
+    /// contains.
+    fn behind_a_gap(&mut self, lbn: u64) -> Result<Option<Anchor>, ProbeError> {
+        let (last, next) = (self.ask.place(lbn - 1)?, self.at(lbn)?);
+        let is_gap = |next: &Anchor| {
+            last.is_some_and(|last| {
+                follows(last, next.place) && self.ask.bad().after(last).is_empty()
+            })
+        };
+        Ok(next.filter(is_gap))
+    }
+
+    /// Returns the end of a track whose LBNs from `outside` may be remapped.
+    fn with_last_strays(&mut self, outside: u64) -> Result<u64, ProbeError> {
+        let last = self.ask.place(outside - 1)?;
+        let Some(next) = self.ask.place(outside)? else {
+            // Unreadable, so the expected size decides.
+            let end = self.expected.map_or(outside, |size| self.start + size);
+            return Ok(end.clamp(outside, self.ask.end));
+        };
+        if !self.lists_tell() {
+            return self.guessed_end(outside, last, next);
+        }
+        let bad = self.ask.bad();
+        let strays = last.map_or(0, |last| bad.moved_of(bad.after(last)));
+        let end = (outside + strays).min(self.ask.end);
+        if strays > 0
+            && let (Some(one), Some(two)) = (self.at(end - 1)?, self.at(end)?)
+            && follows(one.place, two.place)
+        {
+            // The next track has begun earlier.
+            return Ok(outside);
+        }
+        Ok(end)
+    }
+}

@@ -1,0 +1,407 @@
+//! Translations only where the layout may change unexpectedly.
+//!
+//! One translation returns the cylinder, surface and slot of an LBN. If they match the prediction
+//! from the pattern of the tracks so far for an LBN far ahead, then the predicted number of LBNs
+//! lies between. So every boundary between is where it should be, unless deviations cancel. Jumps
+//! double in length as long as their predictions hold. If one fails, bisection finds the first
+//! boundary that is not as predicted, and a local search ([`track_end`]) finds that track's end.
+//!
+//! **Deviations that can cancel, and the translations made for that reason.**
+//! - Tracks of a different size on some surface, compensated by others, or a short track at an
+//!   unexpected place. For every surface that a jump touches, and every size on it, the last track
+//!   is tested at both ends, because a change in a layout persists for a while. Spares may be
+//!   expected at one end of a serpentine's cylinders and always be at the other, with no net
+//!   effect. So until the pattern has held once for tracks within cylinders and at their ends, each
+//!   of these counts as a class of its own ([`tests`]).
+//! - A slipped sector costs its track an LBN, and a spare after it gives one back. The defect list
+//!   shows which tracks have bad slots. Their cost is part of the prediction, and each such track
+//!   is tested at both ends. So all remaining deviations between two tests have the same sign: LBNs
+//!   that appear in spares.
+//! - A short track and another unexpected one that together have the expected size. The LBN before
+//!   the boundary is translated too, at the end of each jump and wherever a tested boundary is
+//!   between tracks that are not neighbours.
+//! - Spares at the front of a region absorb a slip from before the bad sector. A boundary at a
+//!   track whose first slots are not in use is tested by the LBN before it, too.
+//! - A remapped LBN moves no boundary, but may be mistaken for one: it may be stored exactly where
+//!   a track is expected. A track that begins with bad slots begins with the LBN after them only if
+//!   none of their LBNs is remapped. If bad slots are at a boundary, LBNs on both sides of them are
+//!   translated ([`Planned::begins_behind`]).
+//!
+//! **Without defect lists**, a slipped sector whose spare is in the same cylinder leaves no trace
+//! outside that cylinder. Any algorithm that is always exact must make a translation in each region
+//! of spares: on a drive with spares in every cylinder, once per cylinder (`1 / surfaces`
+//! translations per track), however regular the drive looks. Jumps then end with the cylinder (with
+//! the pass, in seek-first orders), and its last track is tested at both ends. If the sizes of a
+//! cylinder's tracks differ, all of them are tested. A slip that a spare of its own track absorbs
+//! moves no boundary.
+//!
+//! Assumed without a test: that a defect list is complete, and that tracks do not change their size
+//! and back between two tests without a net effect.
+
+use super::algorithm::{Extraction, ProbeError, Sink};
+use super::ask::{Ask, Home, Out, home};
+use super::bad::Bad;
+use super::pattern::{Expected, Pattern, Slots};
+use super::planned::{Known, Planned, tests};
+use super::target::Target;
+use super::track_end::{Search, first_track, track_end};
+use traxtent_map::{Confirm, Region};
+use traxtent_model::geometry::Place;
+
+/// The largest number of tracks in a jump.
+const REACH_MAX: usize = 1 << 18;
+/// The largest number of tracks without LBNs that a plan passes over to find one with LBNs.
+const BAD_TRACKS_MAX: usize = 1 << 16;
+/// The number of tracks ahead among which the pattern is sought again after an exception.
+const RESUME_MAX: usize = 8;
+/// The largest number of remapped LBNs at either end of a track from which the pattern is learned.
+const STRAYS_MAX: u64 = 32;
+/// The longest jump within one pass on drives without defect lists.
+const BLIND_MAX: usize = 256;
+
+struct Tree<'t, 'a, 's> {
+    ask: Ask<'t>,
+    out: Out<'a, 's>,
+    pattern: Pattern,
+    /// The classes that have been tested since the pattern last failed.
+    known: Known,
+    /// The number of tracks to try next.
+    reach: usize,
+    /// Whether a bad slot costs its track an LBN.
+    slips_cost: bool,
+    /// The number of consecutive tracks that have contradicted `slips_cost`.
+    doubts: u32,
+    /// The slots of the last track that was not as expected.
+    odd: Option<Slots>,
+}
+
+/// Finds the tracks of a region.
+pub(super) fn tree(
+    target: &mut dyn Target,
+    region: Region,
+    sink: &mut Sink<'_>,
+) -> Result<Extraction, ProbeError> {
+    let mut ask = Ask::new(target)?;
+    let first = first_track(&mut ask, region)?;
+    let out = Out::new(sink, first, region, ask.end);
+    let mut tree = Tree {
+        ask,
+        out,
+        pattern: Pattern::new(),
+        known: Known::new(),
+        reach: 1,
+        slips_cost: true,
+        doubts: 0,
+        odd: None,
+    };
+    if !tree.ask.has_list {
+        tree.ask
+            .note("no defect lists: every cylinder or pass is asked about");
+    }
+    while tree.out.goes_on() {
+        if !tree.leap()? {
+            tree.start_small();
+            tree.search()?;
+        }
+        tree.ask.forget_below(tree.out.at);
+    }
+    Ok(tree.ask.finish())
+}
+
+impl Tree<'_, '_, '_> {
+    /// Advances by as many predicted tracks as the reach, or by fewer if not all of them are as
+    /// predicted. Returns whether it advanced.
+    fn leap(&mut self) -> Result<bool, ProbeError> {
+        let plan = self.plan(self.reach);
+        let Some(first) = plan.first() else {
+            return Ok(false);
+        };
+        if !first.is_at_home(&mut self.ask)? {
+            return Ok(false);
+        }
+        let whole = plan.len() - 1;
+        let (mut good, mut bad) = (0, whole + 1);
+        let mut next = whole;
+        while good + 1 < bad {
+            if self.begins(&plan, next, false)? {
+                good = next;
+            } else {
+                bad = next;
+            }
+            next = good + (bad - good) / 2;
+        }
+        // Deviations in between must not cancel.
+        while good > 0 {
+            match self.first_surprise(&plan, good)? {
+                None => break,
+                Some(safe) => good = safe,
+            }
+        }
+        if good == 0 {
+            return Ok(false);
+        }
+        for (track, next) in plan.iter().zip(&plan[1..]).take(good) {
+            self.pattern.push(track.track);
+            if track.sectors == 0 {
+                continue;
+            }
+            let confirm = match self.ask.known(next.start + next.lead) {
+                Some(_) => Confirm::Tested,
+                None if self.ask.has_list => Confirm::Predicted,
+                None => Confirm::Sampled,
+            };
+            self.out.track(track.end(), confirm)?;
+        }
+        if good == whole {
+            self.reach = (2 * self.reach).min(REACH_MAX);
+        } else {
+            self.start_small();
+        }
+        Ok(true)
+    }
+
+    /// Shortens the next jump and forgets which classes have been tested, because the pattern has
+    /// failed.
+    fn start_small(&mut self) {
+        self.reach = 1;
+        self.known.clear();
+    }
+
+    /// Returns the predicted next tracks, and one more.
+    fn plan(&self, reach: usize) -> Vec<Planned> {
+        let mut plan: Vec<Planned> = Vec::new();
+        let mut start = self.out.at;
+        let (end, bad) = (self.ask.end, self.ask.bad());
+        let mut step_before = None;
+        for track in self.pattern.ahead() {
+            let next = planned(track, start, &bad, self.slips_cost);
+            if let (Some(last), false) = (plan.last(), self.ask.has_list) {
+                // A jump ends with the cylinder or with the pass.
+                let step = moves_arm(last.track.home, track.home);
+                let is_new = step_before.is_some_and(|before| before != step);
+                step_before = Some(step);
+                if is_new || plan.len() > BLIND_MAX {
+                    plan.push(next);
+                    break;
+                }
+            }
+            start = next.end();
+            let is_empty = next.sectors == 0;
+            plan.push(next);
+            let enough = plan.len() > reach && !is_empty;
+            if enough || start > end || plan.len() > reach + BAD_TRACKS_MAX {
+                break;
+            }
+        }
+        // A plan may end at the drive's end, where no track follows.
+        if let Some(last) = plan.last()
+            && last.end() == end
+        {
+            let mut nothing = last.track;
+            nothing.slots.count = 0;
+            plan.push(Planned::new(nothing, end, &bad));
+        }
+        plan
+    }
+
+    /// Returns whether track `at` of a plan, or the next one that has LBNs, begins where it should.
+    fn begins(&mut self, plan: &[Planned], at: usize, strict: bool) -> Result<bool, ProbeError> {
+        let has_lbns = |plan: &&Planned| plan.sectors > 0;
+        let start = plan[at].start;
+        let follows = match plan[at..].iter().find(has_lbns) {
+            None if start == self.ask.end => &plan[at],
+            None => return Ok(at == 0),
+            Some(track) => track,
+        };
+        let Some(before) = plan[..at].iter().rev().find(has_lbns) else {
+            return Ok(start <= self.ask.end);
+        };
+        follows.begins_behind(Some(before), &mut self.ask, strict)
+    }
+
+    /// Makes the tests inside a jump over `good` tracks. If one fails, returns the last boundary
+    /// before it that held.
+    fn first_surprise(
+        &mut self,
+        plan: &[Planned],
+        good: usize,
+    ) -> Result<Option<usize>, ProbeError> {
+        let mut known = self.known.clone();
+        let mut held = 0;
+        for at in self.tests(plan, good, &mut known) {
+            if !self.begins(plan, at, at == good)? {
+                return Ok(Some(held));
+            }
+            held = at;
+        }
+        self.known = known;
+        Ok(None)
+    }
+
+    /// Returns the boundaries to test inside a jump over `good` tracks, ascending.
+    fn tests(&self, plan: &[Planned], good: usize, known: &mut Known) -> Vec<usize> {
+        let slots = |planned: &Planned| planned.track.slots;
+        if self.ask.has_list {
+            tests(plan, good, known)
+        } else if plan[1..good].iter().any(|p| slots(p) != slots(&plan[0])) {
+            (0..=good).collect()
+        } else {
+            vec![good - 1, good]
+        }
+    }
+
+    /// Finds the end of a track that is not as predicted, and learns from it.
+    fn search(&mut self) -> Result<(), ProbeError> {
+        let start = self.out.at;
+        let plan = self.plan(1);
+        let at = self.ask.place(start)?;
+        let as_planned = plan
+            .first()
+            .filter(|plan| at.is_some_and(|at| home(at) == plan.track.home));
+        let expected = match (as_planned, at) {
+            (Some(plan), _) => Some(plan.sectors),
+            (None, Some(at)) => {
+                let slots = self.pattern.slots_of(at.surface);
+                slots.map(|slots| u64::from(slots.count))
+            }
+            (None, None) => None,
+        };
+        let expected = expected.filter(|sectors| *sectors > 0);
+        let end = track_end(&mut self.ask, start, expected, Search::Near)?;
+        let track = self.observed(start, end)?;
+        let next = match end < self.ask.end {
+            true => self.ask.place(end)?.map(home),
+            false => None,
+        };
+        self.learn(start, end, track, next);
+        self.out.track(end, Confirm::Tested)
+    }
+
+    /// Returns the position of a track and the slots that it uses.
+    fn observed(&mut self, start: u64, end: u64) -> Result<Option<Expected>, ProbeError> {
+        let Some((first, last)) = self.ends(start, end)? else {
+            return Ok(None);
+        };
+        let usual = self.pattern.slots_of(first.surface);
+        let bad = self.ask.bad();
+        let earliest = first.slot - bad.before(first).len() as u32;
+        let begin = match usual {
+            Some(usual) if (earliest..first.slot).contains(&usual.first) => usual.first,
+            None => earliest,
+            Some(_) => first.slot,
+        };
+        let count = (last.slot + 1).saturating_sub(begin).max(1);
+        let most = count + bad.after(last).len() as u32;
+        let count = match usual {
+            Some(usual) if (count..=most).contains(&usual.count) => usual.count,
+            _ => count,
+        };
+        Ok(Some(Expected {
+            home: home(first),
+            slots: Slots {
+                first: begin,
+                count,
+            },
+        }))
+    }
+
+    /// Returns the places of the first and the last LBN that are on the track itself, not remapped.
+    fn ends(&mut self, start: u64, end: u64) -> Result<Option<(Place, Place)>, ProbeError> {
+        let ends = (self.ask.place(start)?, self.ask.place(end - 1)?);
+        if let (Some(first), Some(last)) = ends
+            && home(first) == home(last)
+        {
+            return Ok(Some((first, last)));
+        }
+        let middle = self.ask.place(start + (end - start) / 2)?.map(home);
+        let mut on_track = |lbn| {
+            let place = self.ask.place(lbn)?;
+            Ok::<_, ProbeError>(place.filter(|place| Some(home(*place)) == middle))
+        };
+        let (mut first, mut last) = (None, None);
+        for k in 0..STRAYS_MAX.min(end - start) {
+            first = first.or(on_track(start + k)?);
+            last = last.or(on_track(end - 1 - k)?);
+            if let (Some(first), Some(last)) = (first, last) {
+                return Ok(Some((first, last)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Adds a track found by a search to the pattern. If the pattern continues after it as if the
+    /// track had been as expected, the expected track is added instead.
+    fn learn(&mut self, start: u64, end: u64, track: Option<Expected>, next: Option<Home>) {
+        let ahead: Vec<Expected> = self.pattern.ahead().take(RESUME_MAX).collect();
+        // Tracks may have been omitted, if the pattern continues after this one.
+        let here = track.and_then(|track| {
+            let fits = |at: usize| ahead.get(at).map(|t| t.home);
+            let here = ahead.iter().position(|t| t.home == track.home)?;
+            (here == 0 || fits(here + 1) == next).then_some(here)
+        });
+        let Some(here) = here else {
+            // The translated LBNs may be remapped: the track is between its neighbours.
+            match (ahead.get(1), track) {
+                (Some(behind), _) if Some(behind.home) == next => self.pattern.push(ahead[0]),
+                (_, Some(track)) => self.pattern.push(track),
+                (_, None) => {}
+            }
+            return;
+        };
+        let track = track.expect("it has been found in the pattern");
+        ahead[..here].iter().for_each(|t| self.pattern.push(*t));
+        let usual = ahead[here];
+        if usual.slots == track.slots {
+            self.learn_of_slips(track, end - start);
+        }
+        let is_known = self.odd == Some(track.slots)
+            || self.pattern.slots_of(track.home.1) == Some(track.slots);
+        let is_odd = usual.slots != track.slots && !is_known;
+        self.pattern.push(if is_odd { usual } else { track });
+        if usual.slots != track.slots {
+            self.odd = Some(track.slots);
+        }
+    }
+
+    /// Learns whether a bad slot costs its track an LBN. The value changes when two tracks in a row
+    /// contradict it.
+    fn learn_of_slips(&mut self, track: Expected, sectors: u64) {
+        let bad = slipped(track, &self.ask.bad());
+        let count = u64::from(track.slots.count);
+        let cost = match count - sectors.min(count) {
+            _ if bad == 0 => return,
+            0 => false,
+            lost if lost == bad => true,
+            _ => return,
+        };
+        self.doubts = if cost == self.slips_cost {
+            0
+        } else {
+            self.doubts + 1
+        };
+        if self.doubts == 2 {
+            (self.slips_cost, self.doubts) = (cost, 0);
+        }
+    }
+}
+
+/// Returns whether the arm moves from a track to the next.
+fn moves_arm(from: Home, to: Home) -> bool {
+    from.0 != to.0
+}
+
+/// Returns how many of a track's slots are bad and have displaced LBNs.
+fn slipped(track: Expected, bad: &Bad) -> u64 {
+    let places = bad.within(track.home, track.slots.range());
+    places.len() as u64 - bad.moved_of(places)
+}
+
+/// Returns a track that begins at `start`, as predicted.
+fn planned(track: Expected, start: u64, bad: &Bad, slips_cost: bool) -> Planned {
+    let mut planned = Planned::new(track, start, bad);
+    if !slips_cost && planned.sectors > 0 {
+        // Spares of its own hold these LBNs.
+        planned.sectors += slipped(track, bad);
+    }
+    planned
+}

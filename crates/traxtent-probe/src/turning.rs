@@ -1,0 +1,209 @@
+//! Deciding whether the completions of a sector follow a spindle, and the period of its revolution.
+//!
+//! Any two completions of one sector are a whole number of revolutions apart, however long the host
+//! waits in between. So the revolution is the longest time of which all these differences are
+//! multiples. A cache or a solid-state drive instead responds a constant time after the request.
+//! Random waits between the requests reveal that.
+//!
+//! If much must happen between two completions, the waits must vary over a wide range too, about a
+//! quarter of that time. The differences between the gaps then determine the number of turns in the
+//! longer spans.
+
+/// The shortest and the longest revolution that a disk may have, in milliseconds: 20,000 and 2,000
+/// RPM.
+pub(super) const REVOLUTION_MS: (f64, f64) = (3.0, 30.0);
+
+/// The largest distance from a whole number of revolutions at which a completion counts as on time,
+/// in revolutions.
+const TOLERANCE: f64 = 0.04;
+
+/// The share of completions that must be on time. The host sees some of them late.
+const ENOUGH: f64 = 0.75;
+
+/// The spindle that a sequence of completions follows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Turning {
+    /// The time of one revolution.
+    pub(super) revolution_ms: f64,
+    /// The share of completions that came a whole number of revolutions after the previous one.
+    pub(super) on_time: f64,
+}
+
+impl Turning {
+    /// Returns the spindle that the completions of one sector follow, if there is one. The times
+    /// are in milliseconds and ascending.
+    pub(super) fn behind(completions: &[f64]) -> Option<Turning> {
+        let gaps: Vec<f64> = completions.windows(2).map(|w| w[1] - w[0]).collect();
+        // Differences between gaps stay short even if the gaps are long, so a rough guess of the
+        // revolution counts their turns without error.
+        let short = ascending(differences(&gaps).filter(|d| *d >= REVOLUTION_MS.0 / 2.0));
+        let guess = guess(&short)?;
+        let all = ascending(short.into_iter().chain(differences(completions)));
+        let revolution_ms = refine(guess, &all);
+        let on_time = on_time(&gaps, revolution_ms);
+        let in_range = (REVOLUTION_MS.0..=REVOLUTION_MS.1).contains(&revolution_ms);
+        (in_range && on_time >= ENOUGH).then_some(Turning {
+            revolution_ms,
+            on_time,
+        })
+    }
+}
+
+/// Returns the distance of a span from the nearest whole number of revolutions, in revolutions.
+pub(super) fn off_beat(span_ms: f64, revolution_ms: f64) -> f64 {
+    let turns = span_ms / revolution_ms;
+    turns - libm::round(turns)
+}
+
+/// Returns the median, or 0 if there are no values.
+pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let values = ascending(values);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+fn ascending(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn differences(values: &[f64]) -> impl Iterator<Item = f64> {
+    let pairs = values.iter().enumerate();
+    pairs.flat_map(|(i, a)| values[..i].iter().map(move |b| (a - b).abs()))
+}
+
+fn on_time(spans: &[f64], revolution_ms: f64) -> f64 {
+    let is = |span: &&f64| **span > 0.0 && off_beat(**span, revolution_ms).abs() <= TOLERANCE;
+    spans.iter().filter(is).count() as f64 / spans.len() as f64
+}
+
+/// Returns the longest revolution of which the spans are multiples, to a part in a thousand. The
+/// spans are in ascending order.
+fn guess(spans: &[f64]) -> Option<f64> {
+    const STEP: f64 = 1.0005;
+    const FEW: usize = 10;
+    let spans = &spans[..spans.partition_point(|span| *span < 3.0 * REVOLUTION_MS.1)];
+    if spans.len() < FEW {
+        return None;
+    }
+    let slowest = std::iter::successors(Some(REVOLUTION_MS.1), |ms| Some(ms / STEP));
+    let candidates: Vec<(f64, f64)> = slowest
+        .take_while(|ms| *ms >= REVOLUTION_MS.0 * (1.0 - TOLERANCE))
+        .map(|ms| (ms, multiples(spans, ms)))
+        .collect();
+    // Late completions spoil many differences, but equally many for halves and thirds of a
+    // revolution. For its double, half of the multiples are missing.
+    let most = candidates.iter().fold(0.0, |most: f64, c| most.max(c.1));
+    let (longest, share) = *candidates.iter().find(|c| c.1 >= 0.85 * most)?;
+    if share < 0.4 {
+        return None;
+    }
+    // The longest candidate is at the edge of the tolerance. The best one is near it.
+    let near = std::iter::successors(Some(longest), |ms| Some(ms / STEP));
+    near.take_while(|ms| *ms >= longest * (1.0 - 2.0 * TOLERANCE))
+        .min_by(|a, b| misfit(spans, *a).total_cmp(&misfit(spans, *b)))
+}
+
+/// Returns the share of spans that are one or more whole revolutions.
+fn multiples(spans: &[f64], revolution_ms: f64) -> f64 {
+    let is = |span: &&f64| {
+        **span >= 0.5 * revolution_ms && off_beat(**span, revolution_ms).abs() <= TOLERANCE
+    };
+    spans.iter().filter(is).count() as f64 / spans.len() as f64
+}
+
+fn misfit(spans: &[f64], revolution_ms: f64) -> f64 {
+    let off = |span: &f64| off_beat(*span, revolution_ms).abs().min(TOLERANCE);
+    spans.iter().map(off).sum()
+}
+
+/// Fits a revolution to increasingly long spans, doubling the range each time, so that no turn is
+/// miscounted. The spans are in ascending order.
+fn refine(guess: f64, spans: &[f64]) -> f64 {
+    let mut revolution = guess;
+    let mut range = 4.0 * guess;
+    let longest = spans.last().copied().unwrap_or(0.0);
+    loop {
+        let within = spans.iter().take_while(|span| **span <= range);
+        let (mut products, mut squares) = (0.0, 0.0);
+        for span in within {
+            let turns = libm::round(span / revolution);
+            if turns > 0.0 && off_beat(*span, revolution).abs() <= TOLERANCE {
+                products += span * turns;
+                squares += turns * turns;
+            }
+        }
+        if squares > 0.0 {
+            revolution = products / squares;
+        }
+        if range >= longest {
+            return revolution;
+        }
+        range *= 2.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use traxtent_units::Rng;
+    use traxtent_workload::Distribution;
+
+    /// Returns completions of one sector: random waits, then the next pass, with 30 microseconds of
+    /// noise and one late completion in a hundred.
+    fn completions(revolution_ms: f64, least_wait_ms: f64, seed: u64) -> Vec<f64> {
+        let mut rng = Rng::new(seed);
+        let noise = Distribution::Normal {
+            mean: 0.0,
+            deviation: 0.030,
+        };
+        let mut now = 0.0;
+        let once = |_| {
+            let ready: f64 = now + least_wait_ms + (40.0 + least_wait_ms / 4.0) * rng.fraction();
+            now = (ready / revolution_ms).ceil() * revolution_ms;
+            let late = if rng.chance(0.01) {
+                5.0 + 45.0 * rng.fraction()
+            } else {
+                0.0
+            };
+            now + late + noise.sample(&mut rng)
+        };
+        (0..41).map(once).collect()
+    }
+
+    /// Is the revolution found to a part in ten thousand at any speed, also if seconds pass between
+    /// completions, and is it never a multiple or a fraction?
+    #[test]
+    fn revolutions_are_found() {
+        for seed in 0..testkit::repeats(20) {
+            for rpm in [3600.0, 5400.0, 5900.0, 7200.0, 10_025.0, 15_000.0] {
+                for least_wait_ms in [0.0, 300.0, 4000.0] {
+                    let truth = 60_000.0 / rpm;
+                    let turning = Turning::behind(&completions(truth, least_wait_ms, seed));
+                    let found = turning
+                        .unwrap_or_else(|| panic!("{rpm} RPM, {least_wait_ms} ms, seed {seed}"))
+                        .revolution_ms;
+                    let error = (found / truth - 1.0).abs();
+                    assert!(error < 1e-4, "{rpm} RPM, seed {seed}: {found} ms");
+                }
+            }
+        }
+    }
+
+    /// Is a device that responds a constant time after the request never taken for a spindle?
+    #[test]
+    fn constant_answers_do_not_turn() {
+        for seed in 0..testkit::repeats(50) {
+            let mut rng = Rng::new(seed);
+            for answer_ms in [0.0, 0.1, 1.0, 6.0, 8.333] {
+                let mut now = 0.0;
+                let once = |_| {
+                    now += 40.0 * rng.fraction() + answer_ms;
+                    now
+                };
+                let times: Vec<f64> = (0..41).map(once).collect();
+                assert_eq!(Turning::behind(&times), None, "{answer_ms} ms, seed {seed}");
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! About two translations per track (paper T, section 4.1.2): the general approach of section 4.1.1
+//! with translations in place of timed reads.
+//!
+//! In the common case, a track is as long as the previous one, which is verified by its last LBN
+//! and the LBN after it. If this fails, a binary search from the track's first LBN finds its end.
+//! The algorithm uses no knowledge of zones, spares and surfaces. The defect list, if the drive has
+//! one, only serves to decide which track a remapped LBN belongs to; see [`track_end`].
+
+use super::algorithm::{Extraction, ProbeError, Sink};
+use super::ask::{Ask, Out, home};
+use super::target::Target;
+use super::track_end::{Anchor, Search, are_on_one_track, first_track, track_end};
+use traxtent_map::{Confirm, Region};
+
+/// Finds the tracks of a region. `search` is the way to find the end of a track whose size differs.
+pub(super) fn walk(
+    target: &mut dyn Target,
+    region: Region,
+    search: Search,
+    sink: &mut Sink<'_>,
+) -> Result<Extraction, ProbeError> {
+    let mut ask = Ask::new(target)?;
+    let first = first_track(&mut ask, region)?;
+    let mut out = Out::new(sink, first, region, ask.end);
+    let mut expected = None;
+    while out.goes_on() {
+        let start = out.at;
+        let end = next_end(&mut ask, start, expected, search)?;
+        out.track(end, Confirm::Tested)?;
+        expected = Some(end - start);
+        ask.forget_below(end);
+    }
+    Ok(ask.finish())
+}
+
+/// Returns the end of the track that begins at `start` and is expected to have the size of the
+/// previous one.
+pub(super) fn next_end(
+    ask: &mut Ask<'_>,
+    start: u64,
+    expected: Option<u64>,
+    search: Search,
+) -> Result<u64, ProbeError> {
+    match expected {
+        Some(size) if is_so_long(ask, start, size)? => Ok(start + size),
+        _ => track_end(ask, start, expected, search),
+    }
+}
+
+/// Returns whether a track has the expected size, judging by one LBN on each side of the end.
+pub(super) fn is_so_long(ask: &mut Ask<'_>, start: u64, size: u64) -> Result<bool, ProbeError> {
+    let end = start.saturating_add(size);
+    if end > ask.end {
+        return Ok(false);
+    }
+    let (Some(first), Some(last)) = (ask.place(start)?, ask.place(end - 1)?) else {
+        return Ok(false);
+    };
+    let (first, last) = (
+        Anchor {
+            lbn: start,
+            place: first,
+        },
+        Anchor {
+            lbn: end - 1,
+            place: last,
+        },
+    );
+    if !are_on_one_track(ask, first, last) {
+        return Ok(false);
+    }
+    if end == ask.end {
+        return Ok(true);
+    }
+    let Some(next) = ask.place(end)? else {
+        return Ok(false);
+    };
+    if home(next) == home(last.place) {
+        return Ok(false);
+    }
+    // The LBNs of bad slots directly after the last LBN may be remapped, even to where a track
+    // might begin.
+    if ask.has_list {
+        return Ok(ask.bad().after(last.place).is_empty());
+    }
+    // Tracks begin at the same slot, whereas a remapped LBN may be anywhere.
+    if next.slot == first.place.slot || end + 1 == ask.end {
+        return Ok(true);
+    }
+    let after = ask.place(end + 1)?;
+    Ok(after.is_some_and(|after| home(after) == home(next) && after.slot > next.slot))
+}

@@ -1,0 +1,34 @@
+//! Faults of a drive that responds, and the extent to which it obeys commands.
+
+use traxtent_units::Lbn;
+use traxtent_units::request::Op;
+
+/// The faults of a drive.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    /// LBNs that cannot be read, ascending.
+    pub unreadable: Vec<Lbn>,
+    /// The kinds of request that the drive does not support.
+    pub unsupported: Vec<Op>,
+    /// The number of requests and translations after which the drive stops responding.
+    pub gone_after: Option<u64>,
+    /// The drive's response to VERIFY.
+    pub verify: Obedience,
+    /// The drive's response to force unit access.
+    pub fua: Obedience,
+    /// The drive's response to a command to switch its read cache and read-ahead off.
+    pub cache_orders: Obedience,
+}
+
+/// A drive's response to a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Obedience {
+    /// The drive obeys.
+    #[default]
+    Obeys,
+    /// The drive refuses the command.
+    Refuses,
+    /// The drive accepts the command and ignores it, as paper Q's drives do with their caches
+    /// (section 2.3) and some bridges do with VERIFY.
+    Ignores,
+}

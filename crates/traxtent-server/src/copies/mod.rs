@@ -1,0 +1,302 @@
+//! Volumes with replicas around the track on a file or block device: creation, discovery and
+//! serving.
+//!
+//! [`traxtent_volume::copies`] decides what is written. This module supplies the device with
+//! a clock, and the thread that works while the volume is idle. Each request is carried out by the
+//! thread that issues it.
+
+mod server;
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use traxtent_layout::tpl::{Bounds, REGIONS};
+use traxtent_map::{MapFile, TrackMapError};
+use traxtent_probe::{ProbeError, Target, survey};
+use traxtent_units::{Lbn, Sectors, SimTime};
+use traxtent_volume::copies::superblock::Superblock;
+use traxtent_volume::copies::{
+    Clocked, Copies, CopiesError, Found, Made, NewVolume, find as find_volume, find_superblock,
+};
+use traxtent_volume::superblock::SuperblockError;
+use traxtent_volume::{Members, NoSpace, Op};
+
+pub use server::CopiesServer;
+
+use crate::volume::{Aligned, Device, Devices, VolumeIoError};
+use pollster::block_on;
+use traxtent_io::device::guard::volume_on;
+use traxtent_io::device::{BlockTarget, DeviceError};
+
+/// An open volume with replicas on a device.
+pub type DeviceCopies = Copies<TimedDevice>;
+
+/// The reason why a volume with replicas cannot be created or opened on a device.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CopiesIoError {
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] VolumeIoError),
+    /// A probe could not open the device.
+    #[error(transparent)]
+    Target(#[from] DeviceError),
+    /// The track map is invalid.
+    #[error("{}: {error}", path.display())]
+    Map {
+        /// The path of the map file.
+        path: PathBuf,
+        /// The problem with the map.
+        error: Box<TrackMapError>,
+    },
+    /// The map file cannot be read.
+    #[error("{}: {error}", path.display())]
+    MapFile {
+        /// The path of the map file.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The map belongs to another drive.
+    #[error("{}: the map of a drive of {theirs}, and {} has {ours}", path.display(), device.display())]
+    OtherDrive {
+        /// The path of the map file.
+        path: PathBuf,
+        /// The device.
+        device: PathBuf,
+        /// The number of sectors in the map.
+        theirs: Sectors,
+        /// The number of sectors of the device.
+        ours: Sectors,
+    },
+    /// The survey failed.
+    #[error("{}: it cannot be surveyed: {error}", path.display())]
+    Survey {
+        /// The device.
+        path: PathBuf,
+        /// The reason.
+        error: Box<ProbeError>,
+    },
+    /// The device already holds something.
+    #[error("{}: it holds {what}; it is left alone unless forced", path.display())]
+    Holds {
+        /// The device.
+        path: PathBuf,
+        /// A description of its content.
+        what: String,
+    },
+    /// The volume reported an error.
+    #[error("{}: {error}", path.display())]
+    Copies {
+        /// The device.
+        path: PathBuf,
+        /// The volume's error.
+        error: Box<CopiesError>,
+    },
+}
+
+/// The parameters of a new volume with replicas.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The file or block device.
+    pub device: PathBuf,
+    /// Its track map.
+    pub map: PathBuf,
+    /// The minimum and maximum number of replicas.
+    pub bounds: Bounds,
+    /// The size of a block in bytes.
+    pub block_bytes: u32,
+    /// The number of times that a survey reads each track; 0 for no survey.
+    pub readings: u32,
+    /// Whether existing content of the device may be overwritten.
+    pub force: bool,
+}
+
+/// Creates a volume. Nothing is written before all checks have passed and the device has been
+/// surveyed. `holds` returns a description of the device's existing content. `progress` receives
+/// the number of tracks surveyed so far and the total.
+///
+/// # Errors
+/// Returns an error if the volume cannot be created as planned, or if writing it fails.
+pub fn create(
+    plan: &Plan,
+    volume: uuid::Uuid,
+    holds: impl Fn(&Path) -> Option<String>,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<Made, CopiesIoError> {
+    let path = &plan.device;
+    let copies = |error| CopiesIoError::Copies {
+        path: path.clone(),
+        error: Box::new(error),
+    };
+    let bytes = std::fs::read(&plan.map).map_err(|error| CopiesIoError::MapFile {
+        path: plan.map.clone(),
+        error,
+    })?;
+    let map = MapFile::read(&bytes).map_err(|error| CopiesIoError::Map {
+        path: plan.map.clone(),
+        error: Box::new(error),
+    })?;
+    let mut target = BlockTarget::open(path)?;
+    let identity = target.identity().clone();
+    if map.identity.capacity != identity.capacity {
+        return Err(CopiesIoError::OtherDrive {
+            path: plan.map.clone(),
+            device: path.clone(),
+            theirs: map.identity.capacity,
+            ours: identity.capacity,
+        });
+    }
+    let (sectors, sector_bytes) = (identity.capacity, identity.logical_bytes);
+    let device = TimedDevice::open(path)?;
+    if !plan.force
+        && let Some(what) = volume_on(path).or_else(|| holds(path))
+    {
+        let path = path.clone();
+        return Err(CopiesIoError::Holds { path, what });
+    }
+    let mut new = NewVolume {
+        volume,
+        layout: volume.as_u64_pair().0,
+        sectors,
+        sector_bytes,
+        page_bytes: identity.physical_bytes.max(sector_bytes),
+        block_bytes: plan.block_bytes,
+        bounds: plan.bounds,
+        regions: REGIONS,
+        map,
+        survey: None,
+    };
+    // The plan is checked before the survey, which takes long.
+    let made = new.make().map_err(copies)?;
+    if plan.readings > 0 {
+        let tracks = new.map.tracks.len();
+        let blocks = plan.block_bytes / sector_bytes;
+        let done = survey(
+            &mut target,
+            &new.map.tracks,
+            0..tracks,
+            plan.readings,
+            blocks,
+            &mut |track| progress(track, tracks),
+        );
+        new.survey = Some(done.map_err(|error| CopiesIoError::Survey {
+            path: path.clone(),
+            error: Box::new(error),
+        })?);
+    }
+    let made = match new.survey {
+        Some(_) => new.make().map_err(copies)?,
+        None => made,
+    };
+    block_on(made.write(&device)).map_err(copies)?;
+    Ok(made)
+}
+
+/// Returns whether a device holds a superblock of a volume with replicas, valid or not.
+///
+/// # Errors
+/// Returns an error if the device cannot be used.
+pub fn is_one(path: &Path) -> Result<bool, CopiesIoError> {
+    let device = TimedDevice::open(path)?;
+    let (sectors, sector_bytes) = device.size();
+    let found = block_on(find_superblock(&device, sectors, sector_bytes));
+    Ok(!matches!(
+        found,
+        Err(CopiesError::Superblock(SuperblockError::None))
+    ))
+}
+
+/// Finds the volume on a device, without writing.
+///
+/// # Errors
+/// Returns an error if the device cannot be used, or holds no volume.
+pub fn find(path: &Path) -> Result<(TimedDevice, Found), CopiesIoError> {
+    let device = TimedDevice::open(path)?;
+    let (sectors, sector_bytes) = device.size();
+    let found = block_on(find_volume(&device, sectors, sector_bytes));
+    let found = found.map_err(|error| CopiesIoError::Copies {
+        path: path.to_owned(),
+        error: Box::new(error),
+    })?;
+    Ok((device, found))
+}
+
+/// Removes the superblocks that identify a volume with replicas.
+///
+/// # Errors
+/// Returns an error if there is no such volume, or if the device cannot be written.
+pub fn destroy(path: &Path) -> Result<(), CopiesIoError> {
+    let device = TimedDevice::open(path)?;
+    let (sectors, sector_bytes) = device.size();
+    let failed = |error| CopiesIoError::Copies {
+        path: path.to_owned(),
+        error: Box::new(error),
+    };
+    let superblock = block_on(find_superblock(&device, sectors, sector_bytes)).map_err(failed)?;
+    let own = Superblock::own(sector_bytes).0 as usize * sector_bytes as usize;
+    let zeros = vec![0; own];
+    let [(first, _), (second, _)] = superblock.places();
+    for op in [
+        Op::write(0, first, &zeros),
+        Op::write(0, second, &zeros),
+        Op::flush(0),
+    ] {
+        let mut ops = [op];
+        block_on(device.run(&mut ops));
+        ops[0].outcome.map_err(|error| failed(error.into()))?;
+    }
+    Ok(())
+}
+
+/// A file or block device with the machine's clock.
+#[derive(Debug)]
+pub struct TimedDevice {
+    devices: Devices,
+    size: (Sectors, u32),
+    begun: Instant,
+}
+
+impl TimedDevice {
+    /// Opens the device for exclusive use by this process.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::open`].
+    pub fn open(path: &Path) -> Result<TimedDevice, VolumeIoError> {
+        let device = Device::open(path)?;
+        Ok(TimedDevice {
+            size: (device.sectors(), device.sector_bytes()),
+            devices: Devices::new(vec![Some(device)]),
+            begun: Instant::now(),
+        })
+    }
+
+    /// Returns the number of sectors and the bytes per sector.
+    pub fn size(&self) -> (Sectors, u32) {
+        self.size
+    }
+}
+
+impl Members for TimedDevice {
+    type Buffer = Aligned;
+
+    fn buffer(&self, bytes: usize) -> Aligned {
+        self.devices.buffer(bytes)
+    }
+
+    async fn run(&self, ops: &mut [Op<'_>]) {
+        self.devices.run(ops).await;
+    }
+
+    fn reserve(&self, member: usize, sectors: Range<Lbn>) -> Result<(), NoSpace> {
+        self.devices.reserve(member, sectors)
+    }
+}
+
+impl Clocked for TimedDevice {
+    fn now(&self) -> SimTime {
+        SimTime(self.begun.elapsed().as_nanos() as u64 * 1000)
+    }
+}

@@ -1,0 +1,218 @@
+//! The server of a volume with replicas, and the thread that works on the volume while it is idle.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use traxtent_units::{Lbn, Sectors};
+use traxtent_volume::copies::{Clocked, Copies, CopiesError};
+
+use super::{CopiesIoError, DeviceCopies, find};
+use crate::serve::{BlockSizes, ServeError};
+use pollster::block_on;
+
+/// The maximum size of a request in bytes.
+const REQUEST_MAX: u32 = 32 << 20;
+
+/// A volume with replicas that takes requests for bytes at offsets from any thread.
+#[derive(Debug)]
+pub struct CopiesServer {
+    shared: Arc<Shared>,
+    worker: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    volume: DeviceCopies,
+    news: Mutex<News>,
+    changed: Condvar,
+}
+
+/// Messages to the worker thread.
+#[derive(Debug, Default)]
+struct News {
+    /// A request began or ended.
+    asked: bool,
+    stop: bool,
+}
+
+impl CopiesServer {
+    /// Finds the volume on a device and opens it.
+    ///
+    /// # Errors
+    /// Returns the errors of [`find`], or an error if the table cannot be recovered.
+    pub fn open(path: &Path) -> Result<CopiesServer, CopiesIoError> {
+        let (device, found) = find(path)?;
+        let volume = block_on(Copies::open(device, found));
+        let volume = volume.map_err(|error| CopiesIoError::Copies {
+            path: path.to_owned(),
+            error: Box::new(error),
+        })?;
+        Ok(CopiesServer {
+            shared: Arc::new(Shared {
+                volume,
+                news: Mutex::default(),
+                changed: Condvar::new(),
+            }),
+            worker: Mutex::new(None),
+        })
+    }
+
+    /// Returns the volume.
+    pub fn volume(&self) -> &DeviceCopies {
+        &self.shared.volume
+    }
+
+    /// Starts the thread that works while the volume is idle.
+    ///
+    /// # Errors
+    /// Returns an error if the system cannot start a thread.
+    pub fn start(&self) -> Result<(), ServeError> {
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new().name("copies".to_owned());
+        let thread = thread.spawn(move || shared.work());
+        let thread = thread.map_err(ServeError::Thread)?;
+        *self.worker.lock().expect("nobody panics with it") = Some(thread);
+        Ok(())
+    }
+
+    /// Returns the size in bytes.
+    pub fn bytes(&self) -> u64 {
+        let volume = self.volume();
+        volume.capacity().0 * volume.sector_bytes() as u64
+    }
+
+    /// Returns the block sizes to advertise to a client.
+    pub fn block_sizes(&self) -> BlockSizes {
+        BlockSizes {
+            minimum: self.volume().sector_bytes() as u32,
+            preferred: (self.volume().block_bytes() as u32).max(4096),
+            maximum: REQUEST_MAX,
+        }
+    }
+
+    /// Reads from byte `offset` on.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Copies::read`].
+    pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), CopiesError> {
+        let at = self.at(offset)?;
+        self.then(|volume| block_on(volume.read(at, buffer)))
+    }
+
+    /// Writes from byte `offset` on. With `fua`, the data is durable when this returns.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Copies::write`].
+    pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), CopiesError> {
+        let at = self.at(offset)?;
+        self.then(|volume| match fua {
+            true => block_on(volume.write_through(at, bytes)),
+            false => block_on(volume.write(at, bytes)),
+        })
+    }
+
+    /// Zeroes `count` bytes from `offset` on.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Copies::zero`].
+    pub fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), CopiesError> {
+        let (at, sectors) = (self.at(offset)?, Sectors(self.at(count)?.0));
+        self.then(|volume| {
+            block_on(async {
+                volume.zero(at, sectors).await?;
+                if fua { volume.flush().await } else { Ok(()) }
+            })
+        })
+    }
+
+    /// Declares `count` bytes from `offset` on unused.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Copies::trim`].
+    pub fn trim(&self, offset: u64, count: u64) -> Result<(), CopiesError> {
+        let (at, sectors) = (self.at(offset)?, Sectors(self.at(count)?.0));
+        self.then(|volume| block_on(volume.trim(at, sectors)))
+    }
+
+    /// Makes all earlier writes durable.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Copies::flush`].
+    pub fn flush(&self) -> Result<(), CopiesError> {
+        self.then(|volume| block_on(volume.flush()))
+    }
+
+    /// Shuts down cleanly.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Copies::stop`].
+    pub fn stop(&self) -> Result<(), CopiesError> {
+        self.shared.news().stop = true;
+        self.shared.changed.notify_all();
+        let worker = self.worker.lock().expect("nobody panics with it").take();
+        if let Some(worker) = worker {
+            let _ = worker.join();
+        }
+        block_on(self.volume().stop())
+    }
+
+    /// Carries out a request, then notifies the worker.
+    fn then<T>(&self, asked: impl FnOnce(&DeviceCopies) -> T) -> T {
+        let done = asked(self.volume());
+        self.shared.news().asked = true;
+        self.shared.changed.notify_all();
+        done
+    }
+
+    fn at(&self, offset: u64) -> Result<Lbn, CopiesError> {
+        let sector_bytes = self.volume().sector_bytes();
+        match offset.is_multiple_of(sector_bytes as u64) {
+            true => Ok(Lbn(offset / sector_bytes as u64)),
+            false => Err(CopiesError::Length {
+                bytes: offset as usize,
+                sector_bytes,
+            }),
+        }
+    }
+}
+
+impl Shared {
+    /// Works whenever work is due, until told to stop.
+    fn work(&self) {
+        loop {
+            let due = self.volume.due();
+            let now = self.volume.members().now();
+            if due.is_some_and(|due| due <= now) {
+                if self.news().stop || block_on(self.volume.work()).is_err() {
+                    return;
+                }
+                continue;
+            }
+            let mut news = self.news();
+            if !std::mem::take(&mut news.asked) && !news.stop {
+                // A notification may be missed if the work is due very soon; the loop then checks
+                // again.
+                let until = due.map_or(Duration::MAX, |due| {
+                    Duration::from_nanos(due.saturating_since(now).0.div_ceil(1000))
+                });
+                news = match until {
+                    Duration::MAX => self.changed.wait(news).expect("nobody panics with it"),
+                    until => {
+                        let waited = self.changed.wait_timeout(news, until);
+                        waited.expect("nobody panics with it").0
+                    }
+                };
+                news.asked = false;
+            }
+            if news.stop {
+                return;
+            }
+        }
+    }
+
+    fn news(&self) -> MutexGuard<'_, News> {
+        self.news.lock().expect("nobody panics with it")
+    }
+}

@@ -1,0 +1,250 @@
+//! The control socket, which takes orders while a drive or a volume is served.
+//!
+//! Each line is an order; for a drive it is a fault, such as `power-cut,seed=7`. The reply is a
+//! line that begins with `ok` or `error`. Only the socket's owner can access it (mode 0600) from
+//! its creation on. Each client has its own thread, so that a slow client does not delay the
+//! others.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::Mode;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use traxtent_model::disk::Fault;
+
+use super::error::ServeError;
+use super::keys::Key;
+use super::paced::Paced;
+
+/// A server that takes orders.
+pub(crate) trait Orders: Send + Sync + 'static {
+    /// Carries out an order; the result fits on one line.
+    fn carry_out(self: &Arc<Self>, line: &str) -> Result<String, ServeError>;
+}
+
+/// A listening socket, which is removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Control {
+    path: PathBuf,
+    listener: UnixListener,
+}
+
+/// The maximum length of an order's line in bytes.
+const LINE_MAX: u64 = 16 << 10;
+/// The time limit for a client to send a whole line, and to receive each reply.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The maximum number of simultaneous clients.
+const CLIENTS_MAX: usize = 16;
+/// The number of clients that may wait to be accepted, the same as in the standard library.
+const BACKLOG: i32 = 128;
+/// The time limit for a reply. Orders to a volume wait for its members to flush.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
+
+impl Control {
+    pub(crate) fn open(path: &Path) -> Result<Control, ServeError> {
+        let failed = |error| ServeError::file(Key::Control, path, "make", error);
+        clear_left(path).map_err(failed)?;
+        let listener = listen(path).map_err(|error| match error.kind() {
+            // The system's message for this error mentions an address, which would be misleading
+            // for a file.
+            io::ErrorKind::AddrInUse => failed(io::Error::other("something is there already")),
+            _ => failed(error),
+        })?;
+        Ok(Control {
+            path: path.to_owned(),
+            listener,
+        })
+    }
+
+    /// Takes orders from now on, from several clients at a time.
+    pub(crate) fn start<T: Orders>(&self, to: &Arc<T>) -> io::Result<()> {
+        let listener = self.listener.try_clone()?;
+        // The thread waits for clients forever, and must not keep the server alive.
+        let to = Arc::downgrade(to);
+        let clients = Arc::new(AtomicUsize::new(0));
+        let take_orders = move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                admit(client, &clients, &to);
+            }
+        };
+        let thread = thread::Builder::new().name("control".to_owned());
+        thread.spawn(take_orders).map(drop)
+    }
+}
+
+/// Creates a socket to which only its owner can ever connect, whatever the umask. Linux gives the
+/// file the mode that the socket has when it is bound.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    let socket: OwnedFd = rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(UnixListener::from(socket))
+}
+
+/// Starts a thread for a client, unless there are too many clients.
+fn admit<T: Orders>(client: UnixStream, clients: &Arc<AtomicUsize>, to: &Weak<T>) {
+    let place = Place(Arc::clone(clients));
+    let refuse = |client: &UnixStream, why: &str| {
+        let _ = client.set_write_timeout(Some(PATIENCE));
+        let mut client = client;
+        let _ = writeln!(client, "error: {why}");
+    };
+    if clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MAX {
+        let why = format!("{CLIENTS_MAX} clients are served at a time; try again later");
+        refuse(&client, &why);
+        return;
+    }
+    let to = Weak::clone(to);
+    let Ok(own) = client.try_clone() else { return };
+    let run = move || {
+        let _place = place;
+        // An error means that the client disconnected; there is nobody to report it to.
+        let _ = serve(&own, &to);
+    };
+    let thread = thread::Builder::new().name("orders".to_owned());
+    if let Err(error) = thread.spawn(run) {
+        refuse(&client, &format!("cannot start a thread: {error}"));
+    }
+}
+
+/// A client's share of the limit on simultaneous clients.
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A client's input, with a time limit for each line.
+struct Patient<'a> {
+    client: &'a UnixStream,
+    until: Instant,
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.client.set_read_timeout(Some(left))?;
+        match (&mut &*self.client).read(into) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(io::ErrorKind::TimedOut.into())
+            }
+            done => done,
+        }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Removes a socket that was left by a killed server, which refuses connections. Any other file is
+/// kept.
+///
+/// # Errors
+/// Returns an error if the socket cannot be removed.
+pub fn clear_left(path: &Path) -> io::Result<()> {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|one| one.file_type().is_socket());
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    match is_socket && UnixStream::connect(path).is_err_and(refused) {
+        true => std::fs::remove_file(path),
+        false => Ok(()),
+    }
+}
+
+fn serve<T: Orders>(client: &UnixStream, to: &Weak<T>) -> io::Result<()> {
+    client.set_write_timeout(Some(PATIENCE))?;
+    let until = Instant::now() + PATIENCE;
+    // The buffer is larger than a line, so that a client that sends too much receives an error
+    // before it is disconnected.
+    let mut input = BufReader::with_capacity(2 * LINE_MAX as usize, Patient { client, until });
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        input.get_mut().until = Instant::now() + PATIENCE;
+        match (&mut input).take(LINE_MAX).read_until(b'\n', &mut line) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::TimedOut && !line.is_empty() => {
+                let seconds = PATIENCE.as_secs();
+                return writeln!(
+                    &*client,
+                    "error: an order's line takes at most {seconds} s; nothing was done"
+                );
+            }
+            Err(error) => return Err(error),
+        }
+        if !line.ends_with(b"\n") {
+            // An incomplete line is not carried out, because its seed may be truncated.
+            let bound = LINE_MAX;
+            return writeln!(
+                &*client,
+                "error: an order takes one line of at most {bound} bytes"
+            );
+        }
+        // Invalid UTF-8 is not a valid order, and is rejected as such.
+        let line = String::from_utf8_lossy(&line);
+        let done = match to.upgrade() {
+            Some(to) => to.carry_out(line.trim()),
+            None => Err(ServeError::Stopped),
+        };
+        let answer = match done {
+            Ok(answer) => format!("ok: {answer}\n"),
+            Err(error) => format!("error: {error}\n"),
+        };
+        (&*client).write_all(answer.as_bytes())?;
+    }
+}
+
+impl Orders for Paced {
+    fn carry_out(self: &Arc<Paced>, line: &str) -> Result<String, ServeError> {
+        let fault: Fault = line.parse()?;
+        let cut = self.inject(fault)?;
+        Ok(cut.map_or_else(|| fault.to_string(), |cut| format!("power-cut, {cut}")))
+    }
+}
+
+/// Sends a one-line order to a control socket; returns the server's reply.
+///
+/// # Errors
+/// Returns an error if no server listens there, or if no reply arrives.
+pub fn order(
+    socket: &Path,
+    line: &(impl fmt::Display + ?Sized),
+) -> io::Result<Result<String, String>> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
+    stream.write_all(format!("{line}\n").as_bytes())?;
+    let mut answer = String::new();
+    if BufReader::new(stream).read_line(&mut answer)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    match answer.trim_end().split_once(": ") {
+        Some(("ok", done)) => Ok(Ok(done.to_owned())),
+        Some(("error", why)) => Ok(Err(why.to_owned())),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "what listens there serves no drive and no volume",
+        )),
+    }
+}

@@ -1,0 +1,103 @@
+//! The request log of a served drive, written by its own thread.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::error::ServeError;
+use super::keys::Key;
+use traxtent_io::packed::Packed;
+use traxtent_sim::request_log;
+use traxtent_sim::simulate::Outcome;
+
+/// The maximum number of rows that wait to be written. Beyond it, requests wait for the log. A log
+/// without gaps is worth more than a punctual run, and the receipt shows the delay.
+const ROWS_WAITING: usize = 1 << 16;
+
+/// The maximum time that a row stays in the buffer while no other arrives.
+const IDLE: Duration = Duration::from_millis(500);
+
+/// A log that is being written.
+#[derive(Debug)]
+pub(super) struct Log {
+    path: PathBuf,
+    rows: Mutex<Option<SyncSender<Outcome>>>,
+    begun: Mutex<Stage>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The file is open, and the writer has not started.
+    Open(Box<Packed<BufWriter<File>>>, Receiver<Outcome>),
+    Writing(JoinHandle<io::Result<()>>),
+    Done,
+}
+
+impl Log {
+    /// Creates the file and writes the column names.
+    pub(super) fn create(path: &Path) -> Result<Log, ServeError> {
+        let failed = |error| ServeError::file(Key::Log, path, "write", error);
+        super::refuse_output(Key::Log, path)?;
+        let file = File::create(path).map_err(failed)?;
+        let mut out = Packed::new(BufWriter::new(file), path);
+        request_log::write_head(&mut out).map_err(failed)?;
+        let (sender, rows) = sync_channel(ROWS_WAITING);
+        Ok(Log {
+            path: path.to_owned(),
+            rows: Mutex::new(Some(sender)),
+            begun: Mutex::new(Stage::Open(Box::new(out), rows)),
+        })
+    }
+
+    /// Starts the writer thread.
+    pub(super) fn start(&self) -> io::Result<()> {
+        let mut stage = self.begun.lock().expect("nobody panics with it");
+        if let Stage::Open(out, rows) = std::mem::replace(&mut *stage, Stage::Done) {
+            let writer = thread::Builder::new().name("log".to_owned());
+            *stage = Stage::Writing(writer.spawn(move || write(*out, &rows))?);
+        }
+        Ok(())
+    }
+
+    /// Adds a row.
+    pub(super) fn push(&self, outcome: Outcome) {
+        let rows = self.rows.lock().expect("nobody panics with it");
+        if let Some(rows) = &*rows {
+            // The send fails if the writer has stopped after an error, which `finish` reports.
+            let _ = rows.send(outcome);
+        }
+    }
+
+    /// Writes the remaining buffered rows.
+    pub(super) fn finish(&self) -> Result<(), ServeError> {
+        self.rows.lock().expect("nobody panics with it").take();
+        let mut stage = self.begun.lock().expect("nobody panics with it");
+        let written = match std::mem::replace(&mut *stage, Stage::Done) {
+            Stage::Open(out, rows) => write(*out, &rows),
+            Stage::Writing(writer) => writer.join().expect("the writer does not panic"),
+            Stage::Done => Ok(()),
+        };
+        written.map_err(|error| ServeError::file(Key::Log, &self.path, "write", error))
+    }
+}
+
+/// Writes rows until the last sender is gone.
+fn write(mut out: Packed<BufWriter<File>>, rows: &Receiver<Outcome>) -> io::Result<()> {
+    let mut line = Vec::with_capacity(512);
+    loop {
+        match rows.recv_timeout(IDLE) {
+            Ok(outcome) => {
+                line.clear();
+                request_log::write_row(&mut line, &outcome)?;
+                out.write_all(&line)?;
+            }
+            Err(RecvTimeoutError::Timeout) => out.flush()?,
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    out.finish()?.flush()
+}

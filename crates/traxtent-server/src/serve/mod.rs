@@ -1,0 +1,444 @@
+//! A drive served in real time, for an NBD server or any multithreaded program.
+//!
+//! [`Server`] holds a model disk on the real clock, its data, a request log, a receipt, and a
+//! socket that takes orders for faults. [`Server::read`] and the other requests block until the
+//! model completes the command.
+//!
+//! The protocol is left out; nbdkit implements it (`bindings/nbdkit`).
+
+mod clock;
+pub(crate) mod control;
+mod error;
+mod keys;
+mod load;
+mod log;
+mod paced;
+mod receipt;
+mod store;
+mod transport;
+
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+
+use traxtent_model::disk::{Command, Completion, Disk, Memory, Scenario};
+use traxtent_model::drive::{self, Drive};
+use traxtent_units::{Lbn, Sectors};
+
+pub use clock::Speed;
+pub use control::{clear_left, order};
+pub use error::ServeError;
+pub use keys::{Key, Settings};
+pub use receipt::{Machine, Percentiles, Receipt, Verdict};
+pub use store::memory_limit;
+
+use control::Control;
+use load::Load;
+use log::Log;
+use paced::{Delivered, Paced};
+use receipt::Tally;
+use store::{Platters, Store};
+use traxtent_io::device::guard;
+use traxtent_sim::simulate::Outcome;
+
+/// A drive that is served; see the module's documentation.
+#[derive(Debug)]
+pub struct Server {
+    settings: Settings,
+    sha256: String,
+    drive: Drive,
+    scenario: Scenario,
+    store: Arc<Store>,
+    log: Option<Log>,
+    control: Mutex<Option<Control>>,
+    tally: Mutex<Tally>,
+    running: OnceLock<Running>,
+}
+
+/// The state that exists once time passes.
+#[derive(Debug)]
+struct Running {
+    paced: Arc<Paced>,
+    load: Load,
+    pacer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The block sizes to advertise to a client, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockSizes {
+    /// Requests must be multiples of this, the logical sector.
+    pub minimum: u32,
+    /// Requests should be multiples of this, the physical sector.
+    pub preferred: u32,
+    /// The maximum size of one request.
+    pub maximum: u32,
+}
+
+/// The maximum size of a read or write in bytes, which is the largest that NBD clients may send
+/// without negotiation.
+const REQUEST_MAX: u32 = 32 << 20;
+
+impl Server {
+    /// Opens everything that may fail. No time passes yet, and no thread is started.
+    ///
+    /// # Errors
+    /// Returns an error if the profile is out of bounds, or if a file cannot be used.
+    pub fn open(settings: Settings) -> Result<Server, ServeError> {
+        let drive = Drive::new(&settings.profile).map_err(|error| ServeError::Profile {
+            path: settings.drive.clone().into(),
+            error,
+        })?;
+        let scenario = scenario_of(&settings, &drive)?;
+        if let Some(path) = &settings.receipt {
+            refuse_output(Key::Receipt, path)?;
+            try_beside(path)
+                .map_err(|error| ServeError::file(Key::Receipt, path, "write", error))?;
+        }
+        Ok(Server {
+            store: Arc::new(Store::open(settings.file.as_deref(), bytes_of(&drive))?),
+            log: settings.log.as_deref().map(Log::create).transpose()?,
+            control: Mutex::new(settings.control.as_deref().map(Control::open).transpose()?),
+            sha256: receipt::sha256(&settings.profile),
+            tally: Mutex::default(),
+            running: OnceLock::new(),
+            scenario,
+            drive,
+            settings,
+        })
+    }
+
+    /// Starts the drive's clock and the server's threads. Later calls do nothing.
+    ///
+    /// # Errors
+    /// Returns an error if the system cannot start a thread.
+    pub fn start(&self) -> Result<(), ServeError> {
+        if self.running.get().is_some() {
+            return Ok(());
+        }
+        if let Some(log) = &self.log {
+            log.start().map_err(ServeError::Thread)?;
+        }
+        let mut disk = Disk::with_media(self.drive.clone(), Platters(Arc::clone(&self.store)));
+        disk.play(&self.scenario)?;
+        let paced = Paced::start(disk, self.scenario.faults.len(), &self.settings);
+        let pacer = paced.pace().map_err(ServeError::Thread)?;
+        if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
+            control.start(&paced).map_err(ServeError::Thread)?;
+        }
+        // No other thread starts it at the same time.
+        let _ = self.running.set(Running {
+            paced,
+            load: Load::now(),
+            pacer: Mutex::new(Some(pacer)),
+        });
+        Ok(())
+    }
+
+    /// Returns the drive's size in bytes.
+    pub fn bytes(&self) -> u64 {
+        bytes_of(&self.drive)
+    }
+
+    /// Returns the settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns the block sizes to advertise to a client.
+    pub fn block_sizes(&self) -> BlockSizes {
+        let sector = &self.settings.profile.sector;
+        BlockSizes {
+            minimum: sector.logical_bytes,
+            preferred: sector.physical_bytes,
+            maximum: REQUEST_MAX,
+        }
+    }
+
+    /// Reads from byte `offset` on, taking the drive's time.
+    ///
+    /// # Errors
+    /// Returns an error if the request is misaligned or beyond the end, or if the drive or its data
+    /// report an error.
+    pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServeError> {
+        self.noted(|running| {
+            let (lbn, sectors) = self.sectors(offset, buffer.len() as u64)?;
+            let command = Command::Read { lbn, sectors };
+            let into = RefCell::new(&mut *buffer);
+            let fetched = Cell::new(None);
+            let fetch_early = || {
+                let changes = self.store.changes();
+                if self.store.read(&mut into.borrow_mut(), offset).is_ok() {
+                    fetched.set(Some(changes));
+                }
+            };
+            let (delivered, fetched) =
+                running
+                    .paced
+                    .serve(command, Vec::new(), fetch_early, |disk| {
+                        if disk.unflushed_bytes() > 0 {
+                            return Some(disk.fetch(lbn, &mut into.borrow_mut()));
+                        }
+                        // If no data is volatile, the media hold everything.
+                        (fetched.get() == Some(self.store.changes())).then_some(Ok(()))
+                    })?;
+            if delivered.completion.outcome.is_ok() {
+                // The model is unlocked now, so no other request waits for this read.
+                fetched.unwrap_or_else(|| Ok(self.store.read(buffer, offset)?))?;
+            }
+            Ok(delivered)
+        })
+    }
+
+    /// Writes from byte `offset` on. With `fua`, the data is on the media when this returns.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`Server::read`].
+    pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServeError> {
+        self.noted(|running| {
+            let (lbn, sectors) = self.sectors(offset, bytes.len() as u64)?;
+            let command = Command::Write { lbn, sectors, fua };
+            self.store.warm(offset, bytes.len() as u64);
+            self.tell(running, command, bytes.to_vec(), fua)
+        })
+    }
+
+    /// Zeroes `count` bytes from `offset` on, taking the time of a write.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`Server::read`].
+    pub fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServeError> {
+        self.noted(|running| {
+            let (lbn, sectors) = self.sectors(offset, count)?;
+            let command = Command::WriteZeroes { lbn, sectors, fua };
+            self.tell(running, command, Vec::new(), fua)
+        })
+    }
+
+    /// Declares `count` bytes from `offset` on unused. With `fua`, a flush puts the change on the
+    /// media before this returns.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`Server::read`].
+    pub fn trim(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServeError> {
+        self.noted(|running| {
+            let (lbn, sectors) = self.sectors(offset, count)?;
+            self.tell(running, Command::Trim { lbn, sectors }, Vec::new(), false)
+        })?;
+        if fua { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes all completed writes to the media.
+    ///
+    /// # Errors
+    /// Returns the error that the drive or its data report.
+    pub fn flush(&self) -> Result<(), ServeError> {
+        self.noted(|running| self.tell(running, Command::Flush, Vec::new(), true))
+    }
+
+    /// Returns the receipt so far; `None` before [`Server::start`].
+    pub fn receipt(&self) -> Option<Receipt> {
+        let running = self.running.get()?;
+        let mut tally = self.tally.lock().expect("nobody panics with it");
+        for event in running.paced.take_events() {
+            tally.add_event(&event);
+        }
+        let clock = running.paced.clock();
+        let subject = receipt::Subject {
+            drive: &self.settings.drive,
+            sha256: &self.sha256,
+            seed: self.scenario.seed,
+        };
+        Some(tally.receipt(&subject, clock, &running.load))
+    }
+
+    /// Writes the receipt so far to its file, if one is set.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written.
+    pub fn write_receipt(&self) -> Result<(), ServeError> {
+        let (Some(receipt), Some(path)) = (self.receipt(), &self.settings.receipt) else {
+            return Ok(());
+        };
+        let mut text = serde_json::to_string_pretty(&receipt).expect("a receipt is plain data");
+        text.push('\n');
+        write_whole(path, text.as_bytes())
+            .map_err(|error| ServeError::file(Key::Receipt, path, "write", error))
+    }
+
+    /// Ends the threads, and writes the log and the receipt. Outstanding requests fail.
+    ///
+    /// # Errors
+    /// Returns an error if the log or the receipt cannot be written.
+    pub fn stop(&self) -> Result<(), ServeError> {
+        if let Some(running) = self.running.get() {
+            running.paced.stop();
+            let pacer = running.pacer.lock().expect("nobody panics with it").take();
+            if let Some(pacer) = pacer {
+                pacer.join().expect("the pacer does not panic");
+            }
+        }
+        drop(self.control.lock().expect("nobody panics with it").take());
+        let log = self.log.as_ref().map_or(Ok(()), Log::finish);
+        self.write_receipt()?;
+        log
+    }
+
+    /// Sends a command to the drive and waits for it. If `durable`, the media's new data is then
+    /// synchronized to the storage below.
+    fn tell(
+        &self,
+        running: &Running,
+        command: Command,
+        data: Vec<u8>,
+        durable: bool,
+    ) -> Result<Delivered, ServeError> {
+        let (delivered, ()) = running.paced.serve(command, data, || (), |_| ())?;
+        if durable && delivered.completion.outcome.is_ok() {
+            self.store.sync()?;
+        }
+        Ok(delivered)
+    }
+
+    /// Carries out a command, and records its outcome and its time.
+    fn noted(
+        &self,
+        command: impl FnOnce(&Running) -> Result<Delivered, ServeError>,
+    ) -> Result<(), ServeError> {
+        let running = self.running.get().ok_or(ServeError::Stopped)?;
+        let ended = command(running).and_then(|mut delivered| {
+            delivered.at = running.paced.clock().now();
+            match delivered.completion.outcome.clone() {
+                Ok(()) => Ok(delivered),
+                Err(error) => {
+                    self.log_row(&delivered);
+                    Err(error.into())
+                }
+            }
+        });
+        let mut tally = self.tally.lock().expect("nobody panics with it");
+        match ended {
+            Ok(delivered) => {
+                tally.add(&delivered);
+                drop(tally);
+                self.log_row(&delivered);
+                Ok(())
+            }
+            Err(error) => {
+                tally.add_error();
+                Err(error)
+            }
+        }
+    }
+
+    /// Adds a row to the log if the drive has processed the command.
+    fn log_row(&self, delivered: &Delivered) {
+        let Completion {
+            submitted,
+            completed,
+            breakdown,
+            ..
+        } = delivered.completion;
+        if let (Some(log), Some(served)) = (&self.log, delivered.completion.served) {
+            let mut arrival = delivered.arrival;
+            // The log's `measured` column is the response time as delivered.
+            arrival.measured = Some(delivered.at.since(arrival.at));
+            log.push(Outcome {
+                arrival,
+                completion: drive::Completion {
+                    tag: drive::Tag(arrival.tag),
+                    request: arrival.request,
+                    submitted,
+                    completed,
+                    breakdown,
+                    served,
+                },
+            });
+        }
+    }
+
+    /// Returns the sectors that hold a range of bytes.
+    fn sectors(&self, offset: u64, count: u64) -> Result<(Lbn, u32), ServeError> {
+        let sector = self.settings.profile.sector.logical_bytes;
+        let bytes = u64::from(sector);
+        if !offset.is_multiple_of(bytes) || !count.is_multiple_of(bytes) || count == 0 {
+            return Err(ServeError::Misaligned {
+                offset,
+                count,
+                sector,
+            });
+        }
+        let end = offset.checked_add(count);
+        let sectors = u32::try_from(count / bytes).ok();
+        match (end, sectors) {
+            (Some(end), Some(sectors)) if end <= self.bytes() => Ok((Lbn(offset / bytes), sectors)),
+            _ => Err(ServeError::BeyondEnd {
+                offset,
+                count,
+                bytes: self.bytes(),
+            }),
+        }
+    }
+}
+
+/// Returns the scheduled faults, with the seed for faults that have none of their own.
+fn scenario_of(settings: &Settings, drive: &Drive) -> Result<Scenario, ServeError> {
+    let mut scenario = Scenario {
+        seed: 1,
+        ..Scenario::default()
+    };
+    if let Some(path) = &settings.scenario {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ServeError::file(Key::Scenario, path, "read", error))?;
+        scenario = text.parse().map_err(|error| ServeError::Scenario {
+            path: path.clone(),
+            error,
+        })?;
+        // Only a disk can check whether the faults fit.
+        Disk::with_media(drive.clone(), Memory::new())
+            .play(&scenario)
+            .map_err(|error| ServeError::Misfit {
+                path: path.clone(),
+                error,
+            })?;
+    }
+    scenario.seed = settings.seed.unwrap_or(scenario.seed);
+    Ok(scenario)
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Callers that need the errors call `stop` before.
+        let _ = self.stop();
+    }
+}
+
+fn bytes_of(drive: &Drive) -> u64 {
+    let Sectors(sectors) = drive.geometry().capacity();
+    sectors * u64::from(drive.profile().sector.logical_bytes)
+}
+
+/// Refuses a block device as the output for a log or a receipt.
+fn refuse_output(key: Key, path: &Path) -> Result<(), ServeError> {
+    guard::refuse_output(path).map_err(|refusal| ServeError::Output { key, refusal })
+}
+
+/// Writes a file atomically: it exists complete, or not at all.
+fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let new = beside(path);
+    std::fs::write(&new, bytes)?;
+    std::fs::rename(&new, path)
+}
+
+/// Returns an error if no file can be created beside `path`, as [`write_whole`] does.
+fn try_beside(path: &Path) -> std::io::Result<()> {
+    let new = beside(path);
+    std::fs::write(&new, [])?;
+    std::fs::remove_file(&new)
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    beside.into()
+}

@@ -1,0 +1,348 @@
+//! The model drive on the real clock.
+//!
+//! Requests come from many threads. Each thread submits its request to the model at the instant of
+//! its arrival, and then waits for its own completion. The model announces a completion as soon as
+//! it is certain. The waiting thread can therefore sleep until then, and no other thread has to
+//! wake it. The pacer, a separate thread, only has to poll the model when the model decides what to
+//! serve next. The model is evaluated lazily, and a late poll does not change its behaviour. Only
+//! the delivery of a completion can be late, never the model.
+//!
+//! No lock is held while a thread sleeps.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::thread::{self, JoinHandle, Thread};
+
+use traxtent_model::disk::{self, Command, Completion, Cut, Disk, Event, Fault};
+use traxtent_units::{SimTime, Span};
+use traxtent_workload::{Arrival, Urgency};
+
+use super::clock::Clock;
+use super::error::ServeError;
+use super::keys::Settings;
+use super::store::Platters;
+use super::transport::Transport;
+use traxtent_sim::port::Port;
+
+/// The model drive on the real clock; see the module's documentation.
+#[derive(Debug)]
+pub(super) struct Paced {
+    clock: Clock,
+    /// The transport time to subtract, if any.
+    transport: Option<Transport>,
+    state: Mutex<State>,
+    pacer: OnceLock<Thread>,
+}
+
+#[derive(Debug)]
+struct State {
+    port: Port<Disk<Platters>>,
+    /// The number of the next request.
+    next: u64,
+    waiting: BTreeMap<u64, Waiting>,
+    /// The number of the scenario's faults that are still to come.
+    faults: usize,
+    /// Faults that have happened and have not been collected.
+    events: Vec<Event>,
+    /// The time of the model's last event; nothing can happen earlier any more.
+    last: SimTime,
+    /// The time at which the pacer polls next.
+    look: Option<SimTime>,
+    stopped: bool,
+}
+
+/// A request that is not delivered yet.
+#[derive(Debug)]
+struct Waiting {
+    host: Thread,
+    /// The completion time, once it is certain.
+    due: Option<SimTime>,
+    end: Option<(Arrival, Completion)>,
+}
+
+impl Waiting {
+    /// Wakes the request's thread, unless it is the current one.
+    fn wake(&self) {
+        if self.host.id() != thread::current().id() {
+            self.host.unpark();
+        }
+    }
+}
+
+/// A request that has been completed and delivered.
+#[derive(Clone, Debug)]
+pub(super) struct Delivered {
+    pub(super) arrival: Arrival,
+    pub(super) completion: Completion,
+    /// How much before its arrival the model saw the request, if transport time is subtracted.
+    pub(super) dated_back: Option<Span>,
+    /// The time at which the waiting thread continued.
+    pub(super) at: SimTime,
+}
+
+/// The end of the simulated clock: half of its range, so that no sum overflows.
+const LAST: SimTime = SimTime(u64::MAX / 2);
+
+impl Paced {
+    /// Starts with an idle disk and `faults` scheduled faults. The clock starts at the end of this
+    /// call.
+    pub(super) fn start(disk: Disk<Platters>, faults: usize, settings: &Settings) -> Arc<Paced> {
+        let mut clock = Clock::start(settings.speed);
+        let timed = settings.profile.mechanics.is_some();
+        // A drive that takes no time has none to subtract the transport from.
+        let transport = (settings.take_off_transport && timed).then(|| Transport::measure(&clock));
+        clock.restart();
+        Arc::new(Paced {
+            clock,
+            transport,
+            state: Mutex::new(State {
+                port: Port::new(disk),
+                next: 0,
+                waiting: BTreeMap::new(),
+                faults,
+                events: Vec::new(),
+                last: SimTime::ZERO,
+                look: None,
+                stopped: false,
+            }),
+            pacer: OnceLock::new(),
+        })
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Starts the pacer, which ends after [`Paced::stop`].
+    pub(super) fn pace(self: &Arc<Self>) -> std::io::Result<JoinHandle<()>> {
+        let paced = Arc::clone(self);
+        let handle = thread::Builder::new()
+            .name("pacer".to_owned())
+            .spawn(move || paced.look_on())?;
+        self.pacer.get_or_init(|| handle.thread().clone());
+        Ok(handle)
+    }
+
+    /// Submits a command and the data that it writes to the model, and waits for its completion. If
+    /// there is time to wait, `meanwhile` is called first. `then` receives the disk at the end,
+    /// while the model is locked and no change is in progress.
+    ///
+    /// The model sees the command earlier by up to its transport time. This never changes past
+    /// events, and no response is delivered before the model has completed it.
+    pub(super) fn serve<T>(
+        &self,
+        command: Command,
+        data: Vec<u8>,
+        meanwhile: impl FnOnce(),
+        then: impl FnOnce(&Disk<Platters>) -> T,
+    ) -> Result<(Delivered, T), ServeError> {
+        let mut meanwhile = Some(meanwhile);
+        let mut state = self.lock();
+        let at = self.now()?;
+        let seen = self.transport.as_ref().map(|transport| {
+            let taken = transport.of(state.answer_bytes(&command));
+            state.as_early_as(at, self.clock.simulated(taken))
+        });
+        let dated_back = seen.map(|seen| at.since(seen));
+        let number = state.take_in(seen.unwrap_or(at), command, data)?;
+        loop {
+            // Commands that take no time are complete now, so the model need not be unlocked.
+            let at = self.clock.now();
+            state.advance(at)?;
+            let waiting = state.waiting.get_mut(&number).ok_or(ServeError::Stopped)?;
+            if let Some((arrival, completion)) = waiting.end.take() {
+                state.waiting.remove(&number);
+                self.tell_pacer(&mut state);
+                let delivered = Delivered {
+                    arrival,
+                    completion,
+                    dated_back,
+                    at,
+                };
+                return Ok((delivered, then(state.port.unit())));
+            }
+            let due = waiting.due;
+            self.tell_pacer(&mut state);
+            drop(state);
+            if let Some(meanwhile) = meanwhile.take() {
+                meanwhile();
+            }
+            match due {
+                Some(due) => self.clock.wait_towards(due),
+                None => thread::park(),
+            }
+            state = self.lock();
+        }
+    }
+
+    /// Injects a fault now.
+    pub(super) fn inject(&self, fault: Fault) -> Result<Option<Cut>, ServeError> {
+        let mut state = self.lock();
+        let at = self.now()?;
+        state.catch_up(at)?;
+        let cut = state.port.unit_mut().inject(at, fault)?;
+        state.last = at;
+        // Completions that were certain may have changed.
+        state.advance(at)?;
+        self.tell_pacer(&mut state);
+        Ok(cut)
+    }
+
+    /// Returns the scenario's faults that have happened since the last call.
+    pub(super) fn take_events(&self) -> Vec<Event> {
+        std::mem::take(&mut self.lock().events)
+    }
+
+    fn now(&self) -> Result<SimTime, ServeError> {
+        let now = self.clock.now();
+        if now > LAST {
+            return Err(ServeError::ClockEnded);
+        }
+        Ok(now)
+    }
+
+    /// Abandons outstanding requests, and ends the pacer.
+    pub(super) fn stop(&self) {
+        let mut state = self.lock();
+        state.stopped = true;
+        for waiting in std::mem::take(&mut state.waiting).into_values() {
+            waiting.host.unpark();
+        }
+        if let Some(pacer) = self.pacer.get() {
+            pacer.unpark();
+        }
+    }
+
+    /// The pacer's loop.
+    fn look_on(&self) {
+        loop {
+            let look = {
+                let mut state = self.lock();
+                // The waiting threads receive the same error.
+                if state.stopped || state.advance(self.clock.now()).is_err() {
+                    return;
+                }
+                state.look = state.next_look();
+                state.look
+            };
+            match look {
+                Some(at) => self.clock.sleep_towards(at),
+                None => thread::park(),
+            }
+        }
+    }
+
+    /// Wakes the pacer if it would poll too late.
+    fn tell_pacer(&self, state: &mut State) {
+        let look = state.next_look();
+        if let (Some(at), Some(pacer)) = (look, self.pacer.get())
+            && state.look.is_none_or(|planned| at < planned)
+        {
+            state.look = look;
+            pacer.unpark();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nobody panics with the model")
+    }
+}
+
+impl State {
+    /// Returns the bytes of data in the command's response.
+    fn answer_bytes(&self, command: &Command) -> u32 {
+        match command {
+            Command::Read { sectors, .. } => {
+                let sector = self.port.unit().drive().profile().sector;
+                sectors.saturating_mul(sector.logical_bytes)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Returns the instant `before` earlier than `now`, but later than the model's last event and
+    /// at most `now`.
+    fn as_early_as(&self, now: SimTime, before: Span) -> SimTime {
+        let earliest = self.last + Span(1);
+        SimTime(now.0.saturating_sub(before.0))
+            .max(earliest)
+            .min(now)
+    }
+
+    /// Submits a command at its arrival; returns its number.
+    fn take_in(&mut self, at: SimTime, command: Command, data: Vec<u8>) -> Result<u64, ServeError> {
+        if self.stopped {
+            return Err(ServeError::Stopped);
+        }
+        self.catch_up(at)?;
+        self.last = at;
+        let number = self.next;
+        self.next += 1;
+        let waiting = Waiting {
+            host: thread::current(),
+            due: None,
+            end: None,
+        };
+        self.waiting.insert(number, waiting);
+        let arrival = Arrival {
+            at,
+            tag: number,
+            device: 0,
+            urgency: Urgency::None,
+            measured: None,
+            request: disk::request(&command),
+        };
+        if let Err(refused) = self.port.arrive(arrival, (command, data)) {
+            // Only a command that is passed to the drive at once can be refused here; it leaves no
+            // trace.
+            self.waiting.remove(&number);
+            return Err(refused.into());
+        }
+        Ok(number)
+    }
+
+    /// Processes all events that are due by `now`, and gives the waiting threads their completion
+    /// times.
+    fn advance(&mut self, now: SimTime) -> Result<(), ServeError> {
+        self.catch_up(now)?;
+        for (number, at) in self.port.foreseen() {
+            if let Some(waiting) = self.waiting.get_mut(&number)
+                && waiting.due.replace(at) != Some(at)
+            {
+                waiting.wake();
+            }
+        }
+        Ok(())
+    }
+
+    /// Processes all events that are due by `now`, each at its own time.
+    fn catch_up(&mut self, now: SimTime) -> Result<(), ServeError> {
+        let waiting = &mut self.waiting;
+        while let Some(wake) = self.port.next_wakeup().filter(|wake| *wake <= now) {
+            self.last = wake;
+            self.port.wake(wake, |arrival, completion| {
+                if let Some(waiting) = waiting.get_mut(&arrival.tag) {
+                    waiting.end = Some((arrival, completion));
+                    waiting.wake();
+                }
+                true
+            })?;
+            while let Some(event) = self.port.unit_mut().next_event() {
+                self.faults = self.faults.saturating_sub(1);
+                self.events.push(event);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the time at which the pacer must poll the model. This is the model's next event if a
+    /// waiting thread has no completion time yet, or if a fault might move a completion forward.
+    fn next_look(&self) -> Option<SimTime> {
+        let unsure = |waiting: &Waiting| waiting.due.is_none() && waiting.end.is_none();
+        if self.faults > 0 || self.waiting.values().any(unsure) {
+            self.port.next_wakeup()
+        } else {
+            None
+        }
+    }
+}

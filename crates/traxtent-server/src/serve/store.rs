@@ -1,0 +1,376 @@
+//! The data of a served drive, in a sparse file or in memory.
+//!
+//! The file is locked, so that only one server writes it at a time. It holds the content of the
+//! model's media. A server that is killed therefore loses only the content of the drive's volatile
+//! cache.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+
+use rustix::fs::{FallocateFlags, SeekFrom};
+use rustix::io::Errno;
+use traxtent_model::disk::{Media, MediaError, Memory};
+
+use super::error::ServeError;
+use super::keys::Key;
+use traxtent_io::device::guard::{self, Direct, Refusal};
+
+/// The data of a drive.
+#[derive(Debug)]
+pub(super) struct Store {
+    place: Place,
+    changes: AtomicU64,
+}
+
+/// The location of the data.
+#[derive(Debug)]
+enum Place {
+    File(File),
+    /// Stripes of the drive in rotation, so that threads seldom wait for each other.
+    Memory {
+        memories: Vec<RwLock<Memory>>,
+        /// The number of bytes that the memories may still allocate.
+        left: AtomicU64,
+    },
+}
+
+/// The size of a stripe in bytes, and the number of memories in rotation.
+const STRIPE: u64 = 1 << 20;
+const MEMORIES: u64 = 64;
+
+/// The divisor for the memory that a drive's data may take: half of the memory available when the
+/// server starts.
+const MEMORY_SHARE: u64 = 2;
+
+/// Returns the maximum memory, in bytes, for the data of a drive without a file; `None` if the
+/// available memory is unknown.
+pub fn memory_limit() -> Option<u64> {
+    let table = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = table
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some((kib << 10) / MEMORY_SHARE)
+}
+
+impl Store {
+    /// Opens the drive's file, creating it if it does not exist, or allocates memory.
+    ///
+    /// # Errors
+    /// Returns an error if the file is too small, is held by another server, or cannot be used.
+    pub(super) fn open(path: Option<&Path>, bytes: u64) -> Result<Store, ServeError> {
+        let place = match path {
+            Some(path) => Place::File(Store::open_file(path, bytes)?),
+            None => Store::memory(memory_limit().unwrap_or(u64::MAX)),
+        };
+        Ok(Store {
+            place,
+            changes: AtomicU64::new(0),
+        })
+    }
+
+    fn memory(limit: u64) -> Place {
+        Place::Memory {
+            memories: (0..MEMORIES).map(|_| RwLock::default()).collect(),
+            left: AtomicU64::new(limit),
+        }
+    }
+
+    fn open_file(path: &Path, needed: u64) -> Result<File, ServeError> {
+        let missing = |error: &Refusal| match error {
+            Refusal::System { error, .. } => error.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        };
+        let held = match guard::open(path, Direct::No) {
+            Err(error) if missing(&error) => {
+                make(path, needed)?;
+                guard::open(path, Direct::No)
+            }
+            opened => opened,
+        };
+        let file = File::from(held.map_err(ServeError::Guarded)?.file);
+        // Seeking also works for the size of a block device.
+        let bytes = rustix::fs::seek(&file, SeekFrom::End(0))
+            .map_err(|errno| ServeError::file(Key::File, path, "measure", errno.into()))?;
+        if bytes < needed {
+            let path = path.to_owned();
+            return Err(ServeError::TooSmall {
+                path,
+                bytes,
+                needed,
+            });
+        }
+        Ok(file)
+    }
+
+    /// Returns a counter that every change increments when it is done. Data that was read at the
+    /// current count is up to date, unless a change is in progress.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    pub(super) fn read(&self, into: &mut [u8], at: u64) -> Result<(), MediaError> {
+        match &self.place {
+            Place::File(file) => file.read_exact_at(into, at).map_err(|error| failed(&error)),
+            Place::Memory { memories, .. } => {
+                stripes(at, into.len() as u64).try_for_each(|stripe| {
+                    let memory = memories[stripe.memory].read().expect(SOUND);
+                    memory.read(stripe.at, &mut into[stripe.place()])
+                })
+            }
+        }
+    }
+
+    /// Loads memory that is about to be written into the processor's cache. This is faster than
+    /// waiting for it while the model is locked.
+    pub(super) fn warm(&self, at: u64, count: u64) {
+        if let Place::Memory { memories, .. } = &self.place {
+            for stripe in stripes(at, count) {
+                let memory = memories[stripe.memory].read().expect(SOUND);
+                memory.touch(stripe.at, stripe.count);
+            }
+        }
+    }
+
+    fn write(&self, data: &[u8], at: u64) -> Result<(), MediaError> {
+        let written = match &self.place {
+            Place::File(file) => file.write_all_at(data, at).map_err(|error| failed(&error)),
+            Place::Memory { memories, left } => {
+                stripes(at, data.len() as u64).try_for_each(|stripe| {
+                    let mut memory = memories[stripe.memory].write().expect(SOUND);
+                    take(left, memory.bytes_missing(stripe.at, stripe.count))?;
+                    memory.write(stripe.at, &data[stripe.place()])
+                })
+            }
+        };
+        self.changes.fetch_add(1, Ordering::Release);
+        written
+    }
+
+    /// Zeroes bytes, and releases their space if possible.
+    fn zero(&self, at: u64, count: u64) -> Result<(), MediaError> {
+        let zeroed = match &self.place {
+            Place::File(file) => zero(file, at, count).map_err(|error| failed(&error)),
+            Place::Memory { memories, left } => stripes(at, count).try_for_each(|stripe| {
+                let mut memory = memories[stripe.memory].write().expect(SOUND);
+                let before = memory.bytes_held();
+                let zeroed = memory.zero(stripe.at, stripe.count);
+                left.fetch_add(before - memory.bytes_held(), Ordering::Relaxed);
+                zeroed
+            }),
+        };
+        self.changes.fetch_add(1, Ordering::Release);
+        zeroed
+    }
+
+    /// Synchronizes written data to the storage below.
+    pub(super) fn sync(&self) -> Result<(), ServeError> {
+        match &self.place {
+            Place::File(file) => file.sync_data().map_err(|error| ServeError::Data {
+                what: "flush",
+                error,
+            }),
+            Place::Memory { .. } => Ok(()),
+        }
+    }
+}
+
+const SOUND: &str = "nobody panics with the data";
+
+/// A range of bytes within one stripe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stripe {
+    /// The index of the memory that holds the bytes.
+    memory: usize,
+    /// The offset in that memory, where its stripes are contiguous.
+    at: u64,
+    count: u64,
+    /// The number of the request's bytes that precede these.
+    before: u64,
+}
+
+impl Stripe {
+    /// Returns the range of these bytes in a request's buffer.
+    fn place(&self) -> Range<usize> {
+        self.before as usize..(self.before + self.count) as usize
+    }
+}
+
+/// Returns the stripes that hold a range of bytes, cut to the range.
+fn stripes(at: u64, count: u64) -> impl Iterator<Item = Stripe> {
+    let mut before = 0;
+    std::iter::from_fn(move || {
+        let (number, inside) = ((at + before) / STRIPE, (at + before) % STRIPE);
+        let stripe = Stripe {
+            memory: (number % MEMORIES) as usize,
+            at: number / MEMORIES * STRIPE + inside,
+            count: (STRIPE - inside).min(count - before),
+            before,
+        };
+        before += stripe.count;
+        (stripe.count > 0).then_some(stripe)
+    })
+}
+
+/// Creates a drive's sparse file, and removes it again on failure.
+fn make(path: &Path, bytes: u64) -> Result<(), ServeError> {
+    let failed = |what| move |error| ServeError::file(Key::File, path, what, error);
+    let made = OpenOptions::new().write(true).create_new(true).open(path);
+    let file = made.map_err(failed("make"))?;
+    let Err(error) = file.set_len(bytes) else {
+        return Ok(());
+    };
+    let longest = (error.kind() == io::ErrorKind::FileTooLarge).then(|| longest(&file, bytes));
+    // The new file is empty. The first error is the one to report.
+    let _ = std::fs::remove_file(path);
+    Err(match longest {
+        Some(longest) => ServeError::FileTooLarge {
+            path: path.to_owned(),
+            needed: bytes,
+            longest,
+        },
+        None => failed("lengthen")(error),
+    })
+}
+
+/// Returns the maximum file size, rounded down to a mebibyte, for a file system that refused
+/// `bytes`.
+fn longest(file: &File, bytes: u64) -> u64 {
+    let (mut fits, mut fails) = (0, bytes >> 20);
+    while fails - fits > 1 {
+        let middle = fits + (fails - fits) / 2;
+        match file.set_len(middle << 20) {
+            Ok(()) => fits = middle,
+            Err(_) => fails = middle,
+        }
+    }
+    fits << 20
+}
+
+/// Takes bytes from the remaining limit.
+fn take(left: &AtomicU64, bytes: u64) -> Result<(), MediaError> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+        left.checked_sub(bytes)
+    });
+    taken.map(drop).map_err(|_| MediaError::NoSpace)
+}
+
+/// Punches a hole, or writes zeros if the file system does not support holes.
+fn zero(file: &File, at: u64, count: u64) -> io::Result<()> {
+    static BLOCK: [u8; 1 << 16] = [0; 1 << 16];
+    let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    match rustix::fs::fallocate(file, punch, at, count) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+            let (mut from, end) = (at, at + count);
+            while from < end {
+                let block = &BLOCK[..BLOCK.len().min((end - from) as usize)];
+                file.write_all_at(block, from)?;
+                from += block.len() as u64;
+            }
+            Ok(())
+        }
+        punched => Ok(punched?),
+    }
+}
+
+/// The store as the media of a drive.
+#[derive(Clone, Debug)]
+pub(super) struct Platters(pub(super) Arc<Store>);
+
+impl Media for Platters {
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<(), MediaError> {
+        self.0.read(into, at)
+    }
+
+    fn write(&mut self, at: u64, data: &[u8]) -> Result<(), MediaError> {
+        self.0.write(data, at)
+    }
+
+    fn zero(&mut self, at: u64, length: u64) -> Result<(), MediaError> {
+        self.0.zero(at, length)
+    }
+
+    /// Does nothing, because it is called with the model locked. A request that flushes calls
+    /// [`Store::sync`] afterwards, before the client receives its response.
+    fn sync(&mut self) -> Result<(), MediaError> {
+        Ok(())
+    }
+}
+
+fn failed(error: &io::Error) -> MediaError {
+    if error.kind() == io::ErrorKind::StorageFull {
+        MediaError::NoSpace
+    } else {
+        MediaError::Failed {
+            what: error.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Do stripes cover bytes without gaps, and does memory hold data that is written across them?
+    #[test]
+    fn memory_is_striped() {
+        let store = Store::open(None, 8 * STRIPE).unwrap();
+        let data: Vec<u8> = (0..3 * STRIPE + 17).map(|at| (at % 251) as u8).collect();
+        let at = STRIPE - 100;
+        store.write(&data, at).unwrap();
+        store.zero(2 * STRIPE - 7, 14).unwrap();
+        let mut back = vec![1; data.len() + 2];
+        store.read(&mut back, at - 1).unwrap();
+        let hole = (2 * STRIPE - 7 - at) as usize;
+        let mut expected = [&[0], &data[..], &[0]].concat();
+        expected[1 + hole..1 + hole + 14].fill(0);
+        assert!(back == expected);
+        assert_eq!(stripes(0, 0).count(), 0);
+    }
+
+    /// Does every byte have its own location, without gaps in a memory?
+    #[test]
+    fn stripes_fill_memories() {
+        let bytes = 3 * MEMORIES * STRIPE;
+        let (mut ends, mut seen) = (vec![0; MEMORIES as usize], 0);
+        for stripe in stripes(0, bytes) {
+            assert_eq!((stripe.before, stripe.count), (seen, STRIPE));
+            assert_eq!(stripe.at, ends[stripe.memory]);
+            ends[stripe.memory] += STRIPE;
+            seen += STRIPE;
+        }
+        assert_eq!(seen, bytes);
+        assert!(ends.iter().all(|end| *end == 3 * STRIPE));
+    }
+
+    /// Do writes beyond the memory limit fail with an error that clients understand, and does
+    /// trimming free space?
+    #[test]
+    fn memory_ends_at_its_limit() {
+        let store = Store {
+            place: Store::memory(64 << 10),
+            changes: AtomicU64::new(0),
+        };
+        let full = (0..64).find(|page| store.write(&[1; 512], page << 12).is_err());
+        // Sixteen pages, minus the tables.
+        assert!(
+            full.is_some_and(|page| (12..16).contains(&page)),
+            "{full:?}"
+        );
+        assert_eq!(store.write(&[1; 512], 1 << 30), Err(MediaError::NoSpace));
+        store.write(&[2; 4096], 0).unwrap();
+        store.zero(0, 32 << 10).unwrap();
+        store.write(&[3; 512], 60 << 10).unwrap();
+        let mut back = [9; 512];
+        store.read(&mut back, 60 << 10).unwrap();
+        assert_eq!(back, [3; 512]);
+    }
+}

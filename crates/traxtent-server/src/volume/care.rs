@@ -1,0 +1,473 @@
+//! Rebuilding, syncing and scrubbing a volume, stripe by stripe. The work has a rate limit, can be
+//! resumed, and estimates its remaining time.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use traxtent_layout::raid::Level;
+use traxtent_volume::superblock::{MemberState, Superblock};
+use traxtent_volume::{Difference, Fault, Repair, Scrubbed, VolumeError};
+
+use super::error::VolumeIoError;
+use super::{DeviceVolume, rebuild_some};
+use pollster::block_on;
+
+/// The interval at which progress is made durable.
+const CHECKPOINT: Duration = Duration::from_secs(5);
+
+/// The interval at which a waiting thread checks whether it should stop.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A maintenance operation on a whole volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Work {
+    /// Computes the content of a replaced member.
+    Rebuild,
+    /// Makes the parity or the replicas of a new volume agree with its data.
+    Sync,
+    /// Reads and compares everything. Differences are reported, and repaired as far as permitted.
+    Scrub,
+}
+
+/// The changes that a scrub may make: [`Repair`], as it appears in an order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Repairs {
+    /// Repair sectors that cannot be read, and replicas that a majority disagrees with.
+    #[serde(default)]
+    pub sectors: bool,
+    /// The member whose replica is correct if there is no majority.
+    #[serde(default)]
+    pub from: Option<usize>,
+    /// Repair parity that does not match.
+    #[serde(default)]
+    pub parity: bool,
+}
+
+/// A requested rebuild, sync or scrub.
+#[derive(Clone, Copy, Debug)]
+pub struct MaintenanceTask {
+    /// The kind of work.
+    pub work: Work,
+    /// The changes that a scrub may make.
+    pub repair: Repairs,
+    /// The maximum rate, in bytes per second for each member, if it is limited.
+    pub rate: Option<u64>,
+}
+
+impl MaintenanceTask {
+    /// Creates a task without a rate limit that repairs nothing.
+    pub fn new(work: Work) -> MaintenanceTask {
+        MaintenanceTask {
+            work,
+            repair: Repairs::default(),
+            rate: None,
+        }
+    }
+}
+
+impl From<Repairs> for Repair {
+    fn from(repairs: Repairs) -> Repair {
+        Repair {
+            sectors: repairs.sectors,
+            from: repairs.from,
+            parity: repairs.parity,
+        }
+    }
+}
+
+/// Rows of a stripe in which a scrub found a fault.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DifferenceReport {
+    /// The stripe.
+    pub stripe: u64,
+    /// The volume's first affected LBN.
+    pub lbn: u64,
+    /// The number of rows, each of one sector.
+    pub rows: u64,
+    /// `unreadable`, `lost`, `outvoted`, `tied` or `parity`.
+    pub fault: String,
+    /// The members at fault; for parity, the member that holds it.
+    pub members: Vec<usize>,
+    /// Whether the rows were repaired.
+    pub repaired: bool,
+}
+
+impl DifferenceReport {
+    fn of(difference: &Difference) -> DifferenceReport {
+        DifferenceReport {
+            stripe: difference.stripe,
+            lbn: difference.first.0,
+            rows: difference.rows.0,
+            fault: difference.fault.name().to_owned(),
+            members: difference.members.iter().collect(),
+            repaired: difference.repaired,
+        }
+    }
+}
+
+/// The maximum number of differences that a scrub reports individually; it counts all.
+pub(super) const DIFFERENCES_MAX: usize = 100;
+
+impl Work {
+    /// Returns the name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Work::Rebuild => "rebuild",
+            Work::Sync => "sync",
+            Work::Scrub => "scrub",
+        }
+    }
+}
+
+/// The progress of a maintenance operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The operation.
+    pub work: Work,
+    /// Whether it is still running.
+    pub under_way: bool,
+    /// Whether it has completed.
+    pub done: bool,
+    /// The stripe at which this run began.
+    pub first: u64,
+    /// The next stripe.
+    pub next: u64,
+    /// The number of stripes in the volume.
+    pub stripes: u64,
+    /// The share of the volume's sectors that precede the next stripe.
+    pub share: f64,
+    /// The maximum rate, in bytes per second for each member, if it is limited.
+    pub rate: Option<u64>,
+    /// The rate over the last five to ten seconds, in bytes per second for each member.
+    pub bytes_per_second: Option<f64>,
+    /// The duration of this run.
+    pub seconds: f64,
+    /// The estimated remaining time, from the rate over the last five to ten seconds.
+    pub seconds_left: Option<f64>,
+    /// Rows in which parity or replicas differ.
+    #[serde(default)]
+    pub wrong_rows: u64,
+    /// Rows with an unreadable sector that the other members can restore.
+    #[serde(default)]
+    pub unreadable_rows: u64,
+    /// Rows with unreadable sectors that the other members cannot restore.
+    #[serde(default)]
+    pub lost_rows: u64,
+    /// Rows among all these that were repaired.
+    #[serde(default)]
+    pub repaired_rows: u64,
+    /// The number of sectors that a sync wrote because they did not agree.
+    #[serde(default)]
+    pub synced_sectors: u64,
+    /// The differences found, up to 100.
+    #[serde(default)]
+    pub differences: Vec<DifferenceReport>,
+    /// The reason for an early end, unless it was requested.
+    pub error: Option<String>,
+}
+
+impl Progress {
+    /// Returns the progress of work that has not begun.
+    pub(super) fn begin(volume: &DeviceVolume, work: Work, rate: Option<u64>) -> Progress {
+        let superblock = block_on(volume.superblock());
+        let stripes = volume.array().stripes();
+        let first = match work {
+            Work::Rebuild if rebuilding(&superblock).is_some() => volume.rebuilt(),
+            Work::Rebuild => stripes,
+            Work::Sync => superblock.synced,
+            Work::Scrub => superblock.scrubbed,
+        };
+        let mut progress = Progress {
+            work,
+            under_way: true,
+            done: false,
+            first,
+            next: first,
+            stripes,
+            share: 0.0,
+            rate,
+            bytes_per_second: None,
+            seconds: 0.0,
+            seconds_left: None,
+            wrong_rows: 0,
+            unreadable_rows: 0,
+            lost_rows: 0,
+            repaired_rows: 0,
+            synced_sectors: 0,
+            differences: Vec::new(),
+            error: None,
+        };
+        progress.share = before(volume, first) as f64 / volume.capacity().0.max(1) as f64;
+        progress
+    }
+
+    fn count(&mut self, scrubbed: &Scrubbed) {
+        self.wrong_rows += scrubbed.wrong();
+        self.unreadable_rows += scrubbed.rows(Fault::Unreadable);
+        self.lost_rows += scrubbed.rows(Fault::Lost);
+        let repaired = scrubbed.differences.iter().filter(|one| one.repaired);
+        self.repaired_rows += repaired.map(|one| one.rows.0).sum::<u64>();
+        let room = DIFFERENCES_MAX - self.differences.len();
+        let reports = scrubbed.differences.iter().take(room);
+        self.differences.extend(reports.map(DifferenceReport::of));
+    }
+
+    /// Returns whether the work completed without finding a fault.
+    pub fn is_clean(&self) -> bool {
+        self.done && self.wrong_rows + self.unreadable_rows + self.lost_rows == 0
+    }
+}
+
+/// The minimum rate of a maintenance operation, in bytes per second for each member. A lower value
+/// suggests that its unit was forgotten.
+pub const LEAST_RATE: u64 = 1 << 16;
+
+/// Rebuilds, syncs or scrubs until the end of the volume, until `stop` is set, or until an error.
+/// `tell` is called after every stripe. The work resumes where the last run ended. Requests are
+/// served meanwhile.
+///
+/// # Errors
+/// Returns an error if the volume has nothing to compare, if a member fails meanwhile, or if the
+/// other members do not have the data to rebuild. Progress is made durable in these cases too.
+pub fn care(
+    volume: &DeviceVolume,
+    task: MaintenanceTask,
+    stop: &AtomicBool,
+    mut tell: impl FnMut(&Progress),
+) -> Result<Progress, VolumeIoError> {
+    check(volume, task)?;
+    let MaintenanceTask { work, rate, .. } = task;
+    let mut progress = Progress::begin(volume, work, rate);
+    let mut meter = Meter::new(volume, progress.next);
+    let target = rebuilding(&block_on(volume.superblock()));
+    let mut ended = Ok(());
+    while !stop.load(Ordering::Relaxed) {
+        let begun = Instant::now();
+        match step(volume, task, target, &mut progress) {
+            Ok(true) => {}
+            Ok(false) => {
+                meter.count(volume, &mut progress);
+                break;
+            }
+            Err(error) => {
+                ended = Err(error);
+                break;
+            }
+        }
+        meter.count(volume, &mut progress);
+        tell(&progress);
+        if meter.is_due() {
+            note(volume, &progress)?;
+        }
+        let least = rate.map(|rate| meter.last as f64 / rate.max(1) as f64);
+        hold(begun, least.unwrap_or(0.0), stop);
+    }
+    // The first error is more useful than an error from recording the progress.
+    let noted = note(volume, &progress);
+    ended?;
+    noted?;
+    let superblock = block_on(volume.superblock());
+    let failed = |member: &usize| superblock.members[*member].state == MemberState::Failed;
+    match work {
+        Work::Rebuild => {
+            if let Some(member) = target.filter(failed) {
+                let problem = "failed while it was rebuilt";
+                return Err(VolumeError::Member { member, problem }.into());
+            }
+            progress.done = rebuilding(&superblock).is_none();
+        }
+        Work::Sync | Work::Scrub => {
+            progress.done = progress.next == progress.stripes;
+        }
+    }
+    progress.under_way = false;
+    tell(&progress);
+    Ok(progress)
+}
+
+/// Checks that the rate is high enough for the work to end in a reasonable time.
+fn check_rate(rate: Option<u64>) -> Result<(), VolumeIoError> {
+    match rate {
+        Some(rate) if rate < LEAST_RATE => Err(VolumeIoError::Order(format!(
+            "a rate of {rate} bytes a second is below the least, {LEAST_RATE} (64K)"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that the task makes sense for the volume.
+pub(super) fn check(volume: &DeviceVolume, task: MaintenanceTask) -> Result<(), VolumeIoError> {
+    check_rate(task.rate)?;
+    let (work, repairs) = (task.work, task.repair);
+    let level = volume.array().shape().level;
+    let superblock = block_on(volume.superblock());
+    let stripes = volume.array().stripes();
+    let has_parity = matches!(level, Level::Raid4 | Level::Raid5);
+    let mut states = superblock.members.iter().map(|member| member.state);
+    let gone = states.position(|state| state != MemberState::Active);
+    let order = |text: String| Err(VolumeIoError::Order(text));
+    if repairs != Repairs::default() {
+        if let Some(member) = superblock.members.iter().position(|one| one.doubtful) {
+            return Err(VolumeError::Doubtful { member }.into());
+        }
+        if repairs.parity && !has_parity {
+            return order(format!("{} has no parity to repair", level.name()));
+        }
+        if let Some(member) = repairs.from
+            && (level != Level::Raid1 || member >= superblock.members.len())
+        {
+            return order(format!("--from {member}: expected a member of a raid-1"));
+        }
+    }
+    match (work, gone) {
+        (Work::Rebuild, Some(member)) if rebuilding(&superblock).is_none() => order(format!(
+            "member {member} has failed, and none has its place: replace it first"
+        )),
+        (Work::Rebuild, _) => Ok(()),
+        (Work::Sync | Work::Scrub, _) if level == Level::Raid0 => order(format!(
+            "raid-0 has nothing that a {} could compare",
+            work.name()
+        )),
+        (Work::Sync | Work::Scrub, Some(member)) if has_parity => order(format!(
+            "member {member} is not there: without it parity cannot be compared; rebuild it first"
+        )),
+        (Work::Scrub, _) if superblock.synced < stripes => order(format!(
+            "the initial sync has done {} of {stripes} stripes: the rest cannot be compared; `volume sync` first",
+            superblock.synced
+        )),
+        (Work::Sync | Work::Scrub, _) => Ok(()),
+    }
+}
+
+fn rebuilding(superblock: &Superblock) -> Option<usize> {
+    let mut states = superblock.members.iter().map(|member| member.state);
+    states.position(|state| matches!(state, MemberState::Rebuilding(_)))
+}
+
+/// Processes one stripe, or several in a rebuild without a rate limit. Returns false if no stripes
+/// are left.
+fn step(
+    volume: &DeviceVolume,
+    task: MaintenanceTask,
+    rebuilt: Option<usize>,
+    progress: &mut Progress,
+) -> Result<bool, VolumeIoError> {
+    if progress.work == Work::Rebuild {
+        let more = match task.rate.is_none() {
+            true => rebuild_some(volume)?,
+            false => block_on(volume.rebuild_step(1))?,
+        };
+        let states = block_on(volume.superblock()).members;
+        progress.next = match rebuilt {
+            _ if more => volume.rebuilt(),
+            Some(member) if states[member].state == MemberState::Active => progress.stripes,
+            _ => progress.next,
+        };
+        return Ok(more);
+    }
+    if progress.next == progress.stripes {
+        return Ok(false);
+    }
+    match progress.work {
+        Work::Sync => match block_on(volume.sync(progress.next)) {
+            Ok(written) => progress.synced_sectors += written.0,
+            // Reads of these sectors fail. It is still worth syncing the rest.
+            Err(VolumeError::Unreadable(_)) => progress.lost_rows += 1,
+            Err(error) => return Err(error.into()),
+        },
+        Work::Rebuild | Work::Scrub => {
+            let scrubbed = block_on(volume.scrub(progress.next, task.repair.into()))?;
+            progress.count(&scrubbed);
+        }
+    }
+    // A member may have failed in this stripe.
+    check(volume, task)?;
+    progress.next += 1;
+    Ok(true)
+}
+
+/// Makes the progress durable.
+fn note(volume: &DeviceVolume, progress: &Progress) -> Result<(), VolumeError> {
+    match progress.work {
+        Work::Rebuild => block_on(volume.rebuild_checkpoint()),
+        Work::Sync => block_on(volume.sync_checkpoint(progress.next)),
+        Work::Scrub => block_on(volume.scrub_checkpoint(progress.next)),
+    }
+}
+
+/// Waits until `seconds` have passed since `begun`.
+fn hold(begun: Instant, seconds: f64, stop: &AtomicBool) {
+    let until = Duration::from_secs_f64(seconds.min(1e6));
+    while !stop.load(Ordering::Relaxed) {
+        let left = until.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return;
+        }
+        thread::sleep(left.min(LOOK));
+    }
+}
+
+/// Returns the number of the volume's sectors before a stripe.
+fn before(volume: &DeviceVolume, stripe: u64) -> u64 {
+    let stripe = volume.array().stripe(stripe);
+    stripe.map_or(volume.capacity().0, |stripe| stripe.logical().start.0)
+}
+
+/// Measures progress over time.
+struct Meter {
+    begun: Instant,
+    /// Stripes below this have been counted.
+    next: u64,
+    /// Bytes per member in the latest count, and in total.
+    last: u64,
+    bytes: u64,
+    /// The instants, bytes and volume sectors at the last two checkpoints.
+    marks: [(Instant, u64, u64); 2],
+}
+
+impl Meter {
+    fn new(volume: &DeviceVolume, stripe: u64) -> Meter {
+        let now = Instant::now();
+        let mark = (now, 0, before(volume, stripe));
+        Meter {
+            begun: now,
+            next: stripe,
+            last: 0,
+            bytes: 0,
+            marks: [mark; 2],
+        }
+    }
+
+    /// Counts the stripes up to the next one.
+    fn count(&mut self, volume: &DeviceVolume, progress: &mut Progress) {
+        let rows = |number| {
+            let stripe = volume.array().stripe(number).ok()?;
+            stripe.chunks().map(|chunk| chunk.sectors.0).max()
+        };
+        let rows: u64 = (self.next..progress.next).filter_map(rows).sum();
+        self.next = progress.next;
+        self.last = rows * volume.sector_bytes() as u64;
+        self.bytes += self.last;
+        let (since, bytes, sectors) = self.marks[0];
+        let seconds = since.elapsed().as_secs_f64().max(1e-9);
+        let (now, all) = (before(volume, progress.next), volume.capacity().0);
+        progress.share = now as f64 / all.max(1) as f64;
+        progress.seconds = self.begun.elapsed().as_secs_f64();
+        progress.bytes_per_second = Some((self.bytes - bytes) as f64 / seconds);
+        let passed = now.saturating_sub(sectors);
+        progress.seconds_left =
+            (passed > 0).then(|| (all - now.min(all)) as f64 * seconds / passed as f64);
+        if self.marks[1].0.elapsed() >= CHECKPOINT {
+            self.marks = [self.marks[1], (Instant::now(), self.bytes, now)];
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        // `count` has just set the mark.
+        self.marks[1].1 == self.bytes && self.bytes > 0
+    }
+}

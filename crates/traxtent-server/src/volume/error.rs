@@ -1,0 +1,213 @@
+//! The errors of volumes on real members.
+
+use std::io;
+use std::path::PathBuf;
+
+use traxtent_layout::raid::RaidError;
+use traxtent_map::TrackMapError;
+use traxtent_units::Sectors;
+use traxtent_volume::superblock::SuperblockError;
+use traxtent_volume::{AssemblyError, VolumeError};
+
+use super::JOURNAL_BYTES_MAX;
+use traxtent_io::device::guard::Refusal;
+
+/// The reason why a volume on real members cannot be created, opened or used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VolumeIoError {
+    /// The system refused an operation on a member.
+    #[error("{}: cannot {what} it: {error}", path.display())]
+    Device {
+        /// The path.
+        path: PathBuf,
+        /// The operation.
+        what: &'static str,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// A device with outstanding operations from its earlier use as a member.
+    #[error(
+        "{}: {outstanding} earlier requests to it have not returned; try again when they have, or take another device",
+        path.display()
+    )]
+    Outstanding {
+        /// The device.
+        path: PathBuf,
+        /// The number of operations.
+        outstanding: usize,
+    },
+    /// A path that must not be written to.
+    #[error("{0}{hint}", hint = hint(.0))]
+    Guarded(#[from] Refusal),
+    /// A device that is given twice.
+    #[error("{}: given twice", .0.display())]
+    Twice(PathBuf),
+    /// Members with different sector sizes.
+    #[error("{}: its sectors have {bytes} bytes, those of the first {first}", path.display())]
+    SectorSize {
+        /// The path.
+        path: PathBuf,
+        /// The size of its sectors in bytes.
+        bytes: u32,
+        /// The sector size of the first member.
+        first: u32,
+    },
+    /// A member that is too small.
+    #[error("{}: {sectors} are too few: {why} {needed}", path.display())]
+    TooSmall {
+        /// The path.
+        path: PathBuf,
+        /// The size of the member.
+        sectors: Sectors,
+        /// The purpose that needs more.
+        why: &'static str,
+        /// The required size.
+        needed: Sectors,
+    },
+    /// A journal that recovery would take too long to read.
+    #[error(
+        "a journal of {0} bytes: at most {JOURNAL_BYTES_MAX} (1G), which recovery reads in some ten seconds"
+    )]
+    JournalSize(u64),
+    /// A chunk with too many sectors.
+    #[error(
+        "a chunk of {bytes} bytes: at most {} sectors of {sector_bytes} bytes",
+        u32::MAX
+    )]
+    ChunkSize {
+        /// The size of the chunk in bytes.
+        bytes: u64,
+        /// The size of a sector in bytes.
+        sector_bytes: u32,
+    },
+    /// The device already holds something.
+    #[error("{}: it holds {what}; it is left alone unless forced", path.display())]
+    Holds {
+        /// The path.
+        path: PathBuf,
+        /// A description of its content.
+        what: String,
+    },
+    /// A track map that cannot be used.
+    #[error("{}: its track map: {error}", path.display())]
+    Map {
+        /// The path of the member.
+        path: PathBuf,
+        /// The problem.
+        error: Box<TrackMapError>,
+    },
+    /// A track map that belongs to another drive, or that is damaged.
+    #[error("the track map of member {member} {problem}")]
+    MapMisfit {
+        /// The member.
+        member: usize,
+        /// The problem.
+        problem: &'static str,
+    },
+    /// An order that does not make sense for this volume, or not now.
+    #[error("{0}")]
+    Order(String),
+    /// The system cannot start a thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+    /// A device without a valid superblock.
+    #[error("{}: {error}", path.display())]
+    Superblock {
+        /// The path.
+        path: PathBuf,
+        /// The problem.
+        error: SuperblockError,
+    },
+    /// Members that do not belong together.
+    #[error("{0}")]
+    Assembly(String),
+    /// An invalid layout.
+    #[error(transparent)]
+    Raid(#[from] RaidError),
+    /// The volume reported an error.
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
+}
+
+impl VolumeIoError {
+    /// Describes a failed assembly, with paths in place of member numbers.
+    pub(super) fn assembly(error: &AssemblyError, paths: &[PathBuf]) -> VolumeIoError {
+        let path = |given: usize| paths[given].display();
+        VolumeIoError::Assembly(match error {
+            AssemblyError::Foreign {
+                given,
+                theirs,
+                ours,
+            } => {
+                format!(
+                    "{}: it belongs to volume {theirs}, {} to {ours}",
+                    path(*given),
+                    path(0)
+                )
+            }
+            AssemblyError::Twice {
+                given,
+                first,
+                member,
+            } => {
+                format!(
+                    "{} and {}: both are member {member}",
+                    path(*first),
+                    path(*given)
+                )
+            }
+            AssemblyError::Unusable { given, error } => format!("{}: {error}", path(*given)),
+            AssemblyError::Stale {
+                given,
+                member,
+                own,
+                newest,
+                dropped: true,
+            } => format!(
+                "{}: stale: it was member {member} up to generation {own}, and the volume went on to {newest} without it; leave it out, and `replace` and `rebuild` the member",
+                path(*given)
+            ),
+            AssemblyError::Stale {
+                given,
+                member,
+                own,
+                newest,
+                dropped: false,
+            } => format!(
+                "{}: stale: an old copy of member {member}, of generation {own}, and the volume has {newest}; leave it out, or name the current one",
+                path(*given)
+            ),
+            AssemblyError::Undecided {
+                given,
+                member,
+                own,
+                other_given,
+                other,
+                newest,
+            } => format!(
+                "{}: perhaps stale: member {member} has generation {own} there, and member {other} ({}) has {newest} without a usable second superblock, which would tell; name only current members, with `assemble --force`",
+                path(*given),
+                path(*other_given)
+            ),
+            AssemblyError::Diverged {
+                first,
+                given,
+                generation,
+            } => format!(
+                "{} and {}: used apart from each other up to generation {generation}; name only the members of one side, with `assemble --force`",
+                path(*first),
+                path(*given)
+            ),
+            other => other.to_string(),
+        })
+    }
+}
+
+/// Returns advice about a member that another process holds.
+fn hint(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Locked(_) => "; a volume that is served takes orders at its control socket",
+        _ => "",
+    }
+}

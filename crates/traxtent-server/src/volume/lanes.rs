@@ -1,0 +1,247 @@
+//! A device's threads for operations that may block. Requests wait for them no longer than the
+//! member time-out.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use traxtent_units::Lbn;
+
+use super::buffers::Aligned;
+use super::files::Device;
+use super::watch::{SLICE, Turn};
+
+/// The maximum number of threads per device, which is the number of threads with which a server
+/// brings requests.
+const THREADS_MAX: usize = 16;
+
+/// The operation of a job. The memory of reads and writes is stored separately.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Task {
+    Read(Lbn),
+    Write(Lbn),
+    Flush,
+}
+
+/// The threads of a device, and their queue.
+#[derive(Debug, Default)]
+pub(super) struct Lanes(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    line: Mutex<Line>,
+    work: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    idle: usize,
+    /// The process that owns the threads. A fork does not copy them.
+    process: u32,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Job {
+    device: Arc<Device>,
+    task: Task,
+    memory: Option<Aligned>,
+    batch: Arc<Batch>,
+    place: usize,
+}
+
+impl Lanes {
+    fn push(&self, job: Job) -> Result<(), Job> {
+        let mut line = self.0.line();
+        let process = std::process::id();
+        if line.process != process {
+            (line.process, line.threads, line.idle) = (process, 0, 0);
+            line.jobs.clear();
+        }
+        line.jobs.push_back(job);
+        if line.jobs.len() <= line.idle {
+            self.0.work.notify_one();
+        } else if line.threads < THREADS_MAX {
+            let shared = Arc::clone(&self.0);
+            let thread = thread::Builder::new().name("member".to_owned());
+            match thread.spawn(move || shared.work()) {
+                Ok(_) => line.threads += 1,
+                // The existing threads suffice.
+                Err(_) if line.threads > 0 => {}
+                Err(_) => return Err(line.jobs.pop_back().expect("it was put there")),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        self.0.line().is_closed = true;
+        self.0.work.notify_all();
+    }
+}
+
+impl Shared {
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().expect("nobody panics with it")
+    }
+
+    /// The loop of a thread, which ends when the device is closed.
+    fn work(&self) {
+        loop {
+            let job = {
+                let mut line = self.line();
+                loop {
+                    if let Some(job) = line.jobs.pop_front() {
+                        break job;
+                    }
+                    if line.is_closed {
+                        return;
+                    }
+                    line.idle += 1;
+                    line = self.work.wait(line).expect("nobody panics with it");
+                    line.idle -= 1;
+                }
+            };
+            job.carry_out();
+        }
+    }
+}
+
+impl Job {
+    fn carry_out(mut self) {
+        if self.device.watch().is_given_up() {
+            // Nobody waits for the operation any more, and it must not take effect later.
+            self.batch.end(self.place, Err(Errno::TIMEDOUT), None);
+            return;
+        }
+        let turn = Turn::new(self.device);
+        let device = Arc::clone(turn.device());
+        self.batch.begin(self.place, turn);
+        let memory = self.memory.as_deref_mut().unwrap_or(&mut []);
+        let done = match self.task {
+            Task::Read(at) => device.read(at, memory),
+            Task::Write(at) => device.write(at, memory),
+            Task::Flush => device.flush(),
+        };
+        drop(device);
+        self.batch.end(self.place, done, self.memory);
+    }
+}
+
+/// The jobs that one request waits for.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    places: Mutex<Vec<Place>>,
+    ended: Condvar,
+}
+
+#[derive(Debug)]
+struct Place {
+    device: Arc<Device>,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Queued,
+    UnderWay(Turn),
+    Ended(Result<(), Errno>, Option<Aligned>),
+}
+
+thread_local! {
+    /// The batch of a thread's last request, for reuse by the next.
+    static BATCH: RefCell<Option<Arc<Batch>>> = const { RefCell::new(None) };
+}
+
+impl Batch {
+    /// An empty batch.
+    pub(super) fn new() -> Arc<Batch> {
+        // A job that was given up may still refer to it.
+        let kept = BATCH.take().filter(|batch| Arc::strong_count(batch) == 1);
+        let batch = kept.unwrap_or_default();
+        batch.places().clear();
+        batch
+    }
+
+    /// Queues a task for a device. `memory` holds the data to write, or receives the data that is
+    /// read.
+    pub(super) fn ask(self: &Arc<Batch>, device: Arc<Device>, task: Task, memory: Option<Aligned>) {
+        let place = {
+            let mut places = self.places();
+            places.push(Place {
+                device: Arc::clone(&device),
+                stage: Stage::Queued,
+            });
+            places.len() - 1
+        };
+        let job = Job {
+            device: Arc::clone(&device),
+            task,
+            memory,
+            batch: Arc::clone(self),
+            place,
+        };
+        if let Err(job) = device.lanes().push(job) {
+            self.end(place, Err(Errno::AGAIN), job.memory);
+        }
+    }
+
+    fn begin(&self, place: usize, turn: Turn) {
+        self.places()[place].stage = Stage::UnderWay(turn);
+    }
+
+    fn end(&self, place: usize, done: Result<(), Errno>, memory: Option<Aligned>) {
+        self.places()[place].stage = Stage::Ended(done, memory);
+        self.ended.notify_one();
+    }
+
+    /// Waits until all jobs have ended, or belong to devices that do not respond in time; those
+    /// devices are given up. Calls `tell` for each job, in the order in which the jobs were queued.
+    pub(super) fn wait(
+        self: Arc<Batch>,
+        timeout: Duration,
+        mut tell: impl FnMut(usize, Result<(), Errno>, Option<&[u8]>),
+    ) {
+        let mut places = self.places();
+        while !places.iter().all(|place| place.is_over(timeout)) {
+            let slice = SLICE.min(timeout);
+            let waited = self.ended.wait_timeout(places, slice);
+            places = waited.expect("nobody panics with it").0;
+        }
+        let mut all_ended = true;
+        for (number, place) in places.iter_mut().enumerate() {
+            match &mut place.stage {
+                Stage::Ended(done, memory) => tell(number, *done, memory.take().as_deref()),
+                _ => {
+                    all_ended = false;
+                    tell(number, Err(Errno::TIMEDOUT), None);
+                }
+            }
+        }
+        if all_ended {
+            places.clear();
+            drop(places);
+            BATCH.set(Some(self));
+        }
+    }
+
+    fn places(&self) -> MutexGuard<'_, Vec<Place>> {
+        self.places.lock().expect("nobody panics with it")
+    }
+}
+
+impl Place {
+    fn is_over(&self, timeout: Duration) -> bool {
+        if let Stage::UnderWay(turn) = &self.stage {
+            turn.check(timeout);
+        }
+        matches!(self.stage, Stage::Ended(..)) || self.device.watch().is_given_up()
+    }
+}

@@ -1,0 +1,779 @@
+//! Volumes on files and block devices: creation, assembly and serving.
+//!
+//! [`traxtent_volume`] decides what is written. This module supplies the members, and the
+//! threads that wait for them. Each request is carried out by the thread that issues it, and
+//! members work in parallel (io_uring). [`VolumeServer`] also takes orders.
+
+mod buffers;
+mod care;
+mod error;
+mod files;
+mod lanes;
+mod quit;
+mod server;
+mod space;
+mod status;
+mod uring;
+mod verify;
+mod watch;
+
+use pollster::block_on;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use smallvec::SmallVec;
+use traxtent_layout::raid::{Array, Chunks, Level, Member, Shape};
+use traxtent_map::{MapBuilder, MapFile, TrackMap};
+use traxtent_probe::{Confirm, Found as FoundTrack};
+use traxtent_units::{Lbn, Sectors};
+use traxtent_volume::superblock::{
+    MemberEntry, MemberState, SUPERBLOCK_BYTES, Superblock, maps_sectors, superblock_sectors,
+};
+use traxtent_volume::{
+    Assembly, AssemblyError, Format, Members, Op, SuperblockPair, Volume, VolumeError, WriteHole,
+    choose, survey,
+};
+
+use traxtent_io::device::guard::volume_on;
+
+pub use care::{DifferenceReport, LEAST_RATE, MaintenanceTask, Progress, Repairs, Work, care};
+pub use error::VolumeIoError;
+use files::Identity;
+pub use files::{Aligned, Device, Devices};
+pub use quit::LINGERS;
+pub use server::{Order, SYNC_RATE, VolumeServer};
+pub use status::{LostRange, MemberStatus, StaleMember, Status};
+pub use verify::{Verdict, verify_map, verify_on};
+pub use watch::{MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
+
+/// The approximate number of bytes of a member that are rebuilt at once.
+const REBUILD_BYTES: u64 = 1 << 20;
+
+/// The time for which threads rebuild before the caller checks whether to continue. At the end of
+/// each period, members are idle until all threads have finished.
+const REBUILD_SPELL: Duration = Duration::from_secs(1);
+
+/// The maximum journal size of a new volume. Recovery reads the journal on all members at once, in
+/// about ten seconds at 100 MB/s.
+pub const JOURNAL_BYTES_MAX: u64 = 1 << 30;
+
+/// The number of rebuild threads: two read from the other members, one computes, and one writes to
+/// the member.
+const REBUILD_THREADS: usize = 4;
+
+/// An open volume on devices.
+pub type DeviceVolume = Volume<Devices>;
+
+/// The parameters of a new volume.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The RAID level.
+    pub level: Level,
+    /// The size of a chunk in bytes; `None` means that chunks are tracks.
+    pub chunk_bytes: Option<u64>,
+    /// Chunk sizes are multiples of this number of bytes.
+    pub granule_bytes: u32,
+    /// The size of the journal on each member in bytes.
+    pub journal_bytes: u64,
+    /// The members, with their track maps if chunks are tracks.
+    pub members: Vec<(PathBuf, Option<PathBuf>)>,
+    /// Whether existing content of the members may be overwritten.
+    pub force: bool,
+}
+
+/// Creates a volume, and returns its status. Nothing is written before all checks have passed.
+/// `holds` returns a description of a device's existing content.
+///
+/// # Errors
+/// Returns an error for the first unsuitable member, or if writing fails.
+pub fn create(
+    plan: &Plan,
+    mut ids: impl FnMut() -> uuid::Uuid,
+    holds: impl Fn(&Path) -> Option<String>,
+) -> Result<Status, VolumeIoError> {
+    if plan.journal_bytes > JOURNAL_BYTES_MAX {
+        return Err(VolumeIoError::JournalSize(plan.journal_bytes));
+    }
+    let mut devices = Vec::new();
+    let mut maps = Vec::new();
+    for (path, map) in &plan.members {
+        let device = open_once(path, &devices)?;
+        let first: &Device = devices.first().unwrap_or(&device);
+        if device.sector_bytes() != first.sector_bytes() {
+            return Err(VolumeIoError::SectorSize {
+                path: path.clone(),
+                bytes: device.sector_bytes(),
+                first: first.sector_bytes(),
+            });
+        }
+        maps.push(map_text(path, map.as_deref(), plan.chunk_bytes.is_none())?);
+        devices.push(device);
+    }
+    let sector_bytes = devices.first().map_or(512, Device::sector_bytes);
+    let chunks = match plan.chunk_bytes {
+        Some(bytes) => Chunks::Fixed(Sectors(bytes / u64::from(sector_bytes))),
+        None => Chunks::Tracks,
+    };
+    if let Chunks::Fixed(sectors) = chunks
+        && u32::try_from(sectors.0).is_err()
+    {
+        let bytes = plan.chunk_bytes.unwrap_or(0);
+        return Err(VolumeIoError::ChunkSize {
+            bytes,
+            sector_bytes,
+        });
+    }
+    let granule = (plan.granule_bytes / sector_bytes).max(1);
+    let format = Format {
+        volume: ids(),
+        level: plan.level,
+        chunks,
+        granule,
+        spares: 0,
+        sector_bytes,
+        journal: Sectors(match plan.level {
+            Level::Raid0 => 0,
+            Level::Raid1 | Level::Raid4 | Level::Raid5 => {
+                plan.journal_bytes / u64::from(sector_bytes)
+            }
+        }),
+        members: devices
+            .iter()
+            .zip(&maps)
+            .map(|(device, map)| (ids(), device.sectors(), map.clone()))
+            .collect(),
+    };
+    let map_bytes = maps.iter().map(|map| map.len() as u64).sum();
+    let maps_sectors = maps_sectors(map_bytes, sector_bytes).0;
+    let around = superblock_sectors(sector_bytes).0 + maps_sectors;
+    for device in &devices {
+        let needed = 2 * around + format.journal.0 + 1;
+        if device.sectors().0 < needed {
+            return Err(VolumeIoError::TooSmall {
+                path: device.path().to_owned(),
+                sectors: device.sectors(),
+                why: "superblocks, maps and journal alone take",
+                needed: Sectors(needed),
+            });
+        }
+    }
+    let Some(mut superblock) = format.superblock() else {
+        // The only remaining reason is the number of members.
+        let no_members = Array::new(
+            Shape {
+                level: plan.level,
+                chunks,
+                granule: 1,
+                spares: 0,
+            },
+            Vec::new(),
+        );
+        return Err(no_members
+            .map(|_| VolumeError::Stopped.into())
+            .unwrap_or_else(Into::into));
+    };
+    let array = array_of(&superblock, &maps)?;
+    superblock.capacity = array.capacity();
+    check_journal(&array, &superblock)?;
+    let are_zero = std::iter::zip(&devices, &superblock.members)
+        .all(|(device, member)| device.is_zero(member.data.clone()));
+    if are_zero || plan.level == Level::Raid0 {
+        // The parity and the replicas of zeros are zeros.
+        superblock.synced = array.stripes();
+    }
+    let paths: Vec<PathBuf> = devices
+        .iter()
+        .map(|device| device.path().to_owned())
+        .collect();
+    let devices = Devices::new(devices.into_iter().map(Some).collect());
+    if !plan.force {
+        for path in &paths {
+            if let Some(what) = volume_on(path).or_else(|| holds(path)) {
+                let path = path.clone();
+                return Err(VolumeIoError::Holds { path, what });
+            }
+        }
+    }
+    block_on(format.write(&superblock, &devices)).map_err(|error| unwritten(error, &devices))?;
+    Ok(Status::known(&superblock, &array, &devices))
+}
+
+/// Members that have been found and belong together. Nothing has been written to them.
+#[derive(Debug)]
+pub struct Found {
+    /// The superblock that the members agree on.
+    pub superblock: Superblock,
+    array: Array,
+    devices: Devices,
+}
+
+/// Finds the volume to which devices belong. With `force`, members may be missing. Parity that was
+/// never synced is then used as it is if it has to replace a missing member.
+///
+/// # Errors
+/// Returns the reason if the devices do not form a volume.
+pub fn find(paths: &[PathBuf], force: bool) -> Result<Found, VolumeIoError> {
+    find_within(paths, force, MEMBER_TIMEOUT)
+}
+
+/// Finds the volume as [`find`] does, and accepts doubtful members. This is for inspection, and for
+/// callers that confirm that the members' data are good. A volume that needs recovery is refused
+/// unless `recover` is set, because recovery trusts all members.
+///
+/// # Errors
+/// Returns the same errors as [`find`].
+pub fn find_doubtful(
+    paths: &[PathBuf],
+    force: bool,
+    recover: bool,
+) -> Result<Found, VolumeIoError> {
+    let found = assembled(paths, force, MEMBER_TIMEOUT)?;
+    if !recover && !found.superblock.clean {
+        found.check_doubts()?;
+    }
+    Ok(found)
+}
+
+/// Finds the volume as [`find`] does, without one member, which is to be left out permanently.
+///
+/// # Errors
+/// Returns the same errors as [`find`].
+pub fn find_without(paths: &[PathBuf], member: usize) -> Result<Found, VolumeIoError> {
+    let path = {
+        let found = assembled(paths, false, MEMBER_TIMEOUT)?;
+        let device = found.devices.device(member);
+        device.map(|device| device.path().to_owned())
+    };
+    let others = paths.iter().filter(|other| Some(*other) != path.as_ref());
+    let others: Vec<PathBuf> = others.cloned().collect();
+    find(&others, true)
+}
+
+/// Finds the volume to which devices belong, with another member time-out.
+///
+/// # Errors
+/// Returns the same errors as [`find`].
+pub(crate) fn find_within(
+    paths: &[PathBuf],
+    force: bool,
+    timeout: Duration,
+) -> Result<Found, VolumeIoError> {
+    let found = assembled(paths, force, timeout)?;
+    found.check_doubts()?;
+    Ok(found)
+}
+
+/// Assembles members, including doubtful ones.
+fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found, VolumeIoError> {
+    let (devices, pairs) = surveyed(paths, timeout)?;
+    let refused = |error: AssemblyError| VolumeIoError::assembly(&error, paths);
+    let (mut assembly, missing) = match choose(&pairs, force) {
+        Ok(assembly) => (assembly, None),
+        // The assembly may have further problems to report.
+        Err(missing @ AssemblyError::Missing { enough: true, .. }) => {
+            (choose(&pairs, true).map_err(refused)?, Some(missing))
+        }
+        Err(error) => return Err(refused(error)),
+    };
+    let devices = in_place(&assembly, devices.take_all());
+    devices.set_timeout(timeout);
+    let (array, devices) = laid_out(&assembly.superblock, devices)?;
+    assembly
+        .check_synced(array.stripes(), force)
+        .map_err(refused)?;
+    if let Some(missing) = missing {
+        return Err(refused(missing));
+    }
+    Ok(Found {
+        superblock: assembly.superblock,
+        array,
+        devices,
+    })
+}
+
+/// Returns the status that the devices' superblocks describe, for inspection only. It includes
+/// missing, stale and damaged members.
+///
+/// # Errors
+/// Returns an error if the devices do not belong together at all, or if too few are current.
+pub fn inspect(paths: &[PathBuf]) -> Result<Status, VolumeIoError> {
+    let (devices, mut pairs) = surveyed(paths, MEMBER_TIMEOUT)?;
+    let mut devices = devices.take_all();
+    let mut paths = paths.to_vec();
+    let mut stale = Vec::new();
+    let assembly = loop {
+        match choose(&pairs, true) {
+            Ok(assembly) => break assembly,
+            Err(AssemblyError::Stale {
+                given,
+                member,
+                own,
+                newest,
+                dropped,
+            }) => {
+                stale.push(StaleMember {
+                    path: paths.remove(given),
+                    member,
+                    generation: own,
+                    volume_generation: newest,
+                    dropped,
+                });
+                pairs.remove(given);
+                devices.remove(given);
+            }
+            Err(error) => return Err(VolumeIoError::assembly(&error, &paths)),
+        }
+    };
+    let devices = in_place(&assembly, devices);
+    let (array, devices) = laid_out(&assembly.superblock, devices)?;
+    let mut status = Status::known(&assembly.superblock, &array, &devices);
+    for (member, given) in assembly.given.iter().enumerate() {
+        if let Some(given) = given {
+            status.members[member].set_superblocks(&pairs[*given]);
+        }
+    }
+    status.stale = stale;
+    Ok(status)
+}
+
+/// Returns the devices in the order of the members.
+fn in_place(assembly: &Assembly, mut devices: Vec<Option<Arc<Device>>>) -> Devices {
+    let given = assembly.given.iter();
+    let device = |given: &Option<usize>| given.and_then(|given| devices[given].take());
+    Devices::of(given.map(device).collect())
+}
+
+/// Returns the array that the members form.
+fn laid_out(superblock: &Superblock, devices: Devices) -> Result<(Array, Devices), VolumeIoError> {
+    let maps = read_maps(superblock, &devices)?;
+    let array = array_of(superblock, &maps)?;
+    if array.capacity() != superblock.capacity {
+        return Err(VolumeIoError::MapMisfit {
+            member: 0,
+            problem: "gives another capacity than the superblock",
+        });
+    }
+    Ok((array, devices))
+}
+
+impl Found {
+    /// Refuses members whose superblocks were missing or damaged. Their data may be lost as well,
+    /// and writes to the volume would rely on it.
+    fn check_doubts(&self) -> Result<(), VolumeIoError> {
+        let mut members = self.superblock.members.iter();
+        let is_doubtful =
+            |member: &MemberEntry| member.doubtful && member.state != MemberState::Failed;
+        match members.position(is_doubtful) {
+            Some(member) => Err(VolumeError::Doubtful { member }.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the status that the members' superblocks describe.
+    pub fn status(&self) -> Status {
+        Status::known(&self.superblock, &self.array, &self.devices)
+    }
+
+    /// Opens the volume, and recovers from a crash.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Volume::open`].
+    pub fn open(self) -> Result<DeviceVolume, VolumeIoError> {
+        self.open_on(|devices| devices, WriteHole::Closed)
+    }
+
+    /// Opens the volume on an intermediate layer over the devices, with the write hole closed or
+    /// open. This is for measurements.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Volume::open`].
+    pub fn open_on<M: Members>(
+        self,
+        members: impl FnOnce(Devices) -> M,
+        hole: WriteHole,
+    ) -> Result<Volume<M>, VolumeIoError> {
+        let members = members(self.devices);
+        Ok(block_on(Volume::open(
+            self.array,
+            members,
+            self.superblock,
+            hole,
+        ))?)
+    }
+
+    /// Returns the members whose chunks are tracks, with their track maps.
+    pub fn maps(&self) -> Vec<(PathBuf, Arc<TrackMap>)> {
+        let members = self.array.members().iter().enumerate();
+        members
+            .filter(|(member, _)| self.superblock.members[*member].map_bytes > 0)
+            .filter_map(|(member, entry)| {
+                let device = self.devices.device(member)?;
+                Some((device.path().to_owned(), Arc::clone(&entry.map)))
+            })
+            .collect()
+    }
+
+    /// Returns the boundaries of the volume's chunks as a track map.
+    pub fn chunk_map(&self) -> TrackMap {
+        self.array.chunk_map()
+    }
+
+    /// Checks a device that is to replace a failed member, without writing.
+    ///
+    /// # Errors
+    /// Returns an error if the member has not failed, or if the device cannot replace it.
+    pub fn substitute(
+        &self,
+        member: usize,
+        path: &Path,
+        force: bool,
+        holds: impl Fn(&Path) -> Option<String>,
+    ) -> Result<Substitute, VolumeIoError> {
+        substitute(&self.superblock, &self.devices, member, path, force, holds)
+    }
+}
+
+/// A device that can replace a failed member.
+#[derive(Debug)]
+pub struct Substitute {
+    member: usize,
+    device: Arc<Device>,
+}
+
+fn substitute(
+    superblock: &Superblock,
+    devices: &Devices,
+    member: usize,
+    path: &Path,
+    force: bool,
+    holds: impl Fn(&Path) -> Option<String>,
+) -> Result<Substitute, VolumeIoError> {
+    let Some(entry) = superblock.members.get(member) else {
+        let problem = "does not exist";
+        return Err(VolumeError::Member { member, problem }.into());
+    };
+    if entry.state != MemberState::Failed {
+        let problem = "has not failed";
+        return Err(VolumeError::Member { member, problem }.into());
+    }
+    // The failed device is released, because it may be its own replacement.
+    devices.put(member, None);
+    let returned = |outstanding| match outstanding {
+        0 => Ok(()),
+        outstanding => Err(VolumeIoError::Outstanding {
+            path: path.to_owned(),
+            outstanding,
+        }),
+    };
+    // The path is compared first, because a device that does not respond cannot be identified.
+    returned(devices.outstanding(|device| device.path() == path))?;
+    let identity = Identity::at(path, devices.timeout())?;
+    returned(devices.outstanding(|device| device.identity() == identity))?;
+    let others = 0..superblock.members.len();
+    let mut others = others.filter_map(|other| devices.device(other));
+    if others.any(|other| other.identity() == identity) {
+        return Err(VolumeIoError::Twice(path.to_owned()));
+    }
+    let device = Device::open_within(path, devices.timeout())?;
+    let sector_bytes = superblock.sector_bytes;
+    if device.sector_bytes() != sector_bytes {
+        return Err(VolumeIoError::SectorSize {
+            path: path.to_owned(),
+            bytes: device.sector_bytes(),
+            first: sector_bytes,
+        });
+    }
+    if device.sectors() < entry.sectors {
+        return Err(VolumeIoError::TooSmall {
+            path: path.to_owned(),
+            sectors: device.sectors(),
+            why: "the member before it had",
+            needed: entry.sectors,
+        });
+    }
+    if !force && let Some(what) = volume_on(path).or_else(|| holds(path)) {
+        let path = path.to_owned();
+        return Err(VolumeIoError::Holds { path, what });
+    }
+    Ok(Substitute {
+        member,
+        device: Arc::new(device),
+    })
+}
+
+/// Replaces a failed member by a device with the identity `id`, and begins to rebuild it.
+///
+/// # Errors
+/// Returns an error if the member has not failed, or if the device cannot be written.
+pub fn replace(
+    volume: &DeviceVolume,
+    substitute: Substitute,
+    id: uuid::Uuid,
+) -> Result<(), VolumeIoError> {
+    let Substitute { member, device } = substitute;
+    let superblock = block_on(volume.superblock());
+    let devices = volume.members();
+    let mut bytes = read_maps(&superblock, devices)?.concat();
+    bytes.resize(
+        superblock.maps.0 as usize * superblock.sector_bytes as usize,
+        0,
+    );
+    block_on(volume.take_place(member, id))?;
+    devices.put(member, Some(device));
+    if !bytes.is_empty() {
+        let front = Lbn(superblock_sectors(superblock.sector_bytes).0);
+        let back = superblock.second(member) - superblock.maps;
+        let mut ops = [
+            Op::write(member, front, &bytes),
+            Op::write(member, back, &bytes),
+        ];
+        block_on(devices.run(&mut ops));
+        if ops.iter().any(|op| op.outcome.is_err()) {
+            let problem = "cannot be written";
+            let error = unwritten(VolumeError::Member { member, problem }, devices);
+            devices.put(member, None);
+            return Err(error);
+        }
+    }
+    Ok(block_on(volume.begin_rebuild(member))?)
+}
+
+/// Replaces the error of a member that cannot be written by the system's error.
+fn unwritten(error: VolumeError, devices: &Devices) -> VolumeIoError {
+    let device = match error {
+        VolumeError::Member { member, .. } => devices.device(member),
+        _ => None,
+    };
+    match device.and_then(|device| Some((device.path().to_owned(), device.last_error()?))) {
+        Some((path, error)) => VolumeIoError::Device {
+            path,
+            what: "write",
+            error,
+        },
+        None => error.into(),
+    }
+}
+
+/// Rebuilds the current rebuild target for a second. Returns false if no stripes are left, or if
+/// there is no such member. The threads overlap: while one writes to the member, another reads from
+/// the others.
+///
+/// # Errors
+/// Returns the errors of [`Volume::rebuild_step`].
+pub fn rebuild_some<M: Members + Sync>(volume: &Volume<M>) -> Result<bool, VolumeError>
+where
+    M::Buffer: Send,
+{
+    let array = volume.array();
+    let offered = array.capacity().0 * volume.sector_bytes() as u64;
+    let of_a_member = offered / array.members().len() as u64 / array.stripes().max(1);
+    let stripes = (REBUILD_BYTES / of_a_member.max(1)).max(1);
+    let begun = Instant::now();
+    let steps = || -> Result<bool, VolumeError> {
+        while begun.elapsed() < REBUILD_SPELL {
+            if !block_on(volume.rebuild_step(stripes))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    thread::scope(|scope| {
+        let others: SmallVec<[_; REBUILD_THREADS]> =
+            (1..REBUILD_THREADS).map(|_| scope.spawn(steps)).collect();
+        let own = steps();
+        let others = others
+            .into_iter()
+            .map(|other| other.join().expect("it does not panic"));
+        others.fold(own, |all, one| Ok(all? && one?))
+    })
+}
+
+/// Removes the superblocks that identify devices as members. Nothing is written before all devices
+/// have been checked.
+///
+/// # Errors
+/// Returns an error if a device is not a member, if `force` is not set, or if a device cannot be
+/// written.
+pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
+    let (devices, pairs) = surveyed(paths, MEMBER_TIMEOUT)?;
+    let superblocks = pairs.iter().filter_map(SuperblockPair::newest);
+    if !force {
+        let lost = "the volume's data would be lost: it is left alone unless forced";
+        return Err(VolumeIoError::Order(lost.to_owned()));
+    }
+    for (number, superblock) in superblocks.enumerate() {
+        let zeros = vec![0; SUPERBLOCK_BYTES.max(superblock.sector_bytes as usize)];
+        let second = superblock.second(superblock.index);
+        let mut ops = [Lbn(0), second].map(|at| Op::write(number, at, &zeros));
+        block_on(devices.run(&mut ops));
+        let mut flush = [Op::flush(number)];
+        block_on(devices.run(&mut flush));
+        if ops.iter().chain(&flush).any(|op| op.outcome.is_err()) {
+            let (member, problem) = (number, "cannot be written");
+            return Err(unwritten(VolumeError::Member { member, problem }, &devices));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the members' devices in the order of their paths, with the superblocks of each.
+fn surveyed(
+    paths: &[PathBuf],
+    timeout: Duration,
+) -> Result<(Devices, Vec<SuperblockPair>), VolumeIoError> {
+    let mut devices = Vec::new();
+    for path in paths {
+        let device = open_once(path, &devices)?;
+        devices.push(device);
+    }
+    let sizes: Vec<_> = devices
+        .iter()
+        .map(|device| (device.sectors(), device.sector_bytes()))
+        .collect();
+    let devices = Devices::new(devices.into_iter().map(Some).collect());
+    devices.set_timeout(timeout);
+    let pairs = block_on(survey(&devices, &sizes));
+    for (path, pair) in std::iter::zip(paths, &pairs) {
+        pair.usable().map_err(|error| VolumeIoError::Superblock {
+            path: path.clone(),
+            error,
+        })?;
+    }
+    Ok((devices, pairs))
+}
+
+fn open_once(path: &Path, others: &[Device]) -> Result<Device, VolumeIoError> {
+    // A second lock of the same file would fail as if another process held it.
+    match others.iter().any(|other| other.is_at(path)) {
+        true => Err(VolumeIoError::Twice(path.to_owned())),
+        false => Device::open(path),
+    }
+}
+
+/// Returns the text of a member's track map; empty if chunks are not tracks.
+fn map_text(path: &Path, map: Option<&Path>, tracks: bool) -> Result<Vec<u8>, VolumeIoError> {
+    let failed = |error| VolumeIoError::Map {
+        path: path.to_owned(),
+        error: Box::new(error),
+    };
+    match (map, tracks) {
+        (_, false) => Ok(Vec::new()),
+        (None, _) => Err(VolumeIoError::Holds {
+            path: path.to_owned(),
+            what: "tracks that nobody named: give its track map".to_owned(),
+        }),
+        (Some(map), _) => {
+            let bytes = std::fs::read(map).map_err(|error| VolumeIoError::Device {
+                path: map.to_owned(),
+                what: "read",
+                error,
+            })?;
+            let file = MapFile::read(&bytes).map_err(failed)?;
+            Ok(file.to_text().into_bytes())
+        }
+    }
+}
+
+/// Returns the layout that the superblock and the maps describe.
+fn array_of(superblock: &Superblock, maps: &[Vec<u8>]) -> Result<Array, VolumeIoError> {
+    let mut members = Vec::new();
+    for (member, (entry, text)) in superblock.members.iter().zip(maps).enumerate() {
+        let misfit = |problem| VolumeIoError::MapMisfit { member, problem };
+        let map = match text.is_empty() {
+            true => one_track_each(entry.sectors).ok_or_else(|| misfit("would have no tracks"))?,
+            false => {
+                MapFile::read(&text[..])
+                    .map_err(|_| misfit("is damaged"))?
+                    .tracks
+            }
+        };
+        if map.first() > entry.data.start || map.end() > Lbn(entry.sectors.0) {
+            return Err(misfit("does not fit: it has other LBNs than the member"));
+        }
+        members.push(Member {
+            data: entry.data.start..entry.data.end.min(map.end()),
+            map: Arc::new(map),
+        });
+    }
+    let shape = Shape {
+        level: superblock.level,
+        chunks: superblock.chunks,
+        granule: superblock.granule,
+        spares: superblock.spares,
+    };
+    Ok(Array::new(shape, members)?)
+}
+
+/// Returns a map for a member whose tracks do not matter.
+fn one_track_each(sectors: Sectors) -> Option<TrackMap> {
+    const SIZE: u64 = 1 << 20;
+    let mut map = MapBuilder::default();
+    for first in (0..sectors.0).step_by(SIZE as usize) {
+        let track = FoundTrack {
+            first_lbn: Lbn(first),
+            sectors: SIZE.min(sectors.0 - first) as u32,
+            confirm: Confirm::Predicted,
+        };
+        map.push(track).ok()?;
+    }
+    map.finish().map(|(map, _)| map)
+}
+
+fn check_journal(array: &Array, superblock: &Superblock) -> Result<(), VolumeIoError> {
+    // A record takes at most a fourth of the journal, and holds a stripe. For mirrors, a record
+    // only names the stripe.
+    let stripe = match superblock.level {
+        Level::Raid0 => return Ok(()),
+        Level::Raid1 => Sectors(0),
+        Level::Raid4 | Level::Raid5 => array.stripe_sectors_max(),
+    };
+    let needed = 4 * (stripe.0 + 8) + 8;
+    let journal = superblock.journal.end.0 - superblock.journal.start.0;
+    match journal >= needed {
+        true => Ok(()),
+        false => Err(VolumeError::Journal {
+            journal: Sectors(journal),
+            needed: Sectors(needed),
+        }
+        .into()),
+    }
+}
+
+/// Returns the maps of all members, from the first member that holds them undamaged.
+fn read_maps(superblock: &Superblock, devices: &Devices) -> Result<Vec<Vec<u8>>, VolumeIoError> {
+    let bytes = superblock.maps.0 as usize * superblock.sector_bytes as usize;
+    let front = Lbn(superblock_sectors(superblock.sector_bytes).0);
+    let mut buffer = vec![0; bytes];
+    let mut damaged = 0;
+    for member in 0..superblock.members.len() {
+        if devices.device(member).is_none() {
+            continue;
+        }
+        for at in [front, superblock.second(member) - superblock.maps] {
+            let mut ops = [Op::read(member, at, &mut buffer)];
+            block_on(devices.run(&mut ops));
+            if ops[0].outcome.is_err() {
+                continue;
+            }
+            let mut rest = &buffer[..];
+            let mut maps = Vec::new();
+            for entry in &superblock.members {
+                let (map, later) = rest.split_at(entry.map_bytes as usize);
+                rest = later;
+                if crc32fast::hash(map) == entry.map_crc {
+                    maps.push(map.to_vec());
+                }
+            }
+            if maps.len() == superblock.members.len() {
+                return Ok(maps);
+            }
+            damaged = maps.len();
+        }
+    }
+    Err(VolumeIoError::MapMisfit {
+        member: damaged,
+        problem: "is damaged on every member",
+    })
+}

@@ -1,0 +1,456 @@
+//! The server of a volume: bytes at offsets, from any thread, and orders at a control socket.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use traxtent_layout::raid::Level;
+use traxtent_units::Lbn;
+use traxtent_volume::VolumeError;
+use traxtent_volume::superblock::MemberState;
+use uuid::Uuid;
+
+use super::care::{self, MaintenanceTask, Progress, Repairs, Work, care};
+use super::error::VolumeIoError;
+use super::quit::close_sockets;
+use super::status::Status;
+use super::{DeviceVolume, LINGERS, MEMBER_TIMEOUT, find_within, replace, substitute};
+use crate::serve::control::{Control, Orders};
+use crate::serve::{BlockSizes, ServeError};
+use pollster::block_on;
+
+/// The maximum size of a request in bytes.
+const REQUEST_MAX: u32 = 32 << 20;
+
+/// The maximum number of zeros that are written at once, in bytes.
+const ZEROS: usize = 1 << 20;
+
+/// The time to fail a member while it may still respond. The order is answered within a second.
+const FAIL_SOON: Duration = Duration::from_millis(300);
+
+/// The additional time for the failure once requests no longer wait for the member.
+const FAIL_LATER: Duration = Duration::from_millis(500);
+
+/// The rate of an automatic initial sync, in bytes per second for each member. It leaves room for
+/// requests.
+pub const SYNC_RATE: u64 = 32 << 20;
+
+/// An order to a served volume, as a line of JSON: `{"order":"fail","member":1}`. The reply to each
+/// order is the resulting [`Status`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Order {
+    /// Only returns the status.
+    Status,
+    /// Declares a member failed.
+    Fail {
+        /// The member.
+        member: usize,
+    },
+    /// Replaces a failed member by a device.
+    Replace {
+        /// The member.
+        member: usize,
+        /// The device.
+        with: PathBuf,
+        /// The identity of the new member.
+        id: Uuid,
+        /// Whether existing content of the device may be overwritten.
+        force: bool,
+    },
+    /// Begins a rebuild, a sync or a scrub, which continues after the reply.
+    Begin {
+        /// The kind of work.
+        work: Work,
+        /// The maximum rate in bytes per second for each member.
+        rate: Option<u64>,
+        /// The changes that a scrub may make.
+        #[serde(default)]
+        repair: Repairs,
+    },
+    /// Rewrites superblocks that were missing or damaged, so that their members are trusted again.
+    RepairSuperblocks,
+    /// Interrupts the current maintenance, and replies once it has stopped.
+    Pause,
+}
+
+/// A served volume.
+#[derive(Debug)]
+pub struct VolumeServer {
+    kept: Arc<Kept>,
+    control: Mutex<Option<Control>>,
+    /// The messages about members that have been printed; each is printed once.
+    said: Mutex<Vec<String>>,
+    /// The rate of an initial sync that begins with the server; `None` if it waits for an order.
+    sync_rate: Option<u64>,
+}
+
+/// The state that requests and orders share.
+#[derive(Debug)]
+struct Kept {
+    volume: DeviceVolume,
+    stop: AtomicBool,
+    worker: Mutex<Worker>,
+    /// The members that are being declared failed.
+    failing: Mutex<Vec<usize>>,
+}
+
+#[derive(Debug, Default)]
+struct Worker {
+    /// No more orders are taken.
+    closed: bool,
+    thread: Option<JoinHandle<()>>,
+    progress: Option<Progress>,
+}
+
+impl VolumeServer {
+    /// Assembles the members and opens the volume. `control` is the path at which the control
+    /// socket is created.
+    ///
+    /// # Errors
+    /// Returns the errors of [`find`](super::find) and [`Found::open`](super::Found::open), or an
+    /// error if the socket cannot be created.
+    pub fn open(paths: &[PathBuf], control: Option<&Path>) -> Result<VolumeServer, ServeError> {
+        VolumeServer::open_within(paths, control, MEMBER_TIMEOUT)
+    }
+
+    /// Assembles the members and opens the volume as [`VolumeServer::open`] does. A member that
+    /// does not return an operation within `timeout` is failed.
+    ///
+    /// # Errors
+    /// Returns the errors of [`VolumeServer::open`].
+    pub fn open_within(
+        paths: &[PathBuf],
+        control: Option<&Path>,
+        timeout: Duration,
+    ) -> Result<VolumeServer, ServeError> {
+        let found = find_within(paths, false, timeout)?;
+        let control = control.map(Control::open).transpose()?;
+        let volume = found.open()?;
+        // These failures were known before.
+        let said = failed(&Status::of(&volume));
+        Ok(VolumeServer {
+            kept: Arc::new(Kept {
+                volume,
+                stop: AtomicBool::new(false),
+                worker: Mutex::default(),
+                failing: Mutex::default(),
+            }),
+            control: Mutex::new(control),
+            said: Mutex::new(said),
+            sync_rate: Some(SYNC_RATE),
+        })
+    }
+
+    /// Sets the rate of an initial sync that begins with the server; with `None`, it waits for an
+    /// order.
+    pub fn set_sync_rate(&mut self, rate: Option<u64>) {
+        self.sync_rate = rate;
+    }
+
+    /// Takes orders from now on, and continues the initial sync if it is not complete.
+    ///
+    /// # Errors
+    /// Returns an error if the system cannot start a thread.
+    pub fn start(&self) -> Result<(), ServeError> {
+        if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
+            control.start(&self.kept).map_err(ServeError::Thread)?;
+        }
+        let status = Status::served(self.volume(), None);
+        let is_complete = status.members.iter().all(|member| member.state == "active");
+        if status.unsynced() > 0 && is_complete && self.sync_rate.is_some() {
+            let task = MaintenanceTask {
+                rate: self.sync_rate,
+                ..MaintenanceTask::new(Work::Sync)
+            };
+            self.kept.begin(task)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn volume(&self) -> &DeviceVolume {
+        &self.kept.volume
+    }
+
+    /// Returns the size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.volume().capacity().0 * self.volume().sector_bytes() as u64
+    }
+
+    /// Returns the block sizes to advertise to a client.
+    pub fn block_sizes(&self) -> BlockSizes {
+        let sector = self.volume().sector_bytes() as u32;
+        BlockSizes {
+            minimum: sector,
+            preferred: sector.max(4096),
+            maximum: REQUEST_MAX,
+        }
+    }
+
+    /// Reads from byte `offset` on.
+    ///
+    /// # Errors
+    /// Returns the errors of [`traxtent_volume::Volume::read`].
+    pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), VolumeError> {
+        let done = block_on(self.volume().read(self.at(offset)?, buffer));
+        self.look_after();
+        done
+    }
+
+    /// Writes from byte `offset` on. With `fua`, the data is durable when this returns.
+    ///
+    /// # Errors
+    /// Returns the errors of [`traxtent_volume::Volume::write`].
+    pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), VolumeError> {
+        let at = self.at(offset)?;
+        let done = block_on(async {
+            self.volume().write(at, bytes).await?;
+            if fua {
+                self.volume().flush().await
+            } else {
+                Ok(())
+            }
+        });
+        self.look_after();
+        done
+    }
+
+    /// Zeroes `count` bytes from `offset` on.
+    ///
+    /// # Errors
+    /// Returns the errors of [`traxtent_volume::Volume::write`].
+    pub fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), VolumeError> {
+        let zeros = vec![0; ZEROS.min(count as usize)];
+        let mut done = 0;
+        while done < count {
+            let now = (count - done).min(zeros.len() as u64);
+            self.write(&zeros[..now as usize], offset + done, false)?;
+            done += now;
+        }
+        if fua { self.flush() } else { Ok(()) }
+    }
+
+    /// Makes all earlier writes durable.
+    ///
+    /// # Errors
+    /// Returns the errors of [`traxtent_volume::Volume::flush`].
+    pub fn flush(&self) -> Result<(), VolumeError> {
+        let done = block_on(self.volume().flush());
+        self.look_after();
+        done
+    }
+
+    /// Shuts down cleanly. Maintenance ends, and resumes from there when it is next requested.
+    ///
+    /// # Errors
+    /// Returns the errors of [`traxtent_volume::Volume::stop`].
+    pub fn stop(&self) -> Result<(), VolumeError> {
+        self.close_control();
+        self.kept.worker().closed = true;
+        self.kept.pause();
+        let done = block_on(self.volume().stop());
+        let lingering = self.volume().members().lingering();
+        for path in &lingering {
+            eprintln!("traxtent: {}: {LINGERS}", path.display());
+        }
+        if !lingering.is_empty() {
+            close_sockets();
+        }
+        done
+    }
+
+    /// Stops taking orders, and removes the control socket.
+    pub(super) fn close_control(&self) {
+        drop(self.control.lock().expect("nobody panics with it").take());
+    }
+
+    /// Reports members that have failed, if any operation has. Two kinds of members are durably
+    /// declared failed: those whose files were found to be shortened, which would read as zeros if
+    /// they grew again; and those that did not respond in time, which receive no more operations.
+    fn look_after(&self) {
+        let volume = self.volume();
+        if !volume.members().had_failures() {
+            return;
+        }
+        for member in volume.members().unusable() {
+            // If the volume cannot do without the member, it is broken, which is reported below.
+            let _ = block_on(volume.fail(member));
+        }
+        let mut said = self.said.lock().expect("nobody panics with it");
+        for line in failed(&Status::served(volume, None)) {
+            if !said.contains(&line) {
+                eprintln!("traxtent: {line}");
+                said.push(line);
+            }
+        }
+    }
+
+    fn at(&self, offset: u64) -> Result<Lbn, VolumeError> {
+        let sector_bytes = self.volume().sector_bytes();
+        match offset.is_multiple_of(sector_bytes as u64) {
+            true => Ok(Lbn(offset / sector_bytes as u64)),
+            false => Err(VolumeError::Length {
+                bytes: offset as usize,
+                sector_bytes,
+            }),
+        }
+    }
+}
+
+/// Returns the messages about a volume that is degraded or broken.
+fn failed(status: &Status) -> Vec<String> {
+    let failed = status.members.iter().filter(|one| one.state == "failed");
+    let mut lines: Vec<String> = failed
+        .map(|one| format!("member {} has failed", one.member))
+        .collect();
+    if status.broken {
+        lines.push("the volume can only be read, where its data are whole".to_owned());
+    }
+    lines
+}
+
+impl Orders for Kept {
+    fn carry_out(self: &Arc<Kept>, line: &str) -> Result<String, ServeError> {
+        let order = serde_json::from_str(line).map_err(|error| {
+            VolumeIoError::Order(format!("an order of a volume is a line of JSON: {error}"))
+        })?;
+        if self.worker().closed {
+            return Err(ServeError::Stopped);
+        }
+        let unfinished = self.obey(order)?;
+        let progress = self.worker().progress.clone();
+        let mut status = Status::served(&self.volume, progress);
+        status.unfinished = unfinished;
+        Ok(serde_json::to_string(&status).expect("it is plain data"))
+    }
+}
+
+impl Kept {
+    /// Carries out an order; returns a description of work that is not yet complete.
+    fn obey(self: &Arc<Kept>, order: Order) -> Result<Option<String>, VolumeIoError> {
+        let volume = &self.volume;
+        match order {
+            Order::Status => {}
+            Order::Fail { member } => return self.fail(member),
+            Order::Replace {
+                member,
+                with,
+                id,
+                force,
+            } => {
+                let superblock = block_on(volume.superblock());
+                let devices = volume.members();
+                // The client that gave the order has checked for other content.
+                let device = substitute(&superblock, devices, member, &with, force, |_| None)?;
+                replace(volume, device, id)?;
+            }
+            Order::Begin { work, rate, repair } => {
+                self.begin(MaintenanceTask { work, repair, rate })?
+            }
+            Order::RepairSuperblocks => block_on(volume.repair_superblocks())?,
+            Order::Pause => self.pause(),
+        }
+        Ok(None)
+    }
+
+    /// Declares a member failed. Requests that it does not return stop waiting for it. Requests to
+    /// other members may delay this, in which case it continues after the reply.
+    fn fail(self: &Arc<Kept>, member: usize) -> Result<Option<String>, VolumeIoError> {
+        let unfinished = || {
+            Ok(Some(format!(
+                "fail {member} goes on: it waits for requests that are under way"
+            )))
+        };
+        {
+            let mut failing = self.failing();
+            if failing.contains(&member) {
+                return unfinished();
+            }
+            failing.push(member);
+        }
+        let (tell, told) = mpsc::sync_channel(1);
+        let kept = Arc::clone(self);
+        let run = move || {
+            let done = block_on(kept.volume.declare_failed(member));
+            kept.failing().retain(|other| *other != member);
+            if let Err(mpsc::SendError(Err(error))) = tell.send(done) {
+                eprintln!("traxtent: fail {member}: {error}");
+            }
+        };
+        let thread = thread::Builder::new().name("fail".to_owned());
+        if let Err(error) = thread.spawn(run) {
+            self.failing().retain(|other| *other != member);
+            return Err(VolumeIoError::Thread(error));
+        }
+        if let Ok(done) = told.recv_timeout(FAIL_SOON) {
+            return Ok(done.map(|()| None)?);
+        }
+        if self.can_spare(member) {
+            self.volume.members().give_up(member, FAIL_SOON / 2);
+        }
+        match told.recv_timeout(FAIL_LATER) {
+            Ok(done) => Ok(done.map(|()| None)?),
+            Err(_) => unfinished(),
+        }
+    }
+
+    /// Returns whether the volume currently works without a member.
+    fn can_spare(&self, member: usize) -> bool {
+        let superblock = self.volume.known().superblock;
+        let others = superblock.members.iter().enumerate();
+        let others =
+            others.filter(|(other, entry)| *other != member && entry.state == MemberState::Active);
+        match superblock.level {
+            Level::Raid0 => false,
+            Level::Raid1 => others.count() >= 1,
+            Level::Raid4 | Level::Raid5 => others.count() + 1 >= superblock.members.len(),
+        }
+    }
+
+    fn failing(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.failing.lock().expect("nobody panics with it")
+    }
+
+    /// Begins a rebuild, a sync or a scrub.
+    fn begin(self: &Arc<Kept>, task: MaintenanceTask) -> Result<(), VolumeIoError> {
+        care::check(&self.volume, task)?;
+        let begun = Progress::begin(&self.volume, task.work, task.rate);
+        let mut worker = self.worker();
+        if let Some(other) = worker.progress.as_ref().filter(|other| other.under_way) {
+            return Err(VolumeIoError::Order(format!(
+                "a {} is under way; it ends, or is interrupted, before another begins",
+                other.work.name()
+            )));
+        }
+        self.stop.store(false, Ordering::Relaxed);
+        let kept = Arc::clone(self);
+        let run = move || {
+            let tell = |progress: &Progress| kept.worker().progress = Some(progress.clone());
+            let ended = care(&kept.volume, task, &kept.stop, tell);
+            if let Some(progress) = &mut kept.worker().progress {
+                progress.under_way = false;
+                progress.error = ended.err().map(|error| error.to_string());
+            }
+        };
+        let thread = thread::Builder::new().name(task.work.name().to_owned());
+        worker.thread = Some(thread.spawn(run).map_err(VolumeIoError::Thread)?);
+        worker.progress = Some(begun);
+        Ok(())
+    }
+
+    /// Stops the current maintenance, and waits until it has stopped.
+    fn pause(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.worker().thread.take();
+        if let Some(thread) = thread {
+            thread.join().expect("it does not panic");
+        }
+    }
+
+    fn worker(&self) -> MutexGuard<'_, Worker> {
+        self.worker.lock().expect("nobody panics with it")
+    }
+}

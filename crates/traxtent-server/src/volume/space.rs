@@ -1,0 +1,148 @@
+//! Allocation for members that are sparse files. Space is allocated one region at a time, before
+//! data is written.
+//!
+//! If a file system is full, writes to it fail, and a member whose write fails is dropped. A volume
+//! therefore reserves space first, and only the client's write fails if there is none. This does
+//! not cover file systems without fallocate, file systems that write allocated blocks elsewhere
+//! (Btrfs, snapshots), or thinly provisioned block devices. There, a full disk still appears as a
+//! failed write.
+
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+use traxtent_volume::NoSpace;
+
+/// The number of bytes that are allocated at once.
+const REGION: u64 = 1 << 20;
+
+/// The number of regions per word of the bitmap.
+const WORD: u64 = 64;
+
+/// The regions of a file whose space is known to be allocated.
+#[derive(Debug)]
+pub(super) struct Space {
+    bytes: u64,
+    /// One bit per region.
+    reserved: Vec<AtomicU64>,
+    /// The file system cannot allocate, and is not tried again.
+    is_unknown: AtomicBool,
+}
+
+impl Space {
+    /// Creates the state of a file of `bytes` bytes, without reserved regions.
+    pub(super) fn new(bytes: u64) -> Space {
+        let words = bytes.div_ceil(REGION * WORD);
+        Space {
+            bytes,
+            reserved: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            is_unknown: AtomicBool::new(false),
+        }
+    }
+
+    /// Reserves space for a range of bytes of the file.
+    ///
+    /// # Errors
+    /// Returns an error if there is no space, or if a quota is exhausted.
+    pub(super) fn reserve(&self, file: impl AsFd, bytes: Range<u64>) -> Result<(), NoSpace> {
+        if self.is_unknown.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let end = bytes.end.min(self.bytes);
+        for region in bytes.start / REGION..end.div_ceil(REGION) {
+            let (word, bit) = ((region / WORD) as usize, 1 << (region % WORD));
+            if self.reserved[word].load(Ordering::Relaxed) & bit != 0 {
+                continue;
+            }
+            let whole = region * REGION..((region + 1) * REGION).min(self.bytes);
+            let part = whole.start.max(bytes.start)..whole.end.min(end);
+            match allocate(&file, whole) {
+                Ok(()) => drop(self.reserved[word].fetch_or(bit, Ordering::Relaxed)),
+                // The remaining space may suffice for this write.
+                Err(Errno::NOSPC | Errno::DQUOT) => {
+                    if let Err(Errno::NOSPC | Errno::DQUOT) = allocate(&file, part) {
+                        return Err(NoSpace);
+                    }
+                }
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
+                    self.is_unknown.store(true, Ordering::Relaxed);
+                    return Ok(());
+                }
+                // The write will report the error.
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Allocates a range of bytes. The length of the file does not change, so that a write can detect a
+/// shortened file.
+fn allocate(file: impl AsFd, bytes: Range<u64>) -> Result<(), Errno> {
+    let length = bytes.end - bytes.start;
+    rustix::io::retry_on_intr(|| {
+        rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, bytes.start, length)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::process::Command;
+
+    use super::*;
+
+    /// Is a region allocated once, whole, within the file, and without changing the file's length?
+    #[test]
+    fn regions_are_reserved_once() {
+        let file = tempfile::tempfile().unwrap();
+        let bytes = 3 * REGION + 4096;
+        file.set_len(bytes).unwrap();
+        let blocks = || rustix::fs::fstat(&file).unwrap().st_blocks;
+        let space = Space::new(bytes);
+        let at = 2 * REGION - 512;
+        space.reserve(&file, at..at + 1024).unwrap();
+        if space.is_unknown.load(Ordering::Relaxed) {
+            testkit::skip!("the file system has no fallocate");
+        }
+        assert_eq!(space.reserved[0].load(Ordering::Relaxed), 0b0110);
+        assert!(blocks() >= 2 * REGION as i64 / 512);
+        file.set_len(0).unwrap();
+        space.reserve(&file, at..at + 1024).unwrap();
+        assert_eq!(
+            blocks(),
+            0,
+            "regions that were reserved are asked for again"
+        );
+        space.reserve(&file, 3 * REGION..bytes).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 0);
+    }
+
+    /// Is remaining space of less than a region used, with an error only after that?
+    #[test]
+    fn what_is_left_is_used() {
+        let mount = testkit::tool!("mount");
+        let folder = tempfile::tempdir().unwrap();
+        let small = ["-t", "tmpfs", "-o", "size=1536k", "tmpfs"];
+        let mounted = Command::new(mount).args(small).arg(folder.path()).status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            testkit::skip!("a small file system cannot be mounted here");
+        }
+        let file = File::create(folder.path().join("member")).unwrap();
+        file.set_len(4 * REGION).unwrap();
+        let space = Space::new(4 * REGION);
+        let parts = (0..64).map(|part| part << 16..(part + 1) << 16);
+        let reserved = parts.map(|part| space.reserve(&file, part));
+        let reserved: Vec<bool> = reserved.map(|reserved| reserved.is_ok()).collect();
+        drop(file);
+        let _ = Command::new("umount").arg(folder.path()).status();
+        // One region, and half of one in parts of 64 KiB.
+        assert_eq!(
+            reserved.iter().position(|is_reserved| !is_reserved),
+            Some(24)
+        );
+        assert!(reserved[24..].iter().all(|is_reserved| !is_reserved));
+    }
+}

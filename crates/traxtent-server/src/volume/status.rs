@@ -1,0 +1,227 @@
+//! The status of a volume, as it is reported.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use traxtent_layout::raid::{Array, Chunks};
+use traxtent_volume::SuperblockPair;
+use traxtent_volume::superblock::{MemberState, Superblock, SuperblockError};
+
+use super::care::Progress;
+use super::{DeviceVolume, Devices};
+use pollster::block_on;
+
+/// The status of a volume and its members.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The volume's UUID.
+    pub volume: String,
+    /// The RAID level, such as `raid-5`.
+    pub level: String,
+    /// The kind of chunks, by name.
+    pub chunks: String,
+    /// The number of sectors per chunk if all chunks have the same size, otherwise 0.
+    pub chunk_sectors: u64,
+    /// The size of a logical sector in bytes.
+    pub sector_bytes: u32,
+    /// The capacity in bytes.
+    pub bytes: u64,
+    /// The generation, which counts the superblocks written.
+    pub generation: u64,
+    /// Whether the volume was shut down cleanly; always false while it is served.
+    pub clean: bool,
+    /// Whether the volume is served.
+    pub served: bool,
+    /// Whether more members have failed than the level tolerates. Such a volume can only be read,
+    /// where its data are complete.
+    pub broken: bool,
+    /// The number of stripes.
+    pub stripes: u64,
+    /// The number of stripes, from the first, that the initial sync has completed.
+    pub synced_stripes: u64,
+    /// The stripe at which a scrub resumes.
+    pub scrub_next: u64,
+    /// The number of sectors that were rewritten since the volume was opened, because a member
+    /// could not read them.
+    pub repaired_sectors: u64,
+    /// The volume's LBNs with lost data.
+    pub lost: Vec<LostRange>,
+    /// The members in their order.
+    pub members: Vec<MemberStatus>,
+    /// The given devices that are old copies of members, or that the other members have dropped.
+    #[serde(default)]
+    pub stale: Vec<StaleMember>,
+    /// The current maintenance, or the last one since the volume has been served.
+    pub work: Option<Progress>,
+    /// A description of an order that is not yet complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<String>,
+}
+
+/// A device that is no longer a current member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StaleMember {
+    /// The device.
+    pub path: PathBuf,
+    /// The member that it was.
+    pub member: usize,
+    /// The highest generation in its superblocks.
+    pub generation: u64,
+    /// The generation of the volume.
+    pub volume_generation: u64,
+    /// Whether the other members declared it failed, or replaced it.
+    pub dropped: bool,
+}
+
+/// A half-open range of LBNs with lost data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostRange {
+    /// The first LBN.
+    pub first: u64,
+    /// The first LBN after the range.
+    pub end: u64,
+}
+
+/// The status of a member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberStatus {
+    /// The member's number.
+    pub member: usize,
+    /// The member's UUID.
+    pub id: String,
+    /// The member's path, if it is present.
+    pub path: Option<PathBuf>,
+    /// `active`, `failed` or `rebuilding`.
+    pub state: String,
+    /// The number of stripes that have been restored during a rebuild.
+    pub rebuilt_stripes: Option<u64>,
+    /// Whether one of its superblocks was found missing or damaged and has not been repaired since.
+    /// Its data may be lost as well.
+    #[serde(default)]
+    pub doubtful: bool,
+    /// The state of its first and second superblock, if they were examined: `generation 6`, or the
+    /// problem.
+    #[serde(default)]
+    pub superblocks: Option<[String; 2]>,
+    /// The system's most recent error, while the volume is served.
+    pub error: Option<String>,
+    /// The age of the oldest outstanding operation in seconds, if it is a second or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_seconds: Option<u64>,
+}
+
+impl MemberStatus {
+    /// Records the state of the superblocks.
+    pub(super) fn set_superblocks(&mut self, pair: &SuperblockPair) {
+        self.superblocks = Some([&pair.first, &pair.second].map(|one| match one {
+            Ok(superblock) => format!("generation {}", superblock.generation),
+            Err(SuperblockError::None) => "missing".to_owned(),
+            Err(error) => error.to_string(),
+        }));
+    }
+}
+
+impl Status {
+    /// Returns the status of an open volume that is not served.
+    pub fn of(volume: &DeviceVolume) -> Status {
+        let superblock = block_on(volume.superblock());
+        Status::known(&superblock, volume.array(), volume.members())
+    }
+
+    /// Returns the status that the superblock of an unserved volume describes.
+    pub(super) fn known(superblock: &Superblock, array: &Array, devices: &Devices) -> Status {
+        let members = superblock.members.iter().enumerate();
+        Status {
+            volume: superblock.volume.to_string(),
+            level: superblock.level.name().to_owned(),
+            chunks: superblock.chunks.name().to_owned(),
+            chunk_sectors: match superblock.chunks {
+                Chunks::Fixed(sectors) => sectors.0,
+                Chunks::Tracks | Chunks::LargestTrack | Chunks::SmallestTrack => 0,
+            },
+            sector_bytes: superblock.sector_bytes,
+            bytes: superblock.capacity.0 * u64::from(superblock.sector_bytes),
+            generation: superblock.generation,
+            clean: superblock.clean,
+            served: false,
+            broken: false,
+            stripes: array.stripes(),
+            synced_stripes: superblock.synced,
+            scrub_next: superblock.scrubbed,
+            repaired_sectors: 0,
+            lost: superblock
+                .lost
+                .iter()
+                .map(|lost| LostRange {
+                    first: lost.start,
+                    end: lost.end,
+                })
+                .collect(),
+            members: members
+                .map(|(member, entry)| MemberStatus {
+                    member,
+                    id: entry.id.to_string(),
+                    path: devices.device(member).map(|one| one.path().to_owned()),
+                    state: match entry.state {
+                        MemberState::Active => "active",
+                        MemberState::Failed => "failed",
+                        MemberState::Rebuilding(_) => "rebuilding",
+                    }
+                    .to_owned(),
+                    rebuilt_stripes: match entry.state {
+                        MemberState::Rebuilding(stripes) => Some(stripes),
+                        _ => None,
+                    },
+                    doubtful: entry.doubtful,
+                    superblocks: None,
+                    error: None,
+                    waiting_seconds: None,
+                })
+                .collect(),
+            stale: Vec::new(),
+            work: None,
+            unfinished: None,
+        }
+    }
+
+    /// Returns the status of a served volume. This never waits, because a member may block
+    /// everything else.
+    pub(super) fn served(volume: &DeviceVolume, work: Option<Progress>) -> Status {
+        let known = volume.known();
+        let mut status = Status::known(&known.superblock, volume.array(), volume.members());
+        for member in &mut status.members {
+            member.rebuilt_stripes = member.rebuilt_stripes.map(|_| volume.rebuilt());
+            let device = volume.members().device(member.member);
+            let error = device.and_then(|device| device.last_error());
+            member.error = error.map(|error| error.to_string());
+            let waiting = volume.members().waiting(member.member);
+            member.waiting_seconds = waiting.map(|waiting| waiting.as_secs());
+        }
+        Status {
+            served: true,
+            broken: known.broken,
+            repaired_sectors: volume.repaired().0,
+            work,
+            ..status
+        }
+    }
+
+    /// Returns the number of stripes that the initial sync has yet to process.
+    pub fn unsynced(&self) -> u64 {
+        match self.level.as_str() {
+            "raid-0" => 0,
+            _ => self.stripes.saturating_sub(self.synced_stripes),
+        }
+    }
+
+    /// Returns whether all members and all their superblocks are good, and no data is lost.
+    pub fn is_whole(&self) -> bool {
+        !self.broken
+            && self.lost.is_empty()
+            && self.stale.is_empty()
+            && self
+                .members
+                .iter()
+                .all(|member| member.state == "active" && !member.doubtful)
+    }
+}

@@ -1,0 +1,318 @@
+//! Arrays of simulated drives. Each request becomes a stripe plan, whose reads and writes go to the
+//! drives' queues.
+//!
+//! A data write is issued once the old data that it overwrites has been read, if that is read at
+//! all. A parity write is issued once everything that it is computed from has been read. DiskSim's
+//! `disksim_redun.c` does the same, without "synch writes for safety". Computing takes no time.
+
+use std::collections::BTreeMap;
+
+use traxtent_layout::raid::{
+    Array, Chunks, Health, Level, Member, Plan, Planner, RaidError, Shape, joined,
+};
+use traxtent_map::TrackMap;
+use traxtent_model::drive::{Breakdown, Completion, Drive, RequestError};
+use traxtent_units::request::{Op, Request};
+use traxtent_units::{Sectors, Span};
+use traxtent_workload::Arrival;
+
+/// An array of conventional chunks over whole drives.
+pub(crate) fn conventional(
+    level: Level,
+    chunk: Sectors,
+    drives: &[&Drive],
+) -> Result<Array, RaidError> {
+    let members = drives.iter().map(|drive| {
+        let map = TrackMap::of_sizes(drive.geometry().track_sizes());
+        Member {
+            data: map.first()..map.end(),
+            map: map.into(),
+        }
+    });
+    let shape = Shape {
+        level,
+        chunks: Chunks::Fixed(chunk),
+        granule: 1,
+        spares: 0,
+    };
+    Array::new(shape, members.collect())
+}
+
+/// The positioning cost of a read, in sectors. It exceeds the cost of any number of sectors, so the
+/// plan with the fewest requests is chosen.
+const POSITIONING: Sectors = Sectors(1 << 32);
+
+/// The arrays over the drives of a host, and their outstanding requests. Nothing happens between
+/// calls; the owner of the arrays also owns the drives' queues.
+#[derive(Clone, Debug)]
+pub struct Arrays {
+    planner: Planner,
+    arrays: Vec<(Array, Vec<u32>)>,
+    /// Outstanding requests to arrays, by number.
+    works: BTreeMap<u64, Work>,
+    /// Outstanding requests to drives, by number.
+    parts: BTreeMap<u64, Part>,
+    works_begun: u64,
+    parts_begun: u64,
+    /// The total response time of all requests to drives, including time in the host's queues.
+    parts_took: Span,
+}
+
+/// A request to an array.
+#[derive(Clone, Debug)]
+struct Work {
+    arrival: Arrival,
+    /// The number of requests to drives that are not complete.
+    left: usize,
+    /// Writes that wait for reads to complete.
+    waiting: Vec<Waiting>,
+}
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    disk: u32,
+    request: Request,
+    /// The tags of the outstanding reads.
+    reads: Vec<u64>,
+}
+
+/// A request to a drive.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    work: u64,
+    /// How the time from the arrival of the array's request to this one's was spent.
+    before: Breakdown,
+}
+
+/// The result of a drive's completion.
+#[derive(Clone, Debug)]
+pub enum Progress {
+    /// These requests go to drives now.
+    Released(Vec<Arrival>),
+    /// The request to the array is complete.
+    Complete(Arrival, Completion),
+}
+
+impl Default for Arrays {
+    /// Returns an empty set of arrays that plans requests as DiskSim does: the fewest requests are
+    /// preferred, and no dummy reads are issued.
+    fn default() -> Arrays {
+        Arrays::new(Planner {
+            positioning: POSITIONING,
+            dummy_reads: false,
+        })
+    }
+}
+
+impl Arrays {
+    /// Creates an empty set of arrays.
+    pub fn new(planner: Planner) -> Arrays {
+        Arrays {
+            planner,
+            arrays: Vec::new(),
+            works: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            works_begun: 0,
+            parts_begun: 0,
+            parts_took: Span::ZERO,
+        }
+    }
+
+    /// Returns whether there are no arrays.
+    pub fn is_empty(&self) -> bool {
+        self.arrays.is_empty()
+    }
+
+    /// Returns the number of arrays.
+    pub fn len(&self) -> usize {
+        self.arrays.len()
+    }
+
+    /// Returns the mean response time, in milliseconds, of all requests to drives, whichever array
+    /// they belong to; `None` before the first completion.
+    pub fn drive_response_ms(&self) -> Option<f64> {
+        let complete = self.parts_begun - self.parts.len() as u64;
+        (complete > 0).then(|| self.parts_took.as_ms() / complete as f64)
+    }
+
+    /// Adds an array whose members are the drives `disks` of the host.
+    pub fn add(&mut self, array: Array, disks: Vec<u32>) {
+        self.arrays.push((array, disks));
+    }
+
+    /// Takes a request to an array; returns the requests that go to the drives at once.
+    ///
+    /// # Errors
+    /// Returns an error if the request has no sectors, or reaches beyond the end of the array.
+    ///
+    /// # Panics
+    /// Panics if the array does not exist.
+    pub fn arrive(&mut self, arrival: Arrival) -> Result<Vec<Arrival>, RequestError> {
+        let (array, disks) = &self.arrays[arrival.device as usize];
+        let Request {
+            lbn,
+            sectors,
+            op,
+            fua,
+        } = arrival.request;
+        let (end, capacity) = (arrival.request.end(), array.capacity().0);
+        if sectors == 0 {
+            return Err(RequestError::Empty { op, lbn: lbn.0 });
+        }
+        if end.0 > capacity {
+            return Err(RequestError::BeyondEnd {
+                op,
+                lbn: lbn.0,
+                sectors,
+                capacity,
+            });
+        }
+        let work = self.works_begun;
+        self.works_begun += 1;
+        let (mut begun, mut waiting) = (Vec::new(), Vec::new());
+        let (parts, parts_begun) = (&mut self.parts, &mut self.parts_begun);
+        let mut begin = |member: usize, request: Request| {
+            let tag = *parts_begun;
+            *parts_begun += 1;
+            parts.insert(
+                tag,
+                Part {
+                    work,
+                    before: Breakdown::default(),
+                },
+            );
+            begun.push(part_of(arrival, tag, disks[member], request));
+            tag
+        };
+        let mut plan = Plan::default();
+        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        for (stripe, part) in array.stripes_of(lbn..end) {
+            let planned = match op {
+                Op::Write => self.planner.write(&stripe, part, Health::GOOD, &mut plan),
+                _ => self.planner.read(&stripe, part, Health::GOOD, &mut plan),
+            };
+            planned.expect("members are good");
+            if op != Op::Write {
+                reads.append(&mut plan.reads);
+                reads.extend(plan.dummy.take());
+                continue;
+            }
+            let old: Vec<(usize, u64)> = joined(&plan.reads, u32::MAX, Request::read)
+                .into_iter()
+                .map(|(member, read)| (member, begin(member, read)))
+                .collect();
+            for write in plan.writes.drain(..) {
+                let parity = write.logical.is_none();
+                let needed = old
+                    .iter()
+                    .filter(|(member, _)| parity || *member == write.member);
+                let needed: Vec<u64> = needed.map(|(_, tag)| *tag).collect();
+                match needed.is_empty() {
+                    true => writes.push(write),
+                    false => {
+                        waiting.extend(joined([&write], u32::MAX, Request::write).into_iter().map(
+                            |(member, request)| Waiting {
+                                disk: disks[member],
+                                request: Request { fua, ..request },
+                                reads: needed.clone(),
+                            },
+                        ))
+                    }
+                }
+            }
+        }
+        for (member, request) in joined(&reads, u32::MAX, Request::read) {
+            begin(member, Request { op, fua, ..request });
+        }
+        for (member, request) in joined(&writes, u32::MAX, Request::write) {
+            begin(member, Request { fua, ..request });
+        }
+        let left = begun.len() + waiting.len();
+        self.works.insert(
+            work,
+            Work {
+                arrival,
+                left,
+                waiting,
+            },
+        );
+        Ok(begun)
+    }
+
+    /// Takes the completion of a request to a drive.
+    ///
+    /// # Panics
+    /// Panics if the request was not issued by [`Arrays::arrive`] or this method.
+    pub fn complete(&mut self, part: Arrival, completion: Completion) -> Progress {
+        let tag = part.tag;
+        let part_began = part.at;
+        let Part {
+            work: number,
+            before,
+        } = self.parts.remove(&tag).expect("it was begun here");
+        let mut spent = sum(before, completion.breakdown);
+        spent.queue += completion.submitted.since(part_began);
+        self.parts_took += completion.completed.since(part_began);
+        let work = self.works.get_mut(&number).expect("it is not complete");
+        work.left -= 1;
+        if work.left == 0 {
+            let work = self.works.remove(&number).expect("it is there");
+            let completion = Completion {
+                request: work.arrival.request,
+                submitted: work.arrival.at,
+                breakdown: spent,
+                ..completion
+            };
+            return Progress::Complete(work.arrival, completion);
+        }
+        let mut released = Vec::new();
+        for waiting in &mut work.waiting {
+            waiting.reads.retain(|read| *read != tag);
+        }
+        let (parts, parts_begun) = (&mut self.parts, &mut self.parts_begun);
+        let arrival = Arrival {
+            at: completion.completed,
+            ..work.arrival
+        };
+        work.waiting.retain(|waiting| {
+            let ready = waiting.reads.is_empty();
+            if ready {
+                let tag = *parts_begun;
+                *parts_begun += 1;
+                parts.insert(
+                    tag,
+                    Part {
+                        work: number,
+                        before: spent,
+                    },
+                );
+                released.push(part_of(arrival, tag, waiting.disk, waiting.request));
+            }
+            !ready
+        });
+        Progress::Released(released)
+    }
+}
+
+fn part_of(arrival: Arrival, tag: u64, device: u32, request: Request) -> Arrival {
+    Arrival {
+        tag,
+        device,
+        request,
+        measured: None,
+        ..arrival
+    }
+}
+
+fn sum(a: Breakdown, b: Breakdown) -> Breakdown {
+    Breakdown {
+        queue: a.queue + b.queue,
+        overhead: a.overhead + b.overhead,
+        seek: a.seek + b.seek,
+        settle: a.settle + b.settle,
+        head_switch: a.head_switch + b.head_switch,
+        rotation: a.rotation + b.rotation,
+        transfer: a.transfer + b.transfer,
+        bus: a.bus + b.bus,
+    }
+}

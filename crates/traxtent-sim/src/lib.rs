@@ -1,0 +1,18 @@
+//! Runs modelled disks on a virtual clock, as fast as the machine allows.
+//!
+//! [`simulate()`] runs a workload on drives and arrays. [`SimTarget`] is a simulated drive as a
+//! target of a probe; [`SimTransport`] is the same behind SCSI commands as bytes. [`port`] is the
+//! way of a request through a disk that the servers share with the simulation.
+
+pub mod arrays;
+pub mod port;
+pub mod request_log;
+mod sim_host;
+pub mod sim_target;
+pub mod sim_transport;
+pub mod simulate;
+
+pub use sim_host::Noise;
+pub use sim_target::{DefectLists, SimTarget};
+pub use sim_transport::SimTransport;
+pub use simulate::{Host, Outcome, QUEUE_MAX, SimulateError, simulate};

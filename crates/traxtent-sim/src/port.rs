@@ -1,0 +1,226 @@
+//! A drive with the host's queue in front of it, which holds the requests that the drive has no
+//! room for.
+//!
+//! Both clocks run it: the virtual one in [`crate::simulate()`], and the real one in
+//! [`traxtent_server::serve`]. Its behaviour depends on the arrival times alone. Simulating a served drive's
+//! log therefore gives the same completions.
+
+use std::collections::VecDeque;
+use std::fmt::Debug;
+
+use traxtent_model::disk::{self, Disk, DiskError, Media};
+use traxtent_model::drive::{Candidate, Completion, Drive, RequestError, Schedule};
+use traxtent_model::profile::Scheduler;
+use traxtent_units::{SimTime, Span};
+use traxtent_workload::Arrival;
+
+/// The device behind a port: a drive, or a disk, which is a drive with data.
+pub trait Unit {
+    /// The payload that accompanies a request.
+    type Load: Debug + Clone;
+    type Completion;
+    type Error;
+
+    fn drive(&self) -> &Drive;
+
+    /// Submits a request; returns the tag of its completion.
+    fn submit(
+        &mut self,
+        now: SimTime,
+        arrival: &Arrival,
+        load: Self::Load,
+    ) -> Result<u64, Self::Error>;
+
+    fn poll(&mut self, now: SimTime) -> Option<(u64, Self::Completion)>;
+
+    fn next_wakeup(&self) -> Option<SimTime>;
+
+    /// Returns the completions that are certain and still to come.
+    fn foreseen(&self) -> impl Iterator<Item = (u64, SimTime)>;
+}
+
+/// A drive and its queue; see the module's documentation.
+#[derive(Clone, Debug)]
+pub struct Port<U: Unit> {
+    unit: U,
+    depth: usize,
+    schedule: Schedule,
+    queue: VecDeque<(Arrival, U::Load)>,
+    /// The requests at the drive, by the drive's tags.
+    sent: Vec<(u64, Arrival)>,
+}
+
+/// A request that the drive refused.
+#[derive(Debug)]
+pub struct Refused<E> {
+    pub arrival: Arrival,
+    pub error: E,
+}
+
+impl<U: Unit> Port<U> {
+    /// Creates a port that passes requests on in order of arrival, up to the drive's queue depth.
+    pub fn new(unit: U) -> Port<U> {
+        let depth = unit.drive().profile().queue.depth as usize;
+        Port {
+            unit,
+            depth,
+            schedule: Schedule::new(Scheduler::Fcfs),
+            queue: VecDeque::new(),
+            sent: Vec::new(),
+        }
+    }
+
+    /// Orders the host's queue by `scheduler`, with at most `depth` requests at the drive.
+    pub fn set_queue(&mut self, scheduler: Scheduler, depth: u32) {
+        self.schedule = Schedule::new(scheduler);
+        self.depth = (depth as usize).min(self.depth).max(1);
+    }
+
+    pub fn unit(&self) -> &U {
+        &self.unit
+    }
+
+    pub fn unit_mut(&mut self) -> &mut U {
+        &mut self.unit
+    }
+
+    /// Returns the number of requests in the host's queue.
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Takes a request at its arrival time. All work due earlier must have been done.
+    pub fn arrive(&mut self, arrival: Arrival, load: U::Load) -> Result<(), Refused<U::Error>> {
+        self.queue.push_back((arrival, load));
+        self.feed(arrival.at)
+    }
+
+    /// Returns the time at which to call [`Port::wake`] next.
+    pub fn next_wakeup(&self) -> Option<SimTime> {
+        self.unit.next_wakeup()
+    }
+
+    /// Does the work that is due at `wake`, and passes each completion to `sink` until `sink`
+    /// returns false. Returns whether `sink` never returned false.
+    pub fn wake(
+        &mut self,
+        wake: SimTime,
+        sink: impl FnMut(Arrival, U::Completion) -> bool,
+    ) -> Result<bool, Refused<U::Error>> {
+        let go_on = self.complete(wake, sink);
+        if go_on {
+            self.feed(wake)?;
+        }
+        Ok(go_on)
+    }
+
+    /// Passes each completion that is due to `sink` until `sink` returns false. Returns whether
+    /// `sink` never returned false. Queued requests are passed on by a separate call to
+    /// [`Port::feed`], so that the caller can first submit requests that a completion releases.
+    pub fn complete(
+        &mut self,
+        wake: SimTime,
+        mut sink: impl FnMut(Arrival, U::Completion) -> bool,
+    ) -> bool {
+        while let Some((tag, completion)) = self.unit.poll(wake) {
+            let place = self.sent.iter().position(|(sent, _)| *sent == tag);
+            let place = place.expect("a drive completes what it was given");
+            let (_, arrival) = self.sent.swap_remove(place);
+            if !sink(arrival, completion) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Returns the numbers and completion times of the requests whose completion is certain and
+    /// still to come.
+    pub fn foreseen(&self) -> impl Iterator<Item = (u64, SimTime)> {
+        self.unit.foreseen().filter_map(|(tag, at)| {
+            let (_, arrival) = self.sent.iter().find(|(sent, _)| *sent == tag)?;
+            Some((arrival.tag, at))
+        })
+    }
+
+    /// Passes on queued requests while the drive has room.
+    pub fn feed(&mut self, now: SimTime) -> Result<(), Refused<U::Error>> {
+        while self.sent.len() < self.depth && !self.queue.is_empty() {
+            let waiting = self.queue.iter().map(|(arrival, _)| Candidate {
+                lbn: arrival.request.lbn,
+                end: arrival.request.end(),
+                arrived: arrival.at,
+            });
+            let Some(index) = self.schedule.pick(now, waiting, |_| Span::ZERO) else {
+                break;
+            };
+            let taken = self.queue.remove(index);
+            let (arrival, load) = taken.expect("the schedule picks one that waits");
+            self.schedule
+                .serve(arrival.request.lbn, arrival.request.end());
+            let tag = self
+                .unit
+                .submit(now, &arrival, load)
+                .map_err(|error| Refused { arrival, error })?;
+            self.sent.push((tag, arrival));
+        }
+        Ok(())
+    }
+}
+
+impl Unit for Drive {
+    type Load = ();
+    type Completion = Completion;
+    type Error = RequestError;
+
+    fn drive(&self) -> &Drive {
+        self
+    }
+
+    fn submit(&mut self, now: SimTime, arrival: &Arrival, (): ()) -> Result<u64, RequestError> {
+        Drive::submit(self, now, arrival.request).map(|tag| tag.0)
+    }
+
+    fn poll(&mut self, now: SimTime) -> Option<(u64, Completion)> {
+        Drive::poll(self, now).map(|completion| (completion.tag.0, completion))
+    }
+
+    fn next_wakeup(&self) -> Option<SimTime> {
+        Drive::next_wakeup(self)
+    }
+
+    fn foreseen(&self) -> impl Iterator<Item = (u64, SimTime)> {
+        Drive::foreseen(self).map(|completion| (completion.tag.0, completion.completed))
+    }
+}
+
+impl<M: Media> Unit for Disk<M> {
+    /// The command, and the data that it writes.
+    type Load = (disk::Command, Vec<u8>);
+    type Completion = disk::Completion;
+    type Error = DiskError;
+
+    fn drive(&self) -> &Drive {
+        Disk::drive(self)
+    }
+
+    fn submit(
+        &mut self,
+        now: SimTime,
+        _: &Arrival,
+        (command, data): Self::Load,
+    ) -> Result<u64, DiskError> {
+        Disk::submit(self, now, command, data).map(|tag| tag.0)
+    }
+
+    fn poll(&mut self, now: SimTime) -> Option<(u64, disk::Completion)> {
+        Disk::poll(self, now).map(|completion| (completion.tag.0, completion))
+    }
+
+    fn next_wakeup(&self) -> Option<SimTime> {
+        Disk::next_wakeup(self)
+    }
+
+    fn foreseen(&self) -> impl Iterator<Item = (u64, SimTime)> {
+        Disk::foreseen(self).map(|(tag, at)| (tag.0, at))
+    }
+}

@@ -1,0 +1,283 @@
+//! The virtual clock: a source of requests, a host's queues, and drives.
+//!
+//! Each drive has a queue in the host in front of it, which holds the requests that the drive has
+//! no room for. Events happen in order of time. Among events at the same picosecond, completions
+//! come before arrivals, and drives come in the order of their numbers.
+
+use traxtent_layout::raid::{Level, RaidError};
+use traxtent_model::drive::{Breakdown, Completion, Drive, RequestError, SharedBus};
+use traxtent_model::profile::Scheduler;
+use traxtent_units::{Sectors, SimTime, Span};
+use traxtent_workload::{Arrival, Due, Source, TraceError};
+
+use crate::arrays::{Arrays, Progress, conventional};
+use crate::port::{Port, Refused};
+
+/// The maximum number of requests that wait in the host's queue of one drive, which is about 100
+/// MB. If more arrive, they arrive faster than the drive serves them, and the queue would grow
+/// without limit.
+pub const QUEUE_MAX: usize = 1 << 20;
+
+/// Drives, each with a host queue in front of it.
+#[derive(Clone, Debug)]
+pub struct Host {
+    ports: Vec<Port<Drive>>,
+    arrays: Arrays,
+}
+
+/// A request that has been served, as its host sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// The request as the source issued it.
+    pub arrival: Arrival,
+    /// The completion as the drive reported it.
+    pub completion: Completion,
+}
+
+impl Outcome {
+    /// Returns the time in the host's queue.
+    pub fn queued(&self) -> Span {
+        self.completion.submitted.since(self.arrival.at)
+    }
+
+    /// Returns the time from issue to completion.
+    pub fn response(&self) -> Span {
+        self.completion.completed.since(self.arrival.at)
+    }
+
+    /// Returns the components of the response time; time in the host's queue counts as queueing.
+    pub fn breakdown(&self) -> Breakdown {
+        let mut parts = self.completion.breakdown;
+        parts.queue += self.queued();
+        parts
+    }
+}
+
+/// The reason why a simulation ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SimulateError {
+    /// The source failed.
+    #[error(transparent)]
+    Source(#[from] TraceError),
+    /// A drive refused a request.
+    #[error("request {number}: {error}")]
+    Request {
+        /// The number of the request, from 1 in order of issue.
+        number: u64,
+        /// The reason.
+        error: RequestError,
+    },
+    /// More requests wait than the host keeps.
+    #[error(
+        "request {number}: {QUEUE_MAX} requests wait for drive {drive} at {} ms of simulated time, the most that are kept: \
+         they come faster than the drive serves them",
+        at.0 / 1_000_000_000
+    )]
+    Overloaded {
+        /// The number of the request, from 1 in order of issue.
+        number: u64,
+        /// The drive, counted from 0.
+        drive: u32,
+        /// The simulated time.
+        at: SimTime,
+    },
+    /// The request names a device that does not exist.
+    #[error("request {number}: device {device}: there are {devices}, counted from 0")]
+    Device {
+        /// The number of the request, from 1 in order of issue.
+        number: u64,
+        /// The device that the request names.
+        device: u32,
+        /// The number of devices.
+        devices: usize,
+    },
+}
+
+impl Host {
+    /// Creates a host that leaves queueing to the drives: it passes requests on in order of
+    /// arrival, up to each drive's queue depth.
+    pub fn new(drives: Vec<Drive>) -> Host {
+        Host {
+            ports: drives.into_iter().map(Port::new).collect(),
+            arrays: Arrays::default(),
+        }
+    }
+
+    /// Orders the host's queue of one drive by `scheduler`, with at most `depth` requests at the
+    /// drive.
+    ///
+    /// # Panics
+    /// Panics if the drive does not exist.
+    pub fn with_queue(mut self, drive: usize, scheduler: Scheduler, depth: u32) -> Host {
+        self.ports[drive].set_queue(scheduler, depth);
+        self
+    }
+
+    /// Connects these drives to one shared bus, which carries one transfer at a time.
+    ///
+    /// # Panics
+    /// Panics if one of the drives does not exist.
+    pub fn with_bus(mut self, drives: &[u32]) -> Host {
+        let bus = SharedBus::default();
+        for drive in drives {
+            self.ports[*drive as usize]
+                .unit_mut()
+                .share_bus(bus.clone());
+        }
+        self
+    }
+
+    /// Adds an array of drives with chunks of `chunk` sectors. The devices of requests are then the
+    /// arrays, in the order in which they were added.
+    ///
+    /// # Errors
+    /// Returns an error if these drives cannot form such an array.
+    ///
+    /// # Panics
+    /// Panics if one of the drives does not exist.
+    pub fn with_array(
+        mut self,
+        level: Level,
+        chunk: Sectors,
+        disks: Vec<u32>,
+    ) -> Result<Host, RaidError> {
+        let drives: Vec<&Drive> = disks
+            .iter()
+            .map(|disk| self.ports[*disk as usize].unit())
+            .collect();
+        let array = conventional(level, chunk, &drives)?;
+        self.arrays.add(array, disks);
+        Ok(self)
+    }
+
+    /// Returns the mean response time, in milliseconds, of the requests that arrays sent to drives;
+    /// `None` without arrays, or before the first completion.
+    pub fn drive_response_ms(&self) -> Option<f64> {
+        self.arrays.drive_response_ms()
+    }
+
+    /// Returns the drives.
+    pub fn drives(&self) -> impl ExactSizeIterator<Item = &Drive> {
+        self.ports.iter().map(Port::unit)
+    }
+}
+
+impl Host {
+    fn devices(&self) -> usize {
+        match self.arrays.len() {
+            0 => self.ports.len(),
+            arrays => arrays,
+        }
+    }
+
+    /// Takes a request for a device of the host.
+    fn arrive(&mut self, arrival: Arrival) -> Result<(), SimulateError> {
+        let (number, device, devices) = (arrival.tag + 1, arrival.device, self.devices());
+        if device as usize >= devices {
+            return Err(SimulateError::Device {
+                number,
+                device,
+                devices,
+            });
+        }
+        if self.arrays.is_empty() {
+            return self.queue(arrival);
+        }
+        let parts = self.arrays.arrive(arrival);
+        let parts = parts.map_err(|error| SimulateError::Request { number, error })?;
+        self.pass_on(parts)
+    }
+
+    fn pass_on(&mut self, parts: Vec<Arrival>) -> Result<(), SimulateError> {
+        for part in parts {
+            self.queue(part)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a request for a drive.
+    fn queue(&mut self, arrival: Arrival) -> Result<(), SimulateError> {
+        let Arrival { at, device, .. } = arrival;
+        let port = &mut self.ports[device as usize];
+        if port.waiting() >= QUEUE_MAX {
+            let number = arrival.tag + 1;
+            return Err(SimulateError::Overloaded {
+                number,
+                drive: device,
+                at,
+            });
+        }
+        Ok(port.arrive(arrival, ())?)
+    }
+}
+
+impl From<Refused<RequestError>> for SimulateError {
+    fn from(refused: Refused<RequestError>) -> SimulateError {
+        SimulateError::Request {
+            number: refused.arrival.tag + 1,
+            error: refused.error,
+        }
+    }
+}
+
+/// Runs a source to its end. `sink` receives every outcome in order of completion and may end the
+/// run by returning false.
+///
+/// Returns the time of the last completion.
+///
+/// # Errors
+/// Returns an error if the source fails, or if no drive can serve a request. `sink` has then
+/// received everything that was served before.
+pub fn simulate(
+    host: &mut Host,
+    source: &mut impl Source,
+    mut sink: impl FnMut(&Outcome) -> bool,
+) -> Result<SimTime, SimulateError> {
+    let mut last = SimTime::ZERO;
+    loop {
+        let due = source.due()?;
+        let wake = host
+            .ports
+            .iter()
+            .enumerate()
+            .filter_map(|(i, port)| Some((port.next_wakeup()?, i)))
+            .min();
+        match (due, wake) {
+            (Due::At(at), wake) if wake.is_none_or(|(wake, _)| at < wake) => {
+                if let Some(arrival) = source.take(at) {
+                    host.arrive(arrival)?;
+                }
+            }
+            (_, Some((wake, index))) => {
+                let (arrays, mut parts) = (&mut host.arrays, Vec::new());
+                let go_on = host.ports[index].complete(wake, |arrival, completion| {
+                    let (arrival, completion) = match arrays.is_empty() {
+                        true => (arrival, completion),
+                        false => match arrays.complete(arrival, completion) {
+                            Progress::Complete(arrival, completion) => (arrival, completion),
+                            Progress::Released(released) => {
+                                parts.extend(released);
+                                return true;
+                            }
+                        },
+                    };
+                    last = last.max(completion.completed);
+                    source.complete(arrival.tag, completion.completed);
+                    sink(&Outcome {
+                        arrival,
+                        completion,
+                    })
+                });
+                if !go_on {
+                    return Ok(last);
+                }
+                // Requests that a completion releases compete with the queued ones, as in DiskSim's
+                // driver.
+                host.pass_on(parts)?;
+                host.ports[index].feed(wake)?;
+            }
+            (_, None) => return Ok(last),
+        }
+    }
+}

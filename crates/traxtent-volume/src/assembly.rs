@@ -1,0 +1,498 @@
+//! Which devices are the current members of a volume.
+//!
+//! Every member has two superblocks. A round of writing them increases the generation, writes the
+//! first superblocks of all members that have not failed, flushes, writes the second ones, and
+//! flushes again (`Volume::persist`). Nothing that a round decides is relied on before the round
+//! has ended. Three rules for assembling a volume follow:
+//!
+//! - If any second superblock has generation *g*, the first superblock of every member of that
+//!   round was durable at *g*. A member whose highest generation is lower missed the round: it is
+//!   an old copy, or was left out. It is *stale*.
+//! - A generation that is found only in first superblocks was never relied on. It does not decide
+//!   who is a member.
+//! - A second superblock that cannot be read may have had the same generation as the member's first
+//!   one. A member whose highest generation is below that cannot be judged, and the volume is not
+//!   assembled on a guess.
+//!
+//! Two members of the same generation with different contents were written to separately; they are
+//! never assembled either. Counters cannot detect a copy that was taken during the same generation
+//! that is found later. Such a copy was taken while the volume was served, and replaced its
+//! original after a crash, before the next start.
+
+use uuid::Uuid;
+
+use super::superblock::{
+    MemberState, SUPERBLOCK_BYTES, Superblock, SuperblockError, sizes_in, superblock_sectors,
+};
+use super::{Members, Op};
+use traxtent_layout::raid::Level;
+use traxtent_units::{Lbn, Sectors};
+
+/// The two superblocks read from a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SuperblockPair {
+    /// The superblock at the beginning.
+    pub first: Result<Superblock, SuperblockError>,
+    /// The superblock after the member's last chunk.
+    pub second: Result<Superblock, SuperblockError>,
+}
+
+impl SuperblockPair {
+    /// Returns the superblock with the higher generation; `None` if both are unusable.
+    pub fn newest(&self) -> Option<&Superblock> {
+        let both = self.first.iter().chain(&self.second);
+        both.max_by_key(|superblock| superblock.generation)
+    }
+
+    /// Returns the newest superblock, or the reason why both are unusable. Damage takes precedence
+    /// over absence.
+    ///
+    /// # Errors
+    /// Returns an error if neither superblock is usable.
+    pub fn usable(&self) -> Result<&Superblock, SuperblockError> {
+        match (self.newest(), &self.first, &self.second) {
+            (Some(newest), ..) => Ok(newest),
+            (_, Err(SuperblockError::None), Err(second)) => Err(*second),
+            (_, Err(first), _) => Err(*first),
+            (None, Ok(_), _) => unreachable!("it would be the newest"),
+        }
+    }
+}
+
+/// Reads both superblocks of every device. `devices` gives each device's size in sectors and its
+/// bytes per sector.
+///
+/// The second superblock is looked for at the position that the first one states. If the first one
+/// is unusable, it is looked for at the device's end. After that, it is looked for at the member
+/// ends stated by the other devices' superblocks, or by the remains of the first one, because the
+/// device may be larger than its member.
+pub async fn survey(members: &impl Members, devices: &[(Sectors, u32)]) -> Vec<SuperblockPair> {
+    let mut pairs = Vec::new();
+    let mut sizes: Vec<Sectors> = Vec::new();
+    for (member, &device) in devices.iter().enumerate() {
+        let reader = Reader {
+            members,
+            member,
+            device,
+        };
+        let (first, bytes) = reader.read(Lbn(0)).await;
+        let at = match &first {
+            Ok(own) => Some(own.second(own.index)),
+            Err(_) => {
+                sizes.extend(sizes_in(&bytes));
+                reader.second_of(device.0)
+            }
+        };
+        let second = match at {
+            Some(at) => reader.read_second(at, first.as_ref().ok()).await,
+            None => Err(SuperblockError::None),
+        };
+        for superblock in first.iter().chain(&second) {
+            sizes.extend(superblock.members.iter().map(|entry| entry.sectors));
+        }
+        pairs.push(SuperblockPair { first, second });
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    for (member, (pair, &device)) in pairs.iter_mut().zip(devices).enumerate() {
+        let reader = Reader {
+            members,
+            member,
+            device,
+        };
+        for &size in &sizes {
+            if pair.newest().is_some() {
+                break;
+            }
+            if let Some(at) = reader.second_of(size)
+                && let Ok(found) = reader.read_second(at, None).await
+            {
+                pair.second = Ok(found);
+            }
+        }
+    }
+    pairs
+}
+
+/// Reads superblocks of one device.
+struct Reader<'a, M> {
+    members: &'a M,
+    member: usize,
+    /// The device's size, and its bytes per sector.
+    device: (Sectors, u32),
+}
+
+impl<M: Members> Reader<'_, M> {
+    /// Returns the position of the second superblock of a member of `sectors` sectors, if the
+    /// device is that large.
+    fn second_of(&self, sectors: Sectors) -> Option<Lbn> {
+        let own = superblock_sectors(self.device.1);
+        let fits = sectors <= self.device.0;
+        sectors.0.checked_sub(own.0).map(Lbn).filter(|_| fits)
+    }
+
+    /// Returns the superblock at a position, and the bytes read there.
+    async fn read(&self, at: Lbn) -> (Result<Superblock, SuperblockError>, M::Buffer) {
+        let (sectors, sector_bytes) = self.device;
+        let own = superblock_sectors(sector_bytes);
+        let length = own.0 as usize * sector_bytes as usize;
+        let mut bytes = self.members.buffer(length.max(SUPERBLOCK_BYTES));
+        if at.0.saturating_add(own.0) > sectors.0 {
+            bytes.fill(0);
+            return (Err(SuperblockError::None), bytes);
+        }
+        let mut ops = [Op::read(self.member, at, &mut bytes)];
+        self.members.run(&mut ops).await;
+        if ops[0].outcome.is_err() {
+            bytes.fill(0);
+            return (Err(SuperblockError::Unreadable), bytes);
+        }
+        let found = Superblock::decode(&bytes).and_then(|superblock| {
+            if superblock.sector_bytes != sector_bytes {
+                return Err(SuperblockError::Elsewhere("has sectors of another size"));
+            }
+            if superblock.members[superblock.index].sectors > sectors {
+                return Err(SuperblockError::Elsewhere("is smaller, or was cut short"));
+            }
+            Ok(superblock)
+        });
+        (found, bytes)
+    }
+
+    /// Returns the second superblock, if it belongs there and to the first one.
+    async fn read_second(
+        &self,
+        at: Lbn,
+        first: Option<&Superblock>,
+    ) -> Result<Superblock, SuperblockError> {
+        let found = self.read(at).await.0?;
+        let is_own = |first: &Superblock| {
+            let id = |superblock: &Superblock| superblock.members[superblock.index].id;
+            (first.volume, first.index, id(first)) == (found.volume, found.index, id(&found))
+        };
+        match found.second(found.index) == at && first.is_none_or(is_own) {
+            true => Ok(found),
+            false => Err(SuperblockError::Mismatched),
+        }
+    }
+}
+
+/// Members that form a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assembly {
+    /// The superblock that they agree on. In it, missing members are marked as failed, and members
+    /// with a missing or damaged superblock as doubtful.
+    pub superblock: Superblock,
+    /// For each member, the index of its device among those given.
+    pub given: Vec<Option<usize>>,
+}
+
+/// The reason why devices are not assembled. Fields named `given` count the devices in the order in
+/// which they were given.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AssemblyError {
+    /// No devices were given.
+    #[error("no members are given")]
+    Nothing,
+    /// A device without a usable superblock.
+    #[error("number {given}: {error}")]
+    Unusable {
+        /// The device's number.
+        given: usize,
+        /// The problem with its superblocks.
+        error: SuperblockError,
+    },
+    /// Members of different volumes.
+    #[error("number {given} belongs to volume {theirs}, number 0 to {ours}")]
+    Foreign {
+        /// The device's number.
+        given: usize,
+        /// The device's volume.
+        theirs: Uuid,
+        /// The volume of the first device.
+        ours: Uuid,
+    },
+    /// The same member given twice.
+    #[error("numbers {first} and {given} are the same member, {member}")]
+    Twice {
+        /// The device's number.
+        given: usize,
+        /// The number of the earlier device.
+        first: usize,
+        /// The member that both superblocks name.
+        member: usize,
+    },
+    /// An old copy of a member, or a member without which the others continued.
+    #[error(
+        "number {given} is stale: member {member} has generation {own} there, and the volume went on to {newest}; leave it out"
+    )]
+    Stale {
+        /// The device's number.
+        given: usize,
+        /// The member that its superblock names.
+        member: usize,
+        /// The highest generation on the device.
+        own: u64,
+        /// The generation of the volume.
+        newest: u64,
+        /// Whether the other members marked it as failed, or replaced it.
+        dropped: bool,
+    },
+    /// A member that may be stale, because a superblock that would show it is unusable.
+    #[error(
+        "number {given} may be stale: member {member} has generation {own} there, and member {other} has {newest} in its first superblock; its second one, which would tell, is unusable; name only the members that are current"
+    )]
+    Undecided {
+        /// The number of the device that may be stale.
+        given: usize,
+        /// The member that its superblock names.
+        member: usize,
+        /// The highest generation on it.
+        own: u64,
+        /// The number of the device whose second superblock is unusable.
+        other_given: usize,
+        /// The member that this other device's superblock names.
+        other: usize,
+        /// The generation of the other device's first superblock.
+        newest: u64,
+    },
+    /// Members that were written to separately.
+    #[error(
+        "numbers {first} and {given} went separate ways: both have generation {generation} and differ; name only the members of one side"
+    )]
+    Diverged {
+        /// The number of a device of one side.
+        first: usize,
+        /// The number of a device of the other side.
+        given: usize,
+        /// The generation of both.
+        generation: u64,
+    },
+    /// Missing members.
+    #[error("{} missing; {}", list(.members), if *.enough { "name it too; or, if it is gone for good, `assemble --force` goes on without redundancy" } else { "the others are not enough to go on" })]
+    Missing {
+        /// The missing members.
+        members: Vec<usize>,
+        /// Whether the remaining members are enough.
+        enough: bool,
+    },
+    /// A missing member, whose data cannot be computed because parity was never initialized.
+    #[error(
+        "{} missing, and the initial sync has done {synced} of {stripes} stripes: blocks there cannot be computed; name it too; or, if it is gone for good, `assemble --force` goes on with what was written",
+        list(.members)
+    )]
+    Unsynced {
+        /// The missing members.
+        members: Vec<usize>,
+        /// The number of stripes with initialized parity.
+        synced: u64,
+        /// The number of all stripes.
+        stripes: u64,
+    },
+}
+
+fn list(members: &[usize]) -> String {
+    let names: Vec<String> = members.iter().map(usize::to_string).collect();
+    match members.len() {
+        1 => format!("member {} is", names[0]),
+        _ => format!("members {} are", names.join(", ")),
+    }
+}
+
+/// Assembles members by their superblocks (see the module). With `force`, members that the others
+/// expect may be missing.
+///
+/// # Errors
+/// Returns an error if the devices do not belong together, or are not enough.
+pub fn choose(found: &[SuperblockPair], force: bool) -> Result<Assembly, AssemblyError> {
+    let newest = newest_of(found)?;
+    let round = last_round(found, &newest)?;
+    let mut superblock = agreed(found, round)?.clone();
+    // The next round must be above any round that was begun.
+    let highest = newest.iter().map(|one| one.generation).max();
+    superblock.generation = highest.unwrap_or(round);
+    let mut given: Vec<Option<usize>> = vec![None; superblock.members.len()];
+    for (number, (one, pair)) in newest.iter().zip(found).enumerate() {
+        let member = one.index;
+        if is_left_out(&superblock, one) {
+            return Err(AssemblyError::Stale {
+                given: number,
+                member,
+                own: one.generation,
+                newest: round,
+                dropped: true,
+            });
+        }
+        if let Some(first) = given[member].replace(number) {
+            return Err(AssemblyError::Twice {
+                given: number,
+                first,
+                member,
+            });
+        }
+        superblock.members[member].doubtful |= is_doubtful(pair, round);
+    }
+    let mut missing: Vec<usize> = Vec::new();
+    for (index, member) in superblock.members.iter_mut().enumerate() {
+        if given[index].is_none() && member.state != MemberState::Failed {
+            missing.push(index);
+            member.state = MemberState::Failed;
+        }
+    }
+    let states = superblock.members.iter().map(|member| member.state);
+    let active = states.filter(|state| *state == MemberState::Active).count();
+    let enough = match superblock.level {
+        Level::Raid0 => active == superblock.members.len(),
+        Level::Raid1 => active > 0,
+        Level::Raid4 | Level::Raid5 => active + 1 >= superblock.members.len(),
+    };
+    if !enough || !missing.is_empty() && !force {
+        return Err(AssemblyError::Missing {
+            members: missing,
+            enough,
+        });
+    }
+    Ok(Assembly { superblock, given })
+}
+
+/// Returns the newest superblock of each device, after checking that all are of one volume.
+fn newest_of(found: &[SuperblockPair]) -> Result<Vec<&Superblock>, AssemblyError> {
+    let mut newest: Vec<&Superblock> = Vec::new();
+    for (given, pair) in found.iter().enumerate() {
+        let own = pair.usable();
+        let own = own.map_err(|error| AssemblyError::Unusable { given, error })?;
+        newest.push(own);
+        if own.volume != newest[0].volume {
+            return Err(AssemblyError::Foreign {
+                given,
+                theirs: own.volume,
+                ours: newest[0].volume,
+            });
+        }
+    }
+    match newest.is_empty() {
+        true => Err(AssemblyError::Nothing),
+        false => Ok(newest),
+    }
+}
+
+/// Returns the generation of the last round that may have been relied on. No device may have a
+/// lower one.
+fn last_round(found: &[SuperblockPair], newest: &[&Superblock]) -> Result<u64, AssemblyError> {
+    let seconds = found.iter().filter_map(|pair| pair.second.as_ref().ok());
+    let ended = seconds.map(|second| second.generation).max().unwrap_or(0);
+    // Rounds that may have ended, because the second superblock that would show it is unusable.
+    let open = found.iter().enumerate().filter_map(|(given, pair)| {
+        let first = pair.first.as_ref().ok();
+        first
+            .filter(|_| pair.second.is_err())
+            .map(|first| (first.generation, given))
+    });
+    let open = open.filter(|(generation, _)| *generation > ended).max();
+    for (given, one) in newest.iter().enumerate() {
+        if one.generation < ended {
+            let table = agreed(found, ended)?;
+            return Err(AssemblyError::Stale {
+                given,
+                member: one.index,
+                own: one.generation,
+                newest: ended,
+                dropped: is_left_out(table, one),
+            });
+        }
+    }
+    let Some((generation, other_given)) = open else {
+        return Ok(ended);
+    };
+    match newest.iter().position(|one| one.generation < generation) {
+        None => Ok(generation),
+        Some(given) => Err(AssemblyError::Undecided {
+            given,
+            member: newest[given].index,
+            own: newest[given].generation,
+            other_given,
+            other: newest[other_given].index,
+            newest: generation,
+        }),
+    }
+}
+
+/// Returns the common contents of the superblocks of a generation. A first superblock that differs
+/// from a second one was never relied on. It does no harm if its member is left out anyway.
+fn agreed(found: &[SuperblockPair], generation: u64) -> Result<&Superblock, AssemblyError> {
+    let seconds = found.iter().map(|pair| (true, pair.second.as_ref().ok()));
+    // If the second superblock is unusable, the first one may have been relied on.
+    let firsts = found.iter();
+    let firsts = firsts.map(|pair| (pair.second.is_err(), pair.first.as_ref().ok()));
+    let all = seconds.enumerate().chain(firsts.enumerate());
+    let all = all.filter_map(|(given, (may_count, one))| Some((given, may_count, one?)));
+    let mut all = all.filter(|(.., one)| one.generation == generation);
+    let (first, _, agreed) = all.next().expect("the generation was found in one of them");
+    for (given, may_count, other) in all {
+        let index = agreed.index;
+        let is_same = Superblock {
+            index,
+            ..other.clone()
+        } == *agreed;
+        if !is_same && (may_count || !is_left_out(agreed, other)) {
+            return Err(AssemblyError::Diverged {
+                first,
+                given,
+                generation,
+            });
+        }
+    }
+    Ok(agreed)
+}
+
+/// Returns whether a table of members leaves out the member that a superblock is on, because it has
+/// failed or was replaced.
+fn is_left_out(table: &Superblock, own: &Superblock) -> bool {
+    table.members.get(own.index).is_none_or(|entry| {
+        entry.state == MemberState::Failed || entry.id != own.members[own.index].id
+    })
+}
+
+/// Returns whether a superblock of a current member is missing, damaged, or older than a crash
+/// could leave it. First superblocks have the generation of the last round that ended. Second ones
+/// may be one round older, and one more for each member that failed in the meantime: a round in
+/// which a member fails is abandoned, and started again without it.
+fn is_doubtful(pair: &SuperblockPair, round: u64) -> bool {
+    match (&pair.first, &pair.second) {
+        (Ok(first), Ok(second)) => {
+            let rounds = 1 + second.members.len() as u64;
+            first.generation < round || second.generation + rounds < round
+        }
+        _ => true,
+    }
+}
+
+impl Assembly {
+    /// Refuses to start without a member as long as the parity that would replace it is not
+    /// initialized. The volume has `stripes` stripes. With `force`, existing parity is accepted:
+    /// blocks that were written are correct, and blocks that were never written have arbitrary
+    /// contents.
+    ///
+    /// # Errors
+    /// Returns [`AssemblyError::Unsynced`] if parity is not initialized and `force` is not set.
+    pub fn check_synced(&mut self, stripes: u64, force: bool) -> Result<(), AssemblyError> {
+        let superblock = &mut self.superblock;
+        let failed = superblock.members.iter().enumerate();
+        let failed = failed.filter(|(_, member)| member.state == MemberState::Failed);
+        let members: Vec<usize> = failed.map(|(index, _)| index).collect();
+        let has_parity = matches!(superblock.level, Level::Raid4 | Level::Raid5);
+        if !has_parity || members.is_empty() || superblock.synced >= stripes {
+            return Ok(());
+        }
+        if !force {
+            return Err(AssemblyError::Unsynced {
+                members,
+                synced: superblock.synced,
+                stripes,
+            });
+        }
+        superblock.synced = stripes;
+        Ok(())
+    }
+}

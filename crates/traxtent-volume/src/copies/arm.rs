@@ -1,0 +1,193 @@
+//! Scheduling of the drive: one request at a time. The next request is the one whose sector passes
+//! first.
+//!
+//! Each waiter states the LBNs at which its request could begin. Whenever the drive is free, all
+//! replicas of all waiters are compared (shortest positioning time first, among replicas).
+//! Background work runs only when nothing else waits. Without a survey, the drive orders its
+//! requests itself, and every request is sent at once.
+
+use std::future::poll_fn;
+use std::sync::{Mutex, MutexGuard};
+use std::task::{Poll, Waker};
+
+use smallvec::SmallVec;
+
+use super::Clocked;
+use traxtent_layout::tpl::{Accuracy, Head};
+use traxtent_units::{Lbn, SimTime};
+
+/// The largest number of others that may be served before a waiter. After that, it is next.
+const PATIENCE: u64 = 64;
+
+/// LBNs at which a request could begin.
+pub(super) type Places = SmallVec<[Lbn; 8]>;
+
+#[derive(Debug)]
+pub(super) struct Arm(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    head: Option<Head>,
+    is_taken: bool,
+    waiting: Vec<Waiting>,
+    /// The number of waiters that arrived, and the number that were given the drive.
+    came: u64,
+    went: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    ticket: u64,
+    since: u64,
+    is_work: bool,
+    places: Places,
+    /// The index of the chosen LBN, set when the waiter is given the drive.
+    chosen: Option<usize>,
+    waker: Option<Waker>,
+}
+
+/// Exclusive use of the drive until this is dropped.
+pub(super) struct Turn<'a, M: Clocked> {
+    arm: &'a Arm,
+    clock: &'a M,
+    /// The waiter's ticket; `None` without a survey, in which case there is no waiting.
+    ticket: Option<u64>,
+    /// The index of the LBN to use.
+    pub(super) index: usize,
+}
+
+impl Arm {
+    pub(super) fn new(head: Option<Head>) -> Arm {
+        Arm(Mutex::new(State {
+            head,
+            is_taken: false,
+            waiting: Vec::new(),
+            came: 0,
+            went: 0,
+        }))
+    }
+
+    /// Waits for the drive. `is_work` marks background work.
+    pub(super) async fn turn<'a, M: Clocked>(
+        &'a self,
+        clock: &'a M,
+        places: Places,
+        is_work: bool,
+    ) -> Turn<'a, M> {
+        let Some(ticket) = self.come(clock.now(), places, is_work) else {
+            return Turn {
+                arm: self,
+                clock,
+                ticket: None,
+                index: 0,
+            };
+        };
+        // If dropped before its turn, it leaves the queue. If dropped later, it releases the drive.
+        let mut turn = Turn {
+            arm: self,
+            clock,
+            ticket: Some(ticket),
+            index: 0,
+        };
+        turn.index = poll_fn(|context| {
+            let mut state = self.state();
+            let mut all = state.waiting.iter_mut();
+            let own = all.find(|waiting| waiting.ticket == ticket);
+            let own = own.expect("it waits until it is dropped");
+            match own.chosen {
+                Some(index) => Poll::Ready(index),
+                None => {
+                    own.waker = Some(context.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await;
+        turn
+    }
+
+    /// Joins the queue. Returns `None` without a survey, in which case there is no queue.
+    fn come(&self, now: SimTime, places: Places, is_work: bool) -> Option<u64> {
+        let mut state = self.state();
+        state.head.as_ref()?;
+        let (ticket, since) = (state.came, state.went);
+        state.came += 1;
+        state.waiting.push(Waiting {
+            ticket,
+            since,
+            is_work,
+            places,
+            chosen: None,
+            waker: None,
+        });
+        state.grant(now);
+        Some(ticket)
+    }
+
+    /// Updates the head's state.
+    pub(super) fn learn(&self, what: impl FnOnce(&mut Head)) {
+        if let Some(head) = &mut self.state().head {
+            what(head);
+        }
+    }
+
+    /// Returns the accuracy of the predictions; `None` without a survey.
+    pub(super) fn accuracy(&self) -> Option<Accuracy> {
+        self.state().head.as_ref().map(Head::accuracy)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("nobody panics with it")
+    }
+}
+
+impl State {
+    /// Gives the drive to the next waiter.
+    fn grant(&mut self, now: SimTime) {
+        if self.is_taken || self.waiting.is_empty() {
+            return;
+        }
+        let oldest = self.waiting.iter().min_by_key(|one| one.ticket);
+        let oldest = oldest.expect("somebody waits");
+        let is_work = self.waiting.iter().all(|waiting| waiting.is_work);
+        let may = |waiting: &&Waiting| match oldest.since + PATIENCE < self.went {
+            true => waiting.ticket == oldest.ticket,
+            false => waiting.is_work == is_work,
+        };
+        let mut weighed: SmallVec<[(u64, usize); 16]> = SmallVec::new();
+        let mut lbns = Places::new();
+        for waiting in self.waiting.iter().filter(may) {
+            for (index, place) in waiting.places.iter().enumerate() {
+                weighed.push((waiting.ticket, index));
+                lbns.push(*place);
+            }
+        }
+        let head = self.head.as_ref().expect("who waits has one");
+        let choice = head.choose(now, lbns).map(|choice| choice.index);
+        let (ticket, index) = weighed[choice.unwrap_or(0)];
+        let next = self.waiting.iter_mut().find(|one| one.ticket == ticket);
+        let next = next.expect("it was weighed");
+        next.chosen = Some(index);
+        if let Some(waker) = next.waker.take() {
+            waker.wake();
+        }
+        self.is_taken = true;
+        self.went += 1;
+    }
+}
+
+impl<M: Clocked> Drop for Turn<'_, M> {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket else { return };
+        let now = self.clock.now();
+        let mut state = self.arm.state();
+        let own = state.waiting.iter().position(|one| one.ticket == ticket);
+        if let Some(own) = own {
+            let own = state.waiting.swap_remove(own);
+            if own.chosen.is_some() {
+                state.is_taken = false;
+                state.grant(now);
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The errors of volumes with replicas.
+
+use crate::superblock::SuperblockError;
+use crate::{Failed, NoSpace};
+use traxtent_layout::tpl::TplError;
+use traxtent_units::{Lbn, Sectors};
+
+/// The reason why a volume with replicas cannot be opened, or did not carry out a call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CopiesError {
+    /// Sectors beyond the end of the volume.
+    #[error("sectors {first} to {end}: the volume has {capacity}")]
+    Range {
+        /// The first sector requested.
+        first: Lbn,
+        /// The first sector after the request.
+        end: Lbn,
+        /// The capacity of the volume.
+        capacity: Sectors,
+    },
+    /// A length that is not a whole number of sectors.
+    #[error("{bytes} bytes are no whole number of sectors of {sector_bytes} bytes")]
+    Length {
+        /// The number of bytes requested.
+        bytes: usize,
+        /// The size of a sector in bytes.
+        sector_bytes: usize,
+    },
+    /// No current replica can be read.
+    #[error("sector {0}: no current copy can be read")]
+    Unreadable(Lbn),
+    /// No replica can be written.
+    #[error("sector {0}: no copy can be written")]
+    Unwritable(Lbn),
+    /// A page of the table cannot be written.
+    #[error("the table cannot be written: the volume can only be read")]
+    Broken,
+    /// The device has no space for a write. Nothing was written.
+    #[error("no space left for the write; free some where the device lies")]
+    NoSpace,
+    /// The volume was stopped.
+    #[error("the volume has been stopped")]
+    Stopped,
+    /// An operation that the device cannot perform.
+    #[error("the device cannot {0}")]
+    Device(&'static str),
+    /// Neither superblock is usable.
+    #[error(transparent)]
+    Superblock(#[from] SuperblockError),
+    /// A device of a different size.
+    #[error(
+        "the device has {found} of {sector_bytes} bytes, and the volume was made on {expected}"
+    )]
+    Size {
+        /// The number of sectors that the device has.
+        found: Sectors,
+        /// The size of a sector in bytes.
+        sector_bytes: u32,
+        /// The number of sectors that the device had when the volume was made.
+        expected: Sectors,
+    },
+    /// An attachment of which both copies are damaged.
+    #[error("the {0} of the volume is damaged in both copies")]
+    Damaged(&'static str),
+    /// An error of the layout.
+    #[error(transparent)]
+    Layout(#[from] TplError),
+}
+
+impl From<NoSpace> for CopiesError {
+    fn from(_: NoSpace) -> CopiesError {
+        CopiesError::NoSpace
+    }
+}
+
+impl From<Failed> for CopiesError {
+    fn from(_: Failed) -> CopiesError {
+        CopiesError::Device("do what it was asked")
+    }
+}

@@ -1,0 +1,559 @@
+//! A volume that keeps replicas of its blocks around their tracks, on one device with ordinary
+//! firmware.
+//!
+//! [`Copies`] turns requests for sectors into operations on its device, according to the layout
+//! ([`traxtent_layout::tpl`]). Like [`super::Volume`], it does no I/O and has no threads. Its methods
+//! are futures that wait for [`Members::run`] and for each other. The caller supplies the time
+//! ([`Clocked`]).
+//!
+//! # Guarantees
+//! - No read returns stale data, and flushed data survives any crash: see [the
+//!   layout](traxtent_layout::tpl).
+//! - A sector that cannot be read is served from another replica, and is rewritten from it.
+//! - When a page of the table cannot be written, the volume becomes read-only.
+//!
+//! # Design
+//! A write goes to the replica that passes first. The other replicas are written from memory, as
+//! the head passes them while no other request waits, and when the drive has been idle for a
+//! revolution. This was the best of three methods that were measured (docs/tpl.md). The caller
+//! polls when work is [`due`](Copies::due), and has it [done](Copies::work). A flush writes the
+//! first replicas that are out of date, because only these are trusted after a crash. When too much
+//! data is out of date, a write goes to all replicas at once.
+//!
+//! A future that is dropped before it completes leaves the volume in the same state as a crash
+//! does. The volume has to be opened again.
+//!
+//! Locks are taken in this order. First, the lock for plans, one at a time. Then the locks of the
+//! table's pages: exclusive for a plan, shared for requests. Then the locks of tracks: exclusive
+//! for a write, shared for reads, and upgradable, shared with reads, for synchronizing replicas.
+//!
+//! # Left out
+//! Several devices; concurrent requests to the device if it has a survey.
+
+mod arm;
+mod error;
+mod open;
+pub mod superblock;
+mod transfer;
+mod work;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex as Now, MutexGuard as NowGuard};
+
+use async_lock::{Mutex, RwLock};
+
+pub use error::CopiesError;
+pub use open::{Found, Made, NewVolume, find, find_superblock};
+
+use super::{Failed, Members, NoSpace, Op};
+use arm::{Arm, Places};
+use traxtent_layout::tpl::{Accuracy, Head, Home, Plan, Run, Step, Tpl};
+use traxtent_units::{Lbn, Sectors, SimTime, Span};
+
+/// The device's index among the members.
+const DEVICE: usize = 0;
+
+/// The number of locks for pages, and the number for tracks.
+const LOCKS: usize = 64;
+
+/// The largest amount of block data kept in memory, in bytes, because some replicas are out of
+/// date.
+const BEHIND_BYTES: usize = 16 << 20;
+
+/// A device with a clock.
+pub trait Clocked: Members {
+    /// Returns the current time.
+    fn now(&self) -> SimTime;
+}
+
+/// An open volume. See [the module](self).
+#[derive(Debug)]
+pub struct Copies<M> {
+    members: M,
+    sector_bytes: usize,
+    block_sectors: u64,
+    blocks: u64,
+    revolution: Span,
+    arm: Arm,
+    state: Now<State>,
+    /// Held while a plan is carried out.
+    plans: Mutex<()>,
+    pages: Vec<RwLock<()>>,
+    tracks: Vec<RwLock<()>>,
+    /// Whether a page of the table could not be written.
+    is_broken: AtomicBool,
+    is_stopped: AtomicBool,
+    repaired: AtomicU64,
+}
+
+/// The state that changes with each request. The lock is never held across an await.
+#[derive(Debug)]
+struct State {
+    tpl: Tpl,
+    /// The contents of blocks that have out-of-date replicas.
+    behind: BTreeMap<Home, Box<[u8]>>,
+    /// Replicas that could not be written.
+    hopeless: BTreeMap<Home, u32>,
+    /// Replicas that could not be read, and are to be rewritten.
+    unread: BTreeMap<Home, u32>,
+    /// The contents of blocks of which no replica is fully readable.
+    mend: BTreeMap<Home, Box<[u8]>>,
+    /// The number of outstanding requests, the end of the last one, and its track.
+    asked: u64,
+    last: SimTime,
+    track: Option<usize>,
+    /// The next tracks to synchronize and to split.
+    next: work::Next,
+}
+
+/// An outstanding request.
+struct Asked<'a, M: Clocked>(&'a Copies<M>);
+
+impl<M: Clocked> Drop for Asked<'_, M> {
+    fn drop(&mut self) {
+        let now = self.0.members.now();
+        let mut state = self.0.state();
+        state.asked -= 1;
+        state.last = state.last.max(now);
+    }
+}
+
+/// Sectors of a run of blocks.
+#[derive(Clone, Copy)]
+struct Piece {
+    run: Run,
+    /// The offset of the first sector in the run.
+    from: u64,
+    sectors: u64,
+}
+
+impl<M: Clocked> Copies<M> {
+    fn new(members: M, tpl: Tpl, head: Option<Head>) -> Copies<M> {
+        let header = tpl.header();
+        let locks = || (0..LOCKS).map(|_| RwLock::new(())).collect();
+        // Without a survey, the usual 7200 revolutions per minute are assumed.
+        let period = head.as_ref().map_or(8.33e9, Head::period);
+        Copies {
+            sector_bytes: header.sector_bytes as usize,
+            block_sectors: header.block_sectors.into(),
+            blocks: tpl.shape().blocks(),
+            revolution: Span(period as u64),
+            arm: Arm::new(head),
+            state: Now::new(State {
+                next: work::Next::new(&tpl),
+                tpl,
+                behind: BTreeMap::new(),
+                hopeless: BTreeMap::new(),
+                unread: BTreeMap::new(),
+                mend: BTreeMap::new(),
+                asked: 0,
+                last: members.now(),
+                track: None,
+            }),
+            members,
+            plans: Mutex::new(()),
+            pages: locks(),
+            tracks: locks(),
+            is_broken: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
+            repaired: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the capacity available to users.
+    pub fn capacity(&self) -> Sectors {
+        Sectors(self.blocks * self.block_sectors)
+    }
+
+    /// Returns the size of a sector in bytes.
+    pub fn sector_bytes(&self) -> usize {
+        self.sector_bytes
+    }
+
+    /// Returns the size of a block in bytes. A block is the unit that is written without reading.
+    pub fn block_bytes(&self) -> usize {
+        self.block_sectors as usize * self.sector_bytes
+    }
+
+    /// Returns the device of the volume.
+    pub fn members(&self) -> &M {
+        &self.members
+    }
+
+    /// Returns a copy of the layout in its present state.
+    pub fn layout(&self) -> Tpl {
+        self.state().tpl.clone()
+    }
+
+    /// Returns the accuracy of the head's predictions; `None` without a survey.
+    pub fn accuracy(&self) -> Option<Accuracy> {
+        self.arm.accuracy()
+    }
+
+    /// Returns the number of replicas of blocks that were rewritten because they could not be read.
+    pub fn repaired(&self) -> u64 {
+        self.repaired.load(Ordering::Relaxed)
+    }
+
+    /// Reads sectors, starting at `at`.
+    ///
+    /// # Errors
+    /// Returns an error if the range is not within the volume, or if no current replica can be
+    /// read.
+    pub async fn read(&self, at: Lbn, into: &mut [u8]) -> Result<(), CopiesError> {
+        let _asked = self.ask();
+        let mut rest = into;
+        for piece in self.pieces(at, rest.len())? {
+            let (part, others) = rest.split_at_mut(piece.sectors as usize * self.sector_bytes);
+            rest = others;
+            let _page = self.page(piece.run).read().await;
+            let _track = self.track(piece.run.home.track).read().await;
+            self.read_piece(piece, part).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes sectors, starting at `at`.
+    ///
+    /// # Errors
+    /// Returns an error if the range is not within the volume, if no replica can be written, or if
+    /// a block is written in part and the rest of it cannot be read.
+    pub async fn write(&self, at: Lbn, bytes: &[u8]) -> Result<(), CopiesError> {
+        self.write_to(at, bytes, false).await
+    }
+
+    /// Writes sectors, starting at `at`. The data is durable when this returns.
+    ///
+    /// # Errors
+    /// Returns an error in the same cases as [`Copies::write`] and [`Copies::flush`].
+    pub async fn write_through(&self, at: Lbn, bytes: &[u8]) -> Result<(), CopiesError> {
+        // Only the first replicas are trusted after a crash.
+        self.write_to(at, bytes, true).await?;
+        let _asked = self.ask();
+        Ok(self.one(Op::flush(DEVICE)).await?)
+    }
+
+    async fn write_to(&self, at: Lbn, bytes: &[u8], first: bool) -> Result<(), CopiesError> {
+        let _asked = self.ask();
+        self.check_writable()?;
+        let pieces = self.pieces(at, bytes.len())?;
+        self.prepare(&pieces).await?;
+        let mut rest = bytes;
+        for piece in pieces {
+            let (part, others) = rest.split_at(piece.sectors as usize * self.sector_bytes);
+            rest = others;
+            loop {
+                let page = self.page(piece.run).read().await;
+                // A plan may have been carried out in between.
+                if self.state().tpl.is_prepared(piece.run) {
+                    let _track = self.track(piece.run.home.track).write().await;
+                    self.write_piece(piece, part, first).await?;
+                    break;
+                }
+                drop(page);
+                self.prepare(&[piece]).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes zeros to sectors.
+    ///
+    /// # Errors
+    /// Returns an error in the same cases as [`Copies::write`].
+    pub async fn zero(&self, at: Lbn, sectors: Sectors) -> Result<(), CopiesError> {
+        self.trim(at, sectors).await?;
+        let mut zeros = Vec::new();
+        for piece in self.pieces_of(at, sectors.0)? {
+            // Blocks that hold no data read as zeros.
+            if !self.state().tpl.holds(piece.run.home) {
+                continue;
+            }
+            let bytes = piece.sectors as usize * self.sector_bytes;
+            zeros.resize(bytes.max(zeros.len()), 0);
+            let first = self.block_of(piece.run) * self.block_sectors + piece.from;
+            self.write(Lbn(first), &zeros[..bytes]).await?;
+        }
+        Ok(())
+    }
+
+    /// Discards sectors that are no longer needed. Those that make up all of a layer on a track
+    /// read as zeros afterwards.
+    ///
+    /// # Errors
+    /// Returns an error if the range is not within the volume, or if the table cannot be written.
+    pub async fn trim(&self, at: Lbn, sectors: Sectors) -> Result<(), CopiesError> {
+        let _asked = self.ask();
+        self.check_writable()?;
+        self.pieces_of(at, sectors.0)?;
+        // Only whole blocks can be discarded.
+        let first = at.0.div_ceil(self.block_sectors);
+        let end = (at.0 + sectors.0) / self.block_sectors;
+        if first >= end {
+            return Ok(());
+        }
+        let runs = self.state().tpl.runs(first..end)?;
+        let _plans = self.plans.lock().await;
+        for same in runs.chunk_by(|one, two| self.follows(*one, *two)) {
+            let _page = self.page(same[0]).write().await;
+            let blocks = self.blocks_in(same);
+            loop {
+                let plan = self.state().tpl.trim(blocks.clone())?;
+                let Some(plan) = plan else { break };
+                self.carry_out(plan, false).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes all earlier writes durable.
+    ///
+    /// # Errors
+    /// Returns an error if a first replica cannot be written, or if the device cannot be flushed.
+    pub async fn flush(&self) -> Result<(), CopiesError> {
+        let _asked = self.ask();
+        let behind: Vec<(Run, u32)> = work::groups(self.state().tpl.before_flush());
+        for (run, _) in behind {
+            let _page = self.page(run).read().await;
+            let _track = self.track(run.home.track).upgradable_read().await;
+            // Some may have been synchronized or discarded in the meantime.
+            let first = |home| (home, !self.state().tpl.current(Run { home, blocks: 1 }) & 1);
+            for (run, copies) in work::groups(run.homes().map(first)) {
+                if !self.bring(run, copies, false).await? {
+                    return Err(CopiesError::Unwritable(self.sector_of(run)));
+                }
+            }
+        }
+        Ok(self.one(Op::flush(DEVICE)).await?)
+    }
+
+    /// Stops the volume cleanly: makes all replicas current, and records this in the table. Later
+    /// writes fail.
+    ///
+    /// # Errors
+    /// Returns an error in the same cases as [`Copies::flush`].
+    pub async fn stop(&self) -> Result<(), CopiesError> {
+        if self.is_stopped.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.flush().await?;
+        while self.settle().await? {}
+        Ok(self.one(Op::flush(DEVICE)).await?)
+    }
+
+    /// Prepares the layout for writing pieces, one page of the table at a time.
+    async fn prepare(&self, pieces: &[Piece]) -> Result<(), CopiesError> {
+        let runs: Vec<Run> = pieces.iter().map(|piece| piece.run).collect();
+        for same in runs.chunk_by(|one, two| self.follows(*one, *two)) {
+            let is_prepared = |run: &Run| self.state().tpl.is_prepared(*run);
+            if same.iter().all(is_prepared) {
+                continue;
+            }
+            let blocks = self.blocks_in(same);
+            let _plans = self.plans.lock().await;
+            let _page = self.page(same[0]).write().await;
+            self.check_writable()?;
+            loop {
+                let plan = self.state().tpl.prepare(blocks.clone())?;
+                let Some(plan) = plan else { break };
+                self.carry_out(plan, false).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries out a plan whose pages are locked.
+    async fn carry_out(&self, plan: Plan, is_work: bool) -> Result<(), CopiesError> {
+        for step in plan.steps().to_vec() {
+            if let Err(error) = self.perform(&step, is_work).await {
+                if matches!(step, Step::Table { .. }) || plan.changes_table() && step == Step::Flush
+                {
+                    // It is unknown which of the two states is on the device. Anything that relies
+                    // on either must not be written.
+                    self.is_broken.store(true, Ordering::SeqCst);
+                    return Err(CopiesError::Broken);
+                }
+                self.state().tpl.abandon(plan);
+                return Err(error);
+            }
+        }
+        let rest = {
+            let mut state = self.state();
+            let rest = state.tpl.commit(plan);
+            let State {
+                tpl, behind, mend, ..
+            } = &mut *state;
+            mend.retain(|home, _| tpl.holds(*home));
+            behind.retain(|home, _| {
+                let run = Run {
+                    home: *home,
+                    blocks: 1,
+                };
+                tpl.holds(*home) && tpl.current(run) != tpl.writable(run)
+            });
+            rest
+        };
+        for step in rest {
+            // The first copy of the page is durable. Without the second, the page is merely not
+            // protected against damage.
+            let _ = self.perform(&step, is_work).await;
+        }
+        Ok(())
+    }
+
+    async fn perform(&self, step: &Step, is_work: bool) -> Result<(), CopiesError> {
+        match step {
+            Step::Flush => Ok(self.one(Op::flush(DEVICE)).await?),
+            Step::Table { lbn, bytes } => {
+                let _turn = self.turn([*lbn].into_iter().collect(), is_work).await;
+                self.arm.learn(|head| head.moved_to(*lbn));
+                Ok(self.one(Op::write(DEVICE, *lbn, bytes)).await?)
+            }
+            Step::Zeros { to, sectors } => {
+                let zeros = vec![0; sectors.0 as usize * self.sector_bytes];
+                self.write_all(to, &zeros, is_work).await
+            }
+            Step::Copy { from, to, sectors } => {
+                let mut bytes = self.members.buffer(sectors.0 as usize * self.sector_bytes);
+                {
+                    let _turn = self.turn([*from].into_iter().collect(), is_work).await;
+                    self.arm.learn(|head| head.moved_to(*from));
+                    self.one(Op::read(DEVICE, *from, &mut bytes)).await?;
+                }
+                self.write_all(to, &bytes, is_work).await
+            }
+        }
+    }
+
+    async fn turn(&self, places: Places, is_work: bool) -> arm::Turn<'_, M> {
+        self.arm.turn(&self.members, places, is_work).await
+    }
+
+    async fn one(&self, op: Op<'_>) -> Result<(), Failed> {
+        let mut ops = [op];
+        self.members.run(&mut ops).await;
+        ops[0].outcome
+    }
+
+    fn ask(&self) -> Asked<'_, M> {
+        self.state().asked += 1;
+        Asked(self)
+    }
+
+    fn check_writable(&self) -> Result<(), CopiesError> {
+        if self.is_stopped.load(Ordering::SeqCst) {
+            return Err(CopiesError::Stopped);
+        }
+        match self.is_broken.load(Ordering::SeqCst) {
+            true => Err(CopiesError::Broken),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the sectors from `at` on, run by run.
+    fn pieces(&self, at: Lbn, bytes: usize) -> Result<Vec<Piece>, CopiesError> {
+        if !bytes.is_multiple_of(self.sector_bytes) {
+            return Err(CopiesError::Length {
+                bytes,
+                sector_bytes: self.sector_bytes,
+            });
+        }
+        self.pieces_of(at, (bytes / self.sector_bytes) as u64)
+    }
+
+    fn pieces_of(&self, at: Lbn, sectors: u64) -> Result<Vec<Piece>, CopiesError> {
+        let end = at.0.saturating_add(sectors);
+        if end > self.capacity().0 {
+            return Err(CopiesError::Range {
+                first: at,
+                end: Lbn(end),
+                capacity: self.capacity(),
+            });
+        }
+        if sectors == 0 {
+            return Ok(Vec::new());
+        }
+        let size = self.block_sectors;
+        let runs = self.state().tpl.runs(at.0 / size..end.div_ceil(size))?;
+        let mut first = at.0 / size * size;
+        let mut pieces = Vec::with_capacity(runs.len());
+        for run in runs {
+            let behind = first + u64::from(run.blocks) * size;
+            let from = at.0.max(first);
+            pieces.push(Piece {
+                run,
+                from: from - first,
+                sectors: end.min(behind) - from,
+            });
+            first = behind;
+        }
+        Ok(pieces)
+    }
+
+    /// Splits a piece into blocks. Returns each block with the first sector within it and the
+    /// number of sectors.
+    fn blocks_of(&self, piece: Piece) -> impl Iterator<Item = (Run, u64, u64)> {
+        let size = self.block_sectors;
+        let end = piece.from + piece.sectors;
+        let blocks = piece.from / size..end.div_ceil(size);
+        blocks.map(move |block| {
+            let home = Home {
+                index: piece.run.home.index + block as u32,
+                ..piece.run.home
+            };
+            let from = piece.from.max(block * size);
+            let until = end.min((block + 1) * size);
+            (Run { home, blocks: 1 }, from - block * size, until - from)
+        })
+    }
+
+    fn block_of(&self, run: Run) -> u64 {
+        let state = self.state();
+        state
+            .tpl
+            .shape()
+            .block(run.home)
+            .expect("it is the layout's")
+    }
+
+    fn sector_of(&self, run: Run) -> Lbn {
+        self.sector_of_locked(&self.state(), run)
+    }
+
+    fn sector_of_locked(&self, state: &State, run: Run) -> Lbn {
+        let block = state.tpl.shape().block(run.home);
+        Lbn(block.expect("it is the layout's") * self.block_sectors)
+    }
+
+    /// Returns whether a run directly follows another, on the same page of the table.
+    fn follows(&self, one: Run, two: Run) -> bool {
+        let state = self.state();
+        let block = |run: Run| state.tpl.shape().block(run.home);
+        state.tpl.page(one.home.track).contains(&two.home.track)
+            && block(one).map(|first| first + u64::from(one.blocks)) == block(two)
+    }
+
+    /// Returns the blocks of consecutive runs.
+    fn blocks_in(&self, runs: &[Run]) -> Range<u64> {
+        let first = self.block_of(runs[0]);
+        first..first + runs.iter().map(|run| u64::from(run.blocks)).sum::<u64>()
+    }
+
+    /// Returns the lock of the table page that has the run's track.
+    fn page(&self, run: Run) -> &RwLock<()> {
+        let state = self.state();
+        let each = state.tpl.header().tracks_of_page();
+        let position = run.home.track - state.tpl.shape().tracks().start;
+        &self.pages[position / each % LOCKS]
+    }
+
+    fn track(&self, track: usize) -> &RwLock<()> {
+        &self.tracks[track % LOCKS]
+    }
+
+    fn state(&self) -> NowGuard<'_, State> {
+        self.state.lock().expect("nobody panics with it")
+    }
+}

@@ -1,0 +1,336 @@
+//! Making, finding and opening volumes with replicas.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::superblock::{Attached, SUPERBLOCK_BYTES, Superblock, decode_survey, encode_survey};
+use super::{Clocked, Copies, CopiesError, DEVICE};
+use crate::superblock::SuperblockError;
+use crate::{Members, Op};
+use traxtent_layout::tpl::{Bounds, Config, Head, Step, Survey, Tpl, TplError};
+use traxtent_map::{MapFile, TrackMap};
+use traxtent_units::{Lbn, Sectors};
+
+/// The parameters of a new volume with replicas.
+#[derive(Clone, Debug)]
+pub struct NewVolume {
+    /// The volume's unique ID.
+    pub volume: Uuid,
+    /// The ID that distinguishes the layout from others that were on the device.
+    pub layout: u64,
+    /// The number of sectors on the device.
+    pub sectors: Sectors,
+    /// The size of a sector in bytes.
+    pub sector_bytes: u32,
+    /// The number of bytes that the device writes atomically: a page of the table.
+    pub page_bytes: u32,
+    /// The size of a block in bytes.
+    pub block_bytes: u32,
+    /// The smallest and largest number of replicas.
+    pub bounds: Bounds,
+    /// The number of regions of the device, which are filled one after another.
+    pub regions: u16,
+    /// The device's track map.
+    pub map: MapFile,
+    /// The angles at which the tracks begin, and the positioning times.
+    pub survey: Option<Survey>,
+}
+
+/// The data to be written for a new volume.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// The superblock.
+    pub superblock: Superblock,
+    /// The empty layout.
+    pub layout: Tpl,
+    steps: Vec<Step>,
+    attachments: Vec<u8>,
+}
+
+impl NewVolume {
+    /// Prepares the data to be written.
+    ///
+    /// # Errors
+    /// Returns an error if a value is out of bounds, or if the device is too small.
+    pub fn make(&self) -> Result<Made, CopiesError> {
+        let mut attachments = self.map.to_text().into_bytes();
+        let too_large = CopiesError::Device("hold so large a map");
+        let map = Attached::of(&attachments).ok_or(too_large.clone())?;
+        let survey = self.survey.as_ref().map(encode_survey).unwrap_or_default();
+        let superblock = Superblock {
+            volume: self.volume,
+            sector_bytes: self.sector_bytes,
+            sectors: self.sectors,
+            layout: self.layout,
+            map,
+            survey: Attached::of(&survey).ok_or(too_large)?,
+        };
+        attachments.extend(survey);
+        let bytes = superblock.attachments().0 * u64::from(self.sector_bytes);
+        attachments.resize(bytes as usize, 0);
+        let figure = |figure, value: u32, expected| {
+            CopiesError::from(TplError::Figure {
+                figure,
+                value: value.into(),
+                expected,
+            })
+        };
+        if !self.block_bytes.is_multiple_of(self.sector_bytes) {
+            let expected = "whole sectors";
+            return Err(figure(
+                "the size of a block in bytes",
+                self.block_bytes,
+                expected,
+            ));
+        }
+        let config = Config {
+            id: self.layout,
+            sector_bytes: self.sector_bytes,
+            page_sectors: self.page_bytes.div_ceil(self.sector_bytes),
+            block_sectors: self.block_bytes / self.sector_bytes,
+            bounds: self.bounds,
+            regions: self.regions,
+        };
+        let map = Arc::new(self.map.tracks.clone());
+        let range = range(&superblock, &map);
+        let (layout, steps) = Tpl::format(map, range, &config)?;
+        Ok(Made {
+            superblock,
+            layout,
+            steps,
+            attachments,
+        })
+    }
+}
+
+impl Made {
+    /// Writes the volume. From the first write on, earlier contents of the device are no longer a
+    /// volume. The new volume exists after the last write.
+    ///
+    /// # Errors
+    /// Returns an error if the device fails.
+    pub async fn write<M: Members>(&self, members: &M) -> Result<(), CopiesError> {
+        let mut block = self.superblock.encode();
+        let own = Superblock::own(self.superblock.sector_bytes).0;
+        block.resize(own as usize * self.superblock.sector_bytes as usize, 0);
+        let zeros = vec![0; block.len()];
+        let places = self.superblock.places();
+        for (at, _) in places {
+            one(members, Op::write(DEVICE, at, &zeros)).await?;
+        }
+        one(members, Op::flush(DEVICE)).await?;
+        for step in &self.steps {
+            match step {
+                Step::Table { lbn, bytes } => {
+                    one(members, Op::write(DEVICE, *lbn, bytes)).await?;
+                }
+                Step::Flush => one(members, Op::flush(DEVICE)).await?,
+                Step::Zeros { .. } | Step::Copy { .. } => {
+                    unreachable!("an empty layout has no data")
+                }
+            }
+        }
+        for (_, at) in places {
+            one(members, Op::write(DEVICE, at, &self.attachments)).await?;
+        }
+        one(members, Op::flush(DEVICE)).await?;
+        for (at, _) in places {
+            one(members, Op::write(DEVICE, at, &block)).await?;
+            one(members, Op::flush(DEVICE)).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A volume that was found. Nothing has been written yet.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The volume's superblock.
+    pub superblock: Superblock,
+    /// The device's track map.
+    pub map: Arc<TrackMap>,
+    /// The survey, if there is one.
+    pub survey: Option<Survey>,
+    /// The volume's layout.
+    pub layout: Tpl,
+    /// The steps that rewrite copies of the table that are out of date or damaged.
+    repairs: Vec<Step>,
+}
+
+impl Found {
+    /// Returns the number of steps that repair the table before the volume is used.
+    pub fn repairs(&self) -> usize {
+        self.repairs.len()
+    }
+}
+
+/// Finds the superblock of a volume on a device.
+///
+/// # Errors
+/// Returns an error if neither position has a usable superblock. The error is that of the first
+/// position, unless nothing is there. Also returns an error if the superblock states another device
+/// size.
+pub async fn find_superblock<M: Members>(
+    members: &M,
+    sectors: Sectors,
+    sector_bytes: u32,
+) -> Result<Superblock, CopiesError> {
+    let own = Superblock::own(sector_bytes.max(1));
+    let mut first = None;
+    let last = sectors.0.checked_sub(own.0).map(Lbn);
+    // A device smaller than a superblock has none.
+    for at in last.map(|last| [Lbn(0), last]).into_iter().flatten() {
+        let mut bytes = members.buffer(SUPERBLOCK_BYTES.max(sector_bytes as usize));
+        let read = one(members, Op::read(DEVICE, at, &mut bytes)).await;
+        let found = match read {
+            Ok(()) => Superblock::decode(&bytes),
+            Err(_) => Err(SuperblockError::Impossible("it cannot be read")),
+        };
+        match found {
+            Ok(found) if (found.sectors, found.sector_bytes) != (sectors, sector_bytes) => {
+                return Err(CopiesError::Size {
+                    found: sectors,
+                    sector_bytes,
+                    expected: found.sectors,
+                });
+            }
+            Ok(found) => return Ok(found),
+            Err(error) => {
+                // Damage takes precedence over absence.
+                if first.is_none() || first == Some(SuperblockError::None) {
+                    first = Some(error);
+                }
+            }
+        }
+    }
+    Err(first.unwrap_or(SuperblockError::None).into())
+}
+
+/// Finds the volume on a device. Nothing is written.
+///
+/// # Errors
+/// Returns an error if there is no volume, if both copies of a part of it are damaged, or if its
+/// map is not the one with which it was made.
+pub async fn find<M: Members>(
+    members: &M,
+    sectors: Sectors,
+    sector_bytes: u32,
+) -> Result<Found, CopiesError> {
+    let superblock = find_superblock(members, sectors, sector_bytes).await?;
+    let bytes = superblock.attachments().0 as usize * sector_bytes as usize;
+    let (mut map, mut survey) = (None, None);
+    for (_, at) in superblock.places() {
+        let mut attachments = members.buffer(bytes);
+        if one(members, Op::read(DEVICE, at, &mut attachments))
+            .await
+            .is_err()
+        {
+            continue;
+        }
+        if map.is_none()
+            && let Some(text) = superblock.map.take(&attachments)
+        {
+            map = MapFile::read(text).ok().map(|file| Arc::new(file.tracks));
+        }
+        let behind = &attachments[attachments.len().min(superblock.map.bytes as usize)..];
+        if let Some(map) = &map
+            && survey.is_none()
+            && superblock.survey.bytes > 0
+            && let Some(bytes) = superblock.survey.take(behind)
+        {
+            survey = decode_survey(bytes, map.len());
+        }
+    }
+    let map = map.ok_or(CopiesError::Damaged("track map"))?;
+    if superblock.survey.bytes > 0 && survey.is_none() {
+        return Err(CopiesError::Damaged("survey"));
+    }
+    let range = range(&superblock, &map);
+    let mut known = Known::default();
+    let opened = loop {
+        known.missed.clear();
+        let opened = Tpl::open(
+            Arc::clone(&map),
+            range.clone(),
+            sector_bytes,
+            &mut |lbn, sectors| known.read(lbn, sectors),
+        );
+        let Some(&(lbn, sectors)) = known.missed.first() else {
+            break opened?;
+        };
+        let mut bytes = vec![0; sectors.0 as usize * sector_bytes as usize];
+        let read = one(members, Op::read(DEVICE, lbn, &mut bytes)).await;
+        known
+            .read
+            .push((lbn, sectors, read.is_ok().then_some(bytes)));
+    };
+    if opened.tpl.header().id != superblock.layout {
+        return Err(CopiesError::Layout(TplError::Format {
+            what: "the header of a layout in partitions",
+            problem: "it is another volume's",
+        }));
+    }
+    Ok(Found {
+        superblock,
+        map,
+        survey,
+        layout: opened.tpl,
+        repairs: opened.repairs,
+    })
+}
+
+/// Returns the LBNs available to a layout.
+fn range(superblock: &Superblock, map: &TrackMap) -> Range<Lbn> {
+    let inside = superblock.inside();
+    inside.start.max(map.first())..inside.end.min(map.end())
+}
+
+/// The data read so far. Opening a layout requests one range after another.
+#[derive(Default)]
+struct Known {
+    read: Vec<(Lbn, Sectors, Option<Vec<u8>>)>,
+    missed: Vec<(Lbn, Sectors)>,
+}
+
+impl Known {
+    fn read(&mut self, lbn: Lbn, sectors: Sectors) -> Option<Vec<u8>> {
+        let known = self
+            .read
+            .iter()
+            .find(|one| (one.0, one.1) == (lbn, sectors));
+        match known {
+            Some((_, _, bytes)) => bytes.clone(),
+            None => {
+                self.missed.push((lbn, sectors));
+                None
+            }
+        }
+    }
+}
+
+impl<M: Clocked> Copies<M> {
+    /// Opens a volume that was found on these members. Copies of the table are repaired first.
+    ///
+    /// # Errors
+    /// Returns an error if the device fails.
+    pub async fn open(members: M, found: Found) -> Result<Copies<M>, CopiesError> {
+        for step in &found.repairs {
+            match step {
+                Step::Table { lbn, bytes } => {
+                    one(&members, Op::write(DEVICE, *lbn, bytes)).await?;
+                }
+                _ => one(&members, Op::flush(DEVICE)).await?,
+            }
+        }
+        let head = found.survey.map(|survey| Head::new(found.map, survey));
+        Ok(Copies::new(members, found.layout, head))
+    }
+}
+
+async fn one<M: Members>(members: &M, op: Op<'_>) -> Result<(), CopiesError> {
+    let mut ops = [op];
+    members.run(&mut ops).await;
+    Ok(ops[0].outcome?)
+}

@@ -1,0 +1,305 @@
+//! Transfers of blocks between memory and their replicas.
+
+use std::sync::atomic::Ordering;
+
+use super::arm::Places;
+use super::{
+    BEHIND_BYTES, Clocked, Copies, CopiesError, DEVICE, Failed, NoSpace, Op, Piece, State,
+};
+use traxtent_layout::tpl::{Home, Run};
+use traxtent_units::{Lbn, Sectors};
+
+impl<M: Clocked> Copies<M> {
+    /// Writes the same data to several places, in the order in which they pass.
+    pub(super) async fn write_all(
+        &self,
+        to: &[Lbn],
+        bytes: &[u8],
+        is_work: bool,
+    ) -> Result<(), CopiesError> {
+        let mut left = to.to_vec();
+        self.reserve(&left, bytes)?;
+        while !left.is_empty() {
+            let turn = self.turn(left.iter().copied().collect(), is_work).await;
+            let place = left.swap_remove(turn.index);
+            self.arm.learn(|head| head.moved_to(place));
+            self.one(Op::write(DEVICE, place, bytes)).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads a piece whose track is locked.
+    pub(super) async fn read_piece(
+        &self,
+        piece: Piece,
+        into: &mut [u8],
+    ) -> Result<(), CopiesError> {
+        let run = piece.run;
+        let places: Option<Places> = {
+            let mut state = self.state();
+            state.track = Some(run.home.track);
+            if !state.tpl.holds(run.home) {
+                into.fill(0);
+                return Ok(());
+            }
+            let mask = state.tpl.current(run);
+            let places = state.tpl.places(run, mask);
+            (mask != 0).then(|| places.map(|(_, lbn)| lbn + Sectors(piece.from)).collect())
+        };
+        if let Some(places) = places {
+            let turn = self.turn(places.clone(), false).await;
+            let lbn = places[turn.index];
+            let sent = self.members.now();
+            let read = self.one(Op::read(DEVICE, lbn, into)).await;
+            let completed = self.members.now();
+            let sectors = piece.sectors;
+            self.arm.learn(|head| match read {
+                // Reads of the length with which the drive was surveyed.
+                Ok(()) if sectors == self.block_sectors => {
+                    head.completed(lbn, sectors as u32, sent, completed);
+                }
+                _ => head.moved_to(lbn),
+            });
+            if read.is_ok() {
+                return Ok(());
+            }
+        }
+        // The current replicas differ between blocks, or one cannot be read.
+        let mut rest = into;
+        for (run, from, sectors) in self.blocks_of(piece) {
+            let (part, others) = rest.split_at_mut(sectors as usize * self.sector_bytes);
+            rest = others;
+            self.read_apart(Piece { run, from, sectors }, part).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads sectors of one block from any replica that can be read, and records those that cannot.
+    async fn read_apart(&self, piece: Piece, into: &mut [u8]) -> Result<(), CopiesError> {
+        let run = piece.run;
+        let mut failed = 0;
+        loop {
+            let places: Vec<(u32, Lbn)> = {
+                let state = self.state();
+                let mask = state.tpl.current(run) & !failed;
+                state.tpl.places(run, mask).collect()
+            };
+            if places.is_empty() {
+                // Different sectors may be unreadable in different replicas.
+                return self.read_sectors(piece, into).await;
+            }
+            let from = Sectors(piece.from);
+            let lbns: Places = places.iter().map(|(_, lbn)| *lbn + from).collect();
+            let turn = self.turn(lbns, false).await;
+            let (copy, lbn) = places[turn.index];
+            let lbn = lbn + from;
+            self.arm.learn(|head| head.moved_to(lbn));
+            let read = self.one(Op::read(DEVICE, lbn, into)).await;
+            drop(turn);
+            match read {
+                Ok(()) => break,
+                Err(Failed) => failed |= 1 << copy,
+            }
+        }
+        if failed != 0 {
+            let mut state = self.state();
+            if state.tpl.failed(run, failed) {
+                *state.unread.entry(run.home).or_default() |= failed;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a block sector by sector, each from any replica that has it. Records the result, which
+    /// is to be written to all replicas.
+    async fn read_sectors(&self, piece: Piece, into: &mut [u8]) -> Result<(), CopiesError> {
+        let run = piece.run;
+        let places: Vec<Lbn> = {
+            let state = self.state();
+            let places = state.tpl.places(run, state.tpl.current(run));
+            places.map(|(_, lbn)| lbn).collect()
+        };
+        let mut block = vec![0; self.block_bytes()];
+        let mut whole = true;
+        for (sector, bytes) in (0..).zip(block.chunks_exact_mut(self.sector_bytes)) {
+            let mut found = false;
+            for place in &places {
+                let lbn = *place + Sectors(sector);
+                let _turn = self.turn([lbn].into_iter().collect(), false).await;
+                self.arm.learn(|head| head.moved_to(lbn));
+                if self.one(Op::read(DEVICE, lbn, bytes)).await.is_ok() {
+                    found = true;
+                    break;
+                }
+            }
+            whole &= found;
+            if !found && (piece.from..piece.from + piece.sectors).contains(&sector) {
+                let first = self.sector_of(run);
+                return Err(CopiesError::Unreadable(first + Sectors(sector)));
+            }
+        }
+        let from = piece.from as usize * self.sector_bytes;
+        into.copy_from_slice(&block[from..from + into.len()]);
+        if whole {
+            self.state().mend.insert(run.home, block.into());
+        }
+        Ok(())
+    }
+
+    /// Writes a piece whose track is locked and prepared.
+    pub(super) async fn write_piece(
+        &self,
+        piece: Piece,
+        bytes: &[u8],
+        first: bool,
+    ) -> Result<(), CopiesError> {
+        let size = u64::from(piece.run.blocks) * self.block_sectors;
+        if piece.sectors == size {
+            return self.write_run(piece.run, bytes, first).await;
+        }
+        // A block that is written in part is combined with the rest of its contents.
+        let mut whole = self.members.buffer(size as usize * self.sector_bytes);
+        let all = Piece {
+            run: piece.run,
+            from: 0,
+            sectors: size,
+        };
+        self.read_piece(all, &mut whole).await?;
+        let from = piece.from as usize * self.sector_bytes;
+        whole[from..from + bytes.len()].copy_from_slice(bytes);
+        self.write_run(piece.run, &whole, first).await
+    }
+
+    /// Writes whole blocks to the replica that passes first, or to the first one if `first` is set.
+    /// Writes to all of these if too much data is out of date.
+    async fn write_run(&self, run: Run, bytes: &[u8], first: bool) -> Result<(), CopiesError> {
+        let (mut left, is_full): (Vec<(u32, Lbn)>, bool) = {
+            let mut state = self.state();
+            state.track = Some(run.home.track);
+            let behind = (state.behind.len() + run.blocks as usize) * self.block_bytes();
+            let writable = state.tpl.writable(run);
+            let mask = if first { writable & 1 } else { writable };
+            (state.tpl.places(run, mask).collect(), behind > BEHIND_BYTES)
+        };
+        let lbns: Places = left.iter().map(|(_, lbn)| *lbn).collect();
+        self.reserve(&lbns, bytes)?;
+        let (mut written, mut failed) = (0, 0);
+        while !left.is_empty() && (written == 0 || is_full) {
+            let lbns: Places = left.iter().map(|(_, lbn)| *lbn).collect();
+            let turn = self.turn(lbns, false).await;
+            let (copy, lbn) = left.swap_remove(turn.index);
+            self.arm.learn(|head| head.moved_to(lbn));
+            match self.one(Op::write(DEVICE, lbn, bytes)).await {
+                Ok(()) => written |= 1 << copy,
+                Err(Failed) => failed |= 1 << copy,
+            }
+        }
+        let mut state = self.state();
+        if written == 0 {
+            // The contents are unknown after a failed write.
+            for home in run.homes() {
+                let _ = state.tpl.failed(Run { home, blocks: 1 }, failed);
+            }
+            return Err(CopiesError::Unwritable(self.sector_of_locked(&state, run)));
+        }
+        state.tpl.wrote(run, written)?;
+        for (home, block) in run.homes().zip(bytes.chunks_exact(self.block_bytes())) {
+            let one = Run { home, blocks: 1 };
+            // These replicas are now like all others.
+            state.unread.remove(&home);
+            state.mend.remove(&home);
+            if failed != 0 {
+                *state.hopeless.entry(home).or_default() |= failed;
+            }
+            match state.tpl.current(one) == state.tpl.writable(one) {
+                true => state.behind.remove(&home),
+                false => state.behind.insert(home, block.into()),
+            };
+        }
+        Ok(())
+    }
+
+    /// Checks that the device has space for the same data at several places.
+    fn reserve(&self, places: &[Lbn], bytes: &[u8]) -> Result<(), NoSpace> {
+        let sectors = Sectors((bytes.len() / self.sector_bytes) as u64);
+        let mut places = places.iter();
+        places.try_for_each(|lbn| self.members.reserve(DEVICE, *lbn..*lbn + sectors))
+    }
+
+    /// Updates replicas of blocks. Returns whether all could be written. Their track is locked.
+    pub(super) async fn bring(
+        &self,
+        run: Run,
+        copies: u32,
+        is_work: bool,
+    ) -> Result<bool, CopiesError> {
+        let mut bytes = Vec::with_capacity(run.blocks as usize * self.block_bytes());
+        for home in run.homes() {
+            let kept = self.state().behind.get(&home).cloned();
+            if let Some(kept) = kept {
+                bytes.extend(kept);
+                continue;
+            }
+            let begin = bytes.len();
+            bytes.resize(begin + self.block_bytes(), 0);
+            let piece = Piece {
+                run: Run { home, blocks: 1 },
+                from: 0,
+                sectors: self.block_sectors,
+            };
+            self.read_apart(piece, &mut bytes[begin..]).await?;
+        }
+        let mut left: Vec<(u32, Lbn)> = {
+            let state = self.state();
+            state
+                .tpl
+                .places(run, copies & state.tpl.writable(run))
+                .collect()
+        };
+        let mut all = true;
+        while !left.is_empty() {
+            let lbns: Places = left.iter().map(|(_, lbn)| *lbn).collect();
+            let turn = self.turn(lbns, is_work).await;
+            let (copy, lbn) = left.swap_remove(turn.index);
+            self.arm.learn(|head| head.moved_to(lbn));
+            let wrote = self.one(Op::write(DEVICE, lbn, &bytes)).await;
+            drop(turn);
+            let mut state = self.state();
+            match wrote {
+                Ok(()) => {
+                    state.tpl.synced(run, 1 << copy);
+                    run.homes()
+                        .for_each(|home| self.note_repaired(&mut state, home, copy));
+                }
+                Err(Failed) => {
+                    all = false;
+                    for home in run.homes() {
+                        *state.hopeless.entry(home).or_default() |= 1 << copy;
+                    }
+                }
+            }
+        }
+        let mut state = self.state();
+        for home in run.homes() {
+            let one = Run { home, blocks: 1 };
+            if state.tpl.current(one) == state.tpl.writable(one) {
+                state.behind.remove(&home);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Counts a replica that could not be read, and has been rewritten.
+    fn note_repaired(&self, state: &mut State, home: Home, copy: u32) {
+        let Some(unread) = state.unread.get_mut(&home) else {
+            return;
+        };
+        if *unread >> copy & 1 == 1 {
+            *unread &= !(1 << copy);
+            self.repaired.fetch_add(1, Ordering::Relaxed);
+        }
+        if *unread == 0 {
+            state.unread.remove(&home);
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Background work: synchronize replicas, make replicas equal after a crash, split tracks, close
+//! pages of the table.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use super::{Clocked, Copies, CopiesError, State};
+use traxtent_layout::tpl::{Home, Run, Step, Tpl};
+use traxtent_units::{SimTime, Span};
+
+/// The idle time before a write's other replicas are updated while the head is still on the track.
+/// It is less than the time to the next replica, and more than the turnaround of a client.
+const PASSING_AFTER: Span = Span(500_000_000);
+
+/// The idle time before pages of the table are closed, in revolutions. The next write on a closed
+/// page must open it again.
+const CLOSING_AFTER: u64 = 250;
+
+/// The progress of background work.
+#[derive(Debug)]
+pub(super) struct Next {
+    /// The next tracks to synchronize and to split.
+    sync: usize,
+    split: usize,
+    /// A track that is being filled, and its remaining steps, with the next one last.
+    filling: (usize, Vec<Step>),
+    /// Tracks on which the work failed.
+    given_up: BTreeSet<usize>,
+}
+
+impl Next {
+    pub(super) fn new(tpl: &Tpl) -> Next {
+        let first = tpl.shape().tracks().start;
+        Next {
+            sync: first,
+            split: first,
+            filling: (first, Vec::new()),
+            given_up: BTreeSet::new(),
+        }
+    }
+}
+
+/// A unit of background work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Job {
+    /// Update a track's replicas.
+    Sync(usize),
+    /// Rewrite a block of which no replica is fully readable.
+    Mend(Home),
+    /// Make the replicas of a track equal after a crash.
+    Resync(usize),
+    /// Continue splitting tracks.
+    Split,
+    /// Close the page of a track.
+    Close(usize),
+}
+
+impl State {
+    /// Returns the next job, and the idle time required before it. `settling` is set if the volume
+    /// is to be stopped.
+    fn job(&self, revolution: Span, settling: bool) -> Option<(Job, Span)> {
+        let first = self.tpl.shape().tracks().start;
+        if let Some(track) = self.track.filter(|track| self.is_behind(*track)) {
+            return Some((Job::Sync(track), PASSING_AFTER.min(revolution)));
+        }
+        let behind = self.next_behind(self.next.sync);
+        if let Some(track) = behind.or_else(|| self.next_behind(first)) {
+            return Some((Job::Sync(track), revolution));
+        }
+        if let Some(home) = self.mend.keys().next() {
+            return Some((Job::Mend(*home), revolution));
+        }
+        let mut from = first;
+        while let Some(track) = self.tpl.suspect(from) {
+            if !self.next.given_up.contains(&track) {
+                return Some((Job::Resync(track), revolution));
+            }
+            from = track + 1;
+            if from >= self.tpl.shape().tracks().end {
+                break;
+            }
+        }
+        if !settling && (self.tpl.filled(first).is_some() || self.to_split(first).is_some()) {
+            return Some((Job::Split, revolution));
+        }
+        let mut from = first;
+        loop {
+            let track = self.tpl.closable(from)?;
+            if !self.next.given_up.contains(&track) {
+                return Some((Job::Close(track), Span(revolution.0 * CLOSING_AFTER)));
+            }
+            from = self.tpl.page(track).end;
+            if from >= self.tpl.shape().tracks().end {
+                return None;
+            }
+        }
+    }
+
+    /// Returns whether a track has out-of-date replicas that may be written.
+    fn is_behind(&self, track: usize) -> bool {
+        let on = self.tpl.stale(Home { track, index: 0 });
+        on.take_while(|(home, _)| home.track == track)
+            .any(|(home, current)| self.missing(home, current) != 0)
+    }
+
+    fn next_behind(&self, from: usize) -> Option<usize> {
+        let mut stale = self.tpl.stale(Home {
+            track: from,
+            index: 0,
+        });
+        let found = stale.find(|(home, current)| self.missing(*home, *current) != 0);
+        found.map(|(home, _)| home.track)
+    }
+
+    fn missing(&self, home: Home, current: u32) -> u32 {
+        let run = Run { home, blocks: 1 };
+        let hopeless = self.hopeless.get(&home).copied().unwrap_or(0);
+        self.tpl.writable(run) & !current & !hopeless
+    }
+
+    fn to_split(&self, from: usize) -> Option<usize> {
+        let most = self.tpl.header().bounds.most();
+        let mut from = from;
+        loop {
+            let track = self.tpl.splittable(from, most)?;
+            if !self.next.given_up.contains(&track) {
+                return Some(track);
+            }
+            from = track + 1;
+            if from >= self.tpl.shape().tracks().end {
+                return None;
+            }
+        }
+    }
+
+    /// Abandons tracks that have been filled but could not be split.
+    fn give_up_filled(&mut self) {
+        let first = self.tpl.shape().tracks().start;
+        while let Some(track) = self.tpl.filled(first) {
+            self.tpl.unfill(track);
+            self.next.given_up.insert(track);
+        }
+    }
+}
+
+impl<M: Clocked> Copies<M> {
+    /// Returns the time at which work is due if no request arrives before. `None` while requests
+    /// are outstanding, or when nothing is left to do.
+    pub fn due(&self) -> Option<SimTime> {
+        let state = self.state();
+        let may = self.check_writable().is_ok() && state.asked == 0;
+        let (_, after) = state.job(self.revolution, false).filter(|_| may)?;
+        Some(state.last + after)
+    }
+
+    /// Does one unit of work. Returns whether there was any. Only one call may be in progress at a
+    /// time.
+    ///
+    /// # Errors
+    /// Returns an error if the table cannot be written.
+    pub async fn work(&self) -> Result<bool, CopiesError> {
+        self.check_writable()?;
+        let job = self.state().job(self.revolution, false);
+        self.carry_on(job.map(|(job, _)| job)).await
+    }
+
+    /// Does one unit of the work required before the volume is stopped.
+    pub(super) async fn settle(&self) -> Result<bool, CopiesError> {
+        let job = self.state().job(self.revolution, true);
+        self.carry_on(job.map(|(job, _)| job)).await
+    }
+
+    async fn carry_on(&self, job: Option<Job>) -> Result<bool, CopiesError> {
+        let Some(job) = job else { return Ok(false) };
+        let (track, done) = match job {
+            Job::Sync(track) => (track, self.sync(track).await),
+            Job::Mend(home) => (home.track, self.mend(home).await),
+            Job::Resync(track) => (track, self.resync(track).await),
+            Job::Split => {
+                let done = self.split_some().await;
+                (self.state().next.filling.0, done)
+            }
+            Job::Close(track) => (track, self.close(track).await),
+        };
+        match done {
+            Err(error) if self.is_broken.load(Ordering::SeqCst) => Err(error),
+            Err(_) => {
+                let mut state = self.state();
+                state.next.given_up.insert(track);
+                if job == Job::Split {
+                    state.give_up_filled();
+                }
+                Ok(true)
+            }
+            Ok(()) => Ok(true),
+        }
+    }
+
+    /// Updates the replicas on a track. Consecutive blocks are updated together.
+    async fn sync(&self, track: usize) -> Result<(), CopiesError> {
+        let home = Home { track, index: 0 };
+        let _page = self.page(Run { home, blocks: 1 }).read().await;
+        let _track = self.track(track).upgradable_read().await;
+        let groups: Vec<(Run, u32)> = {
+            let mut state = self.state();
+            state.next.sync = track + 1;
+            let on = state.tpl.stale(home);
+            let on = on.take_while(|(home, _)| home.track == track);
+            groups(on.map(|(home, current)| (home, state.missing(home, current))))
+        };
+        for (run, missing) in groups {
+            if let Err(error) = self.bring(run, missing, true).await {
+                // The block cannot be read, so there is nothing to write.
+                let mut state = self.state();
+                for home in run.homes() {
+                    *state.hopeless.entry(home).or_default() |= missing;
+                }
+                if self.is_broken.load(Ordering::SeqCst) {
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all replicas of a block of which none is fully readable.
+    async fn mend(&self, home: Home) -> Result<(), CopiesError> {
+        let run = Run { home, blocks: 1 };
+        let _page = self.page(run).read().await;
+        let _track = self.track(home.track).write().await;
+        let (block, places) = {
+            let mut state = self.state();
+            // It is gone if it was written or discarded in the meantime.
+            let Some(block) = state.mend.remove(&home) else {
+                return Ok(());
+            };
+            let mask = state.tpl.current(run);
+            let places: Vec<_> = state.tpl.places(run, mask).map(|(_, lbn)| lbn).collect();
+            (block, places)
+        };
+        self.write_all(&places, &block, true).await?;
+        self.repaired
+            .fetch_add(places.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Makes the replicas on a track equal to the first ones.
+    async fn resync(&self, track: usize) -> Result<(), CopiesError> {
+        let home = Home { track, index: 0 };
+        let _plans = self.plans.lock().await;
+        let _page = self.page(Run { home, blocks: 1 }).read().await;
+        let _track = self.track(track).upgradable_read().await;
+        let plan = self.state().tpl.resync(track)?;
+        self.carry_out(plan, true).await
+    }
+
+    /// Fills a place on a track that is to be split, or writes the page of the table after all its
+    /// tracks have been filled.
+    async fn split_some(&self) -> Result<(), CopiesError> {
+        let (track, step) = {
+            let mut state = self.state();
+            let (track, steps) = &mut state.next.filling;
+            (*track, steps.pop())
+        };
+        let home = |track| Home { track, index: 0 };
+        if let Some(step) = step {
+            let run = Run {
+                home: home(track),
+                blocks: 1,
+            };
+            let _page = self.page(run).read().await;
+            let _track = self.track(track).upgradable_read().await;
+            if self.state().tpl.is_filled(track) {
+                let done = self.perform(&step, true).await;
+                if done.is_err() {
+                    let mut state = self.state();
+                    state.tpl.unfill(track);
+                    state.next.filling.1.clear();
+                }
+                return done;
+            }
+            self.state().next.filling.1.clear();
+            return Ok(());
+        }
+        let (next, filled) = {
+            let state = self.state();
+            let first = state.tpl.shape().tracks().start;
+            let next = state.to_split(state.next.split);
+            (
+                next.or_else(|| state.to_split(first)),
+                state.tpl.filled(first),
+            )
+        };
+        if let Some(filled) = filled {
+            let page = self.state().tpl.page(filled);
+            if next.is_none_or(|next| !page.contains(&next)) {
+                let _plans = self.plans.lock().await;
+                let run = Run {
+                    home: home(filled),
+                    blocks: 1,
+                };
+                let _page = self.page(run).write().await;
+                let plan = {
+                    let mut state = self.state();
+                    let still = state.tpl.filled(page.start);
+                    match still.is_some_and(|track| page.contains(&track)) {
+                        true => state.tpl.split(page.start)?,
+                        false => None,
+                    }
+                };
+                return match plan {
+                    Some(plan) => self.carry_out(plan, true).await,
+                    None => Ok(()),
+                };
+            }
+        }
+        let Some(next) = next else { return Ok(()) };
+        let run = Run {
+            home: home(next),
+            blocks: 1,
+        };
+        let _page = self.page(run).read().await;
+        let _track = self.track(next).upgradable_read().await;
+        let mut state = self.state();
+        state.next.split = next;
+        state.next.filling = (next, Vec::new());
+        let mut steps = state.tpl.fill(next)?;
+        steps.reverse();
+        state.next.filling.1 = steps;
+        Ok(())
+    }
+
+    /// Closes the page of a track.
+    async fn close(&self, track: usize) -> Result<(), CopiesError> {
+        let home = Home { track, index: 0 };
+        let _plans = self.plans.lock().await;
+        let _page = self.page(Run { home, blocks: 1 }).write().await;
+        let plan = {
+            let mut state = self.state();
+            match state.tpl.closable(track) == Some(track) {
+                true => state.tpl.close(track)?,
+                false => None,
+            }
+        };
+        match plan {
+            Some(plan) => self.carry_out(plan, true).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Groups consecutive blocks that have the same mask into runs.
+pub(super) fn groups(blocks: impl Iterator<Item = (Home, u32)>) -> Vec<(Run, u32)> {
+    let mut groups: Vec<(Run, u32)> = Vec::new();
+    for (home, mask) in blocks.filter(|(_, mask)| *mask != 0) {
+        match groups.last_mut() {
+            Some((run, same))
+                if *same == mask
+                    && run.home.track == home.track
+                    && run.home.index + run.blocks == home.index =>
+            {
+                run.blocks += 1;
+            }
+            _ => groups.push((Run { home, blocks: 1 }, mask)),
+        }
+    }
+    groups
+}

@@ -1,0 +1,341 @@
+//! Stripe buffers: the memory in which stripe plans are carried out.
+
+use std::ops::{DerefMut, Range};
+
+use smallvec::SmallVec;
+
+use super::error::no_plan;
+use super::record::Entry;
+use super::xor::sum_into;
+use super::{AT_ONCE, Failures, Members, Op, Ops, State, Volume, VolumeError, failures};
+use traxtent_layout::raid::{
+    Age, Extent, Health, Holds, Members as MemberSet, Plan, RaidError, Stripe, Sum,
+};
+use traxtent_units::Lbn;
+
+/// The number of sets of stripe buffers kept for later requests.
+const DESKS_KEPT: usize = 64;
+
+/// The data of a write request, from an LBN on.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'a> {
+    pub(super) first: Lbn,
+    pub(super) bytes: &'a [u8],
+}
+
+impl Given<'_> {
+    /// No write request.
+    pub(super) const NONE: Given<'static> = Given {
+        first: Lbn(0),
+        bytes: &[],
+    };
+}
+
+/// A stripe buffer: the plan for a stripe, and the sectors of its reads, followed by those of its
+/// exclusive ors.
+#[derive(Debug)]
+pub(super) struct Desk<B> {
+    /// The sectors of the request in this stripe.
+    pub(super) part: Range<Lbn>,
+    /// Whether they are all sectors of the stripe.
+    pub(super) is_whole: bool,
+    pub(super) health: Health,
+    pub(super) plan: Plan,
+    is_read: bool,
+    memory: Option<B>,
+    sector_bytes: usize,
+}
+
+/// The stripe buffers of a request, one per stripe. They are kept for later requests.
+#[derive(Debug)]
+pub(super) struct Desks<B> {
+    pub(super) desks: Vec<Desk<B>>,
+    pub(super) entries: Vec<Entry>,
+}
+
+fn length(rows: &Range<u64>) -> usize {
+    (rows.end - rows.start) as usize
+}
+
+impl<B: DerefMut<Target = [u8]>> Desk<B> {
+    fn sectors(&self) -> usize {
+        let reads = self.plan.reads.iter().map(|read| length(&read.rows));
+        let sums = self.plan.sums.iter().map(|sum| length(&sum.rows));
+        reads.chain(sums).sum()
+    }
+
+    fn memory(&self) -> &[u8] {
+        self.memory.as_deref().unwrap_or(&[])
+    }
+
+    /// Returns the offset at which the exclusive ors begin.
+    fn sums_at(&self) -> usize {
+        let reads = self.plan.reads.iter().map(|read| length(&read.rows));
+        reads.sum::<usize>() * self.sector_bytes
+    }
+
+    fn reads(&mut self) -> Ops<'_> {
+        let mut rest = self.memory.as_deref_mut().unwrap_or(&mut []);
+        let mut ops = Ops::new();
+        for read in &self.plan.reads {
+            let bytes = length(&read.rows) * self.sector_bytes;
+            let (now, later) = rest.split_at_mut(bytes);
+            ops.push(Op::read(read.member, read.lbn, now));
+            rest = later;
+        }
+        ops
+    }
+
+    /// Returns the offsets of a member's old rows, as far as they are in memory.
+    fn old_at(&self, member: usize, rows: &Range<u64>) -> Option<Range<usize>> {
+        let mut at = 0;
+        let reads = self.plan.reads.iter().map(|read| (read.member, &read.rows));
+        let sums = self.plan.sums.iter();
+        let sums = sums.map(|sum| match sum.age {
+            Age::Old => (sum.member, &sum.rows),
+            Age::New => (usize::MAX, &sum.rows),
+        });
+        for (of, has) in reads.chain(sums) {
+            if of == member && has.contains(&rows.start) {
+                let start = at + (rows.start - has.start) as usize * self.sector_bytes;
+                let end = rows.end.min(has.end);
+                return Some(start..start + length(&(rows.start..end)) * self.sector_bytes);
+            }
+            at += length(has) * self.sector_bytes;
+        }
+        None
+    }
+
+    /// Returns the present contents of a member's rows.
+    pub(super) fn old(&self, member: usize, rows: &Range<u64>) -> Option<&[u8]> {
+        Some(&self.memory()[self.old_at(member, rows)?])
+    }
+
+    /// Returns the contents to be written to an extent.
+    pub(super) fn wanted<'a>(&'a self, extent: &Extent, given: Given<'a>) -> &'a [u8] {
+        let bytes = length(&extent.rows) * self.sector_bytes;
+        let mut at = self.sums_at();
+        for sum in &self.plan.sums {
+            if sum.member == extent.member && sum.rows.start == extent.rows.start {
+                // Exclusive ors that are written as one extent are adjacent in memory.
+                return &self.memory()[at..at + bytes];
+            }
+            at += length(&sum.rows) * self.sector_bytes;
+        }
+        let first = extent.logical.expect("parity is summed");
+        let from = (first.0 - given.first.0) as usize * self.sector_bytes;
+        &given.bytes[from..from + bytes]
+    }
+
+    /// Returns all extents to be written, with their contents.
+    pub(super) fn writes<'a>(
+        &'a self,
+        given: Given<'a>,
+    ) -> impl Iterator<Item = (&'a Extent, &'a [u8])> {
+        let writes = self.plan.writes.iter();
+        writes.map(move |write| (write, self.wanted(write, given)))
+    }
+
+    fn sum(&mut self, stripe: &Stripe<'_>, given: Given<'_>) {
+        let mut at = self.sums_at();
+        for index in 0..self.plan.sums.len() {
+            let Sum { rows, old, new, .. } = &self.plan.sums[index];
+            let old_at: SmallVec<[Range<usize>; 8]> = old
+                .iter()
+                .filter_map(|member| self.old_at(member, rows))
+                .collect();
+            let bytes = length(rows) * self.sector_bytes;
+            let new: SmallVec<[&[u8]; 8]> = new
+                .iter()
+                .map(|member| {
+                    let first = stripe.logical_at(member, rows.start).expect("data");
+                    let from = (first.0 - given.first.0) as usize * self.sector_bytes;
+                    &given.bytes[from..from + bytes]
+                })
+                .collect();
+            let memory = self.memory.as_deref_mut().unwrap_or(&mut []);
+            let (before, behind) = memory.split_at_mut(at);
+            let sources = old_at.into_iter().map(|range| &before[range]).chain(new);
+            sum_into(&mut behind[..bytes], sources);
+            at += bytes;
+        }
+    }
+
+    /// Copies the data read by a read plan.
+    pub(super) fn copy_old(&self, stripe: &Stripe<'_>, sectors: &Range<Lbn>, into: &mut [u8]) {
+        let mut filled = 0;
+        for chunk in stripe.chunks() {
+            let Holds::Data(k) = chunk.holds else {
+                continue;
+            };
+            let all = stripe.logical_of(k);
+            let (from, to) = (all.start.max(sectors.start), all.end.min(sectors.end));
+            if from >= to {
+                continue;
+            }
+            let mut rows = from.0 - all.start.0..to.0 - all.start.0;
+            let mut at = (from.0 - sectors.start.0) as usize * self.sector_bytes;
+            // Only one of several mirrors is read.
+            while let Some(old) = self.old(chunk.member, &rows).filter(|_| !rows.is_empty()) {
+                into[at..at + old.len()].copy_from_slice(old);
+                at += old.len();
+                rows.start += (old.len() / self.sector_bytes) as u64;
+                filled += old.len();
+            }
+        }
+        assert_eq!(
+            filled,
+            into.len(),
+            "all that is asked for is read or summed"
+        );
+    }
+}
+
+impl<M: Members> Volume<M> {
+    /// Returns stripe buffers for a request. If they are not passed to `clear_away` later, they are
+    /// freed.
+    pub(super) fn desks(&self) -> Desks<M::Buffer> {
+        let mut idle = self.idle.lock().expect("nobody panics with it");
+        idle.pop().unwrap_or_else(|| Desks {
+            desks: Vec::new(),
+            entries: Vec::new(),
+        })
+    }
+
+    /// Keeps stripe buffers for later requests.
+    pub(super) fn clear_away(&self, mut desks: Desks<M::Buffer>) {
+        for desk in &mut desks.desks {
+            desk.memory = None;
+        }
+        desks.entries.clear();
+        let mut idle = self.idle.lock().expect("nobody panics with it");
+        if idle.len() < DESKS_KEPT {
+            idle.push(desks);
+        }
+    }
+
+    /// Prepares a stripe buffer for a part of a stripe, whose lock is held.
+    pub(super) fn desk<'a>(
+        &self,
+        desks: &'a mut Desks<M::Buffer>,
+        number: usize,
+        state: &State,
+        stripe: &Stripe<'_>,
+        part: Range<Lbn>,
+    ) -> &'a mut Desk<M::Buffer> {
+        while desks.desks.len() <= number {
+            desks.desks.push(Desk {
+                part: Lbn(0)..Lbn(0),
+                is_whole: false,
+                health: Health::GOOD,
+                plan: Plan::default(),
+                is_read: false,
+                memory: None,
+                sector_bytes: self.sector_bytes,
+            });
+        }
+        let desk = &mut desks.desks[number];
+        desk.is_whole = part == stripe.logical();
+        desk.part = part;
+        desk.health = self.health(state, stripe);
+        desk.plan.stripe = stripe.number();
+        desk.is_read = false;
+        desk
+    }
+
+    /// Returns the health of a stripe whose lock is held.
+    fn health(&self, state: &State, stripe: &Stripe<'_>) -> Health {
+        let number = stripe.number();
+        let failed = (0..stripe.members()).filter(|member| !self.is_live(state, *member, number));
+        Health {
+            failed: failed.collect(),
+            unreadable: MemberSet::NONE,
+            unsynced: stripe.parity_member().is_some() && number >= state.superblock.synced,
+        }
+    }
+
+    /// Carries out all outstanding reads of the plans at once, and records the members that failed
+    /// to read. Returns whether all reads succeeded.
+    pub(super) async fn fetch(&self, desks: &mut [Desk<M::Buffer>]) -> bool {
+        for desk in desks.iter_mut().filter(|desk| !desk.is_read) {
+            let bytes = desk.sectors() * self.sector_bytes;
+            // The old buffer is released first.
+            desk.memory = None;
+            desk.memory = (bytes > 0).then(|| self.members.buffer(bytes));
+        }
+        let mut ops = Ops::new();
+        let mut owners: SmallVec<[usize; AT_ONCE]> = SmallVec::new();
+        for (owner, desk) in desks
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, desk)| !desk.is_read)
+        {
+            desk.is_read = true;
+            ops.extend(desk.reads());
+            owners.resize(ops.len(), owner);
+        }
+        if ops.is_empty() {
+            return true;
+        }
+        self.members.run(&mut ops).await;
+        let failed = ops.iter().zip(owners).filter(|(op, _)| op.outcome.is_err());
+        let failed: SmallVec<[(usize, usize); 4]> =
+            failed.map(|(op, owner)| (owner, op.member)).collect();
+        drop(ops);
+        for (owner, member) in &failed {
+            let desk = &mut desks[*owner];
+            desk.is_read = false;
+            desk.health.unreadable = desk.health.unreadable.with(*member);
+        }
+        failed.is_empty()
+    }
+
+    /// Plans, reads and computes exclusive ors. Plans again if a member cannot read. The caller
+    /// holds the stripes' locks and does the writes.
+    pub(super) async fn carry_out(
+        &self,
+        desks: &mut [Desk<M::Buffer>],
+        given: Given<'_>,
+        plan: impl Fn(&Stripe<'_>, Range<Lbn>, Health, &mut Plan) -> Result<(), RaidError>,
+    ) -> Result<(), VolumeError> {
+        loop {
+            for desk in desks.iter_mut().filter(|desk| !desk.is_read) {
+                let stripe = self.stripe(desk.plan.stripe);
+                let planned = plan(&stripe, desk.part.clone(), desk.health, &mut desk.plan);
+                planned.map_err(no_plan)?;
+            }
+            if self.fetch(desks).await {
+                break;
+            }
+        }
+        self.sum(desks, given);
+        Ok(())
+    }
+
+    /// Computes the exclusive ors of the data that has been read.
+    pub(super) fn sum(&self, desks: &mut [Desk<M::Buffer>], given: Given<'_>) {
+        for desk in desks {
+            let stripe = self.stripe(desk.plan.stripe);
+            desk.sum(&stripe, given);
+        }
+    }
+
+    /// Carries out the writes of plans. Returns the members that failed.
+    pub(super) async fn put(&self, desks: &[Desk<M::Buffer>], given: Given<'_>) -> Failures {
+        let mut ops = Ops::new();
+        let mut failed = Failures::new();
+        for (write, bytes) in desks.iter().flat_map(|desk| desk.writes(given)) {
+            ops.push(Op::write(write.member, write.lbn, bytes));
+            if ops.len() == AT_ONCE {
+                self.members.run(&mut ops).await;
+                failed.extend(failures(&ops));
+                ops.clear();
+            }
+        }
+        if !ops.is_empty() {
+            self.members.run(&mut ops).await;
+            failed.extend(failures(&ops));
+        }
+        failed
+    }
+}

@@ -1,0 +1,98 @@
+//! The errors of volumes.
+
+use traxtent_layout::raid::RaidError;
+use traxtent_units::{Lbn, Sectors};
+
+/// The reason why a volume did not carry out a call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum VolumeError {
+    /// Sectors beyond the end of the volume.
+    #[error("sectors {first} to {end}: the volume has {capacity}")]
+    Range {
+        /// The first sector requested.
+        first: Lbn,
+        /// The first sector after the request.
+        end: Lbn,
+        /// The capacity of the volume.
+        capacity: Sectors,
+    },
+    /// A length that is not a whole number of sectors.
+    #[error("{bytes} bytes are no whole number of sectors of {sector_bytes} bytes")]
+    Length {
+        /// The number of bytes requested.
+        bytes: usize,
+        /// The size of a sector in bytes.
+        sector_bytes: usize,
+    },
+    /// Data that neither the member nor the rest of the stripe can supply.
+    #[error("sector {0}: the member cannot read it, and the other members cannot make up for it")]
+    Unreadable(Lbn),
+    /// Data that was in flight at a loss of power, on a member that is gone.
+    #[error(
+        "sectors {0} to {1} are lost: they were being written when the volume stopped, and a member is gone"
+    )]
+    Lost(u64, u64),
+    /// More failed members than the level tolerates.
+    #[error(
+        "{failed} of {members} members have failed: the volume can only be read, where its data are whole"
+    )]
+    Broken {
+        /// The number of failed members.
+        failed: usize,
+        /// The number of all members.
+        members: usize,
+    },
+    /// A member has no space for a write. Nothing was written.
+    #[error("member {member}: no space left for the write; free some where the member lies")]
+    NoSpace {
+        /// The member.
+        member: usize,
+    },
+    /// The volume was stopped.
+    #[error("the volume has been stopped")]
+    Stopped,
+    /// More lost ranges than a superblock can list.
+    #[error("more than {0} ranges would be lost; nothing was changed")]
+    TooMuchLost(usize),
+    /// A journal that cannot hold a stripe.
+    #[error("the journal has {journal}, and a stripe needs {needed}")]
+    Journal {
+        /// The size of the journal.
+        journal: Sectors,
+        /// The size needed.
+        needed: Sectors,
+    },
+    /// A journal record that no volume writes.
+    #[error("the journal asks for a write outside of the data of member {member}, at sector {at}")]
+    Record {
+        /// The member that it names.
+        member: u32,
+        /// The LBN on that member.
+        at: Lbn,
+    },
+    /// A repair of data while a member is doubtful.
+    #[error(
+        "member {member}: a superblock of it was missing or damaged; if its data are good, `repair-superblocks` first; if not, `fail` it and rebuild"
+    )]
+    Doubtful {
+        /// The member.
+        member: usize,
+    },
+    /// A member whose state does not permit the operation.
+    #[error("member {member} {problem}")]
+    Member {
+        /// The member.
+        member: usize,
+        /// The problem with it.
+        problem: &'static str,
+    },
+}
+
+/// Converts the error of a stripe that cannot be planned.
+pub(super) fn no_plan(error: RaidError) -> VolumeError {
+    match error {
+        RaidError::Lost { sector, .. } => VolumeError::Unreadable(sector),
+        other => unreachable!("the volume has its stripes: {other}"),
+    }
+}

@@ -1,0 +1,589 @@
+//! A volume on several members: its data, its redundancy, and its crash safety.
+//!
+//! A [`Volume`] turns requests into operations on its [`Members`]. It does no I/O and has no
+//! threads. Its methods are futures that wait for [`Members::run`] and for each other. The same
+//! code therefore runs on a server's threads, on drives in simulated time, and on members in memory
+//! in tests that try every possible crash.
+//!
+//! # Guarantees
+//! - Once a flush is complete, everything completed before it survives any crash. In RAID-1 and
+//!   RAID-5, it survives any crash together with the loss of any one member.
+//! - Data in flight during a crash is found old or new, sector by sector. In RAID-5, if a member is
+//!   lost in the same crash, those of its blocks that were in flight as part of whole stripes are
+//!   reported as lost ([`VolumeError::Lost`]).
+//! - Parity and mirrors are consistent again once a volume has been opened.
+//! - Before any request that a failed member missed is completed, the failure is recorded.
+//!
+//! # Design
+//! The write hole is closed by a journal. (A crash between the writes of a stripe leaves parity
+//! that fits neither the old nor the new data.) The journal is on the members themselves, with each
+//! record on two of them:
+//! - A write of part of a stripe first goes to the journal, with its data and the new parity. Once
+//!   the record is durable, so is the write; then the data goes to its place. After a crash it is
+//!   written there again.
+//! - A write of a whole stripe only records an intent. After a crash the parity is computed again.
+//!   If a member is lost, this is impossible; that member's blocks of the stripe are then lost, and
+//!   are recorded as lost. If a member is already missing, whole stripes are written in the first
+//!   way.
+//! - Writes to mirrors record an intent. After a crash the first mirror is copied to the others.
+//!
+//! A record is *settled* once the writes that it describes are in place and durable. All records
+//! are settled at once: writes pause, all members are flushed, and a record that says so is made
+//! durable. Between two such moments, all records of one stripe are of the same kind, so that a
+//! replay never undoes a later write. A flush of the volume settles if whole stripes were written.
+//! Otherwise everything is already in the journal, and the flush does nothing.
+//!
+//! The on-disk format is described in docs/volume-format.md.
+//!
+//! # Left out
+//! RAID-6; a journal on a separate device; growing and reshaping.
+#![forbid(unsafe_code)]
+
+mod assembly;
+pub mod copies;
+mod desk;
+mod error;
+mod members;
+mod open;
+mod orders;
+mod read;
+mod rebuild;
+pub mod record;
+mod recovery;
+mod ring;
+mod scrub;
+mod stripe_rows;
+pub mod superblock;
+mod sync;
+mod write;
+mod xor;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex as Now, MutexGuard as NowGuard};
+
+use async_lock::{Mutex, RwLock};
+use smallvec::SmallVec;
+
+pub use assembly::{Assembly, AssemblyError, SuperblockPair, choose, survey};
+pub use error::VolumeError;
+pub use members::{Action, Failed, Members, NoSpace, Op};
+pub use open::Format;
+pub use scrub::{Difference, Fault, Repair, Scrubbed};
+
+use desk::Desks;
+use record::{Record, head_sectors};
+use ring::Ring;
+use superblock::{MemberState, Superblock, superblock_sectors};
+use traxtent_layout::raid::{Array, Level, Planner, Stripe};
+use traxtent_units::{Lbn, Sectors};
+
+/// The number of locks that all stripes share.
+const LOCKS: u64 = 64;
+
+/// The number of consecutive records that go to the same two members, so that one flush serves
+/// several.
+const RECORDS_IN_A_ROW: u64 = 64;
+
+/// The number of operations carried out together. Longer lists are allocated on the heap.
+const AT_ONCE: usize = 32;
+
+type Ops<'a> = SmallVec<[Op<'a>; AT_ONCE]>;
+
+/// The parameters of the volume's stripe plans. A read costs as many sectors as pass in a modern
+/// drive during a seek and half a revolution, about a track. Dummy reads are off: their data would
+/// have to be transferred from the member and dropped.
+const PLANNER: Planner = Planner {
+    positioning: Sectors(1024),
+    dummy_reads: false,
+};
+
+/// The protection against the write hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteHole {
+    /// Closed by the journal.
+    Closed,
+    /// Open, without protection: for measurements, and to show that tests detect it.
+    Open,
+}
+
+/// An open volume. See [the module](self).
+#[derive(Debug)]
+pub struct Volume<M: Members> {
+    array: Array,
+    members: M,
+    sector_bytes: usize,
+    hole: WriteHole,
+    /// Held in shared mode by every read and write.
+    gate: RwLock<State>,
+    stripes: Vec<Mutex<()>>,
+    ring: Now<Ring>,
+    flushers: Vec<Flusher>,
+    /// Stripe buffers of completed requests.
+    idle: Now<Vec<Desks<M::Buffer>>>,
+    /// The number of stripes, from the first on, that are valid on the member being rebuilt.
+    rebuilt: AtomicU64,
+    rebuild_next: Mutex<Rebuilds>,
+    repaired: AtomicU64,
+    /// A copy of the state for [`Volume::known`], updated with every change.
+    known: Now<Known>,
+}
+
+/// A copy of a volume's last state, for callers that must not wait for requests.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// The superblock of member 0.
+    pub superblock: Superblock,
+    /// Whether more members have failed than the level tolerates.
+    pub broken: bool,
+}
+
+/// The distribution of stripes among concurrent rebuild steps.
+#[derive(Debug)]
+struct Rebuilds {
+    /// The first stripe that no step has taken yet.
+    stripe: u64,
+    /// Locked until the last step that took stripes has counted them as rebuilt, or has failed.
+    last: Arc<Mutex<()>>,
+}
+
+/// The state that changes rarely.
+#[derive(Clone, Debug)]
+struct State {
+    superblock: Superblock,
+    /// Whether more members have failed than the level tolerates.
+    broken: bool,
+    stopped: bool,
+}
+
+/// Combines concurrent flushes of a member: one flush serves all callers that wait for one.
+#[derive(Debug, Default)]
+struct Flusher {
+    written: AtomicU64,
+    flushed: Mutex<u64>,
+}
+
+/// Members whose operations failed.
+type Failures = SmallVec<[usize; 4]>;
+
+impl<M: Members> Volume<M> {
+    fn new(array: Array, members: M, superblock: Superblock, hole: WriteHole) -> Volume<M> {
+        let journal = superblock.journal.end.0 - superblock.journal.start.0;
+        let progress = superblock
+            .members
+            .iter()
+            .find_map(|member| match member.state {
+                MemberState::Rebuilding(stripe) => Some(stripe),
+                _ => None,
+            });
+        Volume {
+            sector_bytes: superblock.sector_bytes as usize,
+            hole,
+            stripes: (0..LOCKS).map(|_| Mutex::new(())).collect(),
+            ring: Now::new(Ring::new(journal)),
+            flushers: superblock
+                .members
+                .iter()
+                .map(|_| Flusher::default())
+                .collect(),
+            rebuilt: AtomicU64::new(progress.unwrap_or(0)),
+            rebuild_next: Mutex::new(Rebuilds {
+                stripe: progress.unwrap_or(0),
+                last: Arc::default(),
+            }),
+            repaired: AtomicU64::new(0),
+            known: Now::new(Known {
+                superblock: superblock.clone(),
+                broken: false,
+            }),
+            gate: RwLock::new(State {
+                superblock,
+                broken: false,
+                stopped: false,
+            }),
+            array,
+            idle: Now::default(),
+            members,
+        }
+    }
+
+    /// Returns the capacity available to users.
+    pub fn capacity(&self) -> Sectors {
+        self.array.capacity()
+    }
+
+    /// Returns the size of a sector in bytes.
+    pub fn sector_bytes(&self) -> usize {
+        self.sector_bytes
+    }
+
+    /// Returns the array that maps blocks to members.
+    pub fn array(&self) -> &Array {
+        &self.array
+    }
+
+    /// Returns the members.
+    pub fn members(&self) -> &M {
+        &self.members
+    }
+
+    /// Returns the current superblock of member 0.
+    pub async fn superblock(&self) -> Superblock {
+        self.gate.read().await.superblock.clone()
+    }
+
+    /// Returns the superblock and whether the volume is broken, without waiting. A member that does
+    /// not respond holds up requests, but must not hold up queries of the state.
+    pub fn known(&self) -> Known {
+        self.known.lock().expect("nobody panics with it").clone()
+    }
+
+    /// Updates the copy that [`Volume::known`] returns.
+    fn publish(&self, state: &State) {
+        *self.known.lock().expect("nobody panics with it") = Known {
+            superblock: state.superblock.clone(),
+            broken: state.broken,
+        };
+    }
+
+    /// Returns whether more members have failed than the level tolerates.
+    pub async fn is_broken(&self) -> bool {
+        self.gate.read().await.broken
+    }
+
+    /// Returns the number of sectors that were rewritten because a member could not read them.
+    pub fn repaired(&self) -> Sectors {
+        Sectors(self.repaired.load(Ordering::Relaxed))
+    }
+
+    /// Returns the number of stripes, from the first on, that are valid on the member being
+    /// rebuilt.
+    pub fn rebuilt(&self) -> u64 {
+        self.rebuilt.load(Ordering::Relaxed)
+    }
+
+    /// Makes all earlier writes durable.
+    ///
+    /// # Errors
+    /// Returns an error if too many members fail.
+    pub async fn flush(&self) -> Result<(), VolumeError> {
+        if !self.ring().dirty {
+            return Ok(());
+        }
+        let mut state = self.gate.write().await;
+        if !self.ring().dirty {
+            return Ok(());
+        }
+        // Mirrors need not retire records here: replaying a copy after a crash is correct in any
+        // case.
+        let retire = self.level() != Level::Raid1;
+        self.settle(&mut state, retire).await
+    }
+
+    /// Stops the volume cleanly. Later writes fail.
+    ///
+    /// # Errors
+    /// Returns an error if too many members fail.
+    pub async fn stop(&self) -> Result<(), VolumeError> {
+        let mut state = self.gate.write().await;
+        if state.stopped {
+            return Ok(());
+        }
+        if state.broken {
+            // In its present state the volume can be recovered.
+            return Err(self.broken(&state));
+        }
+        self.settle(&mut state, true).await?;
+        state.superblock.clean = true;
+        self.persist(&mut state).await?;
+        state.stopped = true;
+        Ok(())
+    }
+
+    /// Marks a member as failed.
+    ///
+    /// # Errors
+    /// Returns an error if the volume needs the member.
+    pub async fn fail(&self, member: usize) -> Result<(), VolumeError> {
+        let mut state = self.gate.write().await;
+        if state.superblock.members[member].state == MemberState::Failed {
+            return Ok(());
+        }
+        self.drop_member(&mut state, member)?;
+        self.persist(&mut state).await?;
+        self.settle(&mut state, true).await
+    }
+
+    async fn fail_all(&self, failures: Failures) -> Result<(), VolumeError> {
+        for member in failures {
+            self.fail(member).await?;
+        }
+        Ok(())
+    }
+
+    fn drop_member(&self, state: &mut State, member: usize) -> Result<(), VolumeError> {
+        let members = &mut state.superblock.members;
+        let before = members[member].state;
+        members[member].state = MemberState::Failed;
+        let active = members
+            .iter()
+            .filter(|member| member.state == MemberState::Active);
+        let enough = match self.level() {
+            Level::Raid0 => members.len(),
+            Level::Raid1 => 1,
+            Level::Raid4 | Level::Raid5 => members.len() - 1,
+        };
+        let is_spared = active.count() >= enough;
+        if !is_spared {
+            // The member keeps its state: its data is as good as before.
+            members[member].state = before;
+            state.broken = true;
+        }
+        self.publish(state);
+        match is_spared {
+            true => Ok(()),
+            false => Err(self.broken(state)),
+        }
+    }
+
+    fn broken(&self, state: &State) -> VolumeError {
+        let members = &state.superblock.members;
+        let failed = members
+            .iter()
+            .filter(|member| member.state != MemberState::Active);
+        VolumeError::Broken {
+            failed: failed.count() + 1,
+            members: members.len(),
+        }
+    }
+
+    /// Flushes all members. With `retire`, it also invalidates the journal's records. The caller
+    /// must have exclusive access. The records of a broken volume are kept: the failure of a member
+    /// may not be recorded on the other members, which will then replay its writes.
+    async fn settle(&self, state: &mut State, retire: bool) -> Result<(), VolumeError> {
+        'again: loop {
+            let mut ops: Ops<'_> = live(&state.superblock).map(Op::flush).collect();
+            self.members.run(&mut ops).await;
+            let failed = failures(&ops);
+            if !failed.is_empty() {
+                self.drop_members(state, failed)?;
+                self.persist(state).await?;
+                continue 'again;
+            }
+            if !retire || state.broken || self.ring().is_settled() {
+                break;
+            }
+            let sectors = head_sectors(0, self.sector_bytes) as u64;
+            let (position, sequence) = self.ring().take(sectors);
+            let record = Record {
+                volume: state.superblock.volume,
+                epoch: state.superblock.epoch,
+                sequence,
+                tail: sequence,
+                position,
+                entries: Vec::new(),
+            };
+            let mut bytes = self.members.buffer(sectors as usize * self.sector_bytes);
+            record.seal(&mut bytes, self.sector_bytes);
+            let pair = pair(&state.superblock, sequence);
+            let at = state.superblock.journal.start + Sectors(position);
+            let mut ops: Ops<'_> = pair
+                .iter()
+                .map(|&member| Op::write(member, at, &bytes))
+                .collect();
+            self.members.run(&mut ops).await;
+            let mut failed = failures(&ops);
+            let mut ops: Ops<'_> = pair.iter().map(|&member| Op::flush(member)).collect();
+            self.members.run(&mut ops).await;
+            failed.extend(failures(&ops));
+            if !failed.is_empty() {
+                self.drop_members(state, failed)?;
+                self.persist(state).await?;
+                continue 'again;
+            }
+            self.ring().settled(sectors);
+            break;
+        }
+        self.ring().dirty = false;
+        Ok(())
+    }
+
+    fn drop_members(&self, state: &mut State, failed: Failures) -> Result<(), VolumeError> {
+        for member in failed {
+            if state.superblock.members[member].state != MemberState::Failed {
+                self.drop_member(state, member)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the superblocks in a round: the first ones of all members, and once those are
+    /// durable, the second ones. The assembly relies on this order.
+    async fn persist(&self, state: &mut State) -> Result<(), VolumeError> {
+        'again: loop {
+            state.superblock.generation += 1;
+            self.publish(state);
+            let members: SmallVec<[usize; 8]> = live(&state.superblock).collect();
+            let blocks: SmallVec<[Vec<u8>; 8]> = members
+                .iter()
+                .map(|&index| encoded(&state.superblock, index))
+                .collect();
+            for second in [false, true] {
+                let mut ops: Ops<'_> = members
+                    .iter()
+                    .zip(&blocks)
+                    .map(|(&member, block)| {
+                        let at = match second {
+                            false => Lbn(0),
+                            true => state.superblock.second(member),
+                        };
+                        Op::write(member, at, block)
+                    })
+                    .collect();
+                self.members.run(&mut ops).await;
+                let mut failed = failures(&ops);
+                let mut ops: Ops<'_> = members.iter().map(|&member| Op::flush(member)).collect();
+                self.members.run(&mut ops).await;
+                failed.extend(failures(&ops));
+                if !failed.is_empty() {
+                    self.drop_members(state, failed)?;
+                    continue 'again;
+                }
+            }
+            return Ok(());
+        }
+    }
+
+    /// Waits until all completed writes to the members are durable. Returns the members that
+    /// failed.
+    async fn flush_members(&self, members: &[usize]) -> Failures {
+        let mut members: SmallVec<[usize; 2]> = SmallVec::from_slice(members);
+        // Members are locked in ascending order, to prevent deadlock.
+        members.sort_unstable();
+        let mine: SmallVec<[u64; 2]> = members
+            .iter()
+            .map(|&member| self.flushers[member].written.fetch_add(1, Ordering::SeqCst) + 1)
+            .collect();
+        let mut held: SmallVec<[_; 2]> = SmallVec::new();
+        let mut ops: Ops<'_> = Ops::new();
+        for (&member, mine) in members.iter().zip(mine) {
+            let flusher = &self.flushers[member];
+            let flushed = flusher.flushed.lock().await;
+            if *flushed < mine {
+                held.push((flushed, flusher.written.load(Ordering::SeqCst)));
+                ops.push(Op::flush(member));
+            }
+        }
+        if !ops.is_empty() {
+            self.members.run(&mut ops).await;
+        }
+        for ((mut flushed, covers), op) in held.into_iter().zip(&ops) {
+            if op.outcome.is_ok() {
+                *flushed = covers;
+            }
+        }
+        failures(&ops)
+    }
+
+    fn ring(&self) -> NowGuard<'_, Ring> {
+        self.ring.lock().expect("nobody panics with it")
+    }
+
+    fn level(&self) -> Level {
+        self.array.shape().level
+    }
+
+    /// Returns a stripe, which must exist.
+    fn stripe(&self, number: u64) -> Stripe<'_> {
+        self.array.stripe(number).expect("the volume has it")
+    }
+
+    /// Returns the stripe of a sector, which must have been checked.
+    fn stripe_of(&self, sector: Lbn) -> Stripe<'_> {
+        let location = self.array.locate(sector);
+        location.expect("the volume has it").stripe
+    }
+
+    fn lock_of(&self, stripe: u64) -> usize {
+        (stripe % LOCKS) as usize
+    }
+
+    /// Returns whether a member is valid for a stripe, whose lock is held.
+    fn is_live(&self, state: &State, member: usize, stripe: u64) -> bool {
+        match state.superblock.members[member].state {
+            MemberState::Active => true,
+            MemberState::Failed => false,
+            MemberState::Rebuilding(_) => stripe < self.rebuilt.load(Ordering::SeqCst),
+        }
+    }
+
+    fn check(&self, at: Lbn, bytes: usize) -> Result<Range<Lbn>, VolumeError> {
+        if !bytes.is_multiple_of(self.sector_bytes) {
+            return Err(VolumeError::Length {
+                bytes,
+                sector_bytes: self.sector_bytes,
+            });
+        }
+        let capacity = self.array.capacity();
+        let end = at.0.saturating_add((bytes / self.sector_bytes) as u64);
+        if end > capacity.0 {
+            return Err(VolumeError::Range {
+                first: at,
+                end: Lbn(end),
+                capacity,
+            });
+        }
+        Ok(at..Lbn(end))
+    }
+}
+
+fn encoded(superblock: &Superblock, index: usize) -> Vec<u8> {
+    let own = Superblock {
+        index,
+        ..superblock.clone()
+    };
+    let mut bytes = own.encode();
+    let sectors = superblock_sectors(superblock.sector_bytes).0 as usize;
+    bytes.resize(sectors * superblock.sector_bytes as usize, 0);
+    bytes
+}
+
+/// Returns the members that accept writes.
+fn live(superblock: &Superblock) -> impl Iterator<Item = usize> {
+    let members = superblock.members.iter().enumerate();
+    members
+        .filter(|(_, member)| member.state != MemberState::Failed)
+        .map(|(index, _)| index)
+}
+
+/// Returns the members to which a record is written.
+fn pair(superblock: &Superblock, sequence: u64) -> SmallVec<[usize; 2]> {
+    let members = superblock.members.iter().enumerate();
+    let active: SmallVec<[usize; 8]> = members
+        .filter(|(_, member)| member.state == MemberState::Active)
+        .map(|(index, _)| index)
+        .collect();
+    let first = (sequence / RECORDS_IN_A_ROW) as usize;
+    let count = active.len().min(2);
+    (0..count)
+        .map(|next| active[(first + next) % active.len()])
+        .collect()
+}
+
+fn failures(ops: &[Op<'_>]) -> Failures {
+    let mut failed: Failures = ops
+        .iter()
+        .filter(|op| op.outcome.is_err())
+        .map(|op| op.member)
+        .collect();
+    failed.sort_unstable();
+    failed.dedup();
+    failed
+}
+
+fn is_degraded(superblock: &Superblock) -> bool {
+    superblock
+        .members
+        .iter()
+        .any(|member| member.state != MemberState::Active)
+}

@@ -1,0 +1,385 @@
+//! Scrubs: inconsistencies are found and reported. They are repaired only if it is certain, or
+//! specified, which side is right.
+//!
+//! | found | without repair | repaired by |
+//! |---|---|---|
+//! | an unreadable sector that the others determine | reported | [`Repair::sectors`] |
+//! | differing mirrors, a majority of them equal | reported | [`Repair::sectors`]: the majority |
+//! | differing mirrors, no majority | reported | [`Repair::from`]: the specified member |
+//! | parity that does not match | reported | [`Repair::parity`]: computed from the data |
+
+use smallvec::SmallVec;
+
+use super::stripe_rows::StripeRows;
+use super::{Failures, Members, State, Volume, VolumeError};
+use traxtent_layout::raid::{Level, Members as MemberSet, Stripe};
+use traxtent_units::{Lbn, Sectors};
+
+/// The changes that a scrub may make. The default is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Repair {
+    /// Rewrite sectors that cannot be read, from the others. With three or more mirrors, also
+    /// rewrite sectors that differ from the majority.
+    pub sectors: bool,
+    /// The member whose data is right if there is no majority.
+    pub from: Option<usize>,
+    /// Compute parity that does not match from the data. Wrong data stays wrong, and can no longer
+    /// be detected.
+    pub parity: bool,
+}
+
+impl Repair {
+    /// No changes.
+    pub const NONE: Repair = Repair {
+        sectors: false,
+        from: None,
+        parity: false,
+    };
+}
+
+/// The findings of a scrub in one stripe.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scrubbed {
+    /// The inconsistencies, in ascending order of rows.
+    pub differences: Vec<Difference>,
+}
+
+/// Consecutive rows of a stripe with the same fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The stripe.
+    pub stripe: u64,
+    /// The volume's sector in the first row. For parity, it is the one on the first member that has
+    /// data there.
+    pub first: Lbn,
+    /// The number of rows.
+    pub rows: Sectors,
+    /// The fault.
+    pub fault: Fault,
+    /// The members at fault: those that cannot read, those whose mirrors differ, or the one with
+    /// the parity.
+    pub members: MemberSet,
+    /// Whether the fault was repaired.
+    pub repaired: bool,
+}
+
+/// A fault of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A sector cannot be read, but the other members determine its contents.
+    Unreadable,
+    /// Sectors cannot be read, and the other members do not determine their contents.
+    Lost,
+    /// Mirrors differ from the majority.
+    Outvoted,
+    /// Mirrors differ, and there is no majority.
+    Tied,
+    /// Parity does not match the data.
+    Parity,
+}
+
+impl Fault {
+    /// All faults.
+    pub const ALL: [Fault; 5] = [
+        Fault::Unreadable,
+        Fault::Lost,
+        Fault::Outvoted,
+        Fault::Tied,
+        Fault::Parity,
+    ];
+
+    /// Returns the name of the fault in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fault::Unreadable => "unreadable",
+            Fault::Lost => "lost",
+            Fault::Outvoted => "outvoted",
+            Fault::Tied => "tied",
+            Fault::Parity => "parity",
+        }
+    }
+}
+
+impl Scrubbed {
+    /// Records a row, merging it with the preceding one if both have the same fault.
+    fn note(&mut self, stripe: &Stripe<'_>, first: Lbn, found: RowFault) {
+        let RowFault {
+            fault,
+            members,
+            repaired,
+        } = found;
+        if let Some(last) = self.differences.last_mut() {
+            let goes_on = last.first + last.rows == first;
+            if goes_on && (last.fault, last.members, last.repaired) == (fault, members, repaired) {
+                last.rows.0 += 1;
+                return;
+            }
+        }
+        self.differences.push(Difference {
+            stripe: stripe.number(),
+            first,
+            rows: Sectors(1),
+            fault,
+            members,
+            repaired,
+        });
+    }
+
+    /// Returns the number of rows with a fault.
+    pub fn rows(&self, fault: Fault) -> u64 {
+        let of = self.differences.iter().filter(|one| one.fault == fault);
+        of.map(|one| one.rows.0).sum()
+    }
+
+    /// Returns the number of inconsistent rows: those whose mirrors or parity differ.
+    pub fn wrong(&self) -> u64 {
+        [Fault::Outvoted, Fault::Tied, Fault::Parity]
+            .map(|fault| self.rows(fault))
+            .iter()
+            .sum()
+    }
+}
+
+/// The fault found in a row.
+#[derive(Clone, Copy)]
+struct RowFault {
+    fault: Fault,
+    members: MemberSet,
+    repaired: bool,
+}
+
+impl<M: Members> Volume<M> {
+    /// Compares the parity or the mirrors of a stripe with its data, and makes the changes that
+    /// `repair` allows. Rows with sectors recorded as lost are skipped. A member that fails a write
+    /// is marked as failed.
+    ///
+    /// # Errors
+    /// Returns an error if a repair is requested while a member is doubtful, if the specified
+    /// member does not exist, or if too many members fail.
+    pub async fn scrub(&self, number: u64, repair: Repair) -> Result<Scrubbed, VolumeError> {
+        let (scrubbed, failed) = {
+            let state = self.gate.read().await;
+            check(&state, repair)?;
+            let stripe = self.stripe(number);
+            let _lock = self.stripes[self.lock_of(number)].lock().await;
+            let mut rows = self.read_rows(&state, &stripe).await;
+            let mut scrubbed = Scrubbed::default();
+            match (self.level(), stripe.parity_member()) {
+                (_, Some(parity)) => {
+                    self.compare_parity(&state, &stripe, parity, &mut rows, repair, &mut scrubbed);
+                }
+                (Level::Raid1, None) => {
+                    self.compare_copies(&stripe, &mut rows, repair, &mut scrubbed);
+                }
+                (_, None) => self.report_unreadable(&stripe, &rows, &mut scrubbed),
+            }
+            (scrubbed, self.write_repaired(&rows).await?)
+        };
+        self.fail_all(failed).await?;
+        Ok(scrubbed)
+    }
+
+    async fn write_repaired(&self, rows: &StripeRows<M::Buffer>) -> Result<Failures, VolumeError> {
+        let failed = self.write_changed(rows).await?;
+        if failed.is_empty() {
+            self.count_repair(rows.changed());
+        }
+        Ok(failed)
+    }
+
+    fn compare_parity(
+        &self,
+        state: &State,
+        stripe: &Stripe<'_>,
+        parity: usize,
+        rows: &mut StripeRows<M::Buffer>,
+        repair: Repair,
+        scrubbed: &mut Scrubbed,
+    ) {
+        let mut sum = vec![0; self.sector_bytes];
+        for row in rows.rows() {
+            let unreadable = rows.unreadable_at(row);
+            let set = |chunks: &[usize]| members_of(rows, chunks);
+            let (fault, members, target) = match unreadable[..] {
+                [] => {
+                    rows.sum(row, None, &mut sum);
+                    let is_right = !rows.is_complete || sum.iter().all(|byte| *byte == 0);
+                    if is_right || !Self::is_kept(state, stripe, row) {
+                        continue;
+                    }
+                    let mut with = rows.with(row);
+                    let of_parity = with.find(|index| rows.chunks[*index].chunk.member == parity);
+                    let target = of_parity.filter(|_| repair.parity);
+                    (Fault::Parity, MemberSet::only(parity), target)
+                }
+                [one] if rows.is_complete && Self::is_kept(state, stripe, row) => (
+                    Fault::Unreadable,
+                    set(&unreadable),
+                    Some(one).filter(|_| repair.sectors),
+                ),
+                _ => (Fault::Lost, set(&unreadable), None),
+            };
+            let repaired = target.is_some();
+            if let Some(target) = target {
+                rows.sum(row, Some(target), &mut sum);
+                rows.chunks[target].set_row(row, &sum);
+            }
+            let first = Self::sector_of(stripe, row);
+            scrubbed.note(
+                stripe,
+                first,
+                RowFault {
+                    fault,
+                    members,
+                    repaired,
+                },
+            );
+        }
+    }
+
+    fn compare_copies(
+        &self,
+        stripe: &Stripe<'_>,
+        rows: &mut StripeRows<M::Buffer>,
+        repair: Repair,
+        scrubbed: &mut Scrubbed,
+    ) {
+        if rows.all_alike() {
+            return;
+        }
+        for row in rows.rows() {
+            let unreadable = rows.unreadable_at(row);
+            let readable: SmallVec<[usize; 8]> = rows
+                .with(row)
+                .filter(|index| !unreadable.contains(index))
+                .collect();
+            let bytes = |index: usize| rows.chunks[index].row(row, self.sector_bytes);
+            let alike = |index: usize| {
+                readable
+                    .iter()
+                    .filter(move |one| bytes(**one) == bytes(index))
+            };
+            let most = readable
+                .iter()
+                .copied()
+                .max_by_key(|index| alike(*index).count());
+            let agreed = most.filter(|most| alike(*most).count() * 2 > readable.len());
+            let all_agree = agreed.is_some_and(|most| alike(most).count() == readable.len());
+            if all_agree && unreadable.is_empty() {
+                continue;
+            }
+            let named = readable
+                .iter()
+                .copied()
+                .find(|index| Some(rows.chunks[*index].chunk.member) == repair.from);
+            let (fault, wrong) = match agreed {
+                _ if readable.is_empty() => (Fault::Lost, unreadable.to_vec()),
+                Some(_) if all_agree => (Fault::Unreadable, unreadable.to_vec()),
+                Some(agreed) => {
+                    let differs = |index: &usize| bytes(*index) != bytes(agreed);
+                    (
+                        Fault::Outvoted,
+                        readable.iter().copied().filter(differs).collect(),
+                    )
+                }
+                None => (Fault::Tied, readable.to_vec()),
+            };
+            let right = agreed
+                .filter(|_| repair.sectors)
+                .or(named.filter(|_| agreed.is_none()));
+            let members = members_of(rows, &wrong);
+            let first = Self::sector_of(stripe, row);
+            let repaired = right.is_some();
+            if let Some(right) = right {
+                let right = bytes(right).to_vec();
+                for index in unreadable.iter().chain(&readable) {
+                    let chunk = &mut rows.chunks[*index];
+                    if !chunk.can_read(row) || chunk.row(row, self.sector_bytes) != right {
+                        chunk.set_row(row, &right);
+                    }
+                }
+            }
+            scrubbed.note(
+                stripe,
+                first,
+                RowFault {
+                    fault,
+                    members,
+                    repaired,
+                },
+            );
+        }
+    }
+
+    /// Reports unreadable sectors of a volume without redundancy.
+    fn report_unreadable(
+        &self,
+        stripe: &Stripe<'_>,
+        rows: &StripeRows<M::Buffer>,
+        scrubbed: &mut Scrubbed,
+    ) {
+        for chunk in &rows.chunks {
+            for &row in &chunk.unreadable {
+                let member = chunk.chunk.member;
+                let first = stripe.logical_at(member, row);
+                let found = RowFault {
+                    fault: Fault::Lost,
+                    members: MemberSet::only(member),
+                    repaired: false,
+                };
+                scrubbed.note(stripe, first.unwrap_or(stripe.logical().start), found);
+            }
+        }
+    }
+
+    /// Clears the doubtful state of members whose superblocks were missing or damaged: the
+    /// administrator confirms that their data is good. All superblocks are rewritten.
+    ///
+    /// # Errors
+    /// Returns an error if too many members fail.
+    pub async fn repair_superblocks(&self) -> Result<(), VolumeError> {
+        let mut state = self.gate.write().await;
+        for member in &mut state.superblock.members {
+            member.doubtful = false;
+        }
+        self.persist(&mut state).await
+    }
+
+    /// Makes the progress of a scrub durable. The next scrub begins there.
+    ///
+    /// # Errors
+    /// Returns an error if too many members fail.
+    pub async fn scrub_checkpoint(&self, next: u64) -> Result<(), VolumeError> {
+        let mut state = self.gate.write().await;
+        self.settle(&mut state, true).await?;
+        state.superblock.scrubbed = if next >= self.array.stripes() {
+            0
+        } else {
+            next
+        };
+        self.persist(&mut state).await
+    }
+}
+
+fn members_of<B>(rows: &StripeRows<B>, chunks: &[usize]) -> MemberSet {
+    let members = chunks.iter().map(|index| rows.chunks[*index].chunk.member);
+    members.collect()
+}
+
+/// Checks that a repair may begin.
+fn check(state: &State, repair: Repair) -> Result<(), VolumeError> {
+    if repair == Repair::NONE {
+        return Ok(());
+    }
+    let members = &state.superblock.members;
+    if let Some(member) = members.iter().position(|member| member.doubtful) {
+        return Err(VolumeError::Doubtful { member });
+    }
+    match repair.from {
+        Some(member) if member >= members.len() => Err(VolumeError::Member {
+            member,
+            problem: "does not exist",
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,468 @@
+//! The superblocks at the beginning and the end of each member. The exact format is in
+//! docs/volume-format.md.
+
+use std::ops::Range;
+
+use uuid::Uuid;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use traxtent_layout::raid::{Chunks, Level};
+use traxtent_units::{Lbn, Sectors};
+
+/// The size of a superblock in bytes.
+pub const SUPERBLOCK_BYTES: usize = 8192;
+
+/// The largest number of members of a volume.
+pub const MEMBERS_MAX: usize = 32;
+
+/// The format version that is written and read.
+pub const VERSION: u32 = 1;
+
+const MAGIC: [u8; 8] = *b"traxtvol";
+/// The offset from which the checksum covers the superblock.
+const COVERED: usize = 12;
+/// The upper bound of counters. No drive lives long enough to reach it, so that none overflows.
+const COUNTER_MAX: u64 = 1 << 62;
+
+/// The description of a member and its volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// The volume's ID.
+    pub volume: Uuid,
+    /// The member's index.
+    pub index: usize,
+    /// All members.
+    pub members: Vec<MemberEntry>,
+    /// The RAID level.
+    pub level: Level,
+    /// The rule for chunks.
+    pub chunks: Chunks,
+    /// The number of sectors that every chunk is a multiple of.
+    pub granule: u32,
+    /// The number of spare tracks on each member.
+    pub spares: u32,
+    /// The size of a logical sector in bytes.
+    pub sector_bytes: u32,
+    /// The LBNs of the journal, the same on every member.
+    pub journal: Range<Lbn>,
+    /// The number of sectors of the track maps, which follow the first superblock and precede the
+    /// second.
+    pub maps: Sectors,
+    /// The capacity available to users.
+    pub capacity: Sectors,
+    /// A counter that every round of writing superblocks increases. The highest generation found in
+    /// any *second* superblock is trusted: its round came far enough to be relied on.
+    pub generation: u64,
+    /// The number of assemblies so far. Journal records of another epoch are void.
+    pub epoch: u64,
+    /// Whether the volume was stopped cleanly.
+    pub clean: bool,
+    /// The number of stripes, from the first one, for which the initial sync is complete. Their
+    /// parity and mirrors are consistent with the data.
+    pub synced: u64,
+    /// The stripe at which a scrub continues.
+    pub scrubbed: u64,
+    /// The ranges of the volume's LBNs whose data is lost, ascending.
+    pub lost: Vec<Range<u64>>,
+}
+
+/// An entry in the table of members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberEntry {
+    /// The member's ID.
+    pub id: Uuid,
+    /// The member's state.
+    pub state: MemberState,
+    /// Whether one of its superblocks was found missing or damaged, and its data has not been
+    /// confirmed as good since then. Meanwhile no data is repaired: a member whose end is missing
+    /// may have lost more than its superblock.
+    pub doubtful: bool,
+    /// The number of sectors of the member.
+    pub sectors: Sectors,
+    /// The sectors that hold chunks.
+    pub data: Range<Lbn>,
+    /// The size of its track map in bytes; 0 if there is none.
+    pub map_bytes: u32,
+    /// The CRC-32 of its track map.
+    pub map_crc: u32,
+}
+
+/// The state of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemberState {
+    /// All its stripes are valid.
+    Active,
+    /// None of its stripes is valid.
+    Failed,
+    /// The stripes below this one are valid.
+    Rebuilding(u64),
+}
+
+/// The reason why bytes are not a usable superblock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SuperblockError {
+    /// There is no superblock.
+    #[error("no superblock of a volume")]
+    None,
+    /// An unknown version.
+    #[error("a superblock of version {0}; known is {VERSION}")]
+    Version(u32),
+    /// A wrong checksum.
+    #[error("a damaged superblock: its checksum is wrong")]
+    Damaged,
+    /// Impossible values.
+    #[error("a superblock that cannot be: {0}")]
+    Impossible(&'static str),
+    /// A superblock of another device, or of this one before it changed.
+    #[error("a superblock of another device: this one {0}")]
+    Elsewhere(&'static str),
+    /// A read error at the superblock's position.
+    #[error("a superblock that cannot be read")]
+    Unreadable,
+    /// A second superblock of another volume or member than the first one.
+    #[error("a superblock of another volume or member than the first one")]
+    Mismatched,
+}
+
+#[derive(Clone, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Head {
+    magic: [u8; 8],
+    crc: U32,
+    version: U32,
+    volume: [u8; 16],
+    index: U16,
+    members: U16,
+    level: u8,
+    rule: u8,
+    clean: u8,
+    reserved: u8,
+    sector_bytes: U32,
+    chunk: U32,
+    granule: U32,
+    spares: U32,
+    journal_first: U64,
+    journal_end: U64,
+    maps: U64,
+    capacity: U64,
+    generation: U64,
+    epoch: U64,
+    synced: U64,
+    scrubbed: U64,
+    lost: U64,
+}
+
+#[derive(Clone, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct EntryBytes {
+    id: [u8; 16],
+    state: U64,
+    progress: U64,
+    sectors: U64,
+    data_first: U64,
+    data_end: U64,
+    map_bytes: U32,
+    map_crc: U32,
+}
+
+#[derive(Clone, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct LostBytes {
+    first: U64,
+    end: U64,
+}
+
+/// The bit of a member's state that marks it as [doubtful](MemberEntry::doubtful).
+const DOUBTFUL: u64 = 1 << 8;
+
+/// Returns the level's number in a superblock.
+fn level_number(level: Level) -> u8 {
+    match level {
+        Level::Raid0 => 0,
+        Level::Raid1 => 1,
+        Level::Raid4 => 4,
+        Level::Raid5 => 5,
+    }
+}
+
+fn level_of(number: u8) -> Option<Level> {
+    Level::ALL
+        .into_iter()
+        .find(|level| level_number(*level) == number)
+}
+
+/// Returns the numbers that encode the rule for chunks in a superblock: the rule, and the number of
+/// sectors if all chunks have the same.
+///
+/// # Panics
+/// Panics if a chunk has 2^32 sectors or more.
+fn chunks_numbers(chunks: Chunks) -> (u8, u32) {
+    match chunks {
+        Chunks::Fixed(sectors) => (0, u32::try_from(sectors.0).expect("chunks are smaller")),
+        Chunks::Tracks => (1, 0),
+        Chunks::LargestTrack => (2, 0),
+        Chunks::SmallestTrack => (3, 0),
+    }
+}
+
+fn chunks_of(rule: u8, sectors: u32) -> Option<Chunks> {
+    match (rule, sectors) {
+        (0, 1..) => Some(Chunks::Fixed(Sectors(sectors.into()))),
+        (1, 0) => Some(Chunks::Tracks),
+        (2, 0) => Some(Chunks::LargestTrack),
+        (3, 0) => Some(Chunks::SmallestTrack),
+        _ => None,
+    }
+}
+
+/// Returns the number of lost ranges that a superblock can hold.
+pub fn lost_max(members: usize) -> usize {
+    (SUPERBLOCK_BYTES - size_of::<Head>() - members * size_of::<EntryBytes>())
+        / size_of::<LostBytes>()
+}
+
+/// Returns the number of sectors of a superblock.
+pub fn superblock_sectors(sector_bytes: u32) -> Sectors {
+    Sectors((SUPERBLOCK_BYTES as u64).div_ceil(sector_bytes.into()))
+}
+
+/// Returns the number of sectors for track maps of `bytes` bytes, padded so that the data after
+/// them stays at a multiple of 4096 bytes.
+pub fn maps_sectors(bytes: u64, sector_bytes: u32) -> Sectors {
+    let bytes = bytes.next_multiple_of(4096);
+    Sectors(bytes.div_ceil(sector_bytes.into()))
+}
+
+impl Superblock {
+    /// Returns the first LBN of a member's second superblock.
+    pub fn second(&self, member: usize) -> Lbn {
+        let sectors = superblock_sectors(self.sector_bytes);
+        Lbn(self.members[member].sectors.0) - sectors
+    }
+
+    /// Returns the [`SUPERBLOCK_BYTES`] bytes of the superblock.
+    ///
+    /// # Panics
+    /// Panics if there are more members or lost ranges than it can hold.
+    pub fn encode(&self) -> Vec<u8> {
+        assert!(
+            self.members.len() <= MEMBERS_MAX && self.lost.len() <= lost_max(self.members.len())
+        );
+        let (rule, chunk) = chunks_numbers(self.chunks);
+        let head = Head {
+            magic: MAGIC,
+            crc: 0.into(),
+            version: VERSION.into(),
+            volume: self.volume.into_bytes(),
+            index: (self.index as u16).into(),
+            members: (self.members.len() as u16).into(),
+            level: level_number(self.level),
+            rule,
+            clean: self.clean.into(),
+            reserved: 0,
+            sector_bytes: self.sector_bytes.into(),
+            chunk: chunk.into(),
+            granule: self.granule.into(),
+            spares: self.spares.into(),
+            journal_first: self.journal.start.0.into(),
+            journal_end: self.journal.end.0.into(),
+            maps: self.maps.0.into(),
+            capacity: self.capacity.0.into(),
+            generation: self.generation.into(),
+            epoch: self.epoch.into(),
+            synced: self.synced.into(),
+            scrubbed: self.scrubbed.into(),
+            lost: (self.lost.len() as u64).into(),
+        };
+        let mut bytes = head.as_bytes().to_vec();
+        for member in &self.members {
+            let (state, progress) = match member.state {
+                MemberState::Active => (0, 0),
+                MemberState::Failed => (1, 0),
+                MemberState::Rebuilding(stripe) => (2, stripe),
+            };
+            let entry = EntryBytes {
+                id: member.id.into_bytes(),
+                state: (state | if member.doubtful { DOUBTFUL } else { 0 }).into(),
+                progress: progress.into(),
+                sectors: member.sectors.0.into(),
+                data_first: member.data.start.0.into(),
+                data_end: member.data.end.0.into(),
+                map_bytes: member.map_bytes.into(),
+                map_crc: member.map_crc.into(),
+            };
+            bytes.extend(entry.as_bytes());
+        }
+        for lost in &self.lost {
+            let lost = LostBytes {
+                first: lost.start.into(),
+                end: lost.end.into(),
+            };
+            bytes.extend(lost.as_bytes());
+        }
+        bytes.resize(SUPERBLOCK_BYTES, 0);
+        reseal(&mut bytes);
+        bytes
+    }
+
+    /// Reads a superblock.
+    ///
+    /// # Errors
+    /// Returns an error if the bytes are not a superblock, have another version, are damaged, or
+    /// hold impossible values.
+    pub fn decode(bytes: &[u8]) -> Result<Superblock, SuperblockError> {
+        use SuperblockError::Impossible;
+        let bytes = bytes.get(..SUPERBLOCK_BYTES).ok_or(SuperblockError::None)?;
+        let (head, rest) = Head::read_from_prefix(bytes).map_err(|_| SuperblockError::None)?;
+        if head.magic != MAGIC {
+            return Err(SuperblockError::None);
+        }
+        if crc32fast::hash(&bytes[COVERED..]) != head.crc.get() {
+            return Err(SuperblockError::Damaged);
+        }
+        if head.version.get() != VERSION {
+            return Err(SuperblockError::Version(head.version.get()));
+        }
+        let count = usize::from(head.members.get());
+        if !(1..=MEMBERS_MAX).contains(&count) || head.index.get() >= head.members.get() {
+            return Err(Impossible("its number of members"));
+        }
+        if head.clean > 1 || head.reserved != 0 {
+            return Err(Impossible("its flags"));
+        }
+        let level = level_of(head.level).ok_or(Impossible("its level"))?;
+        let chunks = chunks_of(head.rule, head.chunk.get());
+        let chunks = chunks.ok_or(Impossible("what its chunks are"))?;
+        let sector_bytes = head.sector_bytes.get();
+        if !sector_bytes.is_power_of_two()
+            || !(512..=SUPERBLOCK_BYTES as u32).contains(&sector_bytes)
+        {
+            return Err(Impossible("its sectors' size"));
+        }
+        let counters = [
+            &head.generation,
+            &head.epoch,
+            &head.synced,
+            &head.scrubbed,
+            &head.capacity,
+        ];
+        if counters.iter().any(|counter| counter.get() > COUNTER_MAX) || head.granule.get() == 0 {
+            return Err(Impossible("a counter that no volume reaches"));
+        }
+        let (entries, rest) = rest.split_at(count * size_of::<EntryBytes>());
+        let entries = entries.chunks_exact(size_of::<EntryBytes>());
+        let members: Option<Vec<MemberEntry>> = entries.map(entry).collect();
+        let members = members.ok_or(Impossible("a member's state"))?;
+        let maps = head.maps.get();
+        let journal = Lbn(head.journal_first.get())..Lbn(head.journal_end.get());
+        let around = superblock_sectors(sector_bytes).0.checked_add(maps);
+        let around = around.filter(|around| *around < COUNTER_MAX);
+        let around = around.ok_or(Impossible("its maps' size"))?;
+        let map_bytes: u64 = members
+            .iter()
+            .map(|member| u64::from(member.map_bytes))
+            .sum();
+        if journal.start.0 != around
+            || journal.end < journal.start
+            || map_bytes.div_ceil(sector_bytes.into()) > maps
+        {
+            return Err(Impossible("its areas"));
+        }
+        for member in &members {
+            let sectors = member.sectors.0;
+            let sound = sectors <= COUNTER_MAX
+                && member.data.start >= journal.end
+                && member.data.end >= member.data.start
+                && sectors
+                    .checked_sub(around)
+                    .is_some_and(|end| member.data.end.0 <= end);
+            if !sound {
+                return Err(Impossible("a member's areas"));
+            }
+        }
+        if head.lost.get() > lost_max(count) as u64 {
+            return Err(Impossible("its number of lost ranges"));
+        }
+        let lost = rest.chunks_exact(size_of::<LostBytes>());
+        let lost: Vec<Range<u64>> = lost
+            .take(head.lost.get() as usize)
+            .map(lost_range)
+            .collect();
+        let ends = [0].into_iter().chain(lost.iter().map(|lost| lost.end));
+        let ascending = ends
+            .zip(&lost)
+            .all(|(end, next)| end <= next.start && next.start < next.end);
+        if !ascending
+            || lost
+                .last()
+                .is_some_and(|last| last.end > head.capacity.get())
+        {
+            return Err(Impossible("its lost ranges"));
+        }
+        Ok(Superblock {
+            volume: Uuid::from_bytes(head.volume),
+            index: head.index.get().into(),
+            members,
+            level,
+            chunks,
+            granule: head.granule.get(),
+            spares: head.spares.get(),
+            sector_bytes,
+            journal,
+            maps: Sectors(maps),
+            capacity: Sectors(head.capacity.get()),
+            generation: head.generation.get(),
+            epoch: head.epoch.get(),
+            clean: head.clean == 1,
+            synced: head.synced.get(),
+            scrubbed: head.scrubbed.get(),
+            lost,
+        })
+    }
+}
+
+/// Recomputes the checksum. For tests in which damaged superblocks must pass the checksum.
+pub fn reseal(bytes: &mut [u8]) {
+    if let Some(covered) = bytes.get(COVERED..SUPERBLOCK_BYTES) {
+        let crc = crc32fast::hash(covered);
+        bytes[8..COVERED].copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+fn entry(bytes: &[u8]) -> Option<MemberEntry> {
+    let entry = EntryBytes::read_from_bytes(bytes).ok()?;
+    let doubtful = entry.state.get() & DOUBTFUL != 0;
+    let state = match (entry.state.get() & !DOUBTFUL, entry.progress.get()) {
+        (0, 0) => MemberState::Active,
+        (1, 0) => MemberState::Failed,
+        (2, stripe) => MemberState::Rebuilding(stripe),
+        _ => return None,
+    };
+    Some(MemberEntry {
+        id: Uuid::from_bytes(entry.id),
+        state,
+        doubtful,
+        sectors: Sectors(entry.sectors.get()),
+        data: Lbn(entry.data_first.get())..Lbn(entry.data_end.get()),
+        map_bytes: entry.map_bytes.get(),
+        map_crc: entry.map_crc.get(),
+    })
+}
+
+/// Returns member sizes found in the bytes of a damaged superblock, as candidates for the position
+/// of a second one. None of them is trusted: the data read there has its own checksum.
+pub(super) fn sizes_in(bytes: &[u8]) -> impl Iterator<Item = Sectors> {
+    let entries = bytes.get(size_of::<Head>()..).unwrap_or(&[]);
+    let entries = entries.chunks_exact(size_of::<EntryBytes>());
+    let entries = entries.take(MEMBERS_MAX).filter_map(entry);
+    entries
+        .map(|entry| entry.sectors)
+        .filter(|sectors| (1..=COUNTER_MAX).contains(&sectors.0))
+}
+
+fn lost_range(bytes: &[u8]) -> Range<u64> {
+    let lost = LostBytes::read_from_bytes(bytes).unwrap_or_else(|_| unreachable!());
+    lost.first.get()..lost.end.get()
+}

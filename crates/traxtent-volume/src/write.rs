@@ -1,0 +1,375 @@
+//! Writing to a volume.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use smallvec::SmallVec;
+
+use super::desk::{Desk, Desks, Given};
+use super::error::no_plan;
+use super::record::{Entry, Record, head_sectors};
+use super::ring::Kind;
+use super::superblock::{MemberState, lost_max};
+use super::sync::Synced;
+use super::{
+    AT_ONCE, Failures, Members, NoSpace, Op, Ops, PLANNER, State, Volume, VolumeError, WriteHole,
+    failures, is_degraded, pair,
+};
+use traxtent_layout::raid::Level;
+use traxtent_units::{Lbn, Sectors};
+
+/// The largest number of stripes that are written together. Longer requests are split.
+const STRIPES_AT_ONCE: usize = 32;
+
+impl<M: Members> Volume<M> {
+    /// Writes whole sectors. Reads see them once this returns; a flush makes them durable.
+    ///
+    /// # Errors
+    /// Returns an error if the range is not within the volume, if the volume has stopped, or if it
+    /// has lost too many members.
+    pub async fn write(&self, at: Lbn, data: &[u8]) -> Result<(), VolumeError> {
+        let range = self.check(at, data.len())?;
+        if self.level() == Level::Raid0 {
+            return self.write_apart(range, data).await;
+        }
+        let (mut from, mut rest) = (range.start, data);
+        while from < range.end {
+            let (end, record) = self.window(from..range.end)?;
+            let (now, later) = rest.split_at((end.0 - from.0) as usize * self.sector_bytes);
+            self.write_window(from..end, now, record).await?;
+            (from, rest) = (end, later);
+        }
+        Ok(())
+    }
+
+    /// Writes parts of stripes independently, since there is no redundancy to keep consistent.
+    async fn write_apart(&self, range: Range<Lbn>, data: &[u8]) -> Result<(), VolumeError> {
+        let state = self.gate.read().await;
+        self.check_open(&state)?;
+        self.ring().dirty = true;
+        let mut work = self.desks();
+        let mut failed = Failures::new();
+        let mut ops = Ops::new();
+        let mut rest = data;
+        for (stripe, part) in self.array.stripes_of(range) {
+            let desk = self.desk(&mut work, 0, &state, &stripe, part.clone());
+            let planned = PLANNER.write(&stripe, part, desk.health, &mut desk.plan);
+            planned.map_err(no_plan)?;
+            self.reserve(&state, std::slice::from_ref(desk))?;
+            for write in &desk.plan.writes {
+                let sectors = (write.rows.end - write.rows.start) as usize;
+                let (now, later) = rest.split_at(sectors * self.sector_bytes);
+                ops.push(Op::write(write.member, write.lbn, now));
+                rest = later;
+                if ops.len() == AT_ONCE {
+                    self.members.run(&mut ops).await;
+                    failed.extend(failures(&ops));
+                    ops.clear();
+                }
+            }
+        }
+        self.members.run(&mut ops).await;
+        failed.extend(failures(&ops));
+        self.clear_away(work);
+        drop(state);
+        self.fail_all(failed).await
+    }
+
+    fn check_open(&self, state: &State) -> Result<(), VolumeError> {
+        if state.broken {
+            return Err(self.broken(state));
+        }
+        if state.stopped {
+            return Err(VolumeError::Stopped);
+        }
+        Ok(())
+    }
+
+    pub(super) fn journals(&self) -> bool {
+        self.hole == WriteHole::Closed && self.level() != Level::Raid0
+    }
+
+    /// Returns the end of the next part to write at once, and the largest number of sectors that
+    /// its record can take.
+    fn window(&self, range: Range<Lbn>) -> Result<(Lbn, u64), VolumeError> {
+        let first = range.start;
+        let (mut to, mut sectors) = (first, 0);
+        let (mut entries, mut data) = (0, 0);
+        let journals = self.journals();
+        let most = if journals {
+            self.ring().record_max()
+        } else {
+            0
+        };
+        for (stripe, part) in self.array.stripes_of(range).take(STRIPES_AT_ONCE) {
+            if journals {
+                // A data chunk is written as one extent, parity as at most two.
+                entries += stripe.members() + 1;
+                if let Some(parity) = stripe.parity_member() {
+                    data += part.end.0 - part.start.0 + stripe.sectors_on(parity).0;
+                }
+                let needed = head_sectors(entries, self.sector_bytes) as u64 + data;
+                if needed > most {
+                    if to > first {
+                        break;
+                    }
+                    let journal = Sectors(most * 4);
+                    return Err(VolumeError::Journal {
+                        journal,
+                        needed: Sectors(needed * 4),
+                    });
+                }
+                sectors = needed;
+            }
+            to = part.end;
+        }
+        Ok((to, sectors))
+    }
+
+    async fn write_window(
+        &self,
+        range: Range<Lbn>,
+        data: &[u8],
+        record: u64,
+    ) -> Result<(), VolumeError> {
+        let mut synced = Synced::new();
+        let failed = loop {
+            // Space is reserved first: a caller that holds the gate must not wait for the journal
+            // to be settled.
+            if record > 0 && !self.ring().reserve(record) {
+                let mut state = self.gate.write().await;
+                self.settle(&mut state, true).await?;
+                continue;
+            }
+            let done = self.write_once(range.clone(), data).await;
+            if record > 0 {
+                self.ring().release(record);
+            }
+            match done {
+                Err(VolumeError::Unreadable(sector))
+                    if self.sync_for(sector, &mut synced).await => {}
+                Err(error) => return Err(error),
+                Ok(Some(failed)) => break failed,
+                Ok(None) => {
+                    let mut state = self.gate.write().await;
+                    self.settle(&mut state, true).await?;
+                }
+            }
+        };
+        self.fail_all(failed).await?;
+        self.found_again(range).await
+    }
+
+    /// Writes once. Returns `None` if the journal has to be settled first.
+    async fn write_once(
+        &self,
+        range: Range<Lbn>,
+        data: &[u8],
+    ) -> Result<Option<Failures>, VolumeError> {
+        let state = self.gate.read().await;
+        self.check_open(&state)?;
+        let stripes = || {
+            let all = self.array.stripes_of(range.clone());
+            all.map(|(stripe, part)| (self.lock_of(stripe.number()), stripe, part))
+        };
+        let mut locks: SmallVec<[usize; STRIPES_AT_ONCE]> =
+            stripes().map(|(lock, ..)| lock).collect();
+        locks.sort_unstable();
+        locks.dedup();
+        let mut held: SmallVec<[_; STRIPES_AT_ONCE]> = SmallVec::new();
+        for lock in locks {
+            held.push(self.stripes[lock].lock().await);
+        }
+        let given = Given {
+            first: range.start,
+            bytes: data,
+        };
+        let mut work = self.desks();
+        let mut count = 0;
+        for (_, stripe, part) in stripes() {
+            self.desk(&mut work, count, &state, &stripe, part);
+            count += 1;
+        }
+        self.carry_out(
+            &mut work.desks[..count],
+            given,
+            |stripe, part, health, plan| PLANNER.write(stripe, part, health, plan),
+        )
+        .await?;
+        self.reserve(&state, &work.desks[..count])?;
+        let mut announced = self.announce(&state, &mut work, count, given).await?;
+        if let Some(failed) = &mut announced {
+            failed.extend(self.put(&work.desks[..count], given).await);
+            failed.sort_unstable();
+            failed.dedup();
+        }
+        self.clear_away(work);
+        Ok(announced)
+    }
+
+    /// Checks that members have space for the writes of plans, and for the journal.
+    pub(super) fn reserve(
+        &self,
+        state: &State,
+        desks: &[Desk<M::Buffer>],
+    ) -> Result<(), VolumeError> {
+        let members = state.superblock.members.iter().enumerate();
+        let live = members.filter(|(_, member)| member.state == MemberState::Active);
+        let journal = &state.superblock.journal;
+        let journals = live.map(|(member, _)| (member, journal.clone()));
+        let writes = desks.iter().flat_map(|desk| &desk.plan.writes);
+        let writes = writes.map(|write| {
+            let sectors = Sectors(write.rows.end - write.rows.start);
+            (write.member, write.lbn..write.lbn + sectors)
+        });
+        let mut all = journals.chain(writes);
+        all.try_for_each(|(member, sectors)| {
+            let reserved = self.members.reserve(member, sectors);
+            reserved.map_err(|NoSpace| VolumeError::NoSpace { member })
+        })
+    }
+
+    /// Returns the kind of record that the journal needs before a stripe is written.
+    fn kind(&self, desk: &Desk<M::Buffer>, before: Option<Kind>, degraded: bool) -> Option<Kind> {
+        let journals = self.journals();
+        match self.level() {
+            Level::Raid0 => None,
+            Level::Raid1 => (journals && desk.plan.writes.len() > 1).then_some(Kind::Intended),
+            // There is no parity to update, or its member is gone.
+            Level::Raid4 | Level::Raid5 if desk.plan.sums.is_empty() => None,
+            Level::Raid4 | Level::Raid5 => {
+                let whole = desk.is_whole && !degraded && before != Some(Kind::Logged);
+                journals.then_some(if whole { Kind::Intended } else { Kind::Logged })
+            }
+        }
+    }
+
+    /// Makes a record durable before anything is written in place. Returns `None` if the journal
+    /// has to be settled first.
+    async fn announce(
+        &self,
+        state: &State,
+        work: &mut Desks<M::Buffer>,
+        count: usize,
+        given: Given<'_>,
+    ) -> Result<Option<Failures>, VolumeError> {
+        let bytes = self.sector_bytes;
+        let Desks { desks, entries } = work;
+        let desks = &desks[..count];
+        let mut logged: SmallVec<[&Desk<M::Buffer>; STRIPES_AT_ONCE]> = SmallVec::new();
+        let mut new: SmallVec<[u64; STRIPES_AT_ONCE]> = SmallVec::new();
+        let degraded = is_degraded(&state.superblock);
+        entries.clear();
+        {
+            let mut ring = self.ring();
+            let mut kinds: SmallVec<[(u64, Kind); STRIPES_AT_ONCE]> = SmallVec::new();
+            for desk in desks {
+                let stripe = desk.plan.stripe;
+                let before = ring.kind(stripe);
+                let kind = self.kind(desk, before, degraded);
+                ring.dirty |= kind != Some(Kind::Logged);
+                let Some(kind) = kind else { continue };
+                match (kind, before) {
+                    (Kind::Logged, Some(Kind::Intended)) => return Ok(None),
+                    (Kind::Logged, _) => logged.push(desk),
+                    (Kind::Intended, None) => entries.push(Entry::Intent { stripe }),
+                    // A record of the intent exists already.
+                    (Kind::Intended, Some(_)) => continue,
+                }
+                kinds.push((stripe, kind));
+            }
+            for (stripe, kind) in kinds {
+                if ring.set_kind(stripe, kind) {
+                    new.push(stripe);
+                }
+            }
+        }
+        for desk in &logged {
+            entries.extend(desk.plan.writes.iter().map(|write| Entry::Place {
+                stripe: desk.plan.stripe,
+                member: write.member as u32,
+                at: write.lbn,
+                sectors: (write.rows.end - write.rows.start) as u32,
+            }));
+        }
+        if entries.is_empty() {
+            return Ok(Some(Failures::new()));
+        }
+        let mut record = Record {
+            volume: state.superblock.volume,
+            epoch: state.superblock.epoch,
+            sequence: 0,
+            tail: 0,
+            position: 0,
+            entries: std::mem::take(entries),
+        };
+        let sectors = record.sectors(bytes);
+        {
+            let mut ring = self.ring();
+            (record.position, record.sequence) = ring.take(sectors as u64);
+            record.tail = ring.tail;
+        }
+        let mut buffer = self.members.buffer(sectors * bytes);
+        let mut end = head_sectors(record.entries.len(), bytes) * bytes;
+        for (_, bytes) in logged.iter().flat_map(|desk| desk.writes(given)) {
+            buffer[end..end + bytes.len()].copy_from_slice(bytes);
+            end += bytes.len();
+        }
+        record.seal(&mut buffer, bytes);
+        *entries = record.entries;
+        let at = state.superblock.journal.start + Sectors(record.position);
+        let pair = pair(&state.superblock, record.sequence);
+        let mut ops: Ops<'_> = pair
+            .iter()
+            .map(|&member| Op::write(member, at, &buffer))
+            .collect();
+        self.members.run(&mut ops).await;
+        let mut failed = failures(&ops);
+        failed.extend(self.flush_members(&pair).await);
+        failed.sort_unstable();
+        failed.dedup();
+        if failed.len() == pair.len() {
+            // No record was made durable.
+            let mut ring = self.ring();
+            new.iter().for_each(|stripe| ring.forget(*stripe));
+            return Err(VolumeError::Broken {
+                failed: failed.len(),
+                members: state.superblock.members.len(),
+            });
+        }
+        Ok(Some(failed))
+    }
+
+    /// Removes sectors that have been written from the lost ranges.
+    async fn found_again(&self, range: Range<Lbn>) -> Result<(), VolumeError> {
+        let overlaps = |lost: &Range<u64>| lost.start < range.end.0 && range.start.0 < lost.end;
+        if !self.gate.read().await.superblock.lost.iter().any(overlaps) {
+            return Ok(());
+        }
+        let mut state = self.gate.write().await;
+        // The new data must be durable before the sectors cease to be recorded as lost.
+        self.settle(&mut state, true).await?;
+        let mut left = Vec::new();
+        for lost in &state.superblock.lost {
+            for part in [
+                lost.start..lost.end.min(range.start.0),
+                lost.start.max(range.end.0)..lost.end,
+            ] {
+                if part.start < part.end {
+                    left.push(part);
+                }
+            }
+        }
+        let most = lost_max(state.superblock.members.len());
+        if left.len() > most {
+            return Err(VolumeError::TooMuchLost(most));
+        }
+        state.superblock.lost = left;
+        self.persist(&mut state).await
+    }
+
+    /// Counts repaired sectors.
+    pub(super) fn count_repair(&self, sectors: Sectors) {
+        self.repaired.fetch_add(sectors.0, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,491 @@
+//! The requests of a synthetic workload: operations, sizes and addresses, without times.
+//!
+//! Every request draws its random numbers in a fixed order: operation, forced unit access, access
+//! pattern (sequential, local, random), then address and size. The order is part of workload
+//! grammar 1. The same specification, seed and drive give the same requests in every version that
+//! reads this grammar, and on every machine.
+//!
+//! If an address and size do not fit the region, both are redrawn together, as in DiskSim. Large
+//! requests are therefore slightly rarer near the end of a small region. After 1,000 refusals the
+//! first range that fits is used.
+
+use std::ops::Range;
+
+use super::distribution::Distribution;
+use super::quantity::LengthUnit;
+use super::spec::{Align, Kind, Region, Size, SpecError, WorkloadSpec};
+use traxtent_model::geometry::Geometry;
+use traxtent_units::Rng;
+use traxtent_units::request::{Op, Request};
+use traxtent_units::{Lbn, Sectors};
+
+/// The track boundaries of a drive, as far as a workload needs them.
+pub trait TrackSource {
+    /// Returns the first LBN of the track that holds `lbn`, and the first LBN after the track.
+    ///
+    /// Called only with LBNs below [`TrackSource::capacity`].
+    fn track_bounds(&self, lbn: Lbn) -> (Lbn, Lbn);
+
+    /// The number of LBNs of the drive.
+    fn capacity(&self) -> Sectors;
+
+    /// Returns the LBNs of a zone, counted from 0 in LBN order, or `None` after the last zone.
+    fn zone_bounds(&self, zone: u32) -> Option<(Lbn, Lbn)> {
+        let _ = zone;
+        None
+    }
+}
+
+/// A device whose capacity alone is known. It has one zone and no track boundaries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Untracked(pub Sectors);
+
+impl TrackSource for Untracked {
+    fn track_bounds(&self, _: Lbn) -> (Lbn, Lbn) {
+        (Lbn(0), Lbn(self.0.0))
+    }
+
+    fn capacity(&self) -> Sectors {
+        self.0
+    }
+}
+
+impl TrackSource for Geometry {
+    fn track_bounds(&self, lbn: Lbn) -> (Lbn, Lbn) {
+        let track = self.track_of(lbn).expect("the LBN is below the capacity");
+        (track.first_lbn, track.end_lbn())
+    }
+
+    fn capacity(&self) -> Sectors {
+        Geometry::capacity(self)
+    }
+
+    fn zone_bounds(&self, zone: u32) -> Option<(Lbn, Lbn)> {
+        let zone = self.zones().get(zone as usize)?;
+        Some((zone.first_lbn, zone.end_lbn))
+    }
+}
+
+/// The maximum number of redraws after a refusal.
+const REFUSALS_MAX: u32 = 1000;
+
+/// An endless iterator over the requests of a workload.
+#[derive(Clone)]
+pub struct Generator<'a> {
+    tracks: &'a dyn TrackSource,
+    rng: Rng,
+    read: f64,
+    fua: f64,
+    sequential: f64,
+    local: f64,
+    distance: Distribution,
+    sizes: Sizes,
+    starts: Starts,
+    /// True if sequential requests start where the last one ended, regardless of `starts`.
+    runs_on: bool,
+    region: Range<u64>,
+    /// The start and end of the last request.
+    last: Range<u64>,
+}
+
+#[derive(Clone)]
+enum Sizes {
+    Fixed(u64),
+    Track,
+    Drawn { values: Distribution, round: u64 },
+}
+
+impl Sizes {
+    /// The smallest size that is drawn. It is 1 if the size is that of a track, or depends on the
+    /// tail of a distribution.
+    fn least(&self) -> u64 {
+        match self {
+            Sizes::Fixed(size) => *size,
+            Sizes::Track => 1,
+            Sizes::Drawn { values, round } => {
+                let least = match values {
+                    Distribution::Uniform { low, .. } => libm::floor(*low),
+                    _ => libm::round(values.least()),
+                }
+                .max(1.0);
+                (least as u64).div_ceil(*round).saturating_mul(*round)
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Starts {
+    /// Multiples of `step` plus `offset`. For a fixed size, `first` and `count` give the starts
+    /// that fit.
+    Every {
+        step: u64,
+        offset: u64,
+        first: u64,
+        count: u64,
+    },
+    /// The first LBN of each track plus `offset`.
+    Track { offset: u64 },
+}
+
+impl<'a> Generator<'a> {
+    /// Creates the requests of `spec` on a drive, drawn from `rng`.
+    ///
+    /// # Errors
+    /// Returns an error if the specification does not fit the drive: a region beyond its end, a
+    /// zone that it does not have, or sizes that fit nowhere.
+    pub fn new(
+        spec: &WorkloadSpec,
+        sector_bytes: u32,
+        tracks: &'a dyn TrackSource,
+        rng: Rng,
+    ) -> Result<Self, SpecError> {
+        spec.check()?;
+        let region = region(spec, tracks)?;
+        let round = to_sectors("round", spec.round, sector_bytes)?;
+        let offset = to_sectors("offset", spec.offset, sector_bytes)?;
+        let sizes = match &spec.size {
+            Size::Track => Sizes::Track,
+            Size::Drawn(length) => {
+                let values = length.in_sectors(sector_bytes);
+                if let Distribution::Constant(size) = values {
+                    let whole = size >= 1.0 && size == libm::floor(size);
+                    let size = (size as u64).div_ceil(round).saturating_mul(round);
+                    let fits = size <= u64::from(u32::MAX) && size <= region.end - region.start;
+                    if !whole || !fits {
+                        let longest = (region.end - region.start).min(u64::from(u32::MAX));
+                        let expected =
+                            format!("expected a whole number of sectors from 1 to {longest}");
+                        return Err(misfit("size", length, expected));
+                    }
+                    Sizes::Fixed(size)
+                } else {
+                    let longest = (region.end - region.start).min(u64::from(u32::MAX));
+                    if values.least() > longest as f64 || round > longest {
+                        return Err(misfit(
+                            "size",
+                            length,
+                            format!("expected sizes from 1 to {longest} sectors"),
+                        ));
+                    }
+                    Sizes::Drawn { values, round }
+                }
+            }
+        };
+        let starts = match spec.align {
+            Align::Track => Starts::Track { offset },
+            Align::None => every(1, 0, &sizes, &region),
+            Align::Size => {
+                let step = match spec.kind {
+                    Kind::Sequential => 1,
+                    Kind::Random | Kind::Mixed => sizes.least(),
+                };
+                every(step, 0, &sizes, &region)
+            }
+            Align::Every(unit, length) => every(
+                to_sectors("align", (unit, length), sector_bytes)?,
+                offset,
+                &sizes,
+                &region,
+            ),
+        };
+        let distance = spec
+            .distance
+            .as_ref()
+            .map(|length| length.in_sectors(sector_bytes));
+        let mut generator = Generator {
+            tracks,
+            rng,
+            read: spec.read,
+            fua: spec.fua,
+            sequential: spec.sequential,
+            local: spec.local,
+            distance: distance.unwrap_or(Distribution::Constant(0.0)),
+            sizes,
+            starts,
+            runs_on: spec.align == Align::Size,
+            last: region.start..region.start,
+            region,
+        };
+        if generator.first_fit().is_none() {
+            let by_itself = match spec.align {
+                Align::Size => "; align=none starts requests at any of them",
+                _ => "",
+            };
+            let reason = format!(
+                "no aligned request fits the {} LBNs from {}{by_itself}",
+                generator.region.end - generator.region.start,
+                generator.region.start
+            );
+            return Err(SpecError::Conflict {
+                key: "size",
+                reason,
+            });
+        }
+        if spec.kind == Kind::Mixed {
+            // A sequential or local first request follows a random request that is not issued.
+            generator.last = generator.random();
+        }
+        Ok(generator)
+    }
+
+    /// The range of LBNs used.
+    pub fn region(&self) -> Range<Lbn> {
+        Lbn(self.region.start)..Lbn(self.region.end)
+    }
+
+    fn random(&mut self) -> Range<u64> {
+        if let (
+            Sizes::Fixed(size),
+            Starts::Every {
+                step, first, count, ..
+            },
+        ) = (&self.sizes, self.starts)
+        {
+            let start = first + step * self.rng.below(count);
+            return start..start + size;
+        }
+        let length = self.region.end - self.region.start;
+        for _ in 0..REFUSALS_MAX {
+            let near = self.region.start + self.rng.below(length);
+            if let Some(place) = self.place(near) {
+                return place;
+            }
+        }
+        self.fallback()
+    }
+
+    fn near_last(&mut self) -> Range<u64> {
+        for _ in 0..REFUSALS_MAX {
+            let near = self
+                .last
+                .start
+                .checked_add_signed(self.distance.sample_whole(&mut self.rng));
+            // The size is drawn even if the address is already out of range. Address and size are
+            // refused together.
+            let near = near.unwrap_or(u64::MAX);
+            if let Some(place) = self.place(near) {
+                return place;
+            }
+        }
+        self.fallback()
+    }
+
+    fn sequential(&mut self) -> Range<u64> {
+        let next = match self.runs_on {
+            true => self.last.end,
+            false => self.start_from(self.last.end),
+        };
+        for _ in 0..REFUSALS_MAX {
+            let size = self.draw_size(next);
+            if let Some(place) = self.fit(next, size) {
+                return place;
+            }
+            // A second attempt can fit only if the size is drawn.
+            if !matches!(self.sizes, Sizes::Drawn { .. }) {
+                break;
+            }
+            if next >= self.region.end {
+                break;
+            }
+        }
+        self.fallback()
+    }
+
+    /// Returns a request that starts at the aligned LBN at or before `near`, or `None` if it leaves
+    /// the region.
+    fn place(&mut self, near: u64) -> Option<Range<u64>> {
+        let size = self.draw_size(near);
+        let start = self.start_before(near)?;
+        self.fit(start, size)
+    }
+
+    fn fit(&self, start: u64, size: u64) -> Option<Range<u64>> {
+        let end = start.checked_add(size)?;
+        let fits = size > 0
+            && size <= u64::from(u32::MAX)
+            && start >= self.region.start
+            && end <= self.region.end;
+        fits.then_some(start..end)
+    }
+
+    fn draw_size(&mut self, near: u64) -> u64 {
+        match &self.sizes {
+            Sizes::Fixed(size) => *size,
+            Sizes::Track if near < self.tracks.capacity().0 => {
+                let (start, end) = self.tracks.track_bounds(Lbn(near));
+                end.0 - start.0
+            }
+            Sizes::Track => 0,
+            Sizes::Drawn { values, round } => {
+                let size = u64::try_from(values.sample_whole(&mut self.rng)).unwrap_or(0);
+                size.div_ceil(*round).saturating_mul(*round)
+            }
+        }
+    }
+
+    /// Returns the last permitted start at or before `near`, shifted by the offset.
+    fn start_before(&self, near: u64) -> Option<u64> {
+        match self.starts {
+            Starts::Every { step, offset, .. } => (near / step * step).checked_add(offset),
+            Starts::Track { offset } if near < self.tracks.capacity().0 => {
+                Some(self.tracks.track_bounds(Lbn(near)).0.0 + offset)
+            }
+            Starts::Track { .. } => None,
+        }
+    }
+
+    /// Returns the first permitted start at or after `lbn`.
+    fn start_from(&self, lbn: u64) -> u64 {
+        match self.starts {
+            Starts::Every { step, offset, .. } => {
+                let rest = lbn.saturating_sub(offset);
+                rest.div_ceil(step)
+                    .saturating_mul(step)
+                    .saturating_add(offset)
+            }
+            Starts::Track { offset } => {
+                let lbn = lbn.saturating_sub(offset);
+                if lbn >= self.tracks.capacity().0 {
+                    return u64::MAX;
+                }
+                let (start, end) = self.tracks.track_bounds(Lbn(lbn));
+                if start.0 == lbn {
+                    lbn + offset
+                } else {
+                    end.0 + offset
+                }
+            }
+        }
+    }
+
+    /// Returns the first range in the region that a request fits: its start, and the size there.
+    fn first_fit(&self) -> Option<Range<u64>> {
+        let mut start = self.start_from(self.region.start);
+        // Two tracks are enough: the one that the region cuts, and the next.
+        for _ in 0..2 {
+            let size = match &self.sizes {
+                Sizes::Fixed(size) => *size,
+                Sizes::Track if start < self.tracks.capacity().0 => {
+                    let (from, end) = self.tracks.track_bounds(Lbn(start));
+                    end.0 - from.0
+                }
+                Sizes::Track => return None,
+                Sizes::Drawn { round, .. } => *round,
+            };
+            if let Some(place) = self.fit(start, size) {
+                return Some(place);
+            }
+            start = self.start_from(start.checked_add(1)?);
+        }
+        None
+    }
+
+    fn fallback(&self) -> Range<u64> {
+        self.first_fit()
+            .expect("a region that nothing fits is refused when the generator is made")
+    }
+}
+
+impl Iterator for Generator<'_> {
+    type Item = Request;
+
+    #[inline]
+    fn next(&mut self) -> Option<Request> {
+        let op = if self.rng.chance(self.read) {
+            Op::Read
+        } else {
+            Op::Write
+        };
+        let fua = self.fua > 0.0 && self.rng.chance(self.fua) && op == Op::Write;
+        let way = if self.sequential + self.local > 0.0 {
+            self.rng.fraction()
+        } else {
+            1.0
+        };
+        let place = if way < self.sequential {
+            self.sequential()
+        } else if way < self.sequential + self.local {
+            self.near_last()
+        } else {
+            self.random()
+        };
+        self.last = place.clone();
+        Some(Request {
+            op,
+            lbn: Lbn(place.start),
+            sectors: (place.end - place.start) as u32,
+            fua,
+        })
+    }
+}
+
+fn region(spec: &WorkloadSpec, tracks: &dyn TrackSource) -> Result<Range<u64>, SpecError> {
+    let capacity = tracks.capacity().0;
+    if capacity == 0 || capacity > i64::MAX as u64 {
+        return Err(SpecError::Conflict {
+            key: "lbns",
+            reason: format!("a drive of {capacity} LBNs has no requests"),
+        });
+    }
+    match &spec.region {
+        Region::Whole => Ok(0..capacity),
+        Region::Lbns(range) if range.end.0 <= capacity && !range.is_empty() => {
+            Ok(range.start.0..range.end.0)
+        }
+        Region::Lbns(range) => Err(misfit(
+            "lbns",
+            format!("{}..{}", range.start, range.end),
+            format!("the drive's LBNs are 0..{capacity}"),
+        )),
+        Region::Zone(zone) => match tracks.zone_bounds(*zone) {
+            Some((start, end)) if start < end && end.0 <= capacity => Ok(start.0..end.0),
+            _ => Err(misfit(
+                "zone",
+                zone,
+                "the drive has no such zone".to_owned(),
+            )),
+        },
+    }
+}
+
+/// Returns the starts at multiples of `step` plus `offset`, and counts those that fit a fixed size.
+fn every(step: u64, offset: u64, sizes: &Sizes, region: &Range<u64>) -> Starts {
+    let first = region.start.saturating_sub(offset).div_ceil(step) * step + offset;
+    let count = match sizes {
+        Sizes::Fixed(size) if first + size <= region.end => (region.end - size - first) / step + 1,
+        _ => 0,
+    };
+    Starts::Every {
+        step,
+        offset,
+        first,
+        count,
+    }
+}
+
+fn to_sectors(
+    key: &'static str,
+    (unit, length): (LengthUnit, u64),
+    sector_bytes: u32,
+) -> Result<u64, SpecError> {
+    match unit {
+        LengthUnit::Sectors => Ok(length),
+        LengthUnit::Bytes if length % u64::from(sector_bytes) == 0 => {
+            Ok(length / u64::from(sector_bytes))
+        }
+        LengthUnit::Bytes => {
+            let expected =
+                format!("expected a multiple of the drive's sector of {sector_bytes} bytes");
+            Err(misfit(key, format!("{length}B"), expected))
+        }
+    }
+}
+
+fn misfit(key: &str, value: impl ToString, expected: String) -> SpecError {
+    SpecError::Value {
+        key: key.to_owned(),
+        value: value.to_string(),
+        expected,
+    }
+}

@@ -1,0 +1,32 @@
+//! The requests that a simulation issues, and their times: synthetic workloads and traces.
+//!
+//! - [`WorkloadSpec`] is workload grammar 1, the line or TOML table in which a synthetic workload
+//!   is written. [`Generator`] makes its requests and [`Synthetic`] schedules them.
+//! - [`TraceReader`] reads traces of real disks, and [`Replay`] schedules them.
+//! - [`Synthio`] is DiskSim's synthetic workload of several processes.
+//!
+//! All three implement [`Source`]: they report when their next request is due, and receive
+//! completions. They read no clock and no file. The same specification and seed give the same
+//! requests on every machine.
+#![forbid(unsafe_code)]
+
+mod distribution;
+mod generate;
+mod quantity;
+mod replay;
+mod source;
+mod spec;
+mod synthio;
+mod toml_table;
+pub mod trace;
+
+pub use distribution::{CHOICES_MAX, Choice, Distribution, POISSON_MEAN_MAX};
+pub use generate::{Generator, TrackSource, Untracked};
+pub use quantity::{Length, LengthUnit};
+pub use replay::{Replay, ReplayPace};
+pub use source::{Arrival, Due, Source, Synthetic, Urgency};
+pub use spec::{
+    Align, GRAMMAR, KEYS, Kind, OUTSTANDING_MAX, Pace, Region, Size, SpecError, WorkloadSpec,
+};
+pub use synthio::{Synthio, SynthioError, SynthioGenerator, SynthioSpec};
+pub use trace::{TraceError, TraceFormat, TraceOptions, TraceReader, TraceRecord};

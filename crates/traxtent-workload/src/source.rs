@@ -1,0 +1,205 @@
+//! The times at which requests are issued: the interface between a workload and the simulation or
+//! server that runs it.
+//!
+//! A source has no clock. Its driver calls [`Source::due`], advances the clock to that instant (or
+//! to an earlier completion), takes the request that the source issues, and reports completions to
+//! it:
+//!
+//! ```text
+//! loop:  a = source.due();  b = drive.next_wakeup()
+//!      a is At(t), t <= b  ->  source.take(t), submit what it gives
+//!      else b exists       ->  poll the drive at b, source.complete(tag, time) for each completion
+//!      neither             ->  the end
+//! ```
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::distribution::Distribution;
+use super::generate::{Generator, TrackSource};
+use super::spec::{Pace, SpecError, WorkloadSpec};
+use super::trace::TraceError;
+use traxtent_units::Rng;
+use traxtent_units::request::Request;
+use traxtent_units::{SimTime, Span};
+
+/// The next step of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Call [`Source::take`] at this instant, unless a completion comes earlier.
+    At(SimTime),
+    /// Wait for another completion.
+    AfterCompletion,
+    /// The source has ended.
+    Never,
+}
+
+/// The urgency of a request for the process that issued it. DiskSim's driver serves urgent requests
+/// first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Urgency {
+    /// The process continues without waiting for the response.
+    #[default]
+    None,
+    /// The process continues for a limited time, then waits.
+    Limited,
+    /// The process waits.
+    Critical,
+}
+
+/// A request as issued by its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The instant of issue.
+    pub at: SimTime,
+    /// A number counted from 0 in order of issue. It identifies the request in
+    /// [`Source::complete`].
+    pub tag: u64,
+    /// The device, if a workload has several.
+    pub device: u32,
+    /// The urgency.
+    pub urgency: Urgency,
+    /// The time that a real drive took for the request, if a trace records it.
+    pub measured: Option<Span>,
+    /// The request.
+    pub request: Request,
+}
+
+/// A workload that is issued over simulated time.
+pub trait Source {
+    /// Returns the next step. Repeated calls change nothing.
+    ///
+    /// # Errors
+    /// Returns an error if a trace cannot be read further. The source has then ended.
+    fn due(&mut self) -> Result<Due, TraceError>;
+
+    /// Returns the request that is due at `now`, or `None` if the source only had to update its
+    /// state. In that case call [`Source::due`] again.
+    ///
+    /// # Panics
+    /// May panic if `now` is not the instant that [`Source::due`] returned.
+    fn take(&mut self, now: SimTime) -> Option<Arrival>;
+
+    /// Reports that a request is complete. Times must not decrease.
+    fn complete(&mut self, tag: u64, at: SimTime);
+}
+
+/// A synthetic workload, open or closed.
+#[derive(Clone)]
+pub struct Synthetic<'a> {
+    requests: Generator<'a>,
+    times: Rng,
+    flow: Flow,
+    left: u64,
+    end: SimTime,
+    tag: u64,
+}
+
+#[derive(Clone)]
+enum Flow {
+    /// The instants at which idle slots issue their next request. Slots that wait for completions
+    /// are not listed.
+    Closed {
+        think: Distribution,
+        ready: BinaryHeap<Reverse<SimTime>>,
+    },
+    Open {
+        gap: Distribution,
+        next: SimTime,
+    },
+}
+
+impl<'a> Synthetic<'a> {
+    /// Creates the workload of `spec` on a drive.
+    ///
+    /// # Errors
+    /// Returns an error if the specification does not fit the drive.
+    pub fn new(
+        spec: &WorkloadSpec,
+        sector_bytes: u32,
+        tracks: &'a dyn TrackSource,
+    ) -> Result<Self, SpecError> {
+        let mut times = Rng::new(spec.seed);
+        let requests = Generator::new(spec, sector_bytes, tracks, times.split())?;
+        let flow = match &spec.pace {
+            Pace::Closed { outstanding, think } => {
+                let ready = (0..*outstanding).map(|_| Reverse(SimTime::ZERO)).collect();
+                Flow::Closed {
+                    think: think.clone(),
+                    ready,
+                }
+            }
+            Pace::Open { gap } => {
+                let next = SimTime::ZERO + gap.sample_time(&mut times);
+                Flow::Open {
+                    gap: gap.clone(),
+                    next,
+                }
+            }
+        };
+        let end = spec.time.unwrap_or(SimTime(u64::MAX));
+        Ok(Synthetic {
+            requests,
+            times,
+            flow,
+            left: spec.count,
+            end,
+            tag: 0,
+        })
+    }
+}
+
+impl Source for Synthetic<'_> {
+    #[inline]
+    fn due(&mut self) -> Result<Due, TraceError> {
+        if self.left == 0 {
+            return Ok(Due::Never);
+        }
+        let next = match &self.flow {
+            Flow::Closed { ready, .. } => match ready.peek() {
+                Some(&Reverse(at)) => at,
+                None => return Ok(Due::AfterCompletion),
+            },
+            Flow::Open { next, .. } => *next,
+        };
+        Ok(if next <= self.end {
+            Due::At(next)
+        } else {
+            Due::Never
+        })
+    }
+
+    #[inline]
+    fn take(&mut self, now: SimTime) -> Option<Arrival> {
+        match &mut self.flow {
+            Flow::Closed { ready, .. } => {
+                ready.pop();
+            }
+            Flow::Open { gap, next } => {
+                let wait = gap.sample_time(&mut self.times);
+                *next = SimTime(next.0.saturating_add(wait.0));
+            }
+        }
+        let request = self.requests.next()?;
+        let tag = self.tag;
+        self.tag += 1;
+        self.left -= 1;
+        Some(Arrival {
+            at: now,
+            tag,
+            device: 0,
+            urgency: Urgency::None,
+            measured: None,
+            request,
+        })
+    }
+
+    #[inline]
+    fn complete(&mut self, _: u64, at: SimTime) {
+        if let Flow::Closed { think, ready } = &mut self.flow {
+            ready.push(Reverse(SimTime(
+                at.0.saturating_add(think.sample_time(&mut self.times).0),
+            )));
+        }
+    }
+}

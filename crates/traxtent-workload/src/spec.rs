@@ -1,0 +1,569 @@
+//! Workload grammar 1: a synthetic workload in one line, or as a TOML table with the same keys.
+//!
+//! ```text
+//! workload := kind { "," key "=" value }
+//! kind     := "random" | "sequential" | "mixed"
+//! ```
+//!
+//! `docs/workloads.md` describes every key, and [`KEYS`] lists them. [`WorkloadSpec::set`] is the
+//! only place where a value is parsed, so that a command line, a TOML file and an override of a
+//! single value follow the same rules. The text of a specification ([`fmt::Display`]) parses to the
+//! same specification.
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+use super::distribution::Distribution;
+use super::quantity::{self, Length, LengthUnit};
+use traxtent_units::{Lbn, SimTime};
+
+/// The version of the grammar.
+pub const GRAMMAR: u32 = 1;
+
+/// Every key and its meaning, in the order in which a specification is written.
+pub const KEYS: &[(&str, &str)] = &[
+    ("count", "how many requests; default 10000"),
+    (
+        "time",
+        "the simulated time after which none is issued; default none",
+    ),
+    ("seed", "whole number; default 1"),
+    ("read", "share of reads, as 0.66 or 66%; default 1"),
+    (
+        "fua",
+        "share of the writes that force unit access; default 0",
+    ),
+    (
+        "size",
+        "a length or distribution of lengths, or track; default 8",
+    ),
+    (
+        "round",
+        "sizes are rounded up to multiples of this length; default 1",
+    ),
+    (
+        "align",
+        "where random requests start: size (at multiples of the request size, as fio does), none (at any sector), \
+         track, or a length whose multiples they are; default size",
+    ),
+    ("offset", "length added to an aligned start; default 0"),
+    (
+        "seq",
+        "probability that a request starts where the last one ended; mixed only, default 0.5",
+    ),
+    (
+        "local",
+        "probability that a request starts near the start of the last one; random and mixed only, default 0",
+    ),
+    (
+        "distance",
+        "distribution of the distance of local requests, either sign; needed with local",
+    ),
+    (
+        "lbns",
+        "the range of LBNs used, as 0..1000000, end excluded; default the whole drive",
+    ),
+    (
+        "zone",
+        "the zone used, counted from 0 at the first LBN; not with lbns",
+    ),
+    (
+        "outstanding",
+        "closed: this many requests are always with the drive; default 1",
+    ),
+    (
+        "think",
+        "closed: distribution of the pause between a completion and the next request; default 0",
+    ),
+    (
+        "arrive",
+        "open: distribution of the time between arrivals; not with outstanding or think",
+    ),
+];
+
+/// The largest number of outstanding requests of a closed workload.
+pub const OUTSTANDING_MAX: u32 = 65_536;
+
+/// The access pattern, unless keys override it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Anywhere in the region, with equal probability.
+    Random,
+    /// Each request starts where the last one ended. The first starts at the region's first LBN,
+    /// and the sequence restarts there at the region's end.
+    Sequential,
+    /// Some requests are random and some sequential.
+    Mixed,
+}
+
+/// The sizes of requests.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Size {
+    /// The size of the track on which the request starts.
+    Track,
+    /// Drawn from a distribution.
+    Drawn(Length),
+}
+
+/// Where requests may start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Align {
+    /// Random and local requests start at multiples of the smallest size, like fio's `blockalign`;
+    /// sequential requests start where the last one ended. If the size is that of a track, requests
+    /// start at any sector.
+    Size,
+    /// At any sector.
+    None,
+    /// At the first LBN of a track.
+    Track,
+    /// At multiples of a length.
+    Every(LengthUnit, u64),
+}
+
+/// The part of the drive that is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Region {
+    /// All of it.
+    Whole,
+    /// The LBNs of a half-open range.
+    Lbns(Range<Lbn>),
+    /// One zone, counted from 0 in LBN order.
+    Zone(u32),
+}
+
+/// When requests are issued.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pace {
+    /// The number of outstanding requests is fixed. Each completion is followed by the next request
+    /// after a pause (in ms).
+    Closed {
+        /// The number of outstanding requests.
+        outstanding: u32,
+        /// The pause in milliseconds.
+        think: Distribution,
+    },
+    /// Arrivals do not wait for completions. The first arrives one gap after time 0.
+    Open {
+        /// The time between arrivals in milliseconds.
+        gap: Distribution,
+    },
+}
+
+/// A synthetic workload. It is created by parsing, and checked as a whole by
+/// [`WorkloadSpec::check`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct WorkloadSpec {
+    /// The access pattern.
+    pub kind: Kind,
+    /// The number of requests.
+    pub count: u64,
+    /// No request is issued after this instant.
+    pub time: Option<SimTime>,
+    /// The seed of all random numbers.
+    pub seed: u64,
+    /// The share of reads.
+    pub read: f64,
+    /// The share of the writes that force unit access.
+    pub fua: f64,
+    /// The sizes of requests.
+    pub size: Size,
+    /// The length to whose multiples sizes are rounded up.
+    pub round: (LengthUnit, u64),
+    /// Where requests may start.
+    pub align: Align,
+    /// The length added to an aligned start.
+    pub offset: (LengthUnit, u64),
+    /// The probability of a sequential start.
+    pub sequential: f64,
+    /// The probability of a local start.
+    pub local: f64,
+    /// The distance of local starts.
+    pub distance: Option<Length>,
+    /// The part of the drive used.
+    pub region: Region,
+    /// When requests are issued.
+    pub pace: Pace,
+}
+
+/// An error in a workload, described in one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// A value that does not fit its key.
+    #[error("workload: {key}: {value:?}: {expected}")]
+    Value {
+        /// The key.
+        key: String,
+        /// The value found.
+        value: String,
+        /// The values expected.
+        expected: String,
+    },
+    /// An unknown key.
+    #[error("workload: {key:?} is no key; the keys are {}", key_names())]
+    UnknownKey {
+        /// The key.
+        key: String,
+    },
+    /// A key that is given twice.
+    #[error("workload: {key} is given twice")]
+    Repeated {
+        /// The key.
+        key: String,
+    },
+    /// Text that is not `key=value`.
+    #[error("workload: {text:?}: expected KEY=VALUE; the keys are {}", key_names())]
+    NoValue {
+        /// The text found.
+        text: String,
+    },
+    /// A missing or unknown kind.
+    #[error("workload: {text:?} is no kind; the kinds are random, sequential, mixed")]
+    Kind {
+        /// The text found.
+        text: String,
+    },
+    /// Keys that exclude each other, or a key that needs another.
+    #[error("workload: {key}: {reason}")]
+    Conflict {
+        /// The key.
+        key: &'static str,
+        /// The reason for the conflict.
+        reason: String,
+    },
+    /// A file that is not valid TOML, or a value in it that does not fit.
+    #[error("workload: line {line}: {message}")]
+    Toml {
+        /// The line, counted from 1.
+        line: usize,
+        /// A description of the error.
+        message: String,
+    },
+}
+
+fn key_names() -> String {
+    KEYS.iter().map(|key| key.0).collect::<Vec<_>>().join(", ")
+}
+
+impl WorkloadSpec {
+    /// Creates a specification of the given kind with every key at its default.
+    pub fn new(kind: Kind) -> WorkloadSpec {
+        WorkloadSpec {
+            kind,
+            count: 10_000,
+            time: None,
+            seed: 1,
+            read: 1.0,
+            fua: 0.0,
+            size: Size::Drawn(Length::sectors(8)),
+            round: (LengthUnit::Sectors, 1),
+            align: Align::Size,
+            offset: (LengthUnit::Sectors, 0),
+            sequential: match kind {
+                Kind::Random => 0.0,
+                Kind::Sequential => 1.0,
+                Kind::Mixed => 0.5,
+            },
+            local: 0.0,
+            distance: None,
+            region: Region::Whole,
+            pace: Pace::Closed {
+                outstanding: 1,
+                think: Distribution::Constant(0.0),
+            },
+        }
+    }
+
+    /// Sets one key. Keys may come in any order; [`WorkloadSpec::check`] checks the whole.
+    ///
+    /// # Errors
+    /// Returns an error if the key is unknown, or the value does not fit it.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
+        let value = value.trim();
+        let refuse = |expected: String| SpecError::Value {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            expected,
+        };
+        match key {
+            "count" => self.count = quantity::whole(value, 1..=u64::MAX).map_err(refuse)?,
+            "time" => {
+                let ms = quantity::time_ms(value).map_err(refuse)?;
+                self.time = if value == "none" {
+                    None
+                } else {
+                    Some(SimTime::from_ms(ms))
+                };
+            }
+            "seed" => self.seed = quantity::whole(value, 0..=u64::MAX).map_err(refuse)?,
+            "read" => self.read = quantity::share(value).map_err(refuse)?,
+            "fua" => self.fua = quantity::share(value).map_err(refuse)?,
+            "size" if value == "track" => self.size = Size::Track,
+            "size" => self.size = Size::Drawn(Length::parse(value).map_err(refuse)?),
+            "round" => self.round = quantity::length(value, 1).map_err(refuse)?,
+            "align" => {
+                self.align = match value {
+                    "size" => Align::Size,
+                    "none" => Align::None,
+                    "track" => Align::Track,
+                    _ => {
+                        let (unit, length) = quantity::length(value, 1).map_err(|why| {
+                            refuse(format!("expected size, none, track or a length: {why}"))
+                        })?;
+                        Align::Every(unit, length)
+                    }
+                }
+            }
+            "offset" => self.offset = quantity::length(value, 0).map_err(refuse)?,
+            "seq" => self.sequential = quantity::share(value).map_err(refuse)?,
+            "local" => self.local = quantity::share(value).map_err(refuse)?,
+            "distance" => self.distance = Some(Length::parse(value).map_err(refuse)?),
+            "lbns" => self.region = Region::Lbns(quantity::lbns(value).map_err(refuse)?),
+            "zone" => {
+                let zone = quantity::whole(value, 0..=u64::from(u32::MAX)).map_err(refuse)?;
+                self.region = Region::Zone(zone as u32);
+            }
+            "outstanding" => {
+                let number =
+                    quantity::whole(value, 1..=u64::from(OUTSTANDING_MAX)).map_err(refuse)? as u32;
+                match &mut self.pace {
+                    Pace::Closed { outstanding, .. } => *outstanding = number,
+                    Pace::Open { .. } => return Err(open_and_closed("outstanding")),
+                }
+            }
+            "think" => {
+                let pause = quantity::times(value).map_err(refuse)?;
+                match &mut self.pace {
+                    Pace::Closed { think, .. } => *think = pause,
+                    Pace::Open { .. } => return Err(open_and_closed("think")),
+                }
+            }
+            "arrive" => {
+                self.pace = Pace::Open {
+                    gap: quantity::times(value).map_err(refuse)?,
+                }
+            }
+            _ => {
+                return Err(SpecError::UnknownKey {
+                    key: key.to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets several keys, each at most once, and checks the whole.
+    ///
+    /// # Errors
+    /// Returns the first error found.
+    pub fn set_all<'a>(
+        &mut self,
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<(), SpecError> {
+        let mut seen: Vec<&str> = Vec::new();
+        for (key, value) in pairs {
+            self.set_another(&mut seen, key, value)?;
+        }
+        self.check()
+    }
+
+    /// Sets a key that occurs in the same text as the keys in `seen`.
+    pub(super) fn set_another<'a>(
+        &mut self,
+        seen: &mut Vec<&'a str>,
+        key: &'a str,
+        value: &str,
+    ) -> Result<(), SpecError> {
+        if seen.contains(&key) {
+            return Err(SpecError::Repeated {
+                key: key.to_owned(),
+            });
+        }
+        if (key == "zone" && seen.contains(&"lbns")) || (key == "lbns" && seen.contains(&"zone")) {
+            return Err(SpecError::Conflict {
+                key: "zone",
+                reason: "not together with lbns".to_owned(),
+            });
+        }
+        if key == "arrive" && (seen.contains(&"outstanding") || seen.contains(&"think")) {
+            return Err(open_and_closed("arrive"));
+        }
+        seen.push(key);
+        self.set(key, value)
+    }
+
+    /// Checks the constraints between keys.
+    ///
+    /// # Errors
+    /// Returns an error if keys exclude each other, or a key that another needs is missing.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let conflict = |key, reason: &str| {
+            Err(SpecError::Conflict {
+                key,
+                reason: reason.to_owned(),
+            })
+        };
+        match self.kind {
+            Kind::Random if self.sequential != 0.0 => conflict("seq", "only in a mixed workload"),
+            Kind::Sequential if self.sequential != 1.0 => {
+                conflict("seq", "only in a mixed workload")
+            }
+            Kind::Sequential if self.local != 0.0 => {
+                conflict("local", "only in a random or mixed workload")
+            }
+            _ if self.sequential + self.local > 1.0 => {
+                let reason = format!("with seq {} the probabilities exceed 1", self.sequential);
+                Err(SpecError::Conflict {
+                    key: "local",
+                    reason,
+                })
+            }
+            _ if self.local > 0.0 && self.distance.is_none() => {
+                conflict("local", "needs distance, such as distance=normal:0:10000")
+            }
+            _ if self.local == 0.0 && self.distance.is_some() => {
+                conflict("distance", "needs local, such as local=30%")
+            }
+            _ if matches!(self.align, Align::Size | Align::None) && self.offset.1 != 0 => {
+                conflict("offset", "needs align=track or a length")
+            }
+            _ if self.size == Size::Track && self.round.1 != 1 => {
+                conflict("round", "not with size=track")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads a TOML table: `kind`, optionally `grammar = 1`, and the keys of [`KEYS`]. The values
+    /// are numbers, or strings in the grammar.
+    ///
+    /// # Errors
+    /// Returns the first error found, with its line.
+    pub fn from_toml(text: &str) -> Result<WorkloadSpec, SpecError> {
+        super::toml_table::read(text)
+    }
+}
+
+fn open_and_closed(key: &'static str) -> SpecError {
+    SpecError::Conflict {
+        key,
+        reason: "a workload is open (arrive) or closed (outstanding, think), not both".into(),
+    }
+}
+
+impl FromStr for Kind {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Kind, SpecError> {
+        match text {
+            "random" => Ok(Kind::Random),
+            "sequential" => Ok(Kind::Sequential),
+            "mixed" => Ok(Kind::Mixed),
+            _ => Err(SpecError::Kind {
+                text: text.to_owned(),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Kind::Random => "random",
+            Kind::Sequential => "sequential",
+            Kind::Mixed => "mixed",
+        })
+    }
+}
+
+impl FromStr for WorkloadSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<WorkloadSpec, SpecError> {
+        let mut parts = text.split(',').map(str::trim);
+        let kind: Kind = parts.next().unwrap_or_default().parse()?;
+        let mut spec = WorkloadSpec::new(kind);
+        let pairs = parts
+            .map(|part| match part.split_once('=') {
+                Some((key, value)) => Ok((key.trim(), value)),
+                None => Err(SpecError::NoValue {
+                    text: part.to_owned(),
+                }),
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        spec.set_all(pairs)?;
+        Ok(spec)
+    }
+}
+
+impl fmt::Display for WorkloadSpec {
+    /// Writes the kind and every key that differs from its default.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let default = WorkloadSpec::new(self.kind);
+        write!(f, "{}", self.kind)?;
+        if self.count != default.count {
+            write!(f, ",count={}", self.count)?;
+        }
+        if let Some(time) = self.time {
+            write!(f, ",time={}ms", time.as_ms())?;
+        }
+        if self.seed != default.seed {
+            write!(f, ",seed={}", self.seed)?;
+        }
+        if self.read != default.read {
+            write!(f, ",read={}", self.read)?;
+        }
+        if self.fua != default.fua {
+            write!(f, ",fua={}", self.fua)?;
+        }
+        match &self.size {
+            Size::Track => write!(f, ",size=track")?,
+            size @ Size::Drawn(length) if *size != default.size => write!(f, ",size={length}")?,
+            Size::Drawn(_) => {}
+        }
+        if self.round != default.round {
+            write!(f, ",round={}{}", self.round.1, self.round.0)?;
+        }
+        match self.align {
+            Align::Size => {}
+            Align::None => write!(f, ",align=none")?,
+            Align::Track => write!(f, ",align=track")?,
+            Align::Every(unit, length) => write!(f, ",align={length}{unit}")?,
+        }
+        if self.offset != default.offset {
+            write!(f, ",offset={}{}", self.offset.1, self.offset.0)?;
+        }
+        if self.sequential != default.sequential {
+            write!(f, ",seq={}", self.sequential)?;
+        }
+        if self.local != default.local {
+            write!(f, ",local={}", self.local)?;
+        }
+        if let Some(distance) = &self.distance {
+            write!(f, ",distance={distance}")?;
+        }
+        match &self.region {
+            Region::Whole => {}
+            Region::Lbns(range) => write!(f, ",lbns={}..{}", range.start, range.end)?,
+            Region::Zone(zone) => write!(f, ",zone={zone}")?,
+        }
+        match &self.pace {
+            Pace::Closed { outstanding, think } => {
+                if *outstanding != 1 {
+                    write!(f, ",outstanding={outstanding}")?;
+                }
+                if *think != Distribution::Constant(0.0) {
+                    write!(f, ",think=")?;
+                    think.write(f, "ms")?;
+                }
+            }
+            Pace::Open { gap } => {
+                write!(f, ",arrive=")?;
+                gap.write(f, "ms")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+//! Errors in a trace.
+
+use std::fmt;
+
+use super::TraceFormat;
+use traxtent_units::Span;
+
+/// A position in a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A line of text, counted from 1.
+    Line(u64),
+    /// A binary record, counted from 1, and the offset of its first byte.
+    Record {
+        /// The record's number.
+        number: u64,
+        /// The offset of its first byte.
+        offset: u64,
+    },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Line(line) => write!(f, "line {line}"),
+            Place::Record { number, offset } => write!(f, "record {number} at byte {offset}"),
+        }
+    }
+}
+
+/// An error in a trace, described in one line.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// A field with a wrong value.
+    #[error("{format} trace, {place}: {field}: {value:?}: {expected}")]
+    Field {
+        /// The format that the trace is read as.
+        format: TraceFormat,
+        /// The position.
+        place: Place,
+        /// The name of the field.
+        field: &'static str,
+        /// The value found, cut after 60 bytes.
+        value: String,
+        /// The values expected, with the bound.
+        expected: String,
+    },
+    /// A line or record of the wrong shape.
+    #[error("{format} trace, {place}: {expected}")]
+    Shape {
+        /// The format that the trace is read as.
+        format: TraceFormat,
+        /// The position.
+        place: Place,
+        /// The shape expected, and the one found.
+        expected: String,
+    },
+    /// A file that ends within a record or before the first one.
+    #[error("{format} trace, {place}: the file ends within {within}")]
+    Truncated {
+        /// The format that the trace is read as.
+        format: TraceFormat,
+        /// The position.
+        place: Place,
+        /// The part within which the file ends.
+        within: &'static str,
+    },
+    /// A request for no sectors or bytes.
+    #[error("{format} trace, {place}: a request of 0 {unit}; it needs at least 1")]
+    Empty {
+        /// The format that the trace is read as.
+        format: TraceFormat,
+        /// The position.
+        place: Place,
+        /// The unit of the request's length: sectors or bytes.
+        unit: &'static str,
+    },
+    /// An arrival before that of an earlier record, in a format whose records are in order of time.
+    #[error(
+        "{format} trace, {place}: the request arrives {} ms before one above it; sort the trace by time", back.as_ms()
+    )]
+    Order {
+        /// The format that the trace is read as.
+        format: TraceFormat,
+        /// The position.
+        place: Place,
+        /// The time by which the request arrives too early.
+        back: Span,
+    },
+    /// A record without a field that the replay needs.
+    #[error("trace, record {record}: no {field}, which this way of replaying needs")]
+    Missing {
+        /// The record, counted from 1.
+        record: u64,
+        /// The missing field.
+        field: &'static str,
+    },
+    /// Bytes that fit no format.
+    #[error("not a trace of a known format ({}): {reason}", names())]
+    Unrecognized {
+        /// The bytes that were examined.
+        reason: String,
+    },
+    /// An unknown format name.
+    #[error("{name:?} is no trace format; they are {}", names())]
+    UnknownFormat {
+        /// The name.
+        name: String,
+    },
+    /// The input could not be read.
+    #[error("{format} trace, {place}: {error}")]
+    Io {
+        /// The format that the trace is read as.
+        format: TraceFormat,
+        /// The position.
+        place: Place,
+        /// The I/O error.
+        error: std::io::Error,
+    },
+}
+
+fn names() -> String {
+    TraceFormat::all()
+        .map(TraceFormat::name)
+        .collect::<Vec<_>>()
+        .join(", ")
+}

@@ -1,0 +1,106 @@
+//! Our own request log, version 1 (docs/sim.md), written by `traxtent sim --log` and by a served
+//! drive.
+//!
+//! The log is a CSV file with a line of column names. The reader uses number, device, op, fua, LBN,
+//! sectors, time of issue, and measured time. Times are exact to the picosecond, so that a replay
+//! at recorded arrivals reproduces the logged completions.
+//!
+//! Rows are in order of completion; records are returned in the order of their numbers. Rows are
+//! held until the one with the next number arrives, but at most [`HELD_MAX`] of them. If numbers
+//! are missing (the log of a run with a warm-up, or a truncated log), the record with the lowest
+//! number is returned.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+use super::TraceRecord;
+use super::error::{Place, TraceError};
+use super::fields::PS_PER_MS;
+use super::lines::{Line, Lines};
+use traxtent_units::request::{Op, Request};
+use traxtent_units::{SimTime, Span};
+
+/// The columns of version 1, in order.
+pub const COLUMNS: &str = "request,device,op,fua,lbn,sectors,issued_ms,submitted_ms,completed_ms,response_ms,\
+    queue_ms,overhead_ms,seek_ms,settle_ms,head_switch_ms,rotation_ms,transfer_ms,bus_ms,served,measured_ms";
+
+/// The maximum number of rows held. No drive has this many requests outstanding.
+const HELD_MAX: usize = 65_536;
+
+#[derive(Default)]
+pub(super) struct Log {
+    begun: bool,
+    /// The number of the next record.
+    next: u64,
+    held: BTreeMap<u64, (TraceRecord, Place)>,
+}
+
+impl Log {
+    pub(super) fn next<R: BufRead>(
+        &mut self,
+        lines: &mut Lines<R>,
+    ) -> Result<Option<TraceRecord>, TraceError> {
+        if !self.begun {
+            match lines.next_line()? {
+                Some(line) if line.text == COLUMNS => self.begun = true,
+                Some(line) => {
+                    return Err(line.shape("expected the names of the columns of version 1"));
+                }
+                None => return Err(lines.ends_within("its first line")),
+            }
+        }
+        while self.held.len() < HELD_MAX
+            && self.held.keys().next() != Some(&self.next)
+            && let Some(line) = lines.next_line()?
+        {
+            let (number, record) = row(&line)?;
+            let held = (record, line.place);
+            if number < self.next || self.held.insert(number, held).is_some() {
+                let expected = format!("no second one, and none below {}", self.next);
+                return Err(line.field("request", &number.to_string(), expected));
+            }
+        }
+        Ok(self.held.pop_first().map(|(number, (record, place))| {
+            lines.mark(place);
+            self.next = number.saturating_add(1);
+            record
+        }))
+    }
+}
+
+/// Parses a row and returns its number and record.
+fn row(line: &Line<'_>) -> Result<(u64, TraceRecord), TraceError> {
+    let fields: [&str; 20] = line.split(true, false, "the columns of version 1")?;
+    let [number, device, op, fua, lbn, sectors, issued, ..] = fields;
+    let op = match op {
+        "read" => Op::Read,
+        "write" => Op::Write,
+        "flush" => Op::Flush,
+        "verify" => Op::Verify,
+        _ => return Err(line.field("op", op, "expected read, write, flush or verify")),
+    };
+    let fua = line.whole("fua", fua, 1)? == 1;
+    let lbn = line.whole("lbn", lbn, u64::MAX)?;
+    let request = match op {
+        Op::Flush if (lbn, sectors) != (0, "0") => {
+            return Err(line.field("sectors", sectors, "a flush addresses none, and LBN 0"));
+        }
+        Op::Flush => Request::flush(),
+        _ => Request {
+            fua,
+            ..line.sectors(op, lbn, sectors)?
+        },
+    };
+    let measured = match fields[19] {
+        "" => None,
+        text => Some(Span(line.time("measured_ms", text, PS_PER_MS)?)),
+    };
+    let record = TraceRecord {
+        arrival: Some(SimTime(line.time("issued_ms", issued, PS_PER_MS)?)),
+        think: None,
+        measured,
+        device: line.whole("device", device, u64::from(u32::MAX))? as u32,
+        request,
+    };
+    Ok((line.whole("request", number, u64::MAX - 1)?, record))
+}

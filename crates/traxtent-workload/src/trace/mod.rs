@@ -1,0 +1,272 @@
+//! Traces of real disks, read as a stream.
+//!
+//! [`TraceReader`] turns any [`BufRead`] into an iterator of records and buffers no more than one
+//! line. The caller opens and decompresses files. [`TraceFormat`] lists the formats; [`detect()`]
+//! distinguishes them by the first bytes.
+//!
+//! Sectors: a record's request counts logical sectors of the simulated drive
+//! ([`TraceOptions::sector_bytes`]). Formats that count bytes are converted: a request that begins
+//! or ends within a sector covers the whole sector. Formats that count sectors of a stated size
+//! (SPC, blkparse: 512 bytes; HP SRT: in the header) are converted the same way. DiskSim's two
+//! formats and our own log count sectors of the drive itself and are used unchanged.
+//!
+//! Left out: DiskSim's formats whose traces are no longer available (raw, dec, emcsymm, emcbackend,
+//! batch), and fields of records beyond the request (process names, directors, cylinders).
+
+mod blkparse;
+mod detect;
+mod disksim;
+mod error;
+mod fields;
+mod fio;
+mod lines;
+mod log;
+mod msr;
+mod order;
+mod spc;
+mod srt;
+mod units;
+
+use std::fmt;
+use std::io::BufRead;
+use std::str::FromStr;
+
+pub use detect::{DETECT_BYTES, detect};
+pub use error::{Place, TraceError};
+pub use log::COLUMNS as LOG_COLUMNS;
+pub use order::OrderWarning;
+pub use units::{GAPS_JUDGED, GapSuspicion, GapWarning};
+
+use order::OrderCheck;
+use traxtent_units::request::Request;
+use traxtent_units::{SimTime, Span};
+use units::GapCheck;
+
+/// One request of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceRecord {
+    /// The arrival time. It counts from the first record if the format gives the time of day, else
+    /// it is as recorded.
+    pub arrival: Option<SimTime>,
+    /// The pause between this request's completion and the next request.
+    pub think: Option<Span>,
+    /// The time that the real drive took for the request.
+    pub measured: Option<Span>,
+    /// The device: the format's own number, or the order of appearance if the format gives names.
+    pub device: u32,
+    /// The request.
+    pub request: Request,
+}
+
+/// The formats of traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TraceFormat {
+    /// DiskSim's default: arrival in ms, device, block, blocks, flags in hexadecimal; bit 0 of the
+    /// flags marks a read.
+    DiskSimAscii,
+    /// DiskSim's validation traces: R or W, the buffer's action, block, blocks, service time and
+    /// pause in µs.
+    DiskSimValidate,
+    /// HP Labs' SRT, binary.
+    HpSrt,
+    /// The Storage Performance Council's format, as used by the UMass repository: ASU, LBA, bytes,
+    /// opcode, seconds.
+    Spc,
+    /// MSR Cambridge's CSV: file time, host, disk, type, offset, bytes, response time.
+    Msr,
+    /// The default text output of blkparse.
+    Blkparse,
+    /// fio's iolog, version 2.
+    FioV2,
+    /// fio's iolog, version 3.
+    FioV3,
+    /// Our own request log, from a simulation or a served drive.
+    RequestLog,
+}
+
+/// The name of each format on a command line.
+const NAMES: &[(TraceFormat, &str)] = &[
+    (TraceFormat::DiskSimAscii, "disksim-ascii"),
+    (TraceFormat::DiskSimValidate, "disksim-validate"),
+    (TraceFormat::HpSrt, "hp-srt"),
+    (TraceFormat::Spc, "spc"),
+    (TraceFormat::Msr, "msr"),
+    (TraceFormat::Blkparse, "blkparse"),
+    (TraceFormat::FioV2, "fio-v2"),
+    (TraceFormat::FioV3, "fio-v3"),
+    (TraceFormat::RequestLog, "request-log"),
+];
+
+impl TraceFormat {
+    /// Returns all formats.
+    pub fn all() -> impl Iterator<Item = TraceFormat> {
+        NAMES.iter().map(|entry| entry.0)
+    }
+
+    /// The format's name.
+    pub fn name(self) -> &'static str {
+        NAMES
+            .iter()
+            .find(|entry| entry.0 == self)
+            .expect("every format has a name")
+            .1
+    }
+}
+
+impl fmt::Display for TraceFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for TraceFormat {
+    type Err = TraceError;
+
+    fn from_str(name: &str) -> Result<TraceFormat, TraceError> {
+        let found = NAMES.iter().find(|entry| entry.1 == name);
+        found
+            .map(|entry| entry.0)
+            .ok_or_else(|| TraceError::UnknownFormat {
+                name: name.to_owned(),
+            })
+    }
+}
+
+/// The event of a request in blkparse output that counts as its arrival.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlkparseEvent {
+    /// `D`: the request is sent to the drive, after merging and scheduling. This is the drive's
+    /// view, so it is the default.
+    #[default]
+    Dispatch,
+    /// `Q`: the request enters the queue, as the application sent it.
+    Queue,
+}
+
+/// Parameters of a trace that the trace itself does not record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceOptions {
+    /// The size of the simulated drive's logical sectors.
+    pub sector_bytes: u32,
+    /// The blkparse event that counts as the arrival.
+    pub blkparse: BlkparseEvent,
+    /// Whether arrivals out of order are refused or counted. Off for a replay that uses no
+    /// arrivals.
+    pub check_order: bool,
+}
+
+impl Default for TraceOptions {
+    fn default() -> TraceOptions {
+        TraceOptions {
+            sector_bytes: 512,
+            blkparse: BlkparseEvent::default(),
+            check_order: true,
+        }
+    }
+}
+
+/// An iterator over the records of a trace. It ends at the first error.
+pub struct TraceReader<R> {
+    lines: lines::Lines<R>,
+    parser: Parser,
+    gaps: GapCheck,
+    order: OrderCheck,
+    ended: bool,
+}
+
+/// The state that a format keeps between records.
+enum Parser {
+    Ascii(disksim::Ascii),
+    Validate(disksim::Validate),
+    Srt(srt::Srt),
+    Spc(spc::Spc),
+    Msr(msr::Msr),
+    Blkparse(blkparse::Blkparse),
+    Fio(fio::Fio),
+    Log(log::Log),
+}
+
+impl<R: BufRead> TraceReader<R> {
+    /// Creates a reader of `input` in the given format.
+    pub fn new(format: TraceFormat, input: R, options: TraceOptions) -> TraceReader<R> {
+        let sector_bytes = options.sector_bytes.max(1);
+        let parser = match format {
+            TraceFormat::DiskSimAscii => Parser::Ascii(disksim::Ascii),
+            TraceFormat::DiskSimValidate => Parser::Validate(disksim::Validate),
+            TraceFormat::HpSrt => Parser::Srt(srt::Srt::new(sector_bytes)),
+            TraceFormat::Spc => Parser::Spc(spc::Spc { sector_bytes }),
+            TraceFormat::Msr => Parser::Msr(msr::Msr::new(sector_bytes)),
+            TraceFormat::Blkparse => {
+                Parser::Blkparse(blkparse::Blkparse::new(sector_bytes, options.blkparse))
+            }
+            TraceFormat::FioV2 => Parser::Fio(fio::Fio::v2(sector_bytes)),
+            TraceFormat::FioV3 => Parser::Fio(fio::Fio::v3(sector_bytes)),
+            TraceFormat::RequestLog => Parser::Log(log::Log::default()),
+        };
+        TraceReader {
+            lines: lines::Lines::new(format, input),
+            parser,
+            gaps: GapCheck::new(format),
+            order: OrderCheck::new(format, options.check_order),
+            ended: false,
+        }
+    }
+
+    /// The format being read.
+    pub fn format(&self) -> TraceFormat {
+        self.lines.format()
+    }
+
+    /// A suspicion about the unit of times, available once [`GAPS_JUDGED`] records have been read
+    /// or the trace has ended.
+    pub fn gap_warning(&self) -> Option<GapWarning> {
+        self.gaps.warning()
+    }
+
+    /// The arrivals so far that precede that of an earlier record, in formats whose records need
+    /// not be in order.
+    pub fn order_warning(&self) -> Option<OrderWarning> {
+        self.order.warning()
+    }
+}
+
+impl<R: BufRead> Iterator for TraceReader<R> {
+    type Item = Result<TraceRecord, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let lines = &mut self.lines;
+        let record = match &mut self.parser {
+            Parser::Ascii(parser) => parser.next(lines),
+            Parser::Validate(parser) => parser.next(lines),
+            Parser::Srt(parser) => parser.next(lines),
+            Parser::Spc(parser) => parser.next(lines),
+            Parser::Msr(parser) => parser.next(lines),
+            Parser::Blkparse(parser) => parser.next(lines),
+            Parser::Fio(parser) => parser.next(lines),
+            Parser::Log(parser) => parser.next(lines),
+        };
+        match record {
+            Ok(Some(record)) => {
+                let early = match &self.parser {
+                    Parser::Msr(parser) => parser.early,
+                    Parser::Blkparse(parser) => parser.early,
+                    _ => Span::ZERO,
+                };
+                if let Err(error) = self.order.see(&record, early, self.lines.place()) {
+                    self.ended = true;
+                    return Some(Err(error));
+                }
+                self.gaps.see(&record);
+                return Some(Ok(record));
+            }
+            Ok(None) => self.gaps.end(),
+            Err(_) => {}
+        }
+        self.ended = true;
+        record.transpose()
+    }
+}

@@ -1,0 +1,108 @@
+//! Arrivals out of order: refused if the format orders its records, counted otherwise.
+//!
+//! DiskSim ends a run at an arrival before that of an earlier record, in any of its formats. The
+//! Storage Performance Council's format and fio's iolog are written in order of time. In all of
+//! these, a step back means a damaged file, or two joined ones. MSR Cambridge's records, blkparse's
+//! events and our own log are gathered from several processors or threads. A step back of some
+//! microseconds is normal there, so these are counted.
+
+use super::error::{Place, TraceError};
+use super::{TraceFormat, TraceRecord};
+use traxtent_units::Span;
+
+/// Arrivals that precede that of an earlier record, in a format whose records need not be in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderWarning {
+    /// The number of such arrivals.
+    pub count: u64,
+    /// The position of the first one.
+    pub first: Place,
+    /// The largest time by which one precedes the latest arrival before it.
+    pub furthest: Span,
+}
+
+impl std::fmt::Display for OrderWarning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (requests, arrive) = match self.count {
+            1 => ("request", "arrives"),
+            _ => ("requests", "arrive"),
+        };
+        write!(
+            f,
+            "{} {requests} {arrive} before one above, the first in {}, by up to {} ms; each is issued with the \
+             latest above it: sort the trace by time to have it issued at its own",
+            self.count,
+            self.first,
+            self.furthest.as_ms()
+        )
+    }
+}
+
+/// Returns whether a step back in time is refused.
+fn is_ordered(format: TraceFormat) -> bool {
+    match format {
+        TraceFormat::DiskSimAscii
+        | TraceFormat::DiskSimValidate
+        | TraceFormat::HpSrt
+        | TraceFormat::Spc
+        | TraceFormat::FioV2
+        | TraceFormat::FioV3 => true,
+        TraceFormat::Msr | TraceFormat::Blkparse | TraceFormat::RequestLog => false,
+    }
+}
+
+pub(super) struct OrderCheck {
+    format: TraceFormat,
+    on: bool,
+    /// The latest arrival, in picoseconds from the trace's origin.
+    latest: Option<u64>,
+    warning: Option<OrderWarning>,
+}
+
+impl OrderCheck {
+    pub(super) fn new(format: TraceFormat, on: bool) -> OrderCheck {
+        OrderCheck {
+            format,
+            on,
+            latest: None,
+            warning: None,
+        }
+    }
+
+    /// Checks a record; `early` is the time by which it arrived before the trace's origin.
+    pub(super) fn see(
+        &mut self,
+        record: &TraceRecord,
+        early: Span,
+        place: Place,
+    ) -> Result<(), TraceError> {
+        let Some(arrival) = record.arrival.filter(|_| self.on) else {
+            return Ok(());
+        };
+        let latest = *self.latest.get_or_insert(arrival.0);
+        let back = Span((latest + early.0).saturating_sub(arrival.0));
+        if back == Span::ZERO {
+            self.latest = Some(arrival.0);
+            return Ok(());
+        }
+        if is_ordered(self.format) {
+            return Err(TraceError::Order {
+                format: self.format,
+                place,
+                back,
+            });
+        }
+        let warning = self.warning.get_or_insert(OrderWarning {
+            count: 0,
+            first: place,
+            furthest: Span::ZERO,
+        });
+        warning.count += 1;
+        warning.furthest = warning.furthest.max(back);
+        Ok(())
+    }
+
+    pub(super) fn warning(&self) -> Option<OrderWarning> {
+        self.warning
+    }
+}
