@@ -28,7 +28,12 @@ pub struct Pattern {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Term {
     /// One number, repeated.
-    Run { number: u32, times: u32 },
+    Run {
+        /// The number.
+        number: u32,
+        /// How often it occurs.
+        times: u32,
+    },
     /// A group of terms, repeated.
     Group(Box<Group>),
 }
@@ -36,16 +41,20 @@ pub enum Term {
 /// Terms that repeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
+    /// The number of passes.
     pub times: u32,
     /// The extent of one pass.
     extent: Extent,
+    /// The terms of one pass.
     pub terms: Vec<Term>,
 }
 
 /// A count of numbers, and their sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
+    /// The count of numbers.
     pub count: u64,
+    /// Their sum.
     pub sum: u64,
 }
 
@@ -113,6 +122,7 @@ impl Pattern {
         self.extent
     }
 
+    /// The terms, in order.
     pub fn terms(&self) -> &[Term] {
         &self.terms
     }

@@ -13,7 +13,7 @@ use super::track_end::Search;
 use super::tree::tree;
 use super::walk::walk;
 use traxtent_map::{Algorithm, Found, Region, Verify};
-use traxtent_units::{Lbn, Sectors};
+use traxtent_units::Lbn;
 
 /// Receives tracks in ascending order without gaps. May end the search.
 pub type Sink<'a> = dyn FnMut(Found) -> ControlFlow<()> + 'a;

@@ -3,7 +3,7 @@
 use traxtent_map::Identity;
 use traxtent_model::geometry::Place;
 use traxtent_units::request::{Request, Timing};
-use traxtent_units::{Lbn, Sectors, SimTime, Span};
+use traxtent_units::{Lbn, SimTime};
 
 /// A drive as a probe sees it: a clock, timed requests and, on some drives, translation.
 ///

@@ -18,9 +18,12 @@ use traxtent_workload::Arrival;
 pub trait Unit {
     /// The payload that accompanies a request.
     type Load: Debug + Clone;
+    /// The completion of a request.
     type Completion;
+    /// The reason for which a request is refused.
     type Error;
 
+    /// The drive.
     fn drive(&self) -> &Drive;
 
     /// Submits a request; returns the tag of its completion.
@@ -31,8 +34,10 @@ pub trait Unit {
         load: Self::Load,
     ) -> Result<u64, Self::Error>;
 
+    /// Returns the next completion up to `now`, with its tag.
     fn poll(&mut self, now: SimTime) -> Option<(u64, Self::Completion)>;
 
+    /// Returns the next time at which something happens.
     fn next_wakeup(&self) -> Option<SimTime>;
 
     /// Returns the completions that are certain and still to come.
@@ -53,7 +58,9 @@ pub struct Port<U: Unit> {
 /// A request that the drive refused.
 #[derive(Debug)]
 pub struct Refused<E> {
+    /// The request.
     pub arrival: Arrival,
+    /// The reason.
     pub error: E,
 }
 
@@ -76,10 +83,12 @@ impl<U: Unit> Port<U> {
         self.depth = (depth as usize).min(self.depth).max(1);
     }
 
+    /// The device behind the port.
     pub fn unit(&self) -> &U {
         &self.unit
     }
 
+    /// The device behind the port, to change it.
     pub fn unit_mut(&mut self) -> &mut U {
         &mut self.unit
     }

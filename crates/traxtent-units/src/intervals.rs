@@ -19,6 +19,7 @@ impl<T> Default for Intervals<T> {
 }
 
 impl<T: Copy> Intervals<T> {
+    /// Returns whether no number has a value.
     pub fn is_empty(&self) -> bool {
         self.by_start.is_empty()
     }

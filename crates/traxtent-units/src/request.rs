@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Lbn, Sectors, SimTime, Span};
+use crate::{Lbn, SimTime, Span};
 
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

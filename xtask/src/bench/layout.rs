@@ -12,7 +12,7 @@ pub(super) fn run(seed: u64) -> Result<()> {
                 "bench",
                 "--quiet",
                 "--package",
-                "traxtent-exec",
+                "traxtent-sim",
                 "--bench",
                 "layout",
                 "--",

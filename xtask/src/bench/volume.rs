@@ -72,7 +72,7 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     }
     if wanted(Part::Direct) {
         let mut bench = shell::cargo();
-        bench.args(["bench", "--quiet", "--package", "traxtent-exec"]);
+        bench.args(["bench", "--quiet", "--package", "traxtent-server"]);
         bench.args(["--bench", "volume", "--", &seed.to_string()]);
         shell::run(bench.arg(&folder.0))?;
     }

@@ -37,12 +37,12 @@ pub struct ScsiTarget<T: Transport> {
     writes: bool,
     /// Whether the drive has successfully translated an address.
     has_translated: bool,
-    pub(super) suspended: Option<caching::Suspended>,
+    suspended: Option<caching::Suspended>,
 }
 
 /// The reason why a command returned no result.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Failure {
+enum Failure {
     /// The drive reported the reason.
     Sense(Sense),
     /// The command was not transported, or the response was invalid.
@@ -62,7 +62,7 @@ const TRANSLATION_MAX: u16 = 6 + 32 * 8;
 
 impl Failure {
     /// Converts the failure to an error about `what`, which was requested.
-    pub(super) fn of(self, what: &'static str) -> TargetError {
+    fn of(self, what: &'static str) -> TargetError {
         match self {
             Failure::Target(error) => error,
             Failure::Sense(sense) if sense.is_unsupported() => TargetError::Unsupported(what),
@@ -353,7 +353,7 @@ fn refuse<V>(why: String) -> Result<V, TargetError> {
 
 /// Sends a command until the drive accepts it. A response with a recovered error or without a sense
 /// key counts as success.
-pub(super) fn run<T: Transport>(
+fn run<T: Transport>(
     transport: &mut T,
     command: &Command,
     mut data: Data<'_>,
