@@ -91,11 +91,11 @@ impl Selection {
     pub fn of<S: AsRef<str>>(names: &[S]) -> Result<Selection, UnknownClaim> {
         let mut known = Vec::new();
         for name in names.iter().map(AsRef::as_ref) {
-            let called = called(name);
+            let called = normalized_name(name);
             let mut claims = experiments()
                 .iter()
                 .flat_map(|experiment| &experiment.claims);
-            if called != ALL && !claims.any(|claim| claim.is_called(&called)) {
+            if called != ALL && !claims.any(|claim| claim.is_named_by(&called)) {
                 return Err(UnknownClaim(name.to_owned()));
             }
             known.push(called);
@@ -111,19 +111,19 @@ impl Selection {
     }
 
     /// Returns whether a claim of an experiment is selected.
-    pub fn has(&self, experiment: &Experiment, claim: &Claim) -> bool {
+    pub fn includes(&self, experiment: &Experiment, claim: &Claim) -> bool {
         let apart = experiment.measurement.missing.is_some();
         let names = self.names.iter();
         names
             .into_iter()
-            .any(|name| (name == ALL && !apart) || claim.is_called(name))
+            .any(|name| (name == ALL && !apart) || claim.is_named_by(name))
     }
 
     /// The experiments with a selected claim.
     pub fn experiments(&self) -> Vec<&'static Experiment> {
         let chosen = |experiment: &&Experiment| {
             let mut claims = experiment.claims.iter();
-            claims.any(|claim| self.has(experiment, claim))
+            claims.any(|claim| self.includes(experiment, claim))
         };
         experiments().iter().filter(chosen).collect()
     }
@@ -135,7 +135,7 @@ impl Selection {
             let mut own = chosen
                 .iter()
                 .filter(|experiment| experiment.claims.contains(finding.claim));
-            own.any(|experiment| self.has(experiment, finding.claim))
+            own.any(|experiment| self.includes(experiment, finding.claim))
         };
         findings.retain(of_chosen);
     }
@@ -143,7 +143,7 @@ impl Selection {
 
 /// Normalizes a name: the letter may be in lower case, and a paper may be given by its alternative
 /// name.
-fn called(name: &str) -> String {
+fn normalized_name(name: &str) -> String {
     let small = name.to_lowercase();
     if small == ALL {
         return small;

@@ -55,7 +55,7 @@ pub enum Published {
 /// published range is met.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Within {
+pub enum Tolerance {
     /// This amount, in the unit of the claim (0.03 is three points of a share).
     Absolute(f64),
     /// This fraction of the published number.
@@ -83,7 +83,7 @@ pub struct Claim {
     /// Its unit.
     pub unit: Unit,
     /// The tolerance.
-    pub within: Within,
+    pub within: Tolerance,
     /// Whether the claim is scored, or only reported.
     pub scored: bool,
     /// The reason why the claim is only reported, or why the model misses it, as far as known.
@@ -127,15 +127,15 @@ impl Claim {
     pub fn allows(&self, measured: f64) -> bool {
         let (distance, end) = self.published.distance(measured);
         match self.within {
-            Within::Absolute(by) => distance <= by,
-            Within::Relative(part) => distance <= part * end.abs(),
-            Within::Factor(by) => {
+            Tolerance::Absolute(by) => distance <= by,
+            Tolerance::Relative(part) => distance <= part * end.abs(),
+            Tolerance::Factor(by) => {
                 let [from, to] = self.published.ends();
                 from / by <= measured && measured <= to * by
             }
-            Within::Exact => distance == 0.0,
-            Within::AtLeast => measured >= self.published.ends()[0],
-            Within::AtMost(bound) => measured <= bound,
+            Tolerance::Exact => distance == 0.0,
+            Tolerance::AtLeast => measured >= self.published.ends()[0],
+            Tolerance::AtMost(bound) => measured <= bound,
         }
     }
 
@@ -153,7 +153,7 @@ impl Claim {
 
     /// Returns whether an ID names this claim: its own ID, or that of a group, as T13 and T name
     /// T13a.
-    pub fn is_called(&self, id: &str) -> bool {
+    pub fn is_named_by(&self, id: &str) -> bool {
         let is_number = |character: Option<char>| character.is_some_and(|c| c.is_ascii_digit());
         let rest = self.id.strip_prefix(id);
         rest.is_some_and(|rest| {
@@ -165,9 +165,9 @@ impl Claim {
     /// The published number or range, with its unit.
     pub fn published(&self) -> String {
         match self.published {
-            Published::Number(number) => self.unit.show(number),
+            Published::Number(number) => self.unit.format(number),
             Published::Range([from, to]) => {
-                format!("{} to {}", self.unit.show(from), self.unit.show(to))
+                format!("{} to {}", self.unit.format(from), self.unit.format(to))
             }
         }
     }
@@ -175,25 +175,25 @@ impl Claim {
     /// The tolerance in words.
     pub fn tolerance(&self) -> String {
         match (self.within, self.unit) {
-            (Within::Absolute(by), Unit::Share | Unit::Change) => {
+            (Tolerance::Absolute(by), Unit::Share | Unit::Change) => {
                 format!("{} points", plain(by * 100.0))
             }
-            (Within::Absolute(by), unit) => unit.show(by),
-            (Within::Relative(part), _) => format!("{} %", plain(part * 100.0)),
-            (Within::Factor(by), _) => format!("a factor of {}", plain(by)),
-            (Within::AtLeast, _) => "or more".to_owned(),
-            (Within::Exact, _) if self.published.ends()[0] < self.published.ends()[1] => {
+            (Tolerance::Absolute(by), unit) => unit.format(by),
+            (Tolerance::Relative(part), _) => format!("{} %", plain(part * 100.0)),
+            (Tolerance::Factor(by), _) => format!("a factor of {}", plain(by)),
+            (Tolerance::AtLeast, _) => "or more".to_owned(),
+            (Tolerance::Exact, _) if self.published.ends()[0] < self.published.ends()[1] => {
                 "in between".to_owned()
             }
-            (Within::Exact, _) => "exact".to_owned(),
-            (Within::AtMost(bound), unit) => format!("{} or less", unit.show(bound)),
+            (Tolerance::Exact, _) => "exact".to_owned(),
+            (Tolerance::AtMost(bound), unit) => format!("{} or less", unit.format(bound)),
         }
     }
 }
 
 impl Unit {
     /// Formats a number with its unit.
-    pub fn show(self, number: f64) -> String {
+    pub fn format(self, number: f64) -> String {
         match self {
             _ if number.is_nan() => "none".to_owned(),
             Unit::Share => format!("{} %", fixed(number * 100.0, 1)),
@@ -242,7 +242,7 @@ fn plain(number: f64) -> String {
 mod tests {
     use super::*;
 
-    fn claim(published: Published, unit: Unit, within: Within) -> Claim {
+    fn claim(published: Published, unit: Unit, within: Tolerance) -> Claim {
         Claim {
             id: "X1".to_owned(),
             says: "a claim".to_owned(),
@@ -261,7 +261,7 @@ mod tests {
         let claim = claim(
             Published::Number(-0.18),
             Unit::Change,
-            Within::Absolute(0.03),
+            Tolerance::Absolute(0.03),
         );
         assert!(claim.allows(-0.2099) && !claim.allows(-0.2101));
         assert!(claim.allows(-0.1501) && !claim.allows(-0.1499));
@@ -273,22 +273,22 @@ mod tests {
     #[test]
     fn ranges_and_bounds() {
         let range = |within| claim(Published::Range([2.0, 2.3]), Unit::Ratio, within);
-        let exact = range(Within::Exact);
+        let exact = range(Tolerance::Exact);
         assert!(exact.allows(2.0) && exact.allows(2.3));
         assert!(!exact.allows(1.999) && !exact.allows(2.301) && !exact.allows(f64::NAN));
-        let wider = range(Within::Relative(0.1));
+        let wider = range(Tolerance::Relative(0.1));
         assert!(wider.allows(1.81) && !wider.allows(1.79));
         assert!(wider.allows(2.52) && !wider.allows(2.54));
-        let factor = claim(Published::Number(3.0), Unit::Ratio, Within::Factor(1.5));
+        let factor = claim(Published::Number(3.0), Unit::Ratio, Tolerance::Factor(1.5));
         assert!(factor.allows(2.0) && factor.allows(4.5) && factor.tolerance().ends_with("1.5"));
         assert!(!factor.allows(1.999) && !factor.allows(4.501) && !factor.allows(f64::NAN));
         let bound = claim(
             Published::Number(240.0),
             Unit::Minutes,
-            Within::AtMost(10.0),
+            Tolerance::AtMost(10.0),
         );
         assert!(bound.allows(0.0) && bound.allows(10.0) && !bound.allows(10.001));
-        let least = claim(Published::Number(0.9), Unit::Share, Within::AtLeast);
+        let least = claim(Published::Number(0.9), Unit::Share, Tolerance::AtLeast);
         assert!(least.allows(0.9) && least.allows(1.0) && !least.allows(0.899));
     }
 
@@ -302,37 +302,37 @@ mod tests {
         let number = Published::Number;
         for (found, published, tolerance) in [
             (
-                shown(number(-0.18), Unit::Change, Within::Absolute(0.03)),
+                shown(number(-0.18), Unit::Change, Tolerance::Absolute(0.03)),
                 "-18.0 %",
                 "3 points",
             ),
             (
-                shown(number(8.3), Unit::Ms, Within::Relative(0.05)),
+                shown(number(8.3), Unit::Ms, Tolerance::Relative(0.05)),
                 "8.30 ms",
                 "5 %",
             ),
             (
-                shown(number(240.0), Unit::Minutes, Within::AtMost(10.0)),
+                shown(number(240.0), Unit::Minutes, Tolerance::AtMost(10.0)),
                 "240.00 min",
                 "10.00 min or less",
             ),
             (
-                shown(Published::Range([2.0, 2.3]), Unit::Ratio, Within::Exact),
+                shown(Published::Range([2.0, 2.3]), Unit::Ratio, Tolerance::Exact),
                 "2.000 to 2.300",
                 "in between",
             ),
             (
-                shown(number(-0.0001), Unit::Change, Within::Exact),
+                shown(number(-0.0001), Unit::Change, Tolerance::Exact),
                 "0.0 %",
                 "exact",
             ),
             (
-                shown(number(0.22), Unit::Change, Within::AtLeast),
+                shown(number(0.22), Unit::Change, Tolerance::AtLeast),
                 "+22.0 %",
                 "or more",
             ),
             (
-                shown(number(264.0), Unit::Kb, Within::Exact),
+                shown(number(264.0), Unit::Kb, Tolerance::Exact),
                 "264 KB",
                 "exact",
             ),
@@ -346,9 +346,9 @@ mod tests {
     #[test]
     fn names() {
         let is = |id: &str, name: &str| {
-            let mut claim = claim(Published::Number(0.0), Unit::Count, Within::Exact);
+            let mut claim = claim(Published::Number(0.0), Unit::Count, Tolerance::Exact);
             id.clone_into(&mut claim.id);
-            claim.is_called(name)
+            claim.is_named_by(name)
         };
         assert!(is("Q1a", "Q1a") && is("Q1a", "Q1") && is("Q1a", "Q") && is("T2", "T2"));
         assert!(is("T1a3", "T1a") && is("T1a3", "T1") && is("T1a3", "T1a3"));
@@ -362,7 +362,7 @@ mod tests {
         let claim = claim(
             Published::Number(-0.06),
             Unit::Change,
-            Within::Absolute(0.03),
+            Tolerance::Absolute(0.03),
         );
         assert_eq!(claim.nearest(&[-0.2, -0.07, f64::NAN]), -0.07);
     }

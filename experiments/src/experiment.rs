@@ -6,7 +6,7 @@ use serde::Deserialize;
 use traxtent_lab::{Measurement, measurement};
 use traxtent_model::profile;
 
-use crate::claim::{Claim, Published, Within};
+use crate::claim::{Claim, Published, Tolerance};
 use crate::finding::{Finding, Sample};
 
 /// A measurement on stated drives, and the claims with which its numbers are compared.
@@ -147,7 +147,7 @@ impl Experiment {
             Drives::Several(drives) => drives,
         };
         check.drives(&drives)?;
-        check.that(
+        check.ensure(
             !read.seeds.is_empty(),
             "seeds",
             "[]",
@@ -161,7 +161,7 @@ impl Experiment {
                 "no measurement of the lab is called that",
             ));
         };
-        check.that(
+        check.ensure(
             read.figure.is_none() || measurement.draw.is_some(),
             "figure",
             &read.measure,
@@ -246,7 +246,7 @@ impl Check<'_> {
         }
     }
 
-    fn that(
+    fn ensure(
         &self,
         holds: bool,
         key: &str,
@@ -261,34 +261,34 @@ impl Check<'_> {
     }
 
     fn drives(&self, drives: &[String]) -> Result<(), SpecError> {
-        self.that(!drives.is_empty(), "drive", "[]", "must be at least one")?;
+        self.ensure(!drives.is_empty(), "drive", "[]", "must be at least one")?;
         for drive in drives {
             let known = profile::builtin::names().any(|name| name == drive);
-            self.that(known, "drive", drive, "no built-in drive is called that")?;
+            self.ensure(known, "drive", drive, "no built-in drive is called that")?;
         }
         Ok(())
     }
 
     fn claims(&self, claims: &[Claim]) -> Result<(), SpecError> {
-        self.that(!claims.is_empty(), "claim", "[]", "must be at least one")?;
+        self.ensure(!claims.is_empty(), "claim", "[]", "must be at least one")?;
         let mut ids = BTreeSet::new();
         for claim in claims {
             let id = &claim.id;
-            self.that(
-                claim.is_called(self.number),
+            self.ensure(
+                claim.is_named_by(self.number),
                 "id",
                 id,
                 "must begin with the folder's number",
             )?;
-            self.that(ids.insert(id), "id", id, "must not come twice")?;
-            self.that(
+            self.ensure(ids.insert(id), "id", id, "must not come twice")?;
+            self.ensure(
                 (1..=16).contains(&claim.nearest_of),
                 "nearest_of",
                 &claim.nearest_of.to_string(),
                 "must be 1 to 16",
             )?;
             self.numbers(claim)?;
-            self.that(
+            self.ensure(
                 claim.scored || !claim.reason.is_empty(),
                 &format!("{id}: reason"),
                 "nothing",
@@ -305,19 +305,19 @@ impl Check<'_> {
             Published::Number(_) => true,
             Published::Range([from, to]) => from < to,
         };
-        self.that(
+        self.ensure(
             ends.iter().all(|end| end.is_finite()) && in_order,
             &key("published"),
             &format!("{ends:?}"),
             "must be a number, or a range from the less to the greater",
         )?;
         let (by, least) = match claim.within {
-            Within::Absolute(by) | Within::Relative(by) => (by, 0.0),
-            Within::Factor(by) => (by, 1.0),
-            Within::AtMost(bound) => (bound, f64::MIN),
-            Within::Exact | Within::AtLeast => return Ok(()),
+            Tolerance::Absolute(by) | Tolerance::Relative(by) => (by, 0.0),
+            Tolerance::Factor(by) => (by, 1.0),
+            Tolerance::AtMost(bound) => (bound, f64::MIN),
+            Tolerance::Exact | Tolerance::AtLeast => return Ok(()),
         };
-        self.that(
+        self.ensure(
             by.is_finite() && by >= least,
             &key("within"),
             &by.to_string(),

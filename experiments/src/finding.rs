@@ -27,9 +27,9 @@ pub struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// The smallest.
-    pub least: f64,
+    pub min: f64,
     /// The largest.
-    pub most: f64,
+    pub max: f64,
 }
 
 /// Whether a claim is met, missed, or not scored.
@@ -59,8 +59,8 @@ impl Finding {
     pub fn spread(&self) -> Spread {
         let measured = || self.samples.iter().map(|sample| sample.measured);
         Spread {
-            least: measured().fold(f64::INFINITY, f64::min),
-            most: measured().fold(f64::NEG_INFINITY, f64::max),
+            min: measured().fold(f64::INFINITY, f64::min),
+            max: measured().fold(f64::NEG_INFINITY, f64::max),
         }
     }
 
@@ -115,7 +115,7 @@ pub struct Reason {
     /// The claims to which the reason applies.
     pub ids: Vec<&'static str>,
     /// The reason.
-    pub why: &'static str,
+    pub text: &'static str,
 }
 
 /// Lists the reasons why claims are missed or only reported, each reason once.
@@ -128,13 +128,13 @@ pub fn reasons(findings: &[Finding]) -> Vec<Reason> {
             (_, "") => "the reason is not known",
             (_, known) => known,
         };
-        let same = |reason: &&mut Reason| reason.verdict == verdict && reason.why == why;
+        let same = |reason: &&mut Reason| reason.verdict == verdict && reason.text == why;
         match reasons.iter_mut().find(same) {
             Some(reason) => reason.ids.push(&finding.claim.id),
             None => reasons.push(Reason {
                 verdict,
                 ids: vec![&finding.claim.id],
-                why,
+                text: why,
             }),
         }
     }
@@ -150,7 +150,7 @@ impl std::fmt::Display for Reason {
             "{}{} {ids}: {}.",
             word[..1].to_uppercase(),
             &word[1..],
-            self.why
+            self.text
         )
     }
 }

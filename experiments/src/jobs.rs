@@ -3,9 +3,9 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use traxtent_lab::jobs::{self, Drop, JOBS, Rate};
+use traxtent_lab::jobs::{self, JOBS, Rate, RateDrop};
 use traxtent_lab::{Bench, LabError};
-use traxtent_model::profile::Standing;
+use traxtent_model::profile::OriginKind;
 
 use crate::data_sheet::{DataSheet, data_sheet};
 
@@ -20,7 +20,7 @@ pub const DROP_TOLERANCE: f64 = 0.025;
 /// Drops with a known reason: drive, depth and size in KiB. The Atlas 10K V schedules by position,
 /// and loses 3 % by serving sequential requests out of order. With first come, first served, it
 /// loses nothing (`--set queue.scheduler=fcfs`).
-const EXPLAINED: [(&str, u32, u32); 1] = [("maxtor10k5", 32, 16)];
+const KNOWN_DROPS: [(&str, u32, u32); 1] = [("maxtor10k5", 32, 16)];
 
 /// The results of the usual jobs on a drive.
 #[derive(Clone, Debug)]
@@ -37,12 +37,12 @@ pub struct Jobs {
     /// The published average seek plus half a revolution, in milliseconds.
     pub published_access_ms: Option<f64>,
     /// The bounds that are exceeded.
-    pub misses: Vec<Miss>,
+    pub misses: Vec<ExceededBound>,
 }
 
 /// A bound that is exceeded.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Miss {
+pub enum ExceededBound {
     /// Reads of 128 KiB, as a share of the streaming rate.
     ShortReads(f64),
     /// Streaming, as a share of the published rate.
@@ -50,23 +50,25 @@ pub enum Miss {
     /// The mean time of a random read, as a share of the published access time.
     Access(f64),
     /// A larger size or depth that is slower.
-    Drop(Drop),
+    Drop(RateDrop),
 }
 
-impl fmt::Display for Miss {
+impl fmt::Display for ExceededBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Miss::ShortReads(share) => {
+            ExceededBound::ShortReads(share) => {
                 write!(f, "reads of 128 KiB have {share:.2} of the streaming rate")
             }
-            Miss::Streaming(share) => write!(f, "streaming has {share:.2} of the published rate"),
-            Miss::Access(share) => {
+            ExceededBound::Streaming(share) => {
+                write!(f, "streaming has {share:.2} of the published rate")
+            }
+            ExceededBound::Access(share) => {
                 write!(
                     f,
                     "random reads take {share:.2} of the published access time"
                 )
             }
-            Miss::Drop(Drop {
+            ExceededBound::Drop(RateDrop {
                 depth,
                 size_kib,
                 share,
@@ -88,12 +90,12 @@ pub fn jobs(bench: &Bench, seconds: NonZeroU32) -> Result<Jobs, LabError> {
         .map(|job| jobs::rate(bench, job.workload, seconds))
         .collect::<Result<Vec<_>, _>>()?;
     let streaming = jobs::streaming(bench, seconds)?;
-    let drops = jobs::drops(&jobs::reads_in_sequence(bench, seconds)?, DROP_TOLERANCE);
+    let drops = jobs::drops(&jobs::sequential_reads(bench, seconds)?, DROP_TOLERANCE);
     let profile = &bench.profile;
     let sheet = data_sheet(&profile.name);
     let bus_mb_per_s = f64::from(profile.sector.logical_bytes) / profile.bus.read_sector_ms / 1e3;
     let bus = profile.provenance.of("bus.read_sector_ms");
-    let measured_bus = bus.is_some_and(|origin| origin.standing == Standing::Measured);
+    let measured_bus = bus.is_some_and(|origin| origin.standing == OriginKind::Measured);
     let sustained = sheet.and_then(|sheet| sheet.sustained_mb_per_s);
     let published_mb_per_s = match measured_bus {
         true => Some(sustained.map_or(bus_mb_per_s, |rate| rate.min(bus_mb_per_s))),
@@ -108,9 +110,9 @@ pub fn jobs(bench: &Bench, seconds: NonZeroU32) -> Result<Jobs, LabError> {
     };
     let share = short_reads.mb_per_s / streaming.mb_per_s;
     if jobs::reads_ahead(bench) && share < 1.0 - RATE_TOLERANCE {
-        misses.push(Miss::ShortReads(share));
+        misses.push(ExceededBound::ShortReads(share));
     }
-    let mut hold = |is: f64, published: Option<f64>, tolerance, miss: fn(f64) -> Miss| {
+    let mut hold = |is: f64, published: Option<f64>, tolerance, miss: fn(f64) -> ExceededBound| {
         let share = published.map(|published| is / published);
         misses.extend(
             share
@@ -122,18 +124,18 @@ pub fn jobs(bench: &Bench, seconds: NonZeroU32) -> Result<Jobs, LabError> {
         streaming.mb_per_s,
         published_mb_per_s,
         RATE_TOLERANCE,
-        Miss::Streaming,
+        ExceededBound::Streaming,
     );
     hold(
         rates[6].response_ms,
         published_access_ms,
         ACCESS_TOLERANCE,
-        Miss::Access,
+        ExceededBound::Access,
     );
     let is_explained =
-        |drop: &Drop| EXPLAINED.contains(&(profile.name.as_str(), drop.depth, drop.size_kib));
+        |drop: &RateDrop| KNOWN_DROPS.contains(&(profile.name.as_str(), drop.depth, drop.size_kib));
     let unexplained = drops.into_iter().filter(|drop| !is_explained(drop));
-    misses.extend(unexplained.map(Miss::Drop));
+    misses.extend(unexplained.map(ExceededBound::Drop));
     Ok(Jobs {
         rates,
         streaming,

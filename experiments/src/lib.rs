@@ -16,9 +16,9 @@ mod run;
 mod store;
 
 pub use catalogue::{PAPERS, Paper, Selection, UnknownClaim, experiments};
-pub use claim::{Claim, Published, Unit, Within};
+pub use claim::{Claim, Published, Tolerance, Unit};
 pub use data_sheet::{DataSheet, data_sheet, data_sheets};
 pub use experiment::{Experiment, FigureSpec, PublishedPoint, SpecError};
 pub use finding::{Finding, Reason, Sample, Spread, Verdict, reasons, score};
-pub use run::{Outcome, Plan, RunError, Seeds, Skipped, run};
+pub use run::{RunError, RunOutcome, RunPlan, Seeds, Skipped, run};
 pub use store::{Store, StoreError};

@@ -12,7 +12,7 @@ use crate::store::{Store, StoreError, Stored};
 
 /// The settings of a run.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct RunPlan {
     /// The seeds.
     pub seeds: Seeds,
     /// Whether an approximate result is sufficient: a tenth of the requests.
@@ -40,7 +40,7 @@ pub enum Seeds {
     Only(u64),
 }
 
-impl Plan {
+impl RunPlan {
     /// The number of measurements that the run makes, if all experiments can be run.
     pub fn measurements(&self, experiments: &[&'static Experiment]) -> usize {
         jobs(experiments, self).len()
@@ -49,7 +49,7 @@ impl Plan {
 
 /// The results of a run.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// The findings, in the order of the claims.
     pub findings: Vec<Finding>,
     /// The figures, in the order of the experiments.
@@ -88,13 +88,13 @@ pub enum RunError {
 /// Panics if a measurement has a different number of values than its experiment's claims need.
 pub fn run(
     experiments: &[&'static Experiment],
-    plan: &Plan,
+    plan: &RunPlan,
     progress: &(dyn Fn() + Sync),
-) -> Result<Outcome, RunError> {
-    let (skipped, experiments) = sorted_out(experiments, plan);
+) -> Result<RunOutcome, RunError> {
+    let (skipped, experiments) = split_runnable(experiments, plan);
     let jobs = jobs(&experiments, plan);
-    let mut results = do_all(&jobs, plan, progress)?.into_iter();
-    let mut outcome = Outcome {
+    let mut results = run_all(&jobs, plan, progress)?.into_iter();
+    let mut outcome = RunOutcome {
         findings: Vec::new(),
         pictures: Vec::new(),
         skipped,
@@ -124,9 +124,9 @@ pub fn run(
 pub type Skipped = (&'static Experiment, String);
 
 /// Separates the experiments that cannot be run here from the others.
-fn sorted_out(
+fn split_runnable(
     experiments: &[&'static Experiment],
-    plan: &Plan,
+    plan: &RunPlan,
 ) -> (Vec<Skipped>, Vec<&'static Experiment>) {
     let reason = |experiment: &Experiment| match experiment.measurement.missing {
         _ if experiment.traces && plan.traces.is_none() => {
@@ -174,7 +174,7 @@ struct Job {
 }
 
 /// The measurements of each experiment, seed by seed and drive by drive, then its figure.
-fn jobs(experiments: &[&'static Experiment], plan: &Plan) -> Vec<Job> {
+fn jobs(experiments: &[&'static Experiment], plan: &RunPlan) -> Vec<Job> {
     let mut jobs = Vec::new();
     for experiment in experiments.iter().copied() {
         let seeds = plan.seeds.of(experiment);
@@ -200,9 +200,9 @@ fn jobs(experiments: &[&'static Experiment], plan: &Plan) -> Vec<Job> {
 }
 
 /// Runs jobs, several at the same time. Returns the results in the order of the jobs.
-fn do_all(
+fn run_all(
     jobs: &[Job],
-    plan: &Plan,
+    plan: &RunPlan,
     progress: &(dyn Fn() + Sync),
 ) -> Result<Vec<Stored>, RunError> {
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -211,7 +211,7 @@ fn do_all(
         while !failed.load(Ordering::Relaxed) {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = jobs.get(index) else { break };
-            let result = job.recall_or_do(plan);
+            let result = job.load_or_run(plan);
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
             results.push((index, result?));
             progress();
@@ -236,7 +236,7 @@ fn do_all(
 }
 
 impl Job {
-    fn recall_or_do(&self, plan: &Plan) -> Result<Stored, RunError> {
+    fn load_or_run(&self, plan: &RunPlan) -> Result<Stored, RunError> {
         let store = plan.store.as_ref().filter(|_| plan.changes.is_empty());
         let Some(store) = store else {
             return self.run(plan);
@@ -246,22 +246,22 @@ impl Job {
             (self.drive, self.seed, plan.quick),
             self.picture,
         );
-        if let Some(result) = store.recall(&key)? {
+        if let Some(result) = store.load(&key)? {
             return Ok(result);
         }
         let result = self.run(plan)?;
-        store.keep(&key, &result)?;
+        store.save(&key, &result)?;
         Ok(result)
     }
 
-    fn run(&self, plan: &Plan) -> Result<Stored, RunError> {
+    fn run(&self, plan: &RunPlan) -> Result<Stored, RunError> {
         let measurement = self.experiment.measurement;
         let measure = || -> Result<Stored, LabError> {
             let bench = Bench::new(self.drive, self.seed)?
                 .quick(plan.quick)
-                .traces(plan.traces.clone())
-                .keeping(plan.store.as_ref().map(Store::recordings))
-                .changed(&plan.changes)?;
+                .with_traces(plan.traces.clone())
+                .with_recordings(plan.store.as_ref().map(Store::recordings))
+                .with_parameters(&plan.changes)?;
             match measurement.draw {
                 Some(draw) if self.picture => draw(&bench).map(Stored::Picture),
                 _ => (measurement.measure)(&bench).map(Stored::Numbers),

@@ -116,7 +116,7 @@ impl Store {
     }
 
     /// Returns the stored result with exactly this key, if there is one.
-    pub(crate) fn recall(&self, key: &Key) -> Result<Option<Stored>, StoreError> {
+    pub(crate) fn load(&self, key: &Key) -> Result<Option<Stored>, StoreError> {
         let path = self.path(key);
         match fs::read_to_string(&path) {
             // A file that cannot be parsed counts as missing.
@@ -130,7 +130,7 @@ impl Store {
     }
 
     /// Stores a result.
-    pub(crate) fn keep(&self, key: &Key, result: &Stored) -> Result<(), StoreError> {
+    pub(crate) fn save(&self, key: &Key, result: &Stored) -> Result<(), StoreError> {
         let path = self.path(key);
         let entry = Entry {
             key: key.clone(),

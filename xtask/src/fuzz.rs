@@ -214,7 +214,7 @@ impl Engine {
                             return;
                         };
                         let result = worker::run(&self.program, &job)
-                            .and_then(|outcome| judge(&job, outcome));
+                            .and_then(|outcome| check_outcome(&job, outcome));
                         tally.lock().unwrap().check(&format!("fuzz {job}"), result);
                     }
                 });
@@ -225,7 +225,7 @@ impl Engine {
 }
 
 /// Checks that an outcome is the one that the job expects.
-fn judge(job: &Job, outcome: Outcome) -> Result<()> {
+fn check_outcome(job: &Job, outcome: Outcome) -> Result<()> {
     match (job.expect_failure, outcome) {
         (false, Outcome::Sound { summary }) => println!("fuzz {job}: {summary}"),
         (true, Outcome::Broken { .. }) => println!("fuzz {job}: the planted bug is found"),

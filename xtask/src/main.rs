@@ -15,6 +15,7 @@ mod shell;
 mod soak;
 mod tally;
 mod test;
+mod words;
 
 use std::process::ExitCode;
 

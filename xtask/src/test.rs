@@ -3,11 +3,11 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::libtest::{Reader, Show};
 use crate::tally::Tally;
-use crate::{fuzz, guest, packages, shell};
+use crate::{fuzz, guest, packages, shell, words};
 
 /// Runs all checks, even if some fail, and prints the counts.
 pub(crate) fn run() -> Result<ExitCode> {
@@ -20,10 +20,11 @@ pub(crate) fn run() -> Result<ExitCode> {
         "rustfmt",
         shell::run(shell::cargo().args(["fmt", "--all", "--check"])),
     );
+    tally.check("words", check_words());
     tally.check("clippy", shell::run(&mut clippy()));
     tally.check("rustdoc", shell::run(&mut rustdoc()));
-    heading("package");
-    tally.check("traxtent-core, packaged alone", shell::run(&mut package()));
+    heading("packages");
+    tally.check("the crates, packaged alone", shell::run(&mut package()));
     heading("tests");
     tally.add(cargo_test(test_command(&[], None))?);
     heading("fuzzing");
@@ -98,17 +99,30 @@ fn rustdoc() -> Command {
     cargo
 }
 
-/// Does the same as `cargo publish --dry-run` without contacting the registry: packs the core and
-/// builds it from the package's content alone.
+fn check_words() -> Result<()> {
+    ensure!(words::check()?, "see the lines above; docs/glossary.md");
+    Ok(())
+}
+
+/// The crates that may be published, each after those that it depends on.
+const PUBLISHED: [&str; 9] = [
+    "traxtent-units",
+    "traxtent-model",
+    "traxtent-workload",
+    "traxtent-map",
+    "traxtent-scsi",
+    "traxtent-probe",
+    "traxtent-layout",
+    "traxtent-disksim",
+    "traxtent-volume",
+];
+
+/// Does the same as `cargo publish --dry-run` without contacting the registry: packs the crates
+/// without I/O, and builds them from the packages' contents alone.
 fn package() -> Command {
     let mut cargo = shell::cargo();
-    cargo.args([
-        "package",
-        "--package",
-        "traxtent-core",
-        "--allow-dirty",
-        "--offline",
-    ]);
+    cargo.args(["package", "--allow-dirty", "--offline"]);
+    cargo.args(PUBLISHED.iter().flat_map(|name| ["--package", name]));
     cargo
 }
 

@@ -142,7 +142,7 @@ pub unsafe extern "C" fn traxtent_read(
     // SAFETY: the caller provides room for that many bytes.
     let into = unsafe { slice::from_raw_parts_mut(into, bytes) };
     let done = disk.model.read(lbn, into);
-    disk.tell(done, took)
+    disk.finish(done, took)
 }
 
 /// Writes `sectors` sectors that start at `lbn`. With `fua` they are durable at completion.
@@ -167,14 +167,14 @@ pub unsafe extern "C" fn traxtent_write(
     } else {
         disk.model.write(lbn, data)
     };
-    disk.tell(done, took)
+    disk.finish(done, took)
 }
 
 /// Makes all previous writes durable.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_flush(disk: &mut Disk, took: Option<&mut u64>) -> Status {
     let done = disk.model.flush();
-    disk.tell(done, took)
+    disk.finish(done, took)
 }
 
 /// Discards sectors (TRIM); their content afterwards depends on the drive.
@@ -186,7 +186,7 @@ pub extern "C" fn traxtent_trim(
     took: Option<&mut u64>,
 ) -> Status {
     let done = disk.model.trim(lbn, sectors);
-    disk.tell(done, took)
+    disk.finish(done, took)
 }
 
 /// Writes zeros to sectors.
@@ -198,14 +198,14 @@ pub extern "C" fn traxtent_write_zeroes(
     took: Option<&mut u64>,
 ) -> Status {
     let done = disk.model.write_zeroes(lbn, sectors);
-    disk.tell(done, took)
+    disk.finish(done, took)
 }
 
 /// Cuts the power and restores it. `seed` decides what remains of the data that were not durable.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_power_cut(disk: &mut Disk, seed: u64) -> Status {
     let done = disk.model.power_cut(seed);
-    disk.tell(done.map(|_| Breakdown::default()), None)
+    disk.finish(done.map(|_| Breakdown::default()), None)
 }
 
 /// Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`.
@@ -216,7 +216,7 @@ pub unsafe extern "C" fn traxtent_fault(disk: &mut Disk, fault: *const c_char) -
     match text.parse::<Fault>() {
         Ok(fault) => {
             let done = disk.model.inject(disk.model.now(), fault);
-            disk.tell(done.map(|_| Breakdown::default()), None)
+            disk.finish(done.map(|_| Breakdown::default()), None)
         }
         Err(error) => {
             disk.error = c_string(&error.to_string());
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn traxtent_fault(disk: &mut Disk, fault: *const c_char) -
 }
 
 impl Disk {
-    fn tell(&mut self, done: Result<Breakdown, DiskError>, took: Option<&mut u64>) -> Status {
+    fn finish(&mut self, done: Result<Breakdown, DiskError>, took: Option<&mut u64>) -> Status {
         let error = match done {
             Ok(breakdown) => {
                 if let Some(took) = took {
@@ -242,7 +242,7 @@ impl Disk {
                 TRAXTENT_INVALID
             }
             DiskError::Unreadable { .. } => TRAXTENT_UNREADABLE,
-            DiskError::Gone | DiskError::PowerCut => TRAXTENT_GONE,
+            DiskError::Unresponsive | DiskError::PowerCut => TRAXTENT_GONE,
             _ => TRAXTENT_FAILED,
         }
     }

@@ -19,11 +19,11 @@ pub const FUA_NATIVE: c_int = 2;
 /// The connection argument of a call: the value that `open` returned.
 pub type Handle = *mut c_void;
 /// A query about a connection: 1 for yes, 0 for no, -1 for an error.
-pub type Ask = Option<extern "C" fn(Handle) -> c_int>;
+pub type Query = Option<extern "C" fn(Handle) -> c_int>;
 /// A step of the start: 0, or -1 for an error.
 pub type Step = Option<extern "C" fn() -> c_int>;
 /// A notification.
-pub type Notice = Option<extern "C" fn()>;
+pub type Callback = Option<extern "C" fn()>;
 /// A field that this plugin leaves empty.
 pub type Unused = Option<extern "C" fn()>;
 /// A request for a range without data.
@@ -41,47 +41,47 @@ pub struct Plugin {
     pub longname: *const c_char,
     pub version: *const c_char,
     pub description: *const c_char,
-    pub load: Notice,
-    pub unload: Notice,
+    pub load: Callback,
+    pub unload: Callback,
     pub config: Option<extern "C" fn(*const c_char, *const c_char) -> c_int>,
     pub config_complete: Step,
     pub config_help: *const c_char,
     pub open: Option<extern "C" fn(c_int) -> Handle>,
     pub close: Option<extern "C" fn(Handle)>,
     pub get_size: Option<extern "C" fn(Handle) -> i64>,
-    pub can_write: Ask,
-    pub can_flush: Ask,
-    pub is_rotational: Ask,
-    pub can_trim: Ask,
+    pub can_write: Query,
+    pub can_flush: Query,
+    pub is_rotational: Query,
+    pub can_trim: Query,
     pub _pread_v1: Unused,
     pub _pwrite_v1: Unused,
     pub _flush_v1: Unused,
     pub _trim_v1: Unused,
     pub _zero_v1: Unused,
     pub errno_is_preserved: c_int,
-    pub dump_plugin: Notice,
-    pub can_zero: Ask,
-    pub can_fua: Ask,
+    pub dump_plugin: Callback,
+    pub can_zero: Query,
+    pub can_fua: Query,
     pub pread: Option<unsafe extern "C" fn(Handle, *mut c_void, u32, u64, u32) -> c_int>,
     pub pwrite: Option<unsafe extern "C" fn(Handle, *const c_void, u32, u64, u32) -> c_int>,
     pub flush: Option<extern "C" fn(Handle, u32) -> c_int>,
     pub trim: Range,
     pub zero: Range,
     pub magic_config_key: *const c_char,
-    pub can_multi_conn: Ask,
-    pub can_extents: Ask,
+    pub can_multi_conn: Query,
+    pub can_extents: Query,
     pub extents: Unused,
-    pub can_cache: Ask,
+    pub can_cache: Query,
     pub cache: Unused,
     pub thread_model: Step,
-    pub can_fast_zero: Ask,
+    pub can_fast_zero: Query,
     pub preconnect: Option<extern "C" fn(c_int) -> c_int>,
     pub get_ready: Step,
     pub after_fork: Step,
     pub list_exports: Unused,
     pub default_export: Unused,
     pub export_description: Unused,
-    pub cleanup: Notice,
+    pub cleanup: Callback,
     pub block_size: Option<unsafe extern "C" fn(Handle, *mut u32, *mut u32, *mut u32) -> c_int>,
 }
 

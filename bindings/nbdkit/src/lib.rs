@@ -25,7 +25,7 @@ use traxtent_server::serve::ServeError;
 use abi::{Handle, Plugin};
 
 /// The parameters received so far.
-static KEYS: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
+static PARAMETERS: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 /// The drive or the volume.
 static SERVER: OnceLock<Export> = OnceLock::new();
 
@@ -111,7 +111,7 @@ extern "C" fn config(key: *const c_char, value: *const c_char) -> c_int {
     let [key, value] = [key, value].map(|text| unsafe { CStr::from_ptr(text) });
     match (key.to_str(), value.to_str()) {
         (Ok(key), Ok(value)) => {
-            let mut keys = KEYS.lock().expect("one thread reads keys");
+            let mut keys = PARAMETERS.lock().expect("one thread reads keys");
             keys.push((key.to_owned(), value.to_owned()));
             0
         }
@@ -120,7 +120,7 @@ extern "C" fn config(key: *const c_char, value: *const c_char) -> c_int {
 }
 
 extern "C" fn config_complete() -> c_int {
-    let keys = KEYS.lock().expect("one thread reads keys");
+    let keys = PARAMETERS.lock().expect("one thread reads keys");
     let pairs = keys
         .iter()
         .map(|(key, value)| (key.as_str(), value.as_str()));
@@ -146,7 +146,7 @@ extern "C" fn after_fork() -> c_int {
                     continue;
                 }
                 let thread = std::thread::Builder::new().name("end".to_owned());
-                let _ = thread.spawn(|| SERVER.get().map(Export::end_in_time));
+                let _ = thread.spawn(|| SERVER.get().map(Export::limit_shutdown));
             }
         };
         std::thread::Builder::new()
@@ -159,13 +159,13 @@ extern "C" fn after_fork() -> c_int {
 
 fn write_receipt() {
     if let Some(Err(error)) = SERVER.get().map(Export::write_receipt) {
-        tell(&error.to_string());
+        report_error(&error.to_string());
     }
 }
 
 extern "C" fn cleanup() {
     if let Some(Err(error)) = SERVER.get().map(Export::stop) {
-        tell(&error.to_string());
+        report_error(&error.to_string());
     }
 }
 
@@ -262,7 +262,7 @@ fn step(call: impl FnOnce(&Export) -> Result<(), ServeError>) -> c_int {
 }
 
 fn fail(what: &str, errno: Option<c_int>) -> c_int {
-    tell(what);
+    report_error(what);
     if let Some(errno) = errno {
         // SAFETY: it sets a number for the current thread's request.
         unsafe { abi::nbdkit_set_error(errno) };
@@ -270,7 +270,7 @@ fn fail(what: &str, errno: Option<c_int>) -> c_int {
     -1
 }
 
-fn tell(what: &str) {
+fn report_error(what: &str) {
     let line = CString::new(what.replace('\0', " ")).expect("it has no zero byte");
     // SAFETY: the format takes one string, which lives during the call.
     unsafe { abi::nbdkit_error(c"%s".as_ptr(), line.as_ptr()) };

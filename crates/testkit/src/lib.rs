@@ -82,18 +82,18 @@ pub fn repeats(usually: u64) -> u64 {
 /// Progress of a test that takes long in a soak: a line every ten seconds, which bypasses the
 /// capture of test output.
 #[derive(Debug)]
-pub struct Progress {
+pub struct SoakProgress {
     what: &'static str,
     of: u64,
     began: Instant,
     said: Mutex<Instant>,
 }
 
-impl Progress {
+impl SoakProgress {
     /// Starts a test that performs `of` steps of a kind.
-    pub fn new(what: &'static str, of: u64) -> Progress {
+    pub fn new(what: &'static str, of: u64) -> SoakProgress {
         let now = Instant::now();
-        Progress {
+        SoakProgress {
             what,
             of,
             began: now,

@@ -12,9 +12,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use traxtent_check::drive::Stated;
-use traxtent_check::target::{Host, look};
-use traxtent_check::{judge, report};
+use traxtent_check::drive::StatedDrive;
+use traxtent_check::target::{HostPaths, examine_targets};
+use traxtent_check::{findings, report};
 
 const MIB: u64 = 1 << 20;
 const ROUNDS: usize = 200;
@@ -39,10 +39,14 @@ fn main() {
 /// Returns the milliseconds of one examination.
 fn once(path: &Path) -> f64 {
     let begun = Instant::now();
-    let stack =
-        look(&[path.to_owned()], &Stated::default(), &Host::default()).expect("it is there");
-    let findings = judge(&stack, None, None, &[]);
-    let text = report::text(&stack, &findings);
+    let stack = examine_targets(
+        &[path.to_owned()],
+        &StatedDrive::default(),
+        &HostPaths::default(),
+    )
+    .expect("it is there");
+    let findings = findings(&stack, None, None, &[]);
+    let text = report::format_stack(&stack, &findings);
     let taken = begun.elapsed();
     // The group of the inputs also has a pool.
     assert_eq!(stack.layers.len(), 9, "{text}");

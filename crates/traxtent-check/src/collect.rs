@@ -17,7 +17,7 @@ pub const VERSION: u32 = 1;
 /// The stack of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Archive {
+pub struct StackArchive {
     /// [`FORMAT`].
     format: String,
     /// [`VERSION`].
@@ -48,10 +48,10 @@ pub enum ArchiveError {
     Stack(#[from] StackError),
 }
 
-impl Archive {
+impl StackArchive {
     /// Wraps the stack of a machine.
-    pub fn new(host: String, stack: Stack) -> Archive {
-        Archive {
+    pub fn new(host: String, stack: Stack) -> StackArchive {
+        StackArchive {
             format: FORMAT.to_owned(),
             version: VERSION,
             host,
@@ -81,8 +81,8 @@ impl Archive {
     /// # Errors
     /// Returns an error if they are not an archive of this version, or if its layers do not fit
     /// together.
-    pub fn read(bytes: &[u8]) -> Result<Archive, ArchiveError> {
-        let archive: Archive = serde_json::from_slice(bytes)?;
+    pub fn read(bytes: &[u8]) -> Result<StackArchive, ArchiveError> {
+        let archive: StackArchive = serde_json::from_slice(bytes)?;
         if archive.format != FORMAT || archive.version != VERSION {
             return Err(ArchiveError::Version {
                 found: archive.format,

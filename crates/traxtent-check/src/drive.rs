@@ -4,13 +4,13 @@
 use traxtent_model::profile::Profile;
 use traxtent_scsi::inquiry::{Rotation, Zoned};
 
-use crate::layers::{Authority, Disk, Medium};
+use crate::layers::{Disk, MediaKind, SizeSource};
 use crate::quirks;
 use crate::sysfs::Device;
 
 /// The user's statements about the drive that holds everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stated {
+pub struct StatedDrive {
     /// The name or model.
     pub model: Option<String>,
     /// The size of a logical sector in bytes.
@@ -31,18 +31,18 @@ pub struct Stated {
     pub is_rotating: bool,
 }
 
-impl Stated {
+impl StatedDrive {
     /// Returns the facts that a profile states.
-    pub fn of(profile: &Profile) -> Stated {
+    pub fn of(profile: &Profile) -> StatedDrive {
         let sector = profile.sector;
         let logical = u64::from(sector.logical_bytes);
-        Stated {
+        StatedDrive {
             model: Some(profile.model.clone()),
             logical_bytes: Some(logical),
             physical_bytes: Some(u64::from(sector.physical_bytes)),
             first_aligned_byte: Some(u64::from(sector.lowest_aligned_lbn) * logical),
             is_rotating: profile.mechanics.is_some(),
-            ..Stated::default()
+            ..StatedDrive::default()
         }
     }
 
@@ -76,10 +76,10 @@ impl Stated {
             .unwrap_or(512)
             .max(1);
         let (physical_bytes, physical_by) = match (self.physical_bytes, quirky, claimed) {
-            (Some(bytes), ..) => (bytes, Authority::Stated),
-            (None, Some(bytes), _) => (bytes, Authority::Quirk),
-            (None, None, Some(bytes)) => (bytes, Authority::Kernel),
-            (None, None, None) => (4096, Authority::Assumed),
+            (Some(bytes), ..) => (bytes, SizeSource::Stated),
+            (None, Some(bytes), _) => (bytes, SizeSource::Quirk),
+            (None, None, Some(bytes)) => (bytes, SizeSource::Kernel),
+            (None, None, None) => (4096, SizeSource::Assumed),
         };
         let offset = limits.and_then(|limits| limits.alignment_offset);
         Disk {
@@ -101,10 +101,12 @@ impl Stated {
         }
     }
 
-    fn medium(&self, device: Option<&Device>, quirk: Option<&quirks::Quirk>) -> Medium {
+    fn medium(&self, device: Option<&Device>, quirk: Option<&quirks::Quirk>) -> MediaKind {
         let limits = device.map(|device| &device.limits);
         let zoned = limits.and_then(|limits| limits.zoned.as_deref());
-        let says = device.and_then(|device| device.vital).unwrap_or_default();
+        let says = device
+            .and_then(|device| device.characteristics)
+            .unwrap_or_default();
         // Bridges and controllers that have no information about a drive leave the kernel's flag at
         // its default. The drive's own page does not have this problem.
         let rotates = match says.rotation {
@@ -113,18 +115,18 @@ impl Stated {
             _ => limits.and_then(|limits| limits.rotational),
         };
         match (zoned, says.zoned, rotates) {
-            (Some("host-managed"), _, Some(false)) => Medium::SolidStateZoned,
-            (Some("host-managed"), ..) => Medium::ShingledHostManaged,
+            (Some("host-managed"), _, Some(false)) => MediaKind::SolidStateZoned,
+            (Some("host-managed"), ..) => MediaKind::ShingledHostManaged,
             // Since Linux 6.10 the kernel treats host-aware drives as drives without zones. Only
             // the drive's page identifies them.
-            (Some("host-aware"), ..) | (_, Zoned::HostAware, _) => Medium::ShingledHostAware,
-            (_, Zoned::DeviceManaged, _) => Medium::ShingledHidden,
-            _ if quirk.is_some_and(|quirk| quirk.shingled) => Medium::ShingledHidden,
-            _ if self.is_rotating => Medium::Rotating,
-            _ if self.erase_bytes.is_some() => Medium::SolidState,
-            (.., Some(true)) => Medium::Rotating,
-            (.., Some(false)) => Medium::SolidState,
-            _ => Medium::Unknown,
+            (Some("host-aware"), ..) | (_, Zoned::HostAware, _) => MediaKind::ShingledHostAware,
+            (_, Zoned::DeviceManaged, _) => MediaKind::ShingledHidden,
+            _ if quirk.is_some_and(|quirk| quirk.shingled) => MediaKind::ShingledHidden,
+            _ if self.is_rotating => MediaKind::Rotating,
+            _ if self.erase_bytes.is_some() => MediaKind::SolidState,
+            (.., Some(true)) => MediaKind::Rotating,
+            (.., Some(false)) => MediaKind::SolidState,
+            _ => MediaKind::Unknown,
         }
     }
 }

@@ -14,10 +14,11 @@ use std::rc::Rc;
 use crate::layers::lvm::Group;
 use crate::layers::md::data_members;
 use crate::layers::{
-    Array, Content, Disk, MdMember, Opened, Opener, Partition, RaidLevel, Table, Unknown, recognize,
+    Array, Content, Disk, MappedDevice, Mapper, MdMember, Partition, RaidLevel, Table, Unknown,
+    recognize,
 };
-use crate::source::{FileSource, Pieces, Source};
-use crate::stack::{Kind, Layer, LayerId, Limits, Place, Spread, Stack};
+use crate::source::{FileSource, JoinedSource, Source};
+use crate::stack::{ByteRange, Kind, Layer, LayerId, Limits, Spread, Stack};
 use crate::stripes::Stripes;
 use crate::sysfs::Machine;
 
@@ -28,7 +29,7 @@ const DEPTH_MAX: usize = 24;
 const LAYERS_MAX: usize = 8192;
 
 /// A drive or an image to start from.
-pub struct Root {
+pub struct StackRoot {
     /// The name for the user.
     pub name: String,
     /// The block device.
@@ -44,14 +45,14 @@ pub struct Root {
 }
 
 /// The machine on which block devices are looked up.
-pub struct Nodes<'a> {
+pub struct DeviceNodes<'a> {
     /// The kernel's list of devices.
     pub machine: &'a Machine,
     /// The folder of block devices, `/dev`.
     pub folder: PathBuf,
 }
 
-impl Nodes<'_> {
+impl DeviceNodes<'_> {
     /// Returns the path of a device. The kernel writes `/` as `!`.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name.replace('!', "/"))
@@ -65,7 +66,7 @@ impl Nodes<'_> {
 }
 
 /// Finds the layers on drives and images.
-pub fn examine(roots: Vec<Root>, nodes: Option<&Nodes<'_>>) -> Stack {
+pub fn examine(roots: Vec<StackRoot>, nodes: Option<&DeviceNodes<'_>>) -> Stack {
     let mut examiner = Examiner {
         nodes,
         stack: Stack::default(),
@@ -85,14 +86,14 @@ pub fn examine(roots: Vec<Root>, nodes: Option<&Nodes<'_>>) -> Stack {
 type Bytes = Result<Rc<dyn Source>, Unknown>;
 
 struct Examiner<'a> {
-    nodes: Option<&'a Nodes<'a>>,
+    nodes: Option<&'a DeviceNodes<'a>>,
     stack: Stack,
     /// The logical sector size of the drive that is being examined.
     sector_bytes: u64,
     /// Members of arrays that have not been put together, by the array's UUID.
     members: BTreeMap<String, Vec<Member>>,
     /// Volume groups that have not been put together, by UUID.
-    groups: BTreeMap<String, GroupOn>,
+    groups: BTreeMap<String, GroupParts>,
     /// Block devices that were opened through the kernel, with their layers.
     opened: Vec<(String, LayerId)>,
 }
@@ -100,11 +101,11 @@ struct Examiner<'a> {
 struct Member {
     layer: LayerId,
     depth: usize,
-    said: MdMember,
+    superblock: MdMember,
     source: Rc<dyn Source>,
 }
 
-struct GroupOn {
+struct GroupParts {
     group: Group,
     depth: usize,
     /// The layers of its physical volumes by UUID, with their bytes.
@@ -112,7 +113,7 @@ struct GroupOn {
 }
 
 impl Examiner<'_> {
-    fn root(&mut self, root: Root) {
+    fn root(&mut self, root: StackRoot) {
         self.sector_bytes = root.disk.logical_bytes;
         let id = self.push(Layer {
             name: root.name,
@@ -123,7 +124,7 @@ impl Examiner<'_> {
             limits: root.limits,
             kind: Kind::Disk(root.disk),
         });
-        self.look_into(id, root.source.map_err(Unknown::Unreadable), 0);
+        self.examine_layer(id, root.source.map_err(Unknown::Unreadable), 0);
     }
 
     fn push(&mut self, layer: Layer) -> LayerId {
@@ -138,7 +139,7 @@ impl Examiner<'_> {
             name: name.to_owned(),
             node: None,
             bytes,
-            on: vec![Place {
+            on: vec![ByteRange {
                 layer: below,
                 start: 0,
                 bytes,
@@ -162,7 +163,7 @@ impl Examiner<'_> {
     }
 
     /// Adds the content of a layer, and the content of that.
-    fn look_into(&mut self, id: LayerId, source: Bytes, depth: usize) {
+    fn examine_layer(&mut self, id: LayerId, source: Bytes, depth: usize) {
         if self.open_multipath(id, depth) {
             return;
         }
@@ -200,7 +201,7 @@ impl Examiner<'_> {
                     .push(Member {
                         layer,
                         depth,
-                        said,
+                        superblock: said,
                         source,
                     });
             }
@@ -211,7 +212,7 @@ impl Examiner<'_> {
                     let on = self
                         .groups
                         .entry(group.uuid.clone())
-                        .or_insert_with(|| GroupOn {
+                        .or_insert_with(|| GroupParts {
                             group,
                             depth,
                             volumes: BTreeMap::new(),
@@ -247,7 +248,7 @@ impl Examiner<'_> {
         let sector_bytes = table.sector_bytes;
         if let Kind::Disk(disk) = &mut self.stack.layers[on.0].kind
             && disk.image
-            && disk.physical_by == crate::layers::Authority::Assumed
+            && disk.physical_by == crate::layers::SizeSource::Assumed
         {
             // The sector size of the table is the only known fact about an image.
             disk.logical_bytes = sector_bytes;
@@ -271,7 +272,7 @@ impl Examiner<'_> {
                 name: device.map_or(name, |(name, _)| name.clone()),
                 node: device.and_then(|(name, _)| self.node(name)),
                 bytes,
-                on: vec![Place {
+                on: vec![ByteRange {
                     layer: id,
                     start,
                     bytes,
@@ -288,13 +289,13 @@ impl Examiner<'_> {
                 .checked_add(bytes)
                 .is_some_and(|end| end <= source.bytes())
             {
-                Ok(Rc::new(Pieces::part(Rc::clone(source), start, bytes)))
+                Ok(Rc::new(JoinedSource::part(Rc::clone(source), start, bytes)))
             } else {
                 let end = start.saturating_add(bytes);
                 let problem = format!("it ends at byte {end}, the drive at {}", source.bytes());
                 Err(Unknown::Damaged(problem))
             };
-            self.look_into(layer, part, depth + 1);
+            self.examine_layer(layer, part, depth + 1);
         }
     }
 
@@ -308,7 +309,7 @@ impl Examiner<'_> {
             return false;
         };
         let bytes = self.stack.layer(id).bytes;
-        let place = Place {
+        let place = ByteRange {
             layer: id,
             start: 0,
             bytes,
@@ -326,8 +327,8 @@ impl Examiner<'_> {
             );
             return true;
         }
-        let kind = Kind::Opened(Opened {
-            by: Opener::Multipath,
+        let kind = Kind::Opened(MappedDevice {
+            by: Mapper::Multipath,
             title,
         });
         self.open(&name, vec![place], Spread::Mirrored, kind, depth);
@@ -357,12 +358,12 @@ impl Examiner<'_> {
             }
             let is_crypt = uuid.starts_with("CRYPT-");
             let by = if is_crypt {
-                Opener::Crypt
+                Mapper::Crypt
             } else {
-                Opener::Mapper
+                Mapper::Mapper
             };
             let bytes = self.stack.layer(layer).bytes.saturating_sub(start);
-            let place = Place {
+            let place = ByteRange {
                 layer,
                 start,
                 bytes,
@@ -376,14 +377,14 @@ impl Examiner<'_> {
                 &name,
                 vec![place],
                 spread,
-                Kind::Opened(Opened { by, title }),
+                Kind::Opened(MappedDevice { by, title }),
                 depth,
             );
         }
     }
 
     /// Adds a block device that the kernel has made, and examines its content.
-    fn open(&mut self, name: &str, on: Vec<Place>, spread: Spread, kind: Kind, depth: usize) {
+    fn open(&mut self, name: &str, on: Vec<ByteRange>, spread: Spread, kind: Kind, depth: usize) {
         let Some(nodes) = self.nodes else { return };
         let source = nodes.open(name);
         let device = nodes.machine.devices.get(name);
@@ -398,7 +399,7 @@ impl Examiner<'_> {
         };
         let layer = self.push(layer);
         self.opened.push((name.to_owned(), layer));
-        self.look_into(layer, source, depth + 1);
+        self.examine_layer(layer, source, depth + 1);
     }
 
     /// Puts arrays and volume groups together until there are no more. An array may lie on volumes,
@@ -416,15 +417,15 @@ impl Examiner<'_> {
     }
 
     fn array(&mut self, uuid: String, mut members: Vec<Member>) {
-        members.sort_by_key(|member| member.said.role);
-        let said = members[0].said.clone();
+        members.sort_by_key(|member| member.superblock.role);
+        let said = members[0].superblock.clone();
         let data_chunks = data_members(said.level, said.layout, said.members);
-        let places = members.iter().map(|member| Place {
+        let places = members.iter().map(|member| ByteRange {
             layer: member.layer,
-            start: member.said.data_start,
-            bytes: member.said.used_bytes,
+            start: member.superblock.data_start,
+            bytes: member.superblock.used_bytes,
         });
-        let places: Vec<Place> = places.collect();
+        let places: Vec<ByteRange> = places.collect();
         let spread = match said.level {
             RaidLevel::Linear => Spread::Joined,
             RaidLevel::Raid1 | RaidLevel::Other => Spread::Mirrored,
@@ -461,7 +462,7 @@ impl Examiner<'_> {
             }),
         };
         let layer = self.push(layer);
-        self.look_into(layer, source, depth + 1);
+        self.examine_layer(layer, source, depth + 1);
     }
 
     /// Returns the array's block device: the device that holds a member and is an array.
@@ -484,11 +485,11 @@ fn assembled(said: &MdMember, members: Vec<Member>) -> Rc<dyn Source> {
             (0..said.members).map(|_| None).collect();
         for member in members {
             if let Some(place) = member
-                .said
+                .superblock
                 .role
                 .and_then(|role| by_role.get_mut(role as usize))
             {
-                *place = Some((member.source, member.said.data_start));
+                *place = Some((member.source, member.superblock.data_start));
             }
         }
         return Rc::new(Stripes {
@@ -499,18 +500,23 @@ fn assembled(said: &MdMember, members: Vec<Member>) -> Rc<dyn Source> {
             members: by_role,
         });
     }
-    let mut pieces = Pieces::new();
+    let mut pieces = JoinedSource::new();
     if said.level == RaidLevel::Linear {
         for role in 0..said.members {
-            let member = members.iter().find(|member| member.said.role == Some(role));
-            let bytes = member.map_or(said.used_bytes, |member| member.said.used_bytes);
-            let start = member.map_or(0, |member| member.said.data_start);
+            let member = members
+                .iter()
+                .find(|member| member.superblock.role == Some(role));
+            let bytes = member.map_or(said.used_bytes, |member| member.superblock.used_bytes);
+            let start = member.map_or(0, |member| member.superblock.data_start);
             pieces = pieces.with(member.map(|member| Rc::clone(&member.source)), start, bytes);
         }
-    } else if let Some(member) = members.iter().find(|member| member.said.role.is_some()) {
-        pieces = Pieces::part(
+    } else if let Some(member) = members
+        .iter()
+        .find(|member| member.superblock.role.is_some())
+    {
+        pieces = JoinedSource::part(
             Rc::clone(&member.source),
-            member.said.data_start,
+            member.superblock.data_start,
             said.array_bytes,
         );
     }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 pub use ext::extents_in_image;
 
-use crate::target::Host;
+use crate::target::HostPaths;
 
 /// A file of a mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Mounted {
 /// # Errors
 /// Returns an error if the file cannot be opened, has no block device below it, or if its file
 /// system does not report locations.
-pub fn extents_of_mounted(path: &Path, host: &Host) -> io::Result<Mounted> {
+pub fn extents_of_mounted(path: &Path, host: &HostPaths) -> io::Result<Mounted> {
     use fiemap::FiemapExtentFlags as Flags;
     let nowhere = Flags::UNKNOWN | Flags::DELALLOC | Flags::DATA_INLINE | Flags::NOT_ALIGNED;
     let meta = fs::metadata(path)?;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::price::Cost;
+use crate::price::WorkCost;
 use crate::stack::LayerId;
 
 /// The severity of a finding.
@@ -61,16 +61,16 @@ pub struct Finding {
     pub what: String,
     /// The misaligned address, for findings about alignment.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub off: Option<Off>,
+    pub off: Option<Misalignment>,
     /// The commands that fix the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mend: Option<Mend>,
+    pub mend: Option<Fix>,
     /// The share of blocks or of a file's extents that are affected, for findings about them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub share: Option<Share>,
+    pub share: Option<AffectedShare>,
     /// The cost of the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub price: Option<Price>,
+    pub price: Option<FindingCost>,
     /// The reason why the cost is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unpriced: Option<String>,
@@ -78,7 +78,7 @@ pub struct Finding {
 
 /// The part of a set of blocks or extents that is affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Share {
+pub struct AffectedShare {
     /// The number of affected blocks or extents.
     pub crossing: u64,
     /// The number of blocks or extents in all.
@@ -89,7 +89,7 @@ pub struct Share {
 
 /// A misaligned address, and the grid that it should lie on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Off {
+pub struct Misalignment {
     /// The layer that has the grid: a disk or an array.
     pub grid: LayerId,
     /// The address in that layer, in bytes.
@@ -102,7 +102,7 @@ pub struct Off {
 
 /// Commands that fix the cause of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Mend {
+pub struct Fix {
     /// The effect of the commands, also on data.
     pub note: String,
     /// The commands, in the order in which to run them.
@@ -111,13 +111,13 @@ pub struct Mend {
 
 /// The cost of a finding, by the drive model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Price {
+pub struct FindingCost {
     /// The profile that was simulated, and whether it is that of the drive in question.
     pub profile: String,
     /// Whether the profile is a typical one, because the drive in question is not known.
     pub typical: bool,
     /// The cost for each kind of work.
-    pub items: Vec<Cost>,
+    pub items: Vec<WorkCost>,
 }
 
 macro_rules! rules {

@@ -28,29 +28,29 @@ mod stripes;
 pub mod sysfs;
 pub mod target;
 
-pub use finding::{Finding, Mend, Price, Rule, Severity};
+pub use finding::{Finding, FindingCost, Fix, Rule, Severity};
 pub use source::{Source, SourceError};
-pub use stack::{Kind, Layer, LayerId, Place, Stack};
+pub use stack::{ByteRange, Kind, Layer, LayerId, Stack};
 
-use rules::Tracks;
+use rules::TrackCheck;
 use traxtent_model::profile::Profile;
 
 /// Returns the problems of a stack, worst first, each with its fix and its cost.
 ///
 /// Findings of the `ignored` rules are left out. `tracks` are those of the drive that holds
 /// everything, and `profile` is that drive.
-pub fn judge(
+pub fn findings(
     stack: &Stack,
-    tracks: Option<&Tracks<'_>>,
+    tracks: Option<&TrackCheck<'_>>,
     profile: Option<&Profile>,
     ignored: &[Rule],
 ) -> Vec<Finding> {
     let mut findings = rules::check(stack, tracks);
     findings.retain(|finding| !ignored.contains(&finding.rule));
-    let mut prices = price::Prices::on(profile);
+    let mut prices = price::FindingCosts::for_profile(profile);
     for finding in &mut findings {
-        finding.mend = plan::mend::mend(finding, stack);
-        match prices.of(finding, stack) {
+        finding.mend = plan::mend::fix(finding, stack);
+        match prices.cost_of(finding, stack) {
             Ok(price) => finding.price = Some(price),
             Err(why) => finding.unpriced = Some(why),
         }

@@ -32,16 +32,16 @@ use traxtent_units::Rng;
 use traxtent_units::request::Request;
 use traxtent_units::stats::Moments;
 
-use crate::layers::Authority;
+use crate::layers::SizeSource;
 use crate::stack::{Kind, Limits, Stack};
 
 /// The number of standard errors that makes a difference certain, even among dozens of comparisons.
-pub const SURE: f64 = 6.0;
+pub const CERTAIN_SIGMAS: f64 = 6.0;
 
 /// The grids that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Grid {
+pub enum MeasuredGrid {
     /// The unit that a drive writes as a whole.
     PhysicalSector,
     /// The unit that an array puts on one member.
@@ -50,32 +50,36 @@ pub enum Grid {
     EraseBlock,
 }
 
-impl Grid {
+impl MeasuredGrid {
     /// Returns every grid in the order of measurement: those that only need reads first.
-    pub fn all() -> [Grid; 3] {
-        [Grid::Chunk, Grid::PhysicalSector, Grid::EraseBlock]
+    pub fn all() -> [MeasuredGrid; 3] {
+        [
+            MeasuredGrid::Chunk,
+            MeasuredGrid::PhysicalSector,
+            MeasuredGrid::EraseBlock,
+        ]
     }
 
     /// Returns the name of the grid on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Grid::PhysicalSector => "physical-sector",
-            Grid::Chunk => "chunk",
-            Grid::EraseBlock => "erase-block",
+            MeasuredGrid::PhysicalSector => "physical-sector",
+            MeasuredGrid::Chunk => "chunk",
+            MeasuredGrid::EraseBlock => "erase-block",
         }
     }
 
     /// Returns whether the measurement needs a range to write to.
     pub fn writes(self) -> bool {
-        !matches!(self, Grid::Chunk)
+        !matches!(self, MeasuredGrid::Chunk)
     }
 
     /// Returns the kernel's value for it.
     pub fn claimed(self, limits: &Limits) -> Option<u64> {
         let bytes = match self {
-            Grid::PhysicalSector => limits.physical_bytes,
-            Grid::Chunk => limits.io_min_bytes,
-            Grid::EraseBlock => limits.discard_bytes,
+            MeasuredGrid::PhysicalSector => limits.physical_bytes,
+            MeasuredGrid::Chunk => limits.io_min_bytes,
+            MeasuredGrid::EraseBlock => limits.discard_bytes,
         };
         bytes.filter(|&bytes| bytes > 0)
     }
@@ -90,21 +94,21 @@ impl Grid {
         target: &mut dyn Target,
         scratch: Option<Range<Lbn>>,
         seed: u64,
-    ) -> Result<Measured, TargetError> {
+    ) -> Result<GridMeasurement, TargetError> {
         let range = || scratch.ok_or_else(|| refused("it takes a range to write to".to_owned()));
         match self {
-            Grid::Chunk => chunk(target, seed),
-            Grid::PhysicalSector => physical_sector(target, range()?, seed),
-            Grid::EraseBlock => erase_block(target, range()?, seed),
+            MeasuredGrid::Chunk => chunk(target, seed),
+            MeasuredGrid::PhysicalSector => physical_sector(target, range()?, seed),
+            MeasuredGrid::EraseBlock => erase_block(target, range()?, seed),
         }
     }
 }
 
 /// The result of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Measured {
+pub struct GridMeasurement {
     /// The grid that was measured.
-    pub grid: Grid,
+    pub grid: MeasuredGrid,
     /// The spacing of the grid in bytes; `None` if the times are not conclusive.
     pub bytes: Option<u64>,
     /// The first LBN on the grid.
@@ -122,10 +126,10 @@ pub struct Measured {
 const SECTOR_MAX: u32 = 4096;
 /// The least ratio between two mean times that differ by one revolution. A write takes at most
 /// about three revolutions, so one more adds at least a quarter.
-const TURN: f64 = 1.25;
+const REVOLUTION_RATIO: f64 = 1.25;
 /// The number of standard errors that one revolution must amount to before writes may be judged
 /// alike.
-const ALIKE: f64 = 4.0;
+const ALIKE_SIGMAS: f64 = 4.0;
 /// The number of writes at each shift.
 const WRITES: usize = 200;
 /// The least mean time in which a disk can put a write on its media at a random angle.
@@ -139,9 +143,9 @@ const PARTS: usize = 4;
 /// seeks differ little.
 const SPREAD: u64 = 16 << 30;
 /// The chunk sizes that are considered.
-const CHUNKS: Range<u64> = 4 << 10..(16 << 20) + 1;
+const CHUNK_BYTES: Range<u64> = 4 << 10..(16 << 20) + 1;
 /// The erase block sizes that are considered: powers of two, and three times those.
-pub const ERASE: Range<u64> = 64 << 10..(16 << 20) + 1;
+pub const ERASE_BLOCK_BYTES: Range<u64> = 64 << 10..(16 << 20) + 1;
 /// The number of writes of each kind at each erase block size.
 const ERASING: usize = 16;
 
@@ -161,7 +165,7 @@ pub fn physical_sector(
     target: &mut dyn Target,
     scratch: Range<Lbn>,
     seed: u64,
-) -> Result<Measured, TargetError> {
+) -> Result<GridMeasurement, TargetError> {
     let logical = target.identity().logical_bytes;
     let most = (SECTOR_MAX / logical.max(1)).max(1);
     let places = scratch.end.0.saturating_sub(scratch.start.0) / u64::from(most);
@@ -170,8 +174,8 @@ pub fn physical_sector(
         return Err(refused(why));
     }
     let mut rng = Rng::new(seed);
-    let mut measured = Measured {
-        grid: Grid::PhysicalSector,
+    let mut measured = GridMeasurement {
+        grid: MeasuredGrid::PhysicalSector,
         bytes: None,
         first: Lbn(0),
         sigmas: 0.0,
@@ -201,11 +205,11 @@ pub fn physical_sector(
             all.push(times.mean());
             // Writes are not judged alike if an additional revolution would have gone unnoticed.
             let error = times.deviation() / (times.count().max(1) as f64).sqrt();
-            blurred |= error * ALIKE > (TURN - 1.0) * times.mean();
+            blurred |= error * ALIKE_SIGMAS > (REVOLUTION_RATIO - 1.0) * times.mean();
         }
         let (shift, sigmas) = quickest(&by_shift);
-        if sigmas >= SURE {
-            return Ok(Measured {
+        if sigmas >= CERTAIN_SIGMAS {
+            return Ok(GridMeasurement {
                 bytes: Some(u64::from(size * logical)),
                 first: Lbn(u64::from(shift)),
                 sigmas,
@@ -215,17 +219,17 @@ pub fn physical_sector(
         }
     }
     Ok(match all.mean() {
-        mean if mean < MEDIA_LEAST_MS => Measured {
+        mean if mean < MEDIA_LEAST_MS => GridMeasurement {
             why: "writes are complete before the media can have them",
             ..measured
         },
-        _ if blurred => Measured {
+        _ if blurred => GridMeasurement {
             why: "writes differ too much among themselves to tell",
             ..measured
         },
-        _ if all.deviation() < 0.2 * all.mean() => Measured {
+        _ if all.deviation() < 0.2 * all.mean() => GridMeasurement {
             bytes: Some(u64::from(logical)),
-            sigmas: SURE,
+            sigmas: CERTAIN_SIGMAS,
             why: "writes are alike at every shift",
             ..measured
         },
@@ -240,15 +244,17 @@ fn quickest(by_shift: &[Moments]) -> (u32, f64) {
     let best = (0..by_shift.len()).min_by(|a, b| mean(a).total_cmp(&mean(b)));
     let best = best.unwrap_or(0);
     let others = (0..by_shift.len()).filter(|index| *index != best);
-    let least = others.map(|other| match mean(&other) > TURN * mean(&best) {
-        true => apart(&by_shift[other], &by_shift[best]),
-        false => 0.0,
-    });
+    let least = others.map(
+        |other| match mean(&other) > REVOLUTION_RATIO * mean(&best) {
+            true => standard_errors_apart(&by_shift[other], &by_shift[best]),
+            false => 0.0,
+        },
+    );
     (best as u32, least.fold(f64::INFINITY, f64::min))
 }
 
 /// Returns by how many standard errors the mean of `a` is greater than that of `b`.
-fn apart(a: &Moments, b: &Moments) -> f64 {
+fn standard_errors_apart(a: &Moments, b: &Moments) -> f64 {
     let error = |m: &Moments| m.deviation().powi(2) / m.count().max(1) as f64;
     let both = (error(a) + error(b)).sqrt();
     (a.mean() - b.mean()) / both.max(1e-6)
@@ -258,23 +264,23 @@ fn apart(a: &Moments, b: &Moments) -> f64 {
 ///
 /// # Errors
 /// Returns an error if the target does not respond.
-pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<Measured, TargetError> {
+pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<GridMeasurement, TargetError> {
     let identity = target.identity();
     let (capacity, logical) = (
         identity.capacity.0,
         u64::from(identity.logical_bytes.max(1)),
     );
     let mut rng = Rng::new(seed);
-    let mut measured = Measured {
-        grid: Grid::Chunk,
+    let mut measured = GridMeasurement {
+        grid: MeasuredGrid::Chunk,
         bytes: None,
         first: Lbn(0),
         sigmas: 0.0,
         requests: 0,
         why: "reads across multiples of no size are slower",
     };
-    let mut size = CHUNKS.end - 1;
-    while size >= CHUNKS.start && size >= 4 * logical {
+    let mut size = CHUNK_BYTES.end - 1;
+    while size >= CHUNK_BYTES.start && size >= 4 * logical {
         let sectors = size / logical;
         let (mut across, mut halves) = (Moments::default(), Moments::default());
         let places = capacity.min(SPREAD / logical) / sectors;
@@ -288,15 +294,15 @@ pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<Measured, TargetError
                     measured.requests += 1;
                 }
             }
-            sigmas = apart(&across, &halves);
+            sigmas = standard_errors_apart(&across, &halves);
             // A difference of SURE standard errors over all reads amounts to half of that after a
             // quarter of them.
-            if sigmas >= SURE || part == 1 && sigmas < 1.0 {
+            if sigmas >= CERTAIN_SIGMAS || part == 1 && sigmas < 1.0 {
                 break;
             }
         }
-        if sigmas >= SURE {
-            return Ok(Measured {
+        if sigmas >= CERTAIN_SIGMAS {
+            return Ok(GridMeasurement {
                 bytes: Some(size),
                 sigmas,
                 why: "reads across its multiples wait for two members",
@@ -318,19 +324,19 @@ pub fn erase_block(
     target: &mut dyn Target,
     scratch: Range<Lbn>,
     seed: u64,
-) -> Result<Measured, TargetError> {
+) -> Result<GridMeasurement, TargetError> {
     let logical = u64::from(target.identity().logical_bytes.max(1));
     let room = scratch.end.0.saturating_sub(scratch.start.0) * logical;
-    if room < 16 * ERASE.start {
+    if room < 16 * ERASE_BLOCK_BYTES.start {
         let why = format!(
             "a scratch range of {room} bytes: {} are needed",
-            16 * ERASE.start
+            16 * ERASE_BLOCK_BYTES.start
         );
         return Err(refused(why));
     }
     let mut rng = Rng::new(seed);
-    let mut measured = Measured {
-        grid: Grid::EraseBlock,
+    let mut measured = GridMeasurement {
+        grid: MeasuredGrid::EraseBlock,
         bytes: None,
         first: Lbn(0),
         sigmas: 0.0,
@@ -338,8 +344,8 @@ pub fn erase_block(
         why: "writes that begin with blocks of any size are no quicker: the drive maps smaller pieces, or hides it",
     };
     let mut gain_most = 0.0;
-    let doubled = |size: &u64| Some(2 * size).filter(|size| ERASE.contains(size));
-    let powers = std::iter::successors(Some(ERASE.start), doubled);
+    let doubled = |size: &u64| Some(2 * size).filter(|size| ERASE_BLOCK_BYTES.contains(size));
+    let powers = std::iter::successors(Some(ERASE_BLOCK_BYTES.start), doubled);
     for size in powers.flat_map(|size| [size, size + size / 2]) {
         let sectors = size / logical;
         let first = scratch.start.0.next_multiple_of(sectors);
@@ -364,10 +370,13 @@ pub fn erase_block(
                 }
             }
         }
-        let (sigmas, gain) = (apart(&amid, &with), amid.mean() / with.mean());
-        if sigmas >= SURE && gain > gain_most {
+        let (sigmas, gain) = (
+            standard_errors_apart(&amid, &with),
+            amid.mean() / with.mean(),
+        );
+        if sigmas >= CERTAIN_SIGMAS && gain > gain_most {
             gain_most = gain;
-            measured = Measured {
+            measured = GridMeasurement {
                 bytes: Some(size),
                 sigmas,
                 why: "writes that begin with one are quicker than those that begin amid one, more than at any other size",
@@ -381,7 +390,7 @@ pub fn erase_block(
 }
 
 /// Applies measured values to a drive of a stack, except where a value has been stated.
-pub fn believe(stack: &mut Stack, node: &str, measured: &[Measured]) {
+pub fn apply_measured(stack: &mut Stack, node: &str, measured: &[GridMeasurement]) {
     for layer in &mut stack.layers {
         let Kind::Disk(disk) = &mut layer.kind else {
             continue;
@@ -392,18 +401,18 @@ pub fn believe(stack: &mut Stack, node: &str, measured: &[Measured]) {
         for found in measured {
             let Some(bytes) = found.bytes else { continue };
             match found.grid {
-                Grid::PhysicalSector if disk.physical_by != Authority::Stated => {
+                MeasuredGrid::PhysicalSector if disk.physical_by != SizeSource::Stated => {
                     disk.physical_bytes = bytes;
-                    disk.physical_by = Authority::Measured;
+                    disk.physical_by = SizeSource::Measured;
                     disk.first_aligned_byte = found.first.0 * disk.logical_bytes;
                 }
                 // On flash, the grid that reads show is the erase block.
-                Grid::Chunk if disk.medium.is_flash() => {
+                MeasuredGrid::Chunk if disk.medium.is_flash() => {
                     disk.erase_bytes = disk.erase_bytes.or(Some(bytes));
                 }
-                Grid::Chunk => disk.chunk_bytes = disk.chunk_bytes.or(Some(bytes)),
-                Grid::EraseBlock => disk.erase_bytes = disk.erase_bytes.or(Some(bytes)),
-                Grid::PhysicalSector => {}
+                MeasuredGrid::Chunk => disk.chunk_bytes = disk.chunk_bytes.or(Some(bytes)),
+                MeasuredGrid::EraseBlock => disk.erase_bytes = disk.erase_bytes.or(Some(bytes)),
+                MeasuredGrid::PhysicalSector => {}
             }
         }
     }
@@ -427,7 +436,7 @@ mod tests {
         SimTarget::new(Arc::new(profile.clone()), geometry).with_noise(Noise::TYPICAL, seed)
     }
 
-    fn sector(profile: &Profile, seed: u64) -> Measured {
+    fn sector(profile: &Profile, seed: u64) -> GridMeasurement {
         let scratch = Lbn(1_000_003)..Lbn(3_000_000);
         let measured = physical_sector(&mut drive(profile, seed), scratch, seed).unwrap();
         println!("{}: {measured:?}", profile.name);

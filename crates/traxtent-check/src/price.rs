@@ -26,7 +26,7 @@ use traxtent_workload::Distribution;
 
 pub use array::ArrayLoad;
 pub use crossing::CrossingLoad;
-pub use findings::Prices;
+pub use findings::FindingCosts;
 
 /// The kinds of work on one drive whose cost is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -71,7 +71,7 @@ impl Work {
 
 /// The cost of one kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Cost {
+pub struct WorkCost {
     /// The kind of work.
     #[serde(rename = "work")]
     pub load: Work,
@@ -91,7 +91,7 @@ impl Load {
         Load::TrackReads,
     ];
     /// The kinds that depend on physical sectors.
-    pub const OF_SECTORS: [Load; 4] = [
+    pub const FOR_SECTORS: [Load; 4] = [
         Load::SmallWrites,
         Load::SmallFiles,
         Load::LargeWrites,
@@ -126,7 +126,7 @@ impl Load {
     }
 }
 
-impl Cost {
+impl WorkCost {
     /// Returns the milliseconds that misalignment adds.
     pub fn extra_ms(&self) -> f64 {
         self.actual_ms - self.aligned_ms
@@ -150,23 +150,23 @@ pub fn typical() -> Profile {
 /// The 4 KiB blocks in a large write.
 const LARGE_BLOCKS: u64 = 128;
 /// The mean turnaround of a host that sends one request at a time, in milliseconds. Assumed.
-const PAUSE_MS: f64 = 0.1;
+const TURNAROUND_MS: f64 = 0.1;
 /// The units of work that are not counted, so that the drive's buffer is as full as it will be.
-const WARM: usize = 200;
+const WARM_UP_UNITS: usize = 200;
 /// The units of work that are counted.
-const COUNTED: usize = 2000;
+const COUNTED_UNITS: usize = 2000;
 /// The range of the work in bytes from the drive's first one, or half of a smaller drive.
-const SPREAD: u64 = 16 << 30;
+const SPREAD_BYTES: u64 = 16 << 30;
 
 /// Returns the cost of a kind of work on a drive whose blocks begin `behind` logical sectors after
 /// a boundary.
 ///
 /// # Errors
 /// Returns an error if a value of the profile is out of bounds.
-pub fn price(profile: &Profile, load: Load, behind: u32) -> Result<Cost, ProfileError> {
+pub fn work_cost(profile: &Profile, load: Load, behind: u32) -> Result<WorkCost, ProfileError> {
     let drive = Drive::new(profile)?;
     let each = |behind| ms_each(drive.clone(), load, behind);
-    Ok(Cost {
+    Ok(WorkCost {
         load: Work::Drive(load),
         aligned_ms: each(0),
         actual_ms: each(behind),
@@ -177,9 +177,9 @@ pub fn price(profile: &Profile, load: Load, behind: u32) -> Result<Cost, Profile
 ///
 /// # Errors
 /// See [`price`].
-pub fn prices(profile: &Profile, behind: u32) -> Result<Vec<Cost>, ProfileError> {
-    let of = |load| price(profile, load, behind);
-    Load::OF_SECTORS.into_iter().map(of).collect()
+pub fn sector_costs(profile: &Profile, behind: u32) -> Result<Vec<WorkCost>, ProfileError> {
+    let of = |load| work_cost(profile, load, behind);
+    Load::FOR_SECTORS.into_iter().map(of).collect()
 }
 
 /// Returns the cost of every kind of work if blocks of a file system are smaller than physical
@@ -187,7 +187,7 @@ pub fn prices(profile: &Profile, behind: u32) -> Result<Vec<Cost>, ProfileError>
 ///
 /// # Errors
 /// See [`price`].
-pub fn prices_of_blocks(profile: &Profile, block_bytes: u64) -> Result<Vec<Cost>, ProfileError> {
+pub fn block_costs(profile: &Profile, block_bytes: u64) -> Result<Vec<WorkCost>, ProfileError> {
     let drive = Drive::new(profile)?;
     let sector = profile.sector;
     let logical = u64::from(sector.logical_bytes);
@@ -195,12 +195,12 @@ pub fn prices_of_blocks(profile: &Profile, block_bytes: u64) -> Result<Vec<Cost>
     let each = |bytes: u64, op: fn(Lbn, u32) -> Request| {
         let mut rng = Rng::new(1);
         let sectors = (bytes / logical).max(1);
-        let blocks = (SPREAD / logical).min(drive.geometry().capacity().0 / 2) / sectors;
+        let blocks = (SPREAD_BYTES / logical).min(drive.geometry().capacity().0 / 2) / sectors;
         let next = move || op(Lbn(first + rng.below(blocks) * sectors), sectors as u32);
         ms_of_requests(drive.clone(), 1, 1, next)
     };
     let physical = u64::from(sector.physical_bytes);
-    let cost = |load, op| Cost {
+    let cost = |load, op| WorkCost {
         load: Work::Drive(load),
         aligned_ms: each(physical, op),
         actual_ms: each(block_bytes, op),
@@ -229,12 +229,12 @@ fn ms_of_requests(
     // The turnaround varies: with a fixed one, requests would synchronize with the rotation.
     let pauses = Distribution::Exponential {
         base: 0.0,
-        mean: PAUSE_MS,
+        mean: TURNAROUND_MS,
     };
     let mut rng = Rng::new(2);
     let (mut now, mut sent, mut answered) = (SimTime::ZERO, 0, 0);
     let mut begun = now;
-    while answered < (WARM + COUNTED) * each {
+    while answered < (WARM_UP_UNITS + COUNTED_UNITS) * each {
         while sent < answered + depth {
             drive.submit(now, next()).expect("it is on the drive");
             sent += 1;
@@ -242,7 +242,7 @@ fn ms_of_requests(
         now = drive.next_wakeup().expect("a request is outstanding");
         while drive.poll(now).is_some() {
             answered += 1;
-            if answered == WARM * each {
+            if answered == WARM_UP_UNITS * each {
                 begun = now;
             }
         }
@@ -251,7 +251,7 @@ fn ms_of_requests(
         }
     }
     let spent: Span = now.since(begun);
-    spent.as_ms() / COUNTED as f64
+    spent.as_ms() / COUNTED_UNITS as f64
 }
 
 /// The requests of a load.
@@ -262,7 +262,7 @@ struct Requests {
     /// The LBN of the first block.
     first: u64,
     /// The distance of that LBN from a boundary.
-    behind: Sectors,
+    offset_sectors: Sectors,
     /// The number of sectors in 4 KiB.
     block: u64,
     /// The number of blocks over which work is spread.
@@ -281,9 +281,9 @@ impl Requests {
             rng: Rng::new(1),
             geometry: Arc::clone(drive.geometry()),
             first: u64::from(sector.lowest_aligned_lbn) + u64::from(behind),
-            behind: Sectors(u64::from(behind)),
+            offset_sectors: Sectors(u64::from(behind)),
             block,
-            blocks: (SPREAD / bytes).min(capacity / 2) / block,
+            blocks: (SPREAD_BYTES / bytes).min(capacity / 2) / block,
             number: 0,
         }
     }
@@ -312,7 +312,7 @@ impl Requests {
                 let track = self.geometry.track_of(somewhere);
                 let (first, sectors) =
                     track.map_or((somewhere, 1), |track| (track.first_lbn, track.sectors));
-                Request::read(first + self.behind, sectors)
+                Request::read(first + self.offset_sectors, sectors)
             }
         }
     }
@@ -344,11 +344,11 @@ mod tests {
     #[test]
     fn nothing_costs_nothing() {
         let native = builtin("atlas10k2").unwrap();
-        for price in prices(&typical(), 0).unwrap() {
-            assert_eq!(price.extra_ms(), 0.0, "{price:?}");
+        for cost in sector_costs(&typical(), 0).unwrap() {
+            assert_eq!(cost.extra_ms(), 0.0, "{cost:?}");
         }
-        for price in prices(&native, 3).unwrap() {
-            assert!(price.percent().abs() < 5.0, "{price:?}");
+        for cost in sector_costs(&native, 3).unwrap() {
+            assert!(cost.percent().abs() < 5.0, "{cost:?}");
         }
     }
 
@@ -356,17 +356,17 @@ mod tests {
     /// physical sectors, if no cache hides it?
     #[test]
     fn a_revolution() {
-        let profile = typical().with("cache.write_back", "none").unwrap();
-        let price = price(&profile, Load::SmallWrites, 2).unwrap();
-        let revolutions = price.extra_ms() / profile.revolution_ms();
-        assert!((0.9..1.1).contains(&revolutions), "{price:?}");
+        let profile = typical().with_value("cache.write_back", "none").unwrap();
+        let cost = work_cost(&profile, Load::SmallWrites, 2).unwrap();
+        let revolutions = cost.extra_ms() / profile.revolution_ms();
+        assert!((0.9..1.1).contains(&revolutions), "{cost:?}");
     }
 
     /// Do writes cost more than reads, and is the drive with the jumper aligned if the numbering is
     /// shifted?
     #[test]
     fn order_and_jumper() {
-        let of = |name: &str, behind| prices(&builtin(name).unwrap(), behind).unwrap();
+        let of = |name: &str, behind| sector_costs(&builtin(name).unwrap(), behind).unwrap();
         let shifted = of("wd10ears-jumper", 0);
         assert!(shifted.iter().all(|price| price.extra_ms() == 0.0));
         for name in ["wd10ears", "st2000l003", "dt01aca300"] {

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use crate::finding::{Finding, Severity};
-use crate::layers::{Authority, Disk, Medium, PartitionRole, Unknown};
-use crate::measure::{Grid, Measured};
+use crate::layers::{Disk, MediaKind, PartitionRole, SizeSource, Unknown};
+use crate::measure::{GridMeasurement, MeasuredGrid};
 use crate::rules::bytes;
 use crate::stack::{Kind, Layer, LayerId, Stack};
 
@@ -30,12 +30,12 @@ pub struct Report<'a> {
     /// The findings, worst first.
     pub findings: &'a [Finding],
     /// The number of findings of each severity.
-    pub tally: Tally,
+    pub tally: SeverityCounts,
 }
 
 /// The number of findings of each severity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct SeverityCounts {
     /// Faults.
     pub faults: usize,
     /// Warnings.
@@ -44,16 +44,16 @@ pub struct Tally {
     pub infos: usize,
 }
 
-impl Tally {
+impl SeverityCounts {
     /// Counts findings.
-    pub fn of(findings: &[Finding]) -> Tally {
+    pub fn of(findings: &[Finding]) -> SeverityCounts {
         let count = |severity| {
             findings
                 .iter()
                 .filter(|finding| finding.severity == severity)
                 .count()
         };
-        Tally {
+        SeverityCounts {
             faults: count(Severity::Fault),
             warnings: count(Severity::Warning),
             infos: count(Severity::Info),
@@ -61,9 +61,9 @@ impl Tally {
     }
 }
 
-impl std::fmt::Display for Tally {
+impl std::fmt::Display for SeverityCounts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Tally {
+        let SeverityCounts {
             faults,
             warnings,
             infos,
@@ -88,13 +88,16 @@ impl<'a> Report<'a> {
             layers: &stack.layers,
             measured: &[],
             findings,
-            tally: Tally::of(findings),
+            tally: SeverityCounts::of(findings),
         }
     }
 
     /// Returns the same report with measurements.
     pub fn with_measured(self, measured: &'a [Measurement]) -> Report<'a> {
-        Report { measured, ..self }
+        Report {
+            measured,
+            ..self
+        }
     }
 }
 
@@ -105,13 +108,13 @@ pub struct Measurement {
     pub node: String,
     /// The result of the measurement.
     #[serde(flatten)]
-    pub measured: Measured,
+    pub measured: GridMeasurement,
     /// The kernel's value in bytes.
     pub claimed_bytes: Option<u64>,
 }
 
 /// Formats measurements, one per line. The result is empty if there are none.
-pub fn measured(found: &[Measurement]) -> String {
+pub fn format_measurements(found: &[Measurement]) -> String {
     let mut text = String::new();
     for Measurement {
         node,
@@ -120,9 +123,9 @@ pub fn measured(found: &[Measurement]) -> String {
     } in found
     {
         let name = match measured.grid {
-            Grid::PhysicalSector => "physical sector",
-            Grid::Chunk => "chunk",
-            Grid::EraseBlock => "erase block",
+            MeasuredGrid::PhysicalSector => "physical sector",
+            MeasuredGrid::Chunk => "chunk",
+            MeasuredGrid::EraseBlock => "erase block",
         };
         let size = match measured.bytes {
             Some(size) if measured.first.0 > 0 => {
@@ -145,7 +148,7 @@ pub fn measured(found: &[Measurement]) -> String {
 }
 
 /// Formats the stack as a tree with marks for the findings, followed by the findings in words.
-pub fn text(stack: &Stack, findings: &[Finding]) -> String {
+pub fn format_stack(stack: &Stack, findings: &[Finding]) -> String {
     let mut picture = Picture {
         stack,
         findings,
@@ -163,7 +166,7 @@ pub fn text(stack: &Stack, findings: &[Finding]) -> String {
     for finding in findings {
         words(&mut text, finding);
     }
-    let _ = writeln!(text, "\n{}", Tally::of(findings));
+    let _ = writeln!(text, "\n{}", SeverityCounts::of(findings));
     text
 }
 
@@ -386,11 +389,11 @@ fn disk(disk: &Disk, size: &str) -> String {
         let _ = write!(words, ", {model}");
     }
     let by = match disk.physical_by {
-        Authority::Stated => "as stated",
-        Authority::Measured => "as measured",
-        Authority::Quirk => "known of its model",
-        Authority::Kernel => "says the kernel",
-        Authority::Assumed => "assumed",
+        SizeSource::Stated => "as stated",
+        SizeSource::Measured => "as measured",
+        SizeSource::Quirk => "known of its model",
+        SizeSource::Kernel => "says the kernel",
+        SizeSource::Assumed => "assumed",
     };
     let _ = write!(
         words,
@@ -398,12 +401,12 @@ fn disk(disk: &Disk, size: &str) -> String {
         disk.logical_bytes, disk.physical_bytes
     );
     let medium = match disk.medium {
-        Medium::Unknown | Medium::Rotating => "",
-        Medium::ShingledHidden => ", shingled",
-        Medium::ShingledHostAware => ", shingled, host-aware",
-        Medium::ShingledHostManaged => ", shingled, host-managed",
-        Medium::SolidState => ", solid-state",
-        Medium::SolidStateZoned => ", solid-state, zoned",
+        MediaKind::Unknown | MediaKind::Rotating => "",
+        MediaKind::ShingledHidden => ", shingled",
+        MediaKind::ShingledHostAware => ", shingled, host-aware",
+        MediaKind::ShingledHostManaged => ", shingled, host-managed",
+        MediaKind::SolidState => ", solid-state",
+        MediaKind::SolidStateZoned => ", solid-state, zoned",
     };
     words + medium
 }

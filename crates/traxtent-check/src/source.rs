@@ -56,7 +56,7 @@ impl dyn Source + '_ {
     ///
     /// # Errors
     /// See [`Source::read_at`].
-    pub fn take(&self, offset: u64, count: usize) -> Result<Vec<u8>, SourceError> {
+    pub fn read(&self, offset: u64, count: usize) -> Result<Vec<u8>, SourceError> {
         // This check precedes the allocation, because a header may state any length.
         check_range(offset, count as u64, self.bytes())?;
         let mut buffer = vec![0; count];
@@ -68,9 +68,9 @@ impl dyn Source + '_ {
     ///
     /// # Errors
     /// See [`Source::read_at`].
-    pub fn up_to(&self, offset: u64, count: usize) -> Result<Vec<u8>, SourceError> {
+    pub fn read_up_to(&self, offset: u64, count: usize) -> Result<Vec<u8>, SourceError> {
         let left = self.bytes().saturating_sub(offset);
-        self.take(offset.min(self.bytes()), left.min(count as u64) as usize)
+        self.read(offset.min(self.bytes()), left.min(count as u64) as usize)
     }
 }
 
@@ -165,7 +165,7 @@ impl Source for Vec<u8> {
 
 /// Pieces of other sources, one after another. The bytes of a piece without a source are absent.
 #[derive(Clone, Default)]
-pub struct Pieces {
+pub struct JoinedSource {
     pieces: Vec<Piece>,
     bytes: u64,
 }
@@ -177,20 +177,20 @@ struct Piece {
     start: u64,
 }
 
-impl Pieces {
+impl JoinedSource {
     /// Returns an empty sequence.
-    pub fn new() -> Pieces {
-        Pieces::default()
+    pub fn new() -> JoinedSource {
+        JoinedSource::default()
     }
 
     /// Returns a part of a source: `bytes` bytes that start at `start`.
-    pub fn part(source: Rc<dyn Source>, start: u64, bytes: u64) -> Pieces {
-        Pieces::new().with(Some(source), start, bytes)
+    pub fn part(source: Rc<dyn Source>, start: u64, bytes: u64) -> JoinedSource {
+        JoinedSource::new().with(Some(source), start, bytes)
     }
 
     /// Appends a piece.
     #[must_use]
-    pub fn with(mut self, source: Option<Rc<dyn Source>>, start: u64, bytes: u64) -> Pieces {
+    pub fn with(mut self, source: Option<Rc<dyn Source>>, start: u64, bytes: u64) -> JoinedSource {
         self.pieces.push(Piece {
             at: self.bytes,
             source,
@@ -201,7 +201,7 @@ impl Pieces {
     }
 }
 
-impl Source for Pieces {
+impl Source for JoinedSource {
     fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -239,17 +239,17 @@ mod tests {
     #[test]
     fn pieces_join() {
         let letters: Rc<dyn Source> = Rc::new(b"abcdefgh".to_vec());
-        let pieces = Pieces::part(Rc::clone(&letters), 4, 3)
+        let pieces = JoinedSource::part(Rc::clone(&letters), 4, 3)
             .with(Some(letters), 0, 2)
             .with(None, 0, 2);
         let pieces: &dyn Source = &pieces;
-        assert_eq!(pieces.take(1, 4).unwrap(), b"fgab");
-        assert_eq!(pieces.take(4, 2), Err(SourceError::Absent { offset: 5 }));
-        assert!(matches!(pieces.take(6, 2), Err(SourceError::Beyond { .. })));
+        assert_eq!(pieces.read(1, 4).unwrap(), b"fgab");
+        assert_eq!(pieces.read(4, 2), Err(SourceError::Absent { offset: 5 }));
+        assert!(matches!(pieces.read(6, 2), Err(SourceError::Beyond { .. })));
         assert!(matches!(
-            pieces.take(u64::MAX, usize::MAX),
+            pieces.read(u64::MAX, usize::MAX),
             Err(SourceError::Beyond { .. })
         ));
-        assert_eq!(pieces.up_to(9, 5).unwrap(), b"");
+        assert_eq!(pieces.read_up_to(9, 5).unwrap(), b"");
     }
 }

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::layers::{
-    self, Array, Btrfs, Disk, Ext, LogicalVolume, Luks, MdMember, Opened, Partition,
+    self, Array, Btrfs, Disk, Ext, LogicalVolume, Luks, MappedDevice, MdMember, Partition,
     PhysicalVolume, Swap, Table, ThinPool, Unknown, Xfs, Zfs,
 };
 
@@ -24,7 +24,7 @@ pub enum StackError {
     },
     /// A layer other than a drive lies on nothing, or a drive lies on something.
     #[error("layer {layer} lies on {count} others, and is a {what}")]
-    Places {
+    PlaceCount {
         /// The position of the layer.
         layer: usize,
         /// How many layers it lies on.
@@ -71,7 +71,7 @@ pub struct Layer {
     pub bytes: u64,
     /// The places that the layer lies on. Empty for a disk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub on: Vec<Place>,
+    pub on: Vec<ByteRange>,
     /// How the layer's addresses are spread over its places.
     #[serde(default)]
     pub spread: Spread,
@@ -85,7 +85,7 @@ pub struct Layer {
 
 /// A range of bytes of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct ByteRange {
     /// The layer that holds the range.
     pub layer: LayerId,
     /// The first byte of the range.
@@ -162,7 +162,7 @@ pub enum Kind {
     /// A LUKS header; its addresses are those of the layer below.
     Luks(Luks),
     /// A block device that the kernel has made from others by device mapper: `dm-3`.
-    Opened(Opened),
+    Opened(MappedDevice),
     /// ext2, ext3 or ext4.
     Ext(Ext),
     /// XFS.
@@ -240,7 +240,7 @@ impl Stack {
                 return Err(StackError::Order { layer, on });
             }
             let count = found.on.len();
-            let places = |what| Err(StackError::Places { layer, count, what });
+            let places = |what| Err(StackError::PlaceCount { layer, count, what });
             match (&found.kind, count) {
                 (Kind::Disk(_), 1..) => return places("disk"),
                 (Kind::Disk(_) | Kind::LogicalVolume(_) | Kind::ThinPool(_), _) => {}
@@ -273,7 +273,7 @@ impl Stack {
     /// Returns a stack of the wanted layers, of all layers above them, and of all layers below any
     /// of those.
     #[must_use]
-    pub fn around(&self, is_wanted: impl Fn(&Layer) -> bool) -> Stack {
+    pub fn connected(&self, is_wanted: impl Fn(&Layer) -> bool) -> Stack {
         let mut keep: Vec<bool> = self.layers.iter().map(is_wanted).collect();
         // Layers come after the layers that they lie on, so walking forward is walking upward.
         for (id, layer) in self.iter() {
@@ -303,7 +303,8 @@ impl Stack {
     /// For a striped layer this is one address on every member; the byte lies at one of them.
     pub fn below(&self, id: LayerId, offset: u64) -> Vec<(LayerId, u64)> {
         let layer = self.layer(id);
-        let at = |place: &Place, offset: u64| Some((place.layer, place.start.checked_add(offset)?));
+        let at =
+            |place: &ByteRange, offset: u64| Some((place.layer, place.start.checked_add(offset)?));
         match layer.spread {
             Spread::Joined => {
                 let mut left = offset;

@@ -44,7 +44,7 @@ pub struct Device {
     /// Whether it is connected by USB.
     pub usb: bool,
     /// The speed and zones that a SCSI or SATA drive reports (page B1h).
-    pub vital: Option<Characteristics>,
+    pub characteristics: Option<Characteristics>,
 }
 
 impl Machine {
@@ -225,7 +225,7 @@ impl Device {
             usb: real
                 .components()
                 .any(|part| part.as_os_str().to_string_lossy().starts_with("usb")),
-            vital: vital(&folder.join("device/vpd_pgb1")),
+            characteristics: vital(&folder.join("device/vpd_pgb1")),
         })
     }
 }

@@ -6,24 +6,24 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::drive::Stated;
-use crate::examine::{Nodes, Root, examine};
+use crate::drive::StatedDrive;
+use crate::examine::{DeviceNodes, StackRoot, examine};
 use crate::source::{FileSource, Source, reason};
 use crate::stack::Stack;
 use crate::sysfs::{Device, Machine};
 
 /// The folders in which the machine shows its devices. Tests build folders of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
+pub struct HostPaths {
     /// `/sys`.
     pub sys: PathBuf,
     /// `/dev`.
     pub dev: PathBuf,
 }
 
-impl Default for Host {
-    fn default() -> Host {
-        Host {
+impl Default for HostPaths {
+    fn default() -> HostPaths {
+        HostPaths {
             sys: "/sys".into(),
             dev: "/dev".into(),
         }
@@ -67,7 +67,11 @@ pub enum TargetError {
 /// # Errors
 /// Returns an error if a target does not exist. A target that cannot be read becomes a layer that
 /// records the reason.
-pub fn look(targets: &[PathBuf], stated: &Stated, host: &Host) -> Result<Stack, TargetError> {
+pub fn examine_targets(
+    targets: &[PathBuf],
+    stated: &StatedDrive,
+    host: &HostPaths,
+) -> Result<Stack, TargetError> {
     let fail = |path: &Path| {
         let path = path.to_owned();
         move |error| TargetError::File { path, error }
@@ -97,12 +101,12 @@ pub fn look(targets: &[PathBuf], stated: &Stated, host: &Host) -> Result<Stack, 
             None => return Err(TargetError::Kind { path: path.clone() }),
         }
     }
-    let mut roots: Vec<Root> = images.into_iter().map(|path| image(path, stated)).collect();
+    let mut roots: Vec<StackRoot> = images.into_iter().map(|path| image(path, stated)).collect();
     if devices.is_empty() && !targets.is_empty() {
         return Ok(examine(roots, None));
     }
     let machine = Machine::read(&host.sys).map_err(fail(&host.sys))?;
-    let nodes = Nodes {
+    let nodes = DeviceNodes {
         machine: &machine,
         folder: host.dev.clone(),
     };
@@ -144,15 +148,15 @@ pub fn look(targets: &[PathBuf], stated: &Stated, host: &Host) -> Result<Stack, 
         })
         .map(|name| nodes.path(&name).to_string_lossy().into_owned())
         .collect();
-    Ok(stack.around(|layer| match &layer.node {
+    Ok(stack.connected(|layer| match &layer.node {
         Some(node) => wanted.contains(node),
         None => layer.on.is_empty(),
     }))
 }
 
-fn image(path: &Path, stated: &Stated) -> Root {
+fn image(path: &Path, stated: &StatedDrive) -> StackRoot {
     let source = open(path);
-    Root {
+    StackRoot {
         name: path.to_string_lossy().into_owned(),
         node: None,
         disk: stated.image(),
@@ -162,10 +166,10 @@ fn image(path: &Path, stated: &Stated) -> Root {
     }
 }
 
-fn drive(name: &str, nodes: &Nodes<'_>, stated: &Stated) -> Root {
+fn drive(name: &str, nodes: &DeviceNodes<'_>, stated: &StatedDrive) -> StackRoot {
     let device = &nodes.machine.devices[name];
     let path = nodes.path(name);
-    Root {
+    StackRoot {
         name: name.to_owned(),
         node: Some(path.to_string_lossy().into_owned()),
         disk: stated.device(device),

@@ -5,8 +5,8 @@ use super::params::{Block, Node, ParamError, Sources, in_key};
 use super::seek::parse_seeks;
 use traxtent_model::profile::{
     AccessSpec, BusHold, BusSpec, CacheSpec, Delivery, ExtraDisconnect, FORMAT, MechanicsSpec,
-    OverheadSpec, Preseek, Profile, Provenance, QueueSpec, ReadAhead, ReadAheadUntil, Scheduler,
-    ScsiSpec, SectorSpec, SeekSpec, Standing, WriteBack,
+    OriginKind, OverheadSpec, Preseek, Profile, Provenance, QueueSpec, ReadAhead, ReadAheadUntil,
+    Scheduler, ScsiSpec, SectorSpec, SeekSpec, WriteBack,
 };
 
 /// The longest duration that a parameter may have, in milliseconds.
@@ -159,7 +159,7 @@ pub(super) fn model_profile(
             hold: BusHold::default(),
         },
         provenance: Provenance::uniform(
-            Standing::Measured,
+            OriginKind::Measured,
             &format!("DiskSim parameter file {}", model.file),
         ),
         geometry: imported.spec,
@@ -210,8 +210,8 @@ fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
     ] {
         block.get(redundant);
     }
-    let kind = block.need("Seek type")?;
-    Ok(match block.need_str("Seek type")? {
+    let kind = block.require("Seek type")?;
+    Ok(match block.require_str("Seek type")? {
         "constant" => SeekSpec::Constant {
             ms: ms(block, "Constant seek time")?,
         },
@@ -233,7 +233,7 @@ fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
         }
         name @ ("hpl" | "hplplus10") => {
             const VALUES: &str = "HPL seek equation values";
-            let values = block.need(VALUES)?;
+            let values = block.require(VALUES)?;
             let [
                 division,
                 constant,
@@ -272,8 +272,8 @@ fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
             }
         }
         "extracted" => {
-            let file = block.need("Full seek curve")?;
-            let path = block.path(block.need_str("Full seek curve")?);
+            let file = block.require("Full seek curve")?;
+            let path = block.path(block.require_str("Full seek curve")?);
             let text =
                 sources(&path).map_err(|problem| file.error(format!("{path}: {problem}")))?;
             let points = parse_seeks(&path, &text)?;
@@ -305,7 +305,7 @@ fn overheads(block: &Block) -> Result<OverheadSpec, ParamError> {
         let own = ms(block, key)?;
         match own * scale {
             ms if (0.0..=LONGEST_MS).contains(&ms) => Ok(ms),
-            ms => Err(block.need(key)?.error(format!(
+            ms => Err(block.require(key)?.error(format!(
                 "{key} = {own}: times \"{SCALE}\" it is {ms}; must be from 0 to {LONGEST_MS} ms"
             ))),
         }
@@ -363,7 +363,7 @@ fn cache(block: &Block, warnings: &mut Vec<String>) -> Result<CacheSpec, ParamEr
     let keep = block.get_int("Read-ahead over requested")?.unwrap_or(0);
     let write_segments = count("Maximum number of write segments", 1)?;
     if write_segments > segments {
-        let node = block.need("Maximum number of write segments")?;
+        let node = block.require("Maximum number of write segments")?;
         warnings.push(format!(
             "{}:{}: \"Maximum number of write segments\" = {write_segments}: cut to the {segments} of \"Number of \
              buffer segments\"",
@@ -551,7 +551,7 @@ pub(super) fn ms(block: &Block, key: &str) -> Result<f64, ParamError> {
         None => Ok(0.0),
         Some(ms) if (0.0..=LONGEST_MS).contains(&ms) => Ok(ms),
         Some(ms) => Err(block
-            .need(key)?
+            .require(key)?
             .error(format!("{key} = {ms}: must be from 0 to {LONGEST_MS} ms"))),
     }
 }

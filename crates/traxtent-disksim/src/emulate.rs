@@ -9,14 +9,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::g1::Band;
+use super::g1::DiskSimZone;
 
 /// The greatest length of a list that does not ascend, because it takes quadratic time.
 const UNORDERED_MAX: usize = 10_000;
 /// Slips that continue over short cylinders are examined in each of them. These are the greatest
 /// numbers of examinations. The number for defects is smaller, because each takes longer.
-const SLIP_LOOKS_MAX: u64 = 1 << 29;
-const DEFECT_LOOKS_MAX: u64 = 1 << 24;
+const SLIP_CHECKS_MAX: u64 = 1 << 29;
+const DEFECT_CHECKS_MAX: u64 = 1 << 24;
 
 /// The layout of a zone's LBNs.
 pub(super) struct Mapping {
@@ -35,7 +35,7 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    pub(super) fn new(scheme: u8, range: u64, band: &Band) -> Result<Mapping, String> {
+    pub(super) fn new(scheme: u8, range: u64, band: &DiskSimZone) -> Result<Mapping, String> {
         let per_cylinder = band.surfaces * band.slots;
         let tracks = band.cylinders * band.surfaces;
         let sectors = tracks * band.slots;
@@ -95,7 +95,7 @@ impl Mapping {
         }
         let cylinders_reached = band.slips.len() as u64 / region + 2;
         if matches!(scheme, 4 | 6)
-            && band.defects.len() as u64 * cylinders_reached > DEFECT_LOOKS_MAX
+            && band.defects.len() as u64 * cylinders_reached > DEFECT_CHECKS_MAX
         {
             return Err(format!(
                 "{} defects among {} slips, with {region} blocks a cylinder: too many to follow",
@@ -104,7 +104,7 @@ impl Mapping {
             ));
         }
         map.slips = match scheme {
-            4 | 6 | 7 => map.running_on(&band.slips, ascending)?,
+            4 | 6 | 7 => map.slips_to_zone_end(&band.slips, ascending)?,
             _ => map.by_region(&band.slips, ascending),
         };
         // DiskSim also subtracts slips among the spares from the zone's LBN count.
@@ -162,7 +162,7 @@ impl Mapping {
     ///
     /// DiskSim determines the cylinder in which an LBN would be without slips. It counts all slips
     /// of earlier cylinders, then those within the LBN's distance from the front of that cylinder.
-    fn running_on(&self, slips: &[u64], ascending: bool) -> Result<Vec<u64>, String> {
+    fn slips_to_zone_end(&self, slips: &[u64], ascending: bool) -> Result<Vec<u64>, String> {
         let mut sorted = slips.to_vec();
         sorted.sort_unstable();
         if slips.is_empty() || (ascending && self.per_region == self.region) {
@@ -207,7 +207,7 @@ impl Mapping {
                 }
                 looks += (slips.len() * (skips.list.len() + 1)) as u64;
             }
-            if looks > SLIP_LOOKS_MAX {
+            if looks > SLIP_CHECKS_MAX {
                 return Err(format!(
                     "{} slips, with {} blocks a cylinder: too many to follow",
                     slips.len(),
@@ -242,7 +242,11 @@ impl Mapping {
     /// Under schemes 2 to 6, a later cylinder (under scheme 3, a later track) begins one sector
     /// later for each slip before it. Under scheme 3 the code counts by head. On a cylinder that
     /// runs backward, this is not the order of its tracks.
-    pub(super) fn turns(&self, band: &Band, backward: impl Fn(u64) -> bool) -> Vec<(u64, i32)> {
+    pub(super) fn turns(
+        &self,
+        band: &DiskSimZone,
+        backward: impl Fn(u64) -> bool,
+    ) -> Vec<(u64, i32)> {
         let mut turns: BTreeMap<u64, i32> = BTreeMap::new();
         if !(2..=6).contains(&self.scheme) {
             return Vec::new();
@@ -269,7 +273,7 @@ impl Mapping {
     }
 
     /// Returns the moves of LBNs, from position to position or from track to track.
-    pub(super) fn remaps(&self, band: &Band) -> Vec<(u64, u64)> {
+    pub(super) fn remaps(&self, band: &DiskSimZone) -> Vec<(u64, u64)> {
         if self.scheme == 0 {
             return Vec::new();
         }
@@ -336,7 +340,7 @@ impl Mapping {
     /// Returns LBNs that DiskSim places at the position of another LBN. Under schemes 2 and 5, LBNs
     /// that slips have moved into the spares of their cylinder are placed at the front of the next
     /// cylinder.
-    pub(super) fn collisions(&self, band: &Band) -> Vec<(u64, u64)> {
+    pub(super) fn collisions(&self, band: &DiskSimZone) -> Vec<(u64, u64)> {
         if !matches!(self.scheme, 2 | 5) {
             return Vec::new();
         }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::emulate::Mapping;
-use super::layout::{Disk, Imported, in_revolutions, numbers};
+use super::layout::{DiskSize, ImportedLayout, in_revolutions, numbers};
 use super::params::{Block, ParamError};
 use traxtent_model::geometry::{
     GeometrySpec, MovedSpec, Order, PerSurface, Skew, Sparing, Start, ZoneSpec,
@@ -28,7 +28,7 @@ const SCHEMES: [Sparing; 11] = [
 ];
 
 /// A zone's values from the file.
-pub(super) struct Band {
+pub(super) struct DiskSimZone {
     pub(super) first_cylinder: u64,
     pub(super) cylinders: u64,
     pub(super) surfaces: u64,
@@ -39,7 +39,7 @@ pub(super) struct Band {
     pub(super) defects: Vec<(u64, u64)>,
 }
 
-pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError> {
+pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, ParamError> {
     let mapping = layout.need_bounded("LBN-to-PBN mapping scheme", 0u8, 2)?;
     let scheme = layout.need_bounded("Sparing scheme used", 0u8, 10)?;
     let range = layout
@@ -47,7 +47,7 @@ pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError
         .unwrap_or(1);
     let sparing = SCHEMES[usize::from(scheme)];
     let by_range = sparing == Sparing::SectorsPerCylinderRange;
-    let mut imported = Imported {
+    let mut imported = ImportedLayout {
         spec: GeometrySpec {
             surfaces: disk.surfaces,
             cylinders: disk.cylinders,
@@ -123,7 +123,7 @@ pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError
     Ok(imported)
 }
 
-fn band(block: &Rc<Block>, disk: &Disk) -> Result<Band, ParamError> {
+fn band(block: &Rc<Block>, disk: &DiskSize) -> Result<DiskSimZone, ParamError> {
     let first_cylinder = block.need_bounded("First cylinder number", 0u32, (1 << 24) - 1)?;
     let last_cylinder =
         block.need_bounded("Last cylinder number", first_cylinder, (1 << 24) - 1)?;
@@ -131,12 +131,12 @@ fn band(block: &Rc<Block>, disk: &Disk) -> Result<Band, ParamError> {
     let defects = numbers(block, "defects")?;
     if defects.len() % 2 == 1 {
         return Err(block
-            .need("defects")?
+            .require("defects")?
             .error("defects must be pairs, but their number is odd"));
     }
     let cylinders = u64::from(last_cylinder - first_cylinder) + 1;
     let sectors = (cylinders * u64::from(disk.surfaces) * u64::from(slots)) as i64;
-    Ok(Band {
+    Ok(DiskSimZone {
         first_cylinder: first_cylinder.into(),
         cylinders,
         surfaces: disk.surfaces.into(),
@@ -155,7 +155,7 @@ fn band(block: &Rc<Block>, disk: &Disk) -> Result<Band, ParamError> {
 
 fn zone(
     block: &Block,
-    band: &Band,
+    band: &DiskSimZone,
     map: &Mapping,
     revolutions: bool,
     backward: impl Fn(u64) -> bool,
@@ -164,7 +164,7 @@ fn zone(
         let value = block.get_f64(key)?.unwrap_or(0.0);
         if value.is_nan() || value.abs() > 1e9 {
             return Err(block
-                .need(key)?
+                .require(key)?
                 .error(format!("{key}: {value} is not in -1e9..=1e9")));
         }
         Ok(if revolutions {
@@ -191,7 +191,13 @@ fn zone(
 }
 
 /// An LBN at a position in a zone or after it.
-fn place(lbn: u64, position: u64, band: &Band, mapping: u8, disk: &Disk) -> Option<MovedSpec> {
+fn place(
+    lbn: u64,
+    position: u64,
+    band: &DiskSimZone,
+    mapping: u8,
+    disk: &DiskSize,
+) -> Option<MovedSpec> {
     let track = position / band.slots;
     let (cylinder, head) = (track / band.surfaces, track % band.surfaces);
     let back = runs_backward(mapping, band, cylinder);
@@ -208,7 +214,7 @@ fn place(lbn: u64, position: u64, band: &Band, mapping: u8, disk: &Disk) -> Opti
 
 /// Returns whether a cylinder, counted from the zone's first, receives LBNs from its last surface
 /// on.
-fn runs_backward(mapping: u8, band: &Band, cylinder: u64) -> bool {
+fn runs_backward(mapping: u8, band: &DiskSimZone, cylinder: u64) -> bool {
     match mapping {
         0 => false,
         1 => cylinder % 2 == 1,

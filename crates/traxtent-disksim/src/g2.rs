@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::rc::Rc;
 
-use super::layout::{Disk, Imported, in_revolutions};
+use super::layout::{DiskSize, ImportedLayout, in_revolutions};
 use super::params::{Block, ParamError, Sources};
 use traxtent_model::geometry::{BranchSpec, Child, GeometrySpec, TrackSpec, TreeSpec};
 
@@ -33,10 +33,10 @@ struct Zone {
 
 pub(super) fn layout(
     layout: &Block,
-    disk: &Disk,
+    disk: &DiskSize,
     sources: &Sources<'_>,
-) -> Result<Imported, ParamError> {
-    let name = layout.need("Layout Map File")?;
+) -> Result<ImportedLayout, ParamError> {
+    let name = layout.require("Layout Map File")?;
     let path = layout.path(name.str()?);
     let text = sources(&path).map_err(|why| name.error(format!("{path}: {why}")))?;
     let zones = zones(layout)?;
@@ -88,7 +88,7 @@ pub(super) fn layout(
         ));
     }
     let innermost = extents.iter().map(|e| e.cylinder).max().unwrap_or(0);
-    Ok(Imported {
+    Ok(ImportedLayout {
         spec: GeometrySpec {
             surfaces: disk.surfaces,
             cylinders: disk.cylinders.max(innermost + 1),

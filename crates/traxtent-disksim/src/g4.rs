@@ -1,6 +1,6 @@
 //! Layout g4: a run-length tree of track patterns, with slips and remaps.
 
-use super::layout::{Disk, Imported};
+use super::layout::{DiskSize, ImportedLayout};
 use super::params::{Block, Node, ParamError};
 use traxtent_model::geometry::{
     BranchSpec, Child, GeometrySpec, MovedSpec, SlipSpec, TrackSpec, TreeSpec,
@@ -9,7 +9,7 @@ use traxtent_model::geometry::{
 /// The greatest depth of the tree in DiskSim.
 const DEPTH_MAX: usize = 16;
 
-pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError> {
+pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, ParamError> {
     let mut reader = Reader {
         patterns: patterns(layout)?,
         index: layout.need_list("IDX")?,
@@ -20,7 +20,7 @@ pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError
     reader.tree.tracks = reader.patterns.clone();
     reader.done = vec![State::New; reader.index.len()];
     let Some(root) = reader.index.len().checked_sub(1) else {
-        return Err(layout.need("IDX")?.error("IDX is empty"));
+        return Err(layout.require("IDX")?.error("IDX is empty"));
     };
     let root = reader.node(root, 0)?;
     let (size, innermost) = reader.sizes[root as usize];
@@ -41,7 +41,7 @@ pub(super) fn layout(layout: &Block, disk: &Disk) -> Result<Imported, ParamError
         ));
     }
     let moved = remaps(layout)?;
-    Ok(Imported {
+    Ok(ImportedLayout {
         spec: GeometrySpec {
             surfaces: disk.surfaces,
             cylinders: disk.cylinders.max((innermost + 1).clamp(0, 1 << 24) as u32),
@@ -276,13 +276,13 @@ fn groups<'a>(
             "{key} has {} numbers, which is no multiple of {size}",
             list.len()
         );
-        return Err(layout.need(key)?.error(problem));
+        return Err(layout.require(key)?.error(problem));
     }
     Ok(list.chunks_exact(size))
 }
 
 fn patterns(layout: &Block) -> Result<Vec<TrackSpec>, ParamError> {
-    layout.need("TP")?;
+    layout.require("TP")?;
     groups(layout, "TP", 3)?
         .map(|fields| {
             let slots = bounded(&fields[2], 1, 1_000_000)?;

@@ -8,7 +8,7 @@ use traxtent_model::geometry::GeometrySpec;
 
 /// A layout, with notes on how it was read.
 #[derive(Clone, Debug)]
-pub struct Imported {
+pub struct ImportedLayout {
     /// The layout.
     pub spec: GeometrySpec,
     /// Contradictions within the file, or between DiskSim's code and its manual.
@@ -16,7 +16,7 @@ pub struct Imported {
 }
 
 /// The properties of the disk that the layout models need.
-pub(super) struct Disk {
+pub(super) struct DiskSize {
     pub(super) surfaces: u16,
     pub(super) cylinders: u32,
     pub(super) blocks: u64,
@@ -27,12 +27,12 @@ pub(super) struct Disk {
 /// # Errors
 /// Returns an error if a parameter is missing or out of bounds, or the layout model is not g1, g2
 /// or g4.
-pub fn disk_geometry(disk: &Block, sources: &Sources<'_>) -> Result<Imported, ParamError> {
+pub fn disk_geometry(disk: &Block, sources: &Sources<'_>) -> Result<ImportedLayout, ParamError> {
     if disk.kind != "dm_disk" {
         return Err(disk.error(format!("a dm_disk block was expected, not {}", disk.kind)));
     }
     let layout: &Rc<Block> = disk.need_block("Layout Model")?;
-    let size = Disk {
+    let size = DiskSize {
         surfaces: disk
             .need_bounded("Number of data surfaces", 1u8, 64)?
             .into(),
@@ -66,7 +66,7 @@ pub(super) fn in_revolutions(block: &Block, default: bool) -> Result<bool, Param
         None => Ok(default),
         Some("revolutions") => Ok(true),
         Some("sectors") => Ok(false),
-        Some(other) => Err(block.need("Skew units")?.error(format!(
+        Some(other) => Err(block.require("Skew units")?.error(format!(
             "skew units are revolutions or sectors, not {other}"
         ))),
     }

@@ -17,7 +17,7 @@ mod params;
 mod seek;
 mod system;
 
-pub use layout::{Imported, disk_geometry};
+pub use layout::{ImportedLayout, disk_geometry};
 pub use params::{Block, Document, Entry, Node, ParamError, Sources, Unused, Value};
 pub use seek::{SeekPoint, parse_seeks};
 pub use system::{DeviceMap, System, SystemArray, SystemDisk, load_system};

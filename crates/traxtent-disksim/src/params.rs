@@ -275,7 +275,7 @@ impl Block {
     ///
     /// # Errors
     /// Returns an error if the key is missing.
-    pub fn need(&self, key: &str) -> Result<&Node, ParamError> {
+    pub fn require(&self, key: &str) -> Result<&Node, ParamError> {
         self.get(key)
             .ok_or_else(|| self.error(format!("{} lacks \"{key}\"", self.kind)))
     }
@@ -335,23 +335,23 @@ impl Block {
     /// # Errors
     /// Returns an error if the key is missing or the value is not a number.
     pub fn need_f64(&self, key: &str) -> Result<f64, ParamError> {
-        in_key(key, self.need(key)?.f64())
+        in_key(key, self.require(key)?.f64())
     }
 
     /// Returns a required whole number.
     ///
     /// # Errors
     /// Returns an error if the key is missing or the value is not a whole number.
-    pub fn need_int(&self, key: &str) -> Result<i64, ParamError> {
-        in_key(key, self.need(key)?.int())
+    pub fn require_int(&self, key: &str) -> Result<i64, ParamError> {
+        in_key(key, self.require(key)?.int())
     }
 
     /// Returns a required word.
     ///
     /// # Errors
     /// Returns an error if the key is missing or the value is not a word.
-    pub fn need_str(&self, key: &str) -> Result<&str, ParamError> {
-        in_key(key, self.need(key)?.str())
+    pub fn require_str(&self, key: &str) -> Result<&str, ParamError> {
+        in_key(key, self.require(key)?.str())
     }
 
     /// Returns a required list.
@@ -359,7 +359,7 @@ impl Block {
     /// # Errors
     /// Returns an error if the key is missing or the value is not a list.
     pub fn need_list(&self, key: &str) -> Result<&[Node], ParamError> {
-        in_key(key, self.need(key)?.list())
+        in_key(key, self.require(key)?.list())
     }
 
     /// Returns a required block.
@@ -367,7 +367,7 @@ impl Block {
     /// # Errors
     /// Returns an error if the key is missing or the value is not a block.
     pub fn need_block(&self, key: &str) -> Result<&Rc<Block>, ParamError> {
-        in_key(key, self.need(key)?.block())
+        in_key(key, self.require(key)?.block())
     }
 
     /// Returns a whole number within bounds, if the key is present.
@@ -391,7 +391,7 @@ impl Block {
         match T::try_from(value) {
             Ok(value) if fits => Ok(Some(value)),
             _ => Err(self
-                .need(key)?
+                .require(key)?
                 .error(format!("{key}: {value} is not in {min}..={max}"))),
         }
     }
@@ -404,7 +404,7 @@ impl Block {
     where
         i64: From<T>,
     {
-        self.need(key)?;
+        self.require(key)?;
         Ok(self.get_bounded(key, min, max)?.expect("the key is there"))
     }
 

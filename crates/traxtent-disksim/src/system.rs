@@ -71,9 +71,9 @@ pub struct DeviceMap {
     /// The index of the disk.
     pub disk: u32,
     /// Sectors per unit of an address in the trace.
-    pub sectors_a_unit: f64,
+    pub sectors_per_unit: f64,
     /// Sectors per unit of a size in the trace.
-    pub sectors_a_size_unit: f64,
+    pub sectors_per_size_unit: f64,
     /// Sectors added to each address.
     pub offset: i64,
 }
@@ -82,7 +82,7 @@ pub struct DeviceMap {
 const UNLIMITED: f64 = 2.0;
 
 /// The greatest number of disk names that an error message lists.
-const NAMES_TOLD: usize = 8;
+const NAMES_LISTED_MAX: usize = 8;
 
 /// Loads a parameter file of any kind: a system (`.parv`), a drive (`.diskspecs`) or a layout with
 /// mechanics (`.model`). If `only` is given, loads only the disk with that name.
@@ -111,12 +111,12 @@ pub fn load_system(
             .map(|disk| disk.name)
             .collect();
         names.dedup();
-        let more = if names.len() > NAMES_TOLD {
+        let more = if names.len() > NAMES_LISTED_MAX {
             ", …"
         } else {
             ""
         };
-        names.truncate(NAMES_TOLD);
+        names.truncate(NAMES_LISTED_MAX);
         let problem = match only {
             Some(only) if !names.is_empty() => format!(
                 "there is no disk called {only:?}, but {}{more}",
@@ -208,7 +208,7 @@ pub fn load_system(
 impl System {
     /// Returns a trace record at the disk to which its device is mapped, or `None` if the file maps
     /// devices but not this one.
-    pub fn place(&self, mut record: TraceRecord) -> Option<TraceRecord> {
+    pub fn map_record(&self, mut record: TraceRecord) -> Option<TraceRecord> {
         if self.devices.is_empty() {
             return Some(record);
         }
@@ -217,10 +217,10 @@ impl System {
             .iter()
             .find(|map| map.trace_device == record.device)?;
         record.device = map.disk;
-        let lbn = (record.request.lbn.0 as f64 * map.sectors_a_unit) as u64;
+        let lbn = (record.request.lbn.0 as f64 * map.sectors_per_unit) as u64;
         record.request.lbn = Lbn(lbn.saturating_add_signed(map.offset));
         record.request.sectors =
-            (f64::from(record.request.sectors) * map.sectors_a_size_unit) as u32;
+            (f64::from(record.request.sectors) * map.sectors_per_size_unit) as u32;
         Some(record)
     }
 }
@@ -387,13 +387,13 @@ impl Loader<'_> {
         let (mut arrays, mut plain) = (Vec::new(), None);
         let organisations = self.document.blocks();
         for block in organisations.filter(|block| block.kind == "disksim_logorg") {
-            let mode = block.need("Addressing mode")?;
+            let mode = block.require("Addressing mode")?;
             let members = block.need_list("devices")?;
             if mode.str()? != "Array" || members.len() == 1 {
                 plain.get_or_insert(block);
                 continue;
             }
-            let distribution = block.need("Distribution scheme")?;
+            let distribution = block.require("Distribution scheme")?;
             if distribution.str()? != "Striped" {
                 let scheme = distribution.str()?;
                 return Err(distribution.error(format!(
@@ -401,7 +401,7 @@ impl Loader<'_> {
                 )));
             }
             let chunk = block.need_bounded("Stripe unit", 1u32, u32::MAX)?;
-            let redundancy = block.need("Redundancy scheme")?;
+            let redundancy = block.require("Redundancy scheme")?;
             let level = match redundancy.str()? {
                 "Noredun" => Level::Raid0,
                 "Parity_disk" => Level::Raid4,
@@ -411,7 +411,7 @@ impl Loader<'_> {
                         ("Parity rotation type", 1),
                         ("Parity stripe unit", i64::from(chunk)),
                     ] {
-                        let value = block.need(key)?;
+                        let value = block.require(key)?;
                         if value.int()? != only {
                             return Err(value.error(format!("{key}: only {only} is modelled here")));
                         }
@@ -466,7 +466,7 @@ impl Loader<'_> {
                 ("Distribution scheme", &["Asis"]),
                 ("Redundancy scheme", &["Noredun"]),
             ] {
-                let node = block.need(key)?;
+                let node = block.require(key)?;
                 let value = node.str()?;
                 let one_disk = key == "Addressing mode" && block.need_list("devices")?.len() == 1;
                 if !plain.contains(&value) && !one_disk {
@@ -543,7 +543,9 @@ impl Loader<'_> {
             .get_f64("Maximum time of trace generated")?
             .unwrap_or(0.0);
         Ok(Some(SynthioSpec {
-            count: block.need_int("Number of I/O requests to generate")?.max(0) as u64,
+            count: block
+                .require_int("Number of I/O requests to generate")?
+                .max(0) as u64,
             time: SimTime::from_ms(seconds * 1e3),
             processors,
             system_calls,
@@ -563,13 +565,13 @@ impl Loader<'_> {
             };
             for node in list {
                 let map = node.block()?;
-                let trace_device = map.need("tracedev")?;
-                for &disk in device(map.need("simdev")?)?.first().iter().copied() {
+                let trace_device = map.require("tracedev")?;
+                for &disk in device(map.require("simdev")?)?.first().iter().copied() {
                     maps.push(DeviceMap {
                         trace_device: number(trace_device)?,
                         disk,
-                        sectors_a_unit: map.get_f64("locScale")?.unwrap_or(512.0) / 512.0,
-                        sectors_a_size_unit: map.get_f64("sizeScale")?.unwrap_or(1.0),
+                        sectors_per_unit: map.get_f64("locScale")?.unwrap_or(512.0) / 512.0,
+                        sectors_per_size_unit: map.get_f64("sizeScale")?.unwrap_or(1.0),
                         offset: map.get_int("offset")?.unwrap_or(0),
                     });
                 }
@@ -600,19 +602,19 @@ fn generator(block: &Block, device: &DeviceNumbers<'_>) -> Result<SynthioGenerat
     let share = |key: &str| Ok::<_, ParamError>(block.get_f64(key)?.unwrap_or(0.0));
     Ok(SynthioGenerator {
         devices,
-        device_sectors: block.need_int("Storage capacity per device")?.max(0) as u64,
+        device_sectors: block.require_int("Storage capacity per device")?.max(0) as u64,
         block_sectors: block.need_bounded("Blocking factor", 1u32, 1 << 24)?,
         sequential: share("Probability of sequential access")?,
         local: share("Probability of local access")?,
         read: share("Probability of read access")?,
         critical: share("Probability of time-critical request")?,
         limited: share("Probability of time-limited request")?,
-        limits: distribution(block.need("Time-limited think times")?)?,
-        general: distribution(block.need("General inter-arrival times")?)?,
-        sequential_gaps: distribution(block.need("Sequential inter-arrival times")?)?,
-        local_gaps: distribution(block.need("Local inter-arrival times")?)?,
-        distances: distribution(block.need("Local distances")?)?,
-        sizes: distribution(block.need("Sizes")?)?,
+        limits: distribution(block.require("Time-limited think times")?)?,
+        general: distribution(block.require("General inter-arrival times")?)?,
+        sequential_gaps: distribution(block.require("Sequential inter-arrival times")?)?,
+        local_gaps: distribution(block.require("Local inter-arrival times")?)?,
+        distances: distribution(block.require("Local distances")?)?,
+        sizes: distribution(block.require("Sizes")?)?,
     })
 }
 

@@ -4,4 +4,4 @@
 pub mod device;
 pub mod packed;
 
-pub use packed::Packed;
+pub use packed::CompressedWriter;

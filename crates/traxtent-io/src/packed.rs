@@ -9,7 +9,7 @@ use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 /// Compresses its input if the name ends in `.gz` or `.zst`. Call [`Packed::finish`] at the end.
 #[derive(Debug)]
-pub struct Packed<W: Write>(Form<W>);
+pub struct CompressedWriter<W: Write>(Form<W>);
 
 #[derive(Debug)]
 enum Form<W: Write> {
@@ -22,10 +22,10 @@ enum Form<W: Write> {
 /// a time.
 const FRAME: usize = 1 << 20;
 
-impl<W: Write> Packed<W> {
+impl<W: Write> CompressedWriter<W> {
     /// Writes to `sink`, which is or will become the file `name`.
-    pub fn new(sink: W, name: &Path) -> Packed<W> {
-        Packed(match name.extension().and_then(|ending| ending.to_str()) {
+    pub fn new(sink: W, name: &Path) -> CompressedWriter<W> {
+        CompressedWriter(match name.extension().and_then(|ending| ending.to_str()) {
             Some("gz") => Form::Gzip(GzEncoder::new(sink, Compression::default())),
             Some("zst") => Form::Zstd {
                 sink,
@@ -51,7 +51,7 @@ impl<W: Write> Packed<W> {
     }
 }
 
-impl<W: Write> Write for Packed<W> {
+impl<W: Write> Write for CompressedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.0 {
             Form::Plain(sink) => sink.write(bytes),

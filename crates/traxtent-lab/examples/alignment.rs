@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Parser;
 use traxtent_lab::Bench;
-use traxtent_lab::alignment::{DRIVES, FileSystem, Machine, Phase, missing, missing_guest, times};
+use traxtent_lab::alignment::{
+    DRIVES, FileSystem, KernelHost, Phase, missing_guest, times, unavailable_reason,
+};
 
 #[derive(Parser)]
 struct Args {
@@ -47,16 +49,16 @@ struct Args {
 fn main() -> Result<()> {
     let args = Args::parse();
     let (machine, missing) = match args.guest {
-        false => (Machine::Host, missing()),
-        true => (Machine::Guest, missing_guest()),
+        false => (KernelHost::Host, unavailable_reason()),
+        true => (KernelHost::Guest, missing_guest()),
     };
     if let Some(reason) = missing {
         bail!("{reason}");
     }
     let known = FileSystem::OF_HOST.into_iter().chain(FileSystem::OF_GUEST);
     let kinds: Vec<FileSystem> = match (&args.kinds[..], machine) {
-        ([], Machine::Host) => FileSystem::OF_HOST.to_vec(),
-        ([], Machine::Guest) => FileSystem::OF_GUEST.to_vec(),
+        ([], KernelHost::Host) => FileSystem::OF_HOST.to_vec(),
+        ([], KernelHost::Guest) => FileSystem::OF_GUEST.to_vec(),
         (names, _) => known
             .filter(|kind| names.iter().any(|name| name == kind.name()))
             .collect(),
@@ -74,7 +76,7 @@ fn main() -> Result<()> {
                     let Some((key, value)) = change.split_once('=') else {
                         bail!("{change}: expected KEY=VALUE");
                     };
-                    bench = bench.with(key, value)?;
+                    bench = bench.with_parameter(key, value)?;
                 }
                 let known = DRIVES.iter().find(|(name, _)| name == drive);
                 let mib = args.mib.unwrap_or(known.map_or(451, |(_, mib)| *mib));

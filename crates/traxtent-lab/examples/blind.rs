@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     }
     let mut exact = true;
     for &algorithm in &options.algorithms {
-        let mut trial = Trial::new(algorithm, options.verify).on(options.layouts);
+        let mut trial = Trial::new(algorithm, options.verify).with_layouts(options.layouts);
         if options.noise {
             trial = trial.with_noise(Noise::TYPICAL);
         }
@@ -132,7 +132,7 @@ fn probe_all(options: &Options, trial: &Trial) -> bool {
     }
     // A result verified by sample may be wrong if it reports its doubt.
     match trial.verify {
-        Verify::Sample => !wrong.iter().any(|outcome| outcome.misleads()),
+        Verify::Sample => !wrong.iter().any(|outcome| outcome.is_silently_wrong()),
         Verify::None | Verify::Full => wrong.is_empty(),
     }
 }

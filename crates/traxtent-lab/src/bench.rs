@@ -18,7 +18,7 @@ use traxtent_sim::{Host, Outcome, SimTarget, SimulateError, simulate};
 use traxtent_units::stats::{ComponentMeans, Moments};
 use traxtent_units::{Lbn, SimTime};
 use traxtent_volume::copies::CopiesError;
-use traxtent_workload::{Region, SpecError, Synthetic, WorkloadSpec};
+use traxtent_workload::{Synthetic, WorkloadError, WorkloadRegion, WorkloadSpec};
 
 use crate::video::VideoError;
 
@@ -34,7 +34,7 @@ pub enum LabError {
     Profile(#[from] ProfileError),
     /// The workload does not fit the drive.
     #[error(transparent)]
-    Workload(#[from] SpecError),
+    Workload(#[from] WorkloadError),
     /// The simulation ended early.
     #[error(transparent)]
     Simulation(#[from] SimulateError),
@@ -61,7 +61,7 @@ pub enum LabError {
     Tpl(#[from] TplError),
     /// The volume with replicas cannot be made, or fails.
     #[error(transparent)]
-    Copies(#[from] CopiesError),
+    ReplicaVolume(#[from] CopiesError),
     /// The disk fails.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -105,7 +105,7 @@ pub struct Bench {
     /// The seed of all workloads.
     pub seed: u64,
     /// Whether an approximate result is sufficient; see [`Bench::few`].
-    pub quick: bool,
+    pub approximate: bool,
     /// The folder with the traces that come with DiskSim.
     pub traces: Option<PathBuf>,
     /// The folder in which a measurement may keep its recordings for later runs.
@@ -120,7 +120,7 @@ const QUICK: u64 = 10;
 
 /// The results of a run of a workload.
 #[derive(Clone, Copy, Debug)]
-pub struct Measured {
+pub struct WorkloadResult {
     /// The head time per request in milliseconds: the reciprocal of the throughput.
     pub head_time_ms: f64,
     /// Response times in milliseconds.
@@ -133,7 +133,7 @@ pub struct Measured {
     pub transfer_ms: f64,
 }
 
-impl Measured {
+impl WorkloadResult {
     /// Returns the media transfer time of the requested sectors, at the rate of their zone, over
     /// the total time.
     pub fn efficiency(&self) -> f64 {
@@ -155,12 +155,12 @@ impl Bench {
     /// [changed](Bench::changed) parameters.
     pub fn with_drive(&self, name: &str) -> Result<Bench, LabError> {
         Bench {
-            quick: self.quick,
+            approximate: self.approximate,
             traces: self.traces.clone(),
             recordings: self.recordings.clone(),
             ..Bench::new(name, self.seed)?
         }
-        .changed(&self.changes)
+        .with_parameters(&self.changes)
     }
 
     /// Creates a bench with a built-in drive.
@@ -170,19 +170,19 @@ impl Bench {
     pub fn new(name: &str, seed: u64) -> Result<Bench, LabError> {
         let profile =
             profile::builtin(name).ok_or_else(|| LabError::UnknownDrive(name.to_owned()))?;
-        Bench::of(profile, seed)
+        Bench::with_profile(profile, seed)
     }
 
     /// Creates a bench with a drive of any profile.
     ///
     /// # Errors
     /// Returns an error if its geometry is invalid.
-    pub fn of(profile: Profile, seed: u64) -> Result<Bench, LabError> {
+    pub fn with_profile(profile: Profile, seed: u64) -> Result<Bench, LabError> {
         Ok(Bench {
             geometry: built(&profile)?,
             profile: Arc::new(profile),
             seed,
-            quick: false,
+            approximate: false,
             traces: None,
             recordings: None,
             changes: Vec::new(),
@@ -191,22 +191,25 @@ impl Bench {
 
     /// Sets whether an approximate result is sufficient.
     pub fn quick(self, quick: bool) -> Bench {
-        Bench { quick, ..self }
+        Bench {
+            approximate: quick,
+            ..self
+        }
     }
 
     /// Sets the folder with the traces.
-    pub fn traces(self, traces: Option<PathBuf>) -> Bench {
+    pub fn with_traces(self, traces: Option<PathBuf>) -> Bench {
         Bench { traces, ..self }
     }
 
     /// Sets the folder for recordings.
-    pub fn keeping(self, recordings: Option<PathBuf>) -> Bench {
+    pub fn with_recordings(self, recordings: Option<PathBuf>) -> Bench {
         Bench { recordings, ..self }
     }
 
     /// Returns `many`, or a tenth of it if an approximate result is sufficient.
-    pub fn few(&self, many: u64) -> u64 {
-        if self.quick {
+    pub fn scaled_count(&self, many: u64) -> u64 {
+        if self.approximate {
             many.div_ceil(QUICK)
         } else {
             many
@@ -217,8 +220,8 @@ impl Bench {
     ///
     /// # Errors
     /// Returns an error if it has no such parameter, or if the value is invalid.
-    pub fn with(&self, key: &str, value: &str) -> Result<Bench, LabError> {
-        let profile = self.profile.with(key, value)?;
+    pub fn with_parameter(&self, key: &str, value: &str) -> Result<Bench, LabError> {
+        let profile = self.profile.with_value(key, value)?;
         let geometry = match key.starts_with("geometry") {
             true => built(&profile)?,
             false => Arc::clone(&self.geometry),
@@ -234,10 +237,10 @@ impl Bench {
     ///
     /// # Errors
     /// Returns the errors of [`Bench::with`].
-    pub fn changed(self, changes: &[(String, String)]) -> Result<Bench, LabError> {
+    pub fn with_parameters(self, changes: &[(String, String)]) -> Result<Bench, LabError> {
         let bench = changes
             .iter()
-            .try_fold(self, |bench, (key, value)| bench.with(key, value))?;
+            .try_fold(self, |bench, (key, value)| bench.with_parameter(key, value))?;
         Ok(Bench {
             changes: changes.to_vec(),
             ..bench
@@ -276,11 +279,11 @@ impl Bench {
     ///
     /// # Errors
     /// Returns an error if the workload does not fit the drive.
-    pub fn run(&self, workload: &str) -> Result<Measured, LabError> {
+    pub fn run(&self, workload: &str) -> Result<WorkloadResult, LabError> {
         let mut response_ms = Moments::default();
         let mut parts = ComponentMeans::<8>::default();
         let mut revolutions = 0.0;
-        let end = self.each(workload, |outcome| {
+        let end = self.run_observed(workload, |outcome| {
             response_ms.push(outcome.response().as_ms());
             parts.push(&outcome.completion.breakdown.parts());
             let request = &outcome.arrival.request;
@@ -289,7 +292,7 @@ impl Bench {
             revolutions += f64::from(request.sectors) / f64::from(slots);
         })?;
         let count = response_ms.count().max(1) as f64;
-        Ok(Measured {
+        Ok(WorkloadResult {
             head_time_ms: end.as_ms() / count,
             response_ms,
             parts_ms: parts.means_ms(),
@@ -302,16 +305,16 @@ impl Bench {
     ///
     /// # Errors
     /// Returns an error if the workload does not fit the drive.
-    pub fn each(
+    pub fn run_observed(
         &self,
         workload: &str,
         mut look: impl FnMut(&Outcome),
     ) -> Result<SimTime, LabError> {
         let mut spec: WorkloadSpec = workload.parse()?;
         spec.seed = self.seed;
-        spec.count = self.few(spec.count);
-        if spec.region == Region::Zone(0) {
-            spec.region = Region::Lbns(self.first_zone());
+        spec.count = self.scaled_count(spec.count);
+        if spec.region == WorkloadRegion::Zone(0) {
+            spec.region = WorkloadRegion::Lbns(self.first_zone());
         }
         let bytes = self.profile.sector.logical_bytes;
         let mut source = Synthetic::new(&spec, bytes, &*self.geometry)?;

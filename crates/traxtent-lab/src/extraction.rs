@@ -28,9 +28,9 @@ pub fn by_translation(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let tree = Search::run(bench, Algorithm::Tree, Verify::None)?;
     let wrong = walk.wrong_boundaries(&bench.geometry) + tree.wrong_boundaries(&bench.geometry);
     Ok(vec![
-        walk.translations_a_track(),
+        walk.translations_per_track(),
         walk.minutes(),
-        tree.translations_a_track(),
+        tree.translations_per_track(),
         wrong as f64,
     ])
 }

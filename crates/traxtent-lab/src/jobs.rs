@@ -5,7 +5,7 @@
 
 use std::num::NonZeroU32;
 
-use traxtent_model::profile::{ReadAheadUntil, Standing};
+use traxtent_model::profile::{OriginKind, ReadAheadUntil};
 
 use crate::{Bench, LabError};
 
@@ -60,7 +60,7 @@ pub fn rate(bench: &Bench, workload: &str, seconds: NonZeroU32) -> Result<Rate, 
     let (mut requests, mut sectors, mut response_ms) = (0u64, 0u64, 0.0);
     // More requests than any drive serves in that time.
     let line = format!("{workload},count=10000000000,time={seconds}s");
-    let end = bench.each(&line, |outcome| {
+    let end = bench.run_observed(&line, |outcome| {
         requests += 1;
         sectors += u64::from(outcome.arrival.request.sectors);
         response_ms += outcome.response().as_ms();
@@ -91,7 +91,7 @@ pub const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 ///
 /// # Errors
 /// Returns an error if the drive is smaller than a request.
-pub fn reads_in_sequence(bench: &Bench, seconds: NonZeroU32) -> Result<Vec<Vec<f64>>, LabError> {
+pub fn sequential_reads(bench: &Bench, seconds: NonZeroU32) -> Result<Vec<Vec<f64>>, LabError> {
     let of = |depth: u32, kib: u32| {
         let workload = format!("sequential,size={kib}KiB,outstanding={depth}");
         Ok(rate(bench, &workload, seconds)?.mb_per_s)
@@ -102,7 +102,7 @@ pub fn reads_in_sequence(bench: &Bench, seconds: NonZeroU32) -> Result<Vec<Vec<f
 
 /// A combination of depth and size at which larger or more requests achieve less.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Drop {
+pub struct RateDrop {
     /// The depth.
     pub depth: u32,
     /// The size of a read, in KiB.
@@ -113,7 +113,7 @@ pub struct Drop {
 
 /// Finds the combinations at which sequential reads are slower than with a smaller size or a lower
 /// depth, by more than `tolerance`.
-pub fn drops(rates: &[Vec<f64>], tolerance: f64) -> Vec<Drop> {
+pub fn drops(rates: &[Vec<f64>], tolerance: f64) -> Vec<RateDrop> {
     let mut found = Vec::new();
     for (row, depth) in DEPTHS.into_iter().enumerate() {
         for (column, size_kib) in SIZES_KIB.into_iter().enumerate() {
@@ -122,7 +122,7 @@ pub fn drops(rates: &[Vec<f64>], tolerance: f64) -> Vec<Drop> {
             let before = smaller.into_iter().chain(lower).fold(0.0, f64::max);
             let share = rates[row][column] / before;
             if share < 1.0 - tolerance {
-                found.push(Drop {
+                found.push(RateDrop {
                     depth,
                     size_kib,
                     share,
@@ -195,11 +195,11 @@ pub fn effects(bench: &Bench, seconds: NonZeroU32) -> Result<Vec<Effect>, LabErr
     let mut found = Vec::new();
     for (key, values) in FIRMWARE {
         let origin = bench.profile.provenance.of(key);
-        if origin.is_none_or(|origin| origin.standing != Standing::Assumed) {
+        if origin.is_none_or(|origin| origin.standing != OriginKind::Assumed) {
             continue;
         }
         for value in values {
-            let Ok(changed) = bench.with(key, value) else {
+            let Ok(changed) = bench.with_parameter(key, value) else {
                 continue;
             };
             if changed.profile == bench.profile {

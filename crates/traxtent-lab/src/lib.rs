@@ -26,7 +26,7 @@ pub mod tpl;
 pub mod traxtents;
 pub mod video;
 
-pub use bench::{Bench, LabError, Measured};
+pub use bench::{Bench, LabError, WorkloadResult};
 pub use cpu::cpu_time;
 pub use figure::{Better, Figure, Panel, Series, Style};
 pub use measurements::{Draw, MEASUREMENTS, Measure, Measurement, measurement};

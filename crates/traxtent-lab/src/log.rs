@@ -17,7 +17,8 @@
 use std::collections::BTreeSet;
 
 use traxtent_layout::log::{
-    Cleaning, Config, Found, Log, LogError, Op, Policy, Progress, Recovery, Sizing, Traffic,
+    BlockLocation, Cleaning, CleaningPolicy, Log, LogConfig, LogError, LogOp, Recovery,
+    RecoveryStep, Sizing, Traffic,
 };
 use traxtent_map::TrackMap;
 use traxtent_model::disk::{Disk, DiskError};
@@ -53,7 +54,7 @@ const PART_WON: u64 = 32;
 
 /// The writes to the log. They always overwrite existing blocks of 4 KB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Load {
+pub enum LogWorkload {
     /// Single blocks, all equally likely. The cleaner is greedy.
     Uniform,
     /// Single blocks, a tenth of which receive nine in ten writes (Rosenblum and Ousterhout's hot
@@ -64,22 +65,26 @@ pub enum Load {
     Files,
 }
 
-impl Load {
+impl LogWorkload {
     /// All loads.
-    pub const ALL: [Load; 3] = [Load::Uniform, Load::HotCold, Load::Files];
+    pub const ALL: [LogWorkload; 3] = [
+        LogWorkload::Uniform,
+        LogWorkload::HotCold,
+        LogWorkload::Files,
+    ];
 
-    fn policy(self) -> Policy {
+    fn policy(self) -> CleaningPolicy {
         match self {
-            Load::Uniform => Policy::Greedy,
-            Load::HotCold | Load::Files => Policy::CostBenefit,
+            LogWorkload::Uniform => CleaningPolicy::Greedy,
+            LogWorkload::HotCold | LogWorkload::Files => CleaningPolicy::CostBenefit,
         }
     }
 
     fn title(self) -> &'static str {
         match self {
-            Load::Uniform => "random blocks",
-            Load::HotCold => "hot and cold blocks",
-            Load::Files => "whole files",
+            LogWorkload::Uniform => "random blocks",
+            LogWorkload::HotCold => "hot and cold blocks",
+            LogWorkload::Files => "whole files",
         }
     }
 }
@@ -93,7 +98,7 @@ pub fn overall_write_cost(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let aligned = inefficiencies(bench, true)?;
     let unaligned = inefficiencies(bench, false)?;
     let mut values = vec![unaligned[A_TRACK] / aligned[A_TRACK]];
-    for load in Load::ALL {
+    for load in LogWorkload::ALL {
         let costs = write_costs(bench, load)?;
         let overall = costs
             .iter()
@@ -140,7 +145,7 @@ pub fn overall_write_cost_curves(bench: &Bench) -> Result<Figure, LabError> {
         ("5.2 ms * 40 MB/s", models),
     ];
     let mut panels = Vec::new();
-    for load in Load::ALL {
+    for load in LogWorkload::ALL {
         let costs = write_costs(bench, load)?;
         let series = lines.iter().map(|(name, inefficiencies)| {
             let overall = costs.iter().zip(inefficiencies).map(|(a, b)| a * b);
@@ -185,7 +190,7 @@ fn inefficiencies(bench: &Bench, aligned: bool) -> Result<Vec<f64>, LabError> {
 }
 
 /// The write cost of our cleaner, for each segment size.
-fn write_costs(bench: &Bench, load: Load) -> Result<Vec<f64>, LabError> {
+fn write_costs(bench: &Bench, load: LogWorkload) -> Result<Vec<f64>, LabError> {
     sizes(bench)
         .map(|sectors| write_cost(bench, load, sectors))
         .collect()
@@ -193,17 +198,17 @@ fn write_costs(bench: &Bench, load: Load) -> Result<Vec<f64>, LabError> {
 
 /// Fills a log with segments of one size. Then writes as many blocks as the log has, once
 /// unmeasured and three times measured.
-fn write_cost(bench: &Bench, load: Load, segment_sectors: u32) -> Result<f64, LabError> {
+fn write_cost(bench: &Bench, load: LogWorkload, segment_sectors: u32) -> Result<f64, LabError> {
     let tracks = TrackMap::of_sizes(bench.geometry.track_sizes());
     let range = Lbn(0)..Lbn(LOG_SECTORS);
-    let mut config = Config {
+    let mut config = LogConfig {
         id: 1,
         sizing: Sizing::Fixed(Sectors(segment_sectors.into())),
         cleaning: Cleaning {
             policy: load.policy(),
             segments: (LOG_SECTORS / PART_WON).div_ceil(segment_sectors.into()) as u32,
         },
-        ..Config::default()
+        ..LogConfig::default()
     };
     config.blocks =
         (LOG_SECTORS as f64 / f64::from(config.shape.block_sectors) * UTILIZATION) as u64;
@@ -235,7 +240,7 @@ fn write_cost(bench: &Bench, load: Load, segment_sectors: u32) -> Result<f64, La
 /// The content of a block. The cost does not depend on it.
 const BLOCK: [u8; 4096] = [0; 4096];
 
-impl Load {
+impl LogWorkload {
     /// The first block of each file, and the end of the last file.
     fn files(self, blocks: u64) -> Vec<u64> {
         const CLASSES: u32 = 9;
@@ -258,8 +263,8 @@ impl Load {
     /// The blocks that are written next.
     fn next(self, files: &[u64], blocks: u64, rng: &mut Rng) -> std::ops::Range<u64> {
         match self {
-            Load::Uniform => one(rng.below(blocks)),
-            Load::HotCold => {
+            LogWorkload::Uniform => one(rng.below(blocks)),
+            LogWorkload::HotCold => {
                 let hot = blocks / 10;
                 one(if rng.chance(0.9) {
                     rng.below(hot)
@@ -267,7 +272,7 @@ impl Load {
                     hot + rng.below(blocks - hot)
                 })
             }
-            Load::Files => {
+            LogWorkload::Files => {
                 let file = rng.below(files.len() as u64 - 1) as usize;
                 files[file]..files[file + 1]
             }
@@ -284,16 +289,16 @@ fn perform(log: &mut Log, device: &mut [u8]) -> Result<(), LogError> {
     let sector = log.shape().sector_bytes as usize;
     while let Some(op) = log.next_op() {
         let answer = match op {
-            Op::Read { lbn, sectors } => {
+            LogOp::Read { lbn, sectors } => {
                 let at = lbn.0 as usize * sector;
                 device[at..at + sectors.0 as usize * sector].to_vec()
             }
-            Op::Write { lbn, data } => {
+            LogOp::Write { lbn, data } => {
                 let at = lbn.0 as usize * sector;
                 device[at..at + data.len()].copy_from_slice(&data);
                 Vec::new()
             }
-            Op::Flush => Vec::new(),
+            LogOp::Flush => Vec::new(),
         };
         log.complete(answer)?;
     }
@@ -301,7 +306,7 @@ fn perform(log: &mut Log, device: &mut [u8]) -> Result<(), LogError> {
 }
 
 /// The number of tracks on either side of the zone boundary at which the working log lies.
-const TRACKS_A_SIDE: usize = 40;
+const TRACKS_PER_SIDE: usize = 40;
 
 /// The number of power cuts.
 const CUTS: u64 = 40;
@@ -323,20 +328,20 @@ pub fn working_log(bench: &Bench) -> Result<Vec<f64>, LabError> {
             track.sectors.0.abs_diff(first.0) > 4
         })
     });
-    let boundary = differs.unwrap_or(tracks.len() / 2).max(TRACKS_A_SIDE);
+    let boundary = differs.unwrap_or(tracks.len() / 2).max(TRACKS_PER_SIDE);
     let lbn = |track: usize| {
         tracks
             .track(track)
             .map_or(tracks.end(), |track| track.first_lbn)
     };
-    let range = lbn(boundary - TRACKS_A_SIDE)..lbn(boundary + TRACKS_A_SIDE);
-    let mut config = Config {
+    let range = lbn(boundary - TRACKS_PER_SIDE)..lbn(boundary + TRACKS_PER_SIDE);
+    let mut config = LogConfig {
         id: bench.seed,
         cleaning: Cleaning {
-            policy: Policy::CostBenefit,
+            policy: CleaningPolicy::CostBenefit,
             segments: 4,
         },
-        ..Config::default()
+        ..LogConfig::default()
     };
     config.blocks = config.most_blocks(&tracks, range.clone())?;
 
@@ -420,29 +425,29 @@ fn on_disk(log: &mut Log, disk: &mut Disk) -> Result<(), LabError> {
     Ok(())
 }
 
-fn answer(disk: &mut Disk, op: Op) -> Result<Vec<u8>, DiskError> {
+fn answer(disk: &mut Disk, op: LogOp) -> Result<Vec<u8>, DiskError> {
     let mut bytes = Vec::new();
     match op {
-        Op::Read { lbn, sectors } => {
+        LogOp::Read { lbn, sectors } => {
             bytes.resize(sectors.0 as usize * disk.sector_bytes() as usize, 0);
             disk.read(lbn.0, &mut bytes)?;
         }
-        Op::Write { lbn, data } => {
+        LogOp::Write { lbn, data } => {
             disk.write(lbn.0, &data)?;
         }
-        Op::Flush => {
+        LogOp::Flush => {
             disk.flush()?;
         }
     }
     Ok(bytes)
 }
 
-fn open(range: std::ops::Range<Lbn>, config: &Config, disk: &mut Disk) -> Result<Log, LabError> {
+fn open(range: std::ops::Range<Lbn>, config: &LogConfig, disk: &mut Disk) -> Result<Log, LabError> {
     let mut step = Recovery::begin(range, config.shape.sector_bytes, config.cleaning);
     loop {
         step = match step {
-            Progress::Ask(op, recovery) => recovery.answer(answer(disk, op)?)?,
-            Progress::Open(log) => return Ok(*log),
+            RecoveryStep::Ask(op, recovery) => recovery.answer(answer(disk, op)?)?,
+            RecoveryStep::Open(log) => return Ok(*log),
         }
     }
 }
@@ -450,9 +455,9 @@ fn open(range: std::ops::Range<Lbn>, config: &Config, disk: &mut Disk) -> Result
 /// Returns the stamp that fills a block, or `u64::MAX` if the block is damaged or mixed.
 fn read(log: &Log, disk: &mut Disk, block: u64) -> Result<u64, LabError> {
     let bytes = match log.read(block)? {
-        Found::Nothing => return Ok(0),
-        Found::Here(bytes) => bytes.to_vec(),
-        Found::At(place) => {
+        BlockLocation::Nothing => return Ok(0),
+        BlockLocation::Here(bytes) => bytes.to_vec(),
+        BlockLocation::At(place) => {
             let bytes = answer(disk, log.op_for(place))?;
             if log.verify(place, &bytes).is_err() {
                 return Ok(u64::MAX);

@@ -55,7 +55,7 @@ impl Measurement {
 
 /// All measurements. To add one, add a line here and name it in an experiment.
 pub const MEASUREMENTS: &[Measurement] = &[
-    numbers("drive-profile", profiles::figures),
+    numbers("drive-profile", profiles::parameters),
     // Reads and writes of a track (traxtents).
     numbers("efficiency-of-a-track", traxtents::efficiency).drawn(traxtents::efficiency_curves),
     numbers("share-of-streaming", traxtents::share_of_streaming),
@@ -78,11 +78,11 @@ pub const MEASUREMENTS: &[Measurement] = &[
     // File systems and their hosts.
     numbers("ffs-scan", table2::scans),
     numbers("ffs-diff", table2::diffs),
-    numbers("ffs-copy", table2::copies),
+    numbers("ffs-copy", table2::copy_times),
     numbers("ffs-postmark", table2::postmark),
     numbers("ffs-build", table2::builds),
-    numbers("ffs-head", table2::heads),
-    numbers("ffs-remedies", table2::remedies),
+    numbers("ffs-head", table2::head_times),
+    numbers("ffs-remedies", table2::proposed_improvements),
     numbers("ext2-stream", fs::linux::stream).drawn(fs::linux::stream_bars),
     numbers("ext2-diff", fs::linux::comparison).drawn(fs::linux::comparison_bars),
     numbers("ext2-streams", fs::linux::streams).drawn(fs::linux::startup_curves),
@@ -100,7 +100,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     numbers("tpl-response", tpl::response).drawn(tpl::response_curve),
     numbers("tpl-random", tpl::random).drawn(tpl::random_curve),
     numbers("tpl-distance", tpl::distance),
-    numbers("tpl-built", tpl::built).drawn(tpl::writes::surfaces),
+    numbers("tpl-built", tpl::extensions).drawn(tpl::writes::surfaces),
     // Video servers.
     numbers("video-soft", video::soft_streams),
     numbers("video-startup", video::soft_startup).drawn(video::startup_figure),
@@ -120,7 +120,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     // Alignment, with file systems of the running kernel.
     numbers("alignment-penalties", alignment::penalties)
         .drawn(alignment::figure)
-        .needing(alignment::missing),
+        .needing(alignment::unavailable_reason),
     numbers("alignment-jfs", |bench| {
         alignment::penalties_in_guest(bench, FileSystem::Jfs)
     })

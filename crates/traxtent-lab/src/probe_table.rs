@@ -17,7 +17,7 @@ use traxtent_sim::SimTarget;
 use traxtent_units::request::Request;
 use traxtent_units::{Lbn, SimTime};
 
-use crate::blind::{Differences, Findings, judge, probe};
+use crate::blind::{Differences, ProbeResult, compare_with_layout, probe};
 use crate::cpu_time;
 
 /// A way to find tracks, as the table names it.
@@ -130,16 +130,16 @@ fn disksim_drive(file: &Path) -> Subject {
 
 /// A row of the table.
 #[derive(Clone, Debug)]
-pub struct Measurement {
+pub struct TableMeasurement {
     /// The result of the probe. If it took too long, the part up to that time.
-    pub findings: Findings,
+    pub findings: ProbeResult,
     /// The differences between the result and the drive's own layout.
     pub differences: Differences,
     /// The share of the drive that was probed.
     pub covered: f64,
 }
 
-impl Measurement {
+impl TableMeasurement {
     /// Returns whether every boundary was found and nothing else.
     pub fn is_exact(&self) -> bool {
         self.findings.failure.is_none() && self.differences.is_exact()
@@ -154,7 +154,7 @@ pub fn measure(
     method: Method,
     bound: Duration,
     reached: impl FnMut(Lbn),
-) -> Measurement {
+) -> TableMeasurement {
     let mut target = SimTarget::new(Arc::clone(profile), Arc::clone(geometry));
     if !method.algorithm.translates() {
         target = target.without_translation();
@@ -166,8 +166,8 @@ pub fn measure(
     };
     let findings = probe(target, method.algorithm, method.verify, reached);
     let end = findings.bounds.last().map_or(0, |lbn| lbn.0);
-    Measurement {
-        differences: judge(&findings, geometry, method.algorithm),
+    TableMeasurement {
+        differences: compare_with_layout(&findings, geometry, method.algorithm),
         covered: end as f64 / geometry.capacity().0 as f64,
         findings,
     }

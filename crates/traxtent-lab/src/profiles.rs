@@ -1,20 +1,20 @@
 //! The parameters of a drive as papers tabulate them (paper T, Table 1). They describe the drive as
 //! it is simulated: its compiled geometry and mechanics, not the text of its profile.
 
-use traxtent_model::mechanics::{Mechanics, Position};
+use traxtent_model::mechanics::{HeadPosition, Mechanics};
 use traxtent_units::{Cylinder, Surface};
 
 use crate::bench::{Bench, LabError};
 
 /// Year, revolutions per minute, head switch and mean seek in milliseconds, sectors on the
 /// outermost and the innermost tracks, tracks, and capacity in units of 10^9 bytes.
-pub(crate) fn figures(bench: &Bench) -> Result<Vec<f64>, LabError> {
+pub(crate) fn parameters(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let geometry = &bench.geometry;
     let mechanics = match &bench.profile.mechanics {
         Some(spec) => Mechanics::new(spec, geometry.cylinders()),
         None => Mechanics::none(),
     };
-    let at = |surface| Position {
+    let at = |surface| HeadPosition {
         cylinder: Cylinder(0),
         surface: Surface(surface),
     };

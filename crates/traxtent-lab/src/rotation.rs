@@ -16,8 +16,8 @@ const STEPS: u32 = 32;
 fn latency(bench: &Bench, sectors: u32, zero_latency: bool) -> Result<f64, LabError> {
     let access = if zero_latency { "true" } else { "false" };
     let bench = bench
-        .with("access.zero_latency_read", access)?
-        .with("cache.enabled", "false")?;
+        .with_parameter("access.zero_latency_read", access)?
+        .with_parameter("cache.enabled", "false")?;
     let reads = format!("random,count={READS},size={sectors},align=track,zone=0");
     Ok(bench.run(&reads)?.part_ms("rotation") / bench.profile.revolution_ms())
 }
@@ -68,7 +68,7 @@ pub(crate) fn switch_probabilities(bench: &Bench) -> Result<Vec<f64>, LabError> 
             "random,count={},size={sectors},align=none,zone=0",
             2 * READS
         );
-        bench.each(&workload, |read| {
+        bench.run_observed(&workload, |read| {
             reads += 1;
             switches += u32::from(read.completion.breakdown.head_switch > Span::ZERO);
         })?;

@@ -3,11 +3,13 @@
 use std::ops::ControlFlow;
 
 use traxtent_model::geometry::Geometry;
-use traxtent_probe::{Algorithm, Counted, Counts, Found, Region, Target, Verify, extract};
+use traxtent_probe::{
+    Algorithm, CountingTarget, Found, Region, RequestCounts, Target, Verify, extract,
+};
 use traxtent_units::Span;
 
 use crate::bench::{Bench, LabError};
-use crate::blind::{AtMoved, compare};
+use crate::blind::{RemapTolerance, compare};
 
 /// The result of a search of a whole drive.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +19,7 @@ pub struct Search {
     /// The tracks found, ascending.
     pub tracks: Vec<Found>,
     /// The number of requests and translations.
-    pub counts: Counts,
+    pub counts: RequestCounts,
     /// The time that passed on the drive.
     pub drive_time: Span,
 }
@@ -32,7 +34,7 @@ impl Search {
         if !algorithm.translates() {
             target = target.without_translation();
         }
-        let mut target = Counted::new(target);
+        let mut target = CountingTarget::new(target);
         let region = Region::whole(target.identity().capacity);
         let began = target.now();
         let mut tracks = Vec::new();
@@ -54,14 +56,14 @@ impl Search {
     }
 
     /// The number of translations per track found.
-    pub fn translations_a_track(&self) -> f64 {
+    pub fn translations_per_track(&self) -> f64 {
         self.counts.translations as f64 / self.tracks.len().max(1) as f64
     }
 
     /// The number of boundaries that were missed or invented.
     pub fn wrong_boundaries(&self, geometry: &Geometry) -> u64 {
         let bounds = self.tracks.iter().map(|track| track.first_lbn);
-        let differences = compare(bounds, geometry, AtMoved::of(self.algorithm));
+        let differences = compare(bounds, geometry, RemapTolerance::of(self.algorithm));
         (differences.missing.len() + differences.additional.len()) as u64
     }
 }

@@ -11,11 +11,11 @@ use std::thread;
 
 use traxtent_layout::video::BitRate;
 
-use crate::bench::{Bench, LabError, Measured};
+use crate::bench::{Bench, LabError, WorkloadResult};
 use crate::curve::{EfficiencyCurve, Queue, random_in_zone_0};
 use crate::figure::{Figure, Panel, Series, Style};
 use crate::fs::linux::{self, Startup};
-use crate::fs::{Config, Ext2, Machine};
+use crate::fs::{Config, Ext2, SimulatedHost};
 use crate::traxtents::MAIN_DRIVE;
 use crate::video::{Alignment, Extents, Order, ROUNDS, SoftServer};
 
@@ -43,7 +43,7 @@ const RUNS: u64 = 10;
 const SLOW_S: f64 = 3.0;
 
 /// The points per track of the figure's curves, and their length in tracks.
-const POINTS_A_TRACK: u32 = 16;
+const POINTS_PER_TRACK: u32 = 16;
 const TRACKS: u32 = 2;
 
 /// A question about a drive.
@@ -128,7 +128,7 @@ impl Question {
     /// # Errors
     /// Returns an error if the drive has no whole track in its first zone, or cannot serve a
     /// request.
-    pub fn ask(self, bench: &Bench) -> Result<Answer, LabError> {
+    pub fn measure(self, bench: &Bench) -> Result<Answer, LabError> {
         let track = bench.track_sectors();
         let head_time = |sectors, queue| {
             Answer::of(|aligned| Ok(read(bench, sectors, aligned, queue)?.head_time_ms))
@@ -152,7 +152,12 @@ impl Question {
     }
 }
 
-fn read(bench: &Bench, sectors: u32, aligned: bool, queue: Queue) -> Result<Measured, LabError> {
+fn read(
+    bench: &Bench,
+    sectors: u32,
+    aligned: bool,
+    queue: Queue,
+) -> Result<WorkloadResult, LabError> {
     bench.run(&random_in_zone_0(sectors, aligned, queue))
 }
 
@@ -191,7 +196,7 @@ fn streams(bench: &Bench, bitrate: BitRate) -> Result<Answer, LabError> {
         extents: &extents,
         bitrate,
         order: Order::Sweep,
-        rounds: bench.few(ROUNDS.into()) as u32,
+        rounds: bench.scaled_count(ROUNDS.into()) as u32,
         watch: &|_| (),
     };
     Answer::of(|aligned| {
@@ -214,14 +219,15 @@ fn diff(bench: &Bench, conventional: Ext2) -> Result<Answer, LabError> {
             partition_end: Some(DIFF_END),
             ..system.config(bench.track_sectors(), linux::MEMORY[0])
         };
-        Ok(linux::diff(&mut Machine::new(bench, config)?).seconds())
+        Ok(linux::diff(&mut SimulatedHost::new(bench, config)?).seconds())
     })
 }
 
 /// The startup latency at which a conventional system is slow, and that of an aligned system with
 /// the same number of streams.
 fn startup(bench: &Bench, conventional: Ext2) -> Result<Answer, LabError> {
-    let measure = |system| Startup::within(bench, system, Some(STREAMS_END), bench.few(RUNS));
+    let measure =
+        |system| Startup::within(bench, system, Some(STREAMS_END), bench.scaled_count(RUNS));
     let (conventional, aligned) = (measure(conventional)?, measure(Ext2::Aligned)?);
     let at = conventional.reaches(SLOW_S);
     Ok(Answer {
@@ -255,7 +261,7 @@ impl Answer {
 
 /// A drive and all answers.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct DriveAnswers {
     /// The drive with its unchanged profile.
     pub bench: Bench,
     /// The rows, one per question, in the order of the questions.
@@ -270,7 +276,7 @@ pub struct Row {
     /// The answer with zero-latency access.
     pub zero_latency: Answer,
     /// The answer without zero-latency access.
-    pub first_sector_first: Answer,
+    pub ordinary_access: Answer,
 }
 
 /// Returns the same drive with or without zero-latency access for reads.
@@ -278,20 +284,23 @@ pub struct Row {
 /// # Errors
 /// A drive with a valid profile returns no error.
 pub fn with_zero_latency(bench: &Bench, zero_latency: bool) -> Result<Bench, LabError> {
-    bench.with("access.zero_latency_read", &zero_latency.to_string())
+    bench.with_parameter("access.zero_latency_read", &zero_latency.to_string())
 }
 
 /// Measures the answers to all questions on all drives. Calls `done` after each answer.
 ///
 /// # Errors
 /// Returns an error if a question cannot be measured on a drive.
-pub fn ask_all(benches: &[Bench], done: &(dyn Fn() + Sync)) -> Result<Vec<Asked>, LabError> {
+pub fn measure_all(
+    benches: &[Bench],
+    done: &(dyn Fn() + Sync),
+) -> Result<Vec<DriveAnswers>, LabError> {
     let ask = |zero_latency| -> Result<Vec<Answer>, LabError> {
         let mut answers = Vec::new();
         for bench in benches {
             let bench = with_zero_latency(bench, zero_latency)?;
             for question in Question::ALL {
-                answers.push(question.ask(&bench)?);
+                answers.push(question.measure(&bench)?);
                 done();
             }
         }
@@ -305,12 +314,12 @@ pub fn ask_all(benches: &[Bench], done: &(dyn Fn() + Sync)) -> Result<Vec<Asked>
         .map(|((zero_latency, first_sector_first), question)| Row {
             question,
             zero_latency,
-            first_sector_first,
+            ordinary_access: first_sector_first,
         })
         .collect();
     let of_drives = benches.iter().zip(rows.chunks(Question::ALL.len()));
     Ok(of_drives
-        .map(|(bench, rows)| Asked {
+        .map(|(bench, rows)| DriveAnswers {
             bench: bench.clone(),
             rows: rows.to_vec(),
         })
@@ -361,9 +370,9 @@ pub fn efficiency_curves(benches: &[Bench]) -> Result<Figure, LabError> {
 /// The request sizes in tracks, and their efficiency.
 fn curve(bench: &Bench, aligned: bool) -> Result<Vec<(f64, f64)>, LabError> {
     let point = |step| {
-        let tracks = f64::from(step) / f64::from(POINTS_A_TRACK);
-        let sectors = bench.track_sectors() * step / POINTS_A_TRACK;
+        let tracks = f64::from(step) / f64::from(POINTS_PER_TRACK);
+        let sectors = bench.track_sectors() * step / POINTS_PER_TRACK;
         Ok((tracks, efficiency(bench, sectors, aligned)?))
     };
-    (1..=TRACKS * POINTS_A_TRACK).map(point).collect()
+    (1..=TRACKS * POINTS_PER_TRACK).map(point).collect()
 }

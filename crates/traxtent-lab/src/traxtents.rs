@@ -5,7 +5,7 @@
 //! drive; *tworeq* always has one more queued. Head time is the reciprocal of throughput.
 //! Efficiency is the media transfer time of the requested bytes at the zone's rate over head time.
 
-use crate::bench::{Bench, LabError, Measured};
+use crate::bench::{Bench, LabError, WorkloadResult};
 use crate::curve::{EfficiencyCurve, Queue, random_in_zone_0};
 use crate::figure::{Figure, Panel, Series, Style};
 use Queue::{OneReq, TwoReq};
@@ -22,7 +22,7 @@ const CURVE_MOST: u32 = 2176;
 /// The number of sizes up to a track in the other figures.
 const STEPS: u32 = 16;
 
-fn read(bench: &Bench, aligned: bool, queue: Queue) -> Result<Measured, LabError> {
+fn read(bench: &Bench, aligned: bool, queue: Queue) -> Result<WorkloadResult, LabError> {
     bench.run(&random_in_zone_0(bench.track_sectors(), aligned, queue))
 }
 
@@ -173,7 +173,7 @@ const PARTS: [&str; 6] = [
 ];
 
 /// A row of bars: its name, its measurement, and the parts that are shown.
-type Row<'a> = (&'a str, Measured, &'a [&'a str]);
+type Row<'a> = (&'a str, WorkloadResult, &'a [&'a str]);
 
 fn parts(title: &str, x: &str, rows: &[Row<'_>]) -> Figure {
     let bars = |part: &str| {
@@ -216,7 +216,7 @@ pub(crate) fn head_time_parts(bench: &Bench) -> Result<Figure, LabError> {
 
 /// Returns the same drive with a bus that takes no time.
 fn without_bus(bench: &Bench) -> Result<Bench, LabError> {
-    bench.with("bus.read_sector_ms", "0")
+    bench.with_parameter("bus.read_sector_ms", "0")
 }
 
 /// The head time of onereq on a bus of zero transfer time over that of tworeq, less one: aligned,
@@ -255,7 +255,7 @@ pub(crate) fn overlap(bench: &Bench) -> Result<Vec<f64>, LabError> {
 
 /// Returns the same drive, but with sectors delivered in the order in which they arrive.
 fn out_of_order(bench: &Bench) -> Result<Bench, LabError> {
-    bench.with("bus.delivery", "out-of-order")
+    bench.with_parameter("bus.delivery", "out-of-order")
 }
 
 /// Draws the components of response times (Fig. 7). The bus transfer is only the part that nothing
@@ -277,7 +277,7 @@ pub(crate) fn response_parts(bench: &Bench) -> Result<Figure, LabError> {
 /// Returns the drive with an infinitely fast bus and the buffer off. The paper ascribes the
 /// deviation only to seeks, so none of its requests was a hit.
 fn without_bus_and_buffer(bench: &Bench) -> Result<Bench, LabError> {
-    without_bus(bench)?.with("cache.enabled", "false")
+    without_bus(bench)?.with_parameter("cache.enabled", "false")
 }
 
 /// The standard deviations of response times in milliseconds: aligned, one sector and a track;

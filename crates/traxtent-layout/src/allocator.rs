@@ -15,7 +15,7 @@
 use std::ops::Range;
 
 use super::free_space::FreeSpace;
-use super::nearest::Largest;
+use super::nearest::MaxTree;
 use super::partition::len;
 use super::regions::{Region, Regions};
 use super::{LayoutError, Partition, Space};
@@ -23,22 +23,22 @@ use traxtent_units::{Block, Blocks};
 
 /// Whether an allocator takes tracks into account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
+pub enum AllocatorKind {
     /// Runs of free blocks, regardless of boundaries. No block is excluded.
     Conventional,
     /// Runs of free blocks within traxtents.
     Traxtent,
 }
 
-impl Strategy {
+impl AllocatorKind {
     /// All strategies.
-    pub const ALL: [Strategy; 2] = [Strategy::Conventional, Strategy::Traxtent];
+    pub const ALL: [AllocatorKind; 2] = [AllocatorKind::Conventional, AllocatorKind::Traxtent];
 
     /// The strategy's name in options.
     pub fn name(self) -> &'static str {
         match self {
-            Strategy::Conventional => "conventional",
-            Strategy::Traxtent => "traxtent",
+            AllocatorKind::Conventional => "conventional",
+            AllocatorKind::Traxtent => "traxtent",
         }
     }
 }
@@ -92,10 +92,10 @@ impl Allocator {
     pub const GROUP: Blocks = Blocks(4096);
 
     /// Creates an allocator for the partition's blocks, all free.
-    pub fn new(partition: Partition, strategy: Strategy) -> Allocator {
+    pub fn new(partition: Partition, strategy: AllocatorKind) -> Allocator {
         match strategy {
-            Strategy::Traxtent => Allocator::of(Regions::traxtents(partition)),
-            Strategy::Conventional => Allocator::in_groups(partition, Allocator::GROUP)
+            AllocatorKind::Traxtent => Allocator::of(Regions::traxtents(partition)),
+            AllocatorKind::Conventional => Allocator::in_groups(partition, Allocator::GROUP)
                 .expect("the size of a group is in bounds"),
         }
     }
@@ -120,11 +120,11 @@ impl Allocator {
     }
 
     /// Returns whether the allocator takes tracks into account.
-    pub fn strategy(&self) -> Strategy {
+    pub fn strategy(&self) -> AllocatorKind {
         if self.regions.are_traxtents() {
-            Strategy::Traxtent
+            AllocatorKind::Traxtent
         } else {
-            Strategy::Conventional
+            AllocatorKind::Conventional
         }
     }
 
@@ -264,20 +264,20 @@ impl Allocator {
 
     fn following(&self, near: Block, count: u32) -> Option<(Region, Range<Block>)> {
         let whole = || match self.strategy() {
-            Strategy::Traxtent => self.closest_whole(near, count),
-            Strategy::Conventional => None,
+            AllocatorKind::Traxtent => self.closest_whole(near, count),
+            AllocatorKind::Conventional => None,
         };
         let longest = count.min(self.free.longest());
         let halves = std::iter::successors(Some(longest), |least| Some(least / 2));
         let mut halves = halves.take_while(|&least| least > 0);
-        self.at_once(near, count)
+        self.run_at(near, count)
             .or_else(whole)
             .or_else(|| halves.find_map(|least| self.closest_run(near, least)))
     }
 
     /// Returns the blocks from `near` on if they are free: `count` of them, or all to the end of
     /// the region.
-    fn at_once(&self, near: Block, count: u32) -> Option<(Region, Range<Block>)> {
+    fn run_at(&self, near: Block, count: u32) -> Option<(Region, Range<Block>)> {
         let region = self.regions.of(near)?;
         let end = Block(near.0 + u64::from(count)).min(region.blocks.end);
         let free = self.free.map.first(&(near..end), true).is_none();
@@ -303,7 +303,7 @@ impl Allocator {
     }
 
     /// Returns the region closest to `near` for which one of `numbers` is at least `least`.
-    pub(super) fn closest(&self, numbers: &[&Largest], near: Block, least: u32) -> Option<Region> {
+    pub(super) fn closest(&self, numbers: &[&MaxTree], near: Block, least: u32) -> Option<Region> {
         let here = self.regions.from(near);
         let from = here.as_ref().map_or(usize::MAX, |region| region.at);
         let after = numbers
@@ -333,8 +333,8 @@ impl Allocator {
         let starts = runs
             .filter(|run| len(run).0 >= count)
             .map(|run| match self.strategy() {
-                Strategy::Traxtent => run.start,
-                Strategy::Conventional => near.clamp(run.start, Block(run.end.0 - count)),
+                AllocatorKind::Traxtent => run.start,
+                AllocatorKind::Conventional => near.clamp(run.start, Block(run.end.0 - count)),
             });
         let start = starts
             .min_by_key(|start| start.0.abs_diff(near.0))

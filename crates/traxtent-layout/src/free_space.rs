@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Space;
 use super::free_map::FreeMap;
-use super::nearest::Largest;
+use super::nearest::MaxTree;
 use super::partition::len;
 use super::regions::Region;
 use traxtent_units::{Block, Blocks};
@@ -14,9 +14,9 @@ use traxtent_units::{Block, Blocks};
 pub(super) struct FreeSpace {
     pub(super) map: FreeMap,
     /// The size of each region that is entirely free, and 0 for the others.
-    pub(super) whole: Largest,
+    pub(super) whole: MaxTree,
     /// The longest free run of each region that is not entirely free.
-    pub(super) partial: Largest,
+    pub(super) partial: MaxTree,
     pub(super) space: Space,
 }
 
@@ -28,8 +28,8 @@ impl FreeSpace {
         let count = sizes.iter().filter(|&&size| size > 0).count() as u64;
         FreeSpace {
             map: FreeMap::new(blocks),
-            partial: Largest::new(vec![0; sizes.len()]),
-            whole: Largest::new(sizes),
+            partial: MaxTree::new(vec![0; sizes.len()]),
+            whole: MaxTree::new(sizes),
             space: Space {
                 blocks: sum,
                 free: sum,

@@ -34,11 +34,11 @@ pub mod tpl;
 pub mod video;
 
 pub use aging::Aging;
-pub use allocator::{Allocator, Placement, Strategy};
+pub use allocator::{Allocator, AllocatorKind, Placement};
 pub use error::LayoutError;
 pub use file::{File, Piece};
 pub use partition::{Partition, Traxtent, sectors_of_block};
-pub use reorganize::{Move, Plan, Reorganizer, adopt, plan};
+pub use reorganize::{Move, ReorganizationPlan, Reorganizer, adopt, plan_reorganization};
 pub use request::Boundaries;
 pub use reserve::Reserve;
 pub use space::Space;

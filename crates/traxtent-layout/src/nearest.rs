@@ -7,20 +7,20 @@ const FAN: usize = 16;
 
 /// A tree over a sequence of numbers. Each node holds the largest of its sixteen children.
 #[derive(Clone, Debug)]
-pub(super) struct Largest {
+pub(super) struct MaxTree {
     /// The levels of the tree, starting with the numbers themselves.
     levels: Vec<Vec<u32>>,
 }
 
-impl Largest {
-    pub(super) fn new(numbers: Vec<u32>) -> Largest {
+impl MaxTree {
+    pub(super) fn new(numbers: Vec<u32>) -> MaxTree {
         let mut levels = vec![numbers];
         while let Some(last) = levels.last().filter(|last| last.len() > 1) {
             let largest = |part: &[u32]| part.iter().copied().max().unwrap_or(0);
             let above = last.chunks(FAN).map(largest).collect();
             levels.push(above);
         }
-        Largest { levels }
+        MaxTree { levels }
     }
 
     pub(super) fn get(&self, at: usize) -> u32 {
@@ -130,7 +130,7 @@ mod tests {
             changes in prop::collection::vec((0..700_usize, 0..9_u32), 0..60),
         ) {
             let mut row = numbers.clone();
-            let mut tree = Largest::new(numbers);
+            let mut tree = MaxTree::new(numbers);
             for (at, number) in changes {
                 let at = at % row.len();
                 row[at] = number;

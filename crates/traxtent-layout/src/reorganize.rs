@@ -20,11 +20,11 @@ use std::ops::Range;
 use super::file::Piece;
 use super::partition::len;
 use super::regions::Region;
-use super::{Allocator, File, LayoutError, Partition, Placement, Strategy};
+use super::{Allocator, AllocatorKind, File, LayoutError, Partition, Placement};
 use traxtent_units::{Block, Blocks};
 
 /// The largest number of files examined in a step.
-const LOOK: usize = 256;
+const FILES_PER_STEP_MAX: usize = 256;
 
 /// A step: blocks of a file that are copied into one traxtent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub struct Reorganizer {
 
 /// The moves that lay files out along the tracks of a partition, and the resulting files.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ReorganizationPlan {
     /// The moves, in order.
     pub moves: Vec<Move>,
     /// The files after all moves.
@@ -74,14 +74,17 @@ pub struct Plan {
 /// # Errors
 /// Returns an error if two files have the same block, or if one has a block beyond the end of the
 /// partition.
-pub fn plan(partition: &Partition, files: Vec<File>) -> Result<Plan, LayoutError> {
+pub fn plan_reorganization(
+    partition: &Partition,
+    files: Vec<File>,
+) -> Result<ReorganizationPlan, LayoutError> {
     let mut allocator = adopt(partition, &files)?;
     let (mut files, mut moves) = (files, Vec::new());
     let mut reorganizer = Reorganizer::default();
     while !reorganizer.is_settled(&files) {
         moves.extend(reorganizer.step(&mut allocator, &mut files, Blocks(u64::MAX))?);
     }
-    Ok(Plan {
+    Ok(ReorganizationPlan {
         moves,
         files,
         allocator,
@@ -96,7 +99,7 @@ pub fn plan(partition: &Partition, files: Vec<File>) -> Result<Plan, LayoutError
 /// Returns an error if two files have the same block (excluded blocks are not checked), or if one
 /// has a block beyond the end of the partition.
 pub fn adopt(partition: &Partition, files: &[File]) -> Result<Allocator, LayoutError> {
-    let mut allocator = Allocator::new(partition.clone(), Strategy::Traxtent);
+    let mut allocator = Allocator::new(partition.clone(), AllocatorKind::Traxtent);
     for extent in files.iter().flat_map(File::extents) {
         let blocks = partition.blocks();
         if extent.end.0 > blocks.0 {
@@ -124,10 +127,10 @@ impl Reorganizer {
         files: &mut [File],
         budget: Blocks,
     ) -> Result<Option<Move>, LayoutError> {
-        if allocator.strategy() != Strategy::Traxtent {
+        if allocator.strategy() != AllocatorKind::Traxtent {
             return Err(LayoutError::NoTracks);
         }
-        for _ in 0..files.len().min(LOOK) {
+        for _ in 0..files.len().min(FILES_PER_STEP_MAX) {
             self.turn_around(files.len());
             let file = &mut files[self.next];
             let change = match self.phase {
@@ -187,7 +190,7 @@ fn align(allocator: &mut Allocator, file: &File, budget: Blocks) -> Option<Chang
 fn pack(allocator: &mut Allocator, file: &File, budget: Blocks) -> Option<Change> {
     let loose = |piece: &Piece| !piece.whole && !piece.excluded && len(&piece.blocks) <= budget;
     let pieces = file.pieces(allocator.partition()).filter(loose);
-    let room = |piece: Piece| Some((piece.offset, allocator.fuller(&piece.blocks)?));
+    let room = |piece: Piece| Some((piece.offset, allocator.space_in_fuller(&piece.blocks)?));
     let (offset, to) = { pieces }.find_map(room)?;
     allocator.claim(&to).expect("the room is free");
     Some((offset, to))
@@ -225,7 +228,7 @@ impl Allocator {
     /// Finds space for a piece in a traxtent that will then have more blocks in use than the
     /// piece's own traxtent has now. It examines the closest traxtents with enough space before and
     /// after.
-    fn fuller(&self, piece: &Range<Block>) -> Option<Range<Block>> {
+    fn space_in_fuller(&self, piece: &Range<Block>) -> Option<Range<Block>> {
         let size = len(piece).0 as u32;
         let home = self.regions.of(piece.start)?;
         let partial = &self.free.partial;

@@ -121,9 +121,9 @@ fn is_below(corner: (u64, u64), before: (u64, u64), after: (u64, u64)) -> bool {
 
 /// The longest time that a round can take on one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorstRound {
+pub struct RoundBound {
     /// The time of a round apart from its requests: to begin, and until the last data arrives.
-    pub once: Span,
+    pub fixed: Span,
     /// The time of one request apart from the seek to it.
     pub request: Span,
     /// The bound on seek times.
@@ -131,27 +131,27 @@ pub struct WorstRound {
     /// The cylinders that the seeks of a round share.
     pub stroke: u64,
     /// The cylinders that each seek may cover in addition to its share.
-    pub astray: u64,
+    pub extra_cylinders: u64,
 }
 
-impl WorstRound {
+impl RoundBound {
     /// The longest time of a round of `streams` requests.
     pub fn time(&self, streams: u32) -> Span {
         let n = u64::from(streams);
         if n == 0 {
             return Span::ZERO;
         }
-        let seek = self.seeks.mean(self.stroke + n * self.astray, n);
+        let seek = self.seeks.mean(self.stroke + n * self.extra_cylinders, n);
         Span(
             (self.request + seek)
                 .0
                 .saturating_mul(n)
-                .saturating_add(self.once.0),
+                .saturating_add(self.fixed.0),
         )
     }
 
     /// The largest number of streams whose rounds never take longer than `round`.
-    pub fn most_streams(&self, round: Span) -> u32 {
+    pub fn max_streams(&self, round: Span) -> u32 {
         let (mut fits, mut too_many) = (0, u32::MAX);
         while too_many - fits > 1 {
             let streams = fits + (too_many - fits) / 2;
@@ -198,17 +198,17 @@ mod tests {
     /// Is the largest admissible number of streams admitted, and one more refused?
     #[test]
     fn both_sides_of_admission() {
-        let worst = WorstRound {
-            once: Span(50),
+        let worst = RoundBound {
+            fixed: Span(50),
             request: Span(100),
             seeks: SeekBound::new(&[Span(10), Span(20), Span(21)]),
             stroke: 2,
-            astray: 0,
+            extra_cylinders: 0,
         };
         assert_eq!(worst.time(1), Span(50 + 121));
         assert_eq!(worst.time(2), Span(50 + 2 * 120));
-        assert_eq!(worst.most_streams(Span(290)), 2);
-        assert_eq!(worst.most_streams(Span(289)), 1);
-        assert_eq!(worst.most_streams(Span(170)), 0);
+        assert_eq!(worst.max_streams(Span(290)), 2);
+        assert_eq!(worst.max_streams(Span(289)), 1);
+        assert_eq!(worst.max_streams(Span(170)), 0);
     }
 }

@@ -1,7 +1,7 @@
 //! Building a track map track by track, with a confidence for each track.
 
 use super::error::PushError;
-use super::pattern::{Measure, Pattern, Term};
+use super::pattern::{Measure, RunPattern, Term};
 use super::{MapFile, TRACKS_MAX, TrackMap};
 use crate::{Confirm, Found};
 use traxtent_units::{Lbn, Sectors};
@@ -11,13 +11,13 @@ use traxtent_units::{Lbn, Sectors};
 pub struct MapBuilder {
     /// The LBN at which the first track begins. Unused while there is no track.
     first: Lbn,
-    sizes: Pattern,
-    confidence: Pattern,
+    sizes: RunPattern,
+    confidence: RunPattern,
 }
 
 /// How the end of each track of a map was confirmed.
 #[derive(Clone, Debug)]
-pub struct Confidence(pub(super) Pattern);
+pub struct Confidence(pub(super) RunPattern);
 
 impl MapBuilder {
     /// Creates a builder that continues after the tracks of a file.
@@ -87,7 +87,7 @@ impl MapBuilder {
 impl Confidence {
     /// Returns a confidence that is the same for all tracks of a map.
     pub fn all(map: &TrackMap, confirm: Confirm) -> Confidence {
-        let mut pattern = Pattern::default();
+        let mut pattern = RunPattern::default();
         pattern.push(confirm as u32, map.len() as u32);
         Confidence(pattern)
     }

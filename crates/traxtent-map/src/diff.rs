@@ -15,7 +15,7 @@ pub enum Side {
 
 /// A track that one of two maps has and the other does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct MapDifference {
     /// The map that has the track.
     pub side: Side,
     /// The track.
@@ -24,7 +24,7 @@ pub struct Difference {
 
 /// Returns the tracks that only one of two maps has, in LBN order. Tracks are the same if they have
 /// the same LBNs, regardless of their positions in the maps.
-pub fn differences(left: &TrackMap, right: &TrackMap) -> impl Iterator<Item = Difference> {
+pub fn differences(left: &TrackMap, right: &TrackMap) -> impl Iterator<Item = MapDifference> {
     Differences {
         left: left.tracks().peekable(),
         right: right.tracks().peekable(),
@@ -41,9 +41,9 @@ where
     L: Iterator<Item = MappedTrack>,
     R: Iterator<Item = MappedTrack>,
 {
-    type Item = Difference;
+    type Item = MapDifference;
 
-    fn next(&mut self) -> Option<Difference> {
+    fn next(&mut self) -> Option<MapDifference> {
         let lbns = |track: &MappedTrack| (track.first_lbn, track.sectors);
         loop {
             let left_first = match (self.left.peek(), self.right.peek()) {
@@ -60,7 +60,7 @@ where
             } else {
                 (Side::Right, self.right.next())
             };
-            return track.map(|track| Difference { side, track });
+            return track.map(|track| MapDifference { side, track });
         }
     }
 }

@@ -29,7 +29,7 @@ pub enum TrackMapError {
         "is no track map: its first line is not `{}` and a version",
         super::MAGIC
     )]
-    NoMap,
+    NotATrackMap,
     /// The format version is not the one that this program reads.
     #[error(
         "has format version {found}; this program reads version {}",
@@ -41,7 +41,7 @@ pub enum TrackMapError {
     },
     /// The file is truncated.
     #[error("is cut short: its last line is not the checksum")]
-    CutShort,
+    Truncated,
     /// The checksum does not match: the file was changed after it was written.
     #[error(
         "was altered or damaged: its checksum is {stated:08x}, that of its bytes {computed:08x}"

@@ -19,13 +19,13 @@ pub struct MapFile {
     /// The drive's description of itself.
     pub identity: Identity,
     /// How the tracks were found.
-    pub method: Method,
+    pub method: MapSource,
     /// Whether the search is complete. If not, this file is a checkpoint of the search.
     pub complete: bool,
     /// The region searched, or `None` for the whole drive.
     pub region: Option<Region>,
     /// The cost of the search so far.
-    pub cost: Cost,
+    pub cost: ProbeCost,
     /// The tracks.
     pub tracks: TrackMap,
     /// How each track boundary was confirmed.
@@ -33,14 +33,14 @@ pub struct MapFile {
     /// The LBNs that the drive could not read.
     pub unreadable: LbnRanges,
     /// The remapped LBNs: LBNs that are not stored on their track.
-    pub moved: LbnRanges,
+    pub remapped: LbnRanges,
     /// Notes for the reader, one line each.
     pub notes: Vec<String>,
 }
 
 /// How tracks were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum MapSource {
     /// Computed from a drive model.
     Model,
     /// Converted from a list of tracks.
@@ -51,7 +51,7 @@ pub enum Method {
 
 /// The cost of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
+pub struct ProbeCost {
     /// The number of timed requests.
     pub reads: u64,
     /// The number of translations.
@@ -63,16 +63,16 @@ pub struct Cost {
 /// The reason why a search cannot continue from a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Mismatch {
+pub enum ResumeMismatch {
     /// The checkpoint belongs to another drive.
-    #[error("is of another drive: its {what} is {theirs}, that of this drive {ours}")]
+    #[error("is of another drive: its {what} is {theirs}, that of this drive {present}")]
     Drive {
         /// The property that differs.
         what: &'static str,
         /// Its value in the checkpoint.
         theirs: String,
         /// Its value on the present drive.
-        ours: String,
+        present: String,
     },
     /// The checkpoint belongs to a search with another region or method.
     #[error("is of a search of {theirs}, this one is of {ours}")]
@@ -90,17 +90,17 @@ pub enum Mismatch {
 impl MapFile {
     /// Creates the file for a map that does not come from a probe: all tracks certain, complete,
     /// and without cost.
-    pub fn new(identity: Identity, method: Method, tracks: TrackMap) -> MapFile {
+    pub fn new(identity: Identity, method: MapSource, tracks: TrackMap) -> MapFile {
         MapFile {
             identity,
             method,
             complete: true,
             region: None,
-            cost: Cost::default(),
+            cost: ProbeCost::default(),
             confidence: Confidence::all(&tracks, Confirm::Tested),
             tracks,
             unreadable: Vec::new(),
-            moved: Vec::new(),
+            remapped: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -114,22 +114,22 @@ impl MapFile {
     pub fn resume(
         &self,
         identity: &Identity,
-        method: Method,
+        method: MapSource,
         region: Region,
-    ) -> Result<(MapBuilder, Region), Mismatch> {
-        self.is_of(identity)?;
-        let of = |method: Method, region: Region| {
+    ) -> Result<(MapBuilder, Region), ResumeMismatch> {
+        self.check_drive(identity)?;
+        let of = |method: MapSource, region: Region| {
             format!("LBNs {} to {} by {method}", region.first, region.end)
         };
         let searched = self.region.unwrap_or(Region::whole(self.identity.capacity));
         if (self.method, searched) != (method, region) {
-            return Err(Mismatch::Search {
+            return Err(ResumeMismatch::Search {
                 theirs: of(self.method, searched),
                 ours: of(method, region),
             });
         }
         if self.complete {
-            return Err(Mismatch::Complete);
+            return Err(ResumeMismatch::Complete);
         }
         let left = Region {
             first: self.tracks.end(),
@@ -143,7 +143,7 @@ impl MapFile {
     ///
     /// # Errors
     /// Returns the first property that differs.
-    pub fn is_of(&self, identity: &Identity) -> Result<(), Mismatch> {
+    pub fn check_drive(&self, identity: &Identity) -> Result<(), ResumeMismatch> {
         let said = |identity: &Identity| {
             [
                 ("vendor", one_line(&identity.vendor)),
@@ -166,10 +166,10 @@ impl MapFile {
                         text
                     }
                 };
-                return Err(Mismatch::Drive {
+                return Err(ResumeMismatch::Drive {
                     what,
                     theirs: named(theirs),
-                    ours: named(ours),
+                    present: named(ours),
                 });
             }
         }
@@ -177,26 +177,26 @@ impl MapFile {
     }
 }
 
-impl Method {
+impl MapSource {
     /// Parses the output of [`Method`]'s `Display`.
-    pub(super) fn parse(text: &str) -> Option<Method> {
+    pub(super) fn parse(text: &str) -> Option<MapSource> {
         match text {
-            "model" => return Some(Method::Model),
-            "list" => return Some(Method::List),
+            "model" => return Some(MapSource::Model),
+            "list" => return Some(MapSource::List),
             _ => {}
         }
         let (algorithm, verify) = text.split_once(' ')?;
         let verify = Verify::ALL.into_iter().find(|one| one.name() == verify)?;
-        Some(Method::Probe(Algorithm::by_name(algorithm)?, verify))
+        Some(MapSource::Probe(Algorithm::by_name(algorithm)?, verify))
     }
 }
 
-impl std::fmt::Display for Method {
+impl std::fmt::Display for MapSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Method::Model => f.write_str("model"),
-            Method::List => f.write_str("list"),
-            Method::Probe(algorithm, verify) => {
+            MapSource::Model => f.write_str("model"),
+            MapSource::List => f.write_str("list"),
+            MapSource::Probe(algorithm, verify) => {
                 write!(f, "{} {}", algorithm.name(), verify.name())
             }
         }

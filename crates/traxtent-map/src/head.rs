@@ -44,7 +44,7 @@ pub struct Survey {
     /// The angle of the first sector of each track from then on, in units of 2^-16 of a revolution.
     pub angles: Vec<u16>,
     /// The positioning times.
-    pub reach: Reach,
+    pub reach: PositioningCurve,
     /// The duration of a revolution in picoseconds.
     pub period: f64,
     /// A point in time, and the angle of the platter at that time.
@@ -54,16 +54,16 @@ pub struct Survey {
 /// The minimum time from sending a read to its completion, by the number of tracks that the seek
 /// crosses, in revolutions.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reach(Vec<(usize, f64)>);
+pub struct PositioningCurve(Vec<(usize, f64)>);
 
-impl Reach {
+impl PositioningCurve {
     /// Creates a curve from measured points with ascending distances, interpolating linearly.
     ///
     /// # Panics
     /// Panics if there is no point.
-    pub fn new(points: Vec<(usize, f64)>) -> Reach {
+    pub fn new(points: Vec<(usize, f64)>) -> PositioningCurve {
         assert!(!points.is_empty(), "no distance was measured");
-        Reach(points)
+        PositioningCurve(points)
     }
 
     /// Returns the points.
@@ -72,7 +72,7 @@ impl Reach {
     }
 
     /// Returns the same curve, increased by `turns`.
-    pub fn later(mut self, turns: f64) -> Reach {
+    pub fn delayed_by(mut self, turns: f64) -> PositioningCurve {
         for (_, least) in &mut self.0 {
             *least += turns;
         }
@@ -99,7 +99,7 @@ impl Reach {
 
 /// A drive's head position, followed from outside the drive.
 #[derive(Clone, Debug)]
-pub struct Head {
+pub struct HeadTracker {
     map: Arc<TrackMap>,
     survey: Survey,
     /// The track that the head is on.
@@ -149,10 +149,10 @@ fn fraction(turns: f64) -> f64 {
     turns - turns.floor()
 }
 
-impl Head {
+impl HeadTracker {
     /// Creates the head of a surveyed drive.
-    pub fn new(map: impl Into<Arc<TrackMap>>, survey: Survey) -> Head {
-        Head {
+    pub fn new(map: impl Into<Arc<TrackMap>>, survey: Survey) -> HeadTracker {
+        HeadTracker {
             map: map.into(),
             at: survey.first_track,
             survey,
@@ -263,12 +263,12 @@ impl Head {
         let late = took > due + passage + 0.5;
         self.missed += u64::from(late);
         self.expected += risk;
-        self.trust(late, risk);
+        self.update_uncertainty(late, risk);
         self.correct(expected, completed);
     }
 
     /// Increases the assumed uncertainty for unexpected misses, and decreases it otherwise.
-    fn trust(&mut self, late: bool, risk: f64) {
+    fn update_uncertainty(&mut self, late: bool, risk: f64) {
         let surprise = f64::from(u8::from(late)) - risk;
         let sigma = self.sigma * libm::exp(TRUST_GAIN * surprise);
         self.sigma = sigma.clamp(SIGMA.0, SIGMA.1);

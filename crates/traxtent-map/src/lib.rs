@@ -18,13 +18,13 @@ mod read;
 mod write;
 
 pub use builder::{Confidence, MapBuilder};
-pub use diff::{Difference, Side, differences};
+pub use diff::{MapDifference, Side, differences};
 pub use error::{PushError, TrackMapError};
-pub use file::{Cost, LbnRanges, MapFile, Method, Mismatch, lbn_ranges};
+pub use file::{LbnRanges, MapFile, MapSource, ProbeCost, ResumeMismatch, lbn_ranges};
 pub use origin::{Algorithm, Confirm, Found, Identity, Region, Verify};
 pub use write::seal;
 
-use pattern::{Measure, Pattern};
+use pattern::{Measure, RunPattern};
 use traxtent_units::{Lbn, Sectors};
 
 /// The largest number of tracks in a map.
@@ -42,7 +42,7 @@ pub struct TrackMap {
     /// The LBN at which the first track begins.
     first: Lbn,
     /// The number of LBNs on each track. Not empty.
-    sizes: Pattern,
+    sizes: RunPattern,
 }
 
 /// A track of a map.
@@ -66,7 +66,7 @@ impl MappedTrack {
 impl TrackMap {
     /// Creates the map of a drive model.
     pub fn of_sizes(track_sizes: impl IntoIterator<Item = u32>) -> TrackMap {
-        let mut sizes = Pattern::default();
+        let mut sizes = RunPattern::default();
         for sectors in track_sizes {
             sizes.push(sectors, 1);
         }
@@ -78,7 +78,7 @@ impl TrackMap {
     }
 
     /// Creates the map of consecutive tracks with the given sizes.
-    pub fn from_sizes(first: Lbn, sizes: Pattern) -> TrackMap {
+    pub fn from_sizes(first: Lbn, sizes: RunPattern) -> TrackMap {
         TrackMap { first, sizes }
     }
 

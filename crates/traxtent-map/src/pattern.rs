@@ -17,7 +17,7 @@ pub const DEPTH_MAX: usize = 32;
 
 /// A sequence of numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pattern {
+pub struct RunPattern {
     terms: Vec<Term>,
     /// The extent before the first of each [`STRIDE`] terms.
     marks: Vec<Extent>,
@@ -116,7 +116,7 @@ impl Group {
     }
 }
 
-impl Pattern {
+impl RunPattern {
     /// The count and the sum of the numbers.
     pub fn extent(&self) -> Extent {
         self.extent
@@ -289,7 +289,7 @@ pub struct Numbers<'a> {
     run: (u32, u32),
 }
 
-impl Pattern {
+impl RunPattern {
     /// The numbers in order.
     pub fn numbers(&self) -> Numbers<'_> {
         Numbers {
@@ -316,8 +316,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn pattern(numbers: &[u32]) -> Pattern {
-        let mut pattern = Pattern::default();
+    fn pattern(numbers: &[u32]) -> RunPattern {
+        let mut pattern = RunPattern::default();
         for &number in numbers {
             pattern.push(number, 1);
         }

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::builder::Confidence;
 use super::error::TrackMapError;
-use super::file::{Cost, LbnRanges, MapFile, Method};
-use super::pattern::{DEPTH_MAX, Group, Pattern, Term};
+use super::file::{LbnRanges, MapFile, MapSource, ProbeCost};
+use super::pattern::{DEPTH_MAX, Group, RunPattern, Term};
 use super::write::LETTERS;
 use super::{MAGIC, TRACKS_MAX, TrackMap, VERSION};
 use crate::{Identity, Region};
@@ -44,9 +44,9 @@ impl MapFile {
 fn sealed(bytes: &[u8]) -> Result<&[u8]> {
     let version = bytes.strip_prefix(MAGIC.as_bytes());
     let version = version.and_then(|rest| rest.strip_prefix(b" "));
-    let version = version.ok_or(TrackMapError::NoMap)?;
+    let version = version.ok_or(TrackMapError::NotATrackMap)?;
     let Some(end) = version.iter().position(|&byte| byte == b'\n') else {
-        return Err(TrackMapError::CutShort);
+        return Err(TrackMapError::Truncated);
     };
     if &version[..end] != VERSION.as_bytes() {
         let shown = String::from_utf8_lossy(&version[..end.min(20)]);
@@ -67,7 +67,7 @@ fn sealed(bytes: &[u8]) -> Result<&[u8]> {
         })
         .and_then(|digits| u32::from_str_radix(digits, 16).ok())
         .filter(|_| body.ends_with(b"\n"))
-        .ok_or(TrackMapError::CutShort)?;
+        .ok_or(TrackMapError::Truncated)?;
     let computed = crc32fast::hash(body);
     if stated != computed {
         return Err(TrackMapError::Altered { stated, computed });
@@ -199,10 +199,10 @@ impl<'a> Header<'a> {
         let method = self.required(
             "method",
             "model, list, or an algorithm and none, sample or full",
-            Method::parse,
+            MapSource::parse,
         )?;
         let region = self.optional("region", "FIRST..END and aligned or unaligned", region)?;
-        let cost = Cost {
+        let cost = ProbeCost {
             reads: self.number("reads")?,
             translations: self.number("translations")?,
             drive_time: self.required("drive-time-us", "a number of microseconds", |value| {
@@ -258,7 +258,7 @@ impl<'a> Header<'a> {
             },
             confidence,
             unreadable: list(lines, "unreadable")?,
-            moved: list(lines, "moved")?,
+            remapped: list(lines, "moved")?,
             notes,
         };
         match lines.lines.next() {
@@ -323,7 +323,7 @@ fn section(
     lines: &mut Lines<'_>,
     name: &str,
     number: impl Fn(&str) -> Option<u32>,
-) -> Result<Pattern> {
+) -> Result<RunPattern> {
     if !lines.section(name) {
         let line = lines.number();
         return Err(wrong(line, format!("expected the section {name}")));
@@ -344,7 +344,7 @@ fn section(
 /// The terms read so far: those that are complete, and those of the open groups.
 #[derive(Default)]
 struct Terms {
-    pattern: Pattern,
+    pattern: RunPattern,
     open: Vec<Vec<Term>>,
 }
 
@@ -391,7 +391,7 @@ impl Terms {
         }
     }
 
-    fn finish(self) -> std::result::Result<Pattern, &'static str> {
+    fn finish(self) -> std::result::Result<RunPattern, &'static str> {
         if !self.open.is_empty() {
             return Err("a group does not end");
         }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::io;
 
 use super::file::{LbnRanges, MapFile, one_line};
-use super::pattern::{Pattern, Term};
+use super::pattern::{RunPattern, Term};
 use super::{MAGIC, VERSION};
 use crate::Region;
 
@@ -77,7 +77,7 @@ impl MapFile {
         let letter = |number: u32, out: &mut String| out.push_str(LETTERS[number as usize]);
         pattern(&self.confidence.0, letter, &mut text);
         ranges("unreadable:\n", &self.unreadable, &mut text);
-        ranges("moved:\n", &self.moved, &mut text);
+        ranges("moved:\n", &self.remapped, &mut text);
         seal(&mut text);
         text
     }
@@ -154,7 +154,7 @@ fn words(out: &mut String) -> Words<'_> {
     }
 }
 
-fn pattern(pattern: &Pattern, number: impl Fn(u32, &mut String), out: &mut String) {
+fn pattern(pattern: &RunPattern, number: impl Fn(u32, &mut String), out: &mut String) {
     let mut words = words(out);
     words.terms(pattern.terms(), &number);
     words.end();

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::angle;
 use super::clock::Clock;
 use super::dixtrac::dixtrac;
-use super::elsewhere::kept_elsewhere;
+use super::elsewhere::remapped_lbns;
 use super::jump::jump;
 use super::scan;
 use super::target::{Target, TargetError};
@@ -16,7 +16,7 @@ use traxtent_map::{Algorithm, Found, Region, Verify};
 use traxtent_units::Lbn;
 
 /// Receives tracks in ascending order without gaps. May end the search.
-pub type Sink<'a> = dyn FnMut(Found) -> ControlFlow<()> + 'a;
+pub type TrackSink<'a> = dyn FnMut(Found) -> ControlFlow<()> + 'a;
 
 /// The results of a search apart from its tracks.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,13 +24,13 @@ pub struct Extraction {
     /// LBNs that could not be read or translated. The search continued around them.
     pub unreadable: Vec<Lbn>,
     /// LBNs found to be remapped off their track.
-    pub moved: Vec<Lbn>,
+    pub remapped: Vec<Lbn>,
     /// Whether `moved` is complete, according to the drive's list of grown defects. Otherwise it
     /// holds only those that the search came across, which are few.
-    pub moved_known: bool,
+    pub remapped_complete: bool,
     /// The number of untested boundaries that were predicted where tracks are irregular. Some of
     /// them may be wrong. Only [`Algorithm::Angle`] with [`Verify::Sample`] leaves any.
-    pub doubtful: u64,
+    pub untested_irregular: u64,
     /// Notes for the reader, one line each.
     pub notes: Vec<String>,
 }
@@ -51,7 +51,7 @@ pub enum ProbeError {
     NotRotating(String),
     /// The drive's responses do not fit any track.
     #[error("LBN {lbn}: {problem}")]
-    Baffled {
+    Inconsistent {
         /// The LBN at which the problem occurred.
         lbn: Lbn,
         /// The inconsistency.
@@ -72,7 +72,7 @@ pub fn extract(
     target: &mut dyn Target,
     region: Region,
     verify: Verify,
-    sink: &mut Sink<'_>,
+    sink: &mut TrackSink<'_>,
 ) -> Result<Extraction, ProbeError> {
     Prober::start(algorithm, target)?.extract(region, verify, sink)
 }
@@ -113,7 +113,7 @@ impl<'a> Prober<'a> {
         &mut self,
         region: Region,
         verify: Verify,
-        sink: &mut Sink<'_>,
+        sink: &mut TrackSink<'_>,
     ) -> Result<Extraction, ProbeError> {
         if let Ready::Timed(clock) = &mut self.drive {
             clock.begin();
@@ -133,8 +133,8 @@ impl<'a> Prober<'a> {
             Ready::Translating(target) => *target,
             Ready::Timed(clock) => &mut *clock.target,
         };
-        match kept_elsewhere(target, region)? {
-            Some(moved) => (found.moved, found.moved_known) = (moved, true),
+        match remapped_lbns(target, region)? {
+            Some(moved) => (found.remapped, found.remapped_complete) = (moved, true),
             None => found.notes.push(MOVED_UNKNOWN.to_owned()),
         }
         Ok(found)

@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use super::algorithm::{Extraction, ProbeError, Sink};
-use super::bad::Bad;
+use super::algorithm::{Extraction, ProbeError, TrackSink};
+use super::bad::DefectLists;
 use super::target::{Target, TargetError};
 use traxtent_map::{Confirm, Found, Region};
 use traxtent_model::geometry::Place;
 use traxtent_units::{Cylinder, Lbn, Sectors, Surface};
 
 /// A track as the drive addresses it.
-pub(super) type Home = (Cylinder, Surface);
+pub(super) type TrackAddress = (Cylinder, Surface);
 
 /// Returns the track of a place.
-pub(super) fn home(place: Place) -> Home {
+pub(super) fn track_of(place: Place) -> TrackAddress {
     (place.cylinder, place.surface)
 }
 
 /// Returns whether two tracks are adjacent.
-pub(super) fn are_neighbours(one: Home, other: Home) -> bool {
+pub(super) fn are_neighbours(one: TrackAddress, other: TrackAddress) -> bool {
     one.0.0.abs_diff(other.0.0) + u32::from(one.1.0.abs_diff(other.1.0)) == 1
 }
 
@@ -29,7 +29,7 @@ const REMEMBERED_MAX: usize = 1 << 12;
 
 /// A target that is sent translations. Recent results are cached, so that no translation is
 /// repeated.
-pub(super) struct Ask<'t> {
+pub(super) struct Translator<'t> {
     target: &'t mut dyn Target,
     /// The first LBN after the drive's last.
     pub(super) end: u64,
@@ -40,22 +40,24 @@ pub(super) struct Ask<'t> {
     /// Whether the drive lists its bad slots.
     pub(super) has_list: bool,
     /// The slots listed as bad; none if the drive has no lists.
-    bad: Rc<Bad>,
+    bad: Rc<DefectLists>,
     /// The results apart from the tracks.
     left: Extraction,
 }
 
-impl<'t> Ask<'t> {
-    pub(super) fn new(target: &'t mut dyn Target) -> Result<Ask<'t>, ProbeError> {
+impl<'t> Translator<'t> {
+    pub(super) fn new(target: &'t mut dyn Target) -> Result<Translator<'t>, ProbeError> {
         let identity = target.identity();
         let Sectors(end) = identity.capacity;
         let ratio = u64::from(identity.physical_bytes / identity.logical_bytes.max(1)).max(1);
         let (has_list, bad) = match target.defects() {
-            Ok(defects) => (true, Bad::new(defects)),
-            Err(TargetError::Unsupported(_) | TargetError::Refused(_)) => (false, Bad::default()),
+            Ok(defects) => (true, DefectLists::new(defects)),
+            Err(TargetError::Unsupported(_) | TargetError::Refused(_)) => {
+                (false, DefectLists::default())
+            }
             Err(error) => return Err(error.into()),
         };
-        Ok(Ask {
+        Ok(Translator {
             target,
             end,
             ratio,
@@ -67,13 +69,13 @@ impl<'t> Ask<'t> {
     }
 
     /// The slots listed as bad.
-    pub(super) fn bad(&self) -> Rc<Bad> {
+    pub(super) fn bad(&self) -> Rc<DefectLists> {
         Rc::clone(&self.bad)
     }
 
     /// Records that the LBNs of some bad slots have been found to be remapped.
     pub(super) fn found_moved(&mut self, places: impl IntoIterator<Item = Place>) {
-        Rc::make_mut(&mut self.bad).found_moved(places);
+        Rc::make_mut(&mut self.bad).record_remapped(places);
     }
 
     /// Translates an LBN. Returns `None` and records the LBN if the drive does not return its
@@ -117,7 +119,7 @@ impl<'t> Ask<'t> {
 
     /// Records remapped LBNs.
     pub(super) fn moved(&mut self, lbns: std::ops::Range<u64>) {
-        self.left.moved.extend(lbns.map(Lbn));
+        self.left.remapped.extend(lbns.map(Lbn));
     }
 
     /// Records a note for the reader.
@@ -127,8 +129,8 @@ impl<'t> Ask<'t> {
 
     /// Returns the results apart from the tracks.
     pub(super) fn finish(mut self) -> Extraction {
-        self.left.moved.sort_unstable();
-        self.left.moved.dedup();
+        self.left.remapped.sort_unstable();
+        self.left.remapped.dedup();
         self.left.unreadable.sort_unstable();
         self.left.unreadable.dedup();
         self.left
@@ -136,22 +138,22 @@ impl<'t> Ask<'t> {
 }
 
 /// Passes tracks to the caller.
-pub(super) struct Out<'a, 's> {
-    sink: &'a mut Sink<'s>,
+pub(super) struct TrackOutput<'a, 's> {
+    sink: &'a mut TrackSink<'s>,
     /// The LBN at which the next track begins.
     pub(super) at: u64,
     /// Tracks that begin here or later are not needed.
     end: u64,
 }
 
-impl<'a, 's> Out<'a, 's> {
-    pub(super) fn new(sink: &'a mut Sink<'s>, at: u64, region: Region, capacity: u64) -> Self {
+impl<'a, 's> TrackOutput<'a, 's> {
+    pub(super) fn new(sink: &'a mut TrackSink<'s>, at: u64, region: Region, capacity: u64) -> Self {
         let end = region.end.0.min(capacity);
-        Out { sink, at, end }
+        TrackOutput { sink, at, end }
     }
 
     /// Returns whether more tracks are needed.
-    pub(super) fn goes_on(&self) -> bool {
+    pub(super) fn wants_more(&self) -> bool {
         self.at < self.end
     }
 
@@ -159,13 +161,13 @@ impl<'a, 's> Out<'a, 's> {
     pub(super) fn track(&mut self, end: u64, confirm: Confirm) -> Result<(), ProbeError> {
         let found = Found {
             first_lbn: Lbn(self.at),
-            sectors: u32::try_from(end - self.at).map_err(|_| ProbeError::Baffled {
+            sectors: u32::try_from(end - self.at).map_err(|_| ProbeError::Inconsistent {
                 lbn: Lbn(self.at),
                 problem: format!("a track of {} sectors", end - self.at),
             })?,
             confirm,
         };
-        if !self.goes_on() {
+        if !self.wants_more() {
             return Ok(());
         }
         self.at = end;

@@ -12,13 +12,13 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::ask::{Home, home};
+use super::ask::{TrackAddress, track_of};
 use super::target::Defects;
 use traxtent_model::geometry::Place;
 
 /// The slots that a drive lists as bad.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bad {
+pub(super) struct DefectLists {
     /// Ascending.
     places: Vec<Place>,
     /// Those with remapped LBNs.
@@ -30,13 +30,13 @@ pub(super) struct Bad {
     row_max: u64,
 }
 
-impl Bad {
-    pub(super) fn new(defects: Defects) -> Bad {
+impl DefectLists {
+    pub(super) fn new(defects: Defects) -> DefectLists {
         let moved: BTreeSet<Place> = defects.grown.iter().copied().collect();
         let mut places = [defects.primary, defects.grown].concat();
         places.sort_unstable();
         places.dedup();
-        let mut bad = Bad {
+        let mut bad = DefectLists {
             places,
             tells_moved: !moved.is_empty(),
             moved,
@@ -47,12 +47,12 @@ impl Bad {
     }
 
     /// Returns whether the LBN of a bad slot is remapped.
-    pub(super) fn is_moved(&self, place: Place) -> bool {
+    pub(super) fn is_remapped(&self, place: Place) -> bool {
         self.moved.contains(&place)
     }
 
     /// Returns whether the lists show which bad slots have remapped LBNs.
-    pub(super) fn tells_moved(&self) -> bool {
+    pub(super) fn shows_remapped(&self) -> bool {
         self.tells_moved
     }
 
@@ -62,7 +62,7 @@ impl Bad {
     }
 
     /// Records that the LBNs of some bad slots have been found to be remapped.
-    pub(super) fn found_moved(&mut self, places: impl IntoIterator<Item = Place>) {
+    pub(super) fn record_remapped(&mut self, places: impl IntoIterator<Item = Place>) {
         for place in places {
             self.tells_moved &= !self.moved.insert(place);
         }
@@ -70,7 +70,7 @@ impl Bad {
     }
 
     /// Returns the bad slots of a track within a range of slots.
-    pub(super) fn within(&self, (cylinder, surface): Home, slots: Range<u32>) -> &[Place] {
+    pub(super) fn within(&self, (cylinder, surface): TrackAddress, slots: Range<u32>) -> &[Place] {
         let before = |slot| {
             let place = Place {
                 cylinder,
@@ -83,7 +83,7 @@ impl Bad {
     }
 
     /// Returns the bad slots of a track.
-    pub(super) fn on(&self, track: Home) -> &[Place] {
+    pub(super) fn on(&self, track: TrackAddress) -> &[Place] {
         self.within(track, 0..u32::MAX)
     }
 
@@ -98,30 +98,30 @@ impl Bad {
         let Some(first) = place.slot.checked_add(1) else {
             return &[];
         };
-        let behind = self.within(home(place), first..u32::MAX);
+        let behind = self.within(track_of(place), first..u32::MAX);
         let row = behind.iter().zip(first..).take_while(|(b, k)| b.slot == *k);
         &behind[..row.count()]
     }
 
     /// Returns the consecutive bad slots directly before a place.
     pub(super) fn before(&self, place: Place) -> &[Place] {
-        let ahead = self.within(home(place), 0..place.slot);
+        let ahead = self.within(track_of(place), 0..place.slot);
         let row = ahead.iter().rev().zip((0..place.slot).rev());
         let row = row.take_while(|(b, k)| b.slot == *k).count();
         &ahead[ahead.len() - row..]
     }
 
     /// Returns how many of the given bad slots have remapped LBNs.
-    pub(super) fn moved_of(&self, places: &[Place]) -> u64 {
-        places.iter().filter(|bad| self.is_moved(**bad)).count() as u64
+    pub(super) fn remapped_among(&self, places: &[Place]) -> u64 {
+        places.iter().filter(|bad| self.is_remapped(**bad)).count() as u64
     }
 
     fn measure_rows(&mut self) {
         let rows = self.places.chunk_by(are_in_a_row);
-        self.row_max = rows.map(|row| self.moved_of(row)).max().unwrap_or(0);
+        self.row_max = rows.map(|row| self.remapped_among(row)).max().unwrap_or(0);
     }
 }
 
 fn are_in_a_row(one: &Place, other: &Place) -> bool {
-    home(*one) == home(*other) && one.slot.checked_add(1) == Some(other.slot)
+    track_of(*one) == track_of(*other) && one.slot.checked_add(1) == Some(other.slot)
 }

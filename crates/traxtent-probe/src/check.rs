@@ -15,7 +15,7 @@ use traxtent_units::Rng;
 
 /// The amount of a map that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct CheckSample {
     /// The number of boundaries checked by translation.
     pub translated: u64,
     /// The number of runs of tracks searched by timing.
@@ -26,18 +26,18 @@ pub struct Sample {
 
 /// The result of checking a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct MapCheck {
     /// The method used: translation or timing.
     pub by: &'static str,
     /// The number of boundaries checked.
     pub tested: u64,
     /// The first boundary that is not where the map has it.
-    pub moved: Option<Moved>,
+    pub moved: Option<MovedBoundary>,
 }
 
 /// A boundary that is not where a map has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moved {
+pub struct MovedBoundary {
     /// The position of the boundary in the map.
     pub lbn: Lbn,
     /// The contradicting observation on the drive.
@@ -50,13 +50,13 @@ pub struct Moved {
 ///
 /// # Errors
 /// Returns an error if the drive neither translates nor can be timed, or if it fails.
-pub fn check(
+pub fn check_map(
     target: &mut dyn Target,
     map: &TrackMap,
-    sample: Sample,
+    sample: CheckSample,
     rng: &mut Rng,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Checked, ProbeError> {
+) -> Result<MapCheck, ProbeError> {
     let translates = target.translate(Lbn(0)).is_ok();
     let (by, (tested, moved)) = if translates {
         let asked = by_translation(target, map, sample.translated, rng, progress)?;
@@ -64,10 +64,10 @@ pub fn check(
     } else {
         ("timing", by_timing(target, map, sample, rng, progress)?)
     };
-    Ok(Checked { by, tested, moved })
+    Ok(MapCheck { by, tested, moved })
 }
 
-type Tested = Result<(u64, Option<Moved>), ProbeError>;
+type Tested = Result<(u64, Option<MovedBoundary>), ProbeError>;
 
 /// Translates the first and last LBN of a track, and the first LBN of the next.
 fn by_translation(
@@ -86,7 +86,7 @@ fn by_translation(
         };
         if let Some(says) = moved(target, track, next)? {
             let lbn = next.first_lbn;
-            return Ok((tested + 1, Some(Moved { lbn, says })));
+            return Ok((tested + 1, Some(MovedBoundary { lbn, says })));
         }
         progress(tested + 1, sample.len() as u64);
     }
@@ -136,7 +136,7 @@ fn moved(
 fn by_timing(
     target: &mut dyn Target,
     map: &TrackMap,
-    sample: Sample,
+    sample: CheckSample,
     rng: &mut Rng,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Tested {
@@ -166,7 +166,7 @@ fn by_timing(
             tested += 1;
             progress(tested, all);
             if u64::from(found.sectors) != track.sectors.0 {
-                moved = Some(Moved {
+                moved = Some(MovedBoundary {
                     lbn: track.end(),
                     says: format!(
                         "the track from LBN {} ends at LBN {}",
@@ -180,8 +180,8 @@ fn by_timing(
         };
         match prober.extract(region, Verify::Full, &mut sink) {
             Ok(_) | Err(ProbeError::Stopped) => {}
-            Err(ProbeError::Baffled { lbn, problem }) => {
-                return Ok((tested, Some(Moved { lbn, says: problem })));
+            Err(ProbeError::Inconsistent { lbn, problem }) => {
+                return Ok((tested, Some(MovedBoundary { lbn, says: problem })));
             }
             Err(error) => return Err(error),
         }

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use super::algorithm::ProbeError;
-use super::method::{Method, Qualified, qualify};
+use super::method::{QualifiedMethod, TimingMethod, qualify};
 use super::target::{Target, TargetError};
 use traxtent_units::request::Timing;
 use traxtent_units::{Lbn, SimTime, Span};
@@ -19,7 +19,7 @@ use traxtent_units::{Lbn, SimTime, Span};
 const READINGS_MAX: usize = 20;
 
 /// The number of recent readings that are stored: about as many as finding one track takes.
-const LATELY: usize = 16;
+const RECENT_MAX: usize = 16;
 
 /// The standard deviation of angles, in revolutions, above which the clock counts as noisy.
 const NOISY: f64 = 0.0005;
@@ -33,28 +33,28 @@ const NEIGHBOURS: usize = 12;
 
 /// The distance that the arm must move, estimated from the order of tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reach(usize);
+pub(super) struct ArmDistance(usize);
 
-impl Reach {
+impl ArmDistance {
     /// To a sector on the same track.
-    pub(super) const SAME: Reach = Reach(0);
+    pub(super) const SAME: ArmDistance = ArmDistance(0);
 
     /// To the next or the previous track, classified by the skew between them.
-    pub(super) fn neighbour(skew: f64) -> Reach {
-        Reach(1 + (fraction(skew) * NEIGHBOURS as f64) as usize % NEIGHBOURS)
+    pub(super) fn neighbour(skew: f64) -> ArmDistance {
+        ArmDistance(1 + (fraction(skew) * NEIGHBOURS as f64) as usize % NEIGHBOURS)
     }
 
     /// Over `count` tracks.
-    pub(super) fn tracks(count: usize) -> Reach {
+    pub(super) fn tracks(count: usize) -> ArmDistance {
         let log = (usize::BITS - count.leading_zeros()) as usize;
-        Reach((NEIGHBOURS + log).min(REACHES - 1))
+        ArmDistance((NEIGHBOURS + log).min(REACHES - 1))
     }
 }
 
 /// A drive used as a clock.
 pub(super) struct Clock<'a> {
     pub(super) target: &'a mut dyn Target,
-    method: Qualified,
+    method: QualifiedMethod,
     /// The number of distant reads before each timed one, if no other reads come in between.
     between: u32,
     /// The period of revolution in picoseconds.
@@ -64,14 +64,14 @@ pub(super) struct Clock<'a> {
     /// The time from sending a read to the end of its sector, in revolutions, by class of distance.
     lead: [f64; REACHES],
     /// The recent readings of a steady clock: LBN and angle.
-    lately: VecDeque<(u64, f64)>,
+    recent: VecDeque<(u64, f64)>,
     /// LBNs that could not be read.
     pub(super) unreadable: Vec<Lbn>,
 }
 
 /// One reading of a sector.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pass {
+pub(super) struct SectorPass {
     /// The angle of the platter at completion.
     pub(super) angle: f64,
     /// The time from sending to completion, in revolutions.
@@ -104,15 +104,15 @@ impl<'a> Clock<'a> {
             // Too short on purpose: a missed sector corrects the value quickly, whereas a time that
             // is never tried corrects nothing.
             lead: [0.02; REACHES],
-            lately: VecDeque::new(),
+            recent: VecDeque::new(),
             unreadable: Vec::new(),
         };
-        clock.regulate()?;
+        clock.calibrate()?;
         Ok(clock)
     }
 
     /// Measures period and jitter by reading one sector repeatedly.
-    fn regulate(&mut self) -> Result<(), ProbeError> {
+    fn calibrate(&mut self) -> Result<(), ProbeError> {
         let readings = if self.is_interleaved() { 40 } else { 400 };
         let capacity = self.target.identity().capacity.0;
         let mut times: Vec<f64> = Vec::new();
@@ -149,7 +149,7 @@ impl<'a> Clock<'a> {
 
     /// Prepares for reads at another place or time, for which the recent readings are no guide.
     pub(super) fn begin(&mut self) {
-        self.lately.clear();
+        self.recent.clear();
         self.unreadable.clear();
         self.method.between = self.between;
     }
@@ -161,7 +161,7 @@ impl<'a> Clock<'a> {
     }
 
     /// The longest time of a read nearby without a disturbance, in revolutions.
-    pub(super) fn prompt(&self) -> f64 {
+    pub(super) fn undisturbed_turns_max(&self) -> f64 {
         if self.is_interleaved() { 8.0 } else { 1.4 }
     }
 
@@ -177,7 +177,7 @@ impl<'a> Clock<'a> {
     }
 
     /// The way in which the drive is timed.
-    pub(super) fn method(&self) -> Method {
+    pub(super) fn method(&self) -> TimingMethod {
         self.method.method
     }
 
@@ -218,9 +218,9 @@ impl<'a> Clock<'a> {
     }
 
     /// Measures the angle of a sector by one reading.
-    pub(super) fn pass(&mut self, lbn: u64) -> Result<Option<Pass>, ProbeError> {
+    pub(super) fn pass(&mut self, lbn: u64) -> Result<Option<SectorPass>, ProbeError> {
         let timing = self.read(lbn, 1)?;
-        Ok(timing.map(|timing| Pass {
+        Ok(timing.map(|timing| SectorPass {
             angle: self.turns(timing.completed),
             took: timing.response().0 as f64 / self.period,
         }))
@@ -243,18 +243,18 @@ impl<'a> Clock<'a> {
     /// `sigma` / 3.
     pub(super) fn angle(&mut self, lbn: u64) -> Result<Option<f64>, ProbeError> {
         let enough = if self.is_noisy() { 9 } else { 2 };
-        if let Some((_, angle)) = self.lately.iter().find(|(read, _)| *read == lbn) {
+        if let Some((_, angle)) = self.recent.iter().find(|(read, _)| *read == lbn) {
             return Ok(Some(*angle));
         }
         let mut seen: Vec<f64> = Vec::new();
         while seen.len() < READINGS_MAX {
-            let Some(Pass { angle, took }) = self.pass(lbn)? else {
+            let Some(SectorPass { angle, took }) = self.pass(lbn)? else {
                 return Ok(None);
             };
-            if !self.is_noisy() && took <= self.prompt() {
-                self.lately.push_back((lbn, angle));
-                if self.lately.len() > LATELY {
-                    self.lately.pop_front();
+            if !self.is_noisy() && took <= self.undisturbed_turns_max() {
+                self.recent.push_back((lbn, angle));
+                if self.recent.len() > RECENT_MAX {
+                    self.recent.pop_front();
                 }
                 return Ok(Some(angle));
             }
@@ -268,7 +268,7 @@ impl<'a> Clock<'a> {
                 return Ok(Some(angle + near.iter().sum::<f64>() / near.len() as f64));
             }
         }
-        Err(ProbeError::Baffled {
+        Err(ProbeError::Inconsistent {
             lbn: Lbn(lbn),
             problem: format!("{READINGS_MAX} reads took times that do not agree"),
         })
@@ -340,7 +340,7 @@ impl<'a> Clock<'a> {
 
     /// Accounts for reads in `others` other places between two reads in one place. That many fewer
     /// reads are needed to flush its cache.
-    pub(super) fn flushed_by(&mut self, others: usize) {
+    pub(super) fn count_other_reads(&mut self, others: usize) {
         self.method.between = self.between.saturating_sub(others as u32);
     }
 
@@ -360,19 +360,19 @@ impl<'a> Clock<'a> {
 
     /// Returns the time, in revolutions from now, at which a sector at `angle` and this far away
     /// can be read.
-    pub(super) fn due(&self, now: f64, angle: f64, reach: Reach) -> f64 {
+    pub(super) fn due(&self, now: f64, angle: f64, reach: ArmDistance) -> f64 {
         let lead = self.lead[reach.0];
         lead + fraction(angle - now - lead)
     }
 
     /// The time from sending a read to the end of the first sector at this distance that it can
     /// reach, in revolutions.
-    pub(super) fn lead(&self, Reach(class): Reach) -> f64 {
+    pub(super) fn lead(&self, ArmDistance(class): ArmDistance) -> f64 {
         self.lead[class]
     }
 
     /// Learns from a read that was due after `due` revolutions and took `took`.
-    pub(super) fn learn(&mut self, Reach(class): Reach, due: f64, took: f64) {
+    pub(super) fn learn(&mut self, ArmDistance(class): ArmDistance, due: f64, took: f64) {
         let lead = &mut self.lead[class];
         if took > due + 0.5 {
             // The arm needs longer than that, unless there was another disturbance this once.

@@ -9,31 +9,31 @@ use traxtent_units::{Lbn, SimTime};
 
 /// A target that counts the requests and translations sent to it.
 #[derive(Debug)]
-pub struct Counted<T> {
+pub struct CountingTarget<T> {
     target: T,
-    counts: Counts,
+    counts: RequestCounts,
 }
 
 /// The number of requests and translations, successful or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct RequestCounts {
     /// The number of timed requests.
     pub requests: u64,
     /// The number of translations, in both directions.
     pub translations: u64,
 }
 
-impl<T: Target> Counted<T> {
+impl<T: Target> CountingTarget<T> {
     /// Wraps a target, with the counts at zero.
-    pub fn new(target: T) -> Counted<T> {
-        Counted {
+    pub fn new(target: T) -> CountingTarget<T> {
+        CountingTarget {
             target,
-            counts: Counts::default(),
+            counts: RequestCounts::default(),
         }
     }
 
     /// The counts so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> RequestCounts {
         self.counts
     }
 
@@ -43,7 +43,7 @@ impl<T: Target> Counted<T> {
     }
 }
 
-impl<T: Target> Target for Counted<T> {
+impl<T: Target> Target for CountingTarget<T> {
     fn identity(&self) -> &Identity {
         self.target.identity()
     }

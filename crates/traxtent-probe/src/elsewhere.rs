@@ -9,8 +9,8 @@
 use std::ops::RangeInclusive;
 
 use super::algorithm::ProbeError;
-use super::ask::home;
-use super::bad::Bad;
+use super::ask::track_of;
+use super::bad::DefectLists;
 use super::target::{Defects, Target, TargetError};
 use traxtent_map::Region;
 use traxtent_model::geometry::Place;
@@ -21,7 +21,7 @@ use traxtent_units::Lbn;
 ///
 /// # Errors
 /// Returns an error if the drive fails.
-pub fn kept_elsewhere(
+pub fn remapped_lbns(
     target: &mut dyn Target,
     region: Region,
 ) -> Result<Option<Vec<Lbn>>, ProbeError> {
@@ -39,14 +39,14 @@ fn list(target: &mut dyn Target, region: Region) -> Result<Vec<Lbn>, TargetError
         // If the drive does not translate, the places in the list are useless.
         target.translate(region.first)?;
     }
-    let bad = Bad::new(defects);
+    let bad = DefectLists::new(defects);
     let mut found = Vec::new();
     let mut rows: Vec<(Place, Place)> = grown.into_iter().map(|place| row(&bad, place)).collect();
     rows.sort_unstable();
     rows.dedup();
     for (first, last) in rows {
-        let row = bad.within(home(first), first.slot..last.slot.saturating_add(1));
-        let count = bad.moved_of(row);
+        let row = bad.within(track_of(first), first.slot..last.slot.saturating_add(1));
+        let count = bad.remapped_among(row);
         found.extend(moved_from(target, &bad, first..=last, count)?);
     }
     found.sort_unstable();
@@ -56,7 +56,7 @@ fn list(target: &mut dyn Target, region: Region) -> Result<Vec<Lbn>, TargetError
 }
 
 /// Returns the first and the last of the adjacent bad slots around `place`.
-fn row(bad: &Bad, place: Place) -> (Place, Place) {
+fn row(bad: &DefectLists, place: Place) -> (Place, Place) {
     let first = bad.before(place).first().copied().unwrap_or(place);
     let last = bad.after(place).last().copied().unwrap_or(place);
     (first, last)
@@ -65,7 +65,7 @@ fn row(bad: &Bad, place: Place) -> (Place, Place) {
 /// Returns the LBNs of a row of bad slots that are remapped, at most `count` of them.
 fn moved_from(
     target: &mut dyn Target,
-    bad: &Bad,
+    bad: &DefectLists,
     row: RangeInclusive<Place>,
     count: u64,
 ) -> Result<Vec<u64>, TargetError> {
@@ -102,14 +102,19 @@ fn moved_from(
 }
 
 /// Returns whether two LBNs are not consecutive on a track with only bad slots between them.
-fn is_apart(target: &mut dyn Target, bad: &Bad, one: u64, next: u64) -> Result<bool, TargetError> {
+fn is_apart(
+    target: &mut dyn Target,
+    bad: &DefectLists,
+    one: u64,
+    next: u64,
+) -> Result<bool, TargetError> {
     if next >= target.identity().capacity.0 {
         return Ok(true);
     }
     let (one, next) = (target.translate(Lbn(one))?, target.translate(Lbn(next))?);
-    if home(one) != home(next) || one.slot >= next.slot {
+    if track_of(one) != track_of(next) || one.slot >= next.slot {
         return Ok(true);
     }
     let between = one.slot + 1..next.slot;
-    Ok(bad.within(home(one), between.clone()).len() < between.len())
+    Ok(bad.within(track_of(one), between.clone()).len() < between.len())
 }

@@ -15,7 +15,7 @@
 //! is kept because the paper's cost is measured with it (experiment Q2); [`walk`] and `tree` bisect
 //! instead.
 
-use super::algorithm::{Extraction, ProbeError, Sink};
+use super::algorithm::{Extraction, ProbeError, TrackSink};
 use super::target::Target;
 use super::track_end::Search;
 use super::walk::walk;
@@ -25,7 +25,7 @@ use traxtent_map::Region;
 pub(super) fn jump(
     target: &mut dyn Target,
     region: Region,
-    sink: &mut Sink<'_>,
+    sink: &mut TrackSink<'_>,
 ) -> Result<Extraction, ProbeError> {
     walk(target, region, Search::Linear, sink)
 }

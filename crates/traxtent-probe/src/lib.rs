@@ -32,11 +32,11 @@ mod tree;
 mod turning;
 mod walk;
 
-pub use algorithm::{Extraction, ProbeError, Prober, Sink, extract};
-pub use check::{Checked, Moved, Sample, check};
-pub use count::{Counted, Counts};
-pub use elsewhere::kept_elsewhere;
-pub use method::{Evidence, Method, Qualified, Rejected, qualify};
+pub use algorithm::{Extraction, ProbeError, Prober, TrackSink, extract};
+pub use check::{CheckSample, MapCheck, MovedBoundary, check_map};
+pub use count::{CountingTarget, RequestCounts};
+pub use elsewhere::remapped_lbns;
+pub use method::{MethodEvidence, QualifiedMethod, RejectedMethod, TimingMethod, qualify};
 pub use scsi::{CachingOff, ScsiTarget};
 pub use survey::survey;
 pub use target::{Defects, Target, TargetError};

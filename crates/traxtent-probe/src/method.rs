@@ -16,7 +16,7 @@
 
 use super::algorithm::ProbeError;
 use super::target::{Target, TargetError};
-use super::turning::{REVOLUTION_MS, Turning, median, off_beat};
+use super::turning::{REVOLUTION_MS, Spindle, distance_from_revolution, median};
 use traxtent_units::Rng;
 use traxtent_units::request::Timing;
 use traxtent_units::request::{Op, Request};
@@ -24,7 +24,7 @@ use traxtent_units::{Lbn, SimTime, Span};
 
 /// A way to time sectors as they pass under the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Method {
+pub enum TimingMethod {
     /// VERIFY: reads the media and sends nothing.
     Verify,
     /// Reads with force unit access, and with caching switched off if the drive allows it.
@@ -35,22 +35,22 @@ pub enum Method {
     ReadInterleaved,
 }
 
-impl Method {
+impl TimingMethod {
     /// All methods, the best first.
-    pub const ALL: [Method; 4] = [
-        Method::Verify,
-        Method::ReadFua,
-        Method::Read,
-        Method::ReadInterleaved,
+    pub const ALL: [TimingMethod; 4] = [
+        TimingMethod::Verify,
+        TimingMethod::ReadFua,
+        TimingMethod::Read,
+        TimingMethod::ReadInterleaved,
     ];
 
     /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Method::Verify => "verify",
-            Method::ReadFua => "read-fua",
-            Method::Read => "read",
-            Method::ReadInterleaved => "read-interleaved",
+            TimingMethod::Verify => "verify",
+            TimingMethod::ReadFua => "read-fua",
+            TimingMethod::Read => "read",
+            TimingMethod::ReadInterleaved => "read-interleaved",
         }
     }
 
@@ -59,43 +59,43 @@ impl Method {
     pub fn request(self, lbn: Lbn, sectors: u32) -> Request {
         let read = Request::read(lbn, sectors);
         match self {
-            Method::Verify => Request {
+            TimingMethod::Verify => Request {
                 op: Op::Verify,
                 ..read
             },
-            Method::ReadFua => Request { fua: true, ..read },
-            Method::Read | Method::ReadInterleaved => read,
+            TimingMethod::ReadFua => Request { fua: true, ..read },
+            TimingMethod::Read | TimingMethod::ReadInterleaved => read,
         }
     }
 
     /// The numbers of distant reads before each timed one, in the order in which they are tried.
     fn distances(self) -> &'static [u32] {
         match self {
-            Method::ReadInterleaved => &[2, 8, 32, 128, 512],
-            Method::Verify | Method::ReadFua | Method::Read => &[0],
+            TimingMethod::ReadInterleaved => &[2, 8, 32, 128, 512],
+            TimingMethod::Verify | TimingMethod::ReadFua | TimingMethod::Read => &[0],
         }
     }
 }
 
 /// A method that a drive allows, with the properties of its spindle.
 #[derive(Clone, Debug)]
-pub struct Qualified {
+pub struct QualifiedMethod {
     /// The method.
-    pub method: Method,
+    pub method: TimingMethod,
     /// The time of one revolution, to a part in ten thousand.
     pub revolution: Span,
     /// The number of distant reads before each timed request; 0 for all methods but the last.
     pub between: u32,
     /// The measurements of the tests.
-    pub evidence: Evidence,
+    pub evidence: MethodEvidence,
     /// The better methods, and why each of them failed.
-    pub rejected: Vec<Rejected>,
+    pub rejected: Vec<RejectedMethod>,
     rng: Rng,
 }
 
 /// The measurements of the tests of a method.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Evidence {
+pub struct MethodEvidence {
     /// The median time until the same LBN can be read again, in revolutions. `None` if other reads
     /// must come in between.
     pub same_again: Option<f64>,
@@ -113,14 +113,14 @@ pub struct Evidence {
 
 /// A method that failed its tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rejected {
+pub struct RejectedMethod {
     /// The method.
-    pub method: Method,
+    pub method: TimingMethod,
     /// The reason, with measurements.
     pub why: String,
 }
 
-impl Qualified {
+impl QualifiedMethod {
     /// Revolutions per minute.
     pub fn rpm(&self) -> f64 {
         60_000.0 / self.revolution.as_ms()
@@ -154,10 +154,10 @@ impl Qualified {
 /// # Errors
 /// Returns [`ProbeError::NotRotating`] with the reason for each method if all of them fail, or
 /// [`TargetError::Gone`] if the drive is gone.
-pub fn qualify(target: &mut dyn Target) -> Result<Qualified, ProbeError> {
+pub fn qualify(target: &mut dyn Target) -> Result<QualifiedMethod, ProbeError> {
     let mut rejected = Vec::new();
-    for method in Method::ALL {
-        let uncached = matches!(method, Method::ReadFua | Method::Read);
+    for method in TimingMethod::ALL {
+        let uncached = matches!(method, TimingMethod::ReadFua | TimingMethod::Read);
         let refusal = match uncached.then(|| target.switch_caching(false)) {
             Some(Err(gone @ TargetError::Gone(_))) => return Err(gone.into()),
             Some(Err(error)) => format!(" (caching stays on: {error})"),
@@ -169,11 +169,11 @@ pub fn qualify(target: &mut dyn Target) -> Result<Qualified, ProbeError> {
                 return Ok(qualified);
             }
             Err(Failure::Target(gone @ TargetError::Gone(_))) => return Err(gone.into()),
-            Err(Failure::Target(error)) => rejected.push(Rejected {
+            Err(Failure::Target(error)) => rejected.push(RejectedMethod {
                 method,
                 why: error.to_string(),
             }),
-            Err(Failure::Test(why) | Failure::NothingTurns(why)) => rejected.push(Rejected {
+            Err(Failure::Test(why) | Failure::NotRotating(why)) => rejected.push(RejectedMethod {
                 method,
                 why: why + &refusal,
             }),
@@ -195,7 +195,7 @@ enum Failure {
     Target(TargetError),
     Test(String),
     /// The cause is not a cache, so reads elsewhere in between would not help.
-    NothingTurns(String),
+    NotRotating(String),
 }
 
 impl From<TargetError> for Failure {
@@ -204,8 +204,8 @@ impl From<TargetError> for Failure {
     }
 }
 
-fn attempt(target: &mut dyn Target, method: Method) -> Result<Qualified, Failure> {
-    if method == Method::ReadInterleaved {
+fn attempt(target: &mut dyn Target, method: TimingMethod) -> Result<QualifiedMethod, Failure> {
+    if method == TimingMethod::ReadInterleaved {
         unread_lbns_turn(target)?;
     }
     let mut failure = None;
@@ -253,7 +253,7 @@ fn unread_lbns_turn(target: &mut dyn Target) -> Result<(), Failure> {
     }
     let typical = median(responses);
     if typical < REVOLUTION_MS.0 / 2.0 {
-        return Err(Failure::NothingTurns(format!(
+        return Err(Failure::NotRotating(format!(
             "sectors far apart, not read before, come in {typical:.3} ms, \
              faster than half a turn at 20,000 RPM"
         )));
@@ -280,7 +280,7 @@ fn flush(target: &mut dyn Target, rng: &mut Rng, reads: u32) -> Result<(), Targe
 /// The tests of one method.
 struct Test<'a> {
     target: &'a mut dyn Target,
-    method: Method,
+    method: TimingMethod,
     between: u32,
     rng: Rng,
     /// The LBN that is timed repeatedly.
@@ -288,7 +288,7 @@ struct Test<'a> {
 }
 
 impl Test<'_> {
-    fn run(&mut self) -> Result<Qualified, Failure> {
+    fn run(&mut self) -> Result<QualifiedMethod, Failure> {
         if self.target.identity().capacity.0 < 1024 {
             return Err(Failure::Test("it has less than 1024 sectors".to_owned()));
         }
@@ -304,11 +304,11 @@ impl Test<'_> {
         }
         let (early, neighbours) = self.neighbours(revolution)?;
         let (own_phase, phases) = self.phases(revolution)?;
-        Ok(Qualified {
+        Ok(QualifiedMethod {
             method: self.method,
             revolution: Span::from_ms(revolution),
             between: self.between,
-            evidence: Evidence {
+            evidence: MethodEvidence {
                 same_again: (self.between == 0).then_some(turns),
                 on_time: turning.on_time,
                 early,
@@ -369,7 +369,7 @@ impl Test<'_> {
     }
 
     /// Returns the spindle that reads of the same LBN after random waits follow.
-    fn turning(&mut self) -> Result<Turning, Failure> {
+    fn turning(&mut self) -> Result<Spindle, Failure> {
         const REPEATS: usize = 41;
         let (mut completions, mut responses) = (Vec::new(), Vec::new());
         while completions.len() < REPEATS {
@@ -380,7 +380,7 @@ impl Test<'_> {
             responses.push(timing.response().as_ms());
             completions.push(timing.completed.as_ms());
         }
-        Turning::behind(&completions).ok_or_else(|| {
+        Spindle::of_completions(&completions).ok_or_else(|| {
             let cached = responses.iter().filter(|ms| **ms < CACHED_MS).count();
             let why = format!(
                 "the same sector, asked for at random times, takes {:.3} ms in the median, but \
@@ -389,7 +389,7 @@ impl Test<'_> {
             );
             // A few may come from a disk and have happened to be in time.
             if 10 * cached < REPEATS {
-                Failure::NothingTurns(why)
+                Failure::NotRotating(why)
             } else {
                 Failure::Test(why)
             }
@@ -408,7 +408,7 @@ impl Test<'_> {
         let mut before = self.timed(self.base)?.completed;
         for _ in 0..4 * TRIALS {
             let completed = self.timed(self.base)?.completed;
-            let steady = on_beat(before, completed, revolution);
+            let steady = whole_revolutions_apart(before, completed, revolution);
             before = completed;
             // If the host saw the LBN late, it cannot tell which LBNs have passed.
             if !steady {
@@ -446,14 +446,14 @@ impl Test<'_> {
         }
         let alike = |a: &SimTime| {
             seen.iter()
-                .filter(|b| on_beat(*a.min(b), *a.max(b), revolution))
+                .filter(|b| whole_revolutions_apart(*a.min(b), *a.max(b), revolution))
                 .count()
         };
         let most = seen.iter().map(alike).max().unwrap_or(0);
         let own = (seen.len() - most) as u32;
         let phases = seen.len() as u32;
         if 2 * own < phases {
-            return Err(Failure::NothingTurns(format!(
+            return Err(Failure::NotRotating(format!(
                 "{most} of {phases} sectors far apart come at the same beat of {revolution:.3} \
                  ms: a timer ticks, no disk turns"
             )));
@@ -463,6 +463,6 @@ impl Test<'_> {
 }
 
 /// Returns whether a whole number of revolutions lies between two completions.
-fn on_beat(from: SimTime, to: SimTime, revolution_ms: f64) -> bool {
-    off_beat(to.saturating_since(from).as_ms(), revolution_ms).abs() < 0.05
+fn whole_revolutions_apart(from: SimTime, to: SimTime, revolution_ms: f64) -> bool {
+    distance_from_revolution(to.saturating_since(from).as_ms(), revolution_ms).abs() < 0.05
 }

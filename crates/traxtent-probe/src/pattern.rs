@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use super::ask::Home;
+use super::ask::TrackAddress;
 use traxtent_units::{Cylinder, Surface};
 
 /// The slots of a track from the first to the last in use, including bad ones.
@@ -33,7 +33,7 @@ pub(super) struct Step {
 }
 
 /// Returns the step from one track to another.
-pub(super) fn step(from: Home, to: Home) -> Step {
+pub(super) fn step(from: TrackAddress, to: TrackAddress) -> Step {
     Step {
         cylinders: i64::from(to.0.0) - i64::from(from.0.0),
         surfaces: i64::from(to.1.0) - i64::from(from.1.0),
@@ -106,14 +106,14 @@ impl<T: Copy + PartialEq> Runs<T> {
 /// A predicted track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Expected {
-    pub(super) home: Home,
+    pub(super) home: TrackAddress,
     pub(super) slots: Slots,
 }
 
 /// The pattern of the tracks found so far.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
-    last: Option<Home>,
+    last: Option<TrackAddress>,
     steps: Runs<Step>,
     slots: Runs<Slots>,
     /// The slots most recently used on each surface.

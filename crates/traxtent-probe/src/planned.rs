@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::algorithm::ProbeError;
-use super::ask::{Ask, are_neighbours, home};
-use super::bad::Bad;
+use super::ask::{Translator, are_neighbours, track_of};
+use super::bad::DefectLists;
 use super::pattern::{Expected, Slots, Step, step};
 use traxtent_model::geometry::Place;
 use traxtent_units::Surface;
 
 /// A predicted track.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Planned {
+pub(super) struct PlannedTrack {
     /// The track, and the slots between which its LBNs are.
     pub(super) track: Expected,
     pub(super) start: u64,
@@ -28,12 +28,12 @@ pub(super) struct Planned {
     pub(super) runs: Vec<(Range<u32>, Option<u64>)>,
 }
 
-impl Planned {
+impl PlannedTrack {
     /// Creates a track whose LBNs begin at `start`. Bad slots hold no LBN. The LBNs of some of them
     /// are remapped; the others displace all LBNs after them.
-    pub(super) fn new(track: Expected, start: u64, bad: &Bad) -> Planned {
+    pub(super) fn new(track: Expected, start: u64, bad: &DefectLists) -> PlannedTrack {
         let slots = track.slots.range();
-        let mut planned = Planned {
+        let mut planned = PlannedTrack {
             track,
             start,
             sectors: 0,
@@ -45,7 +45,7 @@ impl Planned {
         let mut next = slots.start;
         let mut held = 0;
         for place in bad.within(track.home, slots.clone()) {
-            let moved = u64::from(bad.is_moved(*place));
+            let moved = u64::from(bad.is_remapped(*place));
             if place.slot > next {
                 planned.trail = 0;
             }
@@ -82,7 +82,7 @@ impl Planned {
     }
 
     /// Returns whether any of its slots are listed as bad.
-    pub(super) fn is_hurt(&self) -> bool {
+    pub(super) fn has_defects(&self) -> bool {
         !self.runs.is_empty()
     }
 
@@ -95,7 +95,7 @@ impl Planned {
     }
 
     /// Returns whether the first of its LBNs that is not remapped is where it should be.
-    pub(super) fn is_at_home(&self, ask: &mut Ask<'_>) -> Result<bool, ProbeError> {
+    pub(super) fn is_in_place(&self, ask: &mut Translator<'_>) -> Result<bool, ProbeError> {
         let first = self.start + self.lead;
         let has_one = self.sectors > self.lead && first < ask.end;
         Ok(has_one && ask.place(first)? == Some(self.place(self.slot)))
@@ -103,17 +103,17 @@ impl Planned {
 
     /// Returns whether the track begins where it should, after the end of `before`. One LBN decides
     /// this in most cases. Unless `strict`, only that LBN is translated.
-    pub(super) fn begins_behind(
+    pub(super) fn begins_after(
         &self,
-        before: Option<&Planned>,
-        ask: &mut Ask<'_>,
+        before: Option<&PlannedTrack>,
+        ask: &mut Translator<'_>,
         strict: bool,
     ) -> Result<bool, ProbeError> {
         if self.start > ask.end {
             return Ok(false);
         }
         let is_empty = self.sectors == self.lead;
-        if !is_empty && !self.is_at_home(ask)? {
+        if !is_empty && !self.is_in_place(ask)? {
             return Ok(false);
         }
         let Some(before) = before.filter(|track| track.sectors > track.trail) else {
@@ -122,7 +122,7 @@ impl Planned {
         // The LBN of a bad slot may be stored exactly where the next track could begin.
         if let Some(run) = before.bad_at_end() {
             let behind = self.start + self.lead + run.len() as u64;
-            if behind < self.end() && ask.place(behind)?.map(home) != Some(self.track.home) {
+            if behind < self.end() && ask.place(behind)?.map(track_of) != Some(self.track.home) {
                 return Ok(false);
             }
         }
@@ -133,7 +133,7 @@ impl Planned {
             return Ok(true);
         }
         let last = ask.place(self.start - 1 - before.trail)?;
-        Ok(last.is_some_and(|place| home(place) == before.track.home))
+        Ok(last.is_some_and(|place| track_of(place) == before.track.home))
     }
 }
 
@@ -155,7 +155,7 @@ pub(super) type Known = BTreeSet<(Class, Slots)>;
 /// - the last track of every size on every surface, because a change in a layout persists for a
 ///   while;
 /// - the last track of every class and size not yet in `known`, to which it is then added.
-pub(super) fn tests(plan: &[Planned], good: usize, known: &mut Known) -> Vec<usize> {
+pub(super) fn tests(plan: &[PlannedTrack], good: usize, known: &mut Known) -> Vec<usize> {
     let class = |at: usize| {
         let (from, to) = (plan[at].track.home, plan[at + 1].track.home);
         (from.1, step(from, to))
@@ -172,7 +172,7 @@ pub(super) fn tests(plan: &[Planned], good: usize, known: &mut Known) -> Vec<usi
         let slots = planned.track.slots;
         let is_new =
             planned.sectors > 0 && (sizes.insert((class.0, slots)) | known.insert((class, slots)));
-        if is_new || slots.count < most[&class] || planned.is_hurt() {
+        if is_new || slots.count < most[&class] || planned.has_defects() {
             tests.extend([at, at + 1]);
         }
     }

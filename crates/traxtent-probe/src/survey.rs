@@ -15,7 +15,7 @@ use super::algorithm::ProbeError;
 use super::clock::{Clock, fraction, wrap};
 use super::target::Target;
 use traxtent_map::TrackMap;
-use traxtent_map::head::{Reach, Survey};
+use traxtent_map::head::{PositioningCurve, Survey};
 use traxtent_units::Rng;
 use traxtent_units::request::Request;
 use traxtent_units::{Lbn, SimTime};
@@ -101,7 +101,7 @@ pub fn survey(
     Ok(Survey {
         first_track: tracks.start,
         angles,
-        reach: reach.later(tail),
+        reach: reach.delayed_by(tail),
         period: clock.period * (1.0 + drift.rate),
         phase: (now, fraction(clock.turns(now) - drift.now(&clock) - tail)),
     })
@@ -171,7 +171,7 @@ impl Drift {
 
 impl Arm<'_, '_> {
     /// Measures the shortest time for each distance.
-    fn reach(&mut self) -> Result<Reach, ProbeError> {
+    fn reach(&mut self) -> Result<PositioningCurve, ProbeError> {
         let most = self.tracks.len() - 1;
         let mut points: Vec<(usize, f64)> = Vec::new();
         let step = most.div_ceil(DISTANCES).max(1);
@@ -183,7 +183,7 @@ impl Arm<'_, '_> {
             }
             points.push((distance, longest));
             if distance == most {
-                return Ok(Reach::new(points));
+                return Ok(PositioningCurve::new(points));
             }
             // The steps are smaller at short distances, where the curve is steep.
             distance = (distance + (distance / 8 + 1).min(step)).min(most);
@@ -269,7 +269,7 @@ impl Arm<'_, '_> {
                 return Ok(pass.took);
             }
         }
-        Err(ProbeError::Baffled {
+        Err(ProbeError::Inconsistent {
             lbn: self
                 .map
                 .track(to)

@@ -38,11 +38,11 @@
 //! Assumed without a test: that a defect list is complete, and that tracks do not change their size
 //! and back between two tests without a net effect.
 
-use super::algorithm::{Extraction, ProbeError, Sink};
-use super::ask::{Ask, Home, Out, home};
-use super::bad::Bad;
+use super::algorithm::{Extraction, ProbeError, TrackSink};
+use super::ask::{TrackAddress, TrackOutput, Translator, track_of};
+use super::bad::DefectLists;
 use super::pattern::{Expected, Pattern, Slots};
-use super::planned::{Known, Planned, tests};
+use super::planned::{Known, PlannedTrack, tests};
 use super::target::Target;
 use super::track_end::{Search, first_track, track_end};
 use traxtent_map::{Confirm, Region};
@@ -55,13 +55,13 @@ const BAD_TRACKS_MAX: usize = 1 << 16;
 /// The number of tracks ahead among which the pattern is sought again after an exception.
 const RESUME_MAX: usize = 8;
 /// The largest number of remapped LBNs at either end of a track from which the pattern is learned.
-const STRAYS_MAX: u64 = 32;
+const REMAPPED_MAX: u64 = 32;
 /// The longest jump within one pass on drives without defect lists.
 const BLIND_MAX: usize = 256;
 
 struct Tree<'t, 'a, 's> {
-    ask: Ask<'t>,
-    out: Out<'a, 's>,
+    ask: Translator<'t>,
+    out: TrackOutput<'a, 's>,
     pattern: Pattern,
     /// The classes that have been tested since the pattern last failed.
     known: Known,
@@ -70,20 +70,20 @@ struct Tree<'t, 'a, 's> {
     /// Whether a bad slot costs its track an LBN.
     slips_cost: bool,
     /// The number of consecutive tracks that have contradicted `slips_cost`.
-    doubts: u32,
+    contradictions: u32,
     /// The slots of the last track that was not as expected.
-    odd: Option<Slots>,
+    last_unexpected: Option<Slots>,
 }
 
 /// Finds the tracks of a region.
 pub(super) fn tree(
     target: &mut dyn Target,
     region: Region,
-    sink: &mut Sink<'_>,
+    sink: &mut TrackSink<'_>,
 ) -> Result<Extraction, ProbeError> {
-    let mut ask = Ask::new(target)?;
+    let mut ask = Translator::new(target)?;
     let first = first_track(&mut ask, region)?;
-    let out = Out::new(sink, first, region, ask.end);
+    let out = TrackOutput::new(sink, first, region, ask.end);
     let mut tree = Tree {
         ask,
         out,
@@ -91,15 +91,15 @@ pub(super) fn tree(
         known: Known::new(),
         reach: 1,
         slips_cost: true,
-        doubts: 0,
-        odd: None,
+        contradictions: 0,
+        last_unexpected: None,
     };
     if !tree.ask.has_list {
         tree.ask
             .note("no defect lists: every cylinder or pass is asked about");
     }
-    while tree.out.goes_on() {
-        if !tree.leap()? {
+    while tree.out.wants_more() {
+        if !tree.jump()? {
             tree.start_small();
             tree.search()?;
         }
@@ -111,12 +111,12 @@ pub(super) fn tree(
 impl Tree<'_, '_, '_> {
     /// Advances by as many predicted tracks as the reach, or by fewer if not all of them are as
     /// predicted. Returns whether it advanced.
-    fn leap(&mut self) -> Result<bool, ProbeError> {
+    fn jump(&mut self) -> Result<bool, ProbeError> {
         let plan = self.plan(self.reach);
         let Some(first) = plan.first() else {
             return Ok(false);
         };
-        if !first.is_at_home(&mut self.ask)? {
+        if !first.is_in_place(&mut self.ask)? {
             return Ok(false);
         }
         let whole = plan.len() - 1;
@@ -132,7 +132,7 @@ impl Tree<'_, '_, '_> {
         }
         // Deviations in between must not cancel.
         while good > 0 {
-            match self.first_surprise(&plan, good)? {
+            match self.last_good_boundary(&plan, good)? {
                 None => break,
                 Some(safe) => good = safe,
             }
@@ -168,8 +168,8 @@ impl Tree<'_, '_, '_> {
     }
 
     /// Returns the predicted next tracks, and one more.
-    fn plan(&self, reach: usize) -> Vec<Planned> {
-        let mut plan: Vec<Planned> = Vec::new();
+    fn plan(&self, reach: usize) -> Vec<PlannedTrack> {
+        let mut plan: Vec<PlannedTrack> = Vec::new();
         let mut start = self.out.at;
         let (end, bad) = (self.ask.end, self.ask.bad());
         let mut step_before = None;
@@ -199,14 +199,19 @@ impl Tree<'_, '_, '_> {
         {
             let mut nothing = last.track;
             nothing.slots.count = 0;
-            plan.push(Planned::new(nothing, end, &bad));
+            plan.push(PlannedTrack::new(nothing, end, &bad));
         }
         plan
     }
 
     /// Returns whether track `at` of a plan, or the next one that has LBNs, begins where it should.
-    fn begins(&mut self, plan: &[Planned], at: usize, strict: bool) -> Result<bool, ProbeError> {
-        let has_lbns = |plan: &&Planned| plan.sectors > 0;
+    fn begins(
+        &mut self,
+        plan: &[PlannedTrack],
+        at: usize,
+        strict: bool,
+    ) -> Result<bool, ProbeError> {
+        let has_lbns = |plan: &&PlannedTrack| plan.sectors > 0;
         let start = plan[at].start;
         let follows = match plan[at..].iter().find(has_lbns) {
             None if start == self.ask.end => &plan[at],
@@ -216,14 +221,14 @@ impl Tree<'_, '_, '_> {
         let Some(before) = plan[..at].iter().rev().find(has_lbns) else {
             return Ok(start <= self.ask.end);
         };
-        follows.begins_behind(Some(before), &mut self.ask, strict)
+        follows.begins_after(Some(before), &mut self.ask, strict)
     }
 
     /// Makes the tests inside a jump over `good` tracks. If one fails, returns the last boundary
     /// before it that held.
-    fn first_surprise(
+    fn last_good_boundary(
         &mut self,
-        plan: &[Planned],
+        plan: &[PlannedTrack],
         good: usize,
     ) -> Result<Option<usize>, ProbeError> {
         let mut known = self.known.clone();
@@ -239,8 +244,8 @@ impl Tree<'_, '_, '_> {
     }
 
     /// Returns the boundaries to test inside a jump over `good` tracks, ascending.
-    fn tests(&self, plan: &[Planned], good: usize, known: &mut Known) -> Vec<usize> {
-        let slots = |planned: &Planned| planned.track.slots;
+    fn tests(&self, plan: &[PlannedTrack], good: usize, known: &mut Known) -> Vec<usize> {
+        let slots = |planned: &PlannedTrack| planned.track.slots;
         if self.ask.has_list {
             tests(plan, good, known)
         } else if plan[1..good].iter().any(|p| slots(p) != slots(&plan[0])) {
@@ -257,7 +262,7 @@ impl Tree<'_, '_, '_> {
         let at = self.ask.place(start)?;
         let as_planned = plan
             .first()
-            .filter(|plan| at.is_some_and(|at| home(at) == plan.track.home));
+            .filter(|plan| at.is_some_and(|at| track_of(at) == plan.track.home));
         let expected = match (as_planned, at) {
             (Some(plan), _) => Some(plan.sectors),
             (None, Some(at)) => {
@@ -270,7 +275,7 @@ impl Tree<'_, '_, '_> {
         let end = track_end(&mut self.ask, start, expected, Search::Near)?;
         let track = self.observed(start, end)?;
         let next = match end < self.ask.end {
-            true => self.ask.place(end)?.map(home),
+            true => self.ask.place(end)?.map(track_of),
             false => None,
         };
         self.learn(start, end, track, next);
@@ -297,7 +302,7 @@ impl Tree<'_, '_, '_> {
             _ => count,
         };
         Ok(Some(Expected {
-            home: home(first),
+            home: track_of(first),
             slots: Slots {
                 first: begin,
                 count,
@@ -309,17 +314,17 @@ impl Tree<'_, '_, '_> {
     fn ends(&mut self, start: u64, end: u64) -> Result<Option<(Place, Place)>, ProbeError> {
         let ends = (self.ask.place(start)?, self.ask.place(end - 1)?);
         if let (Some(first), Some(last)) = ends
-            && home(first) == home(last)
+            && track_of(first) == track_of(last)
         {
             return Ok(Some((first, last)));
         }
-        let middle = self.ask.place(start + (end - start) / 2)?.map(home);
+        let middle = self.ask.place(start + (end - start) / 2)?.map(track_of);
         let mut on_track = |lbn| {
             let place = self.ask.place(lbn)?;
-            Ok::<_, ProbeError>(place.filter(|place| Some(home(*place)) == middle))
+            Ok::<_, ProbeError>(place.filter(|place| Some(track_of(*place)) == middle))
         };
         let (mut first, mut last) = (None, None);
-        for k in 0..STRAYS_MAX.min(end - start) {
+        for k in 0..REMAPPED_MAX.min(end - start) {
             first = first.or(on_track(start + k)?);
             last = last.or(on_track(end - 1 - k)?);
             if let (Some(first), Some(last)) = (first, last) {
@@ -331,7 +336,7 @@ impl Tree<'_, '_, '_> {
 
     /// Adds a track found by a search to the pattern. If the pattern continues after it as if the
     /// track had been as expected, the expected track is added instead.
-    fn learn(&mut self, start: u64, end: u64, track: Option<Expected>, next: Option<Home>) {
+    fn learn(&mut self, start: u64, end: u64, track: Option<Expected>, next: Option<TrackAddress>) {
         let ahead: Vec<Expected> = self.pattern.ahead().take(RESUME_MAX).collect();
         // Tracks may have been omitted, if the pattern continues after this one.
         let here = track.and_then(|track| {
@@ -352,20 +357,20 @@ impl Tree<'_, '_, '_> {
         ahead[..here].iter().for_each(|t| self.pattern.push(*t));
         let usual = ahead[here];
         if usual.slots == track.slots {
-            self.learn_of_slips(track, end - start);
+            self.learn_slip_cost(track, end - start);
         }
-        let is_known = self.odd == Some(track.slots)
+        let is_known = self.last_unexpected == Some(track.slots)
             || self.pattern.slots_of(track.home.1) == Some(track.slots);
         let is_odd = usual.slots != track.slots && !is_known;
         self.pattern.push(if is_odd { usual } else { track });
         if usual.slots != track.slots {
-            self.odd = Some(track.slots);
+            self.last_unexpected = Some(track.slots);
         }
     }
 
     /// Learns whether a bad slot costs its track an LBN. The value changes when two tracks in a row
     /// contradict it.
-    fn learn_of_slips(&mut self, track: Expected, sectors: u64) {
+    fn learn_slip_cost(&mut self, track: Expected, sectors: u64) {
         let bad = slipped(track, &self.ask.bad());
         let count = u64::from(track.slots.count);
         let cost = match count - sectors.min(count) {
@@ -374,31 +379,31 @@ impl Tree<'_, '_, '_> {
             lost if lost == bad => true,
             _ => return,
         };
-        self.doubts = if cost == self.slips_cost {
+        self.contradictions = if cost == self.slips_cost {
             0
         } else {
-            self.doubts + 1
+            self.contradictions + 1
         };
-        if self.doubts == 2 {
-            (self.slips_cost, self.doubts) = (cost, 0);
+        if self.contradictions == 2 {
+            (self.slips_cost, self.contradictions) = (cost, 0);
         }
     }
 }
 
 /// Returns whether the arm moves from a track to the next.
-fn moves_arm(from: Home, to: Home) -> bool {
+fn moves_arm(from: TrackAddress, to: TrackAddress) -> bool {
     from.0 != to.0
 }
 
 /// Returns how many of a track's slots are bad and have displaced LBNs.
-fn slipped(track: Expected, bad: &Bad) -> u64 {
+fn slipped(track: Expected, bad: &DefectLists) -> u64 {
     let places = bad.within(track.home, track.slots.range());
-    places.len() as u64 - bad.moved_of(places)
+    places.len() as u64 - bad.remapped_among(places)
 }
 
 /// Returns a track that begins at `start`, as predicted.
-fn planned(track: Expected, start: u64, bad: &Bad, slips_cost: bool) -> Planned {
-    let mut planned = Planned::new(track, start, bad);
+fn planned(track: Expected, start: u64, bad: &DefectLists, slips_cost: bool) -> PlannedTrack {
+    let mut planned = PlannedTrack::new(track, start, bad);
     if !slips_cost && planned.sectors > 0 {
         // Spares of its own hold these LBNs.
         planned.sectors += slipped(track, bad);

@@ -22,17 +22,17 @@ const ENOUGH: f64 = 0.75;
 
 /// The spindle that a sequence of completions follows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Turning {
+pub(super) struct Spindle {
     /// The time of one revolution.
     pub(super) revolution_ms: f64,
     /// The share of completions that came a whole number of revolutions after the previous one.
     pub(super) on_time: f64,
 }
 
-impl Turning {
+impl Spindle {
     /// Returns the spindle that the completions of one sector follow, if there is one. The times
     /// are in milliseconds and ascending.
-    pub(super) fn behind(completions: &[f64]) -> Option<Turning> {
+    pub(super) fn of_completions(completions: &[f64]) -> Option<Spindle> {
         let gaps: Vec<f64> = completions.windows(2).map(|w| w[1] - w[0]).collect();
         // Differences between gaps stay short even if the gaps are long, so a rough guess of the
         // revolution counts their turns without error.
@@ -42,7 +42,7 @@ impl Turning {
         let revolution_ms = refine(guess, &all);
         let on_time = on_time(&gaps, revolution_ms);
         let in_range = (REVOLUTION_MS.0..=REVOLUTION_MS.1).contains(&revolution_ms);
-        (in_range && on_time >= ENOUGH).then_some(Turning {
+        (in_range && on_time >= ENOUGH).then_some(Spindle {
             revolution_ms,
             on_time,
         })
@@ -50,7 +50,7 @@ impl Turning {
 }
 
 /// Returns the distance of a span from the nearest whole number of revolutions, in revolutions.
-pub(super) fn off_beat(span_ms: f64, revolution_ms: f64) -> f64 {
+pub(super) fn distance_from_revolution(span_ms: f64, revolution_ms: f64) -> f64 {
     let turns = span_ms / revolution_ms;
     turns - libm::round(turns)
 }
@@ -73,7 +73,9 @@ fn differences(values: &[f64]) -> impl Iterator<Item = f64> {
 }
 
 fn on_time(spans: &[f64], revolution_ms: f64) -> f64 {
-    let is = |span: &&f64| **span > 0.0 && off_beat(**span, revolution_ms).abs() <= TOLERANCE;
+    let is = |span: &&f64| {
+        **span > 0.0 && distance_from_revolution(**span, revolution_ms).abs() <= TOLERANCE
+    };
     spans.iter().filter(is).count() as f64 / spans.len() as f64
 }
 
@@ -107,13 +109,18 @@ fn guess(spans: &[f64]) -> Option<f64> {
 /// Returns the share of spans that are one or more whole revolutions.
 fn multiples(spans: &[f64], revolution_ms: f64) -> f64 {
     let is = |span: &&f64| {
-        **span >= 0.5 * revolution_ms && off_beat(**span, revolution_ms).abs() <= TOLERANCE
+        **span >= 0.5 * revolution_ms
+            && distance_from_revolution(**span, revolution_ms).abs() <= TOLERANCE
     };
     spans.iter().filter(is).count() as f64 / spans.len() as f64
 }
 
 fn misfit(spans: &[f64], revolution_ms: f64) -> f64 {
-    let off = |span: &f64| off_beat(*span, revolution_ms).abs().min(TOLERANCE);
+    let off = |span: &f64| {
+        distance_from_revolution(*span, revolution_ms)
+            .abs()
+            .min(TOLERANCE)
+    };
     spans.iter().map(off).sum()
 }
 
@@ -128,7 +135,7 @@ fn refine(guess: f64, spans: &[f64]) -> f64 {
         let (mut products, mut squares) = (0.0, 0.0);
         for span in within {
             let turns = libm::round(span / revolution);
-            if turns > 0.0 && off_beat(*span, revolution).abs() <= TOLERANCE {
+            if turns > 0.0 && distance_from_revolution(*span, revolution).abs() <= TOLERANCE {
                 products += span * turns;
                 squares += turns * turns;
             }
@@ -179,7 +186,7 @@ mod tests {
             for rpm in [3600.0, 5400.0, 5900.0, 7200.0, 10_025.0, 15_000.0] {
                 for least_wait_ms in [0.0, 300.0, 4000.0] {
                     let truth = 60_000.0 / rpm;
-                    let turning = Turning::behind(&completions(truth, least_wait_ms, seed));
+                    let turning = Spindle::of_completions(&completions(truth, least_wait_ms, seed));
                     let found = turning
                         .unwrap_or_else(|| panic!("{rpm} RPM, {least_wait_ms} ms, seed {seed}"))
                         .revolution_ms;
@@ -202,7 +209,11 @@ mod tests {
                     now
                 };
                 let times: Vec<f64> = (0..41).map(once).collect();
-                assert_eq!(Turning::behind(&times), None, "{answer_ms} ms, seed {seed}");
+                assert_eq!(
+                    Spindle::of_completions(&times),
+                    None,
+                    "{answer_ms} ms, seed {seed}"
+                );
             }
         }
     }

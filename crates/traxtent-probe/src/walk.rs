@@ -6,10 +6,10 @@
 //! The algorithm uses no knowledge of zones, spares and surfaces. The defect list, if the drive has
 //! one, only serves to decide which track a remapped LBN belongs to; see [`track_end`].
 
-use super::algorithm::{Extraction, ProbeError, Sink};
-use super::ask::{Ask, Out, home};
+use super::algorithm::{Extraction, ProbeError, TrackSink};
+use super::ask::{TrackOutput, Translator, track_of};
 use super::target::Target;
-use super::track_end::{Anchor, Search, are_on_one_track, first_track, track_end};
+use super::track_end::{LbnPlace, Search, are_on_one_track, first_track, track_end};
 use traxtent_map::{Confirm, Region};
 
 /// Finds the tracks of a region. `search` is the way to find the end of a track whose size differs.
@@ -17,13 +17,13 @@ pub(super) fn walk(
     target: &mut dyn Target,
     region: Region,
     search: Search,
-    sink: &mut Sink<'_>,
+    sink: &mut TrackSink<'_>,
 ) -> Result<Extraction, ProbeError> {
-    let mut ask = Ask::new(target)?;
+    let mut ask = Translator::new(target)?;
     let first = first_track(&mut ask, region)?;
-    let mut out = Out::new(sink, first, region, ask.end);
+    let mut out = TrackOutput::new(sink, first, region, ask.end);
     let mut expected = None;
-    while out.goes_on() {
+    while out.wants_more() {
         let start = out.at;
         let end = next_end(&mut ask, start, expected, search)?;
         out.track(end, Confirm::Tested)?;
@@ -36,7 +36,7 @@ pub(super) fn walk(
 /// Returns the end of the track that begins at `start` and is expected to have the size of the
 /// previous one.
 pub(super) fn next_end(
-    ask: &mut Ask<'_>,
+    ask: &mut Translator<'_>,
     start: u64,
     expected: Option<u64>,
     search: Search,
@@ -48,7 +48,11 @@ pub(super) fn next_end(
 }
 
 /// Returns whether a track has the expected size, judging by one LBN on each side of the end.
-pub(super) fn is_so_long(ask: &mut Ask<'_>, start: u64, size: u64) -> Result<bool, ProbeError> {
+pub(super) fn is_so_long(
+    ask: &mut Translator<'_>,
+    start: u64,
+    size: u64,
+) -> Result<bool, ProbeError> {
     let end = start.saturating_add(size);
     if end > ask.end {
         return Ok(false);
@@ -57,11 +61,11 @@ pub(super) fn is_so_long(ask: &mut Ask<'_>, start: u64, size: u64) -> Result<boo
         return Ok(false);
     };
     let (first, last) = (
-        Anchor {
+        LbnPlace {
             lbn: start,
             place: first,
         },
-        Anchor {
+        LbnPlace {
             lbn: end - 1,
             place: last,
         },
@@ -75,7 +79,7 @@ pub(super) fn is_so_long(ask: &mut Ask<'_>, start: u64, size: u64) -> Result<boo
     let Some(next) = ask.place(end)? else {
         return Ok(false);
     };
-    if home(next) == home(last.place) {
+    if track_of(next) == track_of(last.place) {
         return Ok(false);
     }
     // The LBNs of bad slots directly after the last LBN may be remapped, even to where a track
@@ -88,5 +92,5 @@ pub(super) fn is_so_long(ask: &mut Ask<'_>, start: u64, size: u64) -> Result<boo
         return Ok(true);
     }
     let after = ask.place(end + 1)?;
-    Ok(after.is_some_and(|after| home(after) == home(next) && after.slot > next.slot))
+    Ok(after.is_some_and(|after| track_of(after) == track_of(next) && after.slot > next.slot))
 }

@@ -3,13 +3,13 @@
 //!
 //! Left out: the bytes from index format and the extended formats, which nothing here needs.
 
-use super::wire::{IntoBytes, ScsiError, U32, U64, front, to_u24, u24, wire};
+use super::wire::{IntoBytes, ScsiError, U32, U64, decode_prefix, to_u24, u24, wire};
 use traxtent_model::geometry::Place;
 use traxtent_units::{Cylinder, Lbn, Surface};
 
 /// A format of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum AddressFormat {
     /// An LBN of 32 bits.
     ShortBlock,
     /// An LBN of 64 bits.
@@ -34,43 +34,45 @@ wire! {
     struct PhysicalSector { cylinder: [u8; 3], head: u8, sector: U32 }
 }
 
-impl Format {
+impl AddressFormat {
     /// All formats.
-    pub const ALL: [Format; 3] = [
-        Format::ShortBlock,
-        Format::LongBlock,
-        Format::PhysicalSector,
+    pub const ALL: [AddressFormat; 3] = [
+        AddressFormat::ShortBlock,
+        AddressFormat::LongBlock,
+        AddressFormat::PhysicalSector,
     ];
 
     /// The code of the format.
     pub fn code(self) -> u8 {
         match self {
-            Format::ShortBlock => 0b000,
-            Format::LongBlock => 0b011,
-            Format::PhysicalSector => 0b101,
+            AddressFormat::ShortBlock => 0b000,
+            AddressFormat::LongBlock => 0b011,
+            AddressFormat::PhysicalSector => 0b101,
         }
     }
 
     /// Returns the format with the given code.
-    pub fn from_code(code: u8) -> Option<Format> {
-        Format::ALL.into_iter().find(|format| format.code() == code)
+    pub fn from_code(code: u8) -> Option<AddressFormat> {
+        AddressFormat::ALL
+            .into_iter()
+            .find(|format| format.code() == code)
     }
 
     /// The number of bytes of an address.
     pub fn size(self) -> usize {
         match self {
-            Format::ShortBlock => size_of::<U32>(),
-            Format::LongBlock => size_of::<U64>(),
-            Format::PhysicalSector => size_of::<PhysicalSector>(),
+            AddressFormat::ShortBlock => size_of::<U32>(),
+            AddressFormat::LongBlock => size_of::<U64>(),
+            AddressFormat::PhysicalSector => size_of::<PhysicalSector>(),
         }
     }
 
     /// Returns the narrowest format that can express the LBN.
-    pub fn of_block(lbn: Lbn) -> Format {
+    pub fn of_block(lbn: Lbn) -> AddressFormat {
         if u32::try_from(lbn.0).is_ok() {
-            Format::ShortBlock
+            AddressFormat::ShortBlock
         } else {
-            Format::LongBlock
+            AddressFormat::LongBlock
         }
     }
 }
@@ -81,16 +83,16 @@ impl Address {
     /// # Errors
     /// Returns an error, and appends nothing, if the format is for another kind of address or too
     /// narrow.
-    pub fn encode(self, format: Format, bytes: &mut Vec<u8>) -> Result<(), Inexpressible> {
+    pub fn encode(self, format: AddressFormat, bytes: &mut Vec<u8>) -> Result<(), Inexpressible> {
         match (self, format) {
-            (Address::Block(Lbn(lbn)), Format::LongBlock) => {
+            (Address::Block(Lbn(lbn)), AddressFormat::LongBlock) => {
                 bytes.extend_from_slice(&lbn.to_be_bytes());
             }
-            (Address::Block(Lbn(lbn)), Format::ShortBlock) => {
+            (Address::Block(Lbn(lbn)), AddressFormat::ShortBlock) => {
                 let lbn = u32::try_from(lbn).map_err(|_| Inexpressible)?;
                 bytes.extend_from_slice(&lbn.to_be_bytes());
             }
-            (Address::Sector(place), Format::PhysicalSector) => {
+            (Address::Sector(place), AddressFormat::PhysicalSector) => {
                 let cylinder = to_u24(place.cylinder.0);
                 if u24(cylinder) != place.cylinder.0 {
                     return Err(Inexpressible);
@@ -111,13 +113,17 @@ impl Address {
     ///
     /// # Errors
     /// Returns an error if there are too few bytes.
-    pub fn decode(format: Format, bytes: &[u8]) -> Result<Address, ScsiError> {
+    pub fn decode(format: AddressFormat, bytes: &[u8]) -> Result<Address, ScsiError> {
         let what = "an address";
         Ok(match format {
-            Format::ShortBlock => Address::Block(Lbn(front::<U32>(what, bytes)?.0.get().into())),
-            Format::LongBlock => Address::Block(Lbn(front::<U64>(what, bytes)?.0.get())),
-            Format::PhysicalSector => {
-                let (sector, _) = front::<PhysicalSector>(what, bytes)?;
+            AddressFormat::ShortBlock => {
+                Address::Block(Lbn(decode_prefix::<U32>(what, bytes)?.0.get().into()))
+            }
+            AddressFormat::LongBlock => {
+                Address::Block(Lbn(decode_prefix::<U64>(what, bytes)?.0.get()))
+            }
+            AddressFormat::PhysicalSector => {
+                let (sector, _) = decode_prefix::<PhysicalSector>(what, bytes)?;
                 Address::Sector(Place {
                     cylinder: Cylinder(u24(sector.cylinder)),
                     surface: Surface(sector.head.into()),

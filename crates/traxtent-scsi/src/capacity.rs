@@ -1,6 +1,6 @@
 //! The size of a drive: READ CAPACITY data (SBC-4).
 
-use super::wire::{IntoBytes, ScsiError, U32, U64, bits, front, padded, wire};
+use super::wire::{IntoBytes, ScsiError, U32, U64, bits, decode_prefix, padded, wire};
 
 /// The response to READ CAPACITY.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Capacity {
     /// # Errors
     /// Returns an error if the response is incomplete.
     pub fn decode_10(bytes: &[u8]) -> Result<Capacity, ScsiError> {
-        let (data, _) = front::<Capacity10>("READ CAPACITY(10) data", bytes)?;
+        let (data, _) = decode_prefix::<Capacity10>("READ CAPACITY(10) data", bytes)?;
         Ok(Capacity {
             last_lbn: data.last_lbn.get().into(),
             logical_bytes: data.logical_bytes.get(),
@@ -106,7 +106,7 @@ impl Capacity {
     /// # Errors
     /// Returns an error if the response ends before the size of a sector.
     pub fn decode_16(bytes: &[u8]) -> Result<Capacity, ScsiError> {
-        front::<[u8; 12]>("READ CAPACITY(16) data", bytes)?;
+        decode_prefix::<[u8; 12]>("READ CAPACITY(16) data", bytes)?;
         let data: Capacity16 = padded(bytes);
         Ok(Capacity {
             last_lbn: data.last_lbn.get(),

@@ -1,11 +1,11 @@
 //! Encoding and decoding of commands (SPC-5, section 6; SBC-4, section 5).
 
-use super::address::Format;
+use super::address::AddressFormat;
 use super::command::{
     BlockOp, Blocks, Command, Compare, DefectWidth, ModeSense, ModeWidth, PageValues,
     ReadDefectData, Width,
 };
-use super::wire::{IntoBytes, ScsiError, U16, U32, U64, bits, front, wire};
+use super::wire::{IntoBytes, ScsiError, U16, U32, U64, bits, decode_prefix, wire};
 
 mod opcode {
     pub(super) const TEST_UNIT_READY: u8 = 0x00;
@@ -224,14 +224,14 @@ impl Command {
     /// Returns an error if the bytes end too early, the operation is not supported, or a field
     /// requests a feature that is left out here.
     pub fn decode(bytes: &[u8]) -> Result<Command, ScsiError> {
-        let (&opcode, _) = front::<u8>("a command", bytes)?;
+        let (&opcode, _) = decode_prefix::<u8>("a command", bytes)?;
         Ok(match opcode {
             opcode::TEST_UNIT_READY => {
-                front::<Plain6>("TEST UNIT READY", bytes)?;
+                decode_prefix::<Plain6>("TEST UNIT READY", bytes)?;
                 Command::TestUnitReady
             }
             opcode::REQUEST_SENSE => {
-                let (cdb, _) = front::<RequestSense6>("REQUEST SENSE", bytes)?;
+                let (cdb, _) = decode_prefix::<RequestSense6>("REQUEST SENSE", bytes)?;
                 Command::RequestSense {
                     descriptors: cdb.descriptors.set(),
                     allocation: cdb.allocation,
@@ -242,12 +242,12 @@ impl Command {
                 Command::Inquiry { page, allocation }
             }
             opcode::READ_CAPACITY_10 => {
-                front::<Capacity10>("READ CAPACITY(10)", bytes)?;
+                decode_prefix::<Capacity10>("READ CAPACITY(10)", bytes)?;
                 Command::ReadCapacity10
             }
             opcode::SERVICE_ACTION_IN_16 => {
                 let what = "SERVICE ACTION IN(16)";
-                let (cdb, _) = front::<Capacity16>(what, bytes)?;
+                let (cdb, _) = decode_prefix::<Capacity16>(what, bytes)?;
                 if cdb.action.action() != READ_CAPACITY_16 {
                     return Err(field(what, 1, cdb.action.action()));
                 }
@@ -256,17 +256,17 @@ impl Command {
                 }
             }
             opcode::READ_10 | opcode::WRITE_10 | opcode::VERIFY_10 => {
-                let (cdb, _) = front::<Blocks10>("READ, WRITE or VERIFY(10)", bytes)?;
+                let (cdb, _) = decode_prefix::<Blocks10>("READ, WRITE or VERIFY(10)", bytes)?;
                 let (lbn, sectors) = (cdb.lbn.get().into(), cdb.sectors.get().into());
                 Blocks::decode(opcode, cdb.flags, Width::Ten, lbn, sectors)?
             }
             opcode::READ_16 | opcode::WRITE_16 | opcode::VERIFY_16 => {
-                let (cdb, _) = front::<Blocks16>("READ, WRITE or VERIFY(16)", bytes)?;
+                let (cdb, _) = decode_prefix::<Blocks16>("READ, WRITE or VERIFY(16)", bytes)?;
                 let (lbn, sectors) = (cdb.lbn.get(), cdb.sectors.get());
                 Blocks::decode(opcode, cdb.flags, Width::Sixteen, lbn, sectors)?
             }
             opcode::SYNCHRONIZE_CACHE_10 => {
-                let (cdb, _) = front::<Synchronize10>("SYNCHRONIZE CACHE(10)", bytes)?;
+                let (cdb, _) = decode_prefix::<Synchronize10>("SYNCHRONIZE CACHE(10)", bytes)?;
                 Command::SynchronizeCache {
                     width: Width::Ten,
                     lbn: cdb.lbn.get().into(),
@@ -275,7 +275,7 @@ impl Command {
                 }
             }
             opcode::SYNCHRONIZE_CACHE_16 => {
-                let (cdb, _) = front::<Synchronize16>("SYNCHRONIZE CACHE(16)", bytes)?;
+                let (cdb, _) = decode_prefix::<Synchronize16>("SYNCHRONIZE CACHE(16)", bytes)?;
                 Command::SynchronizeCache {
                     width: Width::Sixteen,
                     lbn: cdb.lbn.get(),
@@ -284,7 +284,7 @@ impl Command {
                 }
             }
             opcode::SEND_DIAGNOSTIC => {
-                let (cdb, _) = front::<SendDiagnostic6>("SEND DIAGNOSTIC", bytes)?;
+                let (cdb, _) = decode_prefix::<SendDiagnostic6>("SEND DIAGNOSTIC", bytes)?;
                 let code = cdb.flags.self_test_code();
                 if code != 0 {
                     return Err(field("SEND DIAGNOSTIC", 1, code));
@@ -306,7 +306,7 @@ impl Command {
                 Command::ModeSense(ModeSense::decode(opcode, bytes)?)
             }
             opcode::MODE_SELECT_6 => {
-                let (cdb, _) = front::<ModeSelect6>("MODE SELECT(6)", bytes)?;
+                let (cdb, _) = decode_prefix::<ModeSelect6>("MODE SELECT(6)", bytes)?;
                 Command::ModeSelect {
                     width: ModeWidth::Six,
                     page_format: cdb.flags.page_format(),
@@ -315,7 +315,7 @@ impl Command {
                 }
             }
             opcode::MODE_SELECT_10 => {
-                let (cdb, _) = front::<ModeSelect10>("MODE SELECT(10)", bytes)?;
+                let (cdb, _) = decode_prefix::<ModeSelect10>("MODE SELECT(10)", bytes)?;
                 Command::ModeSelect {
                     width: ModeWidth::Ten,
                     page_format: cdb.flags.page_format(),
@@ -431,7 +431,7 @@ impl ReadDefectData {
 
     fn decode(opcode: u8, bytes: &[u8]) -> Result<ReadDefectData, ScsiError> {
         let (width, byte, flags, index, allocation) = if opcode == opcode::READ_DEFECT_DATA_10 {
-            let (cdb, _) = front::<ReadDefect10>("READ DEFECT DATA(10)", bytes)?;
+            let (cdb, _) = decode_prefix::<ReadDefect10>("READ DEFECT DATA(10)", bytes)?;
             (
                 DefectWidth::Ten,
                 2,
@@ -440,11 +440,11 @@ impl ReadDefectData {
                 cdb.allocation.get().into(),
             )
         } else {
-            let (cdb, _) = front::<ReadDefect12>("READ DEFECT DATA(12)", bytes)?;
+            let (cdb, _) = decode_prefix::<ReadDefect12>("READ DEFECT DATA(12)", bytes)?;
             let (index, allocation) = (cdb.index.get(), cdb.allocation.get());
             (DefectWidth::Twelve, 1, cdb.flags, index, allocation)
         };
-        let format = Format::from_code(flags.format()).ok_or(field(
+        let format = AddressFormat::from_code(flags.format()).ok_or(field(
             "READ DEFECT DATA",
             byte,
             flags.format(),
@@ -497,11 +497,11 @@ impl ModeSense {
 
     fn decode(opcode: u8, bytes: &[u8]) -> Result<ModeSense, ScsiError> {
         let (width, flags, page, subpage, allocation) = if opcode == opcode::MODE_SENSE_6 {
-            let (cdb, _) = front::<ModeSense6>("MODE SENSE(6)", bytes)?;
+            let (cdb, _) = decode_prefix::<ModeSense6>("MODE SENSE(6)", bytes)?;
             let allocation = cdb.allocation.into();
             (ModeWidth::Six, cdb.flags, cdb.page, cdb.subpage, allocation)
         } else {
-            let (cdb, _) = front::<ModeSense10>("MODE SENSE(10)", bytes)?;
+            let (cdb, _) = decode_prefix::<ModeSense10>("MODE SENSE(10)", bytes)?;
             let allocation = cdb.allocation.get();
             (ModeWidth::Ten, cdb.flags, cdb.page, cdb.subpage, allocation)
         };
@@ -535,7 +535,7 @@ fn paged(opcode: u8, page: Option<u8>, allocation: u16) -> Vec<u8> {
 }
 
 fn decode_paged(what: &'static str, bytes: &[u8]) -> Result<(Option<u8>, u16), ScsiError> {
-    let (cdb, _) = front::<Inquiry6>(what, bytes)?;
+    let (cdb, _) = decode_prefix::<Inquiry6>(what, bytes)?;
     let page = cdb.vital.set().then_some(cdb.page);
     if page.is_none() && cdb.page != 0 {
         return Err(field(what, 2, cdb.page));

@@ -4,7 +4,7 @@
 //! of its sectors. Left out are protection information and control bytes, because no command is
 //! linked.
 
-use super::address::Format;
+use super::address::AddressFormat;
 
 /// A command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +159,7 @@ pub struct ReadDefectData {
     /// Whether the grown list is requested (REQ_GLIST).
     pub grown: bool,
     /// The requested format of addresses.
-    pub format: Format,
+    pub format: AddressFormat,
     /// The first requested descriptor. 0 in a command of ten bytes.
     pub index: u32,
     /// The allocation length in bytes.

@@ -1,8 +1,8 @@
 //! Lists of bad sectors: READ DEFECT DATA (SBC-4).
 
-use super::address::{Address, Format, Inexpressible};
+use super::address::{Address, AddressFormat, Inexpressible};
 use super::command::DefectWidth;
-use super::wire::{IntoBytes, ScsiError, U16, U32, at_most, bits, front, wire};
+use super::wire::{IntoBytes, ScsiError, U16, U32, at_most, bits, decode_prefix, wire};
 
 /// The response to READ DEFECT DATA.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct DefectList {
     /// Whether it contains the grown defects (GLISTV).
     pub grown: bool,
     /// The format of the addresses, which may differ from the requested one.
-    pub format: Format,
+    pub format: AddressFormat,
     /// The number of bytes of all addresses from the first requested one on, including those beyond
     /// the allocation length.
     pub length: u32,
@@ -36,7 +36,12 @@ wire! {
 
 impl DefectList {
     /// Creates a list with all of its addresses.
-    pub fn new(primary: bool, grown: bool, format: Format, addresses: Vec<Address>) -> DefectList {
+    pub fn new(
+        primary: bool,
+        grown: bool,
+        format: AddressFormat,
+        addresses: Vec<Address>,
+    ) -> DefectList {
         DefectList {
             primary,
             grown,
@@ -85,15 +90,15 @@ impl DefectList {
         let what = "a defect list";
         let (flags, length, rest) = match width {
             DefectWidth::Ten => {
-                let (header, rest) = front::<Header10>(what, bytes)?;
+                let (header, rest) = decode_prefix::<Header10>(what, bytes)?;
                 (header.flags, header.length.get().into(), rest)
             }
             DefectWidth::Twelve => {
-                let (header, rest) = front::<Header12>(what, bytes)?;
+                let (header, rest) = decode_prefix::<Header12>(what, bytes)?;
                 (header.flags, header.length.get(), rest)
             }
         };
-        let format = Format::from_code(flags.format()).ok_or(ScsiError::Field {
+        let format = AddressFormat::from_code(flags.format()).ok_or(ScsiError::Field {
             what,
             byte: 1,
             value: flags.format().into(),

@@ -5,8 +5,8 @@
 //! result. A drive may return several addresses, if a logical sector is in several physical ones,
 //! or none, if the place belongs to a reserved area.
 
-use super::address::{Address, Format, Inexpressible};
-use super::wire::{IntoBytes, ScsiError, U16, at_most, bits, front, wire};
+use super::address::{Address, AddressFormat, Inexpressible};
+use super::wire::{IntoBytes, ScsiError, U16, at_most, bits, decode_prefix, wire};
 
 /// The page that lists the others.
 pub const SUPPORTED_DIAGNOSTICS: u8 = 0x00;
@@ -17,9 +17,9 @@ pub const TRANSLATE_ADDRESS: u8 = 0x40;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TranslateRequest {
     /// The format of the address.
-    pub supplied: Format,
+    pub supplied: AddressFormat,
     /// The requested format.
-    pub wanted: Format,
+    pub wanted: AddressFormat,
     /// The address.
     pub address: Address,
 }
@@ -28,9 +28,9 @@ pub struct TranslateRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Translation {
     /// The format of the address in the request.
-    pub supplied: Format,
+    pub supplied: AddressFormat,
     /// The format of the addresses in the response.
-    pub translated: Format,
+    pub translated: AddressFormat,
     /// Whether all or part of it is in a reserved area (RAREA).
     pub reserved_area: bool,
     /// Whether all or part of it is in a sector that replaces another (ALTSEC).
@@ -57,8 +57,8 @@ bits! {
 
 wire! {
     struct PageHeader { page: u8, reserved: u8, length: U16 }
-    struct Question { header: PageHeader, supplied: FormatByte, wanted: FormatByte, address: [u8; ADDRESS] }
-    struct AnswerHeader { header: PageHeader, supplied: FormatByte, translated: TranslatedByte }
+    struct TranslateRequestPage { header: PageHeader, supplied: FormatByte, wanted: FormatByte, address: [u8; ADDRESS] }
+    struct TranslateResponseHeader { header: PageHeader, supplied: FormatByte, translated: TranslatedByte }
 }
 
 /// The number of bytes of an address in these pages. A short address is padded with zeros.
@@ -70,11 +70,12 @@ impl TranslateRequest {
     /// # Errors
     /// Returns an error if the format cannot express the address.
     pub fn encode(&self) -> Result<Vec<u8>, Inexpressible> {
-        let question = Question {
+        let question = TranslateRequestPage {
             header: PageHeader {
                 page: TRANSLATE_ADDRESS,
                 reserved: 0,
-                length: ((size_of::<Question>() - size_of::<PageHeader>()) as u16).into(),
+                length: ((size_of::<TranslateRequestPage>() - size_of::<PageHeader>()) as u16)
+                    .into(),
             },
             supplied: FormatByte::new().with_format(self.supplied.code()),
             wanted: FormatByte::new().with_format(self.wanted.code()),
@@ -88,7 +89,8 @@ impl TranslateRequest {
     /// # Errors
     /// Returns an error if the page is incomplete, is a different page, or names an unknown format.
     pub fn decode(bytes: &[u8]) -> Result<TranslateRequest, ScsiError> {
-        let (question, _) = front::<Question>("a translate address page", bytes)?;
+        let (question, _) =
+            decode_prefix::<TranslateRequestPage>("a translate address page", bytes)?;
         check_page(&question.header)?;
         let supplied = format(4, question.supplied.format())?;
         Ok(TranslateRequest {
@@ -106,7 +108,7 @@ impl Translation {
     /// Returns an error if the format cannot express an address, or there are too many.
     pub fn encode(&self) -> Result<Vec<u8>, Inexpressible> {
         let body = 2 + self.addresses.len() * ADDRESS;
-        let answer = AnswerHeader {
+        let answer = TranslateResponseHeader {
             header: PageHeader {
                 page: TRANSLATE_ADDRESS,
                 reserved: 0,
@@ -132,7 +134,8 @@ impl Translation {
     /// Returns an error if the header is incomplete, it is a different page, or it names an unknown
     /// format.
     pub fn decode(bytes: &[u8]) -> Result<Translation, ScsiError> {
-        let (answer, rest) = front::<AnswerHeader>("a translate address page", bytes)?;
+        let (answer, rest) =
+            decode_prefix::<TranslateResponseHeader>("a translate address page", bytes)?;
         check_page(&answer.header)?;
         let translated = format(5, answer.translated.format())?;
         let body = usize::from(answer.header.length.get()).saturating_sub(2);
@@ -168,14 +171,14 @@ pub fn encode_supported(pages: &[u8]) -> Vec<u8> {
 /// Returns an error if the header is incomplete, or it is a different page.
 pub fn decode_supported(bytes: &[u8]) -> Result<&[u8], ScsiError> {
     let what = "a list of diagnostic pages";
-    let (header, rest) = front::<PageHeader>(what, bytes)?;
+    let (header, rest) = decode_prefix::<PageHeader>(what, bytes)?;
     if header.page != SUPPORTED_DIAGNOSTICS {
         return Err(wrong(what, 0, header.page));
     }
     Ok(at_most(rest, header.length.get().into()))
 }
 
-fn slot(address: Address, format: Format) -> Result<[u8; ADDRESS], Inexpressible> {
+fn slot(address: Address, format: AddressFormat) -> Result<[u8; ADDRESS], Inexpressible> {
     let mut bytes = Vec::with_capacity(ADDRESS);
     address.encode(format, &mut bytes)?;
     bytes.resize(ADDRESS, 0);
@@ -190,8 +193,8 @@ fn check_page(header: &PageHeader) -> Result<(), ScsiError> {
     }
 }
 
-fn format(byte: u16, code: u8) -> Result<Format, ScsiError> {
-    Format::from_code(code).ok_or(wrong("a translate address page", byte, code))
+fn format(byte: u16, code: u8) -> Result<AddressFormat, ScsiError> {
+    AddressFormat::from_code(code).ok_or(wrong("a translate address page", byte, code))
 }
 
 fn wrong(what: &'static str, byte: u16, value: u8) -> ScsiError {

@@ -11,18 +11,18 @@ pub struct Faults {
     /// The kinds of request that the drive does not support.
     pub unsupported: Vec<Op>,
     /// The number of requests and translations after which the drive stops responding.
-    pub gone_after: Option<u64>,
+    pub unresponsive_after: Option<u64>,
     /// The drive's response to VERIFY.
-    pub verify: Obedience,
+    pub verify: Compliance,
     /// The drive's response to force unit access.
-    pub fua: Obedience,
+    pub fua: Compliance,
     /// The drive's response to a command to switch its read cache and read-ahead off.
-    pub cache_orders: Obedience,
+    pub cache_control: Compliance,
 }
 
 /// A drive's response to a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Obedience {
+pub enum Compliance {
     /// The drive obeys.
     #[default]
     Obeys,

@@ -2,7 +2,7 @@
 //! SBC-4 for pages B0h and B1h).
 
 use super::wire::{
-    IntoBytes, ScsiError, U16, U32, at_most, bits, front, padded, padded_text, text, wire,
+    IntoBytes, ScsiError, U16, U32, at_most, bits, decode_prefix, padded, padded_text, text, wire,
 };
 
 /// Standard INQUIRY data.
@@ -208,7 +208,7 @@ impl Inquiry {
     /// # Errors
     /// Returns an error if there are fewer than five bytes.
     pub fn decode(bytes: &[u8]) -> Result<Inquiry, ScsiError> {
-        front::<[u8; 5]>("standard INQUIRY data", bytes)?;
+        decode_prefix::<[u8; 5]>("standard INQUIRY data", bytes)?;
         let standard: Standard = padded(bytes);
         Ok(Inquiry {
             device_type: standard.peripheral.device_type(),
@@ -281,7 +281,7 @@ impl VitalPage {
     /// Returns an error if the header is incomplete, or the page is not one of these.
     pub fn decode(bytes: &[u8]) -> Result<VitalPage, ScsiError> {
         let what = "vital product data";
-        let (header, rest) = front::<PageHeader>(what, bytes)?;
+        let (header, rest) = decode_prefix::<PageHeader>(what, bytes)?;
         let body = at_most(rest, header.length.get().into());
         Ok(match header.page {
             SUPPORTED_PAGES => VitalPage::Supported(body.to_vec()),
@@ -317,7 +317,7 @@ impl VitalPage {
 /// Decodes the names in the body of page 83h. An incomplete one is omitted.
 fn designators(mut body: &[u8]) -> Vec<Designator> {
     let mut names = Vec::new();
-    while let Ok((header, rest)) = front::<DesignatorHeader>("a designator", body) {
+    while let Ok((header, rest)) = decode_prefix::<DesignatorHeader>("a designator", body) {
         let Some((name, others)) = rest.split_at_checked(header.length.into()) else {
             break;
         };

@@ -16,15 +16,15 @@ mod server;
 mod transport;
 mod wire;
 
-pub use address::{Address, Format, Inexpressible, WHOLE_TRACK};
+pub use address::{Address, AddressFormat, Inexpressible, WHOLE_TRACK};
 pub use capacity::{Capacity, TOO_LARGE};
 pub use command::{
     BlockOp, Blocks, Command, Compare, DefectWidth, ModeSense, ModeWidth, PageValues,
     ReadDefectData, Width,
 };
 pub use defects::DefectList;
-pub use faults::{Faults, Obedience};
+pub use faults::{Compliance, Faults};
 pub use sense::{AdditionalSense, FieldPointer, Sense, SenseFormat, SenseKey};
-pub use server::{Answer, DeviceServer, Failed, Payload};
-pub use transport::{Data, Reply, Status, Transport, TransportError};
+pub use server::{CommandFailure, CommandResponse, DeviceServer, Payload};
+pub use transport::{DataTransfer, Reply, Status, Transport, TransportError};
 pub use wire::ScsiError;

@@ -2,7 +2,7 @@
 
 use super::command::ModeWidth;
 use super::wire::{
-    IntoBytes, ScsiError, U16, U32, U64, at_most, bits, front, padded, to_u24, u24, wire,
+    IntoBytes, ScsiError, U16, U32, U64, at_most, bits, decode_prefix, padded, to_u24, u24, wire,
 };
 
 /// The page code that means all pages.
@@ -146,13 +146,13 @@ impl<'a> ModeData<'a> {
         let what = "mode parameters";
         let (length, device, long, descriptors, rest, head) = match width {
             ModeWidth::Six => {
-                let (header, rest) = front::<Header6>(what, bytes)?;
+                let (header, rest) = decode_prefix::<Header6>(what, bytes)?;
                 let (length, descriptors) = (header.length.into(), header.descriptors.into());
                 let head = size_of::<Header6>() - size_of::<u8>();
                 (length, header.device, false, descriptors, rest, head)
             }
             ModeWidth::Ten => {
-                let (header, rest) = front::<Header10>(what, bytes)?;
+                let (header, rest) = decode_prefix::<Header10>(what, bytes)?;
                 let length = usize::from(header.length.get());
                 let descriptors = usize::from(header.descriptors.get());
                 let head = size_of::<Header10>() - size_of::<U16>();
@@ -208,10 +208,10 @@ impl BlockDescriptor {
             return Ok(None);
         }
         let (sectors, size) = if long {
-            let (descriptor, _) = front::<LongDescriptor>(what, bytes)?;
+            let (descriptor, _) = decode_prefix::<LongDescriptor>(what, bytes)?;
             (descriptor.sectors.get(), descriptor.bytes.get())
         } else {
-            let (descriptor, _) = front::<ShortDescriptor>(what, bytes)?;
+            let (descriptor, _) = decode_prefix::<ShortDescriptor>(what, bytes)?;
             (descriptor.sectors.get().into(), u24(descriptor.bytes))
         };
         Ok(Some(BlockDescriptor {
@@ -225,9 +225,9 @@ impl BlockDescriptor {
 /// Iterates over consecutive pages, up to the first incomplete one.
 pub fn pages(mut bytes: &[u8]) -> impl Iterator<Item = RawPage<'_>> {
     std::iter::from_fn(move || {
-        let (header, _) = front::<PageHeader>("a mode page", bytes).ok()?;
+        let (header, _) = decode_prefix::<PageHeader>("a mode page", bytes).ok()?;
         let (subpage, length) = if header.code.subpages() {
-            let (long, _) = front::<SubpageHeader>("a mode subpage", bytes).ok()?;
+            let (long, _) = decode_prefix::<SubpageHeader>("a mode subpage", bytes).ok()?;
             let length = size_of::<SubpageHeader>() + usize::from(long.length.get());
             (long.subpage, length)
         } else {

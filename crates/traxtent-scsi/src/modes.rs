@@ -10,7 +10,7 @@ use traxtent_model::drive::{Caching, Drive};
 
 /// The values of the caching page, which can be changed.
 #[derive(Clone, Debug)]
-pub(super) struct Modes {
+pub(super) struct ModePages {
     current: CachingPage,
     saved: CachingPage,
     default: CachingPage,
@@ -36,8 +36,8 @@ const CHANGEABLE: CachingPage = CachingPage {
     segments: 0,
 };
 
-impl Modes {
-    pub(super) fn new(drive: &Drive) -> Modes {
+impl ModePages {
+    pub(super) fn new(drive: &Drive) -> ModePages {
         let cache = &drive.profile().cache;
         let Caching {
             read,
@@ -52,7 +52,7 @@ impl Modes {
             maximum_prefetch: u16::try_from(cache.segment_sectors).unwrap_or(u16::MAX),
             segments: u8::try_from(cache.segments).unwrap_or(u8::MAX),
         };
-        Modes {
+        ModePages {
             current: default,
             saved: default,
             default,

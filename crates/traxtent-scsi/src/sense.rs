@@ -6,7 +6,9 @@
 
 use std::fmt;
 
-use super::wire::{IntoBytes, ScsiError, U16, U32, U64, at_most, bits, front, padded, wire};
+use super::wire::{
+    IntoBytes, ScsiError, U16, U32, U64, at_most, bits, decode_prefix, padded, wire,
+};
 
 /// The reason why a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,7 +239,7 @@ impl Sense {
     /// Returns an error if there are no data, or their format is unknown.
     pub fn decode(bytes: &[u8]) -> Result<Sense, ScsiError> {
         let what = "sense data";
-        let (&response, _) = front::<ResponseByte>(what, bytes)?;
+        let (&response, _) = decode_prefix::<ResponseByte>(what, bytes)?;
         let deferred = matches!(response.code(), FIXED_DEFERRED | DESCRIPTORS_DEFERRED);
         match response.code() {
             FIXED_CURRENT | FIXED_DEFERRED => {
@@ -271,7 +273,7 @@ impl Sense {
     }
 
     fn read_descriptors(&mut self, mut bytes: &[u8]) {
-        while let Ok((header, rest)) = front::<DescriptorHeader>("a descriptor", bytes) {
+        while let Ok((header, rest)) = decode_prefix::<DescriptorHeader>("a descriptor", bytes) {
             let length = size_of::<DescriptorHeader>() + usize::from(header.additional);
             let descriptor = at_most(bytes, length);
             match header.kind {

@@ -7,24 +7,24 @@
 //! data are refused. A slipped sector is in the primary defect list, a remapped one in the grown
 //! list.
 
-use super::address::{Address, Format, WHOLE_TRACK};
+use super::address::{Address, AddressFormat, WHOLE_TRACK};
 use super::capacity::Capacity;
 use super::command::{BlockOp, Blocks, Command, Compare, ReadDefectData};
 use super::defects::DefectList;
 use super::diagnostic::{
     SUPPORTED_DIAGNOSTICS, TRANSLATE_ADDRESS, TranslateRequest, Translation, encode_supported,
 };
-use super::faults::{Faults, Obedience};
+use super::faults::{Compliance, Faults};
 use super::inquiry::{
     BLOCK_LIMITS_PAGE, BlockLimits, CHARACTERISTICS_PAGE, Characteristics, Designator,
     IDENTIFICATION_PAGE, Inquiry, Rotation, SERIAL_PAGE, SUPPORTED_PAGES, VitalPage,
 };
-use super::modes::Modes;
+use super::modes::ModePages;
 use super::sense::{AdditionalSense, FieldPointer, Sense, SenseFormat, SenseKey};
 use super::transport::Status;
 use super::wire::ScsiError;
 use traxtent_model::drive::{Caching, Drive, RequestError};
-use traxtent_model::geometry::{Geometry, Occupant, Place, Remedy};
+use traxtent_model::geometry::{Geometry, Occupant, Place, Replacement};
 use traxtent_model::profile::Profile;
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, SimTime, Span};
@@ -33,7 +33,7 @@ use traxtent_units::{Lbn, SimTime, Span};
 #[derive(Clone, Debug)]
 pub struct DeviceServer {
     drive: Drive,
-    modes: Modes,
+    modes: ModePages,
     /// The next response to RECEIVE DIAGNOSTIC RESULTS.
     diagnostic: Option<Vec<u8>>,
     faults: Faults,
@@ -43,7 +43,7 @@ pub struct DeviceServer {
 
 /// The drive's response to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct CommandResponse {
     /// The status of the command.
     pub status: Status,
     /// Data for the host.
@@ -91,7 +91,7 @@ impl Payload {
 }
 
 /// The result of a command, and its time.
-struct Done {
+struct CommandSuccess {
     data: Payload,
     at: SimTime,
     /// Sense data that accompany valid data.
@@ -100,21 +100,21 @@ struct Done {
 
 /// The reason why a command failed, and the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failed {
+pub struct CommandFailure {
     /// The reason.
     pub sense: Sense,
     /// The time at which the command ended.
     pub at: SimTime,
 }
 
-impl Done {
-    fn nothing(at: SimTime) -> Done {
-        Done::bytes(Vec::new(), usize::MAX, at)
+impl CommandSuccess {
+    fn nothing(at: SimTime) -> CommandSuccess {
+        CommandSuccess::bytes(Vec::new(), usize::MAX, at)
     }
 
-    fn bytes(mut bytes: Vec<u8>, allocation: usize, at: SimTime) -> Done {
+    fn bytes(mut bytes: Vec<u8>, allocation: usize, at: SimTime) -> CommandSuccess {
         bytes.truncate(allocation);
-        Done {
+        CommandSuccess {
             data: Payload::Bytes(bytes),
             at,
             remark: None,
@@ -123,20 +123,20 @@ impl Done {
 }
 
 /// The time for a request that the drive only claims to have carried out.
-const UNDONE: Span = Span(100_000_000);
+const IGNORED_REQUEST_TIME: Span = Span(100_000_000);
 
-type Outcome = Result<Done, Failed>;
+type Outcome = Result<CommandSuccess, CommandFailure>;
 
-fn illegal(at: SimTime, code: AdditionalSense, field: Option<FieldPointer>) -> Failed {
+fn illegal(at: SimTime, code: AdditionalSense, field: Option<FieldPointer>) -> CommandFailure {
     let sense = Sense {
         field,
         ..Sense::new(SenseKey::IllegalRequest, code)
     };
-    Failed { sense, at }
+    CommandFailure { sense, at }
 }
 
 /// An error about a field of the command with an invalid value.
-fn bad_command(at: SimTime, byte: u16) -> Failed {
+fn bad_command(at: SimTime, byte: u16) -> CommandFailure {
     let field = FieldPointer {
         in_command: true,
         byte,
@@ -145,7 +145,7 @@ fn bad_command(at: SimTime, byte: u16) -> Failed {
 }
 
 /// An error about a field of the data with an invalid value.
-fn bad_data(at: SimTime, byte: u16) -> Failed {
+fn bad_data(at: SimTime, byte: u16) -> CommandFailure {
     let field = FieldPointer {
         in_command: false,
         byte,
@@ -153,7 +153,7 @@ fn bad_data(at: SimTime, byte: u16) -> Failed {
     illegal(at, AdditionalSense::INVALID_FIELD_IN_DATA, Some(field))
 }
 
-fn too_short(at: SimTime) -> Failed {
+fn too_short(at: SimTime) -> CommandFailure {
     illegal(at, AdditionalSense::PARAMETER_LIST_LENGTH_ERROR, None)
 }
 
@@ -161,7 +161,7 @@ impl DeviceServer {
     /// Creates a device from a drive.
     pub fn new(drive: Drive) -> DeviceServer {
         DeviceServer {
-            modes: Modes::new(&drive),
+            modes: ModePages::new(&drive),
             drive,
             diagnostic: None,
             faults: Faults::default(),
@@ -182,7 +182,7 @@ impl DeviceServer {
 
     /// Executes a command that arrives at `now` with the data that the host sends. `now` must not
     /// be earlier than the end of the last command.
-    pub fn execute(&mut self, now: SimTime, command: &[u8], sent: &[u8]) -> Answer {
+    pub fn execute(&mut self, now: SimTime, command: &[u8], sent: &[u8]) -> CommandResponse {
         self.worked = false;
         let outcome = Command::decode(command)
             .map_err(|error| undecoded(now, &error))
@@ -191,7 +191,7 @@ impl DeviceServer {
             Ok(done) => (done.data, done.at, done.remark),
             Err(failed) => (Payload::Bytes(Vec::new()), failed.at, Some(failed.sense)),
         };
-        Answer {
+        CommandResponse {
             status: if sense.is_some() {
                 Status::CheckCondition
             } else {
@@ -214,7 +214,7 @@ impl DeviceServer {
 
     fn serve(&mut self, now: SimTime, command: Command, sent: &[u8]) -> Outcome {
         match command {
-            Command::TestUnitReady => Ok(Done::nothing(now)),
+            Command::TestUnitReady => Ok(CommandSuccess::nothing(now)),
             Command::RequestSense {
                 descriptors,
                 allocation,
@@ -226,7 +226,11 @@ impl DeviceServer {
                 } else {
                     SenseFormat::Fixed
                 };
-                Ok(Done::bytes(none.encode(format), allocation.into(), now))
+                Ok(CommandSuccess::bytes(
+                    none.encode(format),
+                    allocation.into(),
+                    now,
+                ))
             }
             Command::Inquiry { page, allocation } => {
                 let bytes = match page {
@@ -235,15 +239,15 @@ impl DeviceServer {
                         .ok_or_else(|| bad_command(now, 2))?
                         .encode(),
                 };
-                Ok(Done::bytes(bytes, allocation.into(), now))
+                Ok(CommandSuccess::bytes(bytes, allocation.into(), now))
             }
             Command::ReadCapacity10 => {
                 let bytes = capacity(&self.drive).encode_10();
-                Ok(Done::bytes(bytes, usize::MAX, now))
+                Ok(CommandSuccess::bytes(bytes, usize::MAX, now))
             }
             Command::ReadCapacity16 { allocation } => {
                 let bytes = capacity(&self.drive).encode_16();
-                Ok(Done::bytes(bytes, allocation as usize, now))
+                Ok(CommandSuccess::bytes(bytes, allocation as usize, now))
             }
             Command::Blocks(blocks) => self.blocks(now, &blocks, sent),
             Command::SynchronizeCache {
@@ -254,7 +258,7 @@ impl DeviceServer {
             } => {
                 self.in_range(now, lbn, sectors)?;
                 let done = self.request(now, Request::flush())?;
-                Ok(Done::nothing(if immediate { now } else { done }))
+                Ok(CommandSuccess::nothing(if immediate { now } else { done }))
             }
             Command::SendDiagnostic {
                 page_format,
@@ -263,7 +267,7 @@ impl DeviceServer {
             } => {
                 let page = sent.get(..length.into()).ok_or_else(|| too_short(now))?;
                 match page.first() {
-                    None => Ok(Done::nothing(now)),
+                    None => Ok(CommandSuccess::nothing(now)),
                     Some(_) if !page_format => Err(bad_command(now, 1)),
                     Some(_) => self.send_diagnostic(now, page),
                 }
@@ -275,7 +279,7 @@ impl DeviceServer {
                     None => self.diagnostic.clone(),
                 };
                 let answer = answer.ok_or_else(|| bad_command(now, 2))?;
-                Ok(Done::bytes(answer, allocation.into(), now))
+                Ok(CommandSuccess::bytes(answer, allocation.into(), now))
             }
             Command::ReadDefectData(read) => self.read_defects(now, &read),
             Command::ModeSense(sense) => {
@@ -283,7 +287,7 @@ impl DeviceServer {
                     .modes
                     .sense(&self.drive, &sense)
                     .ok_or_else(|| bad_command(now, 2))?;
-                Ok(Done::bytes(bytes, sense.allocation.into(), now))
+                Ok(CommandSuccess::bytes(bytes, sense.allocation.into(), now))
             }
             Command::ModeSelect {
                 width,
@@ -293,12 +297,12 @@ impl DeviceServer {
             } => {
                 let data = sent.get(..length.into()).ok_or_else(|| too_short(now))?;
                 if data.is_empty() {
-                    return Ok(Done::nothing(now));
+                    return Ok(CommandSuccess::nothing(now));
                 }
                 if !page_format {
                     return Err(bad_command(now, 1));
                 }
-                if self.faults.cache_orders == Obedience::Refuses {
+                if self.faults.cache_control == Compliance::Refuses {
                     return Err(bad_data(now, 0));
                 }
                 self.modes.select(&self.drive, width, data, save).map_err(
@@ -308,12 +312,12 @@ impl DeviceServer {
                     },
                 )?;
                 self.set_caching(now, self.modes.caching(0));
-                Ok(Done::nothing(now))
+                Ok(CommandSuccess::nothing(now))
             }
         }
     }
 
-    fn in_range(&self, now: SimTime, lbn: u64, sectors: u32) -> Result<(), Failed> {
+    fn in_range(&self, now: SimTime, lbn: u64, sectors: u32) -> Result<(), CommandFailure> {
         let end = lbn.checked_add(sectors.into());
         if end.is_some_and(|end| end <= self.drive.geometry().capacity().0) {
             Ok(())
@@ -331,7 +335,7 @@ impl DeviceServer {
         };
         self.in_range(now, blocks.lbn, blocks.sectors)?;
         if blocks.sectors == 0 {
-            return Ok(Done::nothing(now));
+            return Ok(CommandSuccess::nothing(now));
         }
         let bytes =
             u64::from(blocks.sectors) * u64::from(self.drive.profile().sector.logical_bytes);
@@ -353,7 +357,7 @@ impl DeviceServer {
         } else {
             Payload::Bytes(Vec::new())
         };
-        Ok(Done {
+        Ok(CommandSuccess {
             data,
             at,
             remark: None,
@@ -364,20 +368,24 @@ impl DeviceServer {
     ///
     /// # Errors
     /// Returns an error if the drive cannot or does not carry out the request.
-    pub fn request(&mut self, now: SimTime, mut request: Request) -> Result<SimTime, Failed> {
+    pub fn request(
+        &mut self,
+        now: SimTime,
+        mut request: Request,
+    ) -> Result<SimTime, CommandFailure> {
         let faults = &self.faults;
         let verify = request.op == Op::Verify;
         if faults.unsupported.contains(&request.op)
-            || (verify && faults.verify == Obedience::Refuses)
+            || (verify && faults.verify == Compliance::Refuses)
         {
             return Err(illegal(now, AdditionalSense::INVALID_OPERATION, None));
         }
-        if request.fua && faults.fua == Obedience::Refuses {
+        if request.fua && faults.fua == Compliance::Refuses {
             return Err(bad_command(now, 1));
         }
-        request.fua &= faults.fua == Obedience::Obeys;
-        let at = if verify && faults.verify == Obedience::Ignores {
-            now + UNDONE
+        request.fua &= faults.fua == Compliance::Obeys;
+        let at = if verify && faults.verify == Compliance::Ignores {
+            now + IGNORED_REQUEST_TIME
         } else {
             let served = self
                 .drive
@@ -403,15 +411,15 @@ impl DeviceServer {
             information: Some(lbn.0),
             ..Sense::new(SenseKey::Medium, code)
         };
-        Err(Failed { sense, at })
+        Err(CommandFailure { sense, at })
     }
 
     /// Switches read caching and read-ahead off, or back to the profile's settings.
     ///
     /// # Errors
     /// Returns an error if the drive refuses to switch.
-    pub fn switch_caching(&mut self, now: SimTime, on: bool) -> Result<(), Failed> {
-        if self.faults.cache_orders == Obedience::Refuses {
+    pub fn switch_caching(&mut self, now: SimTime, on: bool) -> Result<(), CommandFailure> {
+        if self.faults.cache_control == Compliance::Refuses {
             return Err(bad_data(now, 0));
         }
         let found = Caching::of(self.drive.profile());
@@ -426,7 +434,7 @@ impl DeviceServer {
 
     /// Switches the drive's caching at `now` without changing the mode pages, if the drive obeys.
     pub fn set_caching(&mut self, now: SimTime, caching: Caching) {
-        if self.faults.cache_orders == Obedience::Obeys && caching != self.drive.caching() {
+        if self.faults.cache_control == Compliance::Obeys && caching != self.drive.caching() {
             self.drive.set_caching(now, caching);
         }
     }
@@ -442,7 +450,7 @@ impl DeviceServer {
         match page[0] {
             SUPPORTED_DIAGNOSTICS => {
                 self.diagnostic = Some(self.diagnostic_pages());
-                Ok(Done::nothing(now))
+                Ok(CommandSuccess::nothing(now))
             }
             TRANSLATE_ADDRESS if scsi.translates => {
                 let request = TranslateRequest::decode(page).map_err(|error| match error {
@@ -454,7 +462,7 @@ impl DeviceServer {
                     .and_then(|translation| translation.encode().ok())
                     .ok_or_else(|| bad_data(at, 6))?;
                 self.diagnostic = Some(answer);
-                Ok(Done::nothing(at))
+                Ok(CommandSuccess::nothing(at))
             }
             _ => Err(bad_data(now, 0)),
         }
@@ -469,12 +477,17 @@ impl DeviceServer {
         let addresses = defects(self.drive.geometry(), read.primary, read.grown)
             .skip(read.index as usize)
             .collect();
-        let list = DefectList::new(read.primary, read.grown, Format::PhysicalSector, addresses);
+        let list = DefectList::new(
+            read.primary,
+            read.grown,
+            AddressFormat::PhysicalSector,
+            addresses,
+        );
         let bytes = list.encode(read.width).map_err(|_| bad_command(at, 2))?;
-        let mut done = Done::bytes(bytes, read.allocation as usize, at);
+        let mut done = CommandSuccess::bytes(bytes, read.allocation as usize, at);
         // For a format that the drive does not have, it returns the one that it has, and reports
         // this.
-        if read.format != Format::PhysicalSector {
+        if read.format != AddressFormat::PhysicalSector {
             let code = AdditionalSense::DEFECT_LIST_NOT_FOUND;
             done.remark = Some(Sense::new(SenseKey::Recovered, code));
         }
@@ -482,7 +495,7 @@ impl DeviceServer {
     }
 }
 
-fn undecoded(now: SimTime, error: &ScsiError) -> Failed {
+fn undecoded(now: SimTime, error: &ScsiError) -> CommandFailure {
     match error {
         ScsiError::UnknownOperation { .. } => {
             illegal(now, AdditionalSense::INVALID_OPERATION, None)
@@ -574,14 +587,14 @@ fn translate(geometry: &Geometry, request: &TranslateRequest) -> Option<Translat
         addresses: Vec::new(),
     };
     match (request.address, request.wanted) {
-        (Address::Block(lbn), Format::PhysicalSector) => {
+        (Address::Block(lbn), AddressFormat::PhysicalSector) => {
             let (place, home) = (geometry.locate(lbn)?, geometry.track_of(lbn)?);
             answer.alternate_sector = geometry.is_moved(lbn);
             answer.alternate_track =
                 (place.cylinder, place.surface) != (home.cylinder, home.surface);
             answer.addresses.push(Address::Sector(place));
         }
-        (Address::Sector(place), Format::ShortBlock | Format::LongBlock) => {
+        (Address::Sector(place), AddressFormat::ShortBlock | AddressFormat::LongBlock) => {
             match geometry.lbn_at(place) {
                 Occupant::Lbn(lbn) => {
                     answer.alternate_sector = geometry.is_moved(lbn);
@@ -598,9 +611,9 @@ fn translate(geometry: &Geometry, request: &TranslateRequest) -> Option<Translat
 
 /// Iterates over the bad sectors one by one: primary ones, then grown ones.
 fn defects(geometry: &Geometry, primary: bool, grown: bool) -> impl Iterator<Item = Address> + '_ {
-    let wanted = move |remedy: Remedy| match remedy {
-        Remedy::Slipped => primary,
-        Remedy::Remapped(..) => grown,
+    let wanted = move |remedy: Replacement| match remedy {
+        Replacement::Slipped => primary,
+        Replacement::Remapped(..) => grown,
     };
     let wanted = geometry
         .defects()

@@ -16,12 +16,12 @@ pub trait Transport {
     /// # Errors
     /// Returns an error if the command could not be transported. If the drive itself refuses it,
     /// the result is a [`Reply`].
-    fn execute(&mut self, command: &[u8], data: Data<'_>) -> Result<Reply, TransportError>;
+    fn execute(&mut self, command: &[u8], data: DataTransfer<'_>) -> Result<Reply, TransportError>;
 }
 
 /// The data of a command, with their direction.
 #[derive(Debug)]
-pub enum Data<'a> {
+pub enum DataTransfer<'a> {
     /// No data.
     None,
     /// To the drive.
@@ -66,7 +66,7 @@ pub enum Status {
 pub enum TransportError {
     /// The drive, or the connection to it, is no longer there.
     #[error("the drive has gone: {0}")]
-    Gone(String),
+    Unavailable(String),
     /// The transport refuses the command.
     #[error("{0}")]
     Refused(String),
@@ -84,7 +84,7 @@ macro_rules! forward {
             fn execute(
                 &mut self,
                 command: &[u8],
-                data: Data<'_>,
+                data: DataTransfer<'_>,
             ) -> Result<Reply, TransportError> {
                 (**self).execute(command, data)
             }

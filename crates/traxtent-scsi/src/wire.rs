@@ -65,7 +65,7 @@ macro_rules! bits {
 pub(super) use {bits, wire};
 
 /// Returns the structure at the beginning of `bytes`, and the bytes after it.
-pub(super) fn front<'a, T>(
+pub(super) fn decode_prefix<'a, T>(
     what: &'static str,
     bytes: &'a [u8],
 ) -> Result<(&'a T, &'a [u8]), ScsiError>

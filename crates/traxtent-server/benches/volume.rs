@@ -15,10 +15,12 @@ use std::time::{Duration, Instant};
 use pollster::block_on;
 use rustix::time::{ClockId, clock_gettime};
 use traxtent_layout::raid::Level;
-use traxtent_server::volume::{Aligned, Devices, Plan, create, find, rebuild_some};
+use traxtent_server::volume::{
+    AlignedBuffer, Devices, VolumePlan, create, find, rebuild_for_a_second,
+};
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
-use traxtent_volume::{Action, Members, Op, Volume, VolumeError, WriteHole};
+use traxtent_volume::{Action, MemberIo, Op, Volume, VolumeError, WriteHole};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -63,7 +65,7 @@ fn main() -> Outcome<()> {
 
 /// Creates a volume on files in memory. All of their pages are allocated, and the files are deleted
 /// at once.
-fn volume<M: Members>(
+fn volume<M: MemberIo>(
     seed: u64,
     folder: &Path,
     member: u64,
@@ -81,7 +83,7 @@ fn volume<M: Members>(
         }
         paths.push(path);
     }
-    let plan = Plan {
+    let plan = VolumePlan {
         level: Level::Raid5,
         chunk_bytes: Some(CHUNK),
         granule_bytes: 512,
@@ -236,7 +238,7 @@ fn copies(threads: usize) -> f64 {
 }
 
 /// Returns the bytes per second that threads write, each to its own part of the volume.
-fn stream<M: Members + Sync>(volume: &Volume<M>, threads: usize) -> Outcome<f64>
+fn stream<M: MemberIo + Sync>(volume: &Volume<M>, threads: usize) -> Outcome<f64>
 where
     M::Buffer: Send,
 {
@@ -333,14 +335,14 @@ fn rebuild(seed: u64, folder: &Path) -> Outcome<()> {
     Ok(())
 }
 
-fn rebuild_rate<M: Members + Sync>(volume: &Volume<M>, victim: usize) -> Outcome<f64>
+fn rebuild_rate<M: MemberIo + Sync>(volume: &Volume<M>, victim: usize) -> Outcome<f64>
 where
     M::Buffer: Send,
 {
     block_on(volume.fail(victim))?;
     block_on(volume.begin_rebuild(victim))?;
     let begun = Instant::now();
-    while rebuild_some(volume)? {}
+    while rebuild_for_a_second(volume)? {}
     let elapsed = begun.elapsed().as_secs_f64();
     let stripes = volume.array().stripes();
     assert_eq!(volume.rebuilt(), stripes);
@@ -403,10 +405,10 @@ impl InMemory {
     }
 }
 
-impl Members for InMemory {
-    type Buffer = Aligned;
+impl MemberIo for InMemory {
+    type Buffer = AlignedBuffer;
 
-    fn buffer(&self, bytes: usize) -> Aligned {
+    fn buffer(&self, bytes: usize) -> AlignedBuffer {
         self.devices.buffer(bytes)
     }
 
@@ -430,10 +432,10 @@ impl Slow {
     }
 }
 
-impl Members for Slow {
-    type Buffer = Aligned;
+impl MemberIo for Slow {
+    type Buffer = AlignedBuffer;
 
-    fn buffer(&self, bytes: usize) -> Aligned {
+    fn buffer(&self, bytes: usize) -> AlignedBuffer {
         self.devices.buffer(bytes)
     }
 

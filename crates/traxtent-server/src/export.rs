@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::copies::{self, CopiesServer};
+use crate::copies::{self, ReplicaVolumeServer};
 use crate::serve::{BlockSizes, Key, ServeError, Server, Settings};
-use crate::volume::{LEAST_RATE, MEMBER_TIMEOUT, MEMBER_TIMEOUTS, SYNC_RATE, VolumeServer};
+use crate::volume::{MEMBER_TIMEOUT, MEMBER_TIMEOUTS, RATE_MIN, SYNC_RATE, VolumeServer};
 
 /// The key that names a member of a volume. It may be repeated.
 pub const VOLUME_KEY: &str = "volume";
@@ -25,7 +25,7 @@ pub enum Export {
     /// A volume on its members.
     Volume(Box<VolumeServer>),
     /// A volume with replicas around the track, on its device.
-    Copies(Box<CopiesServer>),
+    ReplicaVolume(Box<ReplicaVolumeServer>),
 }
 
 impl Export {
@@ -46,14 +46,14 @@ impl Export {
             if key == MEMBER_TIMEOUT_KEY {
                 if timeout.replace(member_timeout(path)?).is_some() {
                     let key = MEMBER_TIMEOUT_KEY;
-                    return Err(ServeError::TwiceOfVolume { key });
+                    return Err(ServeError::VolumeKeyTwice { key });
                 }
                 continue;
             }
             if key == SYNC_RATE_KEY {
                 if rate.replace(sync_rate(path)?).is_some() {
                     let key = SYNC_RATE_KEY;
-                    return Err(ServeError::TwiceOfVolume { key });
+                    return Err(ServeError::VolumeKeyTwice { key });
                 }
                 continue;
             }
@@ -65,21 +65,23 @@ impl Export {
                 members.push(path);
             } else if key != Key::Control.name() {
                 let key = key.to_owned();
-                return Err(ServeError::NotOfVolume { key });
+                return Err(ServeError::KeyWithVolume { key });
             } else if control.replace(path).is_some() {
                 return Err(ServeError::Twice { key: Key::Control });
             }
         }
         if let [path] = &members[..]
-            && copies::is_one(path)?
+            && copies::holds_replica_volume(path)?
         {
             let control = control.map(|_| Key::Control.name());
             let other = timeout.map(|_| MEMBER_TIMEOUT_KEY);
             let other = other.or(rate.map(|_| SYNC_RATE_KEY));
             if let Some(key) = control.or(other) {
-                return Err(ServeError::NotOfCopies { key });
+                return Err(ServeError::KeyWithReplicas { key });
             }
-            return Ok(Export::Copies(Box::new(CopiesServer::open(path)?)));
+            return Ok(Export::ReplicaVolume(Box::new(ReplicaVolumeServer::open(
+                path,
+            )?)));
         }
         let mut server = VolumeServer::open_within(
             &members,
@@ -98,7 +100,7 @@ impl Export {
         match self {
             Export::Drive(server) => server.start(),
             Export::Volume(server) => server.start(),
-            Export::Copies(server) => server.start(),
+            Export::ReplicaVolume(server) => server.start(),
         }
     }
 
@@ -110,13 +112,13 @@ impl Export {
         match self {
             Export::Drive(server) => server.stop(),
             Export::Volume(server) => Ok(server.stop()?),
-            Export::Copies(server) => Ok(server.stop()?),
+            Export::ReplicaVolume(server) => Ok(server.stop()?),
         }
     }
 
     /// Limits the time that the server takes to shut down; see [`VolumeServer::end_in_time`]. Other
     /// exports need no limit.
-    pub fn end_in_time(&self) {
+    pub fn limit_shutdown(&self) {
         if let Export::Volume(server) = self {
             server.end_in_time();
         }
@@ -129,7 +131,7 @@ impl Export {
     pub fn write_receipt(&self) -> Result<(), ServeError> {
         match self {
             Export::Drive(server) => server.write_receipt(),
-            Export::Volume(_) | Export::Copies(_) => Ok(()),
+            Export::Volume(_) | Export::ReplicaVolume(_) => Ok(()),
         }
     }
 
@@ -138,7 +140,7 @@ impl Export {
         match self {
             Export::Drive(server) => server.bytes(),
             Export::Volume(server) => server.bytes(),
-            Export::Copies(server) => server.bytes(),
+            Export::ReplicaVolume(server) => server.bytes(),
         }
     }
 
@@ -147,7 +149,7 @@ impl Export {
         match self {
             Export::Drive(server) => server.block_sizes(),
             Export::Volume(server) => server.block_sizes(),
-            Export::Copies(server) => server.block_sizes(),
+            Export::ReplicaVolume(server) => server.block_sizes(),
         }
     }
 
@@ -159,7 +161,7 @@ impl Export {
         match self {
             Export::Drive(server) => server.read(buffer, offset),
             Export::Volume(server) => Ok(server.read(buffer, offset)?),
-            Export::Copies(server) => Ok(server.read(buffer, offset)?),
+            Export::ReplicaVolume(server) => Ok(server.read(buffer, offset)?),
         }
     }
 
@@ -171,7 +173,7 @@ impl Export {
         match self {
             Export::Drive(server) => server.write(bytes, offset, fua),
             Export::Volume(server) => Ok(server.write(bytes, offset, fua)?),
-            Export::Copies(server) => Ok(server.write(bytes, offset, fua)?),
+            Export::ReplicaVolume(server) => Ok(server.write(bytes, offset, fua)?),
         }
     }
 
@@ -183,7 +185,7 @@ impl Export {
         match self {
             Export::Drive(server) => server.zero(offset, count, fua),
             Export::Volume(server) => Ok(server.zero(offset, count, fua)?),
-            Export::Copies(server) => Ok(server.zero(offset, count, fua)?),
+            Export::ReplicaVolume(server) => Ok(server.zero(offset, count, fua)?),
         }
     }
 
@@ -196,7 +198,7 @@ impl Export {
             Export::Drive(server) => server.trim(offset, count, fua),
             Export::Volume(_) => Ok(()),
             // The table entries that record a trim are durable at once.
-            Export::Copies(server) => Ok(server.trim(offset, count)?),
+            Export::ReplicaVolume(server) => Ok(server.trim(offset, count)?),
         }
     }
 
@@ -204,7 +206,7 @@ impl Export {
     /// advertise it.
     pub fn can_trim(&self) -> bool {
         match self {
-            Export::Drive(_) | Export::Copies(_) => true,
+            Export::Drive(_) | Export::ReplicaVolume(_) => true,
             Export::Volume(_) => false,
         }
     }
@@ -217,7 +219,7 @@ impl Export {
         match self {
             Export::Drive(server) => server.flush(),
             Export::Volume(server) => Ok(server.flush()?),
-            Export::Copies(server) => Ok(server.flush()?),
+            Export::ReplicaVolume(server) => Ok(server.flush()?),
         }
     }
 }
@@ -231,7 +233,7 @@ pub fn sync_rate(text: &str) -> Result<Option<u64>, ServeError> {
     if text == "off" {
         return Ok(None);
     }
-    let rate = text.parse().ok().filter(|rate| *rate >= LEAST_RATE);
+    let rate = text.parse().ok().filter(|rate| *rate >= RATE_MIN);
     rate.map(Some).ok_or_else(|| ServeError::SyncRate {
         value: text.to_owned(),
     })

@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rustix::time::{ClockId, clock_gettime};
-use traxtent_layout::tpl::{Bounds, Config, Count, Step, Tpl};
-use traxtent_layout::{Allocator, Partition, Placement, Strategy};
+use traxtent_layout::tpl::{Config, DeviceStep, PartitionBounds, PartitionCount, Tpl};
+use traxtent_layout::{Allocator, AllocatorKind, Partition, Placement};
 use traxtent_map::TrackMap;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::builtin;
@@ -54,7 +54,7 @@ fn main() {
         let partition =
             Partition::whole(Arc::unwrap_or_clone(map), block_sectors).expect("the map is whole");
         let mut first = Vec::new();
-        for strategy in Strategy::ALL {
+        for strategy in AllocatorKind::ALL {
             let begun = processor_seconds();
             let empty = Allocator::new(partition.clone(), strategy);
             println!(
@@ -67,7 +67,7 @@ fn main() {
                 let mut rates: Vec<f64> = (0..RUNS).map(|_| rate(&used, *workload, seed)).collect();
                 rates.sort_by(f64::total_cmp);
                 let median = rates[RUNS / 2];
-                if strategy == Strategy::ALL[0] {
+                if strategy == AllocatorKind::ALL[0] {
                     first.push(median);
                 }
                 println!(
@@ -76,7 +76,7 @@ fn main() {
                     rates[0],
                     rates[RUNS - 1],
                     median / first[at],
-                    Strategy::ALL[0].name(),
+                    AllocatorKind::ALL[0].name(),
                 );
             }
         }
@@ -91,16 +91,16 @@ fn table(map: &Arc<TrackMap>, sector_bytes: u32, page_sectors: u32, seed: u64) {
         sector_bytes,
         page_sectors,
         block_sectors: 4096 / sector_bytes,
-        bounds: Bounds::new(Count::ONE, Count::MOST).expect("bounds"),
+        bounds: PartitionBounds::new(PartitionCount::ONE, PartitionCount::MOST).expect("bounds"),
         regions: 1,
     };
     let range = map.first()..map.end();
     let layout = Tpl::format(Arc::clone(map), range.clone(), &config);
     let (mut layout, steps) = layout.expect("it has room");
     let mut written = BTreeMap::new();
-    let mut note = |steps: &[Step]| {
+    let mut note = |steps: &[DeviceStep]| {
         for step in steps {
-            if let Step::Table { lbn, bytes } = step {
+            if let DeviceStep::Table { lbn, bytes } = step {
                 written.insert(lbn.0, bytes.clone());
             }
         }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use traxtent_model::drive::Drive;
 use traxtent_model::profile::builtin;
 use traxtent_sim::{Host, simulate};
-use traxtent_workload::{Synthetic, Untracked, WorkloadSpec};
+use traxtent_workload::{CapacityOnly, Synthetic, WorkloadSpec};
 
 /// The requests per second that DiskSim 4.0 simulates, from the reference measurement stored with
 /// its data: 100,000 requests in 3.6 s and in 30.8 s of one core.
@@ -56,7 +56,7 @@ fn rate(workload: &str) -> f64 {
     let spec: WorkloadSpec = workload.parse().expect("a workload of the grammar");
     let profile = builtin("atlas10k").expect("a built-in drive");
     let drive = Drive::new(&profile).expect("a checked profile");
-    let tracks = Untracked(drive.geometry().capacity());
+    let tracks = CapacityOnly(drive.geometry().capacity());
     let mut host = Host::new(vec![drive]);
     let mut source =
         Synthetic::new(&spec, profile.sector.logical_bytes, &tracks).expect("it fits the drive");

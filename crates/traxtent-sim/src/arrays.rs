@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use traxtent_layout::raid::{
-    Array, Chunks, Health, Level, Member, Plan, Planner, RaidError, Shape, joined,
+    Array, ArrayShape, ChunkRule, Level, Member, RaidError, StripeHealth, StripePlan,
+    StripePlanner, member_requests,
 };
 use traxtent_map::TrackMap;
 use traxtent_model::drive::{Breakdown, Completion, Drive, RequestError};
@@ -29,9 +30,9 @@ pub(crate) fn conventional(
             map: map.into(),
         }
     });
-    let shape = Shape {
+    let shape = ArrayShape {
         level,
-        chunks: Chunks::Fixed(chunk),
+        chunks: ChunkRule::Fixed(chunk),
         granule: 1,
         spares: 0,
     };
@@ -46,12 +47,12 @@ const POSITIONING: Sectors = Sectors(1 << 32);
 /// calls; the owner of the arrays also owns the drives' queues.
 #[derive(Clone, Debug)]
 pub struct Arrays {
-    planner: Planner,
+    planner: StripePlanner,
     arrays: Vec<(Array, Vec<u32>)>,
     /// Outstanding requests to arrays, by number.
-    works: BTreeMap<u64, Work>,
+    works: BTreeMap<u64, ArrayRequest>,
     /// Outstanding requests to drives, by number.
-    parts: BTreeMap<u64, Part>,
+    parts: BTreeMap<u64, DriveRequest>,
     works_begun: u64,
     parts_begun: u64,
     /// The total response time of all requests to drives, including time in the host's queues.
@@ -60,16 +61,16 @@ pub struct Arrays {
 
 /// A request to an array.
 #[derive(Clone, Debug)]
-struct Work {
+struct ArrayRequest {
     arrival: Arrival,
     /// The number of requests to drives that are not complete.
     left: usize,
     /// Writes that wait for reads to complete.
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingWrite>,
 }
 
 #[derive(Clone, Debug)]
-struct Waiting {
+struct WaitingWrite {
     disk: u32,
     request: Request,
     /// The tags of the outstanding reads.
@@ -78,7 +79,7 @@ struct Waiting {
 
 /// A request to a drive.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct DriveRequest {
     work: u64,
     /// How the time from the arrival of the array's request to this one's was spent.
     before: Breakdown,
@@ -86,7 +87,7 @@ struct Part {
 
 /// The result of a drive's completion.
 #[derive(Clone, Debug)]
-pub enum Progress {
+pub enum CompletionEffect {
     /// These requests go to drives now.
     Released(Vec<Arrival>),
     /// The request to the array is complete.
@@ -97,7 +98,7 @@ impl Default for Arrays {
     /// Returns an empty set of arrays that plans requests as DiskSim does: the fewest requests are
     /// preferred, and no dummy reads are issued.
     fn default() -> Arrays {
-        Arrays::new(Planner {
+        Arrays::new(StripePlanner {
             positioning: POSITIONING,
             dummy_reads: false,
         })
@@ -106,7 +107,7 @@ impl Default for Arrays {
 
 impl Arrays {
     /// Creates an empty set of arrays.
-    pub fn new(planner: Planner) -> Arrays {
+    pub fn new(planner: StripePlanner) -> Arrays {
         Arrays {
             planner,
             arrays: Vec::new(),
@@ -176,7 +177,7 @@ impl Arrays {
             *parts_begun += 1;
             parts.insert(
                 tag,
-                Part {
+                DriveRequest {
                     work,
                     before: Breakdown::default(),
                 },
@@ -184,12 +185,16 @@ impl Arrays {
             begun.push(part_of(arrival, tag, disks[member], request));
             tag
         };
-        let mut plan = Plan::default();
+        let mut plan = StripePlan::default();
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
         for (stripe, part) in array.stripes_of(lbn..end) {
             let planned = match op {
-                Op::Write => self.planner.write(&stripe, part, Health::GOOD, &mut plan),
-                _ => self.planner.read(&stripe, part, Health::GOOD, &mut plan),
+                Op::Write => self
+                    .planner
+                    .write(&stripe, part, StripeHealth::GOOD, &mut plan),
+                _ => self
+                    .planner
+                    .read(&stripe, part, StripeHealth::GOOD, &mut plan),
             };
             planned.expect("members are good");
             if op != Op::Write {
@@ -197,7 +202,7 @@ impl Arrays {
                 reads.extend(plan.dummy.take());
                 continue;
             }
-            let old: Vec<(usize, u64)> = joined(&plan.reads, u32::MAX, Request::read)
+            let old: Vec<(usize, u64)> = member_requests(&plan.reads, u32::MAX, Request::read)
                 .into_iter()
                 .map(|(member, read)| (member, begin(member, read)))
                 .collect();
@@ -209,28 +214,28 @@ impl Arrays {
                 let needed: Vec<u64> = needed.map(|(_, tag)| *tag).collect();
                 match needed.is_empty() {
                     true => writes.push(write),
-                    false => {
-                        waiting.extend(joined([&write], u32::MAX, Request::write).into_iter().map(
-                            |(member, request)| Waiting {
+                    false => waiting.extend(
+                        member_requests([&write], u32::MAX, Request::write)
+                            .into_iter()
+                            .map(|(member, request)| WaitingWrite {
                                 disk: disks[member],
                                 request: Request { fua, ..request },
                                 reads: needed.clone(),
-                            },
-                        ))
-                    }
+                            }),
+                    ),
                 }
             }
         }
-        for (member, request) in joined(&reads, u32::MAX, Request::read) {
+        for (member, request) in member_requests(&reads, u32::MAX, Request::read) {
             begin(member, Request { op, fua, ..request });
         }
-        for (member, request) in joined(&writes, u32::MAX, Request::write) {
+        for (member, request) in member_requests(&writes, u32::MAX, Request::write) {
             begin(member, Request { fua, ..request });
         }
         let left = begun.len() + waiting.len();
         self.works.insert(
             work,
-            Work {
+            ArrayRequest {
                 arrival,
                 left,
                 waiting,
@@ -243,10 +248,10 @@ impl Arrays {
     ///
     /// # Panics
     /// Panics if the request was not issued by [`Arrays::arrive`] or this method.
-    pub fn complete(&mut self, part: Arrival, completion: Completion) -> Progress {
+    pub fn complete(&mut self, part: Arrival, completion: Completion) -> CompletionEffect {
         let tag = part.tag;
         let part_began = part.at;
-        let Part {
+        let DriveRequest {
             work: number,
             before,
         } = self.parts.remove(&tag).expect("it was begun here");
@@ -263,7 +268,7 @@ impl Arrays {
                 breakdown: spent,
                 ..completion
             };
-            return Progress::Complete(work.arrival, completion);
+            return CompletionEffect::Complete(work.arrival, completion);
         }
         let mut released = Vec::new();
         for waiting in &mut work.waiting {
@@ -281,7 +286,7 @@ impl Arrays {
                 *parts_begun += 1;
                 parts.insert(
                     tag,
-                    Part {
+                    DriveRequest {
                         work: number,
                         before: spent,
                     },
@@ -290,7 +295,7 @@ impl Arrays {
             }
             !ready
         });
-        Progress::Released(released)
+        CompletionEffect::Released(released)
     }
 }
 

@@ -15,9 +15,9 @@ use traxtent_units::{SimTime, Span};
 use traxtent_workload::Arrival;
 
 /// The device behind a port: a drive, or a disk, which is a drive with data.
-pub trait Unit {
+pub trait QueuedDevice {
     /// The payload that accompanies a request.
-    type Load: Debug + Clone;
+    type Payload: Debug + Clone;
     /// The completion of a request.
     type Completion;
     /// The reason for which a request is refused.
@@ -31,7 +31,7 @@ pub trait Unit {
         &mut self,
         now: SimTime,
         arrival: &Arrival,
-        load: Self::Load,
+        load: Self::Payload,
     ) -> Result<u64, Self::Error>;
 
     /// Returns the next completion up to `now`, with its tag.
@@ -41,16 +41,16 @@ pub trait Unit {
     fn next_wakeup(&self) -> Option<SimTime>;
 
     /// Returns the completions that are certain and still to come.
-    fn foreseen(&self) -> impl Iterator<Item = (u64, SimTime)>;
+    fn certain_completions(&self) -> impl Iterator<Item = (u64, SimTime)>;
 }
 
 /// A drive and its queue; see the module's documentation.
 #[derive(Clone, Debug)]
-pub struct Port<U: Unit> {
+pub struct DriveQueue<U: QueuedDevice> {
     unit: U,
     depth: usize,
     schedule: Schedule,
-    queue: VecDeque<(Arrival, U::Load)>,
+    queue: VecDeque<(Arrival, U::Payload)>,
     /// The requests at the drive, by the drive's tags.
     sent: Vec<(u64, Arrival)>,
 }
@@ -64,11 +64,11 @@ pub struct Refused<E> {
     pub error: E,
 }
 
-impl<U: Unit> Port<U> {
+impl<U: QueuedDevice> DriveQueue<U> {
     /// Creates a port that passes requests on in order of arrival, up to the drive's queue depth.
-    pub fn new(unit: U) -> Port<U> {
+    pub fn new(unit: U) -> DriveQueue<U> {
         let depth = unit.drive().profile().queue.depth as usize;
-        Port {
+        DriveQueue {
             unit,
             depth,
             schedule: Schedule::new(Scheduler::Fcfs),
@@ -99,9 +99,9 @@ impl<U: Unit> Port<U> {
     }
 
     /// Takes a request at its arrival time. All work due earlier must have been done.
-    pub fn arrive(&mut self, arrival: Arrival, load: U::Load) -> Result<(), Refused<U::Error>> {
+    pub fn arrive(&mut self, arrival: Arrival, load: U::Payload) -> Result<(), Refused<U::Error>> {
         self.queue.push_back((arrival, load));
-        self.feed(arrival.at)
+        self.dispatch(arrival.at)
     }
 
     /// Returns the time at which to call [`Port::wake`] next.
@@ -118,7 +118,7 @@ impl<U: Unit> Port<U> {
     ) -> Result<bool, Refused<U::Error>> {
         let go_on = self.complete(wake, sink);
         if go_on {
-            self.feed(wake)?;
+            self.dispatch(wake)?;
         }
         Ok(go_on)
     }
@@ -145,14 +145,14 @@ impl<U: Unit> Port<U> {
     /// Returns the numbers and completion times of the requests whose completion is certain and
     /// still to come.
     pub fn foreseen(&self) -> impl Iterator<Item = (u64, SimTime)> {
-        self.unit.foreseen().filter_map(|(tag, at)| {
+        self.unit.certain_completions().filter_map(|(tag, at)| {
             let (_, arrival) = self.sent.iter().find(|(sent, _)| *sent == tag)?;
             Some((arrival.tag, at))
         })
     }
 
     /// Passes on queued requests while the drive has room.
-    pub fn feed(&mut self, now: SimTime) -> Result<(), Refused<U::Error>> {
+    pub fn dispatch(&mut self, now: SimTime) -> Result<(), Refused<U::Error>> {
         while self.sent.len() < self.depth && !self.queue.is_empty() {
             let waiting = self.queue.iter().map(|(arrival, _)| Candidate {
                 lbn: arrival.request.lbn,
@@ -176,8 +176,8 @@ impl<U: Unit> Port<U> {
     }
 }
 
-impl Unit for Drive {
-    type Load = ();
+impl QueuedDevice for Drive {
+    type Payload = ();
     type Completion = Completion;
     type Error = RequestError;
 
@@ -197,14 +197,15 @@ impl Unit for Drive {
         Drive::next_wakeup(self)
     }
 
-    fn foreseen(&self) -> impl Iterator<Item = (u64, SimTime)> {
-        Drive::foreseen(self).map(|completion| (completion.tag.0, completion.completed))
+    fn certain_completions(&self) -> impl Iterator<Item = (u64, SimTime)> {
+        Drive::scheduled_completions(self)
+            .map(|completion| (completion.tag.0, completion.completed))
     }
 }
 
-impl<M: Media> Unit for Disk<M> {
+impl<M: Media> QueuedDevice for Disk<M> {
     /// The command, and the data that it writes.
-    type Load = (disk::Command, Vec<u8>);
+    type Payload = (disk::Command, Vec<u8>);
     type Completion = disk::Completion;
     type Error = DiskError;
 
@@ -216,7 +217,7 @@ impl<M: Media> Unit for Disk<M> {
         &mut self,
         now: SimTime,
         _: &Arrival,
-        (command, data): Self::Load,
+        (command, data): Self::Payload,
     ) -> Result<u64, DiskError> {
         Disk::submit(self, now, command, data).map(|tag| tag.0)
     }
@@ -229,7 +230,7 @@ impl<M: Media> Unit for Disk<M> {
         Disk::next_wakeup(self)
     }
 
-    fn foreseen(&self) -> impl Iterator<Item = (u64, SimTime)> {
-        Disk::foreseen(self).map(|(tag, at)| (tag.0, at))
+    fn certain_completions(&self) -> impl Iterator<Item = (u64, SimTime)> {
+        Disk::scheduled_completions(self).map(|(tag, at)| (tag.0, at))
     }
 }

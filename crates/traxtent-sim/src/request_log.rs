@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use traxtent_model::drive::Served;
+use traxtent_model::drive::ServedBy;
 use traxtent_units::Span;
 use traxtent_workload::trace::LOG_COLUMNS;
 
@@ -47,9 +47,9 @@ pub fn write_row(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
         write_ms(out, time)?;
     }
     let served = match outcome.completion.served {
-        Served::Media => "media",
-        Served::Buffer => "buffer",
-        Served::Both => "both",
+        ServedBy::Media => "media",
+        ServedBy::Buffer => "buffer",
+        ServedBy::Both => "both",
     };
     write!(out, ",{served},")?;
     if let Some(measured) = arrival.measured {

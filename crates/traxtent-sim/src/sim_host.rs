@@ -38,7 +38,7 @@ pub(crate) struct Host {
     pub(crate) now: SimTime,
     revolution: Span,
     noise: Option<(Noise, Rng)>,
-    gone_after: Option<u64>,
+    disconnect_after: Option<u64>,
     requests: u64,
 }
 
@@ -49,7 +49,7 @@ impl Host {
             now: SimTime::ZERO,
             revolution: Span::from_ms(profile.revolution_ms()),
             noise: None,
-            gone_after: None,
+            disconnect_after: None,
             requests: 0,
         }
     }
@@ -61,7 +61,7 @@ impl Host {
 
     /// Disconnects the drive after this number of requests and translations.
     pub(crate) fn set_gone_after(&mut self, gone_after: Option<u64>) {
-        self.gone_after = gone_after;
+        self.disconnect_after = gone_after;
     }
 
     /// Counts a request or translation.
@@ -70,15 +70,15 @@ impl Host {
     /// Returns the same errors as [`Host::reach`].
     pub(crate) fn count(&mut self) -> Result<(), String> {
         self.requests += 1;
-        self.reach()
+        self.check_connected()
     }
 
     /// Checks that the drive is connected.
     ///
     /// # Errors
     /// Returns the reason if it is not.
-    pub(crate) fn reach(&self) -> Result<(), String> {
-        match self.gone_after {
+    pub(crate) fn check_connected(&self) -> Result<(), String> {
+        match self.disconnect_after {
             Some(limit) if self.requests > limit => Err(format!("it left after {limit} requests")),
             _ => Ok(()),
         }
@@ -86,7 +86,7 @@ impl Host {
 
     /// Advances the clock until a request is served; returns the completion time that the host
     /// measures.
-    pub(crate) fn see(&mut self, served: SimTime) -> SimTime {
+    pub(crate) fn observe_completion(&mut self, served: SimTime) -> SimTime {
         let seen = SimTime(served.0.saturating_add_signed(self.lateness())).max(self.now);
         // A completion that is measured too early has not happened earlier.
         self.now = seen.max(served);

@@ -8,10 +8,10 @@
 use std::sync::Arc;
 
 use traxtent_model::drive::{Caching, Drive};
-use traxtent_model::geometry::{Geometry, Occupant, Place, Remedy};
+use traxtent_model::geometry::{Geometry, Occupant, Place, Replacement};
 use traxtent_model::profile::Profile;
 use traxtent_probe::{Defects, Identity, Target, TargetError, Timing};
-use traxtent_scsi::{AdditionalSense, DeviceServer, Failed, Faults, SenseKey};
+use traxtent_scsi::{AdditionalSense, CommandFailure, DeviceServer, Faults, SenseKey};
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
 
@@ -33,9 +33,9 @@ pub enum DefectLists {
     /// The drive reports no defects.
     Absent,
     /// One list holds the defects from manufacture, another the grown defects.
-    Apart,
+    Separate,
     /// One list of defects from manufacture holds all defects.
-    Together,
+    Combined,
 }
 
 impl SimTarget {
@@ -54,7 +54,7 @@ impl SimTarget {
             },
             translates: scsi.translates,
             lists: match scsi.defect_lists {
-                true => DefectLists::Apart,
+                true => DefectLists::Separate,
                 false => DefectLists::Absent,
             },
             host: Host::new(&profile),
@@ -82,7 +82,7 @@ impl SimTarget {
 
     /// Returns the same drive with faults.
     pub fn with_faults(mut self, faults: Faults) -> SimTarget {
-        self.host.set_gone_after(faults.gone_after);
+        self.host.set_gone_after(faults.unresponsive_after);
         self.server = self.server.with_faults(faults);
         self
     }
@@ -129,17 +129,17 @@ impl Target for SimTarget {
         let sent = self.host.now;
         match self.server.request(sent, request) {
             Ok(served) => {
-                let completed = self.host.see(served);
+                let completed = self.host.observe_completion(served);
                 Ok(Timing { sent, completed })
             }
-            Err(Failed { sense, at }) if sense.key == SenseKey::Medium => {
-                self.host.see(at);
+            Err(CommandFailure { sense, at }) if sense.key == SenseKey::Medium => {
+                self.host.observe_completion(at);
                 Err(TargetError::Unreadable {
                     lbn: request.lbn,
                     sectors: request.sectors,
                 })
             }
-            Err(Failed { sense, .. }) => Err(match sense.code {
+            Err(CommandFailure { sense, .. }) => Err(match sense.code {
                 AdditionalSense::LBN_OUT_OF_RANGE => {
                     TargetError::Refused(format!("{} at LBN {}: {sense}", request.op, request.lbn))
                 }
@@ -169,12 +169,12 @@ impl Target for SimTarget {
     }
 
     fn defects(&mut self) -> Result<Defects, TargetError> {
-        let together = self.lists == DefectLists::Together;
+        let together = self.lists == DefectLists::Combined;
         let mut list = |primary: bool| {
             self.translating(self.lists != DefectLists::Absent, "defect lists")?;
             let defects = self.geometry().defects();
-            let list =
-                defects.filter(|defect| (together || defect.remedy == Remedy::Slipped) == primary);
+            let list = defects
+                .filter(|defect| (together || defect.remedy == Replacement::Slipped) == primary);
             let places = list.flat_map(|defect| {
                 (0..defect.slots).map(move |k| Place {
                     slot: defect.place.slot + k,

@@ -9,7 +9,9 @@ use traxtent_model::drive::Drive;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::Profile;
 use traxtent_probe::Timing;
-use traxtent_scsi::{Command, Data, DeviceServer, Faults, Reply, Transport, TransportError};
+use traxtent_scsi::{
+    Command, DataTransfer, DeviceServer, Faults, Reply, Transport, TransportError,
+};
 use traxtent_units::SimTime;
 
 use crate::sim_host::{Host, Noise};
@@ -38,7 +40,7 @@ impl SimTransport {
 
     /// Returns the same drive with faults.
     pub fn with_faults(mut self, faults: Faults) -> SimTransport {
-        self.host.set_gone_after(faults.gone_after);
+        self.host.set_gone_after(faults.unresponsive_after);
         self.server = self.server.with_faults(faults);
         self
     }
@@ -58,7 +60,7 @@ impl Transport for SimTransport {
         self.host.now = self.host.now.max(at);
     }
 
-    fn execute(&mut self, command: &[u8], data: Data<'_>) -> Result<Reply, TransportError> {
+    fn execute(&mut self, command: &[u8], data: DataTransfer<'_>) -> Result<Reply, TransportError> {
         // Commands that cost the drive time are counted: requests, and each translation once.
         let counts = matches!(
             Command::decode(command),
@@ -70,24 +72,24 @@ impl Transport for SimTransport {
         let there = if counts {
             self.host.count()
         } else {
-            self.host.reach()
+            self.host.check_connected()
         };
-        there.map_err(TransportError::Gone)?;
+        there.map_err(TransportError::Unavailable)?;
         let sent = self.host.now;
         let out = match &data {
-            Data::Out(bytes) => bytes,
-            Data::None | Data::In(_) => &[][..],
+            DataTransfer::Out(bytes) => bytes,
+            DataTransfer::None | DataTransfer::In(_) => &[][..],
         };
         let answer = self.server.execute(sent, command, out);
         let completed = if answer.worked {
-            self.host.see(answer.completed)
+            self.host.observe_completion(answer.completed)
         } else {
             self.wait_until(answer.completed);
             self.host.now
         };
         let received = match data {
-            Data::In(room) => answer.data.copy_to(room),
-            Data::None | Data::Out(_) => 0,
+            DataTransfer::In(room) => answer.data.copy_to(room),
+            DataTransfer::None | DataTransfer::Out(_) => 0,
         };
         Ok(Reply {
             status: answer.status,

@@ -8,10 +8,10 @@ use traxtent_layout::raid::{Level, RaidError};
 use traxtent_model::drive::{Breakdown, Completion, Drive, RequestError, SharedBus};
 use traxtent_model::profile::Scheduler;
 use traxtent_units::{Sectors, SimTime, Span};
-use traxtent_workload::{Arrival, Due, Source, TraceError};
+use traxtent_workload::{Arrival, NextStep, RequestSource, TraceError};
 
-use crate::arrays::{Arrays, Progress, conventional};
-use crate::port::{Port, Refused};
+use crate::arrays::{Arrays, CompletionEffect, conventional};
+use crate::port::{DriveQueue, Refused};
 
 /// The maximum number of requests that wait in the host's queue of one drive, which is about 100
 /// MB. If more arrive, they arrive faster than the drive serves them, and the queue would grow
@@ -21,7 +21,7 @@ pub const QUEUE_MAX: usize = 1 << 20;
 /// Drives, each with a host queue in front of it.
 #[derive(Clone, Debug)]
 pub struct Host {
-    ports: Vec<Port<Drive>>,
+    ports: Vec<DriveQueue<Drive>>,
     arrays: Arrays,
 }
 
@@ -99,7 +99,7 @@ impl Host {
     /// arrival, up to each drive's queue depth.
     pub fn new(drives: Vec<Drive>) -> Host {
         Host {
-            ports: drives.into_iter().map(Port::new).collect(),
+            ports: drives.into_iter().map(DriveQueue::new).collect(),
             arrays: Arrays::default(),
         }
     }
@@ -159,7 +159,7 @@ impl Host {
 
     /// Returns the drives.
     pub fn drives(&self) -> impl ExactSizeIterator<Item = &Drive> {
-        self.ports.iter().map(Port::unit)
+        self.ports.iter().map(DriveQueue::unit)
     }
 }
 
@@ -231,7 +231,7 @@ impl From<Refused<RequestError>> for SimulateError {
 /// received everything that was served before.
 pub fn simulate(
     host: &mut Host,
-    source: &mut impl Source,
+    source: &mut impl RequestSource,
     mut sink: impl FnMut(&Outcome) -> bool,
 ) -> Result<SimTime, SimulateError> {
     let mut last = SimTime::ZERO;
@@ -244,7 +244,7 @@ pub fn simulate(
             .filter_map(|(i, port)| Some((port.next_wakeup()?, i)))
             .min();
         match (due, wake) {
-            (Due::At(at), wake) if wake.is_none_or(|(wake, _)| at < wake) => {
+            (NextStep::At(at), wake) if wake.is_none_or(|(wake, _)| at < wake) => {
                 if let Some(arrival) = source.take(at) {
                     host.arrive(arrival)?;
                 }
@@ -255,8 +255,10 @@ pub fn simulate(
                     let (arrival, completion) = match arrays.is_empty() {
                         true => (arrival, completion),
                         false => match arrays.complete(arrival, completion) {
-                            Progress::Complete(arrival, completion) => (arrival, completion),
-                            Progress::Released(released) => {
+                            CompletionEffect::Complete(arrival, completion) => {
+                                (arrival, completion)
+                            }
+                            CompletionEffect::Released(released) => {
                                 parts.extend(released);
                                 return true;
                             }
@@ -275,7 +277,7 @@ pub fn simulate(
                 // Requests that a completion releases compete with the queued ones, as in DiskSim's
                 // driver.
                 host.pass_on(parts)?;
-                host.ports[index].feed(wake)?;
+                host.ports[index].dispatch(wake)?;
             }
             (_, None) => return Ok(last),
         }

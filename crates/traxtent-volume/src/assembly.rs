@@ -24,7 +24,7 @@ use uuid::Uuid;
 use super::superblock::{
     MemberState, SUPERBLOCK_BYTES, Superblock, SuperblockError, sizes_in, superblock_sectors,
 };
-use super::{Members, Op};
+use super::{MemberIo, Op};
 use traxtent_layout::raid::Level;
 use traxtent_units::{Lbn, Sectors};
 
@@ -66,7 +66,10 @@ impl SuperblockPair {
 /// is unusable, it is looked for at the device's end. After that, it is looked for at the member
 /// ends stated by the other devices' superblocks, or by the remains of the first one, because the
 /// device may be larger than its member.
-pub async fn survey(members: &impl Members, devices: &[(Sectors, u32)]) -> Vec<SuperblockPair> {
+pub async fn read_superblocks(
+    members: &impl MemberIo,
+    devices: &[(Sectors, u32)],
+) -> Vec<SuperblockPair> {
     let mut pairs = Vec::new();
     let mut sizes: Vec<Sectors> = Vec::new();
     for (member, &device) in devices.iter().enumerate() {
@@ -122,7 +125,7 @@ struct Reader<'a, M> {
     device: (Sectors, u32),
 }
 
-impl<M: Members> Reader<'_, M> {
+impl<M: MemberIo> Reader<'_, M> {
     /// Returns the position of the second superblock of a member of `sectors` sectors, if the
     /// device is that large.
     fn second_of(&self, sectors: Sectors) -> Option<Lbn> {
@@ -243,7 +246,7 @@ pub enum AssemblyError {
     #[error(
         "number {given} may be stale: member {member} has generation {own} there, and member {other} has {newest} in its first superblock; its second one, which would tell, is unusable; name only the members that are current"
     )]
-    Undecided {
+    MaybeStale {
         /// The number of the device that may be stale.
         given: usize,
         /// The member that its superblock names.
@@ -305,7 +308,7 @@ fn list(members: &[usize]) -> String {
 ///
 /// # Errors
 /// Returns an error if the devices do not belong together, or are not enough.
-pub fn choose(found: &[SuperblockPair], force: bool) -> Result<Assembly, AssemblyError> {
+pub fn assemble(found: &[SuperblockPair], force: bool) -> Result<Assembly, AssemblyError> {
     let newest = newest_of(found)?;
     let round = last_round(found, &newest)?;
     let mut superblock = agreed(found, round)?.clone();
@@ -407,7 +410,7 @@ fn last_round(found: &[SuperblockPair], newest: &[&Superblock]) -> Result<u64, A
     };
     match newest.iter().position(|one| one.generation < generation) {
         None => Ok(generation),
-        Some(given) => Err(AssemblyError::Undecided {
+        Some(given) => Err(AssemblyError::MaybeStale {
             given,
             member: newest[given].index,
             own: newest[given].generation,

@@ -5,27 +5,28 @@ use std::ops::{DerefMut, Range};
 use smallvec::SmallVec;
 
 use super::error::no_plan;
-use super::record::Entry;
-use super::xor::sum_into;
-use super::{AT_ONCE, Failures, Members, Op, Ops, State, Volume, VolumeError, failures};
+use super::record::RecordEntry;
+use super::xor::xor_into;
+use super::{AT_ONCE, Failures, MemberIo, Op, Ops, State, Volume, VolumeError, failures};
 use traxtent_layout::raid::{
-    Age, Extent, Health, Holds, Members as MemberSet, Plan, RaidError, Stripe, Sum,
+    ChunkContents, MemberSet, RaidError, RowExtent, Stripe, StripeHealth, StripePlan, Version,
+    XorStep,
 };
 use traxtent_units::Lbn;
 
 /// The number of sets of stripe buffers kept for later requests.
-const DESKS_KEPT: usize = 64;
+const STRIPE_BUFFERS_KEPT: usize = 64;
 
 /// The data of a write request, from an LBN on.
 #[derive(Clone, Copy)]
-pub(super) struct Given<'a> {
+pub(super) struct WriteData<'a> {
     pub(super) first: Lbn,
     pub(super) bytes: &'a [u8],
 }
 
-impl Given<'_> {
+impl WriteData<'_> {
     /// No write request.
-    pub(super) const NONE: Given<'static> = Given {
+    pub(super) const NONE: WriteData<'static> = WriteData {
         first: Lbn(0),
         bytes: &[],
     };
@@ -34,13 +35,13 @@ impl Given<'_> {
 /// A stripe buffer: the plan for a stripe, and the sectors of its reads, followed by those of its
 /// exclusive ors.
 #[derive(Debug)]
-pub(super) struct Desk<B> {
+pub(super) struct StripeBuffer<B> {
     /// The sectors of the request in this stripe.
     pub(super) part: Range<Lbn>,
     /// Whether they are all sectors of the stripe.
     pub(super) is_whole: bool,
-    pub(super) health: Health,
-    pub(super) plan: Plan,
+    pub(super) health: StripeHealth,
+    pub(super) plan: StripePlan,
     is_read: bool,
     memory: Option<B>,
     sector_bytes: usize,
@@ -48,16 +49,16 @@ pub(super) struct Desk<B> {
 
 /// The stripe buffers of a request, one per stripe. They are kept for later requests.
 #[derive(Debug)]
-pub(super) struct Desks<B> {
-    pub(super) desks: Vec<Desk<B>>,
-    pub(super) entries: Vec<Entry>,
+pub(super) struct StripeBuffers<B> {
+    pub(super) desks: Vec<StripeBuffer<B>>,
+    pub(super) entries: Vec<RecordEntry>,
 }
 
 fn length(rows: &Range<u64>) -> usize {
     (rows.end - rows.start) as usize
 }
 
-impl<B: DerefMut<Target = [u8]>> Desk<B> {
+impl<B: DerefMut<Target = [u8]>> StripeBuffer<B> {
     fn sectors(&self) -> usize {
         let reads = self.plan.reads.iter().map(|read| length(&read.rows));
         let sums = self.plan.sums.iter().map(|sum| length(&sum.rows));
@@ -92,8 +93,8 @@ impl<B: DerefMut<Target = [u8]>> Desk<B> {
         let reads = self.plan.reads.iter().map(|read| (read.member, &read.rows));
         let sums = self.plan.sums.iter();
         let sums = sums.map(|sum| match sum.age {
-            Age::Old => (sum.member, &sum.rows),
-            Age::New => (usize::MAX, &sum.rows),
+            Version::Old => (sum.member, &sum.rows),
+            Version::New => (usize::MAX, &sum.rows),
         });
         for (of, has) in reads.chain(sums) {
             if of == member && has.contains(&rows.start) {
@@ -112,7 +113,7 @@ impl<B: DerefMut<Target = [u8]>> Desk<B> {
     }
 
     /// Returns the contents to be written to an extent.
-    pub(super) fn wanted<'a>(&'a self, extent: &Extent, given: Given<'a>) -> &'a [u8] {
+    pub(super) fn new_contents<'a>(&'a self, extent: &RowExtent, given: WriteData<'a>) -> &'a [u8] {
         let bytes = length(&extent.rows) * self.sector_bytes;
         let mut at = self.sums_at();
         for sum in &self.plan.sums {
@@ -130,16 +131,16 @@ impl<B: DerefMut<Target = [u8]>> Desk<B> {
     /// Returns all extents to be written, with their contents.
     pub(super) fn writes<'a>(
         &'a self,
-        given: Given<'a>,
-    ) -> impl Iterator<Item = (&'a Extent, &'a [u8])> {
+        given: WriteData<'a>,
+    ) -> impl Iterator<Item = (&'a RowExtent, &'a [u8])> {
         let writes = self.plan.writes.iter();
-        writes.map(move |write| (write, self.wanted(write, given)))
+        writes.map(move |write| (write, self.new_contents(write, given)))
     }
 
-    fn sum(&mut self, stripe: &Stripe<'_>, given: Given<'_>) {
+    fn sum(&mut self, stripe: &Stripe<'_>, given: WriteData<'_>) {
         let mut at = self.sums_at();
         for index in 0..self.plan.sums.len() {
-            let Sum { rows, old, new, .. } = &self.plan.sums[index];
+            let XorStep { rows, old, new, .. } = &self.plan.sums[index];
             let old_at: SmallVec<[Range<usize>; 8]> = old
                 .iter()
                 .filter_map(|member| self.old_at(member, rows))
@@ -156,7 +157,7 @@ impl<B: DerefMut<Target = [u8]>> Desk<B> {
             let memory = self.memory.as_deref_mut().unwrap_or(&mut []);
             let (before, behind) = memory.split_at_mut(at);
             let sources = old_at.into_iter().map(|range| &before[range]).chain(new);
-            sum_into(&mut behind[..bytes], sources);
+            xor_into(&mut behind[..bytes], sources);
             at += bytes;
         }
     }
@@ -165,7 +166,7 @@ impl<B: DerefMut<Target = [u8]>> Desk<B> {
     pub(super) fn copy_old(&self, stripe: &Stripe<'_>, sectors: &Range<Lbn>, into: &mut [u8]) {
         let mut filled = 0;
         for chunk in stripe.chunks() {
-            let Holds::Data(k) = chunk.holds else {
+            let ChunkContents::Data(k) = chunk.holds else {
                 continue;
             };
             let all = stripe.logical_of(k);
@@ -191,44 +192,44 @@ impl<B: DerefMut<Target = [u8]>> Desk<B> {
     }
 }
 
-impl<M: Members> Volume<M> {
+impl<M: MemberIo> Volume<M> {
     /// Returns stripe buffers for a request. If they are not passed to `clear_away` later, they are
     /// freed.
-    pub(super) fn desks(&self) -> Desks<M::Buffer> {
+    pub(super) fn take_buffers(&self) -> StripeBuffers<M::Buffer> {
         let mut idle = self.idle.lock().expect("nobody panics with it");
-        idle.pop().unwrap_or_else(|| Desks {
+        idle.pop().unwrap_or_else(|| StripeBuffers {
             desks: Vec::new(),
             entries: Vec::new(),
         })
     }
 
     /// Keeps stripe buffers for later requests.
-    pub(super) fn clear_away(&self, mut desks: Desks<M::Buffer>) {
+    pub(super) fn return_buffers(&self, mut desks: StripeBuffers<M::Buffer>) {
         for desk in &mut desks.desks {
             desk.memory = None;
         }
         desks.entries.clear();
         let mut idle = self.idle.lock().expect("nobody panics with it");
-        if idle.len() < DESKS_KEPT {
+        if idle.len() < STRIPE_BUFFERS_KEPT {
             idle.push(desks);
         }
     }
 
     /// Prepares a stripe buffer for a part of a stripe, whose lock is held.
-    pub(super) fn desk<'a>(
+    pub(super) fn prepare_buffer<'a>(
         &self,
-        desks: &'a mut Desks<M::Buffer>,
+        desks: &'a mut StripeBuffers<M::Buffer>,
         number: usize,
         state: &State,
         stripe: &Stripe<'_>,
         part: Range<Lbn>,
-    ) -> &'a mut Desk<M::Buffer> {
+    ) -> &'a mut StripeBuffer<M::Buffer> {
         while desks.desks.len() <= number {
-            desks.desks.push(Desk {
+            desks.desks.push(StripeBuffer {
                 part: Lbn(0)..Lbn(0),
                 is_whole: false,
-                health: Health::GOOD,
-                plan: Plan::default(),
+                health: StripeHealth::GOOD,
+                plan: StripePlan::default(),
                 is_read: false,
                 memory: None,
                 sector_bytes: self.sector_bytes,
@@ -244,10 +245,10 @@ impl<M: Members> Volume<M> {
     }
 
     /// Returns the health of a stripe whose lock is held.
-    fn health(&self, state: &State, stripe: &Stripe<'_>) -> Health {
+    fn health(&self, state: &State, stripe: &Stripe<'_>) -> StripeHealth {
         let number = stripe.number();
         let failed = (0..stripe.members()).filter(|member| !self.is_live(state, *member, number));
-        Health {
+        StripeHealth {
             failed: failed.collect(),
             unreadable: MemberSet::NONE,
             unsynced: stripe.parity_member().is_some() && number >= state.superblock.synced,
@@ -256,7 +257,7 @@ impl<M: Members> Volume<M> {
 
     /// Carries out all outstanding reads of the plans at once, and records the members that failed
     /// to read. Returns whether all reads succeeded.
-    pub(super) async fn fetch(&self, desks: &mut [Desk<M::Buffer>]) -> bool {
+    pub(super) async fn fetch(&self, desks: &mut [StripeBuffer<M::Buffer>]) -> bool {
         for desk in desks.iter_mut().filter(|desk| !desk.is_read) {
             let bytes = desk.sectors() * self.sector_bytes;
             // The old buffer is released first.
@@ -294,9 +295,9 @@ impl<M: Members> Volume<M> {
     /// holds the stripes' locks and does the writes.
     pub(super) async fn carry_out(
         &self,
-        desks: &mut [Desk<M::Buffer>],
-        given: Given<'_>,
-        plan: impl Fn(&Stripe<'_>, Range<Lbn>, Health, &mut Plan) -> Result<(), RaidError>,
+        desks: &mut [StripeBuffer<M::Buffer>],
+        given: WriteData<'_>,
+        plan: impl Fn(&Stripe<'_>, Range<Lbn>, StripeHealth, &mut StripePlan) -> Result<(), RaidError>,
     ) -> Result<(), VolumeError> {
         loop {
             for desk in desks.iter_mut().filter(|desk| !desk.is_read) {
@@ -313,7 +314,7 @@ impl<M: Members> Volume<M> {
     }
 
     /// Computes the exclusive ors of the data that has been read.
-    pub(super) fn sum(&self, desks: &mut [Desk<M::Buffer>], given: Given<'_>) {
+    pub(super) fn sum(&self, desks: &mut [StripeBuffer<M::Buffer>], given: WriteData<'_>) {
         for desk in desks {
             let stripe = self.stripe(desk.plan.stripe);
             desk.sum(&stripe, given);
@@ -321,7 +322,11 @@ impl<M: Members> Volume<M> {
     }
 
     /// Carries out the writes of plans. Returns the members that failed.
-    pub(super) async fn put(&self, desks: &[Desk<M::Buffer>], given: Given<'_>) -> Failures {
+    pub(super) async fn write_planned(
+        &self,
+        desks: &[StripeBuffer<M::Buffer>],
+        given: WriteData<'_>,
+    ) -> Failures {
         let mut ops = Ops::new();
         let mut failed = Failures::new();
         for (write, bytes) in desks.iter().flat_map(|desk| desk.writes(given)) {

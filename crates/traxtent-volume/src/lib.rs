@@ -65,17 +65,17 @@ use std::sync::{Arc, Mutex as Now, MutexGuard as NowGuard};
 use async_lock::{Mutex, RwLock};
 use smallvec::SmallVec;
 
-pub use assembly::{Assembly, AssemblyError, SuperblockPair, choose, survey};
+pub use assembly::{Assembly, AssemblyError, SuperblockPair, assemble, read_superblocks};
 pub use error::VolumeError;
-pub use members::{Action, Failed, Members, NoSpace, Op};
-pub use open::Format;
+pub use members::{Action, Failed, MemberIo, NoSpace, Op};
+pub use open::NewVolume;
 pub use scrub::{Difference, Fault, Repair, Scrubbed};
 
-use desk::Desks;
-use record::{Record, head_sectors};
-use ring::Ring;
+use desk::StripeBuffers;
+use record::{JournalRecord, head_sectors};
+use ring::JournalSpace;
 use superblock::{MemberState, Superblock, superblock_sectors};
-use traxtent_layout::raid::{Array, Level, Planner, Stripe};
+use traxtent_layout::raid::{Array, Level, Stripe, StripePlanner};
 use traxtent_units::{Lbn, Sectors};
 
 /// The number of locks that all stripes share.
@@ -93,7 +93,7 @@ type Ops<'a> = SmallVec<[Op<'a>; AT_ONCE]>;
 /// The parameters of the volume's stripe plans. A read costs as many sectors as pass in a modern
 /// drive during a seek and half a revolution, about a track. Dummy reads are off: their data would
 /// have to be transferred from the member and dropped.
-const PLANNER: Planner = Planner {
+const PLANNER: StripePlanner = StripePlanner {
     positioning: Sectors(1024),
     dummy_reads: false,
 };
@@ -109,7 +109,7 @@ pub enum WriteHole {
 
 /// An open volume. See [the module](self).
 #[derive(Debug)]
-pub struct Volume<M: Members> {
+pub struct Volume<M: MemberIo> {
     array: Array,
     members: M,
     sector_bytes: usize,
@@ -117,21 +117,21 @@ pub struct Volume<M: Members> {
     /// Held in shared mode by every read and write.
     gate: RwLock<State>,
     stripes: Vec<Mutex<()>>,
-    ring: Now<Ring>,
+    ring: Now<JournalSpace>,
     flushers: Vec<Flusher>,
     /// Stripe buffers of completed requests.
-    idle: Now<Vec<Desks<M::Buffer>>>,
+    idle: Now<Vec<StripeBuffers<M::Buffer>>>,
     /// The number of stripes, from the first on, that are valid on the member being rebuilt.
     rebuilt: AtomicU64,
     rebuild_next: Mutex<Rebuilds>,
     repaired: AtomicU64,
     /// A copy of the state for [`Volume::known`], updated with every change.
-    known: Now<Known>,
+    known: Now<Snapshot>,
 }
 
 /// A copy of a volume's last state, for callers that must not wait for requests.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct Snapshot {
     /// The superblock of member 0.
     pub superblock: Superblock,
     /// Whether more members have failed than the level tolerates.
@@ -166,7 +166,7 @@ struct Flusher {
 /// Members whose operations failed.
 type Failures = SmallVec<[usize; 4]>;
 
-impl<M: Members> Volume<M> {
+impl<M: MemberIo> Volume<M> {
     fn new(array: Array, members: M, superblock: Superblock, hole: WriteHole) -> Volume<M> {
         let journal = superblock.journal.end.0 - superblock.journal.start.0;
         let progress = superblock
@@ -180,7 +180,7 @@ impl<M: Members> Volume<M> {
             sector_bytes: superblock.sector_bytes as usize,
             hole,
             stripes: (0..LOCKS).map(|_| Mutex::new(())).collect(),
-            ring: Now::new(Ring::new(journal)),
+            ring: Now::new(JournalSpace::new(journal)),
             flushers: superblock
                 .members
                 .iter()
@@ -192,7 +192,7 @@ impl<M: Members> Volume<M> {
                 last: Arc::default(),
             }),
             repaired: AtomicU64::new(0),
-            known: Now::new(Known {
+            known: Now::new(Snapshot {
                 superblock: superblock.clone(),
                 broken: false,
             }),
@@ -234,13 +234,13 @@ impl<M: Members> Volume<M> {
 
     /// Returns the superblock and whether the volume is broken, without waiting. A member that does
     /// not respond holds up requests, but must not hold up queries of the state.
-    pub fn known(&self) -> Known {
+    pub fn snapshot(&self) -> Snapshot {
         self.known.lock().expect("nobody panics with it").clone()
     }
 
     /// Updates the copy that [`Volume::known`] returns.
     fn publish(&self, state: &State) {
-        *self.known.lock().expect("nobody panics with it") = Known {
+        *self.known.lock().expect("nobody panics with it") = Snapshot {
             superblock: state.superblock.clone(),
             broken: state.broken,
         };
@@ -375,7 +375,7 @@ impl<M: Members> Volume<M> {
             }
             let sectors = head_sectors(0, self.sector_bytes) as u64;
             let (position, sequence) = self.ring().take(sectors);
-            let record = Record {
+            let record = JournalRecord {
                 volume: state.superblock.volume,
                 epoch: state.superblock.epoch,
                 sequence,
@@ -485,7 +485,7 @@ impl<M: Members> Volume<M> {
         failures(&ops)
     }
 
-    fn ring(&self) -> NowGuard<'_, Ring> {
+    fn ring(&self) -> NowGuard<'_, JournalSpace> {
         self.ring.lock().expect("nobody panics with it")
     }
 

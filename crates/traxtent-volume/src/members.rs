@@ -8,7 +8,7 @@ use traxtent_units::Lbn;
 ///
 /// Between two flushes of a member, any part of its writes may become durable, in any order. Once a
 /// write is complete, later reads see it.
-pub trait Members {
+pub trait MemberIo {
     /// The type of memory for reads and parity.
     type Buffer: DerefMut<Target = [u8]>;
 

@@ -6,19 +6,19 @@ use super::recovery::note_lost;
 use super::superblock::{
     MEMBERS_MAX, MemberEntry, MemberState, Superblock, maps_sectors, superblock_sectors,
 };
-use super::{Members, Op, Ops, Volume, VolumeError, WriteHole, encoded, failures};
-use traxtent_layout::raid::{Array, Chunks, Level};
+use super::{MemberIo, Op, Ops, Volume, VolumeError, WriteHole, encoded, failures};
+use traxtent_layout::raid::{Array, ChunkRule, Level};
 use traxtent_units::{Lbn, Sectors};
 
 /// The parameters of a new volume.
 #[derive(Clone, Debug)]
-pub struct Format {
+pub struct NewVolume {
     /// The volume's ID.
     pub volume: Uuid,
     /// The RAID level.
     pub level: Level,
     /// The rule for chunks.
-    pub chunks: Chunks,
+    pub chunks: ChunkRule,
     /// The number of sectors that every chunk is a multiple of.
     pub granule: u32,
     /// The number of spare tracks on each member.
@@ -31,7 +31,7 @@ pub struct Format {
     pub members: Vec<(Uuid, Sectors, Vec<u8>)>,
 }
 
-impl Format {
+impl NewVolume {
     /// Returns the first superblock, whose capacity is still to be set. `None` if a member is too
     /// small for it.
     pub fn superblock(&self) -> Option<Superblock> {
@@ -89,7 +89,7 @@ impl Format {
     pub async fn write(
         &self,
         superblock: &Superblock,
-        members: &impl Members,
+        members: &impl MemberIo,
     ) -> Result<(), VolumeError> {
         let sector = superblock.sector_bytes as usize;
         let mut maps: Vec<u8> = self
@@ -127,7 +127,7 @@ impl Format {
     }
 }
 
-impl<M: Members> Volume<M> {
+impl<M: MemberIo> Volume<M> {
     /// Opens a volume whose members have been assembled, and restores consistency after a crash.
     ///
     /// # Errors

@@ -3,17 +3,17 @@
 use uuid::Uuid;
 
 use super::superblock::MemberState;
-use super::{Members, Volume, VolumeError};
+use super::{MemberIo, Volume, VolumeError};
 use traxtent_layout::raid::Level;
 
-impl<M: Members> Volume<M> {
+impl<M: MemberIo> Volume<M> {
     /// Marks a member as failed on the administrator's request. If the volume needs the member, its
     /// state does not change.
     ///
     /// # Errors
     /// Returns an error if there is no such member, if the volume needs it, or if others fail
     /// meanwhile.
-    pub async fn declare_failed(&self, member: usize) -> Result<(), VolumeError> {
+    pub async fn mark_failed(&self, member: usize) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
         let problem = |problem| VolumeError::Member { member, problem };
         match state.superblock.members.get(member) {
@@ -44,7 +44,7 @@ impl<M: Members> Volume<M> {
     ///
     /// # Errors
     /// Returns an error if the member has not failed, or if another is being rebuilt.
-    pub async fn take_place(&self, member: usize, id: Uuid) -> Result<(), VolumeError> {
+    pub async fn replace_member(&self, member: usize, id: Uuid) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
         let problem = |problem| VolumeError::Member { member, problem };
         let members = &mut state.superblock.members;

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::desk::Given;
+use super::desk::WriteData;
 use super::error::no_plan;
 use super::sync::Synced;
-use super::{AT_ONCE, Action, Members, Op, Ops, PLANNER, State, Volume, VolumeError};
+use super::{AT_ONCE, Action, MemberIo, Op, Ops, PLANNER, State, Volume, VolumeError};
 use traxtent_units::{Lbn, Sectors};
 
-impl<M: Members> Volume<M> {
+impl<M: MemberIo> Volume<M> {
     /// Reads whole sectors.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ impl<M: Members> Volume<M> {
     }
 
     async fn read_once(&self, range: Range<Lbn>, into: &mut [u8]) -> Result<(), VolumeError> {
-        let mut desks = self.desks();
+        let mut desks = self.take_buffers();
         let (mut from, mut rest) = (range.start, into);
         while from < range.end {
             let state = self.gate.read().await;
@@ -44,7 +44,7 @@ impl<M: Members> Volume<M> {
             let mut firsts: SmallVec<[Lbn; AT_ONCE]> = SmallVec::new();
             let mut absent: SmallVec<[(Lbn, &mut [u8]); 4]> = SmallVec::new();
             for (stripe, part) in self.array.stripes_of(from..range.end) {
-                let desk = self.desk(&mut desks, 0, &state, &stripe, part.clone());
+                let desk = self.prepare_buffer(&mut desks, 0, &state, &stripe, part.clone());
                 let plan = &mut desk.plan;
                 PLANNER
                     .read(&stripe, part.clone(), desk.health, plan)
@@ -80,7 +80,7 @@ impl<M: Members> Volume<M> {
                 }
             }
         }
-        self.clear_away(desks);
+        self.return_buffers(desks);
         Ok(())
     }
 
@@ -97,17 +97,17 @@ impl<M: Members> Volume<M> {
         let range = first..first + sectors;
         let stripe = self.stripe_of(first);
         let _lock = self.stripes[self.lock_of(stripe.number())].lock().await;
-        let mut desks = self.desks();
-        let desk = self.desk(&mut desks, 0, state, &stripe, range.clone());
+        let mut desks = self.take_buffers();
+        let desk = self.prepare_buffer(&mut desks, 0, state, &stripe, range.clone());
         desk.health.unreadable = unreadable.iter().map(|(member, _)| *member).collect();
         self.carry_out(
             &mut desks.desks[..1],
-            Given::NONE,
+            WriteData::NONE,
             |stripe, part, health, plan| PLANNER.read(stripe, part, health, plan),
         )
         .await?;
         desks.desks[0].copy_old(&stripe, &range, into);
-        self.clear_away(desks);
+        self.return_buffers(desks);
         if let Some((member, at)) = unreadable {
             let mut ops = [Op::write(member, at, into)];
             self.members.run(&mut ops).await;

@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 use async_lock::Mutex;
 use smallvec::SmallVec;
 
-use super::desk::{Desk, Desks, Given};
+use super::desk::{StripeBuffer, StripeBuffers, WriteData};
 use super::superblock::MemberState;
-use super::{Failures, Members, PLANNER, State, Volume, VolumeError};
+use super::{Failures, MemberIo, PLANNER, State, Volume, VolumeError};
 
-impl<M: Members> Volume<M> {
+impl<M: MemberIo> Volume<M> {
     /// Begins to rebuild a failed member, which may have been replaced.
     ///
     /// # Errors
@@ -78,11 +78,11 @@ impl<M: Members> Volume<M> {
         let before = std::mem::replace(&mut next.last, Arc::clone(&own));
         next.stripe = numbers.end;
         drop(next);
-        let mut desks = self.desks();
+        let mut desks = self.take_buffers();
         let written = self
             .rebuild_stripes(member, numbers.clone(), &state, &mut desks)
             .await;
-        self.clear_away(desks);
+        self.return_buffers(desks);
         // Stripes count as rebuilt in their order.
         drop(before.lock().await);
         let is_next = self.rebuilt.load(Ordering::SeqCst) == first;
@@ -108,12 +108,12 @@ impl<M: Members> Volume<M> {
         member: usize,
         numbers: Range<u64>,
         state: &State,
-        desks: &mut Desks<M::Buffer>,
+        desks: &mut StripeBuffers<M::Buffer>,
     ) -> Result<Failures, VolumeError> {
         let stripes = numbers.map(|number| self.stripe(number));
         let mut count = 0;
         for stripe in stripes.filter(|stripe| stripe.sectors_on(member).0 > 0) {
-            self.desk(desks, count, state, &stripe, stripe.logical());
+            self.prepare_buffer(desks, count, state, &stripe, stripe.logical());
             count += 1;
         }
         self.rewrite(state, member, &mut desks.desks[..count]).await
@@ -161,13 +161,13 @@ impl<M: Members> Volume<M> {
         &self,
         state: &State,
         member: usize,
-        work: &mut [Desk<M::Buffer>],
+        work: &mut [StripeBuffer<M::Buffer>],
     ) -> Result<Failures, VolumeError> {
-        self.carry_out(work, Given::NONE, |stripe, _, health, plan| {
+        self.carry_out(work, WriteData::NONE, |stripe, _, health, plan| {
             PLANNER.rebuild(stripe, member, health, plan)
         })
         .await?;
         self.reserve(state, work)?;
-        Ok(self.put(work, Given::NONE).await)
+        Ok(self.write_planned(work, WriteData::NONE).await)
     }
 }

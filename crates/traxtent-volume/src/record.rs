@@ -16,7 +16,7 @@ pub const HEAD_BYTES_MAX: usize = 64 << 10;
 
 /// A record of the journal: writes that are about to be made to the members.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct JournalRecord {
     /// The volume's ID.
     pub volume: Uuid,
     /// The epoch of the assembly that wrote the record.
@@ -29,12 +29,12 @@ pub struct Record {
     /// The record's first sector, counted from the beginning of the journal.
     pub position: u64,
     /// The writes that the record announces.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<RecordEntry>,
 }
 
 /// A write that a record announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum RecordEntry {
     /// The next sectors of the record's data are to be written to this place.
     Place {
         /// The stripe to which they belong.
@@ -83,12 +83,12 @@ pub fn head_sectors(entries: usize, sector_bytes: usize) -> usize {
     (size_of::<Head>() + entries * size_of::<EntryBytes>()).div_ceil(sector_bytes)
 }
 
-impl Record {
+impl JournalRecord {
     /// Returns the number of data sectors after the head.
     pub fn data_sectors(&self) -> usize {
         let sectors = self.entries.iter().map(|entry| match entry {
-            Entry::Place { sectors, .. } => *sectors as usize,
-            Entry::Intent { .. } => 0,
+            RecordEntry::Place { sectors, .. } => *sectors as usize,
+            RecordEntry::Intent { .. } => 0,
         });
         sectors.sum()
     }
@@ -118,7 +118,7 @@ impl Record {
         let entries = front[size_of::<Head>()..].chunks_exact_mut(size_of::<EntryBytes>());
         for (entry, bytes) in self.entries.iter().zip(entries) {
             let entry = match *entry {
-                Entry::Place {
+                RecordEntry::Place {
                     stripe,
                     member,
                     at,
@@ -130,7 +130,7 @@ impl Record {
                     at: at.0.into(),
                     sectors: u64::from(sectors).into(),
                 },
-                Entry::Intent { stripe } => EntryBytes {
+                RecordEntry::Intent { stripe } => EntryBytes {
                     kind: 2.into(),
                     member: 0.into(),
                     stripe: stripe.into(),
@@ -154,7 +154,7 @@ impl Record {
         volume: Uuid,
         epoch: u64,
         sector_bytes: usize,
-    ) -> Option<(Record, u32)> {
+    ) -> Option<(JournalRecord, u32)> {
         if !bytes.starts_with(&MAGIC) {
             return None;
         }
@@ -170,7 +170,7 @@ impl Record {
             return None;
         }
         let list = rest.chunks_exact(size_of::<EntryBytes>()).take(entries);
-        let record = Record {
+        let record = JournalRecord {
             volume,
             epoch,
             sequence: head.sequence.get(),
@@ -189,8 +189,9 @@ impl Record {
         volume: Uuid,
         epoch: u64,
         sector_bytes: usize,
-    ) -> Option<(Record, &[u8])> {
-        let (record, data_crc) = Record::read_head(bytes, position, volume, epoch, sector_bytes)?;
+    ) -> Option<(JournalRecord, &[u8])> {
+        let (record, data_crc) =
+            JournalRecord::read_head(bytes, position, volume, epoch, sector_bytes)?;
         let front = head_sectors(record.entries.len(), sector_bytes) * sector_bytes;
         let length = record.sectors(sector_bytes).checked_mul(sector_bytes)?;
         let data = bytes.get(front..length)?;
@@ -198,16 +199,16 @@ impl Record {
     }
 }
 
-fn entry(bytes: &[u8]) -> Option<Entry> {
+fn entry(bytes: &[u8]) -> Option<RecordEntry> {
     let entry = EntryBytes::read_from_bytes(bytes).ok()?;
     match entry.kind.get() {
-        1 => Some(Entry::Place {
+        1 => Some(RecordEntry::Place {
             stripe: entry.stripe.get(),
             member: entry.member.get(),
             at: Lbn(entry.at.get()),
             sectors: u32::try_from(entry.sectors.get()).ok()?,
         }),
-        2 => Some(Entry::Intent {
+        2 => Some(RecordEntry::Intent {
             stripe: entry.stripe.get(),
         }),
         _ => None,

@@ -9,10 +9,10 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::record::{Entry, HEAD_BYTES_MAX, Record};
+use super::record::{HEAD_BYTES_MAX, JournalRecord, RecordEntry};
 use super::superblock::{Superblock, lost_max};
-use super::{Action, Failures, Members, Op, Ops, State, Volume, VolumeError, failures, live};
-use traxtent_layout::raid::{Holds, Stripe};
+use super::{Action, Failures, MemberIo, Op, Ops, State, Volume, VolumeError, failures, live};
+use traxtent_layout::raid::{ChunkContents, Stripe};
 use traxtent_units::Sectors;
 
 /// The number of bytes of each member's journal that are searched at once.
@@ -28,7 +28,7 @@ struct Place {
     members: SmallVec<[u8; 2]>,
 }
 
-impl<M: Members> Volume<M> {
+impl<M: MemberIo> Volume<M> {
     /// Replays the journal. Returns the ranges that are lost.
     pub(super) async fn replay(&self, state: &State) -> Result<Vec<Range<u64>>, VolumeError> {
         let mut intents = BTreeSet::new();
@@ -38,13 +38,13 @@ impl<M: Members> Volume<M> {
                 continue;
             };
             for entry in &record.entries {
-                if let Entry::Intent { stripe } = *entry
+                if let RecordEntry::Intent { stripe } = *entry
                     && stripe < self.array.stripes()
                 {
                     intents.insert(stripe);
                 }
             }
-            self.write_again(state, &record, &data).await?;
+            self.replay_record(state, &record, &data).await?;
         }
         let mut lost = Vec::new();
         for number in intents {
@@ -53,21 +53,21 @@ impl<M: Members> Volume<M> {
         }
         let mut ops: Ops<'_> = live(&state.superblock).map(Op::flush).collect();
         self.members.run(&mut ops).await;
-        all_well(&failures(&ops))?;
+        check_no_failures(&failures(&ops))?;
         Ok(lost)
     }
 
     /// Writes the data of a record to its places.
-    async fn write_again(
+    async fn replay_record(
         &self,
         state: &State,
-        record: &Record,
+        record: &JournalRecord,
         data: &[u8],
     ) -> Result<(), VolumeError> {
         let mut rest = data;
         let mut ops = Ops::new();
         for entry in &record.entries {
-            let Entry::Place {
+            let RecordEntry::Place {
                 stripe,
                 member,
                 at,
@@ -91,7 +91,7 @@ impl<M: Members> Volume<M> {
             }
         }
         self.members.run(&mut ops).await;
-        all_well(&failures(&ops))
+        check_no_failures(&failures(&ops))
     }
 
     /// Finds the records that are not settled, by sequence number.
@@ -112,7 +112,8 @@ impl<M: Members> Volume<M> {
                 for position in first..end {
                     let at = (position - first) as usize * bytes;
                     let (volume, epoch) = (superblock.volume, superblock.epoch);
-                    let head = Record::read_head(&piece[at..], position, volume, epoch, bytes);
+                    let head =
+                        JournalRecord::read_head(&piece[at..], position, volume, epoch, bytes);
                     let Some((record, _)) = head else { continue };
                     tail = tail.max(record.tail);
                     let sectors = record.sectors(bytes);
@@ -176,7 +177,11 @@ impl<M: Members> Volume<M> {
     }
 
     /// Returns a record and its data, from the first member that has all of it.
-    async fn record_at(&self, superblock: &Superblock, place: &Place) -> Option<(Record, Vec<u8>)> {
+    async fn record_at(
+        &self,
+        superblock: &Superblock,
+        place: &Place,
+    ) -> Option<(JournalRecord, Vec<u8>)> {
         let at = superblock.journal.start + Sectors(place.position);
         let mut bytes = self.members.buffer(place.sectors * self.sector_bytes);
         for &member in &place.members {
@@ -185,7 +190,7 @@ impl<M: Members> Volume<M> {
             if ops[0].outcome.is_err() {
                 continue;
             }
-            let found = Record::read(
+            let found = JournalRecord::read(
                 &bytes,
                 place.position,
                 superblock.volume,
@@ -208,25 +213,25 @@ impl<M: Members> Volume<M> {
     ) -> Result<(), VolumeError> {
         let Some(parity) = stripe.parity_member() else {
             return match self.sync_held(state, stripe).await {
-                Ok((_, failed)) => all_well(&failed),
+                Ok((_, failed)) => check_no_failures(&failed),
                 // No mirror can be read; reads will report it.
                 Err(VolumeError::Unreadable(_)) => Ok(()),
                 Err(error) => Err(error),
             };
         };
-        let mut desks = self.desks();
-        let desk = self.desk(&mut desks, 0, state, stripe, stripe.logical());
+        let mut desks = self.take_buffers();
+        let desk = self.prepare_buffer(&mut desks, 0, state, stripe, stripe.logical());
         if desk.health.failed.has(parity) {
             return Ok(());
         }
         match self.rewrite(state, parity, &mut desks.desks[..1]).await {
-            Ok(failed) => all_well(&failed),
+            Ok(failed) => check_no_failures(&failed),
             Err(VolumeError::Unreadable(_)) => {
                 let absent = desks.desks[0].health.absent();
                 let gone = stripe.chunks().filter(|chunk| absent.has(chunk.member));
                 let gone = gone.filter_map(|chunk| match chunk.holds {
-                    Holds::Data(k) => Some(stripe.logical_of(k)),
-                    Holds::Parity => None,
+                    ChunkContents::Data(k) => Some(stripe.logical_of(k)),
+                    ChunkContents::Parity => None,
                 });
                 let gone = gone.map(|range| range.start.0..range.end.0);
                 lost.extend(gone.filter(|range| !range.is_empty()));
@@ -238,7 +243,7 @@ impl<M: Members> Volume<M> {
 }
 
 /// Returns an error that names the first of the members that failed, if any.
-fn all_well(failed: &Failures) -> Result<(), VolumeError> {
+fn check_no_failures(failed: &Failures) -> Result<(), VolumeError> {
     match failed.first() {
         None => Ok(()),
         Some(&member) => Err(VolumeError::Member {

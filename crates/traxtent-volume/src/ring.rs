@@ -5,7 +5,7 @@ const MARGIN: u64 = 4;
 
 /// The kind of a stripe's records since the journal was last settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RecordKind {
     /// Records hold the data of its writes.
     Logged,
     /// Records announce a whole-stripe write.
@@ -15,7 +15,7 @@ pub(super) enum Kind {
 /// The journal as a ring. `head` and `free_to` count all sectors ever used; modulo the size they
 /// are positions.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(super) struct JournalSpace {
     size: u64,
     head: u64,
     /// All sectors before this are free.
@@ -26,14 +26,14 @@ pub(super) struct Ring {
     /// All records below this are settled.
     pub(super) tail: u64,
     /// The stripes with a record that is not settled, ascending.
-    kinds: Vec<(u64, Kind)>,
+    kinds: Vec<(u64, RecordKind)>,
     /// Whether a write was made since the last flush that the journal cannot replay.
     pub(super) dirty: bool,
 }
 
-impl Ring {
-    pub(super) fn new(size: u64) -> Ring {
-        Ring {
+impl JournalSpace {
+    pub(super) fn new(size: u64) -> JournalSpace {
+        JournalSpace {
             size,
             head: 0,
             free_to: 0,
@@ -94,7 +94,7 @@ impl Ring {
         self.kinds.is_empty()
     }
 
-    pub(super) fn kind(&self, stripe: u64) -> Option<Kind> {
+    pub(super) fn kind(&self, stripe: u64) -> Option<RecordKind> {
         let index = self
             .kinds
             .binary_search_by_key(&stripe, |(stripe, _)| *stripe);
@@ -102,7 +102,7 @@ impl Ring {
     }
 
     /// Sets a stripe's kind. Returns whether it had none.
-    pub(super) fn set_kind(&mut self, stripe: u64, kind: Kind) -> bool {
+    pub(super) fn set_kind(&mut self, stripe: u64, kind: RecordKind) -> bool {
         match self
             .kinds
             .binary_search_by_key(&stripe, |(stripe, _)| *stripe)

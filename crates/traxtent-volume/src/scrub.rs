@@ -11,8 +11,8 @@
 use smallvec::SmallVec;
 
 use super::stripe_rows::StripeRows;
-use super::{Failures, Members, State, Volume, VolumeError};
-use traxtent_layout::raid::{Level, Members as MemberSet, Stripe};
+use super::{Failures, MemberIo, State, Volume, VolumeError};
+use traxtent_layout::raid::{Level, MemberSet, Stripe};
 use traxtent_units::{Lbn, Sectors};
 
 /// The changes that a scrub may make. The default is none.
@@ -22,7 +22,7 @@ pub struct Repair {
     /// rewrite sectors that differ from the majority.
     pub sectors: bool,
     /// The member whose data is right if there is no majority.
-    pub from: Option<usize>,
+    pub preferred: Option<usize>,
     /// Compute parity that does not match from the data. Wrong data stays wrong, and can no longer
     /// be detected.
     pub parity: bool,
@@ -32,7 +32,7 @@ impl Repair {
     /// No changes.
     pub const NONE: Repair = Repair {
         sectors: false,
-        from: None,
+        preferred: None,
         parity: false,
     };
 }
@@ -148,7 +148,7 @@ struct RowFault {
     repaired: bool,
 }
 
-impl<M: Members> Volume<M> {
+impl<M: MemberIo> Volume<M> {
     /// Compares the parity or the mirrors of a stripe with its data, and makes the changes that
     /// `repair` allows. Rows with sectors recorded as lost are skipped. A member that fails a write
     /// is marked as failed.
@@ -244,7 +244,7 @@ impl<M: Members> Volume<M> {
         repair: Repair,
         scrubbed: &mut Scrubbed,
     ) {
-        if rows.all_alike() {
+        if rows.all_equal() {
             return;
         }
         for row in rows.rows() {
@@ -271,7 +271,7 @@ impl<M: Members> Volume<M> {
             let named = readable
                 .iter()
                 .copied()
-                .find(|index| Some(rows.chunks[*index].chunk.member) == repair.from);
+                .find(|index| Some(rows.chunks[*index].chunk.member) == repair.preferred);
             let (fault, wrong) = match agreed {
                 _ if readable.is_empty() => (Fault::Lost, unreadable.to_vec()),
                 Some(_) if all_agree => (Fault::Unreadable, unreadable.to_vec()),
@@ -375,7 +375,7 @@ fn check(state: &State, repair: Repair) -> Result<(), VolumeError> {
     if let Some(member) = members.iter().position(|member| member.doubtful) {
         return Err(VolumeError::Doubtful { member });
     }
-    match repair.from {
+    match repair.preferred {
         Some(member) if member >= members.len() => Err(VolumeError::Member {
             member,
             problem: "does not exist",

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::{Action, Failures, Members, NoSpace, Op, Ops, State, Volume, VolumeError, failures};
+use super::{Action, Failures, MemberIo, NoSpace, Op, Ops, State, Volume, VolumeError, failures};
 use traxtent_layout::raid::{Chunk, Stripe};
 use traxtent_units::Sectors;
 
@@ -62,7 +62,7 @@ impl<B: std::ops::DerefMut<Target = [u8]>> StripeRows<B> {
     }
 
     /// Returns whether all chunks could be read and are equal.
-    pub(super) fn all_alike(&self) -> bool {
+    pub(super) fn all_equal(&self) -> bool {
         let all_read = self.chunks.iter().all(|chunk| chunk.unreadable.is_empty());
         let mut pairs = self.chunks.windows(2);
         all_read && pairs.all(|pair| *pair[0].bytes == *pair[1].bytes)
@@ -102,7 +102,7 @@ impl<B: std::ops::DerefMut<Target = [u8]>> StripeRows<B> {
     }
 }
 
-impl<M: Members> Volume<M> {
+impl<M: MemberIo> Volume<M> {
     /// Reads a stripe whose lock is held, from all members that are valid for it. If a member
     /// cannot read its chunk at once, the chunk is read sector by sector.
     pub(super) async fn read_rows(

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use traxtent_layout::raid::{Chunks, Level};
+use traxtent_layout::raid::{ChunkRule, Level};
 use traxtent_units::{Lbn, Sectors};
 
 /// The size of a superblock in bytes.
@@ -37,7 +37,7 @@ pub struct Superblock {
     /// The RAID level.
     pub level: Level,
     /// The rule for chunks.
-    pub chunks: Chunks,
+    pub chunks: ChunkRule,
     /// The number of sectors that every chunk is a multiple of.
     pub granule: u32,
     /// The number of spare tracks on each member.
@@ -198,21 +198,21 @@ fn level_of(number: u8) -> Option<Level> {
 ///
 /// # Panics
 /// Panics if a chunk has 2^32 sectors or more.
-fn chunks_numbers(chunks: Chunks) -> (u8, u32) {
+fn chunks_numbers(chunks: ChunkRule) -> (u8, u32) {
     match chunks {
-        Chunks::Fixed(sectors) => (0, u32::try_from(sectors.0).expect("chunks are smaller")),
-        Chunks::Tracks => (1, 0),
-        Chunks::LargestTrack => (2, 0),
-        Chunks::SmallestTrack => (3, 0),
+        ChunkRule::Fixed(sectors) => (0, u32::try_from(sectors.0).expect("chunks are smaller")),
+        ChunkRule::Tracks => (1, 0),
+        ChunkRule::LargestTrack => (2, 0),
+        ChunkRule::SmallestTrack => (3, 0),
     }
 }
 
-fn chunks_of(rule: u8, sectors: u32) -> Option<Chunks> {
+fn chunks_of(rule: u8, sectors: u32) -> Option<ChunkRule> {
     match (rule, sectors) {
-        (0, 1..) => Some(Chunks::Fixed(Sectors(sectors.into()))),
-        (1, 0) => Some(Chunks::Tracks),
-        (2, 0) => Some(Chunks::LargestTrack),
-        (3, 0) => Some(Chunks::SmallestTrack),
+        (0, 1..) => Some(ChunkRule::Fixed(Sectors(sectors.into()))),
+        (1, 0) => Some(ChunkRule::Tracks),
+        (2, 0) => Some(ChunkRule::LargestTrack),
+        (3, 0) => Some(ChunkRule::SmallestTrack),
         _ => None,
     }
 }

@@ -8,7 +8,7 @@
 use smallvec::SmallVec;
 
 use super::stripe_rows::StripeRows;
-use super::{Failures, Members, State, Volume, VolumeError};
+use super::{Failures, MemberIo, State, Volume, VolumeError};
 use traxtent_layout::raid::{Level, Stripe};
 use traxtent_units::{Lbn, Sectors};
 
@@ -26,7 +26,7 @@ struct SyncedRows {
     unreadable: Option<u64>,
 }
 
-impl<M: Members> Volume<M> {
+impl<M: MemberIo> Volume<M> {
     /// Makes the parity or the mirrors of a stripe consistent with its data. Mirrors take the
     /// contents of the first member, unless that member is doubtful and another is not. Returns the
     /// number of sectors written.

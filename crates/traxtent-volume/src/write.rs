@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use super::desk::{Desk, Desks, Given};
+use super::desk::{StripeBuffer, StripeBuffers, WriteData};
 use super::error::no_plan;
-use super::record::{Entry, Record, head_sectors};
-use super::ring::Kind;
+use super::record::{JournalRecord, RecordEntry, head_sectors};
+use super::ring::RecordKind;
 use super::superblock::{MemberState, lost_max};
 use super::sync::Synced;
 use super::{
-    AT_ONCE, Failures, Members, NoSpace, Op, Ops, PLANNER, State, Volume, VolumeError, WriteHole,
+    AT_ONCE, Failures, MemberIo, NoSpace, Op, Ops, PLANNER, State, Volume, VolumeError, WriteHole,
     failures, is_degraded, pair,
 };
 use traxtent_layout::raid::Level;
@@ -21,7 +21,7 @@ use traxtent_units::{Lbn, Sectors};
 /// The largest number of stripes that are written together. Longer requests are split.
 const STRIPES_AT_ONCE: usize = 32;
 
-impl<M: Members> Volume<M> {
+impl<M: MemberIo> Volume<M> {
     /// Writes whole sectors. Reads see them once this returns; a flush makes them durable.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl<M: Members> Volume<M> {
     pub async fn write(&self, at: Lbn, data: &[u8]) -> Result<(), VolumeError> {
         let range = self.check(at, data.len())?;
         if self.level() == Level::Raid0 {
-            return self.write_apart(range, data).await;
+            return self.write_unprotected(range, data).await;
         }
         let (mut from, mut rest) = (range.start, data);
         while from < range.end {
@@ -43,16 +43,16 @@ impl<M: Members> Volume<M> {
     }
 
     /// Writes parts of stripes independently, since there is no redundancy to keep consistent.
-    async fn write_apart(&self, range: Range<Lbn>, data: &[u8]) -> Result<(), VolumeError> {
+    async fn write_unprotected(&self, range: Range<Lbn>, data: &[u8]) -> Result<(), VolumeError> {
         let state = self.gate.read().await;
         self.check_open(&state)?;
         self.ring().dirty = true;
-        let mut work = self.desks();
+        let mut work = self.take_buffers();
         let mut failed = Failures::new();
         let mut ops = Ops::new();
         let mut rest = data;
         for (stripe, part) in self.array.stripes_of(range) {
-            let desk = self.desk(&mut work, 0, &state, &stripe, part.clone());
+            let desk = self.prepare_buffer(&mut work, 0, &state, &stripe, part.clone());
             let planned = PLANNER.write(&stripe, part, desk.health, &mut desk.plan);
             planned.map_err(no_plan)?;
             self.reserve(&state, std::slice::from_ref(desk))?;
@@ -70,7 +70,7 @@ impl<M: Members> Volume<M> {
         }
         self.members.run(&mut ops).await;
         failed.extend(failures(&ops));
-        self.clear_away(work);
+        self.return_buffers(work);
         drop(state);
         self.fail_all(failed).await
     }
@@ -157,7 +157,7 @@ impl<M: Members> Volume<M> {
             }
         };
         self.fail_all(failed).await?;
-        self.found_again(range).await
+        self.clear_lost(range).await
     }
 
     /// Writes once. Returns `None` if the journal has to be settled first.
@@ -180,14 +180,14 @@ impl<M: Members> Volume<M> {
         for lock in locks {
             held.push(self.stripes[lock].lock().await);
         }
-        let given = Given {
+        let given = WriteData {
             first: range.start,
             bytes: data,
         };
-        let mut work = self.desks();
+        let mut work = self.take_buffers();
         let mut count = 0;
         for (_, stripe, part) in stripes() {
-            self.desk(&mut work, count, &state, &stripe, part);
+            self.prepare_buffer(&mut work, count, &state, &stripe, part);
             count += 1;
         }
         self.carry_out(
@@ -197,13 +197,13 @@ impl<M: Members> Volume<M> {
         )
         .await?;
         self.reserve(&state, &work.desks[..count])?;
-        let mut announced = self.announce(&state, &mut work, count, given).await?;
+        let mut announced = self.write_record(&state, &mut work, count, given).await?;
         if let Some(failed) = &mut announced {
-            failed.extend(self.put(&work.desks[..count], given).await);
+            failed.extend(self.write_planned(&work.desks[..count], given).await);
             failed.sort_unstable();
             failed.dedup();
         }
-        self.clear_away(work);
+        self.return_buffers(work);
         Ok(announced)
     }
 
@@ -211,7 +211,7 @@ impl<M: Members> Volume<M> {
     pub(super) fn reserve(
         &self,
         state: &State,
-        desks: &[Desk<M::Buffer>],
+        desks: &[StripeBuffer<M::Buffer>],
     ) -> Result<(), VolumeError> {
         let members = state.superblock.members.iter().enumerate();
         let live = members.filter(|(_, member)| member.state == MemberState::Active);
@@ -230,51 +230,62 @@ impl<M: Members> Volume<M> {
     }
 
     /// Returns the kind of record that the journal needs before a stripe is written.
-    fn kind(&self, desk: &Desk<M::Buffer>, before: Option<Kind>, degraded: bool) -> Option<Kind> {
+    fn kind(
+        &self,
+        desk: &StripeBuffer<M::Buffer>,
+        before: Option<RecordKind>,
+        degraded: bool,
+    ) -> Option<RecordKind> {
         let journals = self.journals();
         match self.level() {
             Level::Raid0 => None,
-            Level::Raid1 => (journals && desk.plan.writes.len() > 1).then_some(Kind::Intended),
+            Level::Raid1 => {
+                (journals && desk.plan.writes.len() > 1).then_some(RecordKind::Intended)
+            }
             // There is no parity to update, or its member is gone.
             Level::Raid4 | Level::Raid5 if desk.plan.sums.is_empty() => None,
             Level::Raid4 | Level::Raid5 => {
-                let whole = desk.is_whole && !degraded && before != Some(Kind::Logged);
-                journals.then_some(if whole { Kind::Intended } else { Kind::Logged })
+                let whole = desk.is_whole && !degraded && before != Some(RecordKind::Logged);
+                journals.then_some(if whole {
+                    RecordKind::Intended
+                } else {
+                    RecordKind::Logged
+                })
             }
         }
     }
 
     /// Makes a record durable before anything is written in place. Returns `None` if the journal
     /// has to be settled first.
-    async fn announce(
+    async fn write_record(
         &self,
         state: &State,
-        work: &mut Desks<M::Buffer>,
+        work: &mut StripeBuffers<M::Buffer>,
         count: usize,
-        given: Given<'_>,
+        given: WriteData<'_>,
     ) -> Result<Option<Failures>, VolumeError> {
         let bytes = self.sector_bytes;
-        let Desks { desks, entries } = work;
+        let StripeBuffers { desks, entries } = work;
         let desks = &desks[..count];
-        let mut logged: SmallVec<[&Desk<M::Buffer>; STRIPES_AT_ONCE]> = SmallVec::new();
+        let mut logged: SmallVec<[&StripeBuffer<M::Buffer>; STRIPES_AT_ONCE]> = SmallVec::new();
         let mut new: SmallVec<[u64; STRIPES_AT_ONCE]> = SmallVec::new();
         let degraded = is_degraded(&state.superblock);
         entries.clear();
         {
             let mut ring = self.ring();
-            let mut kinds: SmallVec<[(u64, Kind); STRIPES_AT_ONCE]> = SmallVec::new();
+            let mut kinds: SmallVec<[(u64, RecordKind); STRIPES_AT_ONCE]> = SmallVec::new();
             for desk in desks {
                 let stripe = desk.plan.stripe;
                 let before = ring.kind(stripe);
                 let kind = self.kind(desk, before, degraded);
-                ring.dirty |= kind != Some(Kind::Logged);
+                ring.dirty |= kind != Some(RecordKind::Logged);
                 let Some(kind) = kind else { continue };
                 match (kind, before) {
-                    (Kind::Logged, Some(Kind::Intended)) => return Ok(None),
-                    (Kind::Logged, _) => logged.push(desk),
-                    (Kind::Intended, None) => entries.push(Entry::Intent { stripe }),
+                    (RecordKind::Logged, Some(RecordKind::Intended)) => return Ok(None),
+                    (RecordKind::Logged, _) => logged.push(desk),
+                    (RecordKind::Intended, None) => entries.push(RecordEntry::Intent { stripe }),
                     // A record of the intent exists already.
-                    (Kind::Intended, Some(_)) => continue,
+                    (RecordKind::Intended, Some(_)) => continue,
                 }
                 kinds.push((stripe, kind));
             }
@@ -285,7 +296,7 @@ impl<M: Members> Volume<M> {
             }
         }
         for desk in &logged {
-            entries.extend(desk.plan.writes.iter().map(|write| Entry::Place {
+            entries.extend(desk.plan.writes.iter().map(|write| RecordEntry::Place {
                 stripe: desk.plan.stripe,
                 member: write.member as u32,
                 at: write.lbn,
@@ -295,7 +306,7 @@ impl<M: Members> Volume<M> {
         if entries.is_empty() {
             return Ok(Some(Failures::new()));
         }
-        let mut record = Record {
+        let mut record = JournalRecord {
             volume: state.superblock.volume,
             epoch: state.superblock.epoch,
             sequence: 0,
@@ -341,7 +352,7 @@ impl<M: Members> Volume<M> {
     }
 
     /// Removes sectors that have been written from the lost ranges.
-    async fn found_again(&self, range: Range<Lbn>) -> Result<(), VolumeError> {
+    async fn clear_lost(&self, range: Range<Lbn>) -> Result<(), VolumeError> {
         let overlaps = |lost: &Range<u64>| lost.start < range.end.0 && range.start.0 < lost.end;
         if !self.gate.read().await.superblock.lost.iter().any(overlaps) {
             return Ok(());

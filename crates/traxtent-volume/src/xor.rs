@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 const BLOCK: usize = 8192;
 
 /// Sets `into` to the exclusive or of the sources. A shorter source counts as zero beyond its end.
-pub(super) fn sum_into<'a>(into: &mut [u8], sources: impl IntoIterator<Item = &'a [u8]>) {
+pub(super) fn xor_into<'a>(into: &mut [u8], sources: impl IntoIterator<Item = &'a [u8]>) {
     let sources: SmallVec<[&[u8]; 16]> = sources.into_iter().collect();
     for (number, into) in into.chunks_mut(BLOCK).enumerate() {
         let (from, to) = (number * BLOCK, number * BLOCK + into.len());

@@ -44,12 +44,12 @@ pub enum Distribution {
         mean: f64,
     },
     /// One value from a weighted list.
-    Choice(Choice),
+    Choice(WeightedChoice),
 }
 
 /// A list of values with weights.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
+pub struct WeightedChoice {
     /// Each value and its weight. Weights need not be normalized.
     items: Vec<(f64, f64)>,
     total: f64,
@@ -77,7 +77,7 @@ impl Distribution {
     /// Returns one of the listed values with a probability proportional to its weight.
     pub fn choice(items: Vec<(f64, f64)>) -> Distribution {
         let total = items.iter().map(|&(_, weight)| weight).sum();
-        Distribution::Choice(Choice { items, total })
+        Distribution::Choice(WeightedChoice { items, total })
     }
 
     /// Checks the parameters. They must be finite, in order, and at most `limit` in absolute value.
@@ -170,7 +170,7 @@ impl Distribution {
     }
 
     /// The lower bound of the drawn values.
-    pub fn least(&self) -> f64 {
+    pub fn lower_bound(&self) -> f64 {
         match *self {
             Distribution::Constant(value) => value,
             Distribution::Uniform { low, .. } => low,
@@ -231,7 +231,7 @@ impl Distribution {
 
     /// Draws a whole number. A uniform distribution gives each of low to high - 1 with equal
     /// probability; the others round the drawn value to the nearest whole number.
-    pub fn sample_whole(&self, rng: &mut Rng) -> i64 {
+    pub fn sample_integer(&self, rng: &mut Rng) -> i64 {
         match *self {
             Distribution::Uniform { low, high } => {
                 libm::floor(low + (high - low) * rng.fraction()) as i64
@@ -276,7 +276,7 @@ impl Distribution {
     }
 }
 
-impl Choice {
+impl WeightedChoice {
     fn sample(&self, rng: &mut Rng) -> f64 {
         let mut rest = rng.fraction() * self.total;
         for &(value, weight) in &self.items {

@@ -13,7 +13,9 @@ use std::ops::Range;
 
 use super::distribution::Distribution;
 use super::quantity::LengthUnit;
-use super::spec::{Align, Kind, Region, Size, SpecError, WorkloadSpec};
+use super::spec::{
+    RequestSizes, StartAlignment, WorkloadError, WorkloadKind, WorkloadRegion, WorkloadSpec,
+};
 use traxtent_model::geometry::Geometry;
 use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
@@ -38,9 +40,9 @@ pub trait TrackSource {
 
 /// A device whose capacity alone is known. It has one zone and no track boundaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Untracked(pub Sectors);
+pub struct CapacityOnly(pub Sectors);
 
-impl TrackSource for Untracked {
+impl TrackSource for CapacityOnly {
     fn track_bounds(&self, _: Lbn) -> (Lbn, Lbn) {
         (Lbn(0), Lbn(self.0.0))
     }
@@ -71,7 +73,7 @@ const REFUSALS_MAX: u32 = 1000;
 
 /// An endless iterator over the requests of a workload.
 #[derive(Clone)]
-pub struct Generator<'a> {
+pub struct RequestGenerator<'a> {
     tracks: &'a dyn TrackSource,
     rng: Rng,
     read: f64,
@@ -98,14 +100,14 @@ enum Sizes {
 impl Sizes {
     /// The smallest size that is drawn. It is 1 if the size is that of a track, or depends on the
     /// tail of a distribution.
-    fn least(&self) -> u64 {
+    fn min_size(&self) -> u64 {
         match self {
             Sizes::Fixed(size) => *size,
             Sizes::Track => 1,
             Sizes::Drawn { values, round } => {
                 let least = match values {
                     Distribution::Uniform { low, .. } => libm::floor(*low),
-                    _ => libm::round(values.least()),
+                    _ => libm::round(values.lower_bound()),
                 }
                 .max(1.0);
                 (least as u64).div_ceil(*round).saturating_mul(*round)
@@ -128,7 +130,7 @@ enum Starts {
     Track { offset: u64 },
 }
 
-impl<'a> Generator<'a> {
+impl<'a> RequestGenerator<'a> {
     /// Creates the requests of `spec` on a drive, drawn from `rng`.
     ///
     /// # Errors
@@ -139,14 +141,14 @@ impl<'a> Generator<'a> {
         sector_bytes: u32,
         tracks: &'a dyn TrackSource,
         rng: Rng,
-    ) -> Result<Self, SpecError> {
+    ) -> Result<Self, WorkloadError> {
         spec.check()?;
         let region = region(spec, tracks)?;
-        let round = to_sectors("round", spec.round, sector_bytes)?;
+        let round = to_sectors("round", spec.size_multiple, sector_bytes)?;
         let offset = to_sectors("offset", spec.offset, sector_bytes)?;
         let sizes = match &spec.size {
-            Size::Track => Sizes::Track,
-            Size::Drawn(length) => {
+            RequestSizes::Track => Sizes::Track,
+            RequestSizes::Drawn(length) => {
                 let values = length.in_sectors(sector_bytes);
                 if let Distribution::Constant(size) = values {
                     let whole = size >= 1.0 && size == libm::floor(size);
@@ -156,13 +158,13 @@ impl<'a> Generator<'a> {
                         let longest = (region.end - region.start).min(u64::from(u32::MAX));
                         let expected =
                             format!("expected a whole number of sectors from 1 to {longest}");
-                        return Err(misfit("size", length, expected));
+                        return Err(value_error("size", length, expected));
                     }
                     Sizes::Fixed(size)
                 } else {
                     let longest = (region.end - region.start).min(u64::from(u32::MAX));
-                    if values.least() > longest as f64 || round > longest {
-                        return Err(misfit(
+                    if values.lower_bound() > longest as f64 || round > longest {
+                        return Err(value_error(
                             "size",
                             length,
                             format!("expected sizes from 1 to {longest} sectors"),
@@ -173,16 +175,16 @@ impl<'a> Generator<'a> {
             }
         };
         let starts = match spec.align {
-            Align::Track => Starts::Track { offset },
-            Align::None => every(1, 0, &sizes, &region),
-            Align::Size => {
+            StartAlignment::Track => Starts::Track { offset },
+            StartAlignment::None => every(1, 0, &sizes, &region),
+            StartAlignment::Size => {
                 let step = match spec.kind {
-                    Kind::Sequential => 1,
-                    Kind::Random | Kind::Mixed => sizes.least(),
+                    WorkloadKind::Sequential => 1,
+                    WorkloadKind::Random | WorkloadKind::Mixed => sizes.min_size(),
                 };
                 every(step, 0, &sizes, &region)
             }
-            Align::Every(unit, length) => every(
+            StartAlignment::Every(unit, length) => every(
                 to_sectors("align", (unit, length), sector_bytes)?,
                 offset,
                 &sizes,
@@ -193,7 +195,7 @@ impl<'a> Generator<'a> {
             .distance
             .as_ref()
             .map(|length| length.in_sectors(sector_bytes));
-        let mut generator = Generator {
+        let mut generator = RequestGenerator {
             tracks,
             rng,
             read: spec.read,
@@ -203,13 +205,13 @@ impl<'a> Generator<'a> {
             distance: distance.unwrap_or(Distribution::Constant(0.0)),
             sizes,
             starts,
-            runs_on: spec.align == Align::Size,
+            runs_on: spec.align == StartAlignment::Size,
             last: region.start..region.start,
             region,
         };
         if generator.first_fit().is_none() {
             let by_itself = match spec.align {
-                Align::Size => "; align=none starts requests at any of them",
+                StartAlignment::Size => "; align=none starts requests at any of them",
                 _ => "",
             };
             let reason = format!(
@@ -217,12 +219,12 @@ impl<'a> Generator<'a> {
                 generator.region.end - generator.region.start,
                 generator.region.start
             );
-            return Err(SpecError::Conflict {
+            return Err(WorkloadError::Conflict {
                 key: "size",
                 reason,
             });
         }
-        if spec.kind == Kind::Mixed {
+        if spec.kind == WorkloadKind::Mixed {
             // A sequential or local first request follows a random request that is not issued.
             generator.last = generator.random();
         }
@@ -248,7 +250,7 @@ impl<'a> Generator<'a> {
         let length = self.region.end - self.region.start;
         for _ in 0..REFUSALS_MAX {
             let near = self.region.start + self.rng.below(length);
-            if let Some(place) = self.place(near) {
+            if let Some(place) = self.draw_at(near) {
                 return place;
             }
         }
@@ -260,11 +262,11 @@ impl<'a> Generator<'a> {
             let near = self
                 .last
                 .start
-                .checked_add_signed(self.distance.sample_whole(&mut self.rng));
+                .checked_add_signed(self.distance.sample_integer(&mut self.rng));
             // The size is drawn even if the address is already out of range. Address and size are
             // refused together.
             let near = near.unwrap_or(u64::MAX);
-            if let Some(place) = self.place(near) {
+            if let Some(place) = self.draw_at(near) {
                 return place;
             }
         }
@@ -294,7 +296,7 @@ impl<'a> Generator<'a> {
 
     /// Returns a request that starts at the aligned LBN at or before `near`, or `None` if it leaves
     /// the region.
-    fn place(&mut self, near: u64) -> Option<Range<u64>> {
+    fn draw_at(&mut self, near: u64) -> Option<Range<u64>> {
         let size = self.draw_size(near);
         let start = self.start_before(near)?;
         self.fit(start, size)
@@ -318,7 +320,7 @@ impl<'a> Generator<'a> {
             }
             Sizes::Track => 0,
             Sizes::Drawn { values, round } => {
-                let size = u64::try_from(values.sample_whole(&mut self.rng)).unwrap_or(0);
+                let size = u64::try_from(values.sample_integer(&mut self.rng)).unwrap_or(0);
                 size.div_ceil(*round).saturating_mul(*round)
             }
         }
@@ -387,7 +389,7 @@ impl<'a> Generator<'a> {
     }
 }
 
-impl Iterator for Generator<'_> {
+impl Iterator for RequestGenerator<'_> {
     type Item = Request;
 
     #[inline]
@@ -420,27 +422,27 @@ impl Iterator for Generator<'_> {
     }
 }
 
-fn region(spec: &WorkloadSpec, tracks: &dyn TrackSource) -> Result<Range<u64>, SpecError> {
+fn region(spec: &WorkloadSpec, tracks: &dyn TrackSource) -> Result<Range<u64>, WorkloadError> {
     let capacity = tracks.capacity().0;
     if capacity == 0 || capacity > i64::MAX as u64 {
-        return Err(SpecError::Conflict {
+        return Err(WorkloadError::Conflict {
             key: "lbns",
             reason: format!("a drive of {capacity} LBNs has no requests"),
         });
     }
     match &spec.region {
-        Region::Whole => Ok(0..capacity),
-        Region::Lbns(range) if range.end.0 <= capacity && !range.is_empty() => {
+        WorkloadRegion::Whole => Ok(0..capacity),
+        WorkloadRegion::Lbns(range) if range.end.0 <= capacity && !range.is_empty() => {
             Ok(range.start.0..range.end.0)
         }
-        Region::Lbns(range) => Err(misfit(
+        WorkloadRegion::Lbns(range) => Err(value_error(
             "lbns",
             format!("{}..{}", range.start, range.end),
             format!("the drive's LBNs are 0..{capacity}"),
         )),
-        Region::Zone(zone) => match tracks.zone_bounds(*zone) {
+        WorkloadRegion::Zone(zone) => match tracks.zone_bounds(*zone) {
             Some((start, end)) if start < end && end.0 <= capacity => Ok(start.0..end.0),
-            _ => Err(misfit(
+            _ => Err(value_error(
                 "zone",
                 zone,
                 "the drive has no such zone".to_owned(),
@@ -468,7 +470,7 @@ fn to_sectors(
     key: &'static str,
     (unit, length): (LengthUnit, u64),
     sector_bytes: u32,
-) -> Result<u64, SpecError> {
+) -> Result<u64, WorkloadError> {
     match unit {
         LengthUnit::Sectors => Ok(length),
         LengthUnit::Bytes if length % u64::from(sector_bytes) == 0 => {
@@ -477,13 +479,13 @@ fn to_sectors(
         LengthUnit::Bytes => {
             let expected =
                 format!("expected a multiple of the drive's sector of {sector_bytes} bytes");
-            Err(misfit(key, format!("{length}B"), expected))
+            Err(value_error(key, format!("{length}B"), expected))
         }
     }
 }
 
-fn misfit(key: &str, value: impl ToString, expected: String) -> SpecError {
-    SpecError::Value {
+fn value_error(key: &str, value: impl ToString, expected: String) -> WorkloadError {
+    WorkloadError::Value {
         key: key.to_owned(),
         value: value.to_string(),
         expected,

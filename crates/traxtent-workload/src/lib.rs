@@ -20,13 +20,14 @@ mod synthio;
 mod toml_table;
 pub mod trace;
 
-pub use distribution::{CHOICES_MAX, Choice, Distribution, POISSON_MEAN_MAX};
-pub use generate::{Generator, TrackSource, Untracked};
+pub use distribution::{CHOICES_MAX, Distribution, POISSON_MEAN_MAX, WeightedChoice};
+pub use generate::{CapacityOnly, RequestGenerator, TrackSource};
 pub use quantity::{Length, LengthUnit};
 pub use replay::{Replay, ReplayPace};
-pub use source::{Arrival, Due, Source, Synthetic, Urgency};
+pub use source::{Arrival, NextStep, RequestSource, Synthetic, Urgency};
 pub use spec::{
-    Align, GRAMMAR, KEYS, Kind, OUTSTANDING_MAX, Pace, Region, Size, SpecError, WorkloadSpec,
+    ArrivalModel, GRAMMAR_VERSION, RequestSizes, StartAlignment, WORKLOAD_KEYS,
+    WORKLOAD_OUTSTANDING_MAX, WorkloadError, WorkloadKind, WorkloadRegion, WorkloadSpec,
 };
 pub use synthio::{Synthio, SynthioError, SynthioGenerator, SynthioSpec};
 pub use trace::{TraceError, TraceFormat, TraceOptions, TraceReader, TraceRecord};

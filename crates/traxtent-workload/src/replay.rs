@@ -1,6 +1,6 @@
 //! Trace replay: at recorded arrival times, semi-closed, or closed.
 
-use super::source::{Arrival, Due, Source, Urgency};
+use super::source::{Arrival, NextStep, RequestSource, Urgency};
 use super::trace::{TraceError, TraceFormat, TraceRecord};
 use traxtent_units::{SimTime, Span};
 
@@ -27,7 +27,7 @@ pub enum ReplayPace {
 impl ReplayPace {
     /// Returns the default pace of a format: semi-closed if its traces record pauses, else at their
     /// arrival times.
-    pub fn natural(format: TraceFormat) -> ReplayPace {
+    pub fn default_for(format: TraceFormat) -> ReplayPace {
         match format {
             TraceFormat::DiskSimValidate => ReplayPace::SemiClosed,
             _ => ReplayPace::Recorded { speed: 1.0 },
@@ -40,7 +40,7 @@ pub struct Replay<I> {
     records: I,
     pace: ReplayPace,
     next: Option<TraceRecord>,
-    read: u64,
+    issued: u64,
     outstanding: u32,
     /// The earliest instant for the next record.
     ready: SimTime,
@@ -55,7 +55,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replay<I> {
             records,
             pace,
             next: None,
-            read: 0,
+            issued: 0,
             outstanding: 0,
             ready: SimTime::ZERO,
             pause: Span::ZERO,
@@ -75,17 +75,17 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Replay<I> {
     }
 }
 
-impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Source for Replay<I> {
-    fn due(&mut self) -> Result<Due, TraceError> {
+impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> RequestSource for Replay<I> {
+    fn due(&mut self) -> Result<NextStep, TraceError> {
         let (pace, ready, outstanding, number) =
-            (self.pace, self.ready, self.outstanding, self.read);
+            (self.pace, self.ready, self.outstanding, self.issued);
         let Some(record) = self.fill()? else {
-            return Ok(Due::Never);
+            return Ok(NextStep::Never);
         };
         match pace {
             ReplayPace::Recorded { speed } => match record.arrival {
-                Some(arrival) if speed == 1.0 => Ok(Due::At(arrival.max(ready))),
-                Some(arrival) => Ok(Due::At(
+                Some(arrival) if speed == 1.0 => Ok(NextStep::At(arrival.max(ready))),
+                Some(arrival) => Ok(NextStep::At(
                     SimTime((arrival.0 as f64 / speed) as u64).max(ready),
                 )),
                 None => Err(TraceError::Missing {
@@ -93,25 +93,25 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> Source for Replay<I> {
                     field: "arrival time",
                 }),
             },
-            ReplayPace::SemiClosed if record.think.is_none() => Err(TraceError::Missing {
+            ReplayPace::SemiClosed if record.pause.is_none() => Err(TraceError::Missing {
                 record: number + 1,
                 field: "pause",
             }),
-            ReplayPace::SemiClosed if outstanding > 0 => Ok(Due::AfterCompletion),
+            ReplayPace::SemiClosed if outstanding > 0 => Ok(NextStep::AfterCompletion),
             ReplayPace::Closed { outstanding: most } if outstanding >= most => {
-                Ok(Due::AfterCompletion)
+                Ok(NextStep::AfterCompletion)
             }
-            ReplayPace::SemiClosed | ReplayPace::Closed { .. } => Ok(Due::At(ready)),
+            ReplayPace::SemiClosed | ReplayPace::Closed { .. } => Ok(NextStep::At(ready)),
         }
     }
 
     fn take(&mut self, now: SimTime) -> Option<Arrival> {
         let record = self.next.take()?;
-        let tag = self.read;
-        self.read += 1;
+        let tag = self.issued;
+        self.issued += 1;
         self.outstanding += 1;
         self.ready = now;
-        self.pause = record.think.unwrap_or(Span::ZERO);
+        self.pause = record.pause.unwrap_or(Span::ZERO);
         Some(Arrival {
             at: now,
             tag,

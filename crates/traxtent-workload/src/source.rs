@@ -16,8 +16,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::distribution::Distribution;
-use super::generate::{Generator, TrackSource};
-use super::spec::{Pace, SpecError, WorkloadSpec};
+use super::generate::{RequestGenerator, TrackSource};
+use super::spec::{ArrivalModel, WorkloadError, WorkloadSpec};
 use super::trace::TraceError;
 use traxtent_units::Rng;
 use traxtent_units::request::Request;
@@ -25,7 +25,7 @@ use traxtent_units::{SimTime, Span};
 
 /// The next step of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
+pub enum NextStep {
     /// Call [`Source::take`] at this instant, unless a completion comes earlier.
     At(SimTime),
     /// Wait for another completion.
@@ -66,12 +66,12 @@ pub struct Arrival {
 }
 
 /// A workload that is issued over simulated time.
-pub trait Source {
+pub trait RequestSource {
     /// Returns the next step. Repeated calls change nothing.
     ///
     /// # Errors
     /// Returns an error if a trace cannot be read further. The source has then ended.
-    fn due(&mut self) -> Result<Due, TraceError>;
+    fn due(&mut self) -> Result<NextStep, TraceError>;
 
     /// Returns the request that is due at `now`, or `None` if the source only had to update its
     /// state. In that case call [`Source::due`] again.
@@ -87,10 +87,10 @@ pub trait Source {
 /// A synthetic workload, open or closed.
 #[derive(Clone)]
 pub struct Synthetic<'a> {
-    requests: Generator<'a>,
+    requests: RequestGenerator<'a>,
     times: Rng,
     flow: Flow,
-    left: u64,
+    remaining: u64,
     end: SimTime,
     tag: u64,
 }
@@ -118,18 +118,18 @@ impl<'a> Synthetic<'a> {
         spec: &WorkloadSpec,
         sector_bytes: u32,
         tracks: &'a dyn TrackSource,
-    ) -> Result<Self, SpecError> {
+    ) -> Result<Self, WorkloadError> {
         let mut times = Rng::new(spec.seed);
-        let requests = Generator::new(spec, sector_bytes, tracks, times.split())?;
+        let requests = RequestGenerator::new(spec, sector_bytes, tracks, times.split())?;
         let flow = match &spec.pace {
-            Pace::Closed { outstanding, think } => {
+            ArrivalModel::Closed { outstanding, think } => {
                 let ready = (0..*outstanding).map(|_| Reverse(SimTime::ZERO)).collect();
                 Flow::Closed {
                     think: think.clone(),
                     ready,
                 }
             }
-            Pace::Open { gap } => {
+            ArrivalModel::Open { gap } => {
                 let next = SimTime::ZERO + gap.sample_time(&mut times);
                 Flow::Open {
                     gap: gap.clone(),
@@ -137,35 +137,35 @@ impl<'a> Synthetic<'a> {
                 }
             }
         };
-        let end = spec.time.unwrap_or(SimTime(u64::MAX));
+        let end = spec.end_time.unwrap_or(SimTime(u64::MAX));
         Ok(Synthetic {
             requests,
             times,
             flow,
-            left: spec.count,
+            remaining: spec.count,
             end,
             tag: 0,
         })
     }
 }
 
-impl Source for Synthetic<'_> {
+impl RequestSource for Synthetic<'_> {
     #[inline]
-    fn due(&mut self) -> Result<Due, TraceError> {
-        if self.left == 0 {
-            return Ok(Due::Never);
+    fn due(&mut self) -> Result<NextStep, TraceError> {
+        if self.remaining == 0 {
+            return Ok(NextStep::Never);
         }
         let next = match &self.flow {
             Flow::Closed { ready, .. } => match ready.peek() {
                 Some(&Reverse(at)) => at,
-                None => return Ok(Due::AfterCompletion),
+                None => return Ok(NextStep::AfterCompletion),
             },
             Flow::Open { next, .. } => *next,
         };
         Ok(if next <= self.end {
-            Due::At(next)
+            NextStep::At(next)
         } else {
-            Due::Never
+            NextStep::Never
         })
     }
 
@@ -183,7 +183,7 @@ impl Source for Synthetic<'_> {
         let request = self.requests.next()?;
         let tag = self.tag;
         self.tag += 1;
-        self.left -= 1;
+        self.remaining -= 1;
         Some(Arrival {
             at: now,
             tag,

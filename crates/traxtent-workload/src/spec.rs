@@ -19,10 +19,10 @@ use super::quantity::{self, Length, LengthUnit};
 use traxtent_units::{Lbn, SimTime};
 
 /// The version of the grammar.
-pub const GRAMMAR: u32 = 1;
+pub const GRAMMAR_VERSION: u32 = 1;
 
 /// Every key and its meaning, in the order in which a specification is written.
-pub const KEYS: &[(&str, &str)] = &[
+pub const WORKLOAD_KEYS: &[(&str, &str)] = &[
     ("count", "how many requests; default 10000"),
     (
         "time",
@@ -83,11 +83,11 @@ pub const KEYS: &[(&str, &str)] = &[
 ];
 
 /// The largest number of outstanding requests of a closed workload.
-pub const OUTSTANDING_MAX: u32 = 65_536;
+pub const WORKLOAD_OUTSTANDING_MAX: u32 = 65_536;
 
 /// The access pattern, unless keys override it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum WorkloadKind {
     /// Anywhere in the region, with equal probability.
     Random,
     /// Each request starts where the last one ended. The first starts at the region's first LBN,
@@ -99,7 +99,7 @@ pub enum Kind {
 
 /// The sizes of requests.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Size {
+pub enum RequestSizes {
     /// The size of the track on which the request starts.
     Track,
     /// Drawn from a distribution.
@@ -108,7 +108,7 @@ pub enum Size {
 
 /// Where requests may start.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Align {
+pub enum StartAlignment {
     /// Random and local requests start at multiples of the smallest size, like fio's `blockalign`;
     /// sequential requests start where the last one ended. If the size is that of a track, requests
     /// start at any sector.
@@ -123,7 +123,7 @@ pub enum Align {
 
 /// The part of the drive that is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Region {
+pub enum WorkloadRegion {
     /// All of it.
     Whole,
     /// The LBNs of a half-open range.
@@ -134,7 +134,7 @@ pub enum Region {
 
 /// When requests are issued.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Pace {
+pub enum ArrivalModel {
     /// The number of outstanding requests is fixed. Each completion is followed by the next request
     /// after a pause (in ms).
     Closed {
@@ -156,11 +156,11 @@ pub enum Pace {
 #[non_exhaustive]
 pub struct WorkloadSpec {
     /// The access pattern.
-    pub kind: Kind,
+    pub kind: WorkloadKind,
     /// The number of requests.
     pub count: u64,
     /// No request is issued after this instant.
-    pub time: Option<SimTime>,
+    pub end_time: Option<SimTime>,
     /// The seed of all random numbers.
     pub seed: u64,
     /// The share of reads.
@@ -168,11 +168,11 @@ pub struct WorkloadSpec {
     /// The share of the writes that force unit access.
     pub fua: f64,
     /// The sizes of requests.
-    pub size: Size,
+    pub size: RequestSizes,
     /// The length to whose multiples sizes are rounded up.
-    pub round: (LengthUnit, u64),
+    pub size_multiple: (LengthUnit, u64),
     /// Where requests may start.
-    pub align: Align,
+    pub align: StartAlignment,
     /// The length added to an aligned start.
     pub offset: (LengthUnit, u64),
     /// The probability of a sequential start.
@@ -182,15 +182,15 @@ pub struct WorkloadSpec {
     /// The distance of local starts.
     pub distance: Option<Length>,
     /// The part of the drive used.
-    pub region: Region,
+    pub region: WorkloadRegion,
     /// When requests are issued.
-    pub pace: Pace,
+    pub pace: ArrivalModel,
 }
 
 /// An error in a workload, described in one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SpecError {
+pub enum WorkloadError {
     /// A value that does not fit its key.
     #[error("workload: {key}: {value:?}: {expected}")]
     Value {
@@ -244,32 +244,36 @@ pub enum SpecError {
 }
 
 fn key_names() -> String {
-    KEYS.iter().map(|key| key.0).collect::<Vec<_>>().join(", ")
+    WORKLOAD_KEYS
+        .iter()
+        .map(|key| key.0)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 impl WorkloadSpec {
     /// Creates a specification of the given kind with every key at its default.
-    pub fn new(kind: Kind) -> WorkloadSpec {
+    pub fn new(kind: WorkloadKind) -> WorkloadSpec {
         WorkloadSpec {
             kind,
             count: 10_000,
-            time: None,
+            end_time: None,
             seed: 1,
             read: 1.0,
             fua: 0.0,
-            size: Size::Drawn(Length::sectors(8)),
-            round: (LengthUnit::Sectors, 1),
-            align: Align::Size,
+            size: RequestSizes::Drawn(Length::sectors(8)),
+            size_multiple: (LengthUnit::Sectors, 1),
+            align: StartAlignment::Size,
             offset: (LengthUnit::Sectors, 0),
             sequential: match kind {
-                Kind::Random => 0.0,
-                Kind::Sequential => 1.0,
-                Kind::Mixed => 0.5,
+                WorkloadKind::Random => 0.0,
+                WorkloadKind::Sequential => 1.0,
+                WorkloadKind::Mixed => 0.5,
             },
             local: 0.0,
             distance: None,
-            region: Region::Whole,
-            pace: Pace::Closed {
+            region: WorkloadRegion::Whole,
+            pace: ArrivalModel::Closed {
                 outstanding: 1,
                 think: Distribution::Constant(0.0),
             },
@@ -280,9 +284,9 @@ impl WorkloadSpec {
     ///
     /// # Errors
     /// Returns an error if the key is unknown, or the value does not fit it.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), WorkloadError> {
         let value = value.trim();
-        let refuse = |expected: String| SpecError::Value {
+        let refuse = |expected: String| WorkloadError::Value {
             key: key.to_owned(),
             value: value.to_owned(),
             expected,
@@ -291,7 +295,7 @@ impl WorkloadSpec {
             "count" => self.count = quantity::whole(value, 1..=u64::MAX).map_err(refuse)?,
             "time" => {
                 let ms = quantity::time_ms(value).map_err(refuse)?;
-                self.time = if value == "none" {
+                self.end_time = if value == "none" {
                     None
                 } else {
                     Some(SimTime::from_ms(ms))
@@ -300,19 +304,19 @@ impl WorkloadSpec {
             "seed" => self.seed = quantity::whole(value, 0..=u64::MAX).map_err(refuse)?,
             "read" => self.read = quantity::share(value).map_err(refuse)?,
             "fua" => self.fua = quantity::share(value).map_err(refuse)?,
-            "size" if value == "track" => self.size = Size::Track,
-            "size" => self.size = Size::Drawn(Length::parse(value).map_err(refuse)?),
-            "round" => self.round = quantity::length(value, 1).map_err(refuse)?,
+            "size" if value == "track" => self.size = RequestSizes::Track,
+            "size" => self.size = RequestSizes::Drawn(Length::parse(value).map_err(refuse)?),
+            "round" => self.size_multiple = quantity::length(value, 1).map_err(refuse)?,
             "align" => {
                 self.align = match value {
-                    "size" => Align::Size,
-                    "none" => Align::None,
-                    "track" => Align::Track,
+                    "size" => StartAlignment::Size,
+                    "none" => StartAlignment::None,
+                    "track" => StartAlignment::Track,
                     _ => {
                         let (unit, length) = quantity::length(value, 1).map_err(|why| {
                             refuse(format!("expected size, none, track or a length: {why}"))
                         })?;
-                        Align::Every(unit, length)
+                        StartAlignment::Every(unit, length)
                     }
                 }
             }
@@ -320,33 +324,33 @@ impl WorkloadSpec {
             "seq" => self.sequential = quantity::share(value).map_err(refuse)?,
             "local" => self.local = quantity::share(value).map_err(refuse)?,
             "distance" => self.distance = Some(Length::parse(value).map_err(refuse)?),
-            "lbns" => self.region = Region::Lbns(quantity::lbns(value).map_err(refuse)?),
+            "lbns" => self.region = WorkloadRegion::Lbns(quantity::lbns(value).map_err(refuse)?),
             "zone" => {
                 let zone = quantity::whole(value, 0..=u64::from(u32::MAX)).map_err(refuse)?;
-                self.region = Region::Zone(zone as u32);
+                self.region = WorkloadRegion::Zone(zone as u32);
             }
             "outstanding" => {
-                let number =
-                    quantity::whole(value, 1..=u64::from(OUTSTANDING_MAX)).map_err(refuse)? as u32;
+                let number = quantity::whole(value, 1..=u64::from(WORKLOAD_OUTSTANDING_MAX))
+                    .map_err(refuse)? as u32;
                 match &mut self.pace {
-                    Pace::Closed { outstanding, .. } => *outstanding = number,
-                    Pace::Open { .. } => return Err(open_and_closed("outstanding")),
+                    ArrivalModel::Closed { outstanding, .. } => *outstanding = number,
+                    ArrivalModel::Open { .. } => return Err(open_and_closed("outstanding")),
                 }
             }
             "think" => {
                 let pause = quantity::times(value).map_err(refuse)?;
                 match &mut self.pace {
-                    Pace::Closed { think, .. } => *think = pause,
-                    Pace::Open { .. } => return Err(open_and_closed("think")),
+                    ArrivalModel::Closed { think, .. } => *think = pause,
+                    ArrivalModel::Open { .. } => return Err(open_and_closed("think")),
                 }
             }
             "arrive" => {
-                self.pace = Pace::Open {
+                self.pace = ArrivalModel::Open {
                     gap: quantity::times(value).map_err(refuse)?,
                 }
             }
             _ => {
-                return Err(SpecError::UnknownKey {
+                return Err(WorkloadError::UnknownKey {
                     key: key.to_owned(),
                 });
             }
@@ -361,28 +365,28 @@ impl WorkloadSpec {
     pub fn set_all<'a>(
         &mut self,
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Result<(), SpecError> {
+    ) -> Result<(), WorkloadError> {
         let mut seen: Vec<&str> = Vec::new();
         for (key, value) in pairs {
-            self.set_another(&mut seen, key, value)?;
+            self.set_once(&mut seen, key, value)?;
         }
         self.check()
     }
 
     /// Sets a key that occurs in the same text as the keys in `seen`.
-    pub(super) fn set_another<'a>(
+    pub(super) fn set_once<'a>(
         &mut self,
         seen: &mut Vec<&'a str>,
         key: &'a str,
         value: &str,
-    ) -> Result<(), SpecError> {
+    ) -> Result<(), WorkloadError> {
         if seen.contains(&key) {
-            return Err(SpecError::Repeated {
+            return Err(WorkloadError::Repeated {
                 key: key.to_owned(),
             });
         }
         if (key == "zone" && seen.contains(&"lbns")) || (key == "lbns" && seen.contains(&"zone")) {
-            return Err(SpecError::Conflict {
+            return Err(WorkloadError::Conflict {
                 key: "zone",
                 reason: "not together with lbns".to_owned(),
             });
@@ -398,24 +402,26 @@ impl WorkloadSpec {
     ///
     /// # Errors
     /// Returns an error if keys exclude each other, or a key that another needs is missing.
-    pub fn check(&self) -> Result<(), SpecError> {
+    pub fn check(&self) -> Result<(), WorkloadError> {
         let conflict = |key, reason: &str| {
-            Err(SpecError::Conflict {
+            Err(WorkloadError::Conflict {
                 key,
                 reason: reason.to_owned(),
             })
         };
         match self.kind {
-            Kind::Random if self.sequential != 0.0 => conflict("seq", "only in a mixed workload"),
-            Kind::Sequential if self.sequential != 1.0 => {
+            WorkloadKind::Random if self.sequential != 0.0 => {
                 conflict("seq", "only in a mixed workload")
             }
-            Kind::Sequential if self.local != 0.0 => {
+            WorkloadKind::Sequential if self.sequential != 1.0 => {
+                conflict("seq", "only in a mixed workload")
+            }
+            WorkloadKind::Sequential if self.local != 0.0 => {
                 conflict("local", "only in a random or mixed workload")
             }
             _ if self.sequential + self.local > 1.0 => {
                 let reason = format!("with seq {} the probabilities exceed 1", self.sequential);
-                Err(SpecError::Conflict {
+                Err(WorkloadError::Conflict {
                     key: "local",
                     reason,
                 })
@@ -426,10 +432,12 @@ impl WorkloadSpec {
             _ if self.local == 0.0 && self.distance.is_some() => {
                 conflict("distance", "needs local, such as local=30%")
             }
-            _ if matches!(self.align, Align::Size | Align::None) && self.offset.1 != 0 => {
+            _ if matches!(self.align, StartAlignment::Size | StartAlignment::None)
+                && self.offset.1 != 0 =>
+            {
                 conflict("offset", "needs align=track or a length")
             }
-            _ if self.size == Size::Track && self.round.1 != 1 => {
+            _ if self.size == RequestSizes::Track && self.size_multiple.1 != 1 => {
                 conflict("round", "not with size=track")
             }
             _ => Ok(()),
@@ -441,54 +449,54 @@ impl WorkloadSpec {
     ///
     /// # Errors
     /// Returns the first error found, with its line.
-    pub fn from_toml(text: &str) -> Result<WorkloadSpec, SpecError> {
+    pub fn from_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
         super::toml_table::read(text)
     }
 }
 
-fn open_and_closed(key: &'static str) -> SpecError {
-    SpecError::Conflict {
+fn open_and_closed(key: &'static str) -> WorkloadError {
+    WorkloadError::Conflict {
         key,
         reason: "a workload is open (arrive) or closed (outstanding, think), not both".into(),
     }
 }
 
-impl FromStr for Kind {
-    type Err = SpecError;
+impl FromStr for WorkloadKind {
+    type Err = WorkloadError;
 
-    fn from_str(text: &str) -> Result<Kind, SpecError> {
+    fn from_str(text: &str) -> Result<WorkloadKind, WorkloadError> {
         match text {
-            "random" => Ok(Kind::Random),
-            "sequential" => Ok(Kind::Sequential),
-            "mixed" => Ok(Kind::Mixed),
-            _ => Err(SpecError::Kind {
+            "random" => Ok(WorkloadKind::Random),
+            "sequential" => Ok(WorkloadKind::Sequential),
+            "mixed" => Ok(WorkloadKind::Mixed),
+            _ => Err(WorkloadError::Kind {
                 text: text.to_owned(),
             }),
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for WorkloadKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Kind::Random => "random",
-            Kind::Sequential => "sequential",
-            Kind::Mixed => "mixed",
+            WorkloadKind::Random => "random",
+            WorkloadKind::Sequential => "sequential",
+            WorkloadKind::Mixed => "mixed",
         })
     }
 }
 
 impl FromStr for WorkloadSpec {
-    type Err = SpecError;
+    type Err = WorkloadError;
 
-    fn from_str(text: &str) -> Result<WorkloadSpec, SpecError> {
+    fn from_str(text: &str) -> Result<WorkloadSpec, WorkloadError> {
         let mut parts = text.split(',').map(str::trim);
-        let kind: Kind = parts.next().unwrap_or_default().parse()?;
+        let kind: WorkloadKind = parts.next().unwrap_or_default().parse()?;
         let mut spec = WorkloadSpec::new(kind);
         let pairs = parts
             .map(|part| match part.split_once('=') {
                 Some((key, value)) => Ok((key.trim(), value)),
-                None => Err(SpecError::NoValue {
+                None => Err(WorkloadError::NoValue {
                     text: part.to_owned(),
                 }),
             })
@@ -506,7 +514,7 @@ impl fmt::Display for WorkloadSpec {
         if self.count != default.count {
             write!(f, ",count={}", self.count)?;
         }
-        if let Some(time) = self.time {
+        if let Some(time) = self.end_time {
             write!(f, ",time={}ms", time.as_ms())?;
         }
         if self.seed != default.seed {
@@ -519,18 +527,20 @@ impl fmt::Display for WorkloadSpec {
             write!(f, ",fua={}", self.fua)?;
         }
         match &self.size {
-            Size::Track => write!(f, ",size=track")?,
-            size @ Size::Drawn(length) if *size != default.size => write!(f, ",size={length}")?,
-            Size::Drawn(_) => {}
+            RequestSizes::Track => write!(f, ",size=track")?,
+            size @ RequestSizes::Drawn(length) if *size != default.size => {
+                write!(f, ",size={length}")?
+            }
+            RequestSizes::Drawn(_) => {}
         }
-        if self.round != default.round {
-            write!(f, ",round={}{}", self.round.1, self.round.0)?;
+        if self.size_multiple != default.size_multiple {
+            write!(f, ",round={}{}", self.size_multiple.1, self.size_multiple.0)?;
         }
         match self.align {
-            Align::Size => {}
-            Align::None => write!(f, ",align=none")?,
-            Align::Track => write!(f, ",align=track")?,
-            Align::Every(unit, length) => write!(f, ",align={length}{unit}")?,
+            StartAlignment::Size => {}
+            StartAlignment::None => write!(f, ",align=none")?,
+            StartAlignment::Track => write!(f, ",align=track")?,
+            StartAlignment::Every(unit, length) => write!(f, ",align={length}{unit}")?,
         }
         if self.offset != default.offset {
             write!(f, ",offset={}{}", self.offset.1, self.offset.0)?;
@@ -545,12 +555,12 @@ impl fmt::Display for WorkloadSpec {
             write!(f, ",distance={distance}")?;
         }
         match &self.region {
-            Region::Whole => {}
-            Region::Lbns(range) => write!(f, ",lbns={}..{}", range.start, range.end)?,
-            Region::Zone(zone) => write!(f, ",zone={zone}")?,
+            WorkloadRegion::Whole => {}
+            WorkloadRegion::Lbns(range) => write!(f, ",lbns={}..{}", range.start, range.end)?,
+            WorkloadRegion::Zone(zone) => write!(f, ",zone={zone}")?,
         }
         match &self.pace {
-            Pace::Closed { outstanding, think } => {
+            ArrivalModel::Closed { outstanding, think } => {
                 if *outstanding != 1 {
                     write!(f, ",outstanding={outstanding}")?;
                 }
@@ -559,7 +569,7 @@ impl fmt::Display for WorkloadSpec {
                     think.write(f, "ms")?;
                 }
             }
-            Pace::Open { gap } => {
+            ArrivalModel::Open { gap } => {
                 write!(f, ",arrive=")?;
                 gap.write(f, "ms")?;
             }

@@ -56,7 +56,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::distribution::Distribution;
-use super::source::{Arrival, Due, Source, Urgency};
+use super::source::{Arrival, NextStep, RequestSource, Urgency};
 use super::trace::TraceError;
 use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
@@ -118,7 +118,7 @@ pub struct SynthioGenerator {
 pub enum SynthioError {
     /// A wrong value of the whole set.
     #[error("synthetic workload: {name}: {value}: {expected}")]
-    Whole {
+    Set {
         /// The name of the value.
         name: &'static str,
         /// The value found.
@@ -147,7 +147,7 @@ pub struct Synthio {
     count: u64,
     time: SimTime,
     system_calls: Option<(Span, Span)>,
-    made: u64,
+    generated: u64,
     stopped: bool,
     tag: u64,
     processes: Vec<Process>,
@@ -174,19 +174,19 @@ struct Process {
     blocks: u64,
     steps: VecDeque<Step>,
     limits: Vec<Limit>,
-    last: Made,
+    last: GeneratedRequest,
 }
 
 /// A period of computing, followed by an action that takes no time.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     compute: Span,
-    then: Then,
+    then: Action,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Then {
-    Issue(Made),
+enum Action {
+    Issue(GeneratedRequest),
     /// Waits for the request with this number, if it has been issued and is not complete.
     Wait(u64),
     Compute,
@@ -195,7 +195,7 @@ enum Then {
 
 /// A request of a generator, in blocks.
 #[derive(Clone, Copy, Debug)]
-struct Made {
+struct GeneratedRequest {
     number: u64,
     device: u32,
     start: u64,
@@ -222,7 +222,7 @@ impl Synthio {
         // DiskSim lists its processes in reverse order of the generators.
         for generator in spec.generators.iter().rev() {
             let blocks = generator.device_sectors / u64::from(generator.block_sectors);
-            let last = Made {
+            let last = GeneratedRequest {
                 number: 0,
                 device: 0,
                 start: 0,
@@ -248,7 +248,7 @@ impl Synthio {
             count: spec.count,
             time: spec.time,
             system_calls: spec.system_calls,
-            made: 0,
+            generated: 0,
             stopped: false,
             tag: 0,
             runnable: (0..processes.len()).collect(),
@@ -293,8 +293,8 @@ impl Synthio {
 
     /// Makes the next request of a process and sets the steps that the process takes for it.
     fn make(&mut self, process: usize, first: bool) {
-        self.made += 1;
-        let number = self.made;
+        self.generated += 1;
+        let number = self.generated;
         let rng = &mut self.rng;
         let process = &mut self.processes[process];
         let (gap, made) = process.draw(number, first, rng);
@@ -303,24 +303,24 @@ impl Synthio {
         // The steps before the request and after it.
         let mut steps = vec![Step {
             compute: gap,
-            then: Then::Issue(made),
+            then: Action::Issue(made),
         }];
         match (made.urgency, self.system_calls) {
             (Urgency::Critical, None) => steps.push(Step {
                 compute: Span::ZERO,
-                then: Then::Wait(number),
+                then: Action::Wait(number),
             }),
             (Urgency::Critical, Some((call, back))) => {
                 steps.insert(
                     0,
                     Step {
                         compute: call,
-                        then: Then::Compute,
+                        then: Action::Compute,
                     },
                 );
                 steps.push(Step {
                     compute: back,
-                    then: Then::Wait(number),
+                    then: Action::Wait(number),
                 });
             }
             (Urgency::Limited, _) => {
@@ -343,12 +343,12 @@ impl Synthio {
             steps[0].compute -= limit.after;
             waits.push(Step {
                 compute: limit.after,
-                then: Then::Wait(limit.number),
+                then: Action::Wait(limit.number),
             });
         }
         steps.push(Step {
             compute: Span::ZERO,
-            then: Then::Make,
+            then: Action::Make,
         });
         process.steps = waits.into_iter().chain(steps).collect();
     }
@@ -356,9 +356,9 @@ impl Synthio {
 
 impl Process {
     /// Returns the next request and the computing time before it.
-    fn draw(&mut self, number: u64, first: bool, rng: &mut Rng) -> (Span, Made) {
+    fn draw(&mut self, number: u64, first: bool, rng: &mut Rng) -> (Span, GeneratedRequest) {
         let generator = &self.generator;
-        let mut made = Made {
+        let mut made = GeneratedRequest {
             number,
             ..self.last
         };
@@ -437,12 +437,12 @@ impl Process {
     }
 }
 
-impl Source for Synthio {
-    fn due(&mut self) -> Result<Due, TraceError> {
+impl RequestSource for Synthio {
+    fn due(&mut self) -> Result<NextStep, TraceError> {
         Ok(match self.next_processor() {
-            _ if self.stopped => Due::Never,
-            Some(processor) => Due::At(self.processors[processor].due),
-            None => Due::AfterCompletion,
+            _ if self.stopped => NextStep::Never,
+            Some(processor) => NextStep::At(self.processors[processor].due),
+            None => NextStep::AfterCompletion,
         })
     }
 
@@ -458,13 +458,13 @@ impl Source for Synthio {
                 .expect("a process always has a step: making follows issuing")
                 .then
             {
-                Then::Compute => {}
-                Then::Make if self.made >= self.count || now >= self.time => {
+                Action::Compute => {}
+                Action::Make if self.generated >= self.count || now >= self.time => {
                     self.stopped = true;
                     return None;
                 }
-                Then::Make => self.make(process, false),
-                Then::Wait(number) => {
+                Action::Make => self.make(process, false),
+                Action::Wait(number) => {
                     let tag = self.issued.remove(&number);
                     if let Some(waiter) = tag.and_then(|tag| self.outstanding.get_mut(&tag)) {
                         *waiter = Some(process);
@@ -472,7 +472,7 @@ impl Source for Synthio {
                         continue;
                     }
                 }
-                Then::Issue(made) => {
+                Action::Issue(made) => {
                     self.schedule(processor, process, now);
                     return Some(self.issue(process, made, now));
                 }
@@ -493,7 +493,7 @@ impl Source for Synthio {
 }
 
 impl Synthio {
-    fn issue(&mut self, process: usize, made: Made, now: SimTime) -> Arrival {
+    fn issue(&mut self, process: usize, made: GeneratedRequest, now: SimTime) -> Arrival {
         let tag = self.tag;
         self.tag += 1;
         self.outstanding.insert(tag, None);
@@ -520,7 +520,7 @@ impl Synthio {
 
 fn check(spec: &SynthioSpec) -> Result<(), SynthioError> {
     let whole = |name, value: String, expected| {
-        Err(SynthioError::Whole {
+        Err(SynthioError::Set {
             name,
             value,
             expected,

@@ -2,7 +2,7 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::spec::{GRAMMAR, Kind, SpecError, WorkloadSpec};
+use super::spec::{GRAMMAR_VERSION, WorkloadError, WorkloadKind, WorkloadSpec};
 
 /// Returns the line, counted from 1, that holds the byte at `offset`.
 fn line(text: &str, offset: usize) -> usize {
@@ -12,8 +12,8 @@ fn line(text: &str, offset: usize) -> usize {
         .count()
 }
 
-pub(super) fn read(text: &str) -> Result<WorkloadSpec, SpecError> {
-    let at = |offset: usize, message: String| SpecError::Toml {
+pub(super) fn read(text: &str) -> Result<WorkloadSpec, WorkloadError> {
+    let at = |offset: usize, message: String| WorkloadError::Toml {
         line: line(text, offset),
         message,
     };
@@ -46,15 +46,15 @@ pub(super) fn read(text: &str) -> Result<WorkloadSpec, SpecError> {
         match name {
             "kind" => {
                 kind = Some(
-                    text.parse::<Kind>()
+                    text.parse::<WorkloadKind>()
                         .map_err(|error| at(offset, inner(&error)))?,
                 )
             }
-            "grammar" if text == GRAMMAR.to_string() => {}
+            "grammar" if text == GRAMMAR_VERSION.to_string() => {}
             "grammar" => {
                 return Err(at(
                     offset,
-                    format!("grammar: {text}: this version reads grammar {GRAMMAR}"),
+                    format!("grammar: {text}: this version reads grammar {GRAMMAR_VERSION}"),
                 ));
             }
             _ => pairs.push((offset, name, text)),
@@ -68,7 +68,7 @@ pub(super) fn read(text: &str) -> Result<WorkloadSpec, SpecError> {
     let mut spec = WorkloadSpec::new(kind);
     let mut seen = Vec::new();
     for (offset, name, text) in &pairs {
-        spec.set_another(&mut seen, name, text)
+        spec.set_once(&mut seen, name, text)
             .map_err(|error| at(*offset, inner(&error)))?;
     }
     let last = pairs.last().map_or(0, |pair| pair.0);
@@ -77,7 +77,7 @@ pub(super) fn read(text: &str) -> Result<WorkloadSpec, SpecError> {
 }
 
 /// Returns the message without the prefix "workload: ", which [`SpecError::Toml`] adds again.
-fn inner(error: &SpecError) -> String {
+fn inner(error: &WorkloadError) -> String {
     let text = error.to_string();
     text.strip_prefix("workload: ")
         .map_or(text.clone(), str::to_owned)

@@ -4,7 +4,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 use traxtent_experiments::{
-    Experiment, Finding, Outcome, Plan, RunError, Seeds, Verdict, reasons, run, score,
+    Experiment, Finding, RunError, RunOutcome, RunPlan, Seeds, Verdict, reasons, run, score,
 };
 
 use crate::failure::{Failure, Result};
@@ -15,8 +15,8 @@ use crate::table::{Side, Table};
 pub(crate) struct Findings(pub(crate) Vec<Finding>);
 
 /// Returns a plan with as many workers as the machine has processors.
-pub(crate) fn plan(seeds: Seeds) -> Plan {
-    Plan {
+pub(crate) fn plan(seeds: Seeds) -> RunPlan {
+    RunPlan {
         seeds,
         quick: false,
         pictures: false,
@@ -28,7 +28,7 @@ pub(crate) fn plan(seeds: Seeds) -> Plan {
 }
 
 /// Runs experiments, with a progress bar on a terminal.
-pub(crate) fn measure(experiments: &[&'static Experiment], plan: &Plan) -> Result<Outcome> {
+pub(crate) fn measure(experiments: &[&'static Experiment], plan: &RunPlan) -> Result<RunOutcome> {
     let progress = Progress::new("measurements", Some(plan.measurements(experiments) as u64));
     run(experiments, plan, &|| progress.add(1)).map_err(|error| match error {
         RunError::Store(_) => Failure::Io(error.to_string()),
@@ -91,8 +91,8 @@ impl Findings {
 /// Returns the measured value, with its range if the seeds differ.
 pub(crate) fn measured(finding: &Finding) -> String {
     let unit = finding.claim.unit;
-    let [least, most] = [finding.spread().least, finding.spread().most].map(|end| unit.show(end));
-    let measured = unit.show(finding.measured());
+    let [least, most] = [finding.spread().min, finding.spread().max].map(|end| unit.format(end));
+    let measured = unit.format(finding.measured());
     if least == most {
         measured
     } else {

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use serde_json::json;
-use traxtent_layout::tpl::{Bounds, Count, Tpl};
-use traxtent_server::copies::{self, CopiesIoError, Plan};
-use traxtent_volume::copies::superblock::Superblock;
+use traxtent_layout::tpl::{PartitionBounds, PartitionCount, Tpl};
+use traxtent_server::copies::{self, ReplicaVolumeIoError, ReplicaVolumePlan};
+use traxtent_volume::copies::superblock::ReplicatedSuperblock;
 use uuid::Uuid;
 
 use crate::failure::{Failure, Result};
@@ -46,7 +46,7 @@ enum Verb {
 struct Create {
     /// The number of replicas of each block, or a range within which free space decides
     #[arg(long, value_name = "M|LEAST..MOST", value_parser = bounds)]
-    copies: Bounds,
+    copies: PartitionBounds,
     /// The device's track map
     #[arg(long, value_name = "FILE")]
     map: PathBuf,
@@ -101,7 +101,7 @@ fn create(args: &Create) -> Result<()> {
     };
     let readings = args.readings.unwrap_or(u32::from(is_device(&args.device)));
     let block_bytes = u32::try_from(args.block);
-    let plan = Plan {
+    let plan = ReplicaVolumePlan {
         device: args.device.clone(),
         map: args.map.clone(),
         bounds: args.copies,
@@ -142,13 +142,13 @@ fn destroy(args: &Destroy) -> Result<()> {
     copies::destroy(&args.device).map_err(failure)
 }
 
-fn show(superblock: &Superblock, layout: &Tpl, as_json: bool) -> Result<()> {
+fn show(superblock: &ReplicatedSuperblock, layout: &Tpl, as_json: bool) -> Result<()> {
     let header = layout.header();
     let bytes =
         |blocks: u64| blocks * u64::from(header.block_sectors) * u64::from(header.sector_bytes);
     let (least, most) = (header.bounds.least(), header.bounds.most());
     let all = bytes(layout.shape().blocks());
-    let mut tracks = [0_u64; Count::ALL.len()];
+    let mut tracks = [0_u64; PartitionCount::ALL.len()];
     let mut used = 0;
     for track in layout.shape().tracks() {
         let state = layout.track(track);
@@ -159,7 +159,7 @@ fn show(superblock: &Superblock, layout: &Tpl, as_json: bool) -> Result<()> {
         }
     }
     let counted = || {
-        let all = Count::ALL.iter().zip(tracks);
+        let all = PartitionCount::ALL.iter().zip(tracks);
         all.filter(|(_, tracks)| *tracks > 0)
     };
     if as_json {
@@ -191,22 +191,22 @@ fn show(superblock: &Superblock, layout: &Tpl, as_json: bool) -> Result<()> {
     output::finish(out)
 }
 
-fn failure(error: CopiesIoError) -> Failure {
+fn failure(error: ReplicaVolumeIoError) -> Failure {
     match error {
-        CopiesIoError::Device(_) | CopiesIoError::Target(_) | CopiesIoError::Survey { .. } => {
-            Failure::Io(error.to_string())
-        }
+        ReplicaVolumeIoError::Device(_)
+        | ReplicaVolumeIoError::Target(_)
+        | ReplicaVolumeIoError::Survey { .. } => Failure::Io(error.to_string()),
         other => Failure::input(other),
     }
 }
 
 /// Parses a number of replicas, or two numbers separated by two dots.
-fn bounds(text: &str) -> std::result::Result<Bounds, String> {
+fn bounds(text: &str) -> std::result::Result<PartitionBounds, String> {
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     let count = |text: &str| {
         let number: Option<u32> = text.parse().ok();
         let number = number.ok_or("expected a number of copies such as 2, or bounds such as 1..2");
-        Count::new(number?).map_err(|error| error.to_string())
+        PartitionCount::new(number?).map_err(|error| error.to_string())
     };
-    Bounds::new(count(least)?, count(most)?).map_err(|error| error.to_string())
+    PartitionBounds::new(count(least)?, count(most)?).map_err(|error| error.to_string())
 }

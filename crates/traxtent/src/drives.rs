@@ -5,7 +5,7 @@ use std::io::Write;
 use serde::Serialize;
 use serde_json::json;
 use traxtent_model::geometry::Geometry;
-use traxtent_model::profile::{self, Profile, Standing};
+use traxtent_model::profile::{self, OriginKind, Profile};
 
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -79,9 +79,9 @@ impl Entry {
         let geometry = Geometry::build(&profile.geometry)
             .map_err(|error| Failure::at(&profile.name, format!("geometry: {error}")))?;
         let slots = || geometry.zones().iter().map(|zone| zone.slots);
-        let paths = profile.figures();
+        let paths = profile.value_paths();
         let tally = profile.provenance.tally(paths.iter().map(String::as_str));
-        let of = |standing: Standing| tally[standing as usize];
+        let of = |standing: OriginKind| tally[standing as usize];
         let sectors = geometry.capacity().0;
         Ok(Entry {
             name: profile.name.clone(),
@@ -98,10 +98,10 @@ impl Entry {
             sectors_per_track_most: slots().max().unwrap_or(0),
             sectors_per_track_least: slots().min().unwrap_or(0),
             figures: Figures {
-                measured: of(Standing::Measured),
-                published: of(Standing::Published),
-                fitted: of(Standing::Fitted),
-                assumed: of(Standing::Assumed),
+                measured: of(OriginKind::Measured),
+                published: of(OriginKind::Published),
+                fitted: of(OriginKind::Fitted),
+                assumed: of(OriginKind::Assumed),
             },
         })
     }

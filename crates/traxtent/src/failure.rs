@@ -38,7 +38,7 @@ impl Failure {
     }
 
     /// Returns the error of a file that cannot be created.
-    pub(crate) fn unmade(path: &Path, error: &io::Error) -> Failure {
+    pub(crate) fn cannot_create(path: &Path, error: &io::Error) -> Failure {
         match path.parent() {
             Some(folder) if error.kind() == io::ErrorKind::NotFound => Failure::Io(format!(
                 "{}: cannot be made: there is no folder {}",
@@ -51,7 +51,7 @@ impl Failure {
 
     /// Prints the error, and returns the exit status.
     pub(crate) fn report(&self) -> ExitCode {
-        self.line().into_iter().for_each(complain);
+        self.line().into_iter().for_each(print_line);
         ExitCode::from(match self {
             Failure::Closed => 0,
             Failure::Finding(_) => 1,
@@ -83,15 +83,15 @@ impl From<io::Error> for Failure {
 
 /// Prints a note that does not end the command.
 pub(crate) fn note(what: impl fmt::Display) {
-    complain(&format!("note: {what}"));
+    print_line(&format!("note: {what}"));
 }
 
 /// Prints a warning that does not end the command.
 pub(crate) fn warn(what: impl fmt::Display) {
-    complain(&format!("warning: {what}"));
+    print_line(&format!("warning: {what}"));
 }
 
-fn complain(line: &str) {
+fn print_line(line: &str) {
     // `eprintln!` would panic if the terminal is gone.
     use io::Write;
     let _ = writeln!(io::stderr(), "traxtent: {line}");

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use traxtent_model::disk::Fault;
-use traxtent_server::serve::order;
+use traxtent_server::serve::send_order;
 
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let line = line(args)?;
     let fault: Fault = line.parse().map_err(Failure::input)?;
     let answer =
-        order(&args.socket, &fault).map_err(|error| Failure::file(&args.socket, &error))?;
+        send_order(&args.socket, &fault).map_err(|error| Failure::file(&args.socket, &error))?;
     let done = answer.map_err(Failure::input)?;
     let mut out = output::stdout();
     writeln!(out, "{done}")?;

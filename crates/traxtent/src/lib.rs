@@ -114,7 +114,7 @@ pub fn read_as_arguments(text: &str) -> usize {
     let _ = (parse::pace(text), parse::speed(text));
     let _ = (parse::bitrate(text), parse::time(text));
     let _ = text.parse::<traxtent_server::serve::Speed>();
-    let _ = text.parse::<traxtent_check::plan::Want>();
+    let _ = text.parse::<traxtent_check::plan::StackSpec>();
     let options: Vec<String> = text.lines().map(str::to_owned).collect();
     sim::sweep_points(&options)
 }

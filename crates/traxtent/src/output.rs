@@ -30,11 +30,11 @@ pub(crate) fn json(value: &impl Serialize) -> Result<()> {
 
 /// Writes a file atomically.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    fill(Whole::create(path)?, bytes)
+    fill(AtomicFile::create(path)?, bytes)
 }
 
 /// Writes all bytes to a new file, and finishes it.
-pub(crate) fn fill(mut file: Whole, bytes: &[u8]) -> Result<()> {
+pub(crate) fn fill(mut file: AtomicFile, bytes: &[u8]) -> Result<()> {
     file.write_all(bytes).map_err(|error| file.error(&error))?;
     file.finish()
 }
@@ -59,7 +59,7 @@ pub(crate) fn folder(path: &Path) -> Result<()> {
 /// Writes a file and synchronizes it to the disk before it replaces an existing one.
 pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
     let fail = |error: &io::Error| Failure::file(path, error);
-    let mut file = Whole::create(path)?;
+    let mut file = AtomicFile::create(path)?;
     file.write_all(bytes).map_err(|error| fail(&error))?;
     file.sync().map_err(|error| fail(&error))?;
     file.finish()?;
@@ -78,7 +78,7 @@ fn folder_of(path: &Path) -> &Path {
 
 /// A file that appears under its name once it is complete. Until then, its content is in a
 /// temporary file beside it, which is removed if this is dropped.
-pub(crate) struct Whole {
+pub(crate) struct AtomicFile {
     path: PathBuf,
     sink: Sink,
 }
@@ -90,10 +90,10 @@ enum Sink {
     Direct(BufWriter<File>),
 }
 
-impl Whole {
+impl AtomicFile {
     /// Begins a file.
-    pub(crate) fn create(path: &Path) -> Result<Whole> {
-        let fail = |error: io::Error| Failure::unmade(path, &error);
+    pub(crate) fn create(path: &Path) -> Result<AtomicFile> {
+        let fail = |error: io::Error| Failure::cannot_create(path, &error);
         refuse_output(path).map_err(Failure::input)?;
         let special = fs::metadata(path).is_ok_and(|meta| !meta.is_file());
         let sink = if special {
@@ -106,7 +106,7 @@ impl Whole {
                 beside.tempfile_in(folder_of(path)).map_err(fail)?,
             ))
         };
-        Ok(Whole {
+        Ok(AtomicFile {
             path: path.to_owned(),
             sink,
         })
@@ -125,7 +125,7 @@ impl Whole {
 
     /// Gives the file its final name.
     pub(crate) fn finish(self) -> Result<()> {
-        let Whole { path, sink } = self;
+        let AtomicFile { path, sink } = self;
         let fail = |error: &io::Error| Failure::file(&path, error);
         match sink {
             Sink::Direct(mut file) => file.flush().map_err(|error| fail(&error)),
@@ -144,7 +144,7 @@ impl Whole {
     }
 }
 
-impl Write for Whole {
+impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.sink {
             Sink::Beside(file) => file.write(bytes),

@@ -6,7 +6,9 @@ use clap::Subcommand;
 use serde::Serialize;
 use serde_json::json;
 use traxtent_lab::Bench;
-use traxtent_lab::video::{self, Ask, Guarantee, Offer, Order, Placement, Plan, ROUNDS};
+use traxtent_lab::video::{
+    self, Guarantee, Offer, Order, Placement, ROUNDS, ServerRequirements, VideoPlan,
+};
 use traxtent_layout::video::BitRate;
 use traxtent_units::Span;
 
@@ -111,14 +113,14 @@ fn plan_video(args: &VideoArgs) -> Result<()> {
     }
     let drive = machine.only_drive()?;
     let ask = args.ask();
-    let bench = Bench::of(drive.profile.as_ref().clone(), args.seed);
+    let bench = Bench::with_profile(drive.profile.as_ref().clone(), args.seed);
     let bench = bench.map_err(|error| Failure::at(&args.target, error))?;
     let plan = {
         let progress = Progress::new("rounds", None);
         video::plan(&bench, &ask, &|rounds| progress.add(rounds))
     };
     let plan = plan.map_err(|error| Failure::at(&args.target, error))?;
-    let answer = Answer {
+    let answer = VideoResult {
         drive: &drive,
         ask: &ask,
         plan: &plan,
@@ -132,8 +134,8 @@ fn plan_video(args: &VideoArgs) -> Result<()> {
 }
 
 impl VideoArgs {
-    fn ask(&self) -> Ask {
-        Ask {
+    fn ask(&self) -> ServerRequirements {
+        ServerRequirements {
             bitrate: self.bitrate,
             streams: self.streams,
             round: self.round,
@@ -151,10 +153,10 @@ impl VideoArgs {
 }
 
 /// A plan and the request that it answers.
-struct Answer<'a> {
+struct VideoResult<'a> {
     drive: &'a NamedDrive,
-    ask: &'a Ask,
-    plan: &'a Plan,
+    ask: &'a ServerRequirements,
+    plan: &'a VideoPlan,
 }
 
 /// An offer as JSON.
@@ -170,7 +172,7 @@ struct OfferJson {
     memory_bytes: u64,
 }
 
-impl Answer<'_> {
+impl VideoResult<'_> {
     fn offers(&self) -> [Option<&Offer>; 2] {
         [self.plan.aligned.as_ref(), self.plan.unaligned.as_ref()]
     }

@@ -10,7 +10,7 @@ use traxtent_check::plan::mend::quoted;
 use traxtent_check::plan::recipe::{Recipe, Step};
 use traxtent_check::plan::tools::{self, Tool};
 use traxtent_check::plan::want::GRAMMAR;
-use traxtent_check::plan::{self, Ground, Want};
+use traxtent_check::plan::{self, DriveProperties, StackSpec};
 use traxtent_io::device::BlockTarget;
 use traxtent_map::TrackMap;
 use traxtent_probe::{Identity, Target as _};
@@ -34,7 +34,7 @@ pub(crate) struct StackArgs {
     target: String,
     /// The layers to create, as words separated by commas; see below
     #[arg(long = "for", value_name = "WORDS", default_value = "fs=ext4")]
-    want: Want,
+    want: StackSpec,
     /// The path of a device in the commands, once for each disk [default: TARGET if it is a device,
     /// otherwise a placeholder]
     #[arg(long, value_name = "PATH")]
@@ -71,16 +71,16 @@ fn after_help() -> String {
 
 /// Runs the command.
 pub(crate) fn run(args: &StackArgs) -> Result<()> {
-    let place = Place::find(args)?;
+    let place = StackTarget::find(args)?;
     let devices = place.devices(args);
     let list = match &args.output {
         Some(folder) => quoted(&folder.join(LIST).to_string_lossy()),
         None => LIST.to_owned(),
     };
-    let mut recipe = plan::plan(&place.ground, &args.want, &devices, &list)
+    let mut recipe = plan::plan_stack(&place.ground, &args.want, &devices, &list)
         .map_err(|error| Failure::at(&args.target, error))?;
     place.set_up(&devices, &mut recipe);
-    look_at_tools(&mut recipe);
+    note_tools(&mut recipe);
     if let Some(folder) = &args.output {
         output::folder(folder)?;
         if let Some(list) = &recipe.bad_blocks {
@@ -101,8 +101,8 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
 }
 
 /// The drive, and its device if it has one.
-struct Place {
-    ground: Ground,
+struct StackTarget {
+    ground: DriveProperties,
     node: Node,
 }
 
@@ -113,11 +113,11 @@ enum Node {
     Image(String),
 }
 
-impl Place {
-    fn find(args: &StackArgs) -> Result<Place> {
+impl StackTarget {
+    fn find(args: &StackArgs) -> Result<StackTarget> {
         let mut place = match Target::parse(&args.target)? {
             Target::File(path) if is_device(&path) => device(&args.target, &path)?,
-            _ => Place {
+            _ => StackTarget {
                 ground: drive(&args.target)?,
                 node: Node::Elsewhere,
             },
@@ -216,7 +216,7 @@ fn is_device(path: &Path) -> bool {
     path.exists() && !path.is_dir() && !name.contains(".toml") && !map()
 }
 
-fn device(text: &str, path: &Path) -> Result<Place> {
+fn device(text: &str, path: &Path) -> Result<StackTarget> {
     let meta = fs::metadata(path).map_err(|error| Failure::file(path, &error))?;
     if meta.is_file() {
         let identity = Identity {
@@ -225,20 +225,20 @@ fn device(text: &str, path: &Path) -> Result<Place> {
             physical_bytes: IMAGE_PHYSICAL_BYTES,
             ..Identity::default()
         };
-        return Ok(Place {
+        return Ok(StackTarget {
             ground: of_identity(text, &identity, None),
             node: Node::Image(text.to_owned()),
         });
     }
     let target = BlockTarget::open(path).map_err(|error| Failure::Io(error.to_string()))?;
-    Ok(Place {
+    Ok(StackTarget {
         ground: of_identity(text, target.identity(), None),
         node: Node::Block(text.to_owned()),
     })
 }
 
 /// Loads a drive by its name, profile or map.
-fn drive(text: &str) -> Result<Ground> {
+fn drive(text: &str) -> Result<DriveProperties> {
     if let Target::File(path) = Target::parse(text)?
         && let Some(file) = read_map(&path)?
     {
@@ -247,7 +247,7 @@ fn drive(text: &str) -> Result<Ground> {
     let drive = Machine::load(text)?.only_drive()?;
     let sector = &drive.profile.sector;
     let tracks = TrackMap::of_sizes(drive.geometry.track_sizes());
-    Ok(Ground {
+    Ok(DriveProperties {
         name: drive.name.clone(),
         logical_bytes: sector.logical_bytes,
         physical_bytes: sector.physical_bytes,
@@ -257,8 +257,8 @@ fn drive(text: &str) -> Result<Ground> {
     })
 }
 
-fn of_identity(name: &str, identity: &Identity, tracks: Option<TrackMap>) -> Ground {
-    Ground {
+fn of_identity(name: &str, identity: &Identity, tracks: Option<TrackMap>) -> DriveProperties {
+    DriveProperties {
         name: name.to_owned(),
         logical_bytes: identity.logical_bytes,
         physical_bytes: identity.physical_bytes.max(identity.logical_bytes),
@@ -269,7 +269,7 @@ fn of_identity(name: &str, identity: &Identity, tracks: Option<TrackMap>) -> Gro
 }
 
 /// Adds notes about tools that are missing or too old on this machine.
-fn look_at_tools(recipe: &mut Recipe) {
+fn note_tools(recipe: &mut Recipe) {
     let mut programs: Vec<&'static str> = recipe.steps.iter().map(|step| step.program).collect();
     programs.dedup();
     let mut installed = Vec::new();
@@ -280,9 +280,9 @@ fn look_at_tools(recipe: &mut Recipe) {
                 tool.program, tool.package
             )),
             Some(text) => match tools::version_in(&text) {
-                Some((version, word)) if version < tool.least => recipe.notes.push(format!(
+                Some((version, word)) if version < tool.min_version => recipe.notes.push(format!(
                     "{} is {word} here; {} needs {} or later.",
-                    tool.program, tool.needed, tool.least
+                    tool.program, tool.needed_feature, tool.min_version
                 )),
                 Some((_, word)) => installed.push(format!("{} {word}", tool.program)),
                 None => {}
@@ -298,11 +298,11 @@ fn look_at_tools(recipe: &mut Recipe) {
 
 /// Returns a program's output when asked for its version.
 fn version(tool: &Tool) -> Option<String> {
-    let on_path = Command::new(tool.program).args(tool.asks_version).output();
+    let on_path = Command::new(tool.program).args(tool.version_args).output();
     let output = on_path
         .or_else(|_| {
             Command::new(Path::new("/usr/sbin").join(tool.program))
-                .args(tool.asks_version)
+                .args(tool.version_args)
                 .output()
         })
         .ok()?;

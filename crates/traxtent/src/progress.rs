@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Work that takes less than this shows no bar.
-const PATIENCE: Duration = Duration::from_secs(2);
+const SHOW_AFTER: Duration = Duration::from_secs(2);
 
 /// The progress of some work, shared by the threads that do it.
 pub(crate) struct Progress {
@@ -39,7 +39,7 @@ impl Progress {
     pub(crate) fn add(&self, count: u64) {
         let done = self.done.fetch_add(count, Ordering::Relaxed) + count;
         let Some(bar) = &self.bar else { return };
-        if self.began.elapsed() < PATIENCE {
+        if self.began.elapsed() < SHOW_AFTER {
             return;
         }
         if let Ok(mut bar) = bar.lock() {

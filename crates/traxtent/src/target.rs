@@ -149,8 +149,8 @@ impl Machine {
     /// Replaces a figure in all drives.
     pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<()> {
         for drive in &mut self.drives {
-            let profile = drive.profile.with(key, value).map_err(|error| {
-                let figures = drive.profile.figures();
+            let profile = drive.profile.with_value(key, value).map_err(|error| {
+                let figures = drive.profile.value_paths();
                 let figures = figures.iter().map(String::as_str);
                 let meant = nearest(key, figures).filter(|known| *known != key);
                 let hint = meant.map(|known| format!("; did you mean {known}?"));
@@ -239,7 +239,7 @@ fn read_profile(path: &Path) -> Result<Profile> {
             ProfileError::Syntax { line, message } => {
                 return Failure::at(format!("{}:{line}", path.display()), message);
             }
-            ProfileError::OutOfBounds { key, .. } | ProfileError::Unfounded { key } => {
+            ProfileError::OutOfBounds { key, .. } | ProfileError::MissingProvenance { key } => {
                 line_of(&text, key)
             }
             ProfileError::Provenance { key, .. } => line_of(&text, &format!("provenance\0{key}")),

@@ -15,14 +15,14 @@ use traxtent_check::layers::{Content, Unknown, recognize};
 use traxtent_check::source::FileSource;
 use traxtent_io::device::guard::{Refusal, volume_on};
 use traxtent_layout::raid::Level;
-use traxtent_map::{MapFile, Method};
+use traxtent_map::{MapFile, MapSource};
 use traxtent_probe::Identity;
-use traxtent_server::copies::is_one;
+use traxtent_server::copies::holds_replica_volume;
 use traxtent_server::export::{self, MEMBER_TIMEOUT_KEY, SYNC_RATE_KEY};
-use traxtent_server::serve::order;
+use traxtent_server::serve::send_order;
 use traxtent_server::volume::{
-    self, Found, MaintenanceTask, Order as Asked, Plan, Repairs, Status as VolumeStatus,
-    VolumeIoError, Work, find,
+    self, Found, MaintenanceKind, MaintenanceTask, Repairs, VolumeIoError, VolumeOrder as Asked,
+    VolumePlan, VolumeStatus, find,
 };
 use traxtent_volume::VolumeError;
 use uuid::Uuid;
@@ -34,7 +34,7 @@ use crate::failure::{Failure, Result, note, warn};
 use crate::output;
 use crate::progress::Progress;
 use crate::serve::attach::Address;
-use crate::serve::nbdkit::{Nbdkit, Order, catch};
+use crate::serve::nbdkit::{Nbdkit, ServerConfig, catch};
 use crate::serve::{code_of, set_mode};
 
 /// Manage volumes on files and block devices: striped, mirrored, or with parity that survives
@@ -72,7 +72,7 @@ enum Verb {
     /// Show what the members' superblocks or the server report, without writing
     Status(Status),
     /// Declare a member failed
-    Fail(OfMember),
+    Fail(MemberArgs),
     /// Replace a failed member by another device
     Replace(Replace),
     /// Rebuild the content of a replaced member
@@ -181,7 +181,7 @@ struct Serve {
 }
 
 #[derive(clap::Args, Debug)]
-struct OfMember {
+struct MemberArgs {
     /// The member's number
     member: usize,
     /// The members, or the control socket
@@ -222,7 +222,7 @@ struct WorkArgs {
 
 /// The repairs that `--repair` permits.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum RepairWhat {
+enum RepairScope {
     /// Rewrite sectors that cannot be read from the other members, and replicas that a majority
     /// disagrees with
     Sectors,
@@ -237,7 +237,7 @@ struct Scrub {
     /// Repair what is certain: sectors that cannot be read, and replicas that a majority disagrees
     /// with; =parity also recomputes parity
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "sectors")]
-    repair: Option<RepairWhat>,
+    repair: Option<RepairScope>,
     /// The member whose replica is correct if replicas differ without a majority
     #[arg(long, value_name = "MEMBER", requires = "repair")]
     from: Option<usize>,
@@ -275,8 +275,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Verb::Status(args) => status(args),
         Verb::Fail(args) => fail(args),
         Verb::Replace(args) => replace(args),
-        Verb::Rebuild(args) => work(args, Work::Rebuild, Repairs::default()),
-        Verb::Sync(args) => work(args, Work::Sync, Repairs::default()),
+        Verb::Rebuild(args) => work(args, MaintenanceKind::Rebuild, Repairs::default()),
+        Verb::Sync(args) => work(args, MaintenanceKind::Sync, Repairs::default()),
         Verb::Scrub(args) => scrub(args),
         Verb::RepairSuperblocks(args) => repair_superblocks(args),
         Verb::Map(args) => map(args),
@@ -310,7 +310,7 @@ fn create(args: &Create) -> Result<()> {
     if !args.trust_map {
         verify_new(args)?;
     }
-    let plan = Plan {
+    let plan = VolumePlan {
         level: args.level,
         chunk_bytes: args.chunk,
         granule_bytes: 4096,
@@ -345,7 +345,7 @@ fn status(args: &Status) -> Result<()> {
 }
 
 fn map(args: &Map) -> Result<()> {
-    let found = volume::find_doubtful(&args.members, true, true);
+    let found = volume::find_with_suspects(&args.members, true, true);
     let found = found.map_err(|error| explained(error, &args.members))?;
     let superblock = &found.superblock;
     let identity = Identity {
@@ -357,7 +357,7 @@ fn map(args: &Map) -> Result<()> {
         ..Identity::default()
     };
     let mut out = output::stdout();
-    MapFile::new(identity, Method::Model, found.chunk_map()).write(&mut out)?;
+    MapFile::new(identity, MapSource::Model, found.chunk_map()).write(&mut out)?;
     output::finish(out)
 }
 
@@ -372,7 +372,7 @@ fn control_of(members: &[PathBuf]) -> Option<&Path> {
 /// Sends an order to a server.
 fn ask(socket: &Path, asked: &Asked) -> Result<VolumeStatus> {
     let line = serde_json::to_string(asked).map_err(Failure::input)?;
-    let answer = order(socket, &line).map_err(|error| match error.kind() {
+    let answer = send_order(socket, &line).map_err(|error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::UnexpectedEof => {
             Failure::Io(format!(
                 "{}: no server answers there any more",
@@ -438,7 +438,7 @@ fn serve(args: &Serve) -> Result<()> {
     keys.extend(timeout.map(|seconds| (MEMBER_TIMEOUT_KEY, seconds)));
     let sync_rate = args.sync_rate.clone();
     keys.extend(sync_rate.map(|rate| (SYNC_RATE_KEY, rate)));
-    let order = Order {
+    let order = ServerConfig {
         address: &address,
         pidfile: folder.path().join("pid"),
         threads: 16,
@@ -505,7 +505,7 @@ fn explained(error: VolumeIoError, members: &[PathBuf]) -> Failure {
 /// Returns whether the only device holds a volume with replicas. Read errors are reported later by
 /// the caller that needs the device.
 fn has_copies(members: &[PathBuf]) -> bool {
-    matches!(members, [path] if is_one(path).unwrap_or(false))
+    matches!(members, [path] if holds_replica_volume(path).unwrap_or(false))
 }
 
 fn absolute(path: &Path) -> Result<String> {
@@ -514,7 +514,7 @@ fn absolute(path: &Path) -> Result<String> {
     text.ok_or_else(|| Failure::at(path.display(), "its name is not UTF-8"))
 }
 
-fn fail(args: &OfMember) -> Result<()> {
+fn fail(args: &MemberArgs) -> Result<()> {
     let member = args.member;
     if let Some(socket) = control_of(&args.members) {
         return show(&ask(socket, &Asked::Fail { member })?, false);
@@ -529,7 +529,7 @@ fn fail(args: &OfMember) -> Result<()> {
         found => found.map_err(|error| explained(error, &args.members))?,
     };
     let volume = volume.open().map_err(failure)?;
-    let failed = block_on(volume.declare_failed(member));
+    let failed = block_on(volume.mark_failed(member));
     let stop = block_on(volume.stop()).map_err(stopped);
     failed.map_err(|error| failure(error.into()))?;
     stop?;
@@ -555,7 +555,7 @@ fn replace(args: &Replace) -> Result<()> {
     }
     let found = found(&args.members, false)?;
     let substitute = found
-        .substitute(member, &args.with, force, holds)
+        .check_substitute(member, &args.with, force, holds)
         .map_err(failure)?;
     let volume = found.open().map_err(failure)?;
     let replaced = volume::replace(&volume, substitute, id);
@@ -568,17 +568,17 @@ fn replace(args: &Replace) -> Result<()> {
 fn scrub(args: &Scrub) -> Result<()> {
     let repairs = Repairs {
         sectors: args.repair.is_some(),
-        parity: args.repair == Some(RepairWhat::Parity),
+        parity: args.repair == Some(RepairScope::Parity),
         from: args.from,
     };
-    work(&args.work, Work::Scrub, repairs)
+    work(&args.work, MaintenanceKind::Scrub, repairs)
 }
 
 fn repair_superblocks(args: &RepairSuperblocks) -> Result<()> {
     if let Some(socket) = control_of(&args.members) {
         return show(&ask(socket, &Asked::RepairSuperblocks)?, args.json);
     }
-    let found = volume::find_doubtful(&args.members, false, true);
+    let found = volume::find_with_suspects(&args.members, false, true);
     let found = found.map_err(|error| explained(error, &args.members))?;
     let volume = found.open().map_err(failure)?;
     let repaired = block_on(volume.repair_superblocks());
@@ -589,10 +589,10 @@ fn repair_superblocks(args: &RepairSuperblocks) -> Result<()> {
 }
 
 /// Runs a rebuild, a sync or a scrub, on a server or in this process.
-fn work(args: &WorkArgs, work: Work, repair: Repairs) -> Result<()> {
+fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
     let interrupted = catch(&[SIGINT, SIGTERM])?;
     let (rate, mut bar) = (args.rate, None);
-    let mut tell = |progress: &volume::Progress| {
+    let mut tell = |progress: &volume::MaintenanceProgress| {
         let begin = || (Progress::new("stripes", Some(progress.stripes)), 0);
         let (bar, shown) = bar.get_or_insert_with(begin);
         bar.add(progress.next - *shown);
@@ -623,12 +623,12 @@ fn work(args: &WorkArgs, work: Work, repair: Repairs) -> Result<()> {
             return Err(Failure::input("--no-wait: only a server goes on alone"));
         }
         let found = match work {
-            Work::Scrub => volume::find_doubtful(&args.members, false, false),
-            Work::Sync | Work::Rebuild => find(&args.members, false),
+            MaintenanceKind::Scrub => volume::find_with_suspects(&args.members, false, false),
+            MaintenanceKind::Sync | MaintenanceKind::Rebuild => find(&args.members, false),
         };
         let found = found.map_err(|error| explained(error, &args.members))?;
         let volume = found.open().map_err(failure)?;
-        let done = volume::care(
+        let done = volume::maintain(
             &volume,
             MaintenanceTask { work, repair, rate },
             &interrupted,
@@ -717,7 +717,7 @@ fn sync_rate(text: &str) -> std::result::Result<String, String> {
 
 fn rate(text: &str) -> std::result::Result<u64, String> {
     match bytes(text)? {
-        rate if rate < volume::LEAST_RATE => Err(format!(
+        rate if rate < volume::RATE_MIN => Err(format!(
             "{rate} bytes a second; expected 64K at least, such as 50M"
         )),
         rate => Ok(rate),

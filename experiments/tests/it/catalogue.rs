@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use traxtent_experiments::{PAPERS, Plan, Selection, experiments, run};
+use traxtent_experiments::{PAPERS, RunPlan, Selection, experiments, run};
 
 use super::plan;
 
@@ -72,7 +72,7 @@ fn selections() {
             experiment.claims.iter().map(of)
         });
         claims
-            .filter(|(experiment, claim)| selection.has(experiment, claim))
+            .filter(|(experiment, claim)| selection.includes(experiment, claim))
             .count()
     };
     assert_eq!(
@@ -113,7 +113,7 @@ fn pictures() {
             experiment.figure.is_some() && QUICK.contains(&experiment.number.as_str())
         })
         .collect();
-    let plan = Plan {
+    let plan = RunPlan {
         quick: true,
         pictures: true,
         ..plan()

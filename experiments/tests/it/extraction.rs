@@ -18,7 +18,7 @@ fn reference(folder: &Path) -> Bench {
     };
     let text = fs::read(&file).unwrap();
     let system = traxtent_disksim::load_system("atlas10k.parv", &text, None, &sources).unwrap();
-    Bench::of(system.disks[0].profile.clone(), 1).unwrap()
+    Bench::with_profile(system.disks[0].profile.clone(), 1).unwrap()
 }
 
 /// Asserts that every scored claim of an experiment is met on that drive.

@@ -34,7 +34,9 @@ fn a_lost_revolution_is_noticed() {
         ("cache.almost_hits", "false"),
     ]
     .iter()
-    .try_fold(bench, |bench, (key, value)| bench.with(key, value))
+    .try_fold(bench, |bench, (key, value)| {
+        bench.with_parameter(key, value)
+    })
     .unwrap();
     let misses = jobs(&loses, NonZeroU32::MIN).unwrap().misses;
     assert!(!misses.is_empty());

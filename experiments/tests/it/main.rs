@@ -18,8 +18,8 @@ fn experiment(number: &str) -> &'static traxtent_experiments::Experiment {
 }
 
 /// A plan of one seed, on all processors.
-fn plan() -> traxtent_experiments::Plan {
-    traxtent_experiments::Plan {
+fn plan() -> traxtent_experiments::RunPlan {
+    traxtent_experiments::RunPlan {
         seeds: traxtent_experiments::Seeds::First(1),
         quick: false,
         pictures: false,

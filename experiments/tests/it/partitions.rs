@@ -7,7 +7,7 @@ use traxtent_experiments::{Selection, Verdict, run};
 #[test]
 fn claims_on_partitions() {
     let folder = testkit::shared_data!("disksim");
-    let plan = traxtent_experiments::Plan {
+    let plan = traxtent_experiments::RunPlan {
         seeds: traxtent_experiments::Seeds::First(5),
         traces: Some(folder),
         ..crate::plan()

@@ -3,15 +3,15 @@
 use std::fs;
 use std::path::Path;
 
-use traxtent_experiments::{Outcome, Plan, Seeds, Selection, Store, run};
+use traxtent_experiments::{RunOutcome, RunPlan, Seeds, Selection, Store, run};
 
 use super::plan;
 
 /// One experiment with random requests, one with two drives, one with a figure.
 const SOME: [&str; 3] = ["T9", "T12", "T14"];
 
-fn outcome(folder: Option<&Path>, build: &str, seeds: usize) -> Outcome {
-    let plan = Plan {
+fn outcome(folder: Option<&Path>, build: &str, seeds: usize) -> RunOutcome {
+    let plan = RunPlan {
         seeds: Seeds::First(seeds),
         quick: true,
         pictures: true,
@@ -22,9 +22,9 @@ fn outcome(folder: Option<&Path>, build: &str, seeds: usize) -> Outcome {
 }
 
 #[track_caller]
-fn assert_same(one: &Outcome, other: &Outcome) {
+fn assert_same(one: &RunOutcome, other: &RunOutcome) {
     assert_eq!(one.findings, other.findings);
-    let figures = |outcome: &Outcome| {
+    let figures = |outcome: &RunOutcome| {
         outcome
             .pictures
             .iter()

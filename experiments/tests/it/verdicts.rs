@@ -1,6 +1,6 @@
 //! Tests of the current verdicts.
 
-use traxtent_experiments::{Plan, Seeds, Verdict, experiments, run};
+use traxtent_experiments::{RunPlan, Seeds, Verdict, experiments, run};
 
 use super::plan;
 
@@ -38,7 +38,7 @@ const SINGLE_DRIVES: [&str; 24] = [
 #[test]
 fn seeds() {
     let of = |number, seeds| {
-        let plan = Plan {
+        let plan = RunPlan {
             seeds,
             quick: true,
             ..plan()
@@ -52,7 +52,7 @@ fn seeds() {
         let seeds: Vec<u64> = finding.samples.iter().map(|sample| sample.seed).collect();
         assert_eq!(seeds, [1, 2, 3]);
         let spread = finding.spread();
-        assert!(spread.least < finding.measured() && finding.measured() < spread.most);
+        assert!(spread.min < finding.measured() && finding.measured() < spread.max);
         let all = finding
             .samples
             .iter()

@@ -7,13 +7,13 @@
 use std::rc::Rc;
 use std::str::FromStr;
 
-use traxtent_check::collect::Archive;
-use traxtent_check::drive::Stated;
-use traxtent_check::examine::{Root, examine};
+use traxtent_check::collect::StackArchive;
+use traxtent_check::drive::StatedDrive;
+use traxtent_check::examine::{StackRoot, examine};
 use traxtent_check::files::extents_in_image;
 use traxtent_check::layers::lvm::Group;
 use traxtent_check::layers::{btrfs, ext, gpt, luks, lvm, mbr, md, named, swap, xfs, zfs};
-use traxtent_check::plan::{self, Ground, Want};
+use traxtent_check::plan::{self, DriveProperties, StackSpec};
 use traxtent_check::{Source, SourceError, Stack, report, rules};
 use traxtent_units::Lbn;
 
@@ -94,10 +94,10 @@ pub(crate) fn files(input: &[u8]) {
 
 /// The words after `--for`: accepted words lead to a plan or are refused.
 pub(crate) fn want(input: &[u8]) {
-    let Some(Ok(want)) = super::text(input).map(Want::from_str) else {
+    let Some(Ok(want)) = super::text(input).map(StackSpec::from_str) else {
         return;
     };
-    let ground = Ground {
+    let ground = DriveProperties {
         name: "drive".to_owned(),
         logical_bytes: 512,
         physical_bytes: 4096,
@@ -108,7 +108,7 @@ pub(crate) fn want(input: &[u8]) {
     let devices: Vec<String> = (0..want.disks)
         .map(|disk| format!("/dev/d{disk}"))
         .collect();
-    if let Ok(recipe) = plan::plan(&ground, &want, &devices, "list") {
+    if let Ok(recipe) = plan::plan_stack(&ground, &want, &devices, "list") {
         assert!(recipe.steps.iter().all(|step| !step.commands.is_empty()));
     }
 }
@@ -161,10 +161,10 @@ pub(crate) fn zfs(input: &[u8]) {
 
 /// A whole drive: whatever its content, the layers fit together and can be drawn.
 pub(crate) fn stack(input: &[u8]) {
-    let root = Root {
+    let root = StackRoot {
         name: "drive".to_owned(),
         node: None,
-        disk: Stated::default().image(),
+        disk: StatedDrive::default().image(),
         limits: None,
         bytes: DRIVE,
         source: Ok(Rc::new(Drive::with(0, input))),
@@ -174,16 +174,16 @@ pub(crate) fn stack(input: &[u8]) {
 
 /// A collected stack: accepted input is written and read as the same.
 pub(crate) fn archive(input: &[u8]) {
-    let Ok(archive) = Archive::read(input) else {
+    let Ok(archive) = StackArchive::read(input) else {
         return;
     };
     judge(&archive.stack);
-    let again = Archive::read(&archive.write()).expect("it has been read before");
+    let again = StackArchive::read(&archive.write()).expect("it has been read before");
     assert_eq!(archive, again);
 }
 
 fn judge(stack: &Stack) {
     stack.check().expect("layers fit together");
     let findings = rules::check(stack, None);
-    assert!(!report::text(stack, &findings).is_empty());
+    assert!(!report::format_stack(stack, &findings).is_empty());
 }

@@ -33,7 +33,7 @@ pub(crate) fn scenario(input: &[u8]) {
         Ok(&scenario)
     );
     let mut disk = disk();
-    if let Err(error) = disk.play(&scenario) {
+    if let Err(error) = disk.schedule_faults(&scenario) {
         return drop(error.to_string());
     }
     let mut sector = [0; 512];

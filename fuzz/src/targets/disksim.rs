@@ -4,9 +4,9 @@ use traxtent_disksim::{Document, disk_geometry, load_system, parse_seeks};
 use traxtent_model::geometry::Geometry;
 use traxtent_units::Lbn;
 use traxtent_units::request::Request;
-use traxtent_workload::{Due, Source, Synthio, TraceRecord};
+use traxtent_workload::{NextStep, RequestSource, Synthio, TraceRecord};
 
-use super::drive::{goes_there_and_back, lives};
+use super::drive::{check_profile, check_round_trip};
 
 /// The name of the file that holds the input.
 const INPUT: &str = "input";
@@ -49,13 +49,13 @@ pub(crate) fn params(input: &[u8]) {
         return;
     };
     for disk in system.disks.iter().take(SOME) {
-        lives(&disk.profile);
+        check_profile(&disk.profile);
     }
     for device in system.devices.iter().take(SOME) {
         for lbn in [0, 1 << 40] {
-            let placed = system.place(TraceRecord {
+            let placed = system.map_record(TraceRecord {
                 arrival: None,
-                think: None,
+                pause: None,
                 measured: None,
                 device: device.trace_device,
                 request: Request::read(Lbn(lbn), 8),
@@ -71,7 +71,7 @@ pub(crate) fn params(input: &[u8]) {
         .and_then(|spec| Synthio::new(spec, 1).ok());
     if let Some(mut synthio) = synthio {
         for _ in 0..REQUESTS {
-            let Ok(Due::At(now)) = synthio.due() else {
+            let Ok(NextStep::At(now)) = synthio.due() else {
                 break;
             };
             if let Some(arrival) = synthio.take(now) {
@@ -105,7 +105,7 @@ pub(crate) fn layout(input: &[u8]) {
             continue;
         };
         if let Ok(geometry) = Geometry::build(&imported.spec) {
-            goes_there_and_back(&geometry, imported.spec.shared_places);
+            check_round_trip(&geometry, imported.spec.shared_places);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use traxtent_model::drive::Drive;
-use traxtent_model::geometry::{Geometry, GeometrySpec, Occupant, Remedy};
+use traxtent_model::geometry::{Geometry, GeometrySpec, Occupant, Replacement};
 use traxtent_model::profile::{Profile, builtin};
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, SimTime, Span};
@@ -14,7 +14,7 @@ use super::text;
 pub(crate) fn profile(input: &[u8]) {
     let Some(text) = text(input) else { return };
     match Profile::from_toml(text) {
-        Ok(profile) => lives(&profile),
+        Ok(profile) => check_profile(&profile),
         Err(error) => drop(error.to_string()),
     }
 }
@@ -33,13 +33,13 @@ pub(crate) fn override_figure(input: &[u8]) {
         .take(LINES)
         .filter_map(|line| line.split_once('='))
     {
-        match profile.as_ref().unwrap_or(&*DRIVE).with(key, value) {
+        match profile.as_ref().unwrap_or(&*DRIVE).with_value(key, value) {
             Ok(changed) => profile = Some(changed),
             Err(error) => drop(error.to_string()),
         }
     }
     if let Some(profile) = profile {
-        lives(&profile);
+        check_profile(&profile);
     }
 }
 
@@ -49,23 +49,23 @@ pub(crate) fn geometry(input: &[u8]) {
         return;
     };
     match Geometry::build(&spec) {
-        Ok(geometry) => goes_there_and_back(&geometry, spec.shared_places),
+        Ok(geometry) => check_round_trip(&geometry, spec.shared_places),
         Err(error) => drop(error.to_string()),
     }
 }
 
 /// Asserts the properties of every accepted profile.
-pub(super) fn lives(profile: &Profile) {
+pub(super) fn check_profile(profile: &Profile) {
     let again = Profile::from_toml(&profile.to_toml());
     assert_eq!(again.as_ref(), Ok(profile), "it reads back otherwise");
     let mut drive = Drive::new(profile).expect("a profile is checked as it is read");
     let geometry = drive.geometry().clone();
-    goes_there_and_back(&geometry, profile.geometry.shared_places);
+    check_round_trip(&geometry, profile.geometry.shared_places);
     serves(&mut drive);
 }
 
 /// Asserts that a layout is consistent, at its edges and at some places in between.
-pub(super) fn goes_there_and_back(geometry: &Geometry, shared_places: bool) {
+pub(super) fn check_round_trip(geometry: &Geometry, shared_places: bool) {
     /// The number of tracks, zones and defects that are checked.
     const SOME: usize = 50;
 
@@ -100,8 +100,8 @@ pub(super) fn goes_there_and_back(geometry: &Geometry, shared_places: bool) {
     assert_eq!(geometry.locate(Lbn(capacity)), None);
     for defect in geometry.defects().take(SOME).filter(|_| !shared_places) {
         match defect.remedy {
-            Remedy::Slipped => assert_eq!(geometry.lbn_at(defect.place), Occupant::Bad),
-            Remedy::Remapped(lbn, place) => {
+            Replacement::Slipped => assert_eq!(geometry.lbn_at(defect.place), Occupant::Bad),
+            Replacement::Remapped(lbn, place) => {
                 assert_eq!(geometry.lbn_at(place), Occupant::Lbn(lbn));
             }
         }

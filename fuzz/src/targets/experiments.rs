@@ -1,6 +1,6 @@
 //! The experiments of the papers.
 
-use traxtent_experiments::{Experiment, Selection, Within};
+use traxtent_experiments::{Experiment, Selection, Tolerance};
 
 /// A valid experiment is consistent: the published value meets a claim, and NaN does not.
 pub(crate) fn text(input: &[u8]) {
@@ -15,9 +15,9 @@ pub(crate) fn text(input: &[u8]) {
         }
     };
     for claim in &experiment.claims {
-        assert!(claim.is_called("T2") && claim.is_called("T") && claim.is_called(&claim.id));
+        assert!(claim.is_named_by("T2") && claim.is_named_by("T") && claim.is_named_by(&claim.id));
         assert!(!claim.allows(f64::NAN), "{claim:?}");
-        if !matches!(claim.within, Within::AtMost(_)) {
+        if !matches!(claim.within, Tolerance::AtMost(_)) {
             assert!(
                 claim
                     .published

@@ -1,7 +1,7 @@
 //! The log-structured layout: its structures, and whole devices.
 
 use traxtent_layout::log::format::{Checkpoint, Summary, Superblock, reseal};
-use traxtent_layout::log::{Cleaning, Found, Log, Op, Progress, Recovery, Shape};
+use traxtent_layout::log::{BlockLocation, Cleaning, Log, LogOp, LogShape, Recovery, RecoveryStep};
 use traxtent_units::Lbn;
 
 const SECTOR: usize = 512;
@@ -15,7 +15,7 @@ pub(crate) fn structure(input: &[u8]) {
     let superblock = Superblock {
         id: 1,
         range: Lbn(0)..Lbn(128),
-        shape: Shape {
+        shape: LogShape {
             sector_bytes: SECTOR as u32,
             block_sectors: 1,
             grain_sectors: 1,
@@ -75,14 +75,14 @@ fn open(device: &mut [u8]) -> Option<Log> {
     let mut step = Recovery::begin(range, SECTOR as u32, Cleaning::default());
     loop {
         step = match step {
-            Progress::Ask(op, recovery) => match recovery.answer(perform(device, op)) {
+            RecoveryStep::Ask(op, recovery) => match recovery.answer(perform(device, op)) {
                 Ok(step) => step,
                 Err(error) => {
                     assert!(!error.to_string().contains('\n'));
                     return None;
                 }
             },
-            Progress::Open(log) => return Some(*log),
+            RecoveryStep::Open(log) => return Some(*log),
         }
     }
 }
@@ -98,7 +98,7 @@ fn use_it(log: &mut Log, device: &mut [u8]) {
     let _ = log.sync();
     drain(log, device);
     for number in 0..log.blocks().min(40) {
-        if let Ok(Found::At(place)) = log.read(number) {
+        if let Ok(BlockLocation::At(place)) = log.read(number) {
             let bytes = perform(device, log.op_for(place));
             let _ = log.verify(place, &bytes);
         }
@@ -114,17 +114,17 @@ fn drain(log: &mut Log, device: &mut [u8]) {
     }
 }
 
-fn perform(device: &mut [u8], op: Op) -> Vec<u8> {
+fn perform(device: &mut [u8], op: LogOp) -> Vec<u8> {
     match op {
-        Op::Read { lbn, sectors } => {
+        LogOp::Read { lbn, sectors } => {
             let at = lbn.0 as usize * SECTOR;
             device[at..at + sectors.0 as usize * SECTOR].to_vec()
         }
-        Op::Write { lbn, data } => {
+        LogOp::Write { lbn, data } => {
             let at = lbn.0 as usize * SECTOR;
             device[at..at + data.len()].copy_from_slice(&data);
             Vec::new()
         }
-        Op::Flush => Vec::new(),
+        LogOp::Flush => Vec::new(),
     }
 }

@@ -11,8 +11,8 @@ use traxtent_scsi::diagnostic::{TranslateRequest, Translation, decode_supported}
 use traxtent_scsi::inquiry::{Inquiry, VitalPage};
 use traxtent_scsi::mode::{CachingPage, FormatPage, GeometryPage, ModeData, pages};
 use traxtent_scsi::{
-    Capacity, Command, Data, DefectList, DefectWidth, DeviceServer, ModeWidth, Reply, Sense,
-    SenseFormat, Status, Transport, TransportError,
+    Capacity, Command, DataTransfer, DefectList, DefectWidth, DeviceServer, ModeWidth, Reply,
+    Sense, SenseFormat, Status, Transport, TransportError,
 };
 use traxtent_units::request::Request;
 use traxtent_units::{Cylinder, Lbn, SimTime, Surface};
@@ -144,15 +144,15 @@ fn chunk<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 
 /// A drive whose responses come from the input: each is a status, a length, and that many bytes of
 /// data or of sense data.
-struct Liar<'a>(&'a [u8]);
+struct ArbitraryDrive<'a>(&'a [u8]);
 
-impl Transport for Liar<'_> {
+impl Transport for ArbitraryDrive<'_> {
     fn now(&self) -> SimTime {
         SimTime::ZERO
     }
     fn wait_until(&mut self, _: SimTime) {}
-    fn execute(&mut self, _: &[u8], data: Data<'_>) -> Result<Reply, TransportError> {
-        let gone = || TransportError::Gone("it has nothing left to say".to_owned());
+    fn execute(&mut self, _: &[u8], data: DataTransfer<'_>) -> Result<Reply, TransportError> {
+        let gone = || TransportError::Unavailable("it has nothing left to say".to_owned());
         let (&status, rest) = self.0.split_first().ok_or_else(gone)?;
         self.0 = rest;
         let bytes = chunk(&mut self.0).ok_or_else(gone)?;
@@ -166,7 +166,7 @@ impl Transport for Liar<'_> {
         if status == Status::CheckCondition {
             sense = bytes.to_vec();
         }
-        if let Data::In(room) = data
+        if let DataTransfer::In(room) = data
             && status != Status::Busy
         {
             received = bytes.len().min(room.len());
@@ -184,7 +184,7 @@ impl Transport for Liar<'_> {
 
 /// A host handles a drive whose responses are all arbitrary.
 pub(crate) fn host(input: &[u8]) {
-    let Ok(mut target) = ScsiTarget::open(Liar(input)) else {
+    let Ok(mut target) = ScsiTarget::open(ArbitraryDrive(input)) else {
         return;
     };
     let last = Lbn(target.identity().capacity.0.saturating_sub(1));

@@ -1,7 +1,7 @@
 //! The track partition layout: its header, and the table of a whole device.
 
 use traxtent_layout::tpl::format::{Header, reseal};
-use traxtent_layout::tpl::{Bounds, Config, Count, Step, Tpl};
+use traxtent_layout::tpl::{Config, DeviceStep, PartitionBounds, PartitionCount, Tpl};
 use traxtent_map::TrackMap;
 use traxtent_units::{Lbn, Sectors};
 
@@ -60,7 +60,7 @@ fn map() -> TrackMap {
 }
 
 fn formatted(map: &TrackMap) -> Vec<u8> {
-    let bounds = Bounds::new(Count::ONE, Count::MOST).expect("bounds");
+    let bounds = PartitionBounds::new(PartitionCount::ONE, PartitionCount::MOST).expect("bounds");
     let config = Config {
         id: 1,
         sector_bytes: SECTOR as u32,
@@ -74,7 +74,7 @@ fn formatted(map: &TrackMap) -> Vec<u8> {
     // The table occupies the first tracks.
     let mut device = vec![0; 300 * SECTOR];
     for step in steps {
-        if let Step::Table { lbn, bytes } = step {
+        if let DeviceStep::Table { lbn, bytes } = step {
             let at = lbn.0 as usize * SECTOR;
             device[at..at + bytes.len()].copy_from_slice(&bytes);
         }
@@ -93,7 +93,7 @@ fn use_it(mut tpl: Tpl) {
         let run = tpl.runs(block..block + 1).expect("it is there")[0];
         let copies = tpl.current(run);
         assert!(tpl.places(run, copies).count() as u32 == copies.count_ones());
-        tpl.wrote(run, tpl.writable(run) & 0x5555_5555)
+        tpl.record_write(run, tpl.writable(run) & 0x5555_5555)
             .expect("nothing is under way");
     }
     for track in tpl.shape().tracks() {

@@ -1,8 +1,8 @@
 //! The content of the members of a volume, and orders to a volume.
 
-use traxtent_server::volume::Order;
+use traxtent_server::volume::VolumeOrder;
 use traxtent_volume::copies::superblock as copies;
-use traxtent_volume::record::Record;
+use traxtent_volume::record::JournalRecord;
 use traxtent_volume::superblock::{SUPERBLOCK_BYTES, Superblock, reseal};
 use uuid::Uuid;
 
@@ -28,15 +28,15 @@ pub(crate) fn superblock(input: &[u8]) {
 pub(crate) fn copies(input: &[u8]) {
     let mut bytes = input.to_vec();
     bytes.resize(copies::SUPERBLOCK_BYTES, 0);
-    if let Err(error) = copies::Superblock::decode(&bytes) {
+    if let Err(error) = copies::ReplicatedSuperblock::decode(&bytes) {
         assert!(!error.to_string().contains('\n'));
     }
     copies::reseal(&mut bytes);
-    if let Ok(superblock) = copies::Superblock::decode(&bytes) {
-        let inside = superblock.inside();
+    if let Ok(superblock) = copies::ReplicatedSuperblock::decode(&bytes) {
+        let inside = superblock.layout_range();
         assert!(inside.start <= inside.end && inside.end.0 <= superblock.sectors.0);
         assert_eq!(
-            copies::Superblock::decode(&superblock.encode()),
+            copies::ReplicatedSuperblock::decode(&superblock.encode()),
             Ok(superblock)
         );
     }
@@ -49,9 +49,12 @@ pub(crate) fn copies(input: &[u8]) {
 /// An order to a served volume: accepted input is written and accepted again.
 pub(crate) fn order(input: &[u8]) {
     let Some(text) = text(input) else { return };
-    if let Ok(order) = serde_json::from_str::<Order>(text) {
+    if let Ok(order) = serde_json::from_str::<VolumeOrder>(text) {
         let again = serde_json::to_string(&order).expect("it is plain data");
-        assert_eq!(serde_json::from_str::<Order>(&again).ok(), Some(order));
+        assert_eq!(
+            serde_json::from_str::<VolumeOrder>(&again).ok(),
+            Some(order)
+        );
     }
 }
 
@@ -66,7 +69,7 @@ pub(crate) fn record(input: &[u8]) {
             .and_then(|bytes| bytes.try_into().ok());
         bytes.map_or(0, u64::from_le_bytes)
     };
-    let found = Record::read(
+    let found = JournalRecord::read(
         input,
         number(56),
         volume.unwrap_or_default(),
@@ -79,6 +82,6 @@ pub(crate) fn record(input: &[u8]) {
     let front = bytes.len() - data.len();
     bytes[front..].copy_from_slice(data);
     record.seal(&mut bytes, 512);
-    let again = Record::read(&bytes, record.position, record.volume, record.epoch, 512);
+    let again = JournalRecord::read(&bytes, record.position, record.volume, record.epoch, 512);
     assert_eq!(again, Some((record.clone(), data)));
 }

@@ -6,8 +6,8 @@ use traxtent_model::geometry::{Geometry, GeometrySpec, PerSurface, ZoneSpec};
 use traxtent_units::{Sectors, SimTime};
 use traxtent_workload::trace::{BlkparseEvent, detect};
 use traxtent_workload::{
-    Due, Source, Synthetic, TraceError, TraceFormat, TraceOptions, TraceReader, TrackSource,
-    Untracked, WorkloadSpec,
+    CapacityOnly, NextStep, RequestSource, Synthetic, TraceError, TraceFormat, TraceOptions,
+    TraceReader, TrackSource, WorkloadSpec,
 };
 
 use super::text;
@@ -42,7 +42,7 @@ pub(crate) fn trace(input: &[u8]) {
     let options = TraceOptions {
         check_order: options & 4 == 0,
         sector_bytes: if options & 1 == 0 { 512 } else { 4096 },
-        blkparse: if options & 2 == 0 {
+        blkparse_event: if options & 2 == 0 {
             BlkparseEvent::Dispatch
         } else {
             BlkparseEvent::Queue
@@ -105,7 +105,7 @@ fn runs(spec: &WorkloadSpec) {
 
     let printed = spec.to_string();
     assert_eq!(printed.parse().as_ref(), Ok(spec), "{printed}");
-    stays_inside(spec, &Untracked(Sectors(10_000)), 512);
+    stays_inside(spec, &CapacityOnly(Sectors(10_000)), 512);
     stays_inside(spec, &*TRACKS, 4096);
 }
 
@@ -117,7 +117,7 @@ fn stays_inside(spec: &WorkloadSpec, drive: &dyn TrackSource, sector_bytes: u32)
         Err(error) => return drop(error.to_string()),
     };
     for _ in 0..REQUESTS {
-        let Ok(Due::At(now)) = source.due() else {
+        let Ok(NextStep::At(now)) = source.due() else {
             break;
         };
         let arrival = source.take(now).expect("a request is due");

@@ -56,7 +56,7 @@ const DD_JOBS: [(u64, &str, bool); 3] = [
 ];
 
 pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
-    let Some(server) = Server::prepare("bench-jobs", seed)? else {
+    let Some(server) = Server::build("bench-jobs", seed)? else {
         return Ok(ExitCode::SUCCESS);
     };
     let bench = Bench {

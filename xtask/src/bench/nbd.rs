@@ -39,7 +39,7 @@ impl<'a> Load<'a> {
 impl Server {
     /// Builds the plugin and makes a new folder. If a program is missing, prints that and returns
     /// `None`.
-    pub(super) fn prepare(folder: &str, seed: u64) -> Result<Option<Server>> {
+    pub(super) fn build(folder: &str, seed: u64) -> Result<Option<Server>> {
         packages::install(packages::FOR_SERVE);
         for program in ["nbdkit", "fio"] {
             if shell::program(program).is_none() {

@@ -16,7 +16,7 @@ pub(super) struct Options {
     seconds: u32,
     /// Measure only one of the two
     #[arg(long)]
-    only: Option<Part>,
+    only: Option<ServePart>,
     /// Measure accuracy at this depth of the client's queue only
     #[arg(long)]
     depth: Option<u32>,
@@ -30,7 +30,7 @@ pub(super) struct Options {
 
 /// The two measurements.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Part {
+enum ServePart {
     /// Speed of a drive without mechanics
     Speed,
     /// Timing accuracy of a drive with mechanics
@@ -55,7 +55,7 @@ const LOADS: [(&str, &str, &str, u32); 4] = [
 ];
 
 pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
-    let Some(server) = Server::prepare("bench-serve", seed)? else {
+    let Some(server) = Server::build("bench-serve", seed)? else {
         return Ok(ExitCode::SUCCESS);
     };
     let bench = Bench {
@@ -63,8 +63,8 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         seconds: options.seconds,
     };
     let wanted = |part| options.only.is_none_or(|only| only == part);
-    let fast = !wanted(Part::Speed) || bench.speed()?;
-    let is_true = !wanted(Part::Truth) || bench.truth(options)?;
+    let fast = !wanted(ServePart::Speed) || bench.speed()?;
+    let is_true = !wanted(ServePart::Truth) || bench.accuracy(options)?;
     Ok(match fast && is_true {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
@@ -120,7 +120,7 @@ impl Bench {
     }
 
     /// Compares fio's response times of a drive with those of the model, from the receipt.
-    fn truth(&self, options: &Options) -> Result<bool> {
+    fn accuracy(&self, options: &Options) -> Result<bool> {
         println!(
             "response times of {}, ms: the model, and what fio saw; lateness at the server, us",
             options.drive

@@ -84,7 +84,7 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
 
 /// Compares RAID-0 of four files with a file, both through nbdkit.
 fn served(seed: u64, seconds: u32, memory: &Path) -> Result<bool> {
-    let Some(server) = Server::prepare("bench-volume", seed)? else {
+    let Some(server) = Server::build("bench-volume", seed)? else {
         return Ok(true);
     };
     let mut build = shell::cargo();

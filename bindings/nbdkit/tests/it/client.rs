@@ -19,7 +19,7 @@ pub(crate) const ENOSPC: u32 = 28;
 
 /// The result of a request: success, or the number of an error. A missing response is an error of
 /// the connection.
-pub(crate) type Answer = io::Result<Result<(), u32>>;
+pub(crate) type Response = io::Result<Result<(), u32>>;
 
 const READ: u16 = 0;
 const WRITE: u16 = 1;
@@ -52,7 +52,7 @@ impl Client {
         Client(stream)
     }
 
-    pub(crate) fn read(&mut self, offset: u64, into: &mut [u8]) -> Answer {
+    pub(crate) fn read(&mut self, offset: u64, into: &mut [u8]) -> Response {
         self.send(READ, offset, into.len() as u32, &[])?;
         let answer = self.answer()?;
         if answer.is_ok() {
@@ -61,12 +61,12 @@ impl Client {
         Ok(answer)
     }
 
-    pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> Answer {
+    pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> Response {
         self.send(WRITE, offset, data.len() as u32, data)?;
         self.answer()
     }
 
-    pub(crate) fn flush(&mut self) -> Answer {
+    pub(crate) fn flush(&mut self) -> Response {
         self.send(FLUSH, 0, 0, &[])?;
         self.answer()
     }
@@ -86,7 +86,7 @@ impl Client {
         self.0.write_all(&request)
     }
 
-    fn answer(&mut self) -> Answer {
+    fn answer(&mut self) -> Response {
         let answer: [u8; 16] = receive(&mut self.0)?;
         let error = u32::from_be_bytes([answer[4], answer[5], answer[6], answer[7]]);
         Ok(if error == 0 { Ok(()) } else { Err(error) })

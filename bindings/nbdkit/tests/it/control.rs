@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use traxtent_layout::raid::Level;
 
-use crate::life::Life;
+use crate::life::ServedVolume;
 use crate::nbdkit::{key, plugin, quick_folder};
 use crate::volume::new_volume;
 
@@ -23,7 +23,7 @@ fn a_slow_client_holds_up_nobody() {
     let _ = testkit::tool!("nbdkit");
     let folder = quick_folder();
     let files = new_volume(folder.path(), Level::Raid5, 1 << 41);
-    let life = Life::new(folder.path(), files, &[]);
+    let life = ServedVolume::new(folder.path(), files, &[]);
     let slow = UnixStream::connect(&life.control).unwrap();
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -57,7 +57,7 @@ fn too_many_clients() {
     let _ = testkit::tool!("nbdkit");
     let folder = quick_folder();
     let files = new_volume(folder.path(), Level::Raid5, 1 << 42);
-    let life = Life::new(folder.path(), files, &[]);
+    let life = ServedVolume::new(folder.path(), files, &[]);
     let mut clients: Vec<UnixStream> = (0..16)
         .map(|_| UnixStream::connect(&life.control).unwrap())
         .collect();
@@ -73,7 +73,10 @@ fn too_many_clients() {
     );
     clients.clear();
     let begun = Instant::now();
-    while life.order(&traxtent_server::volume::Order::Status).is_err() {
+    while life
+        .order(&traxtent_server::volume::VolumeOrder::Status)
+        .is_err()
+    {
         assert!(begun.elapsed() < Duration::from_secs(30));
         thread::sleep(Duration::from_millis(10));
     }

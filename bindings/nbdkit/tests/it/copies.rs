@@ -4,12 +4,12 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use pollster::block_on;
-use traxtent_layout::tpl::{Bounds, Count};
-use traxtent_map::{MapFile, Method, TrackMap};
+use traxtent_layout::tpl::{PartitionBounds, PartitionCount};
+use traxtent_map::{MapFile, MapSource, TrackMap};
 use traxtent_probe::Identity;
-use traxtent_server::copies::{DeviceCopies, Plan, create, find};
+use traxtent_server::copies::{DeviceReplicaVolume, ReplicaVolumePlan, create, find};
 use traxtent_units::{Lbn, Sectors};
-use traxtent_volume::copies::Copies;
+use traxtent_volume::copies::ReplicatedVolume;
 use uuid::Uuid;
 
 use crate::attach::Mount;
@@ -36,12 +36,12 @@ fn new_volume(folder: &Path, seed: u64) -> PathBuf {
         ..Identity::default()
     };
     let tracks = TrackMap::read_csv(csv.as_bytes()).unwrap();
-    let text = MapFile::new(identity, Method::List, tracks).to_text();
+    let text = MapFile::new(identity, MapSource::List, tracks).to_text();
     std::fs::write(&map, text).unwrap();
-    let plan = Plan {
+    let plan = ReplicaVolumePlan {
         device: device.clone(),
         map,
-        bounds: Bounds::new(Count::ONE, Count::new(4).unwrap()).unwrap(),
+        bounds: PartitionBounds::new(PartitionCount::ONE, PartitionCount::new(4).unwrap()).unwrap(),
         block_bytes: 4096,
         readings: 0,
         force: false,
@@ -56,9 +56,9 @@ fn new_volume(folder: &Path, seed: u64) -> PathBuf {
     device
 }
 
-fn open(device: &Path) -> DeviceCopies {
+fn open(device: &Path) -> DeviceReplicaVolume {
     let (device, found) = find(device).unwrap();
-    block_on(Copies::open(device, found)).unwrap()
+    block_on(ReplicatedVolume::open(device, found)).unwrap()
 }
 
 /// Kills the server while three clients write and flush. Does every sector of the volume hold its
@@ -73,7 +73,7 @@ fn a_volume_with_copies_survives_kills() {
         let folder = quick_folder();
         let device = new_volume(folder.path(), seed);
         let server = Server::start(&[key("volume", device.display())]);
-        let areas = Area::worked_until_killed(server, seed);
+        let areas = Area::work_until_killed(server, seed);
         let mut left = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
         let volume = open(&device);
         block_on(volume.read(Lbn(0), &mut left)).unwrap();
@@ -111,7 +111,7 @@ fn a_full_disk_below() {
     let stored = (0..128).take_while(|number| match store(*number) {
         Ok(()) => true,
         Err(error) => {
-            assert_eq!(error, ENOSPC, "{}", server.said());
+            assert_eq!(error, ENOSPC, "{}", server.output());
             false
         }
     });

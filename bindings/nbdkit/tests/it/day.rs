@@ -59,9 +59,9 @@ fn a_day_of_requests() {
             scope.spawn(move || requests.fetch_add(work(client, seed, stop), Ordering::Relaxed));
         }
         thread::sleep(WARM.max(length / 4));
-        let early = Look::new(&mut client, &server, 0);
+        let early = TimedRequest::new(&mut client, &server, 0);
         thread::sleep(length);
-        let late = Look::new(&mut client, &server, 1);
+        let late = TimedRequest::new(&mut client, &server, 1);
         stop.store(true, Ordering::Relaxed);
         (early, late)
     });
@@ -120,21 +120,21 @@ fn work(mut client: Client, seed: u64, stop: &AtomicBool) -> u64 {
 }
 
 /// A request between two readings of the clock, and the server's memory at that time.
-struct Look {
+struct TimedRequest {
     lbn: u64,
     sent: Instant,
     answered: Instant,
     memory_kib: u64,
 }
 
-impl Look {
+impl TimedRequest {
     /// Returns the look with the closest readings out of several, each at a place of its own.
-    fn new(client: &mut Client, server: &Server, number: u64) -> Look {
+    fn new(client: &mut Client, server: &Server, number: u64) -> TimedRequest {
         let looks = (0..20).map(|trial| {
             let lbn = BYTES / 512 + number * 1000 + trial * 10;
             let sent = Instant::now();
             client.read(lbn * 512, &mut [0; 512]).unwrap().unwrap();
-            Look {
+            TimedRequest {
                 lbn,
                 sent,
                 answered: Instant::now(),

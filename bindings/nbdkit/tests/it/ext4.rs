@@ -25,7 +25,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use traxtent_model::disk::Fault;
 use traxtent_model::profile::{Profile, WriteBack, builtin};
-use traxtent_server::serve::order;
+use traxtent_server::serve::send_order;
 use traxtent_units::Rng;
 
 use crate::attach::{Attached, missing};
@@ -105,7 +105,7 @@ fn cut(seed: u64, empty: &[u8], lie: Option<&str>) -> Outcome {
     let server = Server::start(&keys);
     let command = |line: &str| {
         let fault: Fault = line.parse().unwrap();
-        order(&path("control"), &fault).unwrap().unwrap()
+        send_order(&path("control"), &fault).unwrap().unwrap()
     };
     if let Some(lie) = lie {
         command(lie);
@@ -245,7 +245,7 @@ impl Promise {
     }
 
     /// Describes the content that was found instead, and the sectors in which it differs.
-    fn against(&self, found: Option<&Content>) -> String {
+    fn mismatch(&self, found: Option<&Content>) -> String {
         let Some(found) = found else {
             return "is not there".to_owned();
         };
@@ -424,7 +424,7 @@ impl<'a> Writer<'a> {
             }
             let found = found.ok();
             (!promise.is_kept(found.as_ref()))
-                .then(|| format!("{}: {}", path.display(), promise.against(found.as_ref())))
+                .then(|| format!("{}: {}", path.display(), promise.mismatch(found.as_ref())))
         })
     }
 }

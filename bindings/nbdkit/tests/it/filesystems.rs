@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use traxtent_layout::raid::Level;
-use traxtent_server::volume::{Order, Work};
+use traxtent_server::volume::{MaintenanceKind, VolumeOrder};
 use traxtent_units::Rng;
 use uuid::Uuid;
 
 use crate::attach::{self, Attached};
-use crate::life::Life;
+use crate::life::ServedVolume;
 use crate::nbdkit::{Server, key, quick_folder, run, sized};
 use crate::pull::{self, How, Pullable};
 use crate::volume::volume_of;
@@ -116,7 +116,7 @@ fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
     const MEMBER_BYTES: u64 = 120 << 20;
     let mut files = volume_of(folder.path(), Level::Raid5, 1 << 35, MEMBER_BYTES);
     let mut pullable = Pullable::new(&files[1]);
-    let life = Life::new(folder.path(), files.clone(), &[(1, &pullable)]);
+    let life = ServedVolume::new(folder.path(), files.clone(), &[(1, &pullable)]);
     let attached = Attached::new(&life.server, folder.path());
     tell(make, attached.device());
     let place = at("mounted");
@@ -146,14 +146,14 @@ fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
     files_while(1, &mut || {
         let (with, id) = (spare.clone(), Uuid::from_u128(9));
         let (member, force) = (1, false);
-        let asked = Order::Replace {
+        let asked = VolumeOrder::Replace {
             member,
             with,
             id,
             force,
         };
         life.order(&asked).unwrap();
-        life.begin(Work::Rebuild, None);
+        life.begin(MaintenanceKind::Rebuild, None);
         assert!(life.ended().done);
     });
     mounted.unmount();
@@ -169,7 +169,7 @@ fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
         thread::sleep(Duration::from_millis(100));
     });
     drop((mounted, attached));
-    let life = Life::new(folder.path(), files, &[]);
+    let life = ServedVolume::new(folder.path(), files, &[]);
     let attached = Attached::new(&life.server, folder.path());
     // Mounting replays the journal.
     let mounted = attached.mount(&place).unwrap();
@@ -183,7 +183,7 @@ fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
     mounted.unmount();
     tell(check, attached.device());
     drop(attached);
-    life.begin(Work::Scrub, None);
+    life.begin(MaintenanceKind::Scrub, None);
     let scrubbed = life.ended();
     assert!(scrubbed.is_clean(), "{scrubbed:?}");
 }

@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 use pollster::block_on;
 use tempfile::TempDir;
 use traxtent_layout::raid::Level;
-use traxtent_server::volume::{Order, Status, Work};
+use traxtent_server::volume::{MaintenanceKind, VolumeOrder, VolumeStatus};
 use traxtent_units::Lbn;
 use uuid::Uuid;
 
 use crate::client::Client;
 use crate::kill::assert_kept;
-use crate::life::{Life, areas, meanwhile, reassemble};
+use crate::life::{ServedVolume, areas, meanwhile, reassemble};
 use crate::nbdkit::{key, quick_folder};
 use crate::pull::{Pullable, missing};
 use crate::volume::{new_volume, open, scrub};
@@ -64,16 +64,16 @@ impl Drop for Loop {
 
 /// A served volume with one member that can hang. The fields are dropped in order, so the member
 /// resumes first.
-struct Hangs {
+struct HangingVolume {
     pullable: Pullable,
-    life: Life,
+    life: ServedVolume,
     _block: Option<Loop>,
     folder: TempDir,
 }
 
-impl Hangs {
+impl HangingVolume {
     /// Serves a new volume with a member time-out; an error names what is missing.
-    fn new(level: Level, kind: Kind, timeout_s: u64) -> Result<Hangs, String> {
+    fn new(level: Level, kind: Kind, timeout_s: u64) -> Result<HangingVolume, String> {
         missing().map_or(Ok(()), Err)?;
         let losetup = match kind {
             Kind::File => None,
@@ -93,8 +93,8 @@ impl Hangs {
             None => pullable.path().to_owned(),
         };
         let more = [key("member-timeout", timeout_s)];
-        let life = Life::serving(folder.path(), files, served, &more);
-        Ok(Hangs {
+        let life = ServedVolume::serving(folder.path(), files, served, &more);
+        Ok(HangingVolume {
             pullable,
             life,
             _block: block,
@@ -103,7 +103,7 @@ impl Hangs {
     }
 
     /// Returns the status, which must not wait for anything.
-    fn status(&self) -> Status {
+    fn status(&self) -> VolumeStatus {
         let begun = Instant::now();
         let status = self.life.status();
         let took = begun.elapsed();
@@ -111,7 +111,7 @@ impl Hangs {
         status
     }
 
-    fn order(&self, asked: &Order) -> Result<Status, String> {
+    fn order(&self, asked: &VolumeOrder) -> Result<VolumeStatus, String> {
         let begun = Instant::now();
         let answer = self.life.order(asked);
         let took = begun.elapsed();
@@ -120,7 +120,7 @@ impl Hangs {
     }
 
     /// Waits until the status meets a condition.
-    fn until(&self, what: &str, is: impl Fn(&Status) -> bool) -> Status {
+    fn until(&self, what: &str, is: impl Fn(&VolumeStatus) -> bool) -> VolumeStatus {
         let begun = Instant::now();
         loop {
             let status = self.status();
@@ -134,11 +134,11 @@ impl Hangs {
     }
 }
 
-fn is_failed(status: &Status) -> bool {
+fn is_failed(status: &VolumeStatus) -> bool {
     status.members[MEMBER].state == "failed"
 }
 
-fn is_waiting(status: &Status) -> bool {
+fn is_waiting(status: &VolumeStatus) -> bool {
     status.members[MEMBER].waiting_seconds.is_some()
 }
 
@@ -146,7 +146,7 @@ fn is_waiting(status: &Status) -> bool {
 /// time-out, and do clients go on? Are data read as they were last written, and are they there
 /// without the member after a kill, although late writes reached it?
 fn hung_under_requests(level: Level, kind: Kind) {
-    let hangs = match Hangs::new(level, kind, 2) {
+    let hangs = match HangingVolume::new(level, kind, 2) {
         Ok(hangs) => hangs,
         Err(why) => testkit::skip!("{why}"),
     };
@@ -177,7 +177,7 @@ fn hung_under_requests(level: Level, kind: Kind) {
     // The earlier requests reach it now.
     hangs.pullable.wake();
     hangs.until("returned", |status| !is_waiting(status));
-    let Hangs { life, folder, .. } = hangs;
+    let HangingVolume { life, folder, .. } = hangs;
     reassemble(life, MEMBER, &areas, folder.path(), seed);
 }
 
@@ -204,7 +204,7 @@ fn a_block_device_hangs_under_raid_1() {
 /// Makes a member hang that is only read. Does it fail, although nothing is written to it?
 #[test]
 fn a_member_hangs_under_reads() {
-    let hangs = match Hangs::new(Level::Raid5, Kind::Block, 2) {
+    let hangs = match HangingVolume::new(Level::Raid5, Kind::Block, 2) {
         Ok(hangs) => hangs,
         Err(why) => testkit::skip!("{why}"),
     };
@@ -217,14 +217,14 @@ fn a_member_hangs_under_reads() {
         hangs.pullable.hang();
         hangs.until("failed", is_failed);
     });
-    assert!(hangs.life.server.said().contains("member 1 has failed"));
+    assert!(hangs.life.server.output().contains("member 1 has failed"));
 }
 
 /// Declares a hanging member failed, long before the time-out. Is the order answered soon, and do
 /// requests go on? Is such an order for another member refused? Is the device refused as a
 /// replacement until it has returned all requests, and is the volume whole again after a rebuild?
 fn failed_by_order(kind: Kind) {
-    let hangs = match Hangs::new(Level::Raid5, kind, NEVER_S) {
+    let hangs = match HangingVolume::new(Level::Raid5, kind, NEVER_S) {
         Ok(hangs) => hangs,
         Err(why) => testkit::skip!("{why}"),
     };
@@ -233,7 +233,7 @@ fn failed_by_order(kind: Kind) {
         Some(block) => block.0.clone(),
         None => hangs.pullable.path().to_owned(),
     };
-    let take_back = Order::Replace {
+    let take_back = VolumeOrder::Replace {
         member: MEMBER,
         with: with.clone(),
         id: Uuid::from_u128(9),
@@ -245,10 +245,10 @@ fn failed_by_order(kind: Kind) {
         thread::sleep(Duration::from_millis(50));
         hangs.pullable.hang();
         hangs.until("waiting", is_waiting);
-        let answer = hangs.order(&Order::Fail { member: MEMBER });
+        let answer = hangs.order(&VolumeOrder::Fail { member: MEMBER });
         assert!(answer.is_ok(), "{answer:?}");
         hangs.until("failed", is_failed);
-        let refused = hangs.order(&Order::Fail { member: 2 }).unwrap_err();
+        let refused = hangs.order(&VolumeOrder::Fail { member: 2 }).unwrap_err();
         assert!(refused.contains("cannot be spared"), "{refused}");
         let refused = hangs.order(&take_back).unwrap_err();
         let named = refused.contains(&*with.to_string_lossy());
@@ -267,12 +267,12 @@ fn failed_by_order(kind: Kind) {
         thread::sleep(Duration::from_millis(50));
     }
     meanwhile(server, &mut areas, true, || {
-        hangs.life.begin(Work::Rebuild, None);
+        hangs.life.begin(MaintenanceKind::Rebuild, None);
         let ended = hangs.life.ended();
         assert!(ended.done && ended.error.is_none(), "{ended:?}");
     });
     assert!(hangs.status().is_whole());
-    let Hangs { life, folder, .. } = hangs;
+    let HangingVolume { life, folder, .. } = hangs;
     // The rebuilt data are what is read without another member.
     reassemble(life, 2, &areas, folder.path(), 3);
 }
@@ -290,13 +290,13 @@ fn a_block_device_that_hangs_is_failed_by_order() {
 /// Stops a server with a hanging member. Are its sockets closed soon, although requests wait, and
 /// does it report the member? Does the volume, recovered with the member as it is, hold the flushed
 /// data?
-fn told_to_stop(kind: Kind) {
-    let hangs = match Hangs::new(Level::Raid5, kind, NEVER_S) {
+fn stops_while_hung(kind: Kind) {
+    let hangs = match HangingVolume::new(Level::Raid5, kind, NEVER_S) {
         Ok(hangs) => hangs,
         Err(why) => testkit::skip!("{why}"),
     };
     let mut areas = areas(4);
-    let Hangs {
+    let HangingVolume {
         pullable,
         life,
         _block: block,
@@ -325,14 +325,14 @@ fn told_to_stop(kind: Kind) {
     eprintln!("{kind:?}: sockets are closed after {took:.2?}");
     // The client gets an error, too.
     assert!(writes.join().unwrap().is_err());
-    let said = life.server.said();
+    let said = life.server.output();
     assert!(
         said.contains("member 1 has not answered for")
             && said.contains("stays until the kernel returns"),
         "{said}"
     );
     pullable.wake();
-    assert_eq!(life.server.ended(), Some(3));
+    assert_eq!(life.server.exit_code(), Some(3));
     drop((pullable, block));
     let files: Vec<PathBuf> = ["a", "b", "c", "d"]
         .map(|name| folder.path().join(name))
@@ -347,10 +347,10 @@ fn told_to_stop(kind: Kind) {
 
 #[test]
 fn a_server_ends_while_a_file_hangs() {
-    told_to_stop(Kind::File);
+    stops_while_hung(Kind::File);
 }
 
 #[test]
 fn a_server_ends_while_a_block_device_hangs() {
-    told_to_stop(Kind::Block);
+    stops_while_hung(Kind::Block);
 }

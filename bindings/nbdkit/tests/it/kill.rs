@@ -35,7 +35,7 @@ fn what_was_flushed_survives() {
             key("speed", 20),
         ];
         let server = Server::start(&keys);
-        let areas = Area::worked_until_killed(server, seed);
+        let areas = Area::work_until_killed(server, seed);
         let mut left = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
         File::open(&data).unwrap().read_exact(&mut left).unwrap();
         let again = Server::start(&keys);
@@ -104,7 +104,7 @@ pub(crate) struct Area {
 impl Area {
     /// Runs one client per area, which write and flush until the server is killed at a moment that
     /// the seed determines. Returns the areas.
-    pub(crate) fn worked_until_killed(server: Server, seed: u64) -> Vec<Area> {
+    pub(crate) fn work_until_killed(server: Server, seed: u64) -> Vec<Area> {
         let mut areas: Vec<Area> = (0..CLIENTS).map(|client| Area::new(client, seed)).collect();
         thread::scope(|scope| {
             for area in &mut areas {

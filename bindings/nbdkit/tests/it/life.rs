@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use pollster::block_on;
 use tempfile::TempDir;
 use traxtent_layout::raid::Level;
-use traxtent_server::serve::order;
+use traxtent_server::serve::send_order;
 use traxtent_server::volume::{
-    DeviceVolume, MaintenanceTask, Order, Plan, Progress, Repairs, Status, Work, care, create,
-    find, replace,
+    DeviceVolume, MaintenanceKind, MaintenanceProgress, MaintenanceTask, Repairs, VolumeOrder,
+    VolumePlan, VolumeStatus, create, find, maintain, replace,
 };
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
@@ -32,7 +32,7 @@ const READ_ONLY: u32 = 1;
 const FAILED: u32 = 5;
 
 /// A served volume with members that can be pulled.
-pub(crate) struct Life {
+pub(crate) struct ServedVolume {
     pub(crate) server: Server,
     pub(crate) control: PathBuf,
     /// The files below, and the paths by which they are served.
@@ -40,14 +40,18 @@ pub(crate) struct Life {
     served: Vec<PathBuf>,
 }
 
-impl Life {
+impl ServedVolume {
     /// Serves a volume on `files`; nbdfuse shows those in `pullable`.
-    pub(crate) fn new(folder: &Path, files: Vec<PathBuf>, pullable: &[(usize, &Pullable)]) -> Life {
+    pub(crate) fn new(
+        folder: &Path,
+        files: Vec<PathBuf>,
+        pullable: &[(usize, &Pullable)],
+    ) -> ServedVolume {
         let mut served = files.clone();
         for (member, shown) in pullable {
             served[*member] = shown.path().to_owned();
         }
-        Life::serving(folder, files, served, &[])
+        ServedVolume::serving(folder, files, served, &[])
     }
 
     /// Serves a volume on `files` by other paths, with further parameters.
@@ -56,7 +60,7 @@ impl Life {
         files: Vec<PathBuf>,
         served: Vec<PathBuf>,
         more: &[String],
-    ) -> Life {
+    ) -> ServedVolume {
         let control = folder.join("control");
         let _ = fs::remove_file(&control);
         let mut keys: Vec<String> = served
@@ -65,7 +69,7 @@ impl Life {
             .collect();
         keys.push(key("control", control.display()));
         keys.extend_from_slice(more);
-        Life {
+        ServedVolume {
             server: Server::start(&keys),
             control,
             files,
@@ -73,23 +77,24 @@ impl Life {
         }
     }
 
-    pub(crate) fn order(&self, asked: &Order) -> Result<Status, String> {
+    pub(crate) fn order(&self, asked: &VolumeOrder) -> Result<VolumeStatus, String> {
         let line = serde_json::to_string(asked).unwrap();
-        let answer = order(&self.control, &line).unwrap()?;
+        let answer = send_order(&self.control, &line).unwrap()?;
         Ok(serde_json::from_str(&answer).unwrap())
     }
 
-    pub(crate) fn status(&self) -> Status {
-        self.order(&Order::Status).unwrap()
+    pub(crate) fn status(&self) -> VolumeStatus {
+        self.order(&VolumeOrder::Status).unwrap()
     }
 
-    pub(crate) fn begin(&self, work: Work, rate: Option<u64>) {
+    pub(crate) fn begin(&self, work: MaintenanceKind, rate: Option<u64>) {
         let repair = Repairs::default();
-        self.order(&Order::Begin { work, rate, repair }).unwrap();
+        self.order(&VolumeOrder::Begin { work, rate, repair })
+            .unwrap();
     }
 
     /// Waits until a rebuild or a scrub ends.
-    pub(crate) fn ended(&self) -> Progress {
+    pub(crate) fn ended(&self) -> MaintenanceProgress {
         let begun = Instant::now();
         loop {
             let work = self.status().work.unwrap();
@@ -149,8 +154,14 @@ fn all(volume: &DeviceVolume) -> Vec<u8> {
 }
 
 /// Kills the server, examines what is left without one member, and then replaces that member.
-pub(crate) fn reassemble(life: Life, without: usize, areas: &[Area], folder: &Path, seed: u64) {
-    let Life { server, files, .. } = life;
+pub(crate) fn reassemble(
+    life: ServedVolume,
+    without: usize,
+    areas: &[Area],
+    folder: &Path,
+    seed: u64,
+) {
+    let ServedVolume { server, files, .. } = life;
     server.kill();
     let paths: Vec<PathBuf> = (0..files.len())
         .filter(|member| *member != without)
@@ -159,12 +170,14 @@ pub(crate) fn reassemble(life: Life, without: usize, areas: &[Area], folder: &Pa
     let found = find(&paths, true).unwrap();
     let new = folder.join("new");
     File::create(&new).unwrap().set_len(8 << 20).unwrap();
-    let new = found.substitute(without, &new, false, |_| None).unwrap();
+    let new = found
+        .check_substitute(without, &new, false, |_| None)
+        .unwrap();
     let volume = found.open().unwrap();
     assert_kept(areas, &all(&volume), seed);
     replace(&volume, new, Uuid::from_u128(7)).unwrap();
-    let task = MaintenanceTask::new(Work::Rebuild);
-    let rebuilt = care(&volume, task, &AtomicBool::new(false), |_| {}).unwrap();
+    let task = MaintenanceTask::new(MaintenanceKind::Rebuild);
+    let rebuilt = maintain(&volume, task, &AtomicBool::new(false), |_| {}).unwrap();
     assert!(
         rebuilt.done && (rebuilt.share - 1.0).abs() < 1e-9,
         "{rebuilt:?}"
@@ -195,7 +208,7 @@ fn pulled_under_requests() {
     }
     for seed in 0..testkit::repeats(4).min(200) {
         let (folder, files, member, mut pullable) = set_up(seed);
-        let life = Life::new(folder.path(), files, &[(member, &pullable)]);
+        let life = ServedVolume::new(folder.path(), files, &[(member, &pullable)]);
         let mut rng = Rng::new(seed);
         let mut areas = areas(seed);
         meanwhile(&life.server, &mut areas, true, || pause(&mut rng, 50));
@@ -224,10 +237,10 @@ fn pulled_under_a_scrub() {
     }
     for seed in 0..testkit::repeats(2).min(200) {
         let (folder, files, member, mut pullable) = set_up(seed);
-        let life = Life::new(folder.path(), files, &[(member, &pullable)]);
+        let life = ServedVolume::new(folder.path(), files, &[(member, &pullable)]);
         let mut rng = Rng::new(seed);
         let mut areas = areas(seed);
-        life.begin(Work::Scrub, Some(20 << 20));
+        life.begin(MaintenanceKind::Scrub, Some(20 << 20));
         meanwhile(&life.server, &mut areas, true, || {
             pause(&mut rng, 200);
             pullable.pull(HOW[seed as usize % 2]);
@@ -255,14 +268,14 @@ fn pulled_under_a_rebuild() {
         let folder = quick_folder();
         let files = new_volume(folder.path(), Level::Raid5, 1 << 33 | seed);
         let member = seed as usize % files.len();
-        let life = Life::new(folder.path(), files, &[]);
+        let life = ServedVolume::new(folder.path(), files, &[]);
         let mut rng = Rng::new(seed);
         let mut areas = areas(seed);
         let mut pullable = Pullable::new(&spare(folder.path()));
         let put_in = |with: &Path, number: u128| {
             let with = with.to_owned();
             let (id, force) = (Uuid::from_u128(number), false);
-            let asked = Order::Replace {
+            let asked = VolumeOrder::Replace {
                 member,
                 with,
                 id,
@@ -274,9 +287,9 @@ fn pulled_under_a_rebuild() {
         assert!(refused.contains("has not failed"), "{refused}");
         meanwhile(&life.server, &mut areas, true, || {
             pause(&mut rng, 50);
-            life.order(&Order::Fail { member }).unwrap();
+            life.order(&VolumeOrder::Fail { member }).unwrap();
             put_in(pullable.path(), 1).unwrap();
-            life.begin(Work::Rebuild, Some(20 << 20));
+            life.begin(MaintenanceKind::Rebuild, Some(20 << 20));
             pause(&mut rng, 200);
             pullable.pull(HOW[seed as usize % 2]);
             thread::sleep(Duration::from_millis(100));
@@ -298,7 +311,7 @@ fn pulled_under_a_rebuild() {
         File::create(&other).unwrap().set_len(8 << 20).unwrap();
         meanwhile(&life.server, &mut areas, true, || {
             put_in(&other, 3).unwrap();
-            life.begin(Work::Rebuild, None);
+            life.begin(MaintenanceKind::Rebuild, None);
             let ended = life.ended();
             assert!(
                 ended.done && ended.error.is_none(),
@@ -324,15 +337,15 @@ fn a_second_failure() {
     for seed in 0..testkit::repeats(2).min(200) {
         let (folder, files, member, mut pullable) = set_up(seed);
         let failed = (member + 1) % files.len();
-        let life = Life::new(folder.path(), files, &[(member, &pullable)]);
+        let life = ServedVolume::new(folder.path(), files, &[(member, &pullable)]);
         let mut areas = areas(seed);
         let mut rng = Rng::new(seed);
         meanwhile(&life.server, &mut areas, true, || {
             pause(&mut rng, 50);
-            life.order(&Order::Fail { member: failed }).unwrap();
+            life.order(&VolumeOrder::Fail { member: failed }).unwrap();
             pause(&mut rng, 50);
         });
-        let refused = life.order(&Order::Fail { member }).unwrap_err();
+        let refused = life.order(&VolumeOrder::Fail { member }).unwrap_err();
         assert!(refused.contains("cannot be spared"), "{refused}");
         pullable.pull(HOW[seed as usize % 2]);
         let mut client = Client::new(&life.server);
@@ -341,7 +354,7 @@ fn a_second_failure() {
         assert_eq!(client.write(0, &data).unwrap(), Err(READ_ONLY));
         assert_eq!(client.write(1 << 20, &data).unwrap(), Err(READ_ONLY));
         assert!(life.status().broken && !life.status().is_whole());
-        let said = life.server.said();
+        let said = life.server.output();
         assert!(said.contains("the volume can only be read"), "{said}");
         let (mut whole, mut gone) = (0, 0);
         let first = data.len() as u64 / SECTOR;
@@ -366,7 +379,7 @@ fn a_second_failure() {
         eprintln!("seed {seed}: {whole} sectors are read, {gone} are not");
         assert!(whole > 0 && gone > 0);
         drop(client);
-        let Life { server, files, .. } = life;
+        let ServedVolume { server, files, .. } = life;
         server.kill();
         drop(pullable);
         let without = |missing: &[usize]| {
@@ -401,7 +414,7 @@ fn orders() {
     let _ = testkit::tool!("nbdkit");
     let folder = quick_folder();
     let files = new_volume(folder.path(), Level::Raid5, 1 << 34);
-    let life = Life::new(folder.path(), files, &[]);
+    let life = ServedVolume::new(folder.path(), files, &[]);
     for (line, says) in [
         ("melt", "a line of JSON"),
         ("{\"order\":\"melt\"}", "melt"),
@@ -411,15 +424,15 @@ fn orders() {
         ),
         ("{\"order\":\"fail\"}", "member"),
     ] {
-        let refused = order(&life.control, line).unwrap().unwrap_err();
+        let refused = send_order(&life.control, line).unwrap().unwrap_err();
         assert!(refused.contains(says), "{line}: {refused}");
     }
     let status = life.status();
     assert!(status.served && status.is_whole() && status.work.is_none());
     // About 3 s for members of 8 MiB.
-    life.begin(Work::Scrub, Some(3 << 20));
-    let other = Order::Begin {
-        work: Work::Rebuild,
+    life.begin(MaintenanceKind::Scrub, Some(3 << 20));
+    let other = VolumeOrder::Begin {
+        work: MaintenanceKind::Rebuild,
         rate: None,
         repair: Repairs::default(),
     };
@@ -436,26 +449,26 @@ fn orders() {
     assert!(speed <= 3.2e6 && speed > 0.3e6, "{work:?}");
     let left = work.seconds_left.unwrap();
     assert!(left > 0.2 && left < 30.0, "{work:?}");
-    let paused = life.order(&Order::Pause).unwrap().work.unwrap();
+    let paused = life.order(&VolumeOrder::Pause).unwrap().work.unwrap();
     assert!(
         !paused.under_way && !paused.done && paused.error.is_none(),
         "{paused:?}"
     );
     assert_eq!(life.status().scrub_next, paused.next);
-    life.begin(Work::Scrub, None);
+    life.begin(MaintenanceKind::Scrub, None);
     let done = life.ended();
     assert!(done.is_clean() && done.first == paused.next, "{done:?}");
     assert!(begun.elapsed() < Duration::from_secs(30));
     // A refused order changes nothing.
-    life.order(&Order::Fail { member: 2 }).unwrap();
-    let refused = life.order(&Order::Fail { member: 3 }).unwrap_err();
+    life.order(&VolumeOrder::Fail { member: 2 }).unwrap();
+    let refused = life.order(&VolumeOrder::Fail { member: 3 }).unwrap_err();
     assert!(refused.contains("member 3 cannot be spared"), "{refused}");
     let mut client = Client::new(&life.server);
     client.write(0, &[5; 4096]).unwrap().unwrap();
     client.flush().unwrap().unwrap();
     drop(client);
     assert!(!life.status().broken);
-    let Life {
+    let ServedVolume {
         server, mut served, ..
     } = life;
     served.remove(2);
@@ -479,7 +492,7 @@ fn a_full_disk_below() {
         // The volume's parity is not computed and its data are not allocated, which would take 4
         // times 8 MiB.
         let files = sparse_volume(below.folder(), level);
-        let life = Life::new(folder.path(), files.clone(), &[]);
+        let life = ServedVolume::new(folder.path(), files.clone(), &[]);
         let mut client = Client::new(&life.server);
         let part = |number: u64| vec![number as u8 + 1; 96 << 10];
         let store = |client: &mut Client, number: u64| {
@@ -501,13 +514,13 @@ fn a_full_disk_below() {
         for number in [stored, stored + 1, all] {
             assert_eq!(store(&mut client, number), Err(ENOSPC), "{level:?}");
         }
-        let is_unhurt = |life: &Life| {
+        let is_unhurt = |life: &ServedVolume| {
             let status = life.status();
             let active = status.members.iter().all(|member| member.state == "active");
             assert!(active && !status.broken, "{level:?}: {status:?}");
         };
         is_unhurt(&life);
-        let said = life.server.said();
+        let said = life.server.output();
         assert!(said.contains("no space left"), "{said}");
         assert!(!said.contains("has failed"), "{said}");
         let check = |client: &mut Client, parts: u64| {
@@ -524,7 +537,7 @@ fn a_full_disk_below() {
         check(&mut client, stored + 1);
         drop(client);
         life.server.kill();
-        let life = Life::new(folder.path(), files, &[]);
+        let life = ServedVolume::new(folder.path(), files, &[]);
         let mut client = Client::new(&life.server);
         check(&mut client, stored + 1);
         store(&mut client, stored + 1).unwrap();
@@ -545,7 +558,7 @@ fn trim_is_offered_where_it_frees() {
     };
     assert!(offers(&Server::start(&[key("drive", "instant")])));
     let files = new_volume(folder.path(), Level::Raid5, 1 << 35);
-    let life = Life::new(folder.path(), files, &[]);
+    let life = ServedVolume::new(folder.path(), files, &[]);
     assert!(!offers(&life.server));
 }
 
@@ -555,7 +568,7 @@ fn sparse_volume(folder: &Path, level: Level) -> Vec<PathBuf> {
     for path in &files {
         File::create(path).unwrap().set_len(8 << 20).unwrap();
     }
-    let plan = Plan {
+    let plan = VolumePlan {
         level,
         chunk_bytes: Some(32 << 10),
         granule_bytes: 4096,

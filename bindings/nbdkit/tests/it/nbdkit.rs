@@ -42,7 +42,7 @@ impl Server {
         let begun = Instant::now();
         while !pidfile.exists() {
             let ended = server.child.try_wait().expect("it can be asked");
-            assert!(ended.is_none(), "{ended:?}: {}", server.said());
+            assert!(ended.is_none(), "{ended:?}: {}", server.output());
             assert!(begun.elapsed() < Duration::from_secs(60), "it takes long");
             thread::sleep(Duration::from_millis(10));
         }
@@ -62,7 +62,7 @@ impl Server {
     }
 
     /// Returns the output of nbdkit and the plugin so far.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn output(&self) -> String {
         fs::read_to_string(self.folder.path().join("said")).expect("it is there and is text")
     }
 
@@ -79,7 +79,7 @@ impl Server {
     }
 
     /// Waits until nbdkit has exited, and returns its exit code.
-    pub(crate) fn ended(mut self) -> Option<i32> {
+    pub(crate) fn exit_code(mut self) -> Option<i32> {
         self.child.wait().expect("it ends").code()
     }
 

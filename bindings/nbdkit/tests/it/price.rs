@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use traxtent_check::price::{Load, price, typical};
+use traxtent_check::price::{Load, typical, work_cost};
 use traxtent_model::profile::{Profile, builtin};
 
 use crate::nbdkit::{Server, key, write};
@@ -41,7 +41,7 @@ fn large_writes() {
 /// Is it right if each write goes to the media before the next one comes?
 #[test]
 fn large_writes_through() {
-    let profile = typical().with("cache.write_back", "none").unwrap();
+    let profile = typical().with_value("cache.write_back", "none").unwrap();
     agrees(Load::LargeWrites, profile, 2, "write", 512 << 10, SLOWER);
 }
 
@@ -67,7 +67,7 @@ fn track_reads() {
 /// Compares a cost with fio's measurements until they agree.
 fn agrees(load: Load, profile: Profile, behind: u32, pattern: &str, block: u32, slower: u32) {
     let _ = (testkit::tool!("nbdkit"), testkit::tool!("fio"));
-    let modelled = price(&profile, load, behind).unwrap();
+    let modelled = work_cost(&profile, load, behind).unwrap();
     let job = Job {
         profile: &profile,
         pattern,

@@ -178,7 +178,11 @@ fn a_full_disk_below() {
         }
     };
     check(&mut client);
-    assert!(server.said().contains("no room left"), "{}", server.said());
+    assert!(
+        server.output().contains("no room left"),
+        "{}",
+        server.output()
+    );
     server.kill();
     let server = Server::start(&keys);
     let mut client = Client::new(&server);

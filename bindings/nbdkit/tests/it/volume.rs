@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pollster::block_on;
 use traxtent_layout::raid::Level;
-use traxtent_server::volume::{DeviceVolume, Plan, create, find};
+use traxtent_server::volume::{DeviceVolume, VolumePlan, create, find};
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
 use traxtent_volume::Repair;
@@ -29,7 +29,7 @@ pub(crate) fn volume_of(folder: &Path, level: Level, seed: u64, bytes: u64) -> V
     for path in &paths {
         File::create(path).unwrap().set_len(bytes).unwrap();
     }
-    let plan = Plan {
+    let plan = VolumePlan {
         level,
         chunk_bytes: Some(16 << 10),
         granule_bytes: 4096,
@@ -79,7 +79,7 @@ fn a_volume_survives_kills() {
             .map(|path| key("volume", path.display()))
             .collect();
         let server = Server::start(&keys);
-        let areas = Area::worked_until_killed(server, seed);
+        let areas = Area::work_until_killed(server, seed);
         let mut left = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
         let volume = open(&paths, false);
         block_on(volume.read(Lbn(0), &mut left)).unwrap();

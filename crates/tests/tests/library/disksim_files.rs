@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use traxtent_disksim::{Document, Imported, disk_geometry, load_system};
+use traxtent_disksim::{Document, ImportedLayout, disk_geometry, load_system};
 use traxtent_model::geometry::{Geometry, write_csv};
 use traxtent_model::profile::{Profile, Scheduler};
 
@@ -14,7 +14,7 @@ pub(crate) fn read(path: &str) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|e| e.to_string())
 }
 
-pub(crate) fn import(path: &Path) -> Imported {
+pub(crate) fn import(path: &Path) -> ImportedLayout {
     let name = path.to_str().unwrap();
     let document = Document::parse(name, &read(name).unwrap(), &read).unwrap();
     let disk = document

@@ -1,6 +1,6 @@
 //! Small DiskSim layouts against the output of DiskSim's own translation, written in the tests.
 
-use traxtent_disksim::{Document, Imported, ParamError, disk_geometry};
+use traxtent_disksim::{Document, ImportedLayout, ParamError, disk_geometry};
 use traxtent_model::geometry::Geometry;
 use traxtent_units::Lbn;
 
@@ -21,7 +21,7 @@ fn g1(scheme: u8, mapping: u8, spares: u8, slips: &str, defects: &str) -> String
     )
 }
 
-fn import_with(text: &str, map: &str) -> Result<Imported, ParamError> {
+fn import_with(text: &str, map: &str) -> Result<ImportedLayout, ParamError> {
     let sources = |_: &str| Ok(map.as_bytes().to_vec());
     let document = Document::parse("test.model", text.as_bytes(), &sources)?;
     let disk = document.blocks().next().unwrap().clone();

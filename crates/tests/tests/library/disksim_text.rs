@@ -76,7 +76,7 @@ fn included_files() {
     let document = parse("kind A { source inner }\nsource sub/a").unwrap();
     let block = document.block("A").unwrap();
     assert_eq!(block.get_list("y").unwrap().unwrap().len(), 3);
-    assert_eq!(block.need("y").unwrap().line, 2);
+    assert_eq!(block.require("y").unwrap().line, 2);
     assert_eq!(&*document.block("NAME").unwrap().file, "dir/sub/b");
     assert_eq!(
         block.path("other.seek"),

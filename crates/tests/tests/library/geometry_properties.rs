@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use traxtent_model::geometry::{
-    BranchSpec, Child, Geometry, GeometrySpec, Occupant, Order, PerSurface, Place, Remedy, Skew,
-    SlipSpec, Sparing, Start, TrackSpec, TreeSpec, ZoneSpec,
+    BranchSpec, Child, Geometry, GeometrySpec, Occupant, Order, PerSurface, Place, Replacement,
+    Skew, SlipSpec, Sparing, Start, TrackSpec, TreeSpec, ZoneSpec,
 };
 use traxtent_units::{Cylinder, Lbn, Surface};
 
@@ -68,7 +68,7 @@ fn compare(spec: &GeometrySpec, naive: &Naive, geometry: &Geometry, about: &str)
     assert_eq!(defects, naive.bad, "{about}");
     let remapped = geometry
         .defects()
-        .filter(|d| matches!(d.remedy, Remedy::Remapped(..)))
+        .filter(|d| matches!(d.remedy, Replacement::Remapped(..)))
         .count();
     assert_eq!(remapped, naive.moved.len(), "{about}");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use traxtent_model::drive::Drive;
 use traxtent_model::geometry::{Geometry, GeometrySpec, PerSurface, Skew, Track, ZoneSpec};
-use traxtent_model::mechanics::{Mechanics, Position, SeekCurve};
+use traxtent_model::mechanics::{HeadPosition, Mechanics, SeekCurve};
 use traxtent_model::profile::{MechanicsSpec, Profile, SeekSpec, builtin};
 use traxtent_units::Rng;
 use traxtent_units::request::Request;
@@ -270,11 +270,11 @@ fn seek_and_head_switch_overlap() {
             write_settle_ms: settle,
             seek,
         };
-        let to = Position {
+        let to = HeadPosition {
             cylinder: Cylinder(cylinder),
             surface: Surface(surface),
         };
-        let moved = Mechanics::new(&spec, 10).reposition(Position::default(), to, write);
+        let moved = Mechanics::new(&spec, 10).reposition(HeadPosition::default(), to, write);
         assert_eq!(moved.total(), moved.seek + moved.head_switch + moved.settle);
         moved.total().as_ms()
     };

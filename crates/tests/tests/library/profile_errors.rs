@@ -2,7 +2,7 @@
 
 use traxtent_model::drive::Drive;
 use traxtent_model::profile::{
-    Profile, ProfileError, Provenance, Scheduler, ScsiSpec, Standing, builtin,
+    OriginKind, Profile, ProfileError, Provenance, Scheduler, ScsiSpec, builtin,
 };
 
 use crate::drive::tiny::{tiny, tiny_with};
@@ -16,35 +16,38 @@ fn base() -> Profile {
 fn figures_are_set_by_their_path() {
     assert_eq!(
         base()
-            .with("mechanics.rpm", "15000")
+            .with_value("mechanics.rpm", "15000")
             .unwrap()
             .mechanics
             .unwrap()
             .rpm,
         15_000.0
     );
-    assert_eq!(base().with("queue.depth", "7").unwrap().queue.depth, 7);
+    assert_eq!(
+        base().with_value("queue.depth", "7").unwrap().queue.depth,
+        7
+    );
     assert!(
         !base()
-            .with("access.zero_latency_read", "false")
+            .with_value("access.zero_latency_read", "false")
             .unwrap()
             .access
             .zero_latency_read
     );
     assert_eq!(
         base()
-            .with("queue.scheduler", "c-look")
+            .with_value("queue.scheduler", "c-look")
             .unwrap()
             .queue
             .scheduler,
         Scheduler::CLook
     );
     let aged = base()
-        .with("queue.scheduler", "{ aged-sptf = { weight = 0.5 } }")
+        .with_value("queue.scheduler", "{ aged-sptf = { weight = 0.5 } }")
         .unwrap();
     assert_eq!(aged.queue.scheduler, Scheduler::AgedSptf { weight: 0.5 });
     let fewer = base()
-        .with("geometry.zones.3.sectors_per_track", "400")
+        .with_value("geometry.zones.3.sectors_per_track", "400")
         .unwrap();
     assert_ne!(fewer.geometry, base().geometry);
 }
@@ -56,18 +59,24 @@ fn the_scsi_table_may_be_left_out() {
     let profile = base();
     assert_eq!(profile.scsi, ScsiSpec::default());
     assert!(!profile.to_toml().contains("[scsi]"));
-    assert_eq!(profile.with("scsi.translate_ms", "2.0").unwrap(), profile);
-    let silent = profile.with("scsi.translates", "false").unwrap();
+    assert_eq!(
+        profile.with_value("scsi.translate_ms", "2.0").unwrap(),
+        profile
+    );
+    let silent = profile.with_value("scsi.translates", "false").unwrap();
     assert!(!silent.scsi.translates && silent.scsi.defect_lists);
     assert_eq!(Profile::from_toml(&silent.to_toml()).unwrap(), silent);
-    assert_eq!(silent.with("scsi.serial", "B7").unwrap().scsi.serial, "B7");
+    assert_eq!(
+        silent.with_value("scsi.serial", "B7").unwrap().scsi.serial,
+        "B7"
+    );
     // If they are set in the text of a profile, its values need provenance like all others.
     let text = profile
         .to_toml()
         .replace("[queue]", "[scsi]\ntranslate_ms = 3.5\n\n[queue]");
     assert!(matches!(
         Profile::from_toml(&text),
-        Err(ProfileError::Unfounded { .. })
+        Err(ProfileError::MissingProvenance { .. })
     ));
     let text = text.replace("[provenance]", "[provenance]\nscsi = \"assumed: a guess\"");
     assert_eq!(Profile::from_toml(&text).unwrap().scsi.translate_ms, 3.5);
@@ -89,7 +98,7 @@ fn the_scsi_table_may_be_left_out() {
             "up to 16 characters of ASCII, without blanks around them",
         ),
     ] {
-        let error = profile.with(key, value).unwrap_err().to_string();
+        let error = profile.with_value(key, value).unwrap_err().to_string();
         assert!(error.starts_with(key) && error.ends_with(bound), "{error}");
     }
 }
@@ -99,14 +108,14 @@ fn the_scsi_table_may_be_left_out() {
 fn a_figure_set_to_itself_changes_nothing() {
     let profile = base();
     let table = toml::Value::try_from(&profile).unwrap();
-    for path in profile.figures() {
+    for path in profile.value_paths() {
         let value = path.split('.').fold(&table, |place, key| &place[key]);
         let text = match value {
             toml::Value::String(text) => text.clone(),
             other => other.to_string(),
         };
         assert_eq!(
-            profile.with(&path, &text).unwrap(),
+            profile.with_value(&path, &text).unwrap(),
             profile,
             "{path} = {text}"
         );
@@ -219,7 +228,10 @@ fn refusals_name_key_value_and_bound() {
             "geometry.zones.99.sectors_per_track = 1: must be a key of the profile (see `traxtent drives show`)",
         ),
     ] {
-        assert_eq!(base().with(key, value).unwrap_err().to_string(), message);
+        assert_eq!(
+            base().with_value(key, value).unwrap_err().to_string(),
+            message
+        );
     }
     // If another crate words the message, key and value still precede it.
     for (key, value) in [
@@ -227,7 +239,7 @@ fn refusals_name_key_value_and_bound() {
         ("cache.write_back", "3"),
         ("queue.depth", "-1"),
     ] {
-        let message = base().with(key, value).unwrap_err().to_string();
+        let message = base().with_value(key, value).unwrap_err().to_string();
         assert!(
             message.starts_with(&format!("{key} = {value}: ")),
             "{message}"
@@ -273,7 +285,7 @@ fn every_figure_has_an_origin() {
     assert_eq!(with(&[all]), Ok(()));
     assert!(matches!(
         with(&[("mechanics", "assumed: x")]),
-        Err(ProfileError::Unfounded { .. })
+        Err(ProfileError::MissingProvenance { .. })
     ));
     for (key, value, message) in [
         (
@@ -308,9 +320,9 @@ fn every_figure_has_an_origin() {
         .into(),
     );
     for (path, standing, note) in [
-        ("mechanics.rpm", Standing::Assumed, "a"),
-        ("mechanics.seek.curve", Standing::Fitted, "b"),
-        ("mechanics.seek.read", Standing::Measured, "c"),
+        ("mechanics.rpm", OriginKind::Assumed, "a"),
+        ("mechanics.seek.curve", OriginKind::Fitted, "b"),
+        ("mechanics.seek.read", OriginKind::Measured, "c"),
     ] {
         let origin = longest.of(path).unwrap();
         assert_eq!((origin.standing, origin.note), (standing, note));

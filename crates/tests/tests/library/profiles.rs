@@ -95,7 +95,7 @@ fn every_drive_loads_and_round_trips() {
         let (profile, geometry) = drive(name);
         assert_eq!(profile.name, name);
         assert!(geometry.capacity().0 > 0);
-        let figures = profile.figures();
+        let figures = profile.value_paths();
         let tally = profile.provenance.tally(figures.iter().map(String::as_str));
         assert_eq!(tally.iter().sum::<usize>(), figures.len(), "{name}");
         let again = Profile::from_toml(&profile.to_toml()).unwrap();

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use traxtent_units::Rng;
 use traxtent_units::Span;
 use traxtent_units::stats::{
-    ComponentMeans, Confidence, Interval, Moments, QUANTILE_ERROR, Quantiles, SAMPLES_EXACT,
-    demerit, demerit_binned,
+    ComponentMeans, ConfidenceInterval, ConfidenceLevel, Moments, QUANTILE_ERROR, Quantiles,
+    SAMPLES_EXACT, demerit, demerit_binned,
 };
 use traxtent_workload::Distribution;
 
@@ -137,8 +137,11 @@ fn binned_demerit_is_near() {
 fn confidence_intervals() {
     let figures = [9.8, 10.2, 10.4, 9.9, 10.0];
     let deviation = 0.058f64.sqrt();
-    for (confidence, t) in [(Confidence::P95, 2.7764), (Confidence::P90, 2.1318)] {
-        let interval = Interval::of(&figures, confidence).unwrap();
+    for (confidence, t) in [
+        (ConfidenceLevel::P95, 2.7764),
+        (ConfidenceLevel::P90, 2.1318),
+    ] {
+        let interval = ConfidenceInterval::of(&figures, confidence).unwrap();
         assert!((interval.mean - 10.06).abs() < 1e-12);
         assert!(
             (interval.half_width.unwrap() - t * deviation / 5f64.sqrt()).abs() < 1e-9,
@@ -146,10 +149,12 @@ fn confidence_intervals() {
         );
     }
     assert_eq!(
-        Interval::of(&[1.0], Confidence::P95).unwrap().half_width,
+        ConfidenceInterval::of(&[1.0], ConfidenceLevel::P95)
+            .unwrap()
+            .half_width,
         None
     );
-    assert_eq!(Interval::of(&[], Confidence::P95), None);
+    assert_eq!(ConfidenceInterval::of(&[], ConfidenceLevel::P95), None);
 }
 
 /// Do the means of the components add up to the mean of the total?
@@ -175,7 +180,7 @@ proptest! {
         let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64;
         prop_assert!((moments.mean() - mean).abs() < 1e-6);
         prop_assert!((moments.variance() - variance).abs() <= 1e-9 * variance + 1e-6);
-        prop_assert_eq!(moments.greatest(), values.iter().copied().reduce(f64::max));
+        prop_assert_eq!(moments.max(), values.iter().copied().reduce(f64::max));
     }
 
     /// Is the demerit symmetric?

@@ -6,7 +6,7 @@
 use traxtent_units::Rng;
 use traxtent_units::{SimTime, Span};
 use traxtent_workload::{
-    Arrival, Distribution, Due, Source, Synthio, SynthioGenerator, SynthioSpec, Urgency,
+    Arrival, Distribution, NextStep, RequestSource, Synthio, SynthioGenerator, SynthioSpec, Urgency,
 };
 
 fn generator(device: u32) -> SynthioGenerator {
@@ -94,7 +94,7 @@ fn run(spec: &SynthioSpec, seed: u64, service: &Distribution) -> Run {
             .front()
             .map(|&(_, done, _): &(u64, SimTime, SimTime)| done);
         match source.due().unwrap() {
-            Due::At(at) if done.is_none_or(|done| at < done) => {
+            NextStep::At(at) if done.is_none_or(|done| at < done) => {
                 if let Some(arrival) = source.take(at) {
                     assert_eq!(
                         (arrival.at, arrival.tag),

@@ -1,7 +1,9 @@
 //! Track maps as files.
 
 use proptest::prelude::*;
-use traxtent_map::{Cost, MapBuilder, MapFile, Method, Mismatch, TrackMap, lbn_ranges, seal};
+use traxtent_map::{
+    MapBuilder, MapFile, MapSource, ProbeCost, ResumeMismatch, TrackMap, lbn_ranges, seal,
+};
 use traxtent_model::geometry::{Geometry, PerSurface};
 use traxtent_model::profile;
 use traxtent_probe::{Algorithm, Confirm, Found, Identity, Region, Verify};
@@ -26,7 +28,7 @@ fn of_model(name: &str, geometry: &Geometry) -> MapFile {
     };
     MapFile::new(
         identity,
-        Method::Model,
+        MapSource::Model,
         TrackMap::of_sizes(geometry.track_sizes()),
     )
 }
@@ -59,14 +61,14 @@ fn small() -> MapFile {
             logical_bytes: 512,
             physical_bytes: 512,
         },
-        method: Method::Probe(Algorithm::Angle, Verify::Sample),
+        method: MapSource::Probe(Algorithm::Angle, Verify::Sample),
         complete: false,
         region: Some(Region {
             first: Lbn(90),
             end: Lbn(900),
             aligned: false,
         }),
-        cost: Cost {
+        cost: ProbeCost {
             reads: 17,
             translations: 0,
             drive_time: Span(123_456_000_000),
@@ -74,7 +76,7 @@ fn small() -> MapFile {
         tracks,
         confidence,
         unreadable: lbn_ranges([5, 3, 4, 9, 120, 4].map(Lbn)),
-        moved: lbn_ranges([Lbn(101)]),
+        remapped: lbn_ranges([Lbn(101)]),
         notes: vec!["one: note".to_owned(), "another".to_owned()],
     }
 }
@@ -315,7 +317,7 @@ fn resuming() {
         "{error}"
     );
 
-    let scan = Method::Probe(Algorithm::Scan, Verify::Full);
+    let scan = MapSource::Probe(Algorithm::Scan, Verify::Full);
     let error = file.resume(&file.identity, scan, region).unwrap_err();
     let says = "is of a search of LBNs 90 to 900 by angle sample, this one is of LBNs 90 to 900 by scan full";
     assert_eq!(error.to_string(), says);
@@ -326,7 +328,7 @@ fn resuming() {
     let error = complete
         .resume(&complete.identity, method, region)
         .unwrap_err();
-    assert_eq!(error, Mismatch::Complete);
+    assert_eq!(error, ResumeMismatch::Complete);
 }
 
 /// Are the tracks of every built-in drive the same in the map, in its file and in the geometry, and

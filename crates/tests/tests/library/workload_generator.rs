@@ -5,8 +5,8 @@ use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
 use traxtent_workload::{
-    Distribution, Due, Generator, Source, SpecError, Synthetic, TrackSource, Untracked,
-    WorkloadSpec,
+    CapacityOnly, Distribution, NextStep, RequestGenerator, RequestSource, Synthetic, TrackSource,
+    WorkloadError, WorkloadSpec,
 };
 
 /// Tracks of 100, 101, 102, 100, 101, … sectors, in two zones with equal numbers of tracks.
@@ -48,7 +48,7 @@ impl TrackSource for Tracks {
 
 fn requests(text: &str, tracks: &dyn TrackSource, count: usize) -> Vec<Request> {
     let spec: WorkloadSpec = text.parse().unwrap();
-    let generator = Generator::new(&spec, 512, tracks, Rng::new(spec.seed))
+    let generator = RequestGenerator::new(&spec, 512, tracks, Rng::new(spec.seed))
         .unwrap_or_else(|e| panic!("{text}: {e}"));
     generator.take(count).collect()
 }
@@ -118,7 +118,7 @@ fn sequential_tracks() {
 fn sequential_runs() {
     let run = requests(
         "sequential,size=8,lbns=100..130",
-        &Untracked(Sectors(1000)),
+        &CapacityOnly(Sectors(1000)),
         5,
     );
     assert!(
@@ -128,7 +128,7 @@ fn sequential_runs() {
     );
     let aligned = requests(
         "sequential,size=6,align=8,lbns=100..130",
-        &Untracked(Sectors(1000)),
+        &CapacityOnly(Sectors(1000)),
         4,
     );
     assert!(
@@ -146,7 +146,7 @@ fn shares() {
     let count = 40_000;
     let all = requests(
         "mixed,seq=20%,local=30%,distance=normal:0:1000,read=66%",
-        &Untracked(Sectors(100_000_000)),
+        &CapacityOnly(Sectors(100_000_000)),
         count,
     );
     let near = |found: usize, share: f64| {
@@ -184,7 +184,7 @@ fn random_starts_are_even() {
         "random,size=1,align=2,offset=1,lbns=500..1500",
     ] {
         let mut classes = [0.0; 100];
-        for request in requests(text, &Untracked(Sectors(5000)), 100_000) {
+        for request in requests(text, &CapacityOnly(Sectors(5000)), 100_000) {
             classes[(request.lbn.0 - 500) as usize / 10] += 1.0;
         }
         let chi_squared: f64 = classes
@@ -261,7 +261,7 @@ fn distributions_have_their_moments() {
 /// set, as in fio?
 #[test]
 fn starts_are_multiples_of_the_smallest_size() {
-    let drive = Untracked(Sectors(1_000_000));
+    let drive = CapacityOnly(Sectors(1_000_000));
     for (text, step) in [
         ("random", 8),
         ("random,size=12", 12),
@@ -299,7 +299,7 @@ fn starts_are_multiples_of_the_smallest_size() {
 /// Does a sequential request start where the last one ended, although random ones are aligned?
 #[test]
 fn sequential_requests_run_on() {
-    let drive = Untracked(Sectors(1_000_000));
+    let drive = CapacityOnly(Sectors(1_000_000));
     let all = requests("sequential,size=uniform:8..64,lbns=3..900000", &drive, 500);
     assert_eq!(all[0].lbn, Lbn(3));
     assert!(all.windows(2).all(|pair| pair[0].end() == pair[1].lbn));
@@ -313,7 +313,7 @@ fn sequential_requests_run_on() {
 /// Are sizes whole, at least 1, and rounded up to their multiple?
 #[test]
 fn sizes() {
-    let drive = Untracked(Sectors(1_000_000_000));
+    let drive = CapacityOnly(Sectors(1_000_000_000));
     let exponential = requests("random,size=exp:64,round=8", &drive, 20_000);
     assert!(
         exponential
@@ -341,7 +341,7 @@ fn misfits() {
     let capacity = drive.capacity().0;
     let make = |text: &str| {
         let spec: WorkloadSpec = text.parse().unwrap();
-        Generator::new(&spec, 512, &drive, Rng::new(1))
+        RequestGenerator::new(&spec, 512, &drive, Rng::new(1))
             .map(|mut generator| generator.next().unwrap())
     };
     assert_eq!(
@@ -393,7 +393,7 @@ fn misfits() {
             "no aligned request fits".to_owned(),
         ),
     ] {
-        let error: SpecError = make(&text).expect_err(&text);
+        let error: WorkloadError = make(&text).expect_err(&text);
         assert!(error.to_string().contains(&expected), "{text}: {error}");
     }
 }
@@ -426,7 +426,7 @@ fn arrivals(text: &str, tracks: &dyn TrackSource) -> Vec<(u64, Request)> {
     loop {
         let done = queue.front().map(|&(_, done): &(u64, SimTime)| done);
         match source.due().unwrap() {
-            Due::At(at) if done.is_none_or(|done| at <= done) => {
+            NextStep::At(at) if done.is_none_or(|done| at <= done) => {
                 let arrival = source.take(at).unwrap();
                 free = free.max(at) + Span::from_ms(5.0);
                 queue.push_back((arrival.tag, free));
@@ -499,7 +499,7 @@ fn figures_are_independent() {
 /// Does an open workload keep its rate, and a closed one its number of outstanding requests?
 #[test]
 fn paces() {
-    let drive = Untracked(Sectors(1_000_000));
+    let drive = CapacityOnly(Sectors(1_000_000));
     let open = arrivals("random,arrive=exp:2ms:6ms,count=20000", &drive);
     let gap = open[open.len() - 1].0 as f64 / 1e9 / open.len() as f64;
     assert!((gap - 8.0).abs() < 4.0 * 6.0 / 20_000f64.sqrt(), "{gap}");
@@ -538,7 +538,7 @@ proptest! {
         let high = (low + more).min(drive.capacity().0);
         prop_assume!(low < high);
         let spec: WorkloadSpec = format!("{kind},size={size},align={align},lbns={low}..{high},seed={seed}").parse().unwrap();
-        if let Ok(generator) = Generator::new(&spec, 512, &drive, Rng::new(seed)) {
+        if let Ok(generator) = RequestGenerator::new(&spec, 512, &drive, Rng::new(seed)) {
             for request in generator.take(200) {
                 prop_assert!(request.sectors > 0 && request.lbn.0 >= low && request.end().0 <= high, "{spec}: {request:?}");
                 let start = request.lbn.0;

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use traxtent_workload::{
-    Align, Distribution, KEYS, Kind, LengthUnit, Pace, Region, Size, WorkloadSpec,
+    ArrivalModel, Distribution, LengthUnit, RequestSizes, StartAlignment, WORKLOAD_KEYS,
+    WorkloadKind, WorkloadRegion, WorkloadSpec,
 };
 
 fn spec(text: &str) -> WorkloadSpec {
@@ -21,13 +22,13 @@ fn keys_are_read() {
         "mixed,count=100_000,time=2s,seed=7,read=66%,fua=0.1,size=uniform:4KiB..64KiB,round=4KiB,align=8,offset=1,\
          seq=20%,local=30%,distance=normal:0:40000,lbns=100..2000,outstanding=2,think=exp:5ms",
     );
-    assert_eq!(read.kind, Kind::Mixed);
+    assert_eq!(read.kind, WorkloadKind::Mixed);
     assert_eq!(
         (read.count, read.seed, read.read, read.fua),
         (100_000, 7, 0.66, 0.1)
     );
-    assert_eq!(read.time.map(|time| time.as_ms()), Some(2000.0));
-    let Size::Drawn(size) = &read.size else {
+    assert_eq!(read.end_time.map(|time| time.as_ms()), Some(2000.0));
+    let RequestSizes::Drawn(size) = &read.size else {
         panic!("{:?}", read.size)
     };
     assert_eq!(
@@ -40,11 +41,11 @@ fn keys_are_read() {
             }
         )
     );
-    assert_eq!(read.round, (LengthUnit::Bytes, 4096));
-    assert_eq!(read.align, Align::Every(LengthUnit::Sectors, 8));
+    assert_eq!(read.size_multiple, (LengthUnit::Bytes, 4096));
+    assert_eq!(read.align, StartAlignment::Every(LengthUnit::Sectors, 8));
     assert_eq!((read.sequential, read.local), (0.2, 0.3));
     assert!(
-        matches!(read.region, Region::Lbns(ref range) if range.start.0 == 100 && range.end.0 == 2000)
+        matches!(read.region, WorkloadRegion::Lbns(ref range) if range.start.0 == 100 && range.end.0 == 2000)
     );
     let think = Distribution::Exponential {
         base: 0.0,
@@ -52,7 +53,7 @@ fn keys_are_read() {
     };
     assert_eq!(
         read.pace,
-        Pace::Closed {
+        ArrivalModel::Closed {
             outstanding: 2,
             think
         }
@@ -61,11 +62,15 @@ fn keys_are_read() {
     let open = spec("random,size=track,align=track,zone=0,arrive=exp:1ms:10ms");
     assert_eq!(
         (open.size, open.align, open.region),
-        (Size::Track, Align::Track, Region::Zone(0))
+        (
+            RequestSizes::Track,
+            StartAlignment::Track,
+            WorkloadRegion::Zone(0)
+        )
     );
     assert_eq!(
         open.pace,
-        Pace::Open {
+        ArrivalModel::Open {
             gap: Distribution::Exponential {
                 base: 1.0,
                 mean: 10.0
@@ -88,7 +93,7 @@ fn toml_equals_the_line() {
 #[test]
 fn documentation_agrees() {
     let text = include_str!("../../../../docs/workloads.md");
-    for (key, _) in KEYS {
+    for (key, _) in WORKLOAD_KEYS {
         assert!(text.contains(&format!("\n| `{key}` |")), "{key}");
     }
     let examples = text.lines().filter(|line| line.contains('='));
@@ -183,7 +188,10 @@ fn refusals_name_key_value_and_bound() {
         );
     }
     let unknown = refusal("random,sise=4");
-    assert!(KEYS.iter().all(|key| unknown.contains(key.0)), "{unknown}");
+    assert!(
+        WORKLOAD_KEYS.iter().all(|key| unknown.contains(key.0)),
+        "{unknown}"
+    );
 }
 
 /// Does the error for a wrong TOML table name its line?
@@ -254,8 +262,8 @@ proptest! {
         let _ = text.parse::<WorkloadSpec>();
         let _ = raw.parse::<WorkloadSpec>();
         let _ = WorkloadSpec::from_toml(&raw);
-        for (key, _) in KEYS {
-            let _ = WorkloadSpec::new(Kind::Mixed).set(key, &raw);
+        for (key, _) in WORKLOAD_KEYS {
+            let _ = WorkloadSpec::new(WorkloadKind::Mixed).set(key, &raw);
         }
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use traxtent_map::TrackMap;
 use traxtent_model::geometry::{Geometry, Order};
 use traxtent_model::profile::{Profile, SeekSpec, builtin};
-use traxtent_probe::character::{Character, Options, Residual, Surety, characterize, residuals};
+use traxtent_probe::character::{
+    Characterization, CharacterizeOptions, LayoutConfidence, Residual, characterize, residuals,
+};
 use traxtent_probe::{ProbeError, TargetError};
 use traxtent_scsi::Faults;
 use traxtent_sim::{Noise, SimTarget};
@@ -23,15 +25,19 @@ fn target(name: &str) -> (SimTarget, TrackMap) {
     (SimTarget::new(profile, geometry), map)
 }
 
-fn character(target: &mut SimTarget, map: &TrackMap, options: Options) -> Character {
+fn character(
+    target: &mut SimTarget,
+    map: &TrackMap,
+    options: CharacterizeOptions,
+) -> Characterization {
     characterize(target, map, options, &mut |_| ()).unwrap()
 }
 
-const READS: Options = Options {
+const READS: CharacterizeOptions = CharacterizeOptions {
     destructive: false,
     seed: 1,
 };
-const WRITES: Options = Options {
+const WRITES: CharacterizeOptions = CharacterizeOptions {
     destructive: true,
     seed: 1,
 };
@@ -55,8 +61,8 @@ fn assert_close(name: &str, residuals: &[Residual]) {
     for residual in residuals {
         let Residual {
             workload,
-            source_ms,
-            twin_ms,
+            drive_ms: source_ms,
+            fitted_ms: twin_ms,
             ..
         } = residual;
         println!(
@@ -184,8 +190,8 @@ fn twins_of_drives_that_do_not_translate() {
         let character = character(&mut target, &map, READS);
         let found = character.layout_order();
         assert_eq!(
-            (found.surfaces, found.surety),
-            (surfaces, Surety::Timed),
+            (found.surfaces, found.confidence),
+            (surfaces, LayoutConfidence::Timed),
             "{name}"
         );
         // A head switch of 0.6 ms hides whether cylinders alternate on the Atlas 10K II.
@@ -231,7 +237,7 @@ fn intervals_hold_the_truth() {
             let character = character(
                 &mut target,
                 &map,
-                Options {
+                CharacterizeOptions {
                     destructive: true,
                     seed,
                 },
@@ -324,7 +330,7 @@ fn orders_are_named() {
         let spec = &profile.geometry;
         assert_eq!(found.order, Some(spec.order), "{name} {found:?}");
         assert_eq!(found.surfaces, spec.surfaces, "{name}");
-        assert_eq!(found.surety, Surety::Translated);
+        assert_eq!(found.confidence, LayoutConfidence::Translated);
         if !spec.order.is_head_first() {
             assert_eq!(found.width, spec.width_tracks, "{name}");
         }
@@ -368,7 +374,7 @@ fn drives_that_answer_otherwise() {
     assert!((found.rpm() - 7200.0).abs() < 0.01);
 
     let leaves = Faults {
-        gone_after: Some(500),
+        unresponsive_after: Some(500),
         ..Faults::default()
     };
     let mut leaves = target_all.with_faults(leaves);

@@ -7,7 +7,7 @@ use std::path::Path;
 use tempfile::TempDir;
 use traxtent_model::disk::{Command, Disk, Fault};
 use traxtent_model::profile::{Profile, WriteBack, builtin};
-use traxtent_server::serve::{Server, Settings, order};
+use traxtent_server::serve::{Server, Settings, send_order};
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
 
@@ -89,7 +89,7 @@ fn left_of_server(work: u64, cut: &Fault, speed: &str) -> (String, Vec<u8>) {
         }
         .unwrap();
     }
-    let said = order(&path("control"), cut).unwrap().unwrap();
+    let said = send_order(&path("control"), cut).unwrap().unwrap();
     server.stop().unwrap();
     (said, media(&path("disk.img")))
 }

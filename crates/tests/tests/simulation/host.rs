@@ -6,7 +6,7 @@ use traxtent_sim::{Host, simulate};
 use traxtent_units::Rng;
 use traxtent_units::request::Request;
 use traxtent_units::{Lbn, SimTime};
-use traxtent_workload::{Arrival, Due, Source, TraceError, Urgency};
+use traxtent_workload::{Arrival, NextStep, RequestSource, TraceError, Urgency};
 
 /// Requests for devices at given times.
 struct List {
@@ -42,12 +42,12 @@ impl List {
     }
 }
 
-impl Source for List {
-    fn due(&mut self) -> Result<Due, TraceError> {
+impl RequestSource for List {
+    fn due(&mut self) -> Result<NextStep, TraceError> {
         Ok(self
             .requests
             .get(self.next)
-            .map_or(Due::Never, |&(at, ..)| Due::At(at)))
+            .map_or(NextStep::Never, |&(at, ..)| NextStep::At(at)))
     }
 
     fn take(&mut self, now: SimTime) -> Option<Arrival> {
@@ -98,7 +98,7 @@ fn run(host: &mut Host, list: &mut List) -> Vec<(u64, Completion)> {
 fn the_host_adds_nothing_while_the_drive_has_room() {
     let mut list = List::random(1, 500, 1, drive().geometry().capacity().0);
     let mut host = Host::new(vec![
-        Drive::new(&profile().with("queue.depth", "65536").unwrap()).unwrap(),
+        Drive::new(&profile().with_value("queue.depth", "65536").unwrap()).unwrap(),
     ]);
     let seen = run(&mut host, &mut list);
     let mut alone = host.drives().next().unwrap().clone();

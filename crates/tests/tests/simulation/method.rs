@@ -5,8 +5,8 @@ use std::sync::Arc;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::{Profile, builtin};
 use traxtent_probe::ScsiTarget;
-use traxtent_probe::{Method, ProbeError, Qualified, Target, TargetError, qualify};
-use traxtent_scsi::{Faults, Obedience};
+use traxtent_probe::{ProbeError, QualifiedMethod, Target, TargetError, TimingMethod, qualify};
+use traxtent_scsi::{Compliance, Faults};
 use traxtent_sim::{Noise, SimTarget, SimTransport};
 use traxtent_units::{Lbn, Sectors};
 
@@ -19,7 +19,7 @@ fn named(name: &str) -> SimTarget {
     drive(builtin(name).unwrap())
 }
 
-fn off(qualified: &Qualified, name: &str) -> f64 {
+fn off(qualified: &QualifiedMethod, name: &str) -> f64 {
     (qualified.revolution.as_ms() / builtin(name).unwrap().revolution_ms() - 1.0).abs()
 }
 
@@ -29,7 +29,7 @@ fn off(qualified: &Qualified, name: &str) -> f64 {
 fn every_drive_turns() {
     for name in traxtent_model::profile::builtin::names().filter(|name| *name != "instant") {
         let qualified = qualify(&mut named(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert_eq!(qualified.method, Method::Verify, "{name}");
+        assert_eq!(qualified.method, TimingMethod::Verify, "{name}");
         assert!(off(&qualified, name) < 1e-4, "{name}: {qualified:?}");
         let again = qualified.evidence.same_again.unwrap();
         assert!((again - 1.0).abs() < 0.001, "{name}: {again}");
@@ -39,25 +39,25 @@ fn every_drive_turns() {
 
 /// Returns how a drive treats VERIFY, force unit access and cache settings, with the best method
 /// that remains.
-fn deceits() -> impl Iterator<Item = (Faults, Method)> {
-    use Obedience::{Ignores, Obeys, Refuses};
+fn cache_behaviours() -> impl Iterator<Item = (Faults, TimingMethod)> {
+    use Compliance::{Ignores, Obeys, Refuses};
     let cases = [
-        (Obeys, Ignores, Refuses, Method::Verify),
-        (Refuses, Obeys, Obeys, Method::ReadFua),
-        (Ignores, Obeys, Obeys, Method::ReadFua),
-        (Refuses, Obeys, Refuses, Method::ReadFua),
+        (Obeys, Ignores, Refuses, TimingMethod::Verify),
+        (Refuses, Obeys, Obeys, TimingMethod::ReadFua),
+        (Ignores, Obeys, Obeys, TimingMethod::ReadFua),
+        (Refuses, Obeys, Refuses, TimingMethod::ReadFua),
         // With caching switched off, force unit access makes no difference.
-        (Refuses, Ignores, Obeys, Method::ReadFua),
-        (Refuses, Refuses, Obeys, Method::Read),
-        (Refuses, Refuses, Refuses, Method::ReadInterleaved),
-        (Refuses, Ignores, Refuses, Method::ReadInterleaved),
-        (Ignores, Ignores, Ignores, Method::ReadInterleaved),
+        (Refuses, Ignores, Obeys, TimingMethod::ReadFua),
+        (Refuses, Refuses, Obeys, TimingMethod::Read),
+        (Refuses, Refuses, Refuses, TimingMethod::ReadInterleaved),
+        (Refuses, Ignores, Refuses, TimingMethod::ReadInterleaved),
+        (Ignores, Ignores, Ignores, TimingMethod::ReadInterleaved),
     ];
     cases.into_iter().map(|(verify, fua, cache_orders, left)| {
         let faults = Faults {
             verify,
             fua,
-            cache_orders,
+            cache_control: cache_orders,
             ..Faults::default()
         };
         (faults, left)
@@ -69,7 +69,7 @@ fn deceits() -> impl Iterator<Item = (Faults, Method)> {
 #[test]
 fn deceitful_drives_end_in_the_right_method() {
     for name in ["atlas10k2", "ibm18es", "wd10ears", "toshiba-x300"] {
-        for (number, (faults, method)) in deceits().enumerate() {
+        for (number, (faults, method)) in cache_behaviours().enumerate() {
             for noise in [None, Some(Noise::TYPICAL)] {
                 let context = format!("{name}, {faults:?}, noise {}", noise.is_some());
                 let mut target = named(name).with_faults(faults.clone());
@@ -79,7 +79,10 @@ fn deceitful_drives_end_in_the_right_method() {
                 let qualified = qualify(&mut target).unwrap_or_else(|e| panic!("{context}: {e}"));
                 assert_eq!(qualified.method, method, "{context}: {qualified:?}");
                 assert!(off(&qualified, name) < 1e-4, "{context}: {qualified:?}");
-                assert_eq!(qualified.rejected.is_empty(), method == Method::Verify);
+                assert_eq!(
+                    qualified.rejected.is_empty(),
+                    method == TimingMethod::Verify
+                );
             }
         }
     }
@@ -92,13 +95,13 @@ fn read_ahead_alone_is_noticed() {
     let mut profile = builtin("atlas10k2").unwrap();
     profile.cache.drop_delivered = true;
     let mut target = drive(profile).with_faults(Faults {
-        verify: Obedience::Refuses,
-        fua: Obedience::Ignores,
-        cache_orders: Obedience::Ignores,
+        verify: Compliance::Refuses,
+        fua: Compliance::Ignores,
+        cache_control: Compliance::Ignores,
         ..Faults::default()
     });
     let qualified = qualify(&mut target).unwrap();
-    assert_eq!(qualified.method, Method::ReadInterleaved);
+    assert_eq!(qualified.method, TimingMethod::ReadInterleaved);
     for rejected in &qualified.rejected[1..] {
         let early = "the sector after the one just served comes early in 24 of 24 cases";
         assert_eq!(rejected.why, early, "{:?}", rejected.method);
@@ -112,7 +115,11 @@ fn noise_does_not_mislead() {
         for name in ["atlas10k2", "cheetahx15", "hp-c2247"] {
             let mut target = named(name).with_noise(Noise::TYPICAL, seed);
             let qualified = qualify(&mut target).unwrap_or_else(|e| panic!("{name} {seed}: {e}"));
-            assert_eq!(qualified.method, Method::Verify, "{name}, seed {seed}");
+            assert_eq!(
+                qualified.method,
+                TimingMethod::Verify,
+                "{name}, seed {seed}"
+            );
             assert!(off(&qualified, name) < 1e-4, "{name}, seed {seed}");
         }
     }
@@ -121,7 +128,7 @@ fn noise_does_not_mislead() {
 /// Does a timed request reach the media once the method is known, even through a cache?
 #[test]
 fn timed_requests_turn_with_the_spindle() {
-    for (faults, _) in deceits() {
+    for (faults, _) in cache_behaviours() {
         let mut target = named("atlas10k2").with_faults(faults);
         let mut qualified = qualify(&mut target).unwrap();
         let revolution = qualified.revolution.as_ms();
@@ -146,7 +153,7 @@ fn what_does_not_turn_is_refused() {
     let ProbeError::NotRotating(why) = &error else {
         panic!("{error}");
     };
-    for method in Method::ALL {
+    for method in TimingMethod::ALL {
         assert!(why.contains(&format!("{}: ", method.name())), "{why}");
     }
     assert!(why.contains("0.000 ms"), "{why}");
@@ -196,7 +203,7 @@ fn a_timer_is_no_spindle() {
 fn failing_drives_end_as_such() {
     for after in [0, 5, 40, 90] {
         let mut target = named("atlas10k2").with_faults(Faults {
-            gone_after: Some(after),
+            unresponsive_after: Some(after),
             ..Faults::default()
         });
         let error = qualify(&mut target).unwrap_err();
@@ -220,7 +227,7 @@ fn failing_drives_end_as_such() {
 /// need it, and on again when the target is dropped?
 #[test]
 fn methods_are_found_by_bytes_too() {
-    for (faults, method) in deceits() {
+    for (faults, method) in cache_behaviours() {
         let profile = Arc::new(builtin("atlas10k2").unwrap());
         let geometry = Arc::new(Geometry::build(&profile.geometry).unwrap());
         let mut transport = SimTransport::new(profile, geometry).with_faults(faults.clone());

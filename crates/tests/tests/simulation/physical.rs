@@ -6,7 +6,7 @@ use traxtent_map::TrackMap;
 use traxtent_model::geometry::{Geometry, Place};
 use traxtent_model::profile::builtin::builtin;
 use traxtent_model::profile::{Profile, WriteBack};
-use traxtent_probe::character::{Character, Options, characterize};
+use traxtent_probe::character::{Characterization, CharacterizeOptions, characterize};
 use traxtent_probe::{Identity, Target, TargetError, Timing};
 use traxtent_sim::{Noise, SimTarget};
 use traxtent_units::request::{Op, Request};
@@ -21,7 +21,7 @@ struct WholeSectors {
     /// The first LBN that begins a physical sector.
     first: u64,
     /// Whether a write may stay in the buffer in spite of forced unit access.
-    lies_of_writes: bool,
+    ignores_fua_of_writes: bool,
 }
 
 impl WholeSectors {
@@ -34,7 +34,7 @@ impl WholeSectors {
             drive,
             sectors: profile.sector.ratio().into(),
             first: profile.sector.lowest_aligned_lbn.into(),
-            lies_of_writes: false,
+            ignores_fua_of_writes: false,
         }
     }
 
@@ -67,7 +67,7 @@ impl Target for WholeSectors {
         let request = match reads {
             true => self.whole(request),
             false => Request {
-                fua: request.fua && !self.lies_of_writes,
+                fua: request.fua && !self.ignores_fua_of_writes,
                 ..request
             },
         };
@@ -102,8 +102,8 @@ fn drive(profile: &Profile, noise: bool) -> (SimTarget, TrackMap) {
     (target, map)
 }
 
-fn character(target: &mut dyn Target, map: &TrackMap, destructive: bool) -> Character {
-    let options = Options {
+fn character(target: &mut dyn Target, map: &TrackMap, destructive: bool) -> Characterization {
+    let options = CharacterizeOptions {
         destructive,
         seed: 5,
     };
@@ -111,7 +111,7 @@ fn character(target: &mut dyn Target, map: &TrackMap, destructive: bool) -> Char
 }
 
 /// Returns the value with its bounds, and the lowest LBN that begins a physical sector.
-fn found(character: &Character) -> ((f64, f64, f64), u32) {
+fn found(character: &Characterization) -> ((f64, f64, f64), u32) {
     let figure = character
         .figures()
         .iter()
@@ -191,7 +191,7 @@ fn writes_that_do_not_tell() {
     assert_ne!(profile.cache.write_back, WriteBack::None);
     let (target, map) = drive(&profile, false);
     let mut target = WholeSectors::new(target, &profile, 512);
-    target.lies_of_writes = true;
+    target.ignores_fua_of_writes = true;
     let character = character(&mut target, &map, true);
     assert_eq!(found(&character), (LARGE, 0));
     let says = |note: &String| note.starts_with("Writes do not tell the physical sector");

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use traxtent_map::TrackMap;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::builtin::builtin;
-use traxtent_probe::{Algorithm, Counted, Found, Prober, Region, Verify, extract};
-use traxtent_scsi::{Faults, Obedience};
+use traxtent_probe::{Algorithm, CountingTarget, Found, Prober, Region, Verify, extract};
+use traxtent_scsi::{Compliance, Faults};
 use traxtent_sim::SimTarget;
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
@@ -69,7 +69,7 @@ fn a_way_of_timing_is_found_once() {
         aligned: true,
     };
     let mut ignore = |_| ControlFlow::Continue(());
-    let mut anew = Counted::new(drive.clone());
+    let mut anew = CountingTarget::new(drive.clone());
     for _ in 0..3 {
         extract(
             Algorithm::Angle,
@@ -80,7 +80,7 @@ fn a_way_of_timing_is_found_once() {
         )
         .unwrap();
     }
-    let mut once = Counted::new(drive);
+    let mut once = CountingTarget::new(drive);
     let mut prober = Prober::start(Algorithm::Angle, &mut once).unwrap();
     for _ in 0..3 {
         prober.extract(region, Verify::Full, &mut ignore).unwrap();
@@ -117,8 +117,8 @@ fn through_a_cache_that_stays() {
         let map = TrackMap::of_sizes(geometry.track_sizes());
         let faults = Faults {
             unsupported: vec![Op::Verify],
-            fua: Obedience::Ignores,
-            cache_orders: Obedience::Ignores,
+            fua: Compliance::Ignores,
+            cache_control: Compliance::Ignores,
             ..Faults::default()
         };
         let drive = SimTarget::new(Arc::new(profile), geometry).without_translation();

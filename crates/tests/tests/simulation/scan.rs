@@ -9,10 +9,12 @@ use std::time::Instant;
 use testkit::{repeats, shared_data};
 use traxtent_disksim::load_system;
 use traxtent_map::TrackMap;
-use traxtent_model::geometry::{Geometry, Remedy};
+use traxtent_model::geometry::{Geometry, Replacement};
 use traxtent_model::profile::Profile;
 use traxtent_model::profile::builtin::{builtin, names};
-use traxtent_probe::{Algorithm, Counted, Found, ProbeError, Region, Target, Verify, extract};
+use traxtent_probe::{
+    Algorithm, CountingTarget, Found, ProbeError, Region, Target, Verify, extract,
+};
 use traxtent_scsi::Faults;
 use traxtent_sim::SimTarget;
 use traxtent_units::Lbn;
@@ -66,7 +68,7 @@ struct Scan {
 fn scan(drive: &Drive, region: Region) -> Scan {
     let began = Instant::now();
     let (profile, geometry) = (Arc::clone(&drive.profile), Arc::clone(&drive.geometry));
-    let mut target = Counted::new(SimTarget::new(profile, geometry).without_translation());
+    let mut target = CountingTarget::new(SimTarget::new(profile, geometry).without_translation());
     let mut found: Vec<Lbn> = Vec::new();
     let mut sink = |track: Found| {
         let end = Lbn(track.first_lbn.0 + u64::from(track.sectors));
@@ -117,8 +119,8 @@ fn scan(drive: &Drive, region: Region) -> Scan {
 /// region. Next to remapped LBNs, a boundary may lie on either side of them.
 fn differences(geometry: &Geometry, region: Region, found: &[Lbn]) -> Vec<String> {
     let remapped = geometry.defects().filter_map(|defect| match defect.remedy {
-        Remedy::Remapped(lbn, _) => Some(lbn.0),
-        Remedy::Slipped => None,
+        Replacement::Remapped(lbn, _) => Some(lbn.0),
+        Replacement::Slipped => None,
     });
     let moved: BTreeSet<u64> = remapped.collect();
     let either_side = |bound: u64| {

@@ -9,10 +9,10 @@ use traxtent_probe::{CachingOff, ScsiTarget};
 use traxtent_probe::{Defects, Identity, Target, TargetError, Timing};
 use traxtent_scsi::mode::{CACHING_PAGE, CachingPage};
 use traxtent_scsi::{
-    AdditionalSense, Data, PageValues, Reply, Sense, SenseFormat, SenseKey, Status, Transport,
-    TransportError,
+    AdditionalSense, DataTransfer, PageValues, Reply, Sense, SenseFormat, SenseKey, Status,
+    Transport, TransportError,
 };
-use traxtent_scsi::{Faults, Obedience};
+use traxtent_scsi::{Compliance, Faults};
 use traxtent_sim::{Noise, SimTarget, SimTransport};
 use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
@@ -279,7 +279,7 @@ impl Transport for Quirky {
     fn wait_until(&mut self, at: SimTime) {
         self.inner.wait_until(at);
     }
-    fn execute(&mut self, command: &[u8], data: Data<'_>) -> Result<Reply, TransportError> {
+    fn execute(&mut self, command: &[u8], data: DataTransfer<'_>) -> Result<Reply, TransportError> {
         self.sent.push(command[0]);
         let refuse = |sense: Sense, now| {
             Ok(Reply {
@@ -307,8 +307,8 @@ impl Transport for Quirky {
         }
         let changeable = command[0] == 0x5a && command[2] == 0x48;
         match data {
-            Data::In(room) => {
-                let reply = self.inner.execute(&command, Data::In(&mut *room))?;
+            DataTransfer::In(room) => {
+                let reply = self.inner.execute(&command, DataTransfer::In(&mut *room))?;
                 if changeable && self.quirks.fixed_page {
                     room[10..reply.received].fill(0);
                 }
@@ -400,15 +400,15 @@ fn caching_that_stays_on() {
 
     let (profile, geometry) = parts(named("atlas10k2"));
     let faults = |cache_orders| Faults {
-        cache_orders,
+        cache_control: cache_orders,
         ..Faults::default()
     };
     let refuses = SimTransport::new(profile.clone(), geometry.clone())
-        .with_faults(faults(Obedience::Refuses));
+        .with_faults(faults(Compliance::Refuses));
     let mut target = ScsiTarget::open(refuses).unwrap();
     assert!(target.suspend_caching().is_err());
     // A drive that accepts the setting and ignores it reports success.
-    let ignores = SimTransport::new(profile, geometry).with_faults(faults(Obedience::Ignores));
+    let ignores = SimTransport::new(profile, geometry).with_faults(faults(Compliance::Ignores));
     let mut target = ScsiTarget::open(ignores).unwrap();
     assert!(target.suspend_caching().unwrap().reads);
     assert!(again(&mut target) < Span::from_ms(3.0));
@@ -466,7 +466,7 @@ fn drives_that_do_not_answer() {
 
     let (profile, geometry) = parts(named("atlas10k2"));
     let faults = Faults {
-        gone_after: Some(2),
+        unresponsive_after: Some(2),
         ..Faults::default()
     };
     let transport = SimTransport::new(profile, geometry).with_faults(faults);

@@ -14,9 +14,9 @@ use tempfile::TempDir;
 use traxtent_model::disk::Fault;
 use traxtent_model::drive::Drive;
 use traxtent_model::profile::{
-    Profile, Provenance, Scheduler, Standing, Unmap, WriteBack, builtin,
+    OriginKind, Profile, Provenance, Scheduler, Unmap, WriteBack, builtin,
 };
-use traxtent_server::serve::{ServeError, Server, Settings, Verdict, order};
+use traxtent_server::serve::{ReceiptVerdict, ServeError, Server, Settings, send_order};
 use traxtent_sim::{Host, simulate};
 use traxtent_units::Rng;
 use traxtent_units::SimTime;
@@ -107,7 +107,7 @@ fn replays_to_the_tick() {
     ] {
         let folder = TempDir::new().unwrap();
         let settings = Settings {
-            take_off_transport,
+            subtract_transport: take_off_transport,
             ..settings(profile.clone(), "20", &folder)
         };
         let log = settings.log.clone().unwrap();
@@ -157,7 +157,7 @@ fn replays_to_the_tick() {
 fn transport_is_taken_off() {
     let folder = TempDir::new().unwrap();
     let settings = Settings {
-        take_off_transport: true,
+        subtract_transport: true,
         ..settings(builtin("atlas10k2").unwrap(), "1", &folder)
     };
     let log = settings.log.clone().unwrap();
@@ -240,7 +240,10 @@ fn a_full_queue_is_reordered() {
     });
     assert_eq!(most.max(), Some(32));
     let order: Vec<u64> = completed.iter().map(|(_, number)| *number).collect();
-    let overtaken = order.windows(2).filter(|pair| pair[0] > pair[1]).count();
+    let overtaken = order
+        .windows(2)
+        .filter(|pair| pair[0] > pair[1])
+        .count();
     assert!(overtaken > 16, "{order:?}");
     assert_eq!(records(&log).len(), 128);
 }
@@ -257,7 +260,7 @@ fn an_instant_drive_takes_no_time() {
     assert!(back[..512] == data[..512] && back[1024..] == data[1024..]);
     assert_eq!(back[512..1024], [0; 512]);
     let receipt = server.receipt().unwrap();
-    assert_eq!(receipt.verdict, Verdict::NothingToJudge);
+    assert_eq!(receipt.verdict, ReceiptVerdict::NothingToJudge);
     assert_eq!((receipt.reads, receipt.writes), (1, 2));
     assert!(receipt.modelled_ms.max < 1e-6);
 }
@@ -305,13 +308,13 @@ fn a_power_cut_on_order() {
     server.flush().unwrap();
     server.write(&[2; 4096], 0, false).unwrap();
     let stall: Fault = "stall,for=20 s".parse().unwrap();
-    order(&control, &stall).unwrap().unwrap();
+    send_order(&control, &stall).unwrap().unwrap();
     thread::scope(|scope| {
         let reads = scope.spawn(|| server.read(&mut [0; 512], 1 << 30));
         while server.receipt().unwrap().errors == 0 {
             // The read has arrived, or is about to. After the cut it fails or is served.
             let cut: Fault = "power-cut,seed=3".parse().unwrap();
-            let done = order(&control, &cut).unwrap().unwrap();
+            let done = send_order(&control, &cut).unwrap().unwrap();
             assert!(done.starts_with("power-cut, seed 3"), "{done}");
             if reads.is_finished() {
                 break;
@@ -328,10 +331,10 @@ fn a_power_cut_on_order() {
             .all(|sector| sector == [1; 512] || sector == [2; 512])
     );
     let beyond: Fault = "latent-error,lbn=99999999999".parse().unwrap();
-    let refused = order(&control, &beyond).unwrap().unwrap_err();
+    let refused = send_order(&control, &beyond).unwrap().unwrap_err();
     assert!(refused.contains("the drive ends"), "{refused}");
     let hurt: Fault = "latent-error,lbn=8".parse().unwrap();
-    order(&control, &hurt).unwrap().unwrap();
+    send_order(&control, &hurt).unwrap().unwrap();
     assert!(server.read(&mut [0; 512], 4096).is_err());
     server.stop().unwrap();
     assert!(!control.exists(), "the socket goes with its server");
@@ -344,7 +347,7 @@ fn a_forced_trim_is_durable() {
     let mut profile = builtin("atlas10k2").unwrap();
     profile.cache.write_back = WriteBack::Full;
     profile.scsi.unmap = Unmap::Zeroes;
-    profile.provenance = Provenance::uniform(Standing::Assumed, "a test");
+    profile.provenance = Provenance::uniform(OriginKind::Assumed, "a test");
     let trimmed = |fua: bool| {
         let mut kept = 0;
         for seed in 0..20 {
@@ -358,7 +361,7 @@ fn a_forced_trim_is_durable() {
             server.write(&[1; 4096], 0, true).unwrap();
             server.trim(0, 4096, fua).unwrap();
             let cut: Fault = format!("power-cut,seed={seed}").parse().unwrap();
-            order(&control, &cut).unwrap().unwrap();
+            send_order(&control, &cut).unwrap().unwrap();
             let mut sectors = [2; 4096];
             server.read(&mut sectors, 0).unwrap();
             kept += u32::from(sectors == [0; 4096]);

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use testkit::skip;
 use traxtent_map::TrackMap;
 use traxtent_probe::{
-    Algorithm, Counted, Counts, Found, ProbeError, Region, Target, Verify, extract,
+    Algorithm, CountingTarget, Found, ProbeError, Region, RequestCounts, Target, Verify, extract,
 };
 use traxtent_sim::DefectLists;
 use traxtent_units::Lbn;
@@ -15,7 +15,7 @@ use crate::drives::{Drive, MODELS, built_in, model};
 /// The result and cost of a probe.
 struct Probed {
     starts: Vec<Lbn>,
-    counts: Counts,
+    counts: RequestCounts,
     seconds: f64,
     ended: Option<ProbeError>,
     notes: Vec<String>,
@@ -23,7 +23,7 @@ struct Probed {
 
 fn probe(target: impl Target, algorithm: Algorithm) -> Probed {
     let capacity = target.identity().capacity;
-    let mut target = Counted::new(target);
+    let mut target = CountingTarget::new(target);
     let mut starts = vec![Lbn(0)];
     let mut sink = |track: Found| {
         assert_eq!(

@@ -13,7 +13,7 @@ use traxtent_model::drive::Drive;
 use traxtent_sim::{Host, Outcome, simulate};
 use traxtent_units::stats::demerit;
 use traxtent_workload::{
-    Replay, ReplayPace, Source, Synthio, TraceFormat, TraceOptions, TraceReader,
+    Replay, ReplayPace, RequestSource, Synthio, TraceFormat, TraceOptions, TraceReader,
 };
 
 fn load(folder: &Path, name: &str) -> System {
@@ -43,7 +43,7 @@ fn host(system: &System) -> Host {
     })
 }
 
-fn run(host: &mut Host, source: &mut impl Source, mut see: impl FnMut(&Outcome)) {
+fn run(host: &mut Host, source: &mut impl RequestSource, mut see: impl FnMut(&Outcome)) {
     simulate(host, source, |outcome| {
         see(outcome);
         true
@@ -51,7 +51,7 @@ fn run(host: &mut Host, source: &mut impl Source, mut see: impl FnMut(&Outcome))
     .unwrap();
 }
 
-fn mean_response(system: &System, source: &mut impl Source) -> f64 {
+fn mean_response(system: &System, source: &mut impl RequestSource) -> f64 {
     let (mut sum, mut count) = (0.0, 0.0);
     run(&mut host(system), source, |outcome| {
         sum += outcome.response().as_ms();
@@ -129,7 +129,7 @@ fn the_ascii_trace_takes_what_it_takes_in_disksim() {
         &trace[..],
         TraceOptions::default(),
     );
-    let records = reader.map(|record| record.map(|record| system.place(record).unwrap()));
+    let records = reader.map(|record| record.map(|record| system.map_record(record).unwrap()));
     let is = mean_response(
         &system,
         &mut Replay::new(records, ReplayPace::Recorded { speed: 1.0 }),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use traxtent_map::TrackMap;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::builtin;
-use traxtent_server::volume::{Verdict, verify_on};
+use traxtent_server::volume::{MapVerdict, verify_on};
 use traxtent_sim::{Noise, SimTarget};
 
 fn drive(name: &str) -> (SimTarget, TrackMap) {
@@ -15,7 +15,7 @@ fn drive(name: &str) -> (SimTarget, TrackMap) {
     (SimTarget::new(Arc::new(profile), geometry), map)
 }
 
-fn look(target: &mut SimTarget, map: &TrackMap) -> Verdict {
+fn look(target: &mut SimTarget, map: &TrackMap) -> MapVerdict {
     let mut last = 0;
     verify_on(target, map, 1, &mut |done, all| {
         assert!(last < done && done <= all);
@@ -39,13 +39,16 @@ fn maps_hold_or_do_not() {
         (&mut noisy, "timing"),
     ] {
         match look(target, &own) {
-            Verdict::Holds { tested, by: how } => {
+            MapVerdict::Holds { tested, by: how } => {
                 assert!(tested >= 60 && how == by, "{tested}, {how}")
             }
             verdict => panic!("{by}: {verdict:?}"),
         }
-        assert!(matches!(look(target, &other), Verdict::Moved(_)), "{by}");
-        assert!(matches!(look(target, &larger), Verdict::Moved(_)), "{by}");
+        assert!(matches!(look(target, &other), MapVerdict::Moved(_)), "{by}");
+        assert!(
+            matches!(look(target, &larger), MapVerdict::Moved(_)),
+            "{by}"
+        );
     }
 }
 
@@ -56,6 +59,6 @@ fn what_does_not_turn() {
     let verdict = look(&mut target.without_translation(), &map);
     assert_eq!(
         verdict,
-        Verdict::Unknown("it does not turn as a disk does".to_owned())
+        MapVerdict::Unknown("it does not turn as a disk does".to_owned())
     );
 }

@@ -8,13 +8,13 @@ use pollster::block_on;
 use tempfile::TempDir;
 use traxtent_layout::raid::Level;
 use traxtent_server::volume::{
-    Device, DeviceVolume, Devices, MaintenanceTask, Plan, VolumeServer, Work, care, create, find,
-    rebuild_some,
+    Device, DeviceVolume, Devices, MaintenanceKind, MaintenanceTask, VolumePlan, VolumeServer,
+    create, find, maintain, rebuild_for_a_second,
 };
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
 use traxtent_volume::superblock::MemberState;
-use traxtent_volume::{Action, Members, Op, Repair};
+use traxtent_volume::{Action, MemberIo, Op, Repair};
 use uuid::Uuid;
 
 use crate::devices::{Image, Loop, SECTORS};
@@ -34,7 +34,7 @@ fn volume(folder: &Path, level: Level) -> DeviceVolume {
         let file = std::fs::File::create(path).unwrap();
         file.set_len(10 << 20).unwrap();
     }
-    let plan = Plan {
+    let plan = VolumePlan {
         level,
         chunk_bytes: Some(16 << 10),
         granule_bytes: 4096,
@@ -151,7 +151,7 @@ fn rebuilt_under_writes() {
                     block_on(volume.write(Lbn(first), &expected[at])).unwrap();
                 }
             });
-            while rebuild_some(&volume).unwrap() {}
+            while rebuild_for_a_second(&volume).unwrap() {}
             rebuilt.store(true, Ordering::Relaxed);
             writer.join().unwrap();
         });
@@ -291,11 +291,11 @@ fn a_scrub_without_a_member() {
     let folder = quick_folder();
     let (volume, _) = full_volume(folder.path(), 7);
     let (stripes, mut last) = (volume.array().stripes(), 0);
-    let task = MaintenanceTask::new(Work::Scrub);
-    let ended = care(&volume, task, &AtomicBool::new(false), |now| {
+    let task = MaintenanceTask::new(MaintenanceKind::Scrub);
+    let ended = maintain(&volume, task, &AtomicBool::new(false), |now| {
         last = now.next;
         if last == 3 {
-            block_on(volume.declare_failed(1)).unwrap();
+            block_on(volume.mark_failed(1)).unwrap();
         }
     });
     let says = ended.unwrap_err().to_string();
@@ -343,7 +343,7 @@ fn a_large_journal_is_read_in_pieces() {
         let file = std::fs::File::create(path).unwrap();
         file.set_len(300 << 20).unwrap();
     }
-    let plan = Plan {
+    let plan = VolumePlan {
         level: Level::Raid5,
         chunk_bytes: Some(64 << 10),
         granule_bytes: 4096,

@@ -4,25 +4,25 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::{Bytes, DEPTH_MAX, Examiner, GroupOn, LAYERS_MAX};
+use super::{Bytes, DEPTH_MAX, Examiner, GroupParts, LAYERS_MAX};
 use crate::layers::lvm::{Area, Segment, Volume};
 use crate::layers::{LogicalVolume, RaidLevel, ThinPool, Unknown};
-use crate::source::{Pieces, Source};
-use crate::stack::{Kind, Layer, LayerId, Place, Spread};
+use crate::source::{JoinedSource, Source};
+use crate::stack::{ByteRange, Kind, Layer, LayerId, Spread};
 use crate::stripes::Stripes;
 
 /// The volumes of a group that have been built: the layer of each volume, and its bytes.
 type Built = BTreeMap<String, Option<(LayerId, Bytes)>>;
 
 /// The parts of a future layer: its places, its spread and its bytes.
-struct Laid {
-    on: Vec<Place>,
+struct VolumeLayout {
+    on: Vec<ByteRange>,
     spread: Spread,
     bytes: Bytes,
 }
 
 impl Examiner<'_> {
-    pub(super) fn volumes(&mut self, on: GroupOn) {
+    pub(super) fn volumes(&mut self, on: GroupParts) {
         let mut built = Built::new();
         for volume in &on.group.volumes {
             self.volume(&on, volume, &mut built, 0);
@@ -35,13 +35,13 @@ impl Examiner<'_> {
             if let Some(Some((layer, bytes))) = built.remove(&volume.name)
                 && !is_pool
             {
-                self.look_into(layer, bytes, on.depth + 1);
+                self.examine_layer(layer, bytes, on.depth + 1);
             }
         }
     }
 
     /// Adds a volume after those that it lies on.
-    fn volume(&mut self, on: &GroupOn, volume: &Volume, built: &mut Built, depth: usize) {
+    fn volume(&mut self, on: &GroupParts, volume: &Volume, built: &mut Built, depth: usize) {
         let is_too_much = depth > DEPTH_MAX || self.stack.layers.len() > LAYERS_MAX;
         if is_too_much || built.contains_key(&volume.name) {
             return;
@@ -55,7 +55,7 @@ impl Examiner<'_> {
                 self.volume(on, below, built, depth + 1);
             }
         }
-        let laid = lay(on, volume, built);
+        let laid = lay_out(on, volume, built);
         let extents = volume.segments.iter().map(|segment| segment.extents);
         let stated = extents
             .fold(0u64, u64::saturating_add)
@@ -78,7 +78,7 @@ impl Examiner<'_> {
         built.insert(volume.name.clone(), Some((layer, bytes)));
     }
 
-    fn mapped(&self, on: &GroupOn, volume: &Volume) -> Option<(String, crate::sysfs::Device)> {
+    fn mapped(&self, on: &GroupParts, volume: &Volume) -> Option<(String, crate::sysfs::Device)> {
         let plain = |uuid: &str| uuid.replace('-', "");
         let uuid = format!("LVM-{}{}", plain(&on.group.uuid), plain(&volume.uuid));
         let (name, device) = self.nodes?.machine.mapped(&uuid)?;
@@ -129,8 +129,8 @@ fn data_chunks(segment: &Segment) -> u64 {
     }
 }
 
-fn lay(on: &GroupOn, volume: &Volume, built: &Built) -> Laid {
-    let nowhere = |reason: &str| Laid {
+fn lay_out(on: &GroupParts, volume: &Volume, built: &Built) -> VolumeLayout {
+    let nowhere = |reason: &str| VolumeLayout {
         on: Vec::new(),
         spread: Spread::Scattered,
         bytes: Err(Unknown::Elsewhere(reason.to_owned())),
@@ -142,7 +142,7 @@ fn lay(on: &GroupOn, volume: &Volume, built: &Built) -> Laid {
     if segments.iter().all(is_linear) && is_linear(last) {
         return joined(on, volume, built);
     }
-    let places: Option<Vec<Place>> = last
+    let places: Option<Vec<ByteRange>> = last
         .areas
         .iter()
         .map(|area| place(on, area, last, built))
@@ -168,7 +168,7 @@ fn lay(on: &GroupOn, volume: &Volume, built: &Built) -> Laid {
         }
         kind => (Spread::Scattered, Err(closed(kind))),
     };
-    Laid {
+    VolumeLayout {
         on: places,
         spread,
         bytes,
@@ -182,8 +182,8 @@ fn closed(kind: &str) -> Unknown {
 }
 
 /// Returns the bytes of a striped segment on physical volumes.
-fn striped(on: &GroupOn, segment: &Segment, places: &[Place]) -> Bytes {
-    let member = |(area, place): (&Area, &Place)| match area {
+fn striped(on: &GroupParts, segment: &Segment, places: &[ByteRange]) -> Bytes {
+    let member = |(area, place): (&Area, &ByteRange)| match area {
         Area::Physical { uuid, .. } => {
             let (_, source) = on.volumes.get(uuid)?;
             Some((Rc::clone(source), place.start))
@@ -210,9 +210,9 @@ fn first_of(segment: &Segment, built: &Built) -> Bytes {
 }
 
 /// Joins linear segments, one after another.
-fn joined(on: &GroupOn, volume: &Volume, built: &Built) -> Laid {
+fn joined(on: &GroupParts, volume: &Volume, built: &Built) -> VolumeLayout {
     let mut places = Vec::new();
-    let mut pieces = Pieces::new();
+    let mut pieces = JoinedSource::new();
     let mut whole = true;
     for segment in &volume.segments {
         let area = &segment.areas[0];
@@ -235,7 +235,7 @@ fn joined(on: &GroupOn, volume: &Volume, built: &Built) -> Laid {
         pieces = pieces.with(source, place.start, bytes);
     }
     let bytes: Rc<dyn Source> = Rc::new(pieces);
-    Laid {
+    VolumeLayout {
         on: places,
         // If a piece is missing, the places of the bytes after it are wrong.
         spread: if whole {
@@ -247,7 +247,7 @@ fn joined(on: &GroupOn, volume: &Volume, built: &Built) -> Laid {
     }
 }
 
-fn place(on: &GroupOn, area: &Area, segment: &Segment, built: &Built) -> Option<Place> {
+fn place(on: &GroupParts, area: &Area, segment: &Segment, built: &Built) -> Option<ByteRange> {
     let parts = data_chunks(segment).max(1);
     let bytes = (segment.extents / parts).saturating_mul(on.group.extent_bytes);
     match area {
@@ -257,7 +257,7 @@ fn place(on: &GroupOn, area: &Area, segment: &Segment, built: &Built) -> Option<
                 .data_start
                 .checked_add(extent.checked_mul(on.group.extent_bytes)?)?;
             let (layer, _) = on.volumes.get(uuid)?;
-            Some(Place {
+            Some(ByteRange {
                 layer: *layer,
                 start,
                 bytes,
@@ -267,7 +267,7 @@ fn place(on: &GroupOn, area: &Area, segment: &Segment, built: &Built) -> Option<
             let Some(Some((layer, _))) = built.get(name) else {
                 return None;
             };
-            Some(Place {
+            Some(ByteRange {
                 layer: *layer,
                 start: extent.checked_mul(on.group.extent_bytes)?,
                 bytes,

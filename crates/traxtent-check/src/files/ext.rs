@@ -48,7 +48,7 @@ pub fn extents_in_image(
 }
 
 fn wrong(problem: String) -> LayerError {
-    LayerError::Contradiction {
+    LayerError::Invalid {
         format: "ext",
         problem,
     }
@@ -108,7 +108,7 @@ struct Tables<'a> {
 
 impl<'a> Tables<'a> {
     fn read(source: &'a dyn Source, ext: &Ext) -> Result<Tables<'a>, LayerError> {
-        let superblock = source.take(1024, 1024)?;
+        let superblock = source.read(1024, 1024)?;
         let incompatible = le32(&superblock, 96) as u32;
         if incompatible & META_BG != 0 {
             return Err(wrong(
@@ -157,7 +157,7 @@ impl<'a> Tables<'a> {
         let at = self
             .descriptors_at
             .saturating_add(group.saturating_mul(self.descriptor_bytes));
-        let descriptor = self.source.take(at, self.descriptor_bytes as usize)?;
+        let descriptor = self.source.read(at, self.descriptor_bytes as usize)?;
         let high = if self.descriptor_bytes >= 64 {
             le32(&descriptor, 40) << 32
         } else {
@@ -166,7 +166,7 @@ impl<'a> Tables<'a> {
         let table = self.block(high | le32(&descriptor, 8))?;
         let bytes = self
             .source
-            .take(table.saturating_add(index * self.inode_bytes), 128)?;
+            .read(table.saturating_add(index * self.inode_bytes), 128)?;
         Ok(Inode(bytes.try_into().expect("128 were taken")))
     }
 
@@ -192,7 +192,7 @@ impl<'a> Tables<'a> {
         for extent in self.extents(folder)? {
             let mut at = extent.start;
             while at < extent.end && left > 0 {
-                let block = self.source.take(at, self.block_bytes as usize)?;
+                let block = self.source.read(at, self.block_bytes as usize)?;
                 if let Some(inode) = find_in_block(&block, name)? {
                     return Ok(Some(inode));
                 }
@@ -300,7 +300,7 @@ impl Walk<'_> {
                 let below = self
                     .tables
                     .source
-                    .take(at, self.tables.block_bytes as usize)?;
+                    .read(at, self.tables.block_bytes as usize)?;
                 self.tree(&below, level)?;
             }
         }
@@ -327,7 +327,7 @@ impl Walk<'_> {
         let block = self
             .tables
             .source
-            .take(at, self.tables.block_bytes as usize)?;
+            .read(at, self.tables.block_bytes as usize)?;
         for pointer in block.chunks_exact(4) {
             self.pointer(le32(pointer, 0), level - 1)?;
         }

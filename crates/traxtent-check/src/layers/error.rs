@@ -11,7 +11,7 @@ pub enum LayerError {
     Source(#[from] SourceError),
     /// A header contradicts itself or its format.
     #[error("{format}: {problem}")]
-    Contradiction {
+    Invalid {
         /// The format that the header states.
         format: &'static str,
         /// The field, its value and its bound.
@@ -24,7 +24,7 @@ pub type Parsed<T> = Result<Option<T>, LayerError>;
 
 /// Returns the error for a field whose value the format does not allow.
 pub(super) fn contradiction(format: &'static str, problem: impl Into<String>) -> LayerError {
-    LayerError::Contradiction {
+    LayerError::Invalid {
         format,
         problem: problem.into(),
     }

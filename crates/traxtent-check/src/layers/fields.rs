@@ -78,7 +78,7 @@ pub(super) fn header(
     offset: u64,
     count: usize,
 ) -> Result<Option<Vec<u8>>, SourceError> {
-    match source.take(offset, count) {
+    match source.read(offset, count) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(SourceError::Beyond { .. } | SourceError::Absent { .. }) => Ok(None),
         Err(error) => Err(error),

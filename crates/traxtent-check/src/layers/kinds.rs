@@ -13,7 +13,7 @@ pub struct Disk {
     /// The size of a physical sector in bytes.
     pub physical_bytes: u64,
     /// The source of the physical sector size.
-    pub physical_by: Authority,
+    pub physical_by: SizeSource,
     /// The first byte that begins a physical sector (7 × 512 on drives with a jumper that shifts
     /// the numbering).
     pub first_aligned_byte: u64,
@@ -31,7 +31,7 @@ pub struct Disk {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_bytes: Option<u64>,
     /// The kind of media.
-    pub medium: Medium,
+    pub medium: MediaKind,
     /// Whether it is connected by USB.
     #[serde(default)]
     pub usb: bool,
@@ -44,7 +44,7 @@ pub struct Disk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Authority {
+pub enum SizeSource {
     /// The user.
     Stated,
     /// The response times of the drive.
@@ -61,7 +61,7 @@ pub enum Authority {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Medium {
+pub enum MediaKind {
     /// Not known.
     Unknown,
     /// Rotating disks.
@@ -79,10 +79,10 @@ pub enum Medium {
     SolidStateZoned,
 }
 
-impl Medium {
+impl MediaKind {
     /// Returns whether it has no tracks.
     pub fn is_flash(self) -> bool {
-        matches!(self, Medium::SolidState | Medium::SolidStateZoned)
+        matches!(self, MediaKind::SolidState | MediaKind::SolidStateZoned)
     }
 }
 
@@ -284,9 +284,9 @@ pub struct Luks {
 
 /// A block device that the kernel has made from others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Opened {
+pub struct MappedDevice {
     /// The part of the kernel that made it.
-    pub by: Opener,
+    pub by: Mapper,
     /// The name of the device: `luks-home`, `mpatha`.
     pub title: String,
 }
@@ -295,7 +295,7 @@ pub struct Opened {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Opener {
+pub enum Mapper {
     /// dm-crypt.
     Crypt,
     /// dm-multipath.
@@ -304,13 +304,13 @@ pub enum Opener {
     Mapper,
 }
 
-impl Opener {
+impl Mapper {
     /// Returns the usual name.
     pub fn name(self) -> &'static str {
         match self {
-            Opener::Crypt => "dm-crypt",
-            Opener::Multipath => "multipath",
-            Opener::Mapper => "device mapper",
+            Mapper::Crypt => "dm-crypt",
+            Mapper::Multipath => "multipath",
+            Mapper::Mapper => "device mapper",
         }
     }
 }

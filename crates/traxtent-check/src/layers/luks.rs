@@ -67,7 +67,7 @@ fn second(source: &dyn Source, fields: Fields<'_>) -> Result<Luks, LayerError> {
             "its header would have {header_bytes} bytes; 16 KiB to 4 MiB are possible"
         )));
     }
-    let text = source.take(BINARY_BYTES, (header_bytes - BINARY_BYTES) as usize)?;
+    let text = source.read(BINARY_BYTES, (header_bytes - BINARY_BYTES) as usize)?;
     let end = text
         .iter()
         .position(|&byte| byte == 0)

@@ -105,6 +105,6 @@ fn is_of_last_partition(member: &MdMember, has_table: bool, bytes: u64) -> bool 
 }
 
 fn is_blank(source: &dyn Source) -> Result<bool, SourceError> {
-    let start = source.up_to(0, BLANK_BYTES)?;
+    let start = source.read_up_to(0, BLANK_BYTES)?;
     Ok(!start.is_empty() && start.iter().all(|&byte| byte == 0))
 }

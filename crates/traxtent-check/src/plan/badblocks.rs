@@ -47,7 +47,7 @@ const EXCLUDED_ONE_IN: u64 = 10;
 
 /// The requirements on the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct FileSystemSpec {
     /// The block size in bytes: 1024, 2048 or 4096.
     pub block_bytes: u32,
     /// The desired number of bytes per inode; the default of mke2fs is 16,384.
@@ -72,13 +72,13 @@ pub struct BadBlocks {
     pub group_blocks: u64,
     /// The number of inodes in all.
     pub inodes: u64,
-    ask: Ask,
+    ask: FileSystemSpec,
 }
 
 /// Why a file system has no list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum WithoutList {
+pub enum NoListError {
     /// Every track boundary falls between two blocks.
     #[error("every track boundary falls between two blocks, so no block is to be left out")]
     NoneExcluded,
@@ -116,20 +116,20 @@ impl BadBlocks {
     ///
     /// # Errors
     /// Returns an error if no block has to be listed, or if no list works.
-    pub fn plan(partition: &Partition, ask: Ask) -> Result<BadBlocks, WithoutList> {
+    pub fn plan(partition: &Partition, ask: FileSystemSpec) -> Result<BadBlocks, NoListError> {
         if ![1024, 2048, 4096].contains(&ask.block_bytes) {
-            return Err(WithoutList::BlockSize(ask.block_bytes));
+            return Err(NoListError::BlockSize(ask.block_bytes));
         }
         let blocks = partition.blocks().0;
         if blocks > BLOCKS_MAX {
-            return Err(WithoutList::TooLarge { blocks });
+            return Err(NoListError::TooLarge { blocks });
         }
         let excluded: Vec<u64> = partition.excluded().map(|block| block.0).collect();
         if excluded.is_empty() {
-            return Err(WithoutList::NoneExcluded);
+            return Err(NoListError::NoneExcluded);
         }
         if excluded.len() as u64 > blocks / EXCLUDED_ONE_IN {
-            return Err(WithoutList::TooManyExcluded {
+            return Err(NoListError::TooManyExcluded {
                 excluded: excluded.len() as u64,
                 blocks,
             });
@@ -149,7 +149,7 @@ impl BadBlocks {
                 break;
             }
         }
-        best.ok_or(WithoutList::NoRoom {
+        best.ok_or(NoListError::NoRoom {
             least: table_step(ask),
         })
     }
@@ -221,7 +221,7 @@ impl Groups {
     }
 
     /// Returns whether a block must not be in the list.
-    fn reserves(&self, block: u64) -> bool {
+    fn is_reserved(&self, block: u64) -> bool {
         let Some(behind) = block.checked_sub(self.first) else {
             return true;
         };
@@ -232,7 +232,7 @@ impl Groups {
 
 /// Returns the plan with groups of a given size, or `None` if a group has no room for the smallest
 /// table.
-fn with_groups(excluded: &[u64], blocks: u64, size: u64, ask: Ask) -> Option<BadBlocks> {
+fn with_groups(excluded: &[u64], blocks: u64, size: u64, ask: FileSystemSpec) -> Option<BadBlocks> {
     let mut groups = Groups::new(blocks, size, ask.block_bytes);
     if groups.head + BITMAPS >= size {
         return None;
@@ -240,7 +240,7 @@ fn with_groups(excluded: &[u64], blocks: u64, size: u64, ask: Ask) -> Option<Bad
     let mut list: Vec<u64> = excluded
         .iter()
         .copied()
-        .filter(|&block| !groups.reserves(block))
+        .filter(|&block| !groups.is_reserved(block))
         .collect();
     let under_tables = (excluded.len() - list.len()) as u64;
     let most = LIST_BYTES_MAX / u64::from(ask.block_bytes);
@@ -251,7 +251,7 @@ fn with_groups(excluded: &[u64], blocks: u64, size: u64, ask: Ask) -> Option<Bad
     let wanted = (size * INODE_BYTES / ask.inode_ratio).max(step);
     let mut rows: Vec<u64> = groups
         .each()
-        .map(|group| row(group, &groups, &list))
+        .map(|group| longest_run(group, &groups, &list))
         .collect();
     let last = rows.pop()?;
     let table = rows.into_iter().fold(wanted, u64::min);
@@ -286,13 +286,13 @@ fn with_groups(excluded: &[u64], blocks: u64, size: u64, ask: Ask) -> Option<Bad
 
 /// Returns the number of blocks of which a table's length is a multiple. The inodes of a group are
 /// a multiple of 8, and the first group needs some in addition to the reserved ones.
-fn table_step(ask: Ask) -> u64 {
+fn table_step(ask: FileSystemSpec) -> u64 {
     (16 * INODE_BYTES).div_ceil(u64::from(ask.block_bytes))
 }
 
 /// Returns the most consecutive blocks that an inode table can have in a group, after those that
 /// mke2fs puts before it.
-fn row(group: Range<u64>, groups: &Groups, list: &[u64]) -> u64 {
+fn longest_run(group: Range<u64>, groups: &Groups, list: &[u64]) -> u64 {
     let bad = &list[list.partition_point(|&block| block < group.start)..];
     let bad = &bad[..bad.partition_point(|&block| block < group.end)];
     let mut from = group.start + groups.head;

@@ -8,17 +8,17 @@ use traxtent_units::Lbn;
 
 /// The alignment of addresses unless something prevents it: the convention of partitioning tools
 /// (paper A).
-pub const GRAIN_BYTES: u64 = 1 << 20;
+pub const ALIGNMENT_BYTES: u64 = 1 << 20;
 
 /// Beginning at a track boundary may cost one sector in this many of the drive.
-const COST_ONE_IN: u64 = 1000;
+const BOUNDARY_COST_ONE_IN: u64 = 1000;
 
 /// GPT keeps its second copy in the last 33 sectors.
 const GPT_TAIL_LBNS: u64 = 33;
 
 /// The properties of the drives below a stack, which are all alike.
 #[derive(Clone, Debug)]
-pub struct Ground {
+pub struct DriveProperties {
     /// The name.
     pub name: String,
     /// The size of a logical sector in bytes.
@@ -35,7 +35,7 @@ pub struct Ground {
 
 /// The place of a partition, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Site {
+pub struct PartitionPlace {
     /// The partition's LBNs.
     pub lbns: Range<Lbn>,
     /// Whether the partition begins at a track boundary.
@@ -44,7 +44,7 @@ pub struct Site {
     pub why: String,
 }
 
-impl Ground {
+impl DriveProperties {
     /// Returns the number of LBNs in a physical sector.
     fn physical_lbns(&self) -> u64 {
         u64::from(self.physical_bytes / self.logical_bytes).max(1)
@@ -68,12 +68,12 @@ impl Ground {
     /// at the first boundary that begins a physical sector; else on the grid of 1 MiB. It ends on a
     /// physical sector. Blocks of `block_lbns` LBNs are counted from its start, so only those
     /// boundaries qualify that let the fewest blocks span two tracks.
-    pub fn site(&self, tracks: bool, block_lbns: Option<u64>) -> Option<Site> {
-        let grain = (GRAIN_BYTES / u64::from(self.logical_bytes)).max(1);
+    pub fn site(&self, tracks: bool, block_lbns: Option<u64>) -> Option<PartitionPlace> {
+        let grain = (ALIGNMENT_BYTES / u64::from(self.logical_bytes)).max(1);
         let sector = self.physical_lbns();
         // On drives with a shifted numbering, the first such place is below 1 MiB.
         let least = self.next_on_grid(grain.saturating_sub(sector - 1), grain);
-        let most = least + self.lbns / COST_ONE_IN;
+        let most = least + self.lbns / BOUNDARY_COST_ONE_IN;
         let map = self.tracks.as_ref().filter(|_| tracks);
         let phase = map
             .zip(block_lbns)
@@ -117,7 +117,7 @@ impl Ground {
         // The length is a number of whole MiB, which leaves the end on a physical sector.
         let room = self.lbns.checked_sub(GPT_TAIL_LBNS + start)?;
         let length = room / grain * grain;
-        (length > 0).then(|| Site {
+        (length > 0).then(|| PartitionPlace {
             lbns: Lbn(start)..Lbn(start + length),
             on_track,
             why: why.to_owned(),

@@ -4,7 +4,7 @@
 //! the data must be copied away, the layer recreated and the data copied back. The commands
 //! recreate the layer.
 
-use crate::finding::{Finding, Mend, Rule};
+use crate::finding::{Finding, Fix, Rule};
 use crate::layers::{Ext, Partition, PartitionRole, RaidLevel, Scheme};
 use crate::stack::{Kind, Layer, LayerId, Stack};
 
@@ -14,47 +14,51 @@ const COPY_AWAY: &str =
 
 /// The free sectors that sfdisk 2.38 needs after a partition that it moves. It refuses with two,
 /// and not with nine.
-const SLACK: u64 = 8;
+const SLACK_SECTORS: u64 = 8;
 
 /// The shell variable for the loop device of an image or of a part of one.
-const PART: &str = "$part";
+const PART_VARIABLE: &str = "$part";
 
 /// Returns the fix of a finding, or `None` if there is nothing to fix.
-pub fn mend(finding: &Finding, stack: &Stack) -> Option<Mend> {
+pub fn fix(finding: &Finding, stack: &Stack) -> Option<Fix> {
     let layer = stack.layer(finding.layer);
-    let at = At {
+    let at = FindingContext {
         stack,
         id: finding.layer,
         layer,
         finding,
     };
-    let mut mend = at.mend()?;
-    if let Some(part) = at.part()
-        && mend.commands.iter().any(|command| command.contains(PART))
+    let mut fix = at.fix()?;
+    if let Some(part) = at.attach_command()
+        && fix
+            .commands
+            .iter()
+            .any(|command| command.contains(PART_VARIABLE))
     {
-        mend.commands.insert(0, part);
-        mend.commands.push(format!("losetup --detach {PART}"));
+        fix.commands.insert(0, part);
+        fix.commands
+            .push(format!("losetup --detach {PART_VARIABLE}"));
     }
-    Some(mend)
+    Some(fix)
 }
 
-fn words(note: &str) -> Mend {
-    Mend {
+fn note_only(note: &str) -> Fix {
+    Fix {
         note: note.to_owned(),
         commands: Vec::new(),
     }
 }
 
 /// A finding and its place.
-struct At<'a> {
+struct FindingContext<'a> {
     stack: &'a Stack,
     id: LayerId,
     layer: &'a Layer,
     finding: &'a Finding,
 }
 
-impl At<'_> {
-    fn mend(&self) -> Option<Mend> {
+impl FindingContext<'_> {
+    fn fix(&self) -> Option<Fix> {
         match self.finding.rule {
             Rule::PartitionStart
             | Rule::PartitionChunk
@@ -68,39 +72,39 @@ impl At<'_> {
             Rule::FsBlock => self.larger_blocks(),
             Rule::ExtStride => self.ext_stride(),
             Rule::XfsUnit => self.xfs_unit(),
-            Rule::XfsLogUnit | Rule::XfsSector => self.xfs_anew(),
+            Rule::XfsLogUnit | Rule::XfsSector => self.recreate_xfs(),
             Rule::TableDamaged | Rule::PartitionOverlap => self.table(),
-            Rule::TableSectorSize => Some(words(
+            Rule::TableSectorSize => Some(note_only(
                 "connect the drive as it was when the table was written, or write a table anew: copy the data away first",
             )),
-            Rule::ZfsAshift => Some(words(
+            Rule::ZfsAshift => Some(note_only(
                 "the ashift of a vdev never changes: make a pool anew with `zpool create -o ashift=12`, and send the data to it",
             )),
-            Rule::SwapPage => Some(words(
+            Rule::SwapPage => Some(note_only(
                 "pages are the machine's; keep swap on a drive with smaller physical sectors",
             )),
-            Rule::HintOptimal | Rule::HintMinimum | Rule::HintDiscard => Some(words(
+            Rule::HintOptimal | Rule::HintMinimum | Rule::HintDiscard => Some(note_only(
                 "nothing on the drive is wrong: tell tools the alignment yourself (parted --align none, mkfs.xfs -d noalign, mdadm --data-offset)",
             )),
-            Rule::HintPhysical | Rule::HintBridge => Some(words(
+            Rule::HintPhysical | Rule::HintBridge => Some(note_only(
                 "say --physical-sector 4096 to whatever asks, and align to that",
             )),
-            Rule::AlignmentOffset => Some(words(
+            Rule::AlignmentOffset => Some(note_only(
                 "take the jumper off before the drive has data, or begin partitions where the drive's physical sectors do",
             )),
-            Rule::MixedSectors => Some(words(
+            Rule::MixedSectors => Some(note_only(
                 "replace the members with the smaller sectors, and make what lies on them for the larger ones",
             )),
-            Rule::BeyondEnd => Some(words(
+            Rule::BeyondEnd => Some(note_only(
                 "restore what it lies on to its old size before anything is written; or check the file system and shrink it (e2fsck -f, resize2fs)",
             )),
-            Rule::DriveSize => Some(words(
+            Rule::DriveSize => Some(note_only(
                 "shrink from above, file system first, until the last partition ends before the drive does",
             )),
-            Rule::Damaged => Some(words(
+            Rule::Damaged => Some(note_only(
                 "use the format's own repair (e2fsck, xfs_repair, mdadm --assemble, cryptsetup repair) on a copy first",
             )),
-            Rule::TrackCrossing => Some(Mend {
+            Rule::TrackCrossing => Some(Fix {
                 note:
                     "only a new file system leaves out what spans two tracks: copy the data away first"
                         .to_owned(),
@@ -149,7 +153,7 @@ impl At<'_> {
         layer.node.clone().unwrap_or_else(|| layer.name.clone())
     }
 
-    fn move_partition(&self) -> Option<Mend> {
+    fn move_partition(&self) -> Option<Fix> {
         let (partition, layer, drive) = self.partition()?;
         let off = self.finding.off?;
         let sector = self.sector_bytes();
@@ -159,10 +163,10 @@ impl At<'_> {
         let moved = (start + forward) / sector;
         let device = quoted(&Self::device(drive));
         let number = partition.number;
-        let room = self.room_behind(partition, layer, drive).unwrap_or(0);
-        if room >= forward + SLACK * sector {
+        let room = self.free_bytes_after(partition, layer, drive).unwrap_or(0);
+        if room >= forward + SLACK_SECTORS * sector {
             let sectors = layer.bytes / sector;
-            return Some(Mend {
+            return Some(Fix {
                 note: format!(
                     "have a backup of {}: it is moved with its data into the room behind it",
                     layer.name
@@ -173,10 +177,10 @@ impl At<'_> {
             });
         }
         let left = layer.bytes.saturating_sub(forward) / sector;
-        let sectors = left.saturating_sub(SLACK) / SLACK * SLACK;
+        let sectors = left.saturating_sub(SLACK_SECTORS) / SLACK_SECTORS * SLACK_SECTORS;
         let cut = layer.bytes - sectors * sector;
         if partition.role != PartitionRole::Primary {
-            return Some(Mend {
+            return Some(Fix {
                 note: format!(
                     "sfdisk does not move logical partitions: copy the data of {} away, delete it, make it anew, copy them back",
                     layer.name
@@ -187,7 +191,7 @@ impl At<'_> {
                 ],
             });
         }
-        Some(Mend {
+        Some(Fix {
             note: format!(
                 "have a backup of {}; what lies in it must end {cut} bytes before it does (shrink a file system first): the first command cuts its end off, the second moves it with its data",
                 layer.name
@@ -202,7 +206,7 @@ impl At<'_> {
     }
 
     /// Returns the number of free bytes after a partition, or `None` for a logical partition.
-    fn room_behind(&self, partition: &Partition, layer: &Layer, drive: &Layer) -> Option<u64> {
+    fn free_bytes_after(&self, partition: &Partition, layer: &Layer, drive: &Layer) -> Option<u64> {
         if partition.role != PartitionRole::Primary {
             return None;
         }
@@ -220,13 +224,13 @@ impl At<'_> {
             .checked_sub(end)
     }
 
-    fn shorten_partition(&self) -> Option<Mend> {
+    fn shorten_partition(&self) -> Option<Fix> {
         let (partition, layer, drive) = self.partition()?;
         let sector = self.sector_bytes();
         let unit = self.finding.off.map_or(4096, |off| off.every).max(sector);
         let sectors = layer.bytes / unit * unit / sector;
         let device = quoted(&Self::device(drive));
-        Some(Mend {
+        Some(Fix {
             note: format!(
                 "what lies in {} must end before sector {sectors} of it; nothing is moved",
                 layer.name
@@ -238,8 +242,8 @@ impl At<'_> {
         })
     }
 
-    fn move_data(&self) -> Option<Mend> {
-        let device = self.lies_on()?;
+    fn move_data(&self) -> Option<Fix> {
+        let device = self.device_below()?;
         let every = self.finding.off.map_or(1 << 20, |off| off.every);
         let data = (1_u64 << 20).next_multiple_of(every);
         let (what, commands) = match &self.layer.kind {
@@ -279,27 +283,27 @@ impl At<'_> {
             }
             _ => ("these data", Vec::new()),
         };
-        Some(Mend {
+        Some(Fix {
             note: format!("{what} {COPY_AWAY}"),
             commands,
         })
     }
 
     /// Returns the device that a layer lies on, as a word for a shell.
-    fn lies_on(&self) -> Option<String> {
+    fn device_below(&self) -> Option<String> {
         let below = self.stack.layer(self.layer.on.first()?.layer);
         // The tools of these formats need a device, even for a whole image.
         let is_picky = matches!(self.layer.kind, Kind::Luks(_) | Kind::PhysicalVolume(_));
         let is_image = matches!(below.kind, Kind::Disk(_)) && !is_picky;
-        Some(match self.part() {
-            Some(_) if !is_image => PART.to_owned(),
+        Some(match self.attach_command() {
+            Some(_) if !is_image => PART_VARIABLE.to_owned(),
             _ => quoted(&Self::device(below)),
         })
     }
 
     /// Returns the command that attaches a loop device to what a layer lies on, if that is in an
     /// image.
-    fn part(&self) -> Option<String> {
+    fn attach_command(&self) -> Option<String> {
         let id = self.layer.on.first()?.layer;
         let (drive, start) = self.stack.in_one_piece(id)?;
         if self.stack.layer(drive).node.is_some() {
@@ -312,12 +316,12 @@ impl At<'_> {
         ))
     }
 
-    fn rechunk(&self) -> Option<Mend> {
+    fn rechunk(&self) -> Option<Fix> {
         let Kind::Array(_) = &self.layer.kind else {
-            return Some(words(COPY_AWAY));
+            return Some(note_only(COPY_AWAY));
         };
         let device = quoted(self.layer.node.as_deref().unwrap_or("/dev/md0"));
-        Some(Mend {
+        Some(Fix {
             note: "md changes the chunk of RAID 4, 5, 6 and 10 in place, slowly; back up first, and type this where \
                    md.backup does not come to lie on the array"
                 .to_owned(),
@@ -327,13 +331,13 @@ impl At<'_> {
         })
     }
 
-    fn luks_sector(&self) -> Option<Mend> {
+    fn luks_sector(&self) -> Option<Fix> {
         let Kind::Luks(luks) = &self.layer.kind else {
             return None;
         };
-        let device = self.lies_on()?;
+        let device = self.device_below()?;
         if luks.version == 1 {
-            return Some(Mend {
+            return Some(Fix {
                 note: "LUKS1 has sectors of 512 bytes: make it LUKS2, closed and with a backup of its header, and encrypt it anew".to_owned(),
                 commands: vec![
                     format!("cryptsetup convert --type luks2 {device}"),
@@ -341,21 +345,21 @@ impl At<'_> {
                 ],
             });
         }
-        Some(Mend {
+        Some(Fix {
             note: "closed, and with a backup of its header: everything is encrypted anew, which may be interrupted; the file system on it must have blocks of 4096 bytes or more".to_owned(),
             commands: vec![format!("cryptsetup reencrypt --force-offline-reencrypt --sector-size 4096 {device}")],
         })
     }
 
-    fn larger_blocks(&self) -> Option<Mend> {
-        let device = self.lies_on()?;
+    fn larger_blocks(&self) -> Option<Fix> {
+        let device = self.device_below()?;
         let command = match &self.layer.kind {
             Kind::Ext(ext) => format!("mke2fs -t {} -b 4096 {device}", ext.version),
             Kind::Xfs(_) => format!("mkfs.xfs -f -b size=4096 {device}"),
             Kind::Btrfs(_) => format!("mkfs.btrfs -f --sectorsize 4096 {device}"),
-            _ => return Some(words(COPY_AWAY)),
+            _ => return Some(note_only(COPY_AWAY)),
         };
-        Some(Mend {
+        Some(Fix {
             note: "the block size of a file system never changes: copy the data away first"
                 .to_owned(),
             commands: vec![command],
@@ -380,13 +384,13 @@ impl At<'_> {
         }
     }
 
-    fn ext_stride(&self) -> Option<Mend> {
+    fn ext_stride(&self) -> Option<Fix> {
         let Kind::Ext(Ext { block_bytes, .. }) = self.layer.kind else {
             return None;
         };
-        let device = self.lies_on()?;
+        let device = self.device_below()?;
         let (chunk, stripe) = self.stripes().unwrap_or((0, 0));
-        Some(Mend {
+        Some(Fix {
             note: "at once, unmounted or mounted; files that are there stay where they are"
                 .to_owned(),
             commands: vec![format!(
@@ -397,10 +401,10 @@ impl At<'_> {
         })
     }
 
-    fn xfs_unit(&self) -> Option<Mend> {
+    fn xfs_unit(&self) -> Option<Fix> {
         let (chunk, stripe) = self.stripes().unwrap_or((0, 0));
-        let anew = self.xfs_anew()?;
-        Some(Mend {
+        let anew = self.recreate_xfs()?;
+        Some(Fix {
             note: format!(
                 "copy the data away (xfsdump), make it anew, copy them back; or mount it with sunit={},swidth={} (of 512 bytes), which lasts only if the kernel's log does not say that the alignment cannot be changed",
                 chunk / 512,
@@ -410,8 +414,8 @@ impl At<'_> {
         })
     }
 
-    fn xfs_anew(&self) -> Option<Mend> {
-        let device = self.lies_on()?;
+    fn recreate_xfs(&self) -> Option<Fix> {
+        let device = self.device_below()?;
         let stripes = match self.stripes() {
             Some((chunk, stripe)) if chunk > 0 => {
                 let log = if chunk <= 256 << 10 { chunk } else { 32 << 10 };
@@ -424,15 +428,15 @@ impl At<'_> {
             }
             _ => String::new(),
         };
-        Some(Mend {
+        Some(Fix {
             note: "neither the sector nor the log of XFS changes: copy the data away (xfsdump), make it anew, copy them back".to_owned(),
             commands: vec![format!("mkfs.xfs -f -s size=4096{stripes} {device}")],
         })
     }
 
-    fn table(&self) -> Option<Mend> {
+    fn table(&self) -> Option<Fix> {
         let Kind::Table(table) = &self.layer.kind else {
-            return Some(words(COPY_AWAY));
+            return Some(note_only(COPY_AWAY));
         };
         let device = quoted(&Self::device(self.drive_below(self.id)));
         let (note, command) = match table.scheme {
@@ -445,7 +449,7 @@ impl At<'_> {
                 format!("sfdisk --dump {device} >table.txt"),
             ),
         };
-        Some(Mend {
+        Some(Fix {
             note: note.to_owned(),
             commands: vec![command],
         })

@@ -9,6 +9,6 @@ pub mod recipe;
 pub mod tools;
 pub mod want;
 
-pub use ground::{Ground, Site};
-pub use recipe::{PlanError, Recipe, Step, plan};
-pub use want::Want;
+pub use ground::{DriveProperties, PartitionPlace};
+pub use recipe::{Recipe, StackPlanError, Step, plan_stack};
+pub use want::StackSpec;

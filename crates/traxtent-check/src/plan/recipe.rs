@@ -4,9 +4,9 @@ use serde::Serialize;
 use traxtent_layout::{LayoutError, Partition};
 use traxtent_units::Lbn;
 
-use super::badblocks::{Ask, BadBlocks, WithoutList};
-use super::ground::{GRAIN_BYTES, Ground, Site};
-use super::want::{FileSystem, Partitioner, Table, Want};
+use super::badblocks::{BadBlocks, FileSystemSpec, NoListError};
+use super::ground::{ALIGNMENT_BYTES, DriveProperties, PartitionPlace};
+use super::want::{FileSystem, Partitioner, StackSpec, Table};
 
 /// The offset of md's data, after its superblock and bitmap. The default of mdadm depends on the
 /// size; this offset has room for both at any size, and is a multiple of every chunk.
@@ -36,7 +36,7 @@ pub struct Recipe {
     pub notes: Vec<String>,
     /// The list of bad blocks for mke2fs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bad_blocks: Option<ListFile>,
+    pub bad_blocks: Option<BadBlockFile>,
 }
 
 /// A partition, in LBNs.
@@ -65,7 +65,7 @@ pub struct Step {
 
 /// A list of bad blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ListFile {
+pub struct BadBlockFile {
     /// The name of the file, as in the commands.
     pub file: String,
     /// The number of blocks in the list.
@@ -82,7 +82,7 @@ pub struct ListFile {
 /// Why there is no such stack.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum PlanError {
+pub enum StackPlanError {
     /// The block is smaller than a physical sector.
     #[error(
         "blocks of {block_bytes} bytes on physical sectors of {physical_bytes}: each small write would be a read, a turn and a write; say block={physical_bytes}"
@@ -135,33 +135,33 @@ pub enum PlanError {
 ///
 /// # Errors
 /// Returns an error if such a stack is not possible on these drives.
-pub fn plan(
-    ground: &Ground,
-    want: &Want,
+pub fn plan_stack(
+    ground: &DriveProperties,
+    want: &StackSpec,
     devices: &[String],
     list: &str,
-) -> Result<Recipe, PlanError> {
+) -> Result<Recipe, StackPlanError> {
     if devices.len() != want.disks as usize {
-        return Err(PlanError::Devices {
+        return Err(StackPlanError::Devices {
             disks: want.disks,
             named: devices.len(),
         });
     }
-    let mut making = Making::new(ground, want);
+    let mut making = RecipeBuilder::new(ground, want);
     making.partitions(devices)?;
     making.array();
     making.volume_group();
     making.encryption()?;
     making.file_system(list)?;
     making.read_ahead();
-    making.look_again(devices);
+    making.check_again(devices);
     Ok(making.recipe)
 }
 
 /// A recipe in the making.
-struct Making<'a> {
-    ground: &'a Ground,
-    want: &'a Want,
+struct RecipeBuilder<'a> {
+    ground: &'a DriveProperties,
+    want: &'a StackSpec,
     recipe: Recipe,
     /// The block devices that the next layer lies on.
     below: Vec<String>,
@@ -174,9 +174,9 @@ struct Making<'a> {
     stripes: Option<(u64, u64)>,
 }
 
-impl<'a> Making<'a> {
-    fn new(ground: &'a Ground, want: &'a Want) -> Making<'a> {
-        Making {
+impl<'a> RecipeBuilder<'a> {
+    fn new(ground: &'a DriveProperties, want: &'a StackSpec) -> RecipeBuilder<'a> {
+        RecipeBuilder {
             ground,
             want,
             recipe: Recipe {
@@ -205,7 +205,7 @@ impl<'a> Making<'a> {
         self.recipe.notes.push(note);
     }
 
-    fn partitions(&mut self, devices: &[String]) -> Result<(), PlanError> {
+    fn partitions(&mut self, devices: &[String]) -> Result<(), StackPlanError> {
         self.note(format!("Everything on {} is lost.", devices.join(", ")));
         if self.want.table == Table::None {
             self.below = devices.to_vec();
@@ -223,12 +223,12 @@ impl<'a> Making<'a> {
         let block =
             u64::from(self.want.block_bytes / self.ground.logical_bytes.min(self.want.block_bytes));
         let site = self.ground.site(self.want.tracks, blocks.then_some(block));
-        let site = site.ok_or_else(|| PlanError::TooSmall {
+        let site = site.ok_or_else(|| StackPlanError::TooSmall {
             name: self.ground.name.clone(),
             lbns: self.ground.lbns,
         })?;
         if self.want.table == Table::Mbr && site.lbns.end.0 > 1 << 32 {
-            return Err(PlanError::MbrTooShort {
+            return Err(StackPlanError::MbrTooShort {
                 end: site.lbns.end.0,
             });
         }
@@ -258,7 +258,7 @@ impl<'a> Making<'a> {
         Ok(())
     }
 
-    fn partition(&self, device: &str, site: &Site) -> String {
+    fn partition(&self, device: &str, site: &PartitionPlace) -> String {
         let (start, end) = (site.lbns.start.0, site.lbns.end.0);
         let kind = match self.want {
             want if want.raid.is_some() => Content::Raid,
@@ -276,7 +276,7 @@ impl<'a> Making<'a> {
                 let first = if gpt {
                     format!(
                         "first-lba: {}\n",
-                        start.min(GRAIN_BYTES / u64::from(self.ground.logical_bytes))
+                        start.min(ALIGNMENT_BYTES / u64::from(self.ground.logical_bytes))
                     )
                 } else {
                     String::new()
@@ -340,7 +340,7 @@ impl<'a> Making<'a> {
         self.stripes = raid
             .chunk_bytes
             .map(|chunk| (chunk, chunk * u64::from(raid.data_chunks(self.want.disks))));
-        self.push_base(MD_DATA_BYTES, GRAIN_BYTES);
+        self.advance_base(MD_DATA_BYTES, ALIGNMENT_BYTES);
         if self.stripes.is_some() {
             self.base = None;
         }
@@ -348,7 +348,7 @@ impl<'a> Making<'a> {
 
     /// Moves the start of the data by `bytes`, for a layer whose data have a length that is a
     /// multiple of `grain`. `grain` is the layer's own rounding unit or a multiple of it.
-    fn push_base(&mut self, bytes: u64, grain: u64) {
+    fn advance_base(&mut self, bytes: u64, grain: u64) {
         let logical = u64::from(self.ground.logical_bytes);
         self.base = self.base.map(|base| base + bytes / logical);
         if let Some(base) = self.base {
@@ -371,7 +371,7 @@ impl<'a> Making<'a> {
         if !self.want.lvm {
             return;
         }
-        let (device, data) = (self.device(), self.whole_stripes(GRAIN_BYTES));
+        let (device, data) = (self.device(), self.whole_stripes(ALIGNMENT_BYTES));
         // Later volumes begin at multiples of an extent, so an extent is also a number of whole
         // stripes.
         let extent = match self.stripes {
@@ -394,10 +394,10 @@ impl<'a> Making<'a> {
             ],
         );
         self.below = vec!["/dev/vg0/data".to_owned()];
-        self.push_base(data, extent);
+        self.advance_base(data, extent);
     }
 
-    fn encryption(&mut self) -> Result<(), PlanError> {
+    fn encryption(&mut self) -> Result<(), StackPlanError> {
         let Some(asked) = self.want.luks_sector else {
             return Ok(());
         };
@@ -408,13 +408,13 @@ impl<'a> Making<'a> {
             asked
         };
         if sector < physical.min(4096) {
-            return Err(PlanError::BlockBelowSector {
+            return Err(StackPlanError::BlockBelowSector {
                 block_bytes: sector,
                 physical_bytes: physical,
             });
         }
         if self.want.block_bytes < sector {
-            return Err(PlanError::BlockBelowLuks {
+            return Err(StackPlanError::BlockBelowLuks {
                 block_bytes: self.want.block_bytes,
                 sector_bytes: sector,
             });
@@ -432,14 +432,14 @@ impl<'a> Making<'a> {
             ],
         );
         self.below = vec!["/dev/mapper/data".to_owned()];
-        self.push_base(data, u64::from(sector));
+        self.advance_base(data, u64::from(sector));
         Ok(())
     }
 
-    fn file_system(&mut self, list: &str) -> Result<(), PlanError> {
+    fn file_system(&mut self, list: &str) -> Result<(), StackPlanError> {
         let (device, block) = (self.device(), self.want.block_bytes);
         if block < self.ground.physical_bytes {
-            return Err(PlanError::BlockBelowSector {
+            return Err(StackPlanError::BlockBelowSector {
                 block_bytes: block,
                 physical_bytes: self.ground.physical_bytes,
             });
@@ -481,7 +481,7 @@ impl<'a> Making<'a> {
         Ok(())
     }
 
-    fn ext(&mut self, list: &str) -> Result<(), PlanError> {
+    fn ext(&mut self, list: &str) -> Result<(), StackPlanError> {
         let (device, block, fs) = (self.device(), self.want.block_bytes, self.want.fs);
         let what = format!("{fs} in blocks of {block} bytes");
         match self.bad_blocks()? {
@@ -496,8 +496,8 @@ impl<'a> Making<'a> {
                     "e2fsck",
                     vec![format!("e2fsck -fn {device}")],
                 );
-                self.tell_of_list(&plan);
-                self.recipe.bad_blocks = Some(ListFile {
+                self.note_list(&plan);
+                self.recipe.bad_blocks = Some(BadBlockFile {
                     file: list.to_owned(),
                     blocks: plan.list.len() as u64,
                     excluded: plan.excluded,
@@ -527,7 +527,7 @@ impl<'a> Making<'a> {
 
     /// Returns the list of bad blocks, or the reason why there is none; `None` if tracks are not
     /// considered.
-    fn bad_blocks(&mut self) -> Result<Option<Result<BadBlocks, WithoutList>>, PlanError> {
+    fn bad_blocks(&mut self) -> Result<Option<Result<BadBlocks, NoListError>>, StackPlanError> {
         let Some(map) = self.ground.tracks.as_ref().filter(|_| self.want.tracks) else {
             return Ok(None);
         };
@@ -541,14 +541,14 @@ impl<'a> Making<'a> {
             traxtent_layout::sectors_of_block(self.want.block_bytes, self.ground.logical_bytes)?;
         let end = Lbn(self.end.min(map.end().0));
         let partition = Partition::new(std::sync::Arc::clone(map), Lbn(base)..end, sectors)?;
-        let ask = Ask {
+        let ask = FileSystemSpec {
             block_bytes: self.want.block_bytes,
             inode_ratio: self.want.inode_ratio,
         };
         Ok(Some(BadBlocks::plan(&partition, ask)))
     }
 
-    fn tell_of_list(&mut self, plan: &BadBlocks) {
+    fn note_list(&mut self, plan: &BadBlocks) {
         let percent = 100.0 * plan.excluded as f64 / plan.blocks as f64;
         self.note(format!(
             "{} of {} blocks ({percent:.2} %) span two tracks; {} are given up.",
@@ -602,7 +602,7 @@ impl<'a> Making<'a> {
         self.step(what, "blockdev", vec![command]);
     }
 
-    fn look_again(&mut self, devices: &[String]) {
+    fn check_again(&mut self, devices: &[String]) {
         let mut command = format!("traxtent check {}", devices.join(" "));
         if self.ground.physical_bytes != self.ground.logical_bytes {
             command += &format!(" --physical-sector {}", self.ground.physical_bytes);

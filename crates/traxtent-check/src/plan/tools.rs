@@ -7,11 +7,11 @@ pub struct Tool {
     /// The name of the program in a recipe's steps.
     pub program: &'static str,
     /// The arguments that make it print its version.
-    pub asks_version: &'static [&'static str],
+    pub version_args: &'static [&'static str],
     /// The first version that is sufficient.
-    pub least: Version,
+    pub min_version: Version,
     /// The feature that this version introduced.
-    pub needed: &'static str,
+    pub needed_feature: &'static str,
     /// The Debian package.
     pub package: &'static str,
 }
@@ -35,9 +35,9 @@ const fn tool(
 ) -> Tool {
     Tool {
         program,
-        asks_version,
-        least,
-        needed,
+        version_args: asks_version,
+        min_version: least,
+        needed_feature: needed,
         package,
     }
 }

@@ -97,7 +97,7 @@ impl Raid {
     pub const LEVELS: [u8; 6] = [0, 1, 4, 5, 6, 10];
 
     /// Returns the least number of members.
-    pub fn disks_least(self) -> u32 {
+    pub fn disks_min(self) -> u32 {
         match self.level {
             4 | 5 => 3,
             6 | 10 => 4,
@@ -119,7 +119,7 @@ impl Raid {
 
 /// The description of a wanted stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Want {
+pub struct StackSpec {
     /// `table=`: the partition table.
     pub table: Table,
     /// `with=`: the program that writes it.
@@ -158,20 +158,20 @@ tracks=yes|no                     begin at a track boundary, leave out blocks th
 /// Why the words are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{word}: {problem}")]
-pub struct WantError {
+pub struct StackSpecError {
     word: String,
     problem: String,
 }
 
-impl FromStr for Want {
-    type Err = WantError;
+impl FromStr for StackSpec {
+    type Err = StackSpecError;
 
-    fn from_str(text: &str) -> Result<Want, WantError> {
-        let mut want = Want::default();
+    fn from_str(text: &str) -> Result<StackSpec, StackSpecError> {
+        let mut want = StackSpec::default();
         let mut disks = None;
         let mut seen: Vec<&str> = Vec::new();
         for word in text.split(',') {
-            let fail = |problem: String| WantError {
+            let fail = |problem: String| StackSpecError {
                 word: format!("{word:?}"),
                 problem,
             };
@@ -185,8 +185,8 @@ impl FromStr for Want {
             seen.push(key);
             want.set(key, value, &mut disks).map_err(fail)?;
         }
-        want.disks = disks.unwrap_or(want.raid.map_or(1, Raid::disks_least));
-        want.check().map_err(|problem| WantError {
+        want.disks = disks.unwrap_or(want.raid.map_or(1, Raid::disks_min));
+        want.check().map_err(|problem| StackSpecError {
             word: format!("{text:?}"),
             problem,
         })?;
@@ -194,9 +194,9 @@ impl FromStr for Want {
     }
 }
 
-impl Default for Want {
-    fn default() -> Want {
-        Want {
+impl Default for StackSpec {
+    fn default() -> StackSpec {
+        StackSpec {
             table: Table::Gpt,
             with: Partitioner::Sfdisk,
             raid: None,
@@ -211,7 +211,7 @@ impl Default for Want {
     }
 }
 
-impl Want {
+impl StackSpec {
     fn set(
         &mut self,
         key: &str,
@@ -262,11 +262,11 @@ impl Want {
     fn check(&self) -> Result<(), String> {
         match self.raid {
             None if self.disks > 1 => return Err("several disks need raid=".to_owned()),
-            Some(raid) if self.disks < raid.disks_least() => {
+            Some(raid) if self.disks < raid.disks_min() => {
                 return Err(format!(
                     "RAID {} needs {} disks or more",
                     raid.level,
-                    raid.disks_least()
+                    raid.disks_min()
                 ));
             }
             Some(raid) if raid.level == 10 && self.disks % 2 == 1 => {
@@ -346,15 +346,15 @@ mod tests {
     /// Are words accepted in any order, with defaults for those that are left out?
     #[test]
     fn words() {
-        let want: Want = "raid=5x64k,fs=xfs,disks=4,luks=4k,lvm".parse().unwrap();
+        let want: StackSpec = "raid=5x64k,fs=xfs,disks=4,luks=4k,lvm".parse().unwrap();
         assert_eq!((want.fs, want.disks, want.lvm), (FileSystem::Xfs, 4, true));
         let raid = want.raid.unwrap();
         assert_eq!(
             (raid.chunk_bytes, raid.data_chunks(want.disks)),
             (Some(65_536), 3)
         );
-        assert_eq!("raid=6".parse::<Want>().unwrap().disks, 4);
-        assert_eq!("fs=ext4".parse(), Ok(Want::default()));
+        assert_eq!("raid=6".parse::<StackSpec>().unwrap().disks, 4);
+        assert_eq!("fs=ext4".parse(), Ok(StackSpec::default()));
     }
 
     /// Does every error tell what is possible?
@@ -384,7 +384,7 @@ mod tests {
             ),
             ("lvm=4m", "lvm takes no value"),
         ] {
-            let error = text.parse::<Want>().unwrap_err().to_string();
+            let error = text.parse::<StackSpec>().unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
     }

@@ -18,7 +18,7 @@ use traxtent_units::Rng;
 use traxtent_units::request::Request;
 use traxtent_units::{Lbn, SimTime, Span};
 
-use super::{Cost, SPREAD, Work};
+use super::{SPREAD_BYTES, Work, WorkCost};
 
 /// The kinds of work that depend on chunks and stripes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -50,7 +50,7 @@ impl ArrayLoad {
 
 /// The distribution of data over the members of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Shape {
+pub struct ArrayShape {
     /// Data chunks in a stripe.
     pub data: u64,
     /// Parity chunks in a stripe.
@@ -76,11 +76,11 @@ const MEMBERS_MAX: u64 = 64;
 ///
 /// # Errors
 /// Returns an error if a value of the profile is out of bounds.
-pub fn prices(
+pub fn array_costs(
     profile: &Profile,
-    shape: Shape,
+    shape: ArrayShape,
     behind: u64,
-) -> Result<Option<Vec<Cost>>, ProfileError> {
+) -> Result<Option<Vec<WorkCost>>, ProfileError> {
     let sector = u64::from(profile.sector.logical_bytes);
     let fits = shape.chunk_bytes.is_multiple_of(sector) && behind.is_multiple_of(sector);
     if !fits || shape.chunk_bytes < sector || !(1..=MEMBERS_MAX).contains(&shape.members()) {
@@ -90,8 +90,9 @@ pub fn prices(
     let geometry = Geometry::build(&profile.geometry)
         .map_err(|error| ProfileError::Geometry(error.to_string()))?;
     let drive = Drive::with_geometry(Arc::new(profile.clone()), Arc::new(geometry));
-    let of = |load, behind| Array::new(&drive, shape, sector).ms_each(load, behind / sector);
-    let cost = |load| Cost {
+    let of =
+        |load, behind| ModelledArray::new(&drive, shape, sector).ms_each(load, behind / sector);
+    let cost = |load| WorkCost {
         load: Work::Array(load),
         aligned_ms: of(load, 0),
         actual_ms: of(load, behind),
@@ -99,7 +100,7 @@ pub fn prices(
     Ok(Some(ArrayLoad::ALL.map(cost).to_vec()))
 }
 
-impl Shape {
+impl ArrayShape {
     fn members(&self) -> u64 {
         (self.data + self.parity).saturating_mul(self.copies)
     }
@@ -112,10 +113,10 @@ type Piece = (u64, Range<u64>);
 type Part = (usize, Request);
 
 /// The parts of a request: the reads that have to come first, and the requested operations.
-type Plan = (Vec<Part>, Vec<Part>);
+type RequestPlan = (Vec<Part>, Vec<Part>);
 
-struct Array {
-    shape: Shape,
+struct ModelledArray {
+    shape: ArrayShape,
     /// The number of sectors in a chunk.
     chunk: u64,
     /// The number of stripes over which work is spread.
@@ -124,16 +125,16 @@ struct Array {
     members: Vec<(Drive, Span)>,
 }
 
-impl Array {
-    fn new(drive: &Drive, shape: Shape, sector: u64) -> Array {
+impl ModelledArray {
+    fn new(drive: &Drive, shape: ArrayShape, sector: u64) -> ModelledArray {
         let chunk = shape.chunk_bytes / sector;
         let turn = drive.profile().revolution_ms();
         let mut rng = Rng::new(3);
         let mut member = |_| (drive.clone(), Span::from_ms(turn * rng.fraction()));
-        Array {
+        ModelledArray {
             shape,
             chunk,
-            rows: ((SPREAD / sector).min(drive.geometry().capacity().0 / 2) / chunk).max(4),
+            rows: ((SPREAD_BYTES / sector).min(drive.geometry().capacity().0 / 2) / chunk).max(4),
             members: (0..shape.members()).map(&mut member).collect(),
         }
     }
@@ -227,9 +228,9 @@ impl Array {
         parts
     }
 
-    fn write(&self, range: Range<u64>) -> Plan {
+    fn write(&self, range: Range<u64>) -> RequestPlan {
         let (mut before, mut writes) = (Vec::new(), Vec::new());
-        let Shape {
+        let ArrayShape {
             data,
             parity,
             copies,
@@ -248,7 +249,7 @@ impl Array {
                 .collect();
             if parity > 0 && covered < data * self.chunk {
                 let replaced = covered + parity * (union.end - union.start);
-                let left = self.left(&pieces, &union);
+                let left = self.uncovered(&pieces, &union);
                 let others: u64 = left
                     .iter()
                     .map(|(_, within)| within.end - within.start)
@@ -275,7 +276,7 @@ impl Array {
     }
 
     /// Returns the parts of `union`, in every data chunk, that no piece covers.
-    fn left(&self, pieces: &[Piece], union: &Range<u64>) -> Vec<Piece> {
+    fn uncovered(&self, pieces: &[Piece], union: &Range<u64>) -> Vec<Piece> {
         let mut left = Vec::new();
         for chunk in 0..self.shape.data {
             let piece = pieces.iter().find(|(data, _)| *data == chunk);
@@ -295,15 +296,15 @@ mod tests {
     use super::super::typical;
     use super::*;
 
-    const RAID5: Shape = Shape {
+    const RAID5: ArrayShape = ArrayShape {
         data: 3,
         parity: 1,
         copies: 1,
         chunk_bytes: 64 << 10,
     };
 
-    fn array(shape: Shape) -> Array {
-        Array::new(&Drive::new(&typical()).unwrap(), shape, 512)
+    fn array(shape: ArrayShape) -> ModelledArray {
+        ModelledArray::new(&Drive::new(&typical()).unwrap(), shape, 512)
     }
 
     /// Is a whole stripe written without a read, and a part of one with the fewest reads, as in
@@ -333,7 +334,7 @@ mod tests {
     fn members_differ() {
         let shapes = [(3, 1, 1), (4, 2, 1), (2, 0, 2), (3, 0, 1)];
         for (data, parity, copies) in shapes {
-            let array = array(Shape {
+            let array = array(ArrayShape {
                 data,
                 parity,
                 copies,
@@ -353,7 +354,7 @@ mod tests {
     /// chunk? Are cases that cannot be modelled left out?
     #[test]
     fn what_stripes_cost() {
-        let of = |shape, behind| prices(&typical(), shape, behind).unwrap();
+        let of = |shape, behind| array_costs(&typical(), shape, behind).unwrap();
         for cost in of(RAID5, 0).unwrap() {
             assert_eq!(cost.extra_ms(), 0.0);
         }
@@ -368,7 +369,7 @@ mod tests {
             panic!("three kinds of work")
         };
         assert!(reads.percent() > 10.0, "{reads:?}");
-        let wide = Shape { data: 100, ..RAID5 };
+        let wide = ArrayShape { data: 100, ..RAID5 };
         assert!(of(wide, 4096).is_none() && of(RAID5, 100).is_none());
     }
 }

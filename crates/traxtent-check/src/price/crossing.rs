@@ -11,8 +11,8 @@ use traxtent_units::Lbn;
 use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
 
-use super::{Cost, Work, ms_of_requests};
-use crate::finding::Share;
+use super::{Work, WorkCost, ms_of_requests};
+use crate::finding::AffectedShare;
 
 /// The kinds of work that depend on track boundaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -46,7 +46,10 @@ impl CrossingLoad {
 ///
 /// # Errors
 /// Returns an error if a value of the profile is out of bounds.
-pub fn prices(profile: &Profile, share: Share) -> Result<Option<Vec<Cost>>, ProfileError> {
+pub fn crossing_costs(
+    profile: &Profile,
+    share: AffectedShare,
+) -> Result<Option<Vec<WorkCost>>, ProfileError> {
     let drive = Drive::new(profile)?;
     let ratio = u64::from(profile.sector.ratio());
     let sectors = share.bytes / u64::from(profile.sector.logical_bytes);
@@ -59,7 +62,7 @@ pub fn prices(profile: &Profile, share: Share) -> Result<Option<Vec<Cost>>, Prof
     let cost = |load: CrossingLoad| {
         let of = |spans| ms_each(drive.clone(), load.op(), sectors, spans);
         let (within, across) = (of(false), of(true));
-        Cost {
+        WorkCost {
             load: Work::Crossing(load),
             aligned_ms: within,
             actual_ms: within + crossing * (across - within),
@@ -112,12 +115,12 @@ mod tests {
     #[test]
     fn a_switch() {
         let profile = builtin("atlas10k").unwrap();
-        let share = |crossing, bytes| Share {
+        let share = |crossing, bytes| AffectedShare {
             crossing,
             of: 100,
             bytes,
         };
-        let of = |share| prices(&profile, share).unwrap();
+        let of = |share| crossing_costs(&profile, share).unwrap();
         let all = of(share(100, 8192)).unwrap()[0];
         println!("{all:?}");
         // Head switches of this drive take at most 0.8 ms, and a revolution takes 6 ms.

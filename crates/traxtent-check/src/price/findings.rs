@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use traxtent_model::profile::{Profile, ProfileError};
 
-use super::array::{self, Shape};
-use super::{Cost, crossing, prices, prices_of_blocks, typical};
-use crate::finding::{Finding, Off, Price, Rule, Share};
+use super::array::{self, ArrayShape};
+use super::{WorkCost, block_costs, crossing, sector_costs, typical};
+use crate::finding::{AffectedShare, Finding, FindingCost, Misalignment, Rule};
 use crate::layers::{Disk, RaidLevel};
 use crate::rules::physical_below;
 use crate::stack::{Kind, LayerId, Stack};
@@ -16,46 +16,46 @@ use crate::stack::{Kind, LayerId, Stack};
 enum Trial {
     /// Blocks that begin the given number of logical sectors after a physical one, on a drive with
     /// these logical and physical sector sizes.
-    Behind(u32, (u64, u64)),
+    OffSector(u32, (u64, u64)),
     /// Blocks of the given number of bytes on such a drive.
     Blocks(u64, (u64, u64)),
     /// Blocks that begin the given number of bytes after a stripe.
-    OffStripes(u64, Shape),
+    OffStripes(u64, ArrayShape),
     /// A share of blocks that span two tracks.
-    Across(Share),
+    Across(AffectedShare),
 }
 
 /// A cost, or the reason why there is none.
-pub(crate) type Priced = Result<Price, String>;
+pub(crate) type CostResult = Result<FindingCost, String>;
 
 /// The costs of findings on one drive. Each simulation runs once.
 #[derive(Debug)]
-pub struct Prices<'a> {
+pub struct FindingCosts<'a> {
     profile: Option<&'a Profile>,
-    known: BTreeMap<Trial, Priced>,
+    known: BTreeMap<Trial, CostResult>,
 }
 
-impl<'a> Prices<'a> {
+impl<'a> FindingCosts<'a> {
     /// Simulates on the drive in question if its profile is known, else on a [`typical`] one.
-    pub fn on(profile: Option<&'a Profile>) -> Prices<'a> {
-        Prices {
+    pub fn for_profile(profile: Option<&'a Profile>) -> FindingCosts<'a> {
+        FindingCosts {
             profile,
             known: BTreeMap::new(),
         }
     }
 
     /// Returns the cost of a finding, or the reason why the model gives none.
-    pub fn of(&mut self, finding: &Finding, stack: &Stack) -> Priced {
+    pub fn cost_of(&mut self, finding: &Finding, stack: &Stack) -> CostResult {
         let trial = trial(finding, stack)?;
         let profile = self.profile;
         let known = self.known.entry(trial);
-        known.or_insert_with(|| priced(profile, trial)).clone()
+        known.or_insert_with(|| simulate(profile, trial)).clone()
     }
 }
 
 /// Returns the simulation for a finding.
 fn trial(finding: &Finding, stack: &Stack) -> Result<Trial, String> {
-    if let Some(why) = without(finding.rule) {
+    if let Some(why) = reason_without_cost(finding.rule) {
         return Err(why.to_owned());
     }
     if let Some(share) = finding.share {
@@ -84,7 +84,7 @@ fn trial(finding: &Finding, stack: &Stack) -> Result<Trial, String> {
 }
 
 /// Returns the reason why findings of a rule never have a cost.
-fn without(rule: Rule) -> Option<&'static str> {
+fn reason_without_cost(rule: Rule) -> Option<&'static str> {
     Some(match rule {
         Rule::PartitionEnd => "only who writes the last sectors pays for it",
         Rule::LuksEnd
@@ -127,13 +127,13 @@ fn sectors(disk: &Disk) -> Result<(u64, u64), String> {
     Ok((disk.logical_bytes, disk.physical_bytes))
 }
 
-fn off_grid(off: Off, stack: &Stack) -> Result<Trial, String> {
+fn off_grid(off: Misalignment, stack: &Stack) -> Result<Trial, String> {
     if let Kind::Disk(disk) = &stack.layer(off.grid).kind {
         let sectors = sectors(disk)?;
         if off.every == disk.physical_bytes {
             let behind = u32::try_from(off.by / disk.logical_bytes);
             let behind = behind.map_err(|_| "it is too far off".to_owned())?;
-            return Ok(Trial::Behind(behind, sectors));
+            return Ok(Trial::OffSector(behind, sectors));
         }
     }
     shape(off.grid, stack).map(|shape| Trial::OffStripes(off.by, shape))
@@ -141,7 +141,7 @@ fn off_grid(off: Off, stack: &Stack) -> Result<Trial, String> {
 
 /// Returns the distribution of data over an array's members. An array behind a controller is
 /// assumed to be RAID 5.
-fn shape(array: LayerId, stack: &Stack) -> Result<Shape, String> {
+fn shape(array: LayerId, stack: &Stack) -> Result<ArrayShape, String> {
     let (chunk_bytes, stripe_bytes, parity, copies) = match &stack.layer(array).kind {
         Kind::Array(array) => {
             let (parity, copies) = match array.level {
@@ -178,7 +178,7 @@ fn shape(array: LayerId, stack: &Stack) -> Result<Shape, String> {
     if data == 0 {
         return Err("how many chunks make a stripe is not known".to_owned());
     }
-    Ok(Shape {
+    Ok(ArrayShape {
         data,
         parity,
         copies,
@@ -186,7 +186,7 @@ fn shape(array: LayerId, stack: &Stack) -> Result<Shape, String> {
     })
 }
 
-fn priced(profile: Option<&Profile>, trial: Trial) -> Priced {
+fn simulate(profile: Option<&Profile>, trial: Trial) -> CostResult {
     let usual = typical();
     let on = profile.unwrap_or(&usual);
     let own = (
@@ -201,28 +201,28 @@ fn priced(profile: Option<&Profile>, trial: Trial) -> Priced {
         )),
     };
     let failed = |error: ProfileError| format!("{}: {error}", on.name);
-    let or = |items: Result<Option<Vec<Cost>>, ProfileError>, why: &str| {
+    let or = |items: Result<Option<Vec<WorkCost>>, ProfileError>, why: &str| {
         items.map_err(failed)?.ok_or_else(|| why.to_owned())
     };
     let items = match trial {
-        Trial::Behind(behind, sectors) => {
+        Trial::OffSector(behind, sectors) => {
             same(sectors)?;
-            prices(on, behind).map_err(failed)?
+            sector_costs(on, behind).map_err(failed)?
         }
         Trial::Blocks(block, sectors) => {
             same(sectors)?;
-            prices_of_blocks(on, block).map_err(failed)?
+            block_costs(on, block).map_err(failed)?
         }
         Trial::OffStripes(behind, shape) => or(
-            array::prices(on, shape, behind),
+            array::array_costs(on, shape, behind),
             "its chunks are not whole sectors of the model, or its members too many",
         )?,
         Trial::Across(share) => or(
-            crossing::prices(on, share),
+            crossing::crossing_costs(on, share),
             "one of them has no whole physical sector on either side",
         )?,
     };
-    Ok(Price {
+    Ok(FindingCost {
         profile: on.name.clone(),
         typical: profile.is_none(),
         items,

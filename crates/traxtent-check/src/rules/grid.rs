@@ -5,7 +5,7 @@ use crate::stack::{Kind, LayerId, Stack};
 
 /// The unit of a grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Grain {
+pub(super) enum GridUnit {
     Physical,
     Chunk,
     Stripe,
@@ -16,7 +16,7 @@ pub(super) enum Grain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Grid {
     pub(super) layer: LayerId,
-    pub(super) grain: Grain,
+    pub(super) grain: GridUnit,
     pub(super) every: u64,
     /// The address of one of its lines.
     pub(super) origin: u64,
@@ -24,7 +24,7 @@ pub(super) struct Grid {
 
 impl Grid {
     /// Returns the distance of an address from the line before it.
-    pub(super) fn off(&self, at: u64) -> u64 {
+    pub(super) fn offset(&self, at: u64) -> u64 {
         let origin = self.origin % self.every;
         (at % self.every + self.every - origin) % self.every
     }
@@ -46,31 +46,31 @@ fn own(stack: &Stack, id: LayerId) -> Vec<Grid> {
     match &stack.layer(id).kind {
         Kind::Disk(disk) => {
             add(
-                Grain::Physical,
+                GridUnit::Physical,
                 disk.physical_bytes,
                 disk.first_aligned_byte,
             );
-            add(Grain::Chunk, disk.chunk_bytes.unwrap_or(0), 0);
-            add(Grain::Stripe, disk.stripe_bytes.unwrap_or(0), 0);
-            add(Grain::Erase, disk.erase_bytes.unwrap_or(0), 0);
+            add(GridUnit::Chunk, disk.chunk_bytes.unwrap_or(0), 0);
+            add(GridUnit::Stripe, disk.stripe_bytes.unwrap_or(0), 0);
+            add(GridUnit::Erase, disk.erase_bytes.unwrap_or(0), 0);
         }
         Kind::Array(array) => {
-            add(Grain::Chunk, array.chunk_bytes, 0);
+            add(GridUnit::Chunk, array.chunk_bytes, 0);
             // Full stripes are a grid of their own only with parity.
             if matches!(
                 array.level,
                 RaidLevel::Raid4 | RaidLevel::Raid5 | RaidLevel::Raid6
             ) {
-                add(Grain::Stripe, array.stripe_bytes, 0);
+                add(GridUnit::Stripe, array.stripe_bytes, 0);
             }
         }
         Kind::LogicalVolume(volume) => {
-            add(Grain::Chunk, volume.chunk_bytes, 0);
+            add(GridUnit::Chunk, volume.chunk_bytes, 0);
             if ["raid4", "raid5", "raid6"]
                 .iter()
                 .any(|level| volume.segment.starts_with(level))
             {
-                add(Grain::Stripe, volume.stripe_bytes, 0);
+                add(GridUnit::Stripe, volume.stripe_bytes, 0);
             }
         }
         _ => {}

@@ -5,7 +5,7 @@
 
 use super::{Findings, bytes};
 use crate::finding::{Finding, Rule};
-use crate::layers::{Authority, Disk};
+use crate::layers::{Disk, SizeSource};
 use crate::quirks;
 use crate::stack::{Kind, Layer, Limits, Stack};
 
@@ -53,7 +53,7 @@ fn drive(layer: &Layer, disk: &Disk, say: &mut impl FnMut(Rule, String)) {
         .limits
         .as_ref()
         .and_then(|limits| limits.physical_bytes);
-    if disk.physical_by == Authority::Quirk
+    if disk.physical_by == SizeSource::Quirk
         && let Some(claimed) = claimed
     {
         let source = disk.model.as_deref().and_then(quirks::find);
@@ -65,7 +65,7 @@ fn drive(layer: &Layer, disk: &Disk, say: &mut impl FnMut(Rule, String)) {
         );
         say(Rule::HintPhysical, what);
     }
-    if disk.physical_by == Authority::Measured
+    if disk.physical_by == SizeSource::Measured
         && let Some(claimed) = claimed
         && claimed != disk.physical_bytes
     {
@@ -83,7 +83,7 @@ fn drive(layer: &Layer, disk: &Disk, say: &mut impl FnMut(Rule, String)) {
             bytes(disk.logical_bytes)
         );
         say(Rule::HintBridge, what);
-    } else if disk.usb && claimed == Some(512) && disk.physical_by == Authority::Kernel {
+    } else if disk.usb && claimed == Some(512) && disk.physical_by == SizeSource::Kernel {
         let what = format!(
             "{name} is behind a USB bridge that says nothing of physical sectors; the drive may have 4096 bytes \
              (tell --physical-sector 4096)"

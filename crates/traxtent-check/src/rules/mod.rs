@@ -12,20 +12,20 @@ mod tables;
 mod tracks;
 
 pub(crate) use grid::physical_below;
-pub use tracks::{Extent, Tracks};
+pub use tracks::{Extent, TrackCheck};
 
 use crate::finding::{Finding, Rule, Severity};
-use crate::layers::{Disk, Medium, Unknown};
+use crate::layers::{Disk, MediaKind, Unknown};
 use crate::stack::{Kind, LayerId, Stack};
 
 type Findings = Vec<Finding>;
 
 /// Returns all findings of a stack, worst first.
-pub fn check(stack: &Stack, tracks: Option<&Tracks<'_>>) -> Vec<Finding> {
+pub fn check(stack: &Stack, tracks: Option<&TrackCheck<'_>>) -> Vec<Finding> {
     let mut findings = Findings::new();
     for (id, layer) in stack.iter() {
         match &layer.kind {
-            Kind::Disk(disk) => nature(id, disk, &layer.name, &mut findings),
+            Kind::Disk(disk) => drive_kind(id, disk, &layer.name, &mut findings),
             Kind::Unknown(unknown) => content(stack, id, unknown, &mut findings),
             _ => {}
         }
@@ -69,16 +69,16 @@ impl Finding {
 }
 
 /// Reports the nature of a drive, with suitable advice.
-fn nature(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
+fn drive_kind(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
     let (rule, what) = match disk.medium {
-        Medium::ShingledHostManaged => (
+        MediaKind::ShingledHostManaged => (
             Rule::Shingled,
             format!(
                 "{name} is shingled and managed by its host: what lies on it has to write zones in order \
                  (Btrfs, F2FS, XFS with zones), and alignment to tracks is of no use"
             ),
         ),
-        Medium::ShingledHostAware => (
+        MediaKind::ShingledHostAware => (
             Rule::Shingled,
             format!(
                 "{name} is shingled and shows its zones: it takes any write and rewrites what was not in order later, so \
@@ -86,21 +86,21 @@ fn nature(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
                  wherever they begin"
             ),
         ),
-        Medium::ShingledHidden => (
+        MediaKind::ShingledHidden => (
             Rule::Shingled,
             format!(
                 "{name} is shingled and hides it: it collects writes and rewrites bands later, so write it in long runs, \
                  leave it idle in between, and keep it out of arrays with parity, where a rebuild takes days"
             ),
         ),
-        Medium::SolidStateZoned => (
+        MediaKind::SolidStateZoned => (
             Rule::SolidState,
             format!(
                 "{name} is solid-state in zones that its host manages: what lies on it has to write zones in order \
                  (Btrfs, F2FS, XFS with zones), and it has no tracks"
             ),
         ),
-        Medium::SolidState => (
+        MediaKind::SolidState => (
             Rule::SolidState,
             match disk.erase_bytes {
                 Some(erase) => format!(
@@ -113,7 +113,7 @@ fn nature(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
                 ),
             },
         ),
-        Medium::Unknown | Medium::Rotating => return,
+        MediaKind::Unknown | MediaKind::Rotating => return,
     };
     findings.push(Finding::new(rule, id, what));
 }

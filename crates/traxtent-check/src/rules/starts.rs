@@ -3,9 +3,9 @@
 //! A misaligned layer misaligns everything in it. This is reported once, for the lowest such layer.
 //! If the content of a layer compensates for the misalignment, the finding is for information only.
 
-use super::grid::{self, Grain, Grid};
+use super::grid::{self, Grid, GridUnit};
 use super::{Findings, bytes};
-use crate::finding::{Finding, Off, Rule, Severity};
+use crate::finding::{Finding, Misalignment, Rule, Severity};
 use crate::layers::PartitionRole;
 use crate::stack::{Kind, LayerId, Stack};
 
@@ -23,19 +23,19 @@ fn data_start(kind: &Kind) -> Option<u64> {
     }
 }
 
-fn rule(kind: &Kind, grain: Grain) -> Rule {
+fn rule(kind: &Kind, grain: GridUnit) -> Rule {
     match (kind, grain) {
-        (Kind::Partition(_), Grain::Physical) => Rule::PartitionStart,
-        (Kind::Partition(_), Grain::Chunk) => Rule::PartitionChunk,
-        (Kind::Partition(_), Grain::Stripe) => Rule::PartitionStripe,
-        (Kind::Partition(_), Grain::Erase) => Rule::PartitionErase,
-        (Kind::Ext(_) | Kind::Xfs(_) | Kind::Btrfs(_) | Kind::Swap(_), Grain::Physical) => {
+        (Kind::Partition(_), GridUnit::Physical) => Rule::PartitionStart,
+        (Kind::Partition(_), GridUnit::Chunk) => Rule::PartitionChunk,
+        (Kind::Partition(_), GridUnit::Stripe) => Rule::PartitionStripe,
+        (Kind::Partition(_), GridUnit::Erase) => Rule::PartitionErase,
+        (Kind::Ext(_) | Kind::Xfs(_) | Kind::Btrfs(_) | Kind::Swap(_), GridUnit::Physical) => {
             Rule::FsStart
         }
-        (_, Grain::Physical) => Rule::DataStart,
-        (_, Grain::Chunk) => Rule::DataChunk,
-        (_, Grain::Stripe) => Rule::DataStripe,
-        (_, Grain::Erase) => Rule::DataErase,
+        (_, GridUnit::Physical) => Rule::DataStart,
+        (_, GridUnit::Chunk) => Rule::DataChunk,
+        (_, GridUnit::Stripe) => Rule::DataStripe,
+        (_, GridUnit::Erase) => Rule::DataErase,
     }
 }
 
@@ -48,14 +48,14 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
         };
         let grids = grid::below(stack, id, start);
         for &(grid, at) in &grids {
-            let by = grid.off(at);
+            let by = grid.offset(at);
             let is_inherited = || {
                 start.is_multiple_of(grid.every)
                     && reported
                         .iter()
                         .any(|&(below, of, _)| of == grid && lies_on(stack, id, below))
             };
-            if by == 0 || is_coarser_fault(&grids, grid, by) || is_inherited() {
+            if by == 0 || is_reported_by_finer(&grids, grid, by) || is_inherited() {
                 continue;
             }
             reported.push((id, grid, findings.len()));
@@ -63,7 +63,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
         }
     }
     for (id, grid, index) in reported {
-        if let Some(above) = made_up_for(stack, id, grid) {
+        if let Some(above) = compensated_by(stack, id, grid) {
             let finding = &mut findings[index];
             finding.severity = Severity::Info;
             finding
@@ -75,13 +75,13 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
 
 /// Returns whether an address is also off a finer grid of the same layer, which is reported
 /// instead.
-fn is_coarser_fault(grids: &[(Grid, u64)], grid: Grid, by: u64) -> bool {
+fn is_reported_by_finer(grids: &[(Grid, u64)], grid: Grid, by: u64) -> bool {
     grids.iter().any(|(finer, at)| {
         finer.layer == grid.layer
             && finer.grain < grid.grain
             && finer.every < grid.every
             && grid.every.is_multiple_of(finer.every)
-            && finer.off(*at) != 0
+            && finer.offset(*at) != 0
             && by != 0
     })
 }
@@ -104,12 +104,12 @@ fn lies_on(stack: &Stack, id: LayerId, below: LayerId) -> bool {
 fn finding(stack: &Stack, id: LayerId, grid: Grid, at: u64) -> Finding {
     let layer = stack.layer(id);
     let rule = rule(&layer.kind, grid.grain);
-    let by = grid.off(at);
+    let by = grid.offset(at);
     let line = match grid.grain {
-        Grain::Physical => "physical sector",
-        Grain::Chunk => "chunk",
-        Grain::Stripe => "full stripe",
-        Grain::Erase => "erase block",
+        GridUnit::Physical => "physical sector",
+        GridUnit::Chunk => "chunk",
+        GridUnit::Stripe => "full stripe",
+        GridUnit::Erase => "erase block",
     };
     let begins = if matches!(layer.kind, Kind::Partition(_)) {
         "begins"
@@ -127,7 +127,7 @@ fn finding(stack: &Stack, id: LayerId, grid: Grid, at: u64) -> Finding {
         what.push_str(&format!(" (sector {})", partition.first_sector));
     }
     Finding {
-        off: Some(Off {
+        off: Some(Misalignment {
             grid: grid.layer,
             at,
             every: grid.every,
@@ -139,14 +139,14 @@ fn finding(stack: &Stack, id: LayerId, grid: Grid, at: u64) -> Finding {
 
 /// Returns the title of a layer that lies in a misaligned one, if everything in it is aligned
 /// again.
-fn made_up_for(stack: &Stack, id: LayerId, grid: Grid) -> Option<String> {
+fn compensated_by(stack: &Stack, id: LayerId, grid: Grid) -> Option<String> {
     let mut name = None;
     for (above, layer) in stack.above(id) {
         let start = data_start(&layer.kind)?;
         let on_grid = grid::below(stack, above, start);
         if on_grid
             .iter()
-            .any(|(found, at)| *found == grid && found.off(*at) != 0)
+            .any(|(found, at)| *found == grid && found.offset(*at) != 0)
         {
             return None;
         }

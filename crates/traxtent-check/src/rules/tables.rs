@@ -1,7 +1,7 @@
 //! Partition tables: consistency, fit to the drive, and the ends of partitions.
 
 use super::{Findings, bytes};
-use crate::finding::{Finding, Off, Rule};
+use crate::finding::{Finding, Misalignment, Rule};
 use crate::layers::{Disk, Luks, PartitionRole, Scheme};
 use crate::stack::{Kind, Layer, LayerId, Stack};
 
@@ -141,7 +141,7 @@ fn end(
         bytes(by)
     );
     findings.push(Finding {
-        off: Some(Off {
+        off: Some(Misalignment {
             grid: on,
             at,
             every: disk.physical_bytes,

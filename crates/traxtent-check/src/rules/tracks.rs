@@ -11,11 +11,11 @@ use traxtent_map::TrackMap;
 use traxtent_units::Lbn;
 
 use super::Findings;
-use crate::finding::{Finding, Rule, Share};
+use crate::finding::{AffectedShare, Finding, Rule};
 use crate::stack::{Kind, LayerId, Stack};
 
 /// The tracks of the drive that holds everything, and the files to check against them.
-pub struct Tracks<'a> {
+pub struct TrackCheck<'a> {
     /// The track map.
     pub map: &'a TrackMap,
     /// The size of an LBN of the map in bytes.
@@ -35,7 +35,7 @@ pub struct Extent {
     pub bytes: Range<u64>,
 }
 
-impl Tracks<'_> {
+impl TrackCheck<'_> {
     pub(super) fn check(&self, stack: &Stack, findings: &mut Findings) {
         for (id, layer) in stack.iter() {
             let Some(block) = block_bytes(&layer.kind) else {
@@ -53,7 +53,7 @@ impl Tracks<'_> {
                     100.0 * crossing as f64 / blocks as f64
                 );
                 findings.push(Finding {
-                    share: Some(Share {
+                    share: Some(AffectedShare {
                         crossing,
                         of: blocks,
                         bytes: block,
@@ -143,7 +143,7 @@ impl Tracks<'_> {
                 .map(|extent| extent.bytes.end.saturating_sub(extent.bytes.start))
                 .fold(0, u64::saturating_add);
             findings.push(Finding {
-                share: Some(Share {
+                share: Some(AffectedShare {
                     crossing: crossing as u64,
                     of: extents.len() as u64,
                     bytes: bytes / extents.len() as u64,

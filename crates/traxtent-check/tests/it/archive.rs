@@ -1,12 +1,12 @@
 //! The archive that `--collect` writes and `check` reads.
 
 use testkit::tool;
-use traxtent_check::collect::{Archive, ArchiveError};
+use traxtent_check::collect::{ArchiveError, StackArchive};
 use traxtent_check::rules;
 
 use crate::image::{Image, MIB};
 
-fn archive() -> Option<Archive> {
+fn archive() -> Option<StackArchive> {
     let sfdisk = testkit::tool("sfdisk")?;
     let image = Image::new(64 * MIB);
     image.run(
@@ -14,7 +14,7 @@ fn archive() -> Option<Archive> {
         &["-q", "@"],
         "label: gpt\nfirst-lba: 34\nstart=34,size=8192\nstart=16384,size=8192\n",
     );
-    Some(Archive::new("a-host".to_owned(), image.stack()))
+    Some(StackArchive::new("a-host".to_owned(), image.stack()))
 }
 
 /// Is a collected stack the same after writing and reading, and are its findings the same?
@@ -23,8 +23,8 @@ fn comes_back() {
     let _ = tool!("sfdisk");
     let archive = archive().unwrap();
     let bytes = archive.write();
-    assert!(Archive::recognize(&bytes));
-    let read = Archive::read(&bytes).unwrap();
+    assert!(StackArchive::recognize(&bytes));
+    let read = StackArchive::read(&bytes).unwrap();
     assert_eq!(read, archive);
     assert_eq!(
         rules::check(&read.stack, None),
@@ -39,7 +39,7 @@ fn refused() {
     let text = String::from_utf8(archive().unwrap().write()).unwrap();
     let changed = |from: &str, to: &str| {
         assert!(text.contains(from), "{from} in {text}");
-        Archive::read(text.replacen(from, to, 1).as_bytes()).unwrap_err()
+        StackArchive::read(text.replacen(from, to, 1).as_bytes()).unwrap_err()
     };
     assert!(matches!(
         changed("\"version\": 1", "\"version\": 2"),

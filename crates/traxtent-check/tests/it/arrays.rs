@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use testkit::tool;
-use traxtent_check::drive::Stated;
+use traxtent_check::drive::StatedDrive;
 use traxtent_check::layers::{Array, MdMember, RaidLevel};
 use traxtent_check::{Kind, Stack};
 
@@ -127,7 +127,7 @@ fn as_mdadm_examines() {
         let (_image, paths) = members(superblock, &[]);
         let told = run(&mdadm, &paths[1], &["--examine", "@"], "");
         let says = |words: &str| assert!(told.contains(words), "{words} in {told}");
-        let stack = look_at(&paths[1..2], &Stated::default());
+        let stack = look_at(&paths[1..2], &StatedDrive::default());
         let found = member(&stack);
         says(&format!(
             "Version : {}",
@@ -216,7 +216,7 @@ fn file_system_in_raid_5() {
             }
         }
         let (_image, paths) = members(small, &data);
-        let stack = look_at(&paths, &Stated::default());
+        let stack = look_at(&paths, &StatedDrive::default());
         first(&stack, |kind| match kind {
             Kind::Ext(ext) => Some(ext),
             _ => None,
@@ -240,14 +240,14 @@ fn misaligned_members() {
     };
     let (_image, paths) = members(off, &[]);
     assert_eq!(
-        wrong(&look_at(&paths, &Stated::default())),
+        wrong(&look_at(&paths, &StatedDrive::default())),
         ["data-start"; 3]
     );
     let (_image, paths) = members(MEMBER, &[]);
-    assert_eq!(wrong(&look_at(&paths, &Stated::default())), [""; 0]);
-    let large = Stated {
+    assert_eq!(wrong(&look_at(&paths, &StatedDrive::default())), [""; 0]);
+    let large = StatedDrive {
         physical_bytes: Some(MIB),
-        ..Stated::default()
+        ..StatedDrive::default()
     };
     assert!(wrong(&look_at(&paths, &large)).contains(&"chunk-size"));
 }
@@ -271,7 +271,7 @@ fn partition_on_stripes() {
         let bytes = std::fs::read(&table.path).unwrap();
         let first_chunk = bytes[..512 << 10].to_vec();
         let (_image, paths) = members(superblock, &[first_chunk]);
-        let mut wrong = wrong(&look_at(&paths, &Stated::default()));
+        let mut wrong = wrong(&look_at(&paths, &StatedDrive::default()));
         // The end of the array, with the backup of its table, was not written.
         wrong.retain(|id| *id != "table-damaged");
         assert_eq!(wrong, expected, "level {level}");

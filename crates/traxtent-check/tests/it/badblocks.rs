@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use traxtent_check::plan::badblocks::{Ask, BadBlocks, WithoutList};
+use traxtent_check::plan::badblocks::{BadBlocks, FileSystemSpec, NoListError};
 use traxtent_layout::Partition;
 use traxtent_map::TrackMap;
 use traxtent_model::geometry::Geometry;
@@ -47,7 +47,7 @@ fn try_out(drive: &Drive, start: u64, block_bytes: u32, folder: &Path) -> String
     let [mke2fs, e2fsck, dumpe2fs] =
         ["mke2fs", "e2fsck", "dumpe2fs"].map(|name| testkit::tool(name).unwrap());
     let partition = partition(&drive.map, start, block_bytes);
-    let ask = Ask {
+    let ask = FileSystemSpec {
         block_bytes,
         inode_ratio: 16_384,
     };
@@ -129,7 +129,7 @@ fn refusals() {
     let plan = |text: &str, block_bytes| {
         let map = TrackMap::read_csv(text.as_bytes()).unwrap();
         let whole = Partition::whole(map, block_bytes / 512).unwrap();
-        let ask = Ask {
+        let ask = FileSystemSpec {
             block_bytes,
             inode_ratio: 16_384,
         };
@@ -137,15 +137,15 @@ fn refusals() {
     };
     let even: String = (0..100).map(|n| format!("{},800\n", n * 800)).collect();
     let even = format!("first_lbn,sectors\n{even}");
-    assert_eq!(plan(&even, 4096), Err(WithoutList::NoneExcluded));
-    assert_eq!(plan(&even, 512), Err(WithoutList::BlockSize(512)));
+    assert_eq!(plan(&even, 4096), Err(NoListError::NoneExcluded));
+    assert_eq!(plan(&even, 512), Err(NoListError::BlockSize(512)));
     let short: String = (0..5000).map(|n| format!("{},9\n", n * 9)).collect();
     let short = format!("first_lbn,sectors\n{short}");
     assert!(matches!(
         plan(&short, 4096),
-        Err(WithoutList::TooManyExcluded { .. })
+        Err(NoListError::TooManyExcluded { .. })
     ));
     // The descriptors alone would fill a group of blocks of 1024 bytes.
     let large = "first_lbn,sectors\n0,2000000001\n2000000001,2000000001\n";
-    assert!(matches!(plan(large, 1024), Err(WithoutList::NoRoom { .. })));
+    assert!(matches!(plan(large, 1024), Err(NoListError::NoRoom { .. })));
 }

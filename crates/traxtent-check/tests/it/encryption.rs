@@ -1,7 +1,7 @@
 //! LUKS as cryptsetup writes it.
 
 use testkit::tool;
-use traxtent_check::drive::Stated;
+use traxtent_check::drive::StatedDrive;
 use traxtent_check::layers::Luks;
 use traxtent_check::{Kind, Rule};
 
@@ -131,7 +131,7 @@ fn no_key_material() {
         &[&CHEAP[..], &["--type", "luks2", "--pbkdf", "pbkdf2", "@"]].concat(),
         "key",
     );
-    let text = serde_json::to_string(&image.stack_for(&Stated::default())).unwrap();
+    let text = serde_json::to_string(&image.stack_for(&StatedDrive::default())).unwrap();
     for word in ["salt", "keyslot", "digest", "iterations", "kdf"] {
         assert!(!text.contains(word), "{word} in {text}");
     }

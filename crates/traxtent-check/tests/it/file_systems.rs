@@ -1,7 +1,7 @@
 //! File systems and swap space as their own tools make and describe them.
 
 use testkit::tool;
-use traxtent_check::drive::Stated;
+use traxtent_check::drive::StatedDrive;
 use traxtent_check::{Kind, Rule};
 
 use crate::image::{Image, MIB, finding, first, number, wrong};
@@ -103,10 +103,10 @@ fn xfs_as_xfs_db() {
     assert_eq!(xfs.width_bytes, told("width") * xfs.block_bytes);
     assert_eq!(xfs.log_unit_bytes, told("logsunit"));
     assert_eq!(xfs.group_blocks, told("agblocks"));
-    let array = |chunk: u64, stripe: u64| Stated {
+    let array = |chunk: u64, stripe: u64| StatedDrive {
         chunk_bytes: Some(chunk << 10),
         stripe_bytes: Some(stripe << 10),
-        ..Stated::default()
+        ..StatedDrive::default()
     };
     assert_eq!(wrong(&image.stack_for(&array(64, 192))), [""; 0]);
     assert_eq!(wrong(&image.stack_for(&array(128, 512))), ["xfs-unit"]);
@@ -120,9 +120,9 @@ fn xfs_sector() {
     let image = Image::new(320 * MIB);
     image.run(&mkfs, &["-q", "-f", "-s", "size=512", "@"], "");
     assert_eq!(image.wrong(), ["xfs-sector"]);
-    let native = Stated {
+    let native = StatedDrive {
         physical_bytes: Some(512),
-        ..Stated::default()
+        ..StatedDrive::default()
     };
     assert_eq!(wrong(&image.stack_for(&native)), [""; 0]);
 }

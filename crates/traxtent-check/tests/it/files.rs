@@ -7,7 +7,7 @@ use std::process::Command;
 use testkit::tool;
 use traxtent_check::files::{extents_in_image, extents_of_mounted};
 use traxtent_check::source::FileSource;
-use traxtent_check::target::Host;
+use traxtent_check::target::HostPaths;
 use traxtent_check::{Kind, Source};
 
 use crate::image::{Image, MIB, first};
@@ -69,7 +69,7 @@ fn extents_hold_the_bytes() {
                 .iter()
                 .flat_map(|range| {
                     source
-                        .take(range.start, (range.end - range.start) as usize)
+                        .read(range.start, (range.end - range.start) as usize)
                         .unwrap()
                 })
                 .collect();
@@ -164,7 +164,7 @@ fn extents_of_mounted_files_hold_the_bytes() {
         whole.sync_all().unwrap();
         let mut pieces = 0;
         for name in ["whole", "one", "two", "holes"] {
-            let found = extents_of_mounted(&file(name), &Host::default()).unwrap();
+            let found = extents_of_mounted(&file(name), &HostPaths::default()).unwrap();
             assert_eq!(found.device.to_str(), Some(mount.node.as_str()));
             let device = std::fs::File::open(&image.path).unwrap();
             let bytes: Vec<u8> = found
@@ -184,8 +184,8 @@ fn extents_of_mounted_files_hold_the_bytes() {
             pieces = pieces.max(found.extents.len());
         }
         assert!(pieces > 5, "no file is in pieces: {pieces}");
-        assert!(extents_of_mounted(Path::new(&mount.point), &Host::default()).is_err());
+        assert!(extents_of_mounted(Path::new(&mount.point), &HostPaths::default()).is_err());
     }
-    let elsewhere = extents_of_mounted(Path::new("/proc/version"), &Host::default());
+    let elsewhere = extents_of_mounted(Path::new("/proc/version"), &HostPaths::default());
     assert!(elsewhere.unwrap_err().to_string().contains("block device"));
 }

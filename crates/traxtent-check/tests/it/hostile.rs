@@ -3,17 +3,17 @@
 use std::rc::Rc;
 
 use testkit::tool;
-use traxtent_check::drive::Stated;
-use traxtent_check::examine::{Root, examine};
+use traxtent_check::drive::StatedDrive;
+use traxtent_check::examine::{StackRoot, examine};
 use traxtent_check::{Stack, rules};
 
 use crate::image::{Image, MIB};
 
 fn look(bytes: Vec<u8>) -> Stack {
-    let root = Root {
+    let root = StackRoot {
         name: "image".to_owned(),
         node: None,
-        disk: Stated::default().image(),
+        disk: StatedDrive::default().image(),
         limits: None,
         bytes: bytes.len() as u64,
         source: Ok(Rc::new(bytes)),

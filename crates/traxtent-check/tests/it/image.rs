@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
-use traxtent_check::drive::Stated;
+use traxtent_check::drive::StatedDrive;
 use traxtent_check::rules;
-use traxtent_check::target::{Host, look};
+use traxtent_check::target::{HostPaths, examine_targets};
 use traxtent_check::{Finding, Kind, Layer, Rule, Stack};
 
 /// An image in its own folder.
@@ -52,10 +52,10 @@ impl Image {
     }
 
     pub(crate) fn stack(&self) -> Stack {
-        self.stack_for(&Stated::default())
+        self.stack_for(&StatedDrive::default())
     }
 
-    pub(crate) fn stack_for(&self, stated: &Stated) -> Stack {
+    pub(crate) fn stack_for(&self, stated: &StatedDrive) -> Stack {
         look_at(std::slice::from_ref(&self.path), stated)
     }
 
@@ -66,8 +66,8 @@ impl Image {
     }
 }
 
-pub(crate) fn look_at(paths: &[PathBuf], stated: &Stated) -> Stack {
-    look(paths, stated, &Host::default()).expect("the images are there")
+pub(crate) fn look_at(paths: &[PathBuf], stated: &StatedDrive) -> Stack {
+    examine_targets(paths, stated, &HostPaths::default()).expect("the images are there")
 }
 
 /// Returns the rules with findings of at least severity warning.

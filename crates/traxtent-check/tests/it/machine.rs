@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 use testkit::tool;
-use traxtent_check::drive::Stated;
-use traxtent_check::layers::{Authority, Medium};
-use traxtent_check::target::{Host, look};
+use traxtent_check::drive::StatedDrive;
+use traxtent_check::layers::{MediaKind, SizeSource};
+use traxtent_check::target::{HostPaths, examine_targets};
 use traxtent_check::{Kind, Rule, Stack};
 
 use crate::image::{MIB, finding, run, wrong};
@@ -58,11 +58,11 @@ impl Folders {
 
     fn look(&self, names: &[&str]) -> Stack {
         let targets: Vec<PathBuf> = names.iter().map(|name| self.dev(name)).collect();
-        let host = Host {
+        let host = HostPaths {
             sys: self.root.path().join("sys"),
             dev: self.root.path().join("dev"),
         };
-        look(&targets, &Stated::default(), &host).unwrap()
+        examine_targets(&targets, &StatedDrive::default(), &host).unwrap()
     }
 }
 
@@ -121,8 +121,8 @@ fn every_drive() {
     assert_eq!(
         disks,
         [
-            ("nvme0n1", 512, Authority::Kernel, Medium::SolidState),
-            ("sda", 4096, Authority::Kernel, Medium::Rotating),
+            ("nvme0n1", 512, SizeSource::Kernel, MediaKind::SolidState),
+            ("sda", 4096, SizeSource::Kernel, MediaKind::Rotating),
         ]
     );
     assert_eq!(wrong(&stack), [""; 0]);
@@ -191,53 +191,58 @@ fn what_drives_are() {
         page.resize(64, 0);
         page
     };
-    type Case<'a> = (&'a [(&'a str, &'a str)], Option<Vec<u8>>, Medium, &'a str);
+    type Case<'a> = (
+        &'a [(&'a str, &'a str)],
+        Option<Vec<u8>>,
+        MediaKind,
+        &'a str,
+    );
     let cases: [Case<'_>; 9] = [
-        (&[], None, Medium::Rotating, ""),
-        (&[], Some(page(7200, 0)), Medium::Rotating, ""),
+        (&[], None, MediaKind::Rotating, ""),
+        (&[], Some(page(7200, 0)), MediaKind::Rotating, ""),
         // A bridge that has no information about its drive.
         (
             &[("queue/rotational", "1")],
             Some(page(1, 0)),
-            Medium::SolidState,
+            MediaKind::SolidState,
             "multiples of 1 MiB",
         ),
         (
             &[("queue/rotational", "0")],
             Some(page(7200, 0)),
-            Medium::Rotating,
+            MediaKind::Rotating,
             "",
         ),
         (
             &[],
             Some(page(5400, 2)),
-            Medium::ShingledHidden,
+            MediaKind::ShingledHidden,
             "out of arrays",
         ),
         // As kernels report since 6.10.
         (
             &[],
             Some(page(5400, 1)),
-            Medium::ShingledHostAware,
+            MediaKind::ShingledHostAware,
             "in long runs",
         ),
         (
             &[("queue/zoned", "host-managed")],
             Some(page(7200, 0)),
-            Medium::ShingledHostManaged,
+            MediaKind::ShingledHostManaged,
             "write zones in order",
         ),
         (
             &[("queue/zoned", "host-managed"), ("queue/rotational", "0")],
             None,
-            Medium::SolidStateZoned,
+            MediaKind::SolidStateZoned,
             "no tracks",
         ),
         // A truncated page, which counts as none.
         (
             &[("queue/rotational", "0")],
             Some(vec![0, 0xb1, 0]),
-            Medium::SolidState,
+            MediaKind::SolidState,
             "multiples of 1 MiB",
         ),
     ];

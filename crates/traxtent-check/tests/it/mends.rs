@@ -7,11 +7,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use traxtent_check::target::{Host, look};
-use traxtent_check::{Finding, Severity, Stack, judge};
+use traxtent_check::target::{HostPaths, examine_targets};
+use traxtent_check::{Finding, Severity, Stack, findings};
 
 use crate::gallery::cases::CASES;
-use crate::gallery::{Case, Made, Workshop, is_root};
+use crate::gallery::{Case, ImageMaker, Made, is_root};
 
 /// The shell code that runs before all commands.
 const WORDS: &str = r#"
@@ -36,8 +36,8 @@ cryptsetup() {
 const NOT_TYPED: &[(&str, &str)] = &[];
 
 fn look_at(images: &[PathBuf], case: &Case) -> (Stack, Vec<Finding>) {
-    let stack = look(images, &case.lives_on.stated(), &Host::default()).unwrap();
-    let mut findings = judge(&stack, None, None, &[]);
+    let stack = examine_targets(images, &case.drive.stated(), &HostPaths::default()).unwrap();
+    let mut findings = findings(&stack, None, None, &[]);
     findings.retain(|finding| finding.severity >= Severity::Warning);
     (stack, findings)
 }
@@ -90,16 +90,16 @@ fn what_is_printed_mends() {
         testkit::skip!("parts of images take loop devices, which are root's");
     }
     let folder = tempfile::tempdir().unwrap();
-    let workshop = Workshop::new(folder.path());
+    let workshop = ImageMaker::new(folder.path());
     let (mut mended, mut without, mut failures) = (Vec::new(), Vec::new(), Vec::new());
-    for case in CASES.iter().filter(|case| !case.wrong.is_empty()) {
+    for case in CASES.iter().filter(|case| !case.findings.is_empty()) {
         if let Some((_, why)) = NOT_TYPED.iter().find(|(name, _)| *name == case.name) {
             without.push(format!("{}: {why}", case.name));
             continue;
         }
         let images = match workshop.make(case.name, case.made_by) {
             Made::Images(images) => images,
-            Made::Without(why) => {
+            Made::Unavailable(why) => {
                 without.push(format!("{}: {why}", case.name));
                 continue;
             }

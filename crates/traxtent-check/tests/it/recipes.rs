@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use testkit::guest::Guest;
-use traxtent_check::drive::Stated;
-use traxtent_check::plan::{self, Ground, Recipe, Want};
-use traxtent_check::target::{Host, look};
-use traxtent_check::{Kind, Severity, judge};
+use traxtent_check::drive::StatedDrive;
+use traxtent_check::plan::{self, DriveProperties, Recipe, StackSpec};
+use traxtent_check::target::{HostPaths, examine_targets};
+use traxtent_check::{Kind, Severity, findings};
 use traxtent_map::TrackMap;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile;
@@ -86,9 +86,9 @@ const TRIALS: &[Trial] = &[
 const PLAIN_BYTES: u64 = 1 << 30;
 
 impl Trial {
-    fn ground(&self) -> Ground {
+    fn ground(&self) -> DriveProperties {
         let Some(name) = self.drive else {
-            return Ground {
+            return DriveProperties {
                 name: "plain".to_owned(),
                 logical_bytes: 512,
                 physical_bytes: 4096,
@@ -99,7 +99,7 @@ impl Trial {
         };
         let profile = profile::builtin(name).unwrap();
         let tracks = TrackMap::of_sizes(Geometry::build(&profile.geometry).unwrap().track_sizes());
-        Ground {
+        DriveProperties {
             name: name.to_owned(),
             logical_bytes: profile.sector.logical_bytes,
             physical_bytes: profile.sector.physical_bytes,
@@ -109,12 +109,12 @@ impl Trial {
         }
     }
 
-    fn stated(&self) -> Stated {
+    fn stated(&self) -> StatedDrive {
         match self.drive {
-            Some(name) => Stated::of(&profile::builtin(name).unwrap()),
-            None => Stated {
+            Some(name) => StatedDrive::of(&profile::builtin(name).unwrap()),
+            None => StatedDrive {
                 physical_bytes: Some(4096),
-                ..Stated::default()
+                ..StatedDrive::default()
             },
         }
     }
@@ -172,7 +172,7 @@ fn recipes_run_and_check_clean() {
     let mut script = WORDS.to_owned();
     let mut lists: Vec<PathBuf> = Vec::new();
     let mut recipes = Vec::new();
-    let wants: Vec<Want> = TRIALS
+    let wants: Vec<StackSpec> = TRIALS
         .iter()
         .map(|trial| trial.want.parse().unwrap())
         .collect();
@@ -190,7 +190,7 @@ fn recipes_run_and_check_clean() {
         }
         let devices: Vec<String> = (first..images.len()).map(|n| format!("DISK{n}")).collect();
         let list = format!("/bin/list-{number}");
-        let recipe = plan::plan(&ground, want, &devices, &list).unwrap();
+        let recipe = plan::plan_stack(&ground, want, &devices, &list).unwrap();
         if let Some(bad) = &recipe.bad_blocks {
             let path = folder.path().join(format!("list-{number}"));
             fs::write(&path, bad.list.lines()).unwrap();
@@ -271,7 +271,7 @@ fn boot(images: &[PathBuf], lists: &[PathBuf], script: &str) -> Result<String, S
 
 /// Asserts that there is no warning, and that all layers are recognized.
 fn checks_clean(trial: &Trial, recipe: &Recipe, images: &[PathBuf]) {
-    let stack = look(images, &trial.stated(), &Host::default()).unwrap();
+    let stack = examine_targets(images, &trial.stated(), &HostPaths::default()).unwrap();
     let names: Vec<String> = stack
         .layers
         .iter()
@@ -284,7 +284,7 @@ fn checks_clean(trial: &Trial, recipe: &Recipe, images: &[PathBuf]) {
             trial.want
         );
     }
-    let findings: Vec<String> = judge(&stack, None, None, &[])
+    let findings: Vec<String> = findings(&stack, None, None, &[])
         .into_iter()
         .filter(|finding| finding.severity >= Severity::Warning)
         // Findings about the drive itself cannot be fixed by a recipe.

@@ -1,7 +1,7 @@
 //! Partition tables as sfdisk, parted and sgdisk write them.
 
 use testkit::tool;
-use traxtent_check::drive::Stated;
+use traxtent_check::drive::StatedDrive;
 use traxtent_check::layers::{PartitionRole, Scheme};
 use traxtent_check::{Kind, Rule, Stack};
 
@@ -116,14 +116,14 @@ fn the_drive_decides() {
         &["-a", "1", "-n", "1:2048:+8M", "-n", "2:20487:+8M", "@"],
         "",
     );
-    let judged = |stated: Stated| crate::image::wrong(&image.stack_for(&stated));
-    let physical = |bytes| Stated {
+    let judged = |stated: StatedDrive| crate::image::wrong(&image.stack_for(&stated));
+    let physical = |bytes| StatedDrive {
         physical_bytes: Some(bytes),
-        ..Stated::default()
+        ..StatedDrive::default()
     };
     assert_eq!(judged(physical(512)), [""; 0]);
     assert_eq!(judged(physical(4096)), ["partition-start"]);
-    let jumper = Stated {
+    let jumper = StatedDrive {
         first_aligned_byte: Some(7 * 512),
         ..physical(4096)
     };
@@ -138,7 +138,7 @@ fn the_drive_decides() {
         "partition 1",
         "20487 is 7 behind a multiple of 8"
     );
-    let erase = Stated {
+    let erase = StatedDrive {
         erase_bytes: Some(3 * MIB),
         ..physical(512)
     };
@@ -152,10 +152,10 @@ fn gpt_of_another_sector_size() {
     let (fdisk, parted) = (tool!("fdisk"), tool!("parted"));
     let image = Image::new(256 * MIB);
     image.run(&fdisk, &["-b", "4096", "@"], "g\nn\n1\n256\n4351\nw\n");
-    let of = |logical| Stated {
+    let of = |logical| StatedDrive {
         logical_bytes: Some(logical),
         physical_bytes: Some(4096),
-        ..Stated::default()
+        ..StatedDrive::default()
     };
     assert_eq!(crate::image::wrong(&image.stack_for(&of(4096))), [""; 0]);
     assert_eq!(

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use testkit::{skip, tool};
-use traxtent_check::drive::Stated;
+use traxtent_check::drive::StatedDrive;
 use traxtent_check::layers::LogicalVolume;
 use traxtent_check::{Kind, Stack};
 
@@ -94,7 +94,7 @@ fn linear_and_striped() {
     let first_extent = loops.lvm(&lvm, "pvs --noheadings --units b --nosuffix -o pe_start");
     drop(loops);
 
-    let stack = look_at(&paths, &Stated::default());
+    let stack = look_at(&paths, &StatedDrive::default());
     let starts = stack.layers.iter().filter_map(|layer| match &layer.kind {
         Kind::PhysicalVolume(volume) => Some(volume.data_start.to_string()),
         _ => None,
@@ -126,7 +126,7 @@ fn linear_and_striped() {
         let at = places[index % 2].start + (index as u64 / 2) * (64 << 10);
         std::os::unix::fs::FileExt::write_all_at(&file, chunk, at).unwrap();
     }
-    let stack = look_at(&paths, &Stated::default());
+    let stack = look_at(&paths, &StatedDrive::default());
     assert!(
         stack
             .layers
@@ -152,10 +152,10 @@ fn data_start() {
     assert_eq!(image.wrong(), ["data-start"]);
     loops.lvm(&lvm, "pvcreate -ff --dataalignment 1m NODES");
     assert_eq!(image.wrong(), [""; 0]);
-    let array = Stated {
+    let array = StatedDrive {
         chunk_bytes: Some(512 << 10),
         stripe_bytes: Some(1536 << 10),
-        ..Stated::default()
+        ..StatedDrive::default()
     };
     assert_eq!(wrong(&image.stack_for(&array)), ["data-stripe"]);
     loops.lvm(&lvm, "pvcreate -ff --dataalignment 1536k NODES");

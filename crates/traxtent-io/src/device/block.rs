@@ -17,7 +17,7 @@ use traxtent_units::{Lbn, Sectors, SimTime};
 
 use super::clock::Clock;
 use super::error::DeviceError;
-use super::guard::{self, Direct};
+use super::guard::{self, DirectIo};
 use super::sysfs;
 
 /// A block device or image file that is read by a probe.
@@ -33,20 +33,20 @@ pub struct BlockTarget {
     /// The alignment in bytes that the kernel requires for offsets and lengths.
     unit: u64,
     rotational: Option<bool>,
-    scratch: Option<Box<Scratch>>,
+    scratch: Option<Box<ScratchRange>>,
     pub(super) notes: Vec<String>,
 }
 
 /// The LBNs that may be overwritten, and the data for it.
 #[derive(Debug)]
-struct Scratch {
+struct ScratchRange {
     lbns: Range<Lbn>,
     buffer: Buffer,
     noise: Rng,
 }
 
 /// The maximum size of one read in bytes.
-const TRANSFER_MAX: u64 = 64 << 20;
+const TRANSFER_BYTES_MAX: u64 = 64 << 20;
 /// The alignment in memory and in image files. No file system requires more.
 const PAGE: usize = 4096;
 
@@ -87,7 +87,7 @@ impl BlockTarget {
         if !direct {
             notes.push("the kernel refuses direct reads, so its cache answers".to_owned());
         }
-        let whole = device.map(|device| sysfs::whole(&sysfs::folder(device)));
+        let whole = device.map(|device| sysfs::whole(&sysfs::directory(device)));
         let fact = |name: &str| whole.as_deref().and_then(|whole| sysfs::text(whole, name));
         Ok(BlockTarget {
             identity: Identity {
@@ -134,8 +134,8 @@ impl BlockTarget {
             );
             return Err(DeviceError::Drive { path, problem });
         }
-        self.file = guard::open(path, Direct::IfPossible)?.file;
-        self.scratch = Some(Box::new(Scratch {
+        self.file = guard::open(path, DirectIo::IfPossible)?.file;
+        self.scratch = Some(Box::new(ScratchRange {
             lbns,
             buffer: Buffer::default(),
             noise: Rng::new(seed),
@@ -242,7 +242,7 @@ impl BlockTarget {
         ) {
             return Some(format!("{path}: {errno}"));
         }
-        let folder = sysfs::folder(self.device?);
+        let folder = sysfs::directory(self.device?);
         if !folder.exists() {
             return Some(format!("{path}: the kernel has removed it"));
         }
@@ -283,10 +283,10 @@ impl Target for BlockTarget {
         let Sectors(capacity) = self.identity.capacity;
         let sector = u64::from(self.identity.logical_bytes);
         let bytes = u64::from(sectors) * sector;
-        if sectors == 0 || bytes > TRANSFER_MAX {
+        if sectors == 0 || bytes > TRANSFER_BYTES_MAX {
             let why = format!(
                 "{sectors} sectors at LBN {lbn}: from 1 to {}",
-                TRANSFER_MAX / sector
+                TRANSFER_BYTES_MAX / sector
             );
             return Err(TargetError::Refused(why));
         }

@@ -19,14 +19,14 @@ use rustix::io::Errno;
 use traxtent_units::Sectors;
 use traxtent_volume::copies::{CopiesError, find_superblock};
 use traxtent_volume::superblock::SuperblockError;
-use traxtent_volume::{Action, Failed, Members, Op, survey};
+use traxtent_volume::{Action, Failed, MemberIo, Op, read_superblocks};
 
 use super::in_use;
 use pollster::block_on;
 
 /// The time to wait until a file or device is released by its last user. This may be a program that
 /// is ending, or a process that another thread has forked and that has not yet called exec.
-const LETTING_GO: Duration = Duration::from_millis(500);
+const RELEASE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The reason why a path must not be written to.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +63,7 @@ pub enum Refusal {
 
 /// A file or block device that is open for writing and locked. A device is also held exclusively.
 #[derive(Debug)]
-pub struct Held {
+pub struct LockedFile {
     /// The open file.
     pub file: OwnedFd,
     /// Whether it is a block device.
@@ -74,7 +74,7 @@ pub struct Held {
 
 /// Whether to use direct I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direct {
+pub enum DirectIo {
     /// Never.
     No,
     /// If the file system supports it.
@@ -85,7 +85,7 @@ pub enum Direct {
 ///
 /// # Errors
 /// Returns an error that names the current user, or the reason why the path cannot be opened.
-pub fn open(path: &Path, direct: Direct) -> Result<Held, Refusal> {
+pub fn open(path: &Path, direct: DirectIo) -> Result<LockedFile, Refusal> {
     let failed = |what| {
         move |errno: Errno| Refusal::System {
             path: path.to_owned(),
@@ -109,8 +109,9 @@ pub fn open(path: &Path, direct: Direct) -> Result<Held, Refusal> {
     }
     let plain = || rustix::fs::open(path, flags, Mode::empty()).map(|file| (file, false));
     let opened = match direct {
-        Direct::No => plain(),
-        Direct::IfPossible => match rustix::fs::open(path, flags | OFlags::DIRECT, Mode::empty()) {
+        DirectIo::No => plain(),
+        DirectIo::IfPossible => match rustix::fs::open(path, flags | OFlags::DIRECT, Mode::empty())
+        {
             Err(Errno::INVAL) => plain(),
             opened => opened.map(|file| (file, true)),
         },
@@ -118,14 +119,14 @@ pub fn open(path: &Path, direct: Direct) -> Result<Held, Refusal> {
     let (file, is_direct) = opened.map_err(failed("open"))?;
     loop {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) if begun.elapsed() < LETTING_GO => {
+            Err(Errno::WOULDBLOCK) if begun.elapsed() < RELEASE_TIMEOUT => {
                 thread::sleep(Duration::from_millis(5));
             }
             Err(Errno::WOULDBLOCK) => return Err(Refusal::Locked(path.to_owned())),
             locked => break locked.map_err(failed("lock"))?,
         }
     }
-    Ok(Held {
+    Ok(LockedFile {
         file,
         is_block,
         is_direct,
@@ -147,7 +148,7 @@ fn unused(path: &Path, begun: Instant) -> Result<(), Refusal> {
             return Ok(());
         };
         // A loop device may still be detaching, or a program ending.
-        if begun.elapsed() >= LETTING_GO {
+        if begun.elapsed() >= RELEASE_TIMEOUT {
             let path = path.to_owned();
             return Err(Refusal::InUse { path, user });
         }
@@ -181,7 +182,7 @@ pub fn volume_on(path: &Path) -> Option<String> {
     };
     let sectors = Sectors(bytes / u64::from(sector_bytes));
     let reader = Reader { file, sector_bytes };
-    let pairs = block_on(survey(&reader, &[(sectors, sector_bytes)]));
+    let pairs = block_on(read_superblocks(&reader, &[(sectors, sector_bytes)]));
     match pairs[0].usable() {
         Err(SuperblockError::None) => {}
         Ok(found) => return Some(format!("member {} of volume {}", found.index, found.volume)),
@@ -200,7 +201,7 @@ struct Reader {
     sector_bytes: u32,
 }
 
-impl Members for Reader {
+impl MemberIo for Reader {
     type Buffer = Vec<u8>;
 
     fn buffer(&self, bytes: usize) -> Vec<u8> {

@@ -29,7 +29,7 @@ pub fn in_use(path: &Path) -> Option<String> {
 }
 
 fn block_in_use(device: Dev, path: &Path) -> Option<String> {
-    let folder = sysfs::folder(device);
+    let folder = sysfs::directory(device);
     let mut parts = vec![(device, folder.clone())];
     for name in sysfs::names(&folder) {
         let part = folder.join(name);

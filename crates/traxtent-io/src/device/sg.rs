@@ -14,7 +14,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::{Getter, Opcode, Updater};
 use traxtent_probe::Timing;
-use traxtent_scsi::{Data, Reply, Status, Transport, TransportError};
+use traxtent_scsi::{DataTransfer, Reply, Status, Transport, TransportError};
 use traxtent_units::SimTime;
 
 use super::clock::Clock;
@@ -54,7 +54,7 @@ impl SgTransport {
                     errno => Err(errno),
                 })
             }
-            FileType::BlockDevice if sysfs::is_scsi_disk(&sysfs::folder(kind.st_rdev)) => {
+            FileType::BlockDevice if sysfs::is_scsi_disk(&sysfs::directory(kind.st_rdev)) => {
                 open(path, OFlags::RDONLY)
             }
             _ => return Err(no_scsi()),
@@ -79,7 +79,7 @@ impl SgTransport {
     }
 
     fn gone(&self, why: &str) -> TransportError {
-        TransportError::Gone(format!("{}: {why}", self.path.display()))
+        TransportError::Unavailable(format!("{}: {why}", self.path.display()))
     }
 
     fn refused(&self, why: String) -> TransportError {
@@ -121,12 +121,12 @@ impl Transport for SgTransport {
         self.clock.wait_until(at);
     }
 
-    fn execute(&mut self, command: &[u8], data: Data<'_>) -> Result<Reply, TransportError> {
+    fn execute(&mut self, command: &[u8], data: DataTransfer<'_>) -> Result<Reply, TransportError> {
         let (direction, buffer, length) = match data {
-            Data::None => (SG_DXFER_NONE, ptr::null_mut(), 0),
+            DataTransfer::None => (SG_DXFER_NONE, ptr::null_mut(), 0),
             // The kernel only reads from this buffer.
-            Data::Out(bytes) => (SG_DXFER_TO_DEV, bytes.as_ptr().cast_mut(), bytes.len()),
-            Data::In(room) => (SG_DXFER_FROM_DEV, room.as_mut_ptr(), room.len()),
+            DataTransfer::Out(bytes) => (SG_DXFER_TO_DEV, bytes.as_ptr().cast_mut(), bytes.len()),
+            DataTransfer::In(room) => (SG_DXFER_FROM_DEV, room.as_mut_ptr(), room.len()),
         };
         let mut sense = [0_u8; SENSE_MAX];
         let (Ok(cmd_len), Ok(dxfer_len)) = (u8::try_from(command.len()), u32::try_from(length))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Dev, major, minor};
 
 /// Returns the sysfs directory of a block device.
-pub(super) fn folder(device: Dev) -> PathBuf {
+pub(super) fn directory(device: Dev) -> PathBuf {
     PathBuf::from(format!(
         "/sys/dev/block/{}:{}",
         major(device),

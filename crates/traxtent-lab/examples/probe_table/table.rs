@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
-use traxtent_lab::probe_table::{Measurement, Method, Subject, TOO_LONG};
+use traxtent_lab::probe_table::{Method, Subject, TOO_LONG, TableMeasurement};
 use traxtent_model::geometry::Geometry;
 use traxtent_probe::Confirm;
 
@@ -47,7 +47,7 @@ impl Row {
         drive: &Subject,
         method: Method,
         geometry: &Geometry,
-        measured: &Measurement,
+        measured: &TableMeasurement,
         bound_s: u64,
     ) -> Row {
         let findings = &measured.findings;

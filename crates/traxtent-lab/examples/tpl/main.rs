@@ -7,9 +7,9 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use traxtent_lab::Bench;
-use traxtent_lab::tpl::compare::{DEPTHS, Layout, random, trace};
+use traxtent_lab::tpl::compare::{BlockPlacement, DEPTHS, random, trace};
 use traxtent_lab::tpl::day;
-use traxtent_lab::tpl::host::{Surveyed, Sync};
+use traxtent_lab::tpl::host::{ReplicaSync, SurveyedDrive};
 use traxtent_lab::tpl::predict::{COUNTS, gains};
 use traxtent_lab::tpl::volume::{Part, Real, Virtual, target};
 use traxtent_lab::tpl::writes::{DEPTH, RATE, SHARES, best, surface};
@@ -82,7 +82,7 @@ fn main() -> Result<()> {
     for drive in &args.drives {
         let bench = Bench::new(drive, args.seed)?
             .quick(args.quick)
-            .traces(Some(args.traces.clone()));
+            .with_traces(Some(args.traces.clone()));
         match &args.table {
             Table::Host => host(&bench)?,
             Table::Volume {
@@ -180,7 +180,7 @@ fn writes(bench: &Bench) -> Result<()> {
     );
     println!("| copies become current | reads | 1 | 2 | 4 | 8 | 16 | 32 | best |");
     println!("|---|---|---|---|---|---|---|---|---|");
-    for sync in Sync::ALL {
+    for sync in ReplicaSync::ALL {
         for reads in SHARES {
             let of = points
                 .iter()
@@ -229,7 +229,7 @@ fn day_table(bench: &Bench, most: u32, levels: &[f64], regions: u16) -> Result<(
 }
 
 fn compare(bench: &Bench) -> Result<()> {
-    let drive = Surveyed::new(bench)?;
+    let drive = SurveyedDrive::new(bench)?;
     for (title, reads) in [("random reads", 1.0), ("70 % reads, 30 % writes", 0.7)] {
         println!("\n{}, {title}\n", bench.profile.model);
         let depths: Vec<String> = DEPTHS
@@ -241,7 +241,7 @@ fn compare(bench: &Bench) -> Result<()> {
             depths.join(" | ")
         );
         println!("|---|---|---|---|---|---|");
-        let row = |name: String, layout: Layout| -> Result<()> {
+        let row = |name: String, layout: BlockPlacement| -> Result<()> {
             let found = random(bench, &drive, layout, reads)?;
             let rates: Vec<String> = found
                 .rates
@@ -256,33 +256,33 @@ fn compare(bench: &Bench) -> Result<()> {
             );
             Ok(())
         };
-        row("one copy".to_owned(), Layout::ShortStroke(1))?;
+        row("one copy".to_owned(), BlockPlacement::ShortStroke(1))?;
         for count in COUNTS {
-            row(format!("{count} copies"), Layout::Partitions(count))?;
+            row(format!("{count} copies"), BlockPlacement::Partitions(count))?;
             row(
                 format!("short-stroked to 1/{count}"),
-                Layout::ShortStroke(count),
+                BlockPlacement::ShortStroke(count),
             )?;
         }
-        row("two drives".to_owned(), Layout::Mirror)?;
+        row("two drives".to_owned(), BlockPlacement::Mirror)?;
     }
     Ok(())
 }
 
 fn traces(bench: &Bench) -> Result<()> {
-    let drive = Surveyed::new(bench)?;
+    let drive = SurveyedDrive::new(bench)?;
     println!(
         "\n{}, its trace, addresses folded to the capacity\n",
         bench.profile.model
     );
     println!("| capacity | copies | short-stroked | one copy, whole drive |");
     println!("|---|---|---|---|");
-    let whole = trace(bench, &drive, Layout::ShortStroke(1), 1)?;
+    let whole = trace(bench, &drive, BlockPlacement::ShortStroke(1), 1)?;
     for count in COUNTS {
         println!(
             "| 1/{count} | {:.2} ms | {:.2} ms | {whole:.2} ms |",
-            trace(bench, &drive, Layout::Partitions(count), count)?,
-            trace(bench, &drive, Layout::ShortStroke(count), count)?,
+            trace(bench, &drive, BlockPlacement::Partitions(count), count)?,
+            trace(bench, &drive, BlockPlacement::ShortStroke(count), count)?,
         );
     }
     Ok(())

@@ -19,7 +19,7 @@ use super::replay::REQUEST_MAX;
 
 /// The writes that are held.
 #[derive(Clone, Debug)]
-pub(super) struct Gather {
+pub(super) struct WriteBuffer {
     /// The number of sectors that may be held.
     room: u64,
     /// The number of logical sectors in a physical one.
@@ -31,9 +31,9 @@ pub(super) struct Gather {
     position: u64,
 }
 
-impl Gather {
-    pub(super) fn new(room: u64, ratio: u64) -> Gather {
-        Gather {
+impl WriteBuffer {
+    pub(super) fn new(room: u64, ratio: u64) -> WriteBuffer {
+        WriteBuffer {
             room,
             ratio,
             runs: BTreeMap::new(),
@@ -151,7 +151,7 @@ mod tests {
     /// Are touching writes joined, and do partly written physical sectors stay?
     #[test]
     fn whole_sectors_leave() {
-        let mut gather = Gather::new(1000, 8);
+        let mut gather = WriteBuffer::new(1000, 8);
         gather.hold(&Request::write(Lbn(34), 8));
         gather.hold(&Request::write(Lbn(50), 8));
         gather.hold(&Request::write(Lbn(42), 8));
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn nothing_is_lost() {
         let mut rng = traxtent_units::Rng::new(7);
-        let mut gather = Gather::new(1 << 40, 8);
+        let mut gather = WriteBuffer::new(1 << 40, 8);
         let mut written = std::collections::BTreeSet::new();
         let mut left = std::collections::BTreeSet::new();
         for _ in 0..2000 {

@@ -26,8 +26,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 pub use guest::missing as missing_guest;
-pub use replay::Stream;
-pub use session::{FileSystem, Machine, Phase, Session, missing};
+pub use replay::RequestStream;
+pub use session::{FileSystem, KernelHost, Phase, Session, unavailable_reason};
 pub use tree::write_tarball;
 
 use crate::bench::{Bench, LabError};
@@ -71,7 +71,7 @@ impl Times {
 /// Returns the errors of [`Session::streams`].
 pub fn times(
     bench: &Bench,
-    (machine, kind): (Machine, FileSystem),
+    (machine, kind): (KernelHost, FileSystem),
     mib: u64,
     gathered: u64,
     traxtent: &Path,
@@ -97,10 +97,10 @@ pub fn times(
 }
 
 /// Measures file systems of a machine on the drive of a bench, with the paper's tarball.
-fn all(bench: &Bench, machine: Machine, kinds: &[FileSystem]) -> Result<Vec<Times>, LabError> {
+fn all(bench: &Bench, machine: KernelHost, kinds: &[FileSystem]) -> Result<Vec<Times>, LabError> {
     let missing = match machine {
-        Machine::Host => missing(),
-        Machine::Guest => missing_guest(),
+        KernelHost::Host => unavailable_reason(),
+        KernelHost::Guest => missing_guest(),
     };
     if let Some(reason) = missing {
         return Err(LabError::Host(reason));
@@ -109,7 +109,7 @@ fn all(bench: &Bench, machine: Machine, kinds: &[FileSystem]) -> Result<Vec<Time
     let passing = TempDir::new().map_err(|error| LabError::file(&env::temp_dir(), error))?;
     let folder = bench.recordings.as_deref().unwrap_or(passing.path());
     let drive = DRIVES.iter().find(|(name, _)| *name == bench.profile.name);
-    let mib = bench.few(drive.map_or(451, |(_, mib)| *mib));
+    let mib = bench.scaled_count(drive.map_or(451, |(_, mib)| *mib));
     let of = |kind: &FileSystem| times(bench, (machine, *kind), mib, 0, &traxtent, folder);
     kinds.iter().map(of).collect()
 }
@@ -126,7 +126,7 @@ fn server() -> Result<PathBuf, LabError> {
 /// Mean ratios of unaligned over aligned over all file systems: making the file system, extracting,
 /// copying, removing; the least of these four; reading the tree, reading the tarball.
 pub(crate) fn penalties(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let all = all(bench, Machine::Host, &FileSystem::OF_HOST)?;
+    let all = all(bench, KernelHost::Host, &FileSystem::OF_HOST)?;
     let mean = |phase: Phase| {
         let index = Phase::ALL.iter().position(|known| *known == phase);
         let index = index.expect("a phase is in the list");
@@ -142,22 +142,22 @@ pub(crate) fn penalties(bench: &Bench) -> Result<Vec<f64>, LabError> {
 
 /// Unaligned over aligned in each phase, for a file system of a guest.
 pub(crate) fn penalties_in_guest(bench: &Bench, kind: FileSystem) -> Result<Vec<f64>, LabError> {
-    let times = all(bench, Machine::Guest, &[kind])?;
+    let times = all(bench, KernelHost::Guest, &[kind])?;
     Ok(times.iter().flat_map(Times::ratios).collect())
 }
 
 /// Unaligned over aligned, for the file systems of this machine.
 pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
-    drawn(bench, Machine::Host, &FileSystem::OF_HOST)
+    drawn(bench, KernelHost::Host, &FileSystem::OF_HOST)
 }
 
 /// Unaligned over aligned, for the file systems of a guest.
 pub(crate) fn figure_of_guest(bench: &Bench) -> Result<Figure, LabError> {
-    drawn(bench, Machine::Guest, &FileSystem::OF_GUEST)
+    drawn(bench, KernelHost::Guest, &FileSystem::OF_GUEST)
 }
 
 /// Draws one panel per drive, one cluster per phase, and one point per file system.
-fn drawn(bench: &Bench, machine: Machine, kinds: &[FileSystem]) -> Result<Figure, LabError> {
+fn drawn(bench: &Bench, machine: KernelHost, kinds: &[FileSystem]) -> Result<Figure, LabError> {
     let panel = |(name, _): &(&str, u64)| {
         let all = all(&bench.with_drive(name)?, machine, kinds)?;
         let points = |(kind, times): (u32, &Times)| {

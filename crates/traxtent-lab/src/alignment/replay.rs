@@ -19,9 +19,9 @@ use traxtent_sim::{Host, simulate};
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, SimTime, Span};
 use traxtent_workload::trace::{TraceError, TraceFormat, TraceOptions, TraceReader};
-use traxtent_workload::{Arrival, Due, Source, Urgency};
+use traxtent_workload::{Arrival, NextStep, RequestSource, Urgency};
 
-use super::gather::Gather;
+use super::gather::WriteBuffer;
 use crate::bench::{Bench, LabError};
 
 /// The largest request, in logical sectors, that Linux of the time sent to a SATA drive
@@ -31,7 +31,7 @@ pub(super) const REQUEST_MAX: u32 = 1024;
 
 /// The requests that a kernel sent to a drive.
 #[derive(Clone, Debug)]
-pub struct Stream {
+pub struct RequestStream {
     /// The steps in the order of their arrival.
     steps: Vec<Step>,
     /// The indices of the steps in the order of their completion.
@@ -42,16 +42,16 @@ pub struct Stream {
 struct Step {
     request: Request,
     /// The number of requests that were complete when it was sent.
-    after: usize,
+    completed_before: usize,
 }
 
-impl Stream {
+impl RequestStream {
     /// Reads from the request log of a served drive the requests to a partition, and the flushes.
     /// (A machine that starts looks for a partition table first.)
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or is not a request log.
-    pub fn read(path: &Path, partition: &Range<Lbn>) -> Result<Stream, LabError> {
+    pub fn read(path: &Path, partition: &Range<Lbn>) -> Result<RequestStream, LabError> {
         let failed = |error| LabError::file(path, error);
         let input = BufReader::new(File::open(path).map_err(failed)?);
         let reader = TraceReader::new(TraceFormat::RequestLog, input, TraceOptions::default());
@@ -68,18 +68,18 @@ impl Stream {
                 record.request,
             ));
         }
-        Ok(Stream::of(&rows))
+        Ok(RequestStream::of(&rows))
     }
 
     /// Builds a stream from requests and the times at which each was sent and complete.
-    fn of(rows: &[(SimTime, SimTime, Request)]) -> Stream {
+    fn of(rows: &[(SimTime, SimTime, Request)]) -> RequestStream {
         let mut by_answer: Vec<usize> = (0..rows.len()).collect();
         by_answer.sort_by_key(|index| rows[*index].1);
         let step = |&(sent, _, request): &(SimTime, SimTime, Request)| Step {
             request,
-            after: by_answer.partition_point(|index| rows[*index].1 <= sent),
+            completed_before: by_answer.partition_point(|index| rows[*index].1 <= sent),
         };
-        Stream {
+        RequestStream {
             steps: rows.iter().map(step).collect(),
             by_answer,
         }
@@ -94,7 +94,7 @@ impl Stream {
     pub fn time(&self, bench: &Bench, gathered: u64) -> Result<Span, LabError> {
         let drive = Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
         let ratio = u64::from(bench.profile.sector.ratio());
-        let mut replay = Replay::new(self, Gather::new(gathered, ratio));
+        let mut replay = Replay::new(self, WriteBuffer::new(gathered, ratio));
         let end = simulate(&mut Host::new(vec![drive]), &mut replay, |_| true)?;
         Ok(Span(end.0))
     }
@@ -102,15 +102,15 @@ impl Stream {
 
 /// A stream that is being replayed.
 struct Replay<'a> {
-    stream: &'a Stream,
+    stream: &'a RequestStream,
     /// The requests: a step each, or parts of a step that is too large.
     parts: Vec<(usize, Request)>,
     next: usize,
     /// The number of incomplete parts of each step.
     left: Vec<u32>,
     /// The number of steps, in order of completion, that are complete in this replay.
-    answered: usize,
-    gather: Gather,
+    completed: usize,
+    gather: WriteBuffer,
     /// The requests that go to the drive next, each with its part unless that is already complete.
     ready: VecDeque<(Option<usize>, Request)>,
     /// The requests that have been sent to the drive.
@@ -121,7 +121,7 @@ struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    fn new(stream: &'a Stream, gather: Gather) -> Replay<'a> {
+    fn new(stream: &'a RequestStream, gather: WriteBuffer) -> Replay<'a> {
         let mut parts = Vec::new();
         let mut left = Vec::new();
         for (index, step) in stream.steps.iter().enumerate() {
@@ -134,7 +134,7 @@ impl<'a> Replay<'a> {
             parts,
             next: 0,
             left,
-            answered: 0,
+            completed: 0,
             gather,
             ready: VecDeque::new(),
             sent: Vec::new(),
@@ -145,13 +145,13 @@ impl<'a> Replay<'a> {
 
     /// Takes the next part, or makes room for it. Returns false if the drive must complete a
     /// request first.
-    fn go_on(&mut self) -> bool {
+    fn advance(&mut self) -> bool {
         let Some(&(step, request)) = self.parts.get(self.next) else {
             let rest = self.gather.all();
             self.release(rest);
             return true;
         };
-        if self.stream.steps[step].after > self.answered {
+        if self.stream.steps[step].completed_before > self.completed {
             return false;
         }
         let holds = request.op == Op::Write && !request.fua;
@@ -194,25 +194,25 @@ impl<'a> Replay<'a> {
     /// Records that a part of a step is complete.
     fn answer(&mut self, step: usize) {
         self.left[step] -= 1;
-        let answers = &self.stream.by_answer[self.answered..];
-        self.answered += answers
+        let answers = &self.stream.by_answer[self.completed..];
+        self.completed += answers
             .iter()
             .take_while(|step| self.left[**step] == 0)
             .count();
     }
 }
 
-impl Source for Replay<'_> {
-    fn due(&mut self) -> Result<Due, TraceError> {
+impl RequestSource for Replay<'_> {
+    fn due(&mut self) -> Result<NextStep, TraceError> {
         while self.ready.is_empty() {
             if self.next == self.parts.len() && self.gather.is_empty() {
-                return Ok(Due::Never);
+                return Ok(NextStep::Never);
             }
-            if !self.go_on() {
-                return Ok(Due::AfterCompletion);
+            if !self.advance() {
+                return Ok(NextStep::AfterCompletion);
             }
         }
-        Ok(Due::At(self.now))
+        Ok(NextStep::At(self.now))
     }
 
     fn take(&mut self, now: SimTime) -> Option<Arrival> {
@@ -270,8 +270,12 @@ mod tests {
     /// Does a request wait for exactly those requests that were complete when it was sent?
     #[test]
     fn order() {
-        let stream = Stream::of(&rows(&[(0, 10), (5, 7), (7, 20), (10, 30), (30, 40)]));
-        let after: Vec<usize> = stream.steps.iter().map(|step| step.after).collect();
+        let stream = RequestStream::of(&rows(&[(0, 10), (5, 7), (7, 20), (10, 30), (30, 40)]));
+        let after: Vec<usize> = stream
+            .steps
+            .iter()
+            .map(|step| step.completed_before)
+            .collect();
         assert_eq!(after, [0, 0, 1, 2, 4]);
     }
 
@@ -281,7 +285,7 @@ mod tests {
     fn one_by_one_and_at_once() {
         let bench = Bench::new("atlas10k2", 1).unwrap();
         let chain: Vec<(u64, u64)> = (0..50).map(|i| (10 * i, 10 * i + 10)).collect();
-        let chained = Stream::of(&rows(&chain)).time(&bench, 0).unwrap();
+        let chained = RequestStream::of(&rows(&chain)).time(&bench, 0).unwrap();
         let mut drive =
             Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
         let mut now = SimTime::ZERO;
@@ -290,7 +294,7 @@ mod tests {
         }
         assert_eq!(chained, Span(now.0));
         let crowd: Vec<(u64, u64)> = (0..50).map(|i| (0, i + 1)).collect();
-        let crowded = Stream::of(&rows(&crowd)).time(&bench, 0).unwrap();
+        let crowded = RequestStream::of(&rows(&crowd)).time(&bench, 0).unwrap();
         assert!(crowded < chained, "{crowded:?} {chained:?}");
     }
 

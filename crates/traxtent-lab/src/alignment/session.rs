@@ -14,7 +14,7 @@ use traxtent_model::profile::Profile;
 use traxtent_units::Lbn;
 
 use super::guest;
-use super::replay::Stream;
+use super::replay::RequestStream;
 use super::tree;
 use crate::bench::{Bench, LabError};
 
@@ -117,7 +117,7 @@ impl Phase {
 
 /// The machine whose kernel does the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Machine {
+pub enum KernelHost {
     /// This machine.
     Host,
     /// A machine that qemu emulates, with the kernel that `guest` finds.
@@ -130,7 +130,7 @@ pub struct Session {
     /// The name of a built-in drive.
     pub drive: String,
     /// The machine whose kernel does the work.
-    pub machine: Machine,
+    pub machine: KernelHost,
     /// The file system.
     pub kind: FileSystem,
     /// The sector at which the partition begins.
@@ -147,7 +147,7 @@ const SPEED: u32 = 1000;
 const PARTITION: u64 = 20 << 30;
 
 /// Returns the reason why this machine's kernel cannot be recorded, if there is one.
-pub fn missing() -> Option<String> {
+pub fn unavailable_reason() -> Option<String> {
     let programs = [
         "nbdkit",
         "nbdfuse",
@@ -195,8 +195,8 @@ impl Session {
             seed,
         } = self;
         let machine = match machine {
-            Machine::Host => "",
-            Machine::Guest => "guest-",
+            KernelHost::Host => "",
+            KernelHost::Guest => "guest-",
         };
         format!(
             "{drive}-{machine}{}-{first_sector}-{mib}-{seed}",
@@ -211,7 +211,7 @@ impl Session {
     /// # Errors
     /// Returns an error if this kernel has no such file system, a program fails, or a file cannot
     /// be used.
-    pub fn streams(&self, traxtent: &Path, folder: &Path) -> Result<Vec<Stream>, LabError> {
+    pub fn streams(&self, traxtent: &Path, folder: &Path) -> Result<Vec<RequestStream>, LabError> {
         let place = folder.join(self.name());
         if !place.exists() {
             self.record(traxtent, folder, &place)?;
@@ -220,7 +220,7 @@ impl Session {
         let partition = Lbn(self.first_sector)..Lbn(self.first_sector + sectors);
         let read = |phase: &Phase| {
             let log = place.join(phase.name()).with_extension("csv");
-            Stream::read(&log, &partition)
+            RequestStream::read(&log, &partition)
         };
         Phase::ALL.iter().map(read).collect()
     }
@@ -270,14 +270,14 @@ impl Session {
         command.arg(folder.join("data")).arg("--log").arg(log);
         let partition = [self.first_sector * sector, PARTITION];
         let (name, script, unit) = match self.machine {
-            Machine::Host => ("phase.sh", include_str!("phase.sh"), 1),
-            Machine::Guest => ("guest.sh", include_str!("guest.sh"), sector),
+            KernelHost::Host => ("phase.sh", include_str!("phase.sh"), 1),
+            KernelHost::Guest => ("guest.sh", include_str!("guest.sh"), sector),
         };
         command.args(["--", "sh", "-c", script, name]);
         command.args([phase.name(), self.kind.name()]);
         command.args(partition.map(|bytes| (bytes / unit).to_string()));
         command.arg(folder).arg(tarball).stdin(Stdio::null());
-        if self.machine == Machine::Guest {
+        if self.machine == KernelHost::Guest {
             let kernel = guest::Kernel::find().map_err(LabError::Host)?;
             command.arg(kernel.root).arg(kernel.release);
         }
@@ -314,7 +314,7 @@ impl Session {
         gathered: u64,
     ) -> Result<Vec<f64>, LabError> {
         let streams = self.streams(traxtent, folder)?;
-        let time = |stream: &Stream| Ok(stream.time(on, gathered)?.as_ms() / 1000.0);
+        let time = |stream: &RequestStream| Ok(stream.time(on, gathered)?.as_ms() / 1000.0);
         streams.iter().map(time).collect()
     }
 }

@@ -17,8 +17,8 @@ const MEDIAN: f64 = 4700.0;
 const SIGMA: f64 = 1.3;
 /// The largest file size in bytes.
 const LARGEST: f64 = (4 << 20) as f64;
-const FILES_A_FOLDER: u64 = 12;
-const FOLDERS_A_FOLDER: u64 = 20;
+const FILES_PER_FOLDER: u64 = 12;
+const FOLDERS_PER_FOLDER: u64 = 20;
 
 /// Writes a tarball of about `mib` MiB: the tree `linux`, with each folder before its files.
 ///
@@ -35,13 +35,13 @@ pub fn write_tarball(path: &Path, mib: u64, seed: u64) -> io::Result<()> {
     let mut folder = String::new();
     folders(&mut tar, "linux")?;
     while written < mib << 20 {
-        if number % FILES_A_FOLDER == 0 {
-            let index = number / FILES_A_FOLDER;
-            let above = format!("linux/{}", index / FOLDERS_A_FOLDER);
-            if index.is_multiple_of(FOLDERS_A_FOLDER) {
+        if number % FILES_PER_FOLDER == 0 {
+            let index = number / FILES_PER_FOLDER;
+            let above = format!("linux/{}", index / FOLDERS_PER_FOLDER);
+            if index.is_multiple_of(FOLDERS_PER_FOLDER) {
                 folders(&mut tar, &above)?;
             }
-            folder = format!("{above}/{}", index % FOLDERS_A_FOLDER);
+            folder = format!("{above}/{}", index % FOLDERS_PER_FOLDER);
             folders(&mut tar, &folder)?;
         }
         let bytes = (MEDIAN * deviate.sample(&mut rng).exp()).min(LARGEST) as usize;

@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use traxtent_model::geometry::{Geometry, Remedy};
+use traxtent_model::geometry::{Geometry, Replacement};
 use traxtent_probe::Algorithm;
 use traxtent_units::Lbn;
 
@@ -10,7 +10,7 @@ use super::survey::whole_tracks;
 
 /// The accepted boundaries of a track that begins with, or follows, remapped LBNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AtMoved {
+pub enum RemapTolerance {
     /// Only the track's first LBN: translations and defect lists tell where a remapped LBN belongs.
     Exact,
     /// Either side of the remapped LBNs, which lie on neither track: timing cannot distinguish
@@ -18,13 +18,13 @@ pub enum AtMoved {
     EitherSide,
 }
 
-impl AtMoved {
+impl RemapTolerance {
     /// Returns the standard by which an algorithm is judged.
-    pub fn of(algorithm: Algorithm) -> AtMoved {
+    pub fn of(algorithm: Algorithm) -> RemapTolerance {
         if algorithm.translates() {
-            AtMoved::Exact
+            RemapTolerance::Exact
         } else {
-            AtMoved::EitherSide
+            RemapTolerance::EitherSide
         }
     }
 }
@@ -65,13 +65,13 @@ impl Differences {
 pub fn compare(
     bounds: impl IntoIterator<Item = Lbn>,
     geometry: &Geometry,
-    at_moved: AtMoved,
+    at_moved: RemapTolerance,
 ) -> Differences {
     let end = Lbn(geometry.capacity().0);
     let inner = |lbn: &Lbn| *lbn != Lbn(0) && *lbn != end;
     let moved = match at_moved {
-        AtMoved::Exact => Vec::new(),
-        AtMoved::EitherSide => moved_lbns(geometry),
+        RemapTolerance::Exact => Vec::new(),
+        RemapTolerance::EitherSide => moved_lbns(geometry),
     };
     let mut previous = None;
     let ascending = bounds.into_iter().inspect(|&lbn| {
@@ -83,7 +83,7 @@ pub fn compare(
     let bounds = whole_tracks(geometry).map(|track| track.first_lbn);
     for bound in bounds.filter(inner) {
         out.boundaries += 1;
-        let stands = standing_for(bound, &moved);
+        let stands = accepted_lbns(bound, &moved);
         let last = stands[2];
         let before = iter::from_fn(|| found.next_if(|lbn| *lbn <= last && !stands.contains(lbn)));
         out.additional.extend(before);
@@ -98,8 +98,8 @@ pub fn compare(
 /// The remapped LBNs, ascending.
 fn moved_lbns(geometry: &Geometry) -> Vec<Lbn> {
     let moved = geometry.defects().filter_map(|defect| match defect.remedy {
-        Remedy::Remapped(lbn, _) => Some(lbn),
-        Remedy::Slipped => None,
+        Replacement::Remapped(lbn, _) => Some(lbn),
+        Replacement::Slipped => None,
     });
     let mut moved: Vec<Lbn> = moved.collect();
     moved.sort_unstable();
@@ -108,7 +108,7 @@ fn moved_lbns(geometry: &Geometry) -> Vec<Lbn> {
 
 /// The accepted LBNs for a boundary, ascending: before the remapped LBNs next to it, the boundary
 /// itself, and after them.
-fn standing_for(bound: Lbn, moved: &[Lbn]) -> [Lbn; 3] {
+fn accepted_lbns(bound: Lbn, moved: &[Lbn]) -> [Lbn; 3] {
     let is_moved = |lbn: u64| moved.binary_search(&Lbn(lbn)).is_ok();
     let (mut first, mut last) = (bound.0, bound.0);
     while first > 1 && is_moved(first - 1) {

@@ -12,14 +12,14 @@ use super::dice::Dice;
 
 /// A track of a drive without defects and spares.
 #[derive(Clone, Copy)]
-struct Plain {
+struct PlainTrack {
     /// The position of its first sector, counted from the beginning of its zone.
     position: u64,
     slots: u32,
 }
 
 /// The tracks of each zone as if every sector held an LBN. A tree counts as one zone.
-fn plain_tracks(spec: &GeometrySpec) -> Result<Vec<Vec<Plain>>, GeometryError> {
+fn plain_tracks(spec: &GeometrySpec) -> Result<Vec<Vec<PlainTrack>>, GeometryError> {
     let mut plain = GeometrySpec {
         sparing: Sparing::None,
         sparing_range_cylinders: None,
@@ -37,7 +37,7 @@ fn plain_tracks(spec: &GeometrySpec) -> Result<Vec<Vec<Plain>>, GeometryError> {
     let mut zones = vec![Vec::new(); starts.len()];
     for track in geometry.tracks() {
         let zone = starts.partition_point(|&start| start <= track.first_lbn.0) - 1;
-        zones[zone].push(Plain {
+        zones[zone].push(PlainTrack {
             position: track.first_lbn.0 - starts[zone],
             slots: track.sectors,
         });
@@ -58,7 +58,7 @@ pub(super) fn slip(
             slip_tracks(dice, spec, number, tracks);
             continue;
         }
-        let mut budget = Budget::new(spec, number, tracks);
+        let mut budget = SpareBudget::new(spec, number, tracks);
         let mut bad = BTreeSet::new();
         let events = dice.of_ranges(&[0..1, 1..4, 3..12]);
         for _ in 0..events {
@@ -76,7 +76,7 @@ pub(super) fn slip(
 }
 
 /// Adds slips and remaps of whole tracks, into the spare tracks at the end of the zone.
-fn slip_tracks(dice: &mut Dice, spec: &mut GeometrySpec, number: usize, tracks: &[Plain]) {
+fn slip_tracks(dice: &mut Dice, spec: &mut GeometrySpec, number: usize, tracks: &[PlainTrack]) {
     let zone = &mut spec.zones[number];
     let count = tracks.len() as u64;
     let mut left = u64::from(zone.spares);
@@ -96,14 +96,14 @@ fn slip_tracks(dice: &mut Dice, spec: &mut GeometrySpec, number: usize, tracks: 
 }
 
 /// Draws positions that fail together, ascending.
-fn draw(dice: &mut Dice, tracks: &[Plain], ratio: u32) -> Vec<u64> {
+fn draw(dice: &mut Dice, tracks: &[PlainTrack], ratio: u32) -> Vec<u64> {
     let last = tracks.len() as u64 - 1;
     let index = match dice.pick(0..8) {
         0 => 0,
         1 => last,
         _ => dice.pick(0..last + 1),
     } as usize;
-    let Plain { position, slots } = tracks[index];
+    let PlainTrack { position, slots } = tracks[index];
     let physical = slots / ratio;
     let sectors = |from: u32, to: u32| {
         (u64::from(from * ratio)..u64::from(to * ratio)).map(move |k| position + k)
@@ -181,16 +181,16 @@ fn runs(bad: &BTreeSet<u64>) -> Vec<SlipSpec> {
 }
 
 /// The number of sectors that may still slip in each region that shares spares.
-struct Budget {
+struct SpareBudget {
     /// The position at which each region begins, and the spares it has left; `None` if slips
     /// shorten the zone.
     regions: Option<Vec<(u64, u64)>>,
 }
 
-impl Budget {
-    fn new(spec: &GeometrySpec, number: usize, tracks: &[Plain]) -> Budget {
+impl SpareBudget {
+    fn new(spec: &GeometrySpec, number: usize, tracks: &[PlainTrack]) -> SpareBudget {
         if spec.tree.is_some() || spec.sparing.slips_to_end() {
-            return Budget { regions: None };
+            return SpareBudget { regions: None };
         }
         let zone = &spec.zones[number];
         let per_cylinder = match zone.surface {
@@ -213,7 +213,7 @@ impl Budget {
                 if whole { zone.spares.into() } else { 0 },
             )
         });
-        Budget {
+        SpareBudget {
             regions: Some(each.collect()),
         }
     }
@@ -294,7 +294,8 @@ pub(super) fn remap(
         let nearest = (0..free.len()).min_by_key(|&i| near(&free[i])).unwrap_or(0);
         let anywhere = dice.pick(0..free.len() as u64) as usize;
         let place = free.swap_remove(if dice.chance(0.7) { nearest } else { anywhere });
-        if across(&geometry, &track, k, physical).is_some_and(|other| other == on(&place)) {
+        if neighbour_track(&geometry, &track, k, physical).is_some_and(|other| other == on(&place))
+        {
             continue;
         }
         used.push(lbn);
@@ -313,7 +314,7 @@ pub(super) fn remap(
 
 /// Returns the place of the track beyond the boundary at a track's first or last physical sector. A
 /// sector remapped to that track would look as if it belonged there, even to translations.
-fn across(
+fn neighbour_track(
     geometry: &Geometry,
     track: &Track,
     k: u32,

@@ -2,9 +2,9 @@
 
 use traxtent_model::geometry::GeometrySpec;
 use traxtent_model::profile::{
-    AccessSpec, BusHold, BusSpec, CacheSpec, Delivery, FORMAT, MechanicsSpec, OverheadSpec,
-    Preseek, Profile, Provenance, QueueSpec, ReadAhead, ReadAheadUntil, Scheduler, ScsiSpec,
-    SectorSpec, SeekSpec, Standing, WriteBack,
+    AccessSpec, BusHold, BusSpec, CacheSpec, Delivery, FORMAT, MechanicsSpec, OriginKind,
+    OverheadSpec, Preseek, Profile, Provenance, QueueSpec, ReadAhead, ReadAheadUntil, Scheduler,
+    ScsiSpec, SectorSpec, SeekSpec, WriteBack,
 };
 
 use super::dice::Dice;
@@ -142,7 +142,7 @@ pub(super) fn profile(
             delivery: dice.of(&[Delivery::InOrder, Delivery::InOrderWhenComplete]),
             hold: BusHold::default(),
         },
-        provenance: Provenance::uniform(Standing::Assumed, "a random drive"),
+        provenance: Provenance::uniform(OriginKind::Assumed, "a random drive"),
         geometry,
     }
 }

@@ -99,16 +99,16 @@ pub(super) fn zoned(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec 
                 ..ZoneSpec::default()
             };
             zone.sectors_per_track = match surface {
-                Some(_) if by_surface => PerSurface::Same(near(dice, size, slots)),
+                Some(_) if by_surface => PerSurface::Same(varied_sectors(dice, size, slots)),
                 None if by_surface => PerSurface::Each(
                     (0..size.surfaces)
-                        .map(|_| near(dice, size, slots))
+                        .map(|_| varied_sectors(dice, size, slots))
                         .collect(),
                 ),
                 _ => PerSurface::Same(slots),
             };
             let cylinders = last_cylinder - first_cylinder + 1;
-            skews.dress(dice, &mut zone, order, slots, width.min(cylinders));
+            skews.set_zone_skews(dice, &mut zone, order, slots, width.min(cylinders));
             zone.spares = spares(dice, size, sparing, slots, cylinders);
             spec.zones.push(zone);
         }
@@ -155,7 +155,7 @@ fn cylinder_ranges(dice: &mut Dice, cylinders: u32) -> Vec<(u32, u32)> {
 }
 
 /// Varies the number of sectors by a few per cent, as surfaces differ.
-fn near(dice: &mut Dice, size: Size, slots: u32) -> u32 {
+fn varied_sectors(dice: &mut Dice, size: Size, slots: u32) -> u32 {
     size.whole((f64::from(slots) * dice.between(0.88, 1.12)) as u32)
 }
 
@@ -217,7 +217,7 @@ fn reserve(dice: &mut Dice, size: Size, spec: &mut GeometrySpec) {
 /// Draws an irregular drive: passes of any direction over any surface, groups of any width, and
 /// tracks that continue elsewhere after a few sectors.
 pub(super) fn irregular(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec {
-    let mut plan = Plan {
+    let mut plan = TreeBuilder {
         tree: TreeSpec::default(),
         size,
         skews,
@@ -268,13 +268,13 @@ pub(super) fn irregular(dice: &mut Dice, size: Size, skews: &Skews) -> GeometryS
 }
 
 /// A tree that is being drawn.
-struct Plan<'a> {
+struct TreeBuilder<'a> {
     tree: TreeSpec,
     size: Size,
     skews: &'a Skews,
 }
 
-impl Plan<'_> {
+impl TreeBuilder<'_> {
     /// Adds a group of passes, one per surface in random order. Returns the group and the angle to
     /// the next.
     fn group(&mut self, dice: &mut Dice, slots: u32, width: u32, split: bool) -> (u32, f64) {
@@ -288,7 +288,7 @@ impl Plan<'_> {
         let step = self.skews.turns(1, false);
         for surface in surfaces {
             let slots = if by_surface {
-                near(dice, self.size, slots)
+                varied_sectors(dice, self.size, slots)
             } else {
                 slots
             };

@@ -31,12 +31,12 @@ use traxtent_sim::SimTarget;
 use traxtent_units::Lbn;
 use traxtent_units::request::Op;
 
-pub use compare::{AtMoved, Differences, compare};
+pub use compare::{Differences, RemapTolerance, compare};
 use dice::Dice;
 use layout::Size;
-pub use run::{Findings, Outcome, Trial, attempt, judge, probe, run};
+pub use run::{Outcome, ProbeResult, Trial, compare_with_layout, probe, run, run_trial};
 use skews::Skews;
-use survey::Survey;
+use survey::LayoutSurvey;
 pub use trap::Trap;
 
 /// A drive made from a seed.
@@ -70,21 +70,21 @@ impl RandomDrive {
         };
         let faults = Faults {
             unsupported,
-            gone_after: Some(requests),
+            unresponsive_after: Some(requests),
             ..Faults::default()
         };
         SimTarget::new(Arc::clone(&self.profile), Arc::clone(&self.geometry)).with_faults(faults)
     }
 
     /// The remapped LBNs, ascending.
-    pub fn moved(&self) -> Vec<Lbn> {
-        Survey::of(&self.geometry).moved
+    pub fn remapped_lbns(&self) -> Vec<Lbn> {
+        LayoutSurvey::of(&self.geometry).moved
     }
 
     /// Lists the tracks around an LBN with their defects, one line each, to show what a probe met
     /// there.
     pub fn around(&self, lbn: Lbn) -> String {
-        Survey::of(&self.geometry).around(lbn)
+        LayoutSurvey::of(&self.geometry).around(lbn)
     }
 }
 
@@ -137,7 +137,7 @@ fn draw(layouts: Layouts, seed: u64, salt: u64) -> Option<RandomDrive> {
         Layouts::Irregular => listed(dice, size, &skews)?,
     };
     let geometry = Geometry::build(&spec).ok()?;
-    let survey = Survey::of(&geometry);
+    let survey = LayoutSurvey::of(&geometry);
     let small = (300..4_001).contains(&survey.tracks.len());
     if !small || !survey.can_be_timed(&geometry, skews.times(), ratio) {
         return None;

@@ -11,18 +11,19 @@ use std::time::Duration;
 
 use traxtent_model::geometry::Geometry;
 use traxtent_probe::{
-    Algorithm, Confirm, Counted, Counts, Found, ProbeError, Region, Target, Verify, extract,
+    Algorithm, Confirm, CountingTarget, Found, ProbeError, Region, RequestCounts, Target, Verify,
+    extract,
 };
 use traxtent_sim::Noise;
 use traxtent_units::{Lbn, SimTime};
 
 use crate::cpu_time;
 
-use super::compare::{AtMoved, Differences, compare};
+use super::compare::{Differences, RemapTolerance, compare};
 use super::{Layouts, RandomDrive, Trap};
 
 /// The limit of requests per track. A probe that needs more counts as one that never ends.
-const REQUESTS_A_TRACK: u64 = 20_000;
+const REQUESTS_PER_TRACK: u64 = 20_000;
 
 /// The settings of a probe of random drives.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,7 +50,7 @@ impl Trial {
     }
 
     /// Sets the kind of layouts.
-    pub fn on(self, layouts: Layouts) -> Trial {
+    pub fn with_layouts(self, layouts: Layouts) -> Trial {
         Trial { layouts, ..self }
     }
 
@@ -64,13 +65,13 @@ impl Trial {
 
 /// The result of a probe of a drive.
 #[derive(Clone, Debug, Default)]
-pub struct Findings {
+pub struct ProbeResult {
     /// The first LBN of each track found, and the first LBN after the last track.
     pub bounds: Vec<Lbn>,
     /// The number of tracks for each kind of confirmation.
     pub confirmed: BTreeMap<Confirm, u64>,
     /// The number of requests and translations.
-    pub counts: Counts,
+    pub counts: RequestCounts,
     /// The time that passed on the drive.
     pub drive_time: SimTime,
     /// The processor time of the host.
@@ -93,11 +94,11 @@ pub fn probe(
     algorithm: Algorithm,
     verify: Verify,
     mut reached: impl FnMut(Lbn),
-) -> Findings {
+) -> ProbeResult {
     let began = cpu_time();
-    let mut target = Counted::new(target);
+    let mut target = CountingTarget::new(target);
     let region = Region::whole(target.identity().capacity);
-    let mut findings = Findings::default();
+    let mut findings = ProbeResult::default();
     let mut disorder = None;
     let mut sink = |found: Found| {
         let end = Lbn(found.first_lbn.0 + u64::from(found.sectors));
@@ -118,8 +119,8 @@ pub fn probe(
     let ended = catch_unwind(whole);
     findings.failure = match ended {
         Ok(Ok(extraction)) => {
-            findings.moved = extraction.moved_known.then_some(extraction.moved);
-            findings.doubtful = extraction.doubtful;
+            findings.moved = extraction.remapped_complete.then_some(extraction.remapped);
+            findings.doubtful = extraction.untested_irregular;
             findings.notes = extraction.notes;
             None
         }
@@ -149,7 +150,7 @@ pub struct Outcome {
     /// The traps that the drive has.
     pub traps: Vec<Trap>,
     /// The result of the probe.
-    pub findings: Findings,
+    pub findings: ProbeResult,
     /// The differences between the result and the drive.
     pub differences: Differences,
 }
@@ -162,7 +163,7 @@ impl Outcome {
 
     /// Returns whether the result is wrong without a warning: no failure, and no doubtful
     /// boundaries.
-    pub fn misleads(&self) -> bool {
+    pub fn is_silently_wrong(&self) -> bool {
         !self.is_exact() && self.findings.failure.is_none() && self.findings.doubtful == 0
     }
 }
@@ -196,15 +197,19 @@ impl fmt::Display for Outcome {
 }
 
 /// Compares the boundaries that an algorithm found on a drive with the drive's layout.
-pub fn judge(findings: &Findings, geometry: &Geometry, algorithm: Algorithm) -> Differences {
+pub fn compare_with_layout(
+    findings: &ProbeResult,
+    geometry: &Geometry,
+    algorithm: Algorithm,
+) -> Differences {
     let bounds = findings.bounds.iter().copied();
-    compare(bounds, geometry, AtMoved::of(algorithm))
+    compare(bounds, geometry, RemapTolerance::of(algorithm))
 }
 
 /// Runs a trial on a drive.
-pub fn attempt(drive: &RandomDrive, trial: &Trial) -> Outcome {
+pub fn run_trial(drive: &RandomDrive, trial: &Trial) -> Outcome {
     let tracks = drive.geometry.track_count();
-    let mut target = drive.target_for(tracks * REQUESTS_A_TRACK);
+    let mut target = drive.target_for(tracks * REQUESTS_PER_TRACK);
     if let Some(noise) = trial.noise {
         target = target.with_noise(noise, drive.seed);
     }
@@ -216,7 +221,7 @@ pub fn attempt(drive: &RandomDrive, trial: &Trial) -> Outcome {
         seed: drive.seed,
         tracks,
         traps: drive.traps.clone(),
-        differences: judge(&findings, &drive.geometry, trial.algorithm),
+        differences: compare_with_layout(&findings, &drive.geometry, trial.algorithm),
         findings,
     }
 }
@@ -242,7 +247,7 @@ pub fn run(
                     if !seeds.contains(&seed) {
                         break;
                     }
-                    let outcome = attempt(&trial.layouts.drive(seed), trial);
+                    let outcome = run_trial(&trial.layouts.drive(seed), trial);
                     tell(&outcome);
                     let mut outcomes = outcomes.lock().expect("no thread panics here");
                     outcomes.push(outcome);

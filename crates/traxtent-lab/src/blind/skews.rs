@@ -40,7 +40,7 @@ impl Skews {
     }
 
     /// Sets the skews of a zone. `width` is the width of its passes, if it has passes.
-    pub(super) fn dress(
+    pub(super) fn set_zone_skews(
         &self,
         dice: &mut Dice,
         zone: &mut ZoneSpec,

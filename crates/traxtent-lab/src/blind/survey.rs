@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use traxtent_model::geometry::{Geometry, Remedy, Track};
+use traxtent_model::geometry::{Geometry, Replacement, Track};
 use traxtent_units::Lbn;
 
 /// All tracks of a drive and their defects.
-pub(super) struct Survey {
+pub(super) struct LayoutSurvey {
     pub(super) tracks: Vec<Track>,
     /// Runs of slipped bad slots, by cylinder and surface.
     pub(super) slipped: BTreeMap<(u32, u16), Vec<Range<u32>>>,
@@ -32,15 +32,15 @@ pub(super) fn whole_tracks(geometry: &Geometry) -> impl Iterator<Item = Track> {
     })
 }
 
-impl Survey {
-    pub(super) fn of(geometry: &Geometry) -> Survey {
+impl LayoutSurvey {
+    pub(super) fn of(geometry: &Geometry) -> LayoutSurvey {
         let mut slipped: BTreeMap<_, Vec<Range<u32>>> = BTreeMap::new();
         let mut moved = Vec::new();
         for defect in geometry.defects() {
             let place = defect.place;
             match defect.remedy {
-                Remedy::Remapped(lbn, _) => moved.push(lbn),
-                Remedy::Slipped => {
+                Replacement::Remapped(lbn, _) => moved.push(lbn),
+                Replacement::Slipped => {
                     let runs = slipped
                         .entry((place.cylinder.0, place.surface.0))
                         .or_default();
@@ -55,7 +55,7 @@ impl Survey {
         moved.sort_unstable();
         let tracks: Vec<Track> = whole_tracks(geometry).collect();
         let parts = |track: &&Track| geometry.track_end(track.first_lbn) != Some(track.end_lbn());
-        Survey {
+        LayoutSurvey {
             split: tracks.iter().filter(parts).map(|t| t.first_lbn).collect(),
             tracks,
             slipped,
@@ -152,7 +152,9 @@ impl Survey {
             };
             // One request across both, or two requests.
             last.gap_to(first) < times.switch
-                || pairs().any(|(a, b)| a.overlaps(b) || a.tells(b, times) || b.tells(a, times))
+                || pairs().any(|(a, b)| {
+                    a.overlaps(b) || a.distinguishes(b, times) || b.distinguishes(a, times)
+                })
         };
         let inside = |track: &Track| {
             let odd = !self.runs_of(track).is_empty()
@@ -204,7 +206,7 @@ impl Arc {
 
     /// Returns whether a request in this arc and then one in the other shows whether a change of
     /// track lies between them.
-    fn tells(&self, other: &Arc, times: Times) -> bool {
+    fn distinguishes(&self, other: &Arc, times: Times) -> bool {
         let gap = self.gap_to(other);
         gap < times.switch && gap + self.length + other.length > times.overhead
     }

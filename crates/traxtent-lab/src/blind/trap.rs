@@ -8,7 +8,7 @@ use traxtent_model::geometry::{Order, PerSurface, Skew, Track, ZoneSpec};
 use traxtent_model::profile::{Profile, ReadAheadUntil};
 use traxtent_units::Lbn;
 
-use super::survey::Survey;
+use super::survey::LayoutSurvey;
 
 /// A property that makes a drive hard to probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,7 +94,7 @@ impl Trap {
 }
 
 /// Finds the traps that a drive has, from its description and its layout.
-pub(super) fn traps_of(profile: &Profile, survey: &Survey, verifies: bool) -> Vec<Trap> {
+pub(super) fn traps_of(profile: &Profile, survey: &LayoutSurvey, verifies: bool) -> Vec<Trap> {
     let spec = &profile.geometry;
     let zone = |test: &dyn Fn(&ZoneSpec) -> bool| spec.zones.iter().any(test);
     let width = spec.width_tracks.unwrap_or(0);

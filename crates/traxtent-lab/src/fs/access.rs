@@ -18,14 +18,14 @@ use traxtent_units::Block;
 
 use super::config::ReadAhead;
 use super::file::{File, FileId};
-use super::machine::Machine;
+use super::machine::SimulatedHost;
 
 /// Bytes in a sector.
 const SECTOR: u64 = 512;
 
 /// An open file.
 #[derive(Clone, Debug)]
-pub struct Open {
+pub struct OpenFile {
     /// The file.
     pub file: FileId,
     /// The last block that was read.
@@ -42,28 +42,28 @@ pub struct Open {
 
 /// The state of a block of a file in memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Look {
+pub(super) enum BlockState {
     /// The block is in memory.
     There,
     /// The block is in memory once this block of the disk is.
-    Wait(Block),
+    InTransit(Block),
     /// The request must be repeated once this block of the disk is in memory.
     Again(Block),
 }
 
-impl Look {
+impl BlockState {
     /// The block of the disk that is missing.
     pub(super) fn waits_for(self) -> Option<Block> {
         match self {
-            Look::There => None,
-            Look::Wait(block) | Look::Again(block) => Some(block),
+            BlockState::There => None,
+            BlockState::InTransit(block) | BlockState::Again(block) => Some(block),
         }
     }
 }
 
-impl Open {
+impl OpenFile {
     /// Records an access. Returns whether it is sequential.
-    fn sees(&mut self, block: u64) -> bool {
+    fn record_access(&mut self, block: u64) -> bool {
         let sequential = match self.last {
             None => block == 0,
             Some(last) => block == last || block == last + 1,
@@ -80,9 +80,9 @@ impl Open {
     }
 }
 
-impl Machine {
+impl SimulatedHost {
     /// Opens a file.
-    pub fn open(&mut self, file: FileId) -> Open {
+    pub fn open(&mut self, file: FileId) -> OpenFile {
         self.spend(self.config.cpu.call);
         self.spend(self.config.cpu.name);
         self.need(self.file(file).inode);
@@ -90,8 +90,8 @@ impl Machine {
     }
 
     /// Returns a file in the state of one that has just been opened.
-    pub(super) fn reopened(&self, file: FileId) -> Open {
-        Open {
+    pub(super) fn reopened(&self, file: FileId) -> OpenFile {
+        OpenFile {
             file,
             last: None,
             count: 0,
@@ -102,27 +102,27 @@ impl Machine {
     }
 
     /// Reads bytes of a file, and waits for them.
-    pub fn read(&mut self, open: &mut Open, bytes: Range<u64>) {
+    pub fn read(&mut self, open: &mut OpenFile, bytes: Range<u64>) {
         self.write_old();
         self.spend(self.config.cpu.call);
         let blocks = self.blocks_with(&bytes);
         for block in blocks.clone() {
             while !self.await_block(open, block, blocks.end - block) {}
-            self.took(&bytes, block);
+            self.copy_from_block(&bytes, block);
         }
     }
 
     /// Requests a block and sleeps until it is in memory. Returns false if the request must be
     /// repeated: the block has been evicted again, or another block had to arrive first.
-    fn await_block(&mut self, open: &mut Open, block: u64, in_call: u64) -> bool {
-        let look = self.look(open, block, in_call);
+    fn await_block(&mut self, open: &mut OpenFile, block: u64, in_call: u64) -> bool {
+        let look = self.request_block(open, block, in_call);
         let Some(place) = look.waits_for() else {
             return true;
         };
-        while self.cache.has(place) && !self.cache.is_there(place) {
+        while self.cache.is_requested(place) && !self.cache.is_in_memory(place) {
             self.wait();
         }
-        matches!(look, Look::Wait(_)) && self.cache.is_there(place)
+        matches!(look, BlockState::InTransit(_)) && self.cache.is_in_memory(place)
     }
 
     /// The blocks of a file that contain these bytes.
@@ -132,7 +132,7 @@ impl Machine {
     }
 
     /// Copies those of the bytes that are in a block.
-    pub(super) fn took(&mut self, bytes: &Range<u64>, block: u64) {
+    pub(super) fn copy_from_block(&mut self, bytes: &Range<u64>, block: u64) {
         let size = self.block_bytes();
         let part = bytes.end.min((block + 1) * size) - bytes.start.max(block * size);
         let copy = self.config.cpu.copy_kb.0 * part / 1024;
@@ -145,77 +145,82 @@ impl Machine {
 
     /// Requests a block of a file, of which the call needs `in_call` blocks from there, and reads
     /// ahead. Does not wait.
-    pub(super) fn look(&mut self, open: &mut Open, block: u64, in_call: u64) -> Look {
-        let sequential = open.sees(block);
-        if let Some(indirect) = self.unknown(open.file, block) {
-            return Look::Again(indirect);
+    pub(super) fn request_block(
+        &mut self,
+        open: &mut OpenFile,
+        block: u64,
+        in_call: u64,
+    ) -> BlockState {
+        let sequential = open.record_access(block);
+        if let Some(indirect) = self.missing_indirect(open.file, block) {
+            return BlockState::Again(indirect);
         }
         let file = self.file(open.file);
         let place = file.blocks[block as usize];
-        let companions = file.companions.clone();
-        if let Some(group) = companions.filter(|_| !self.cache.has(place)) {
+        let companions = file.read_together.clone();
+        if let Some(group) = companions.filter(|_| !self.cache.is_requested(place)) {
             self.fetch_together(group);
         } else if let ReadAhead::Window(most) = self.config.read_ahead {
             let most = u64::from(most);
             if let Some(indirect) = self.windowed(open, block, in_call, sequential, most) {
-                return Look::Again(indirect);
+                return BlockState::Again(indirect);
             }
             // A block that no window covers, or that was evicted, is read alone.
-            if !self.cache.has(place) {
+            if !self.cache.is_requested(place) {
                 self.fetch_run(open.file, block, 1);
             }
-        } else if !self.cache.has(place) {
+        } else if !self.cache.is_requested(place) {
             self.missed(open, block, in_call, sequential);
-        } else if !self.cache.is_there(place) {
+        } else if !self.cache.is_in_memory(place) {
             // A reader that finds a block in transit sleeps until it has arrived, and reads ahead
             // then.
-            return Look::Again(place);
+            return BlockState::Again(place);
         } else if sequential
             && self.cache.take_mark(place)
-            && let Some(indirect) = self.read_on(open, block, in_call)
+            && let Some(indirect) = self.read_ahead(open, block, in_call)
         {
             self.cache.mark(place);
-            return Look::Again(indirect);
+            return BlockState::Again(indirect);
         }
         self.cache.touch(place);
-        match self.cache.is_there(place) {
-            true => Look::There,
-            false => Look::Wait(place),
+        match self.cache.is_in_memory(place) {
+            true => BlockState::There,
+            false => BlockState::InTransit(place),
         }
     }
 
     /// The indirect block that has to be read before this block of the file can be located.
-    pub(super) fn unknown(&mut self, file: FileId, block: u64) -> Option<Block> {
+    pub(super) fn missing_indirect(&mut self, file: FileId, block: u64) -> Option<Block> {
         let (direct, pointers) = (self.config.direct, self.config.indirect);
         let indirect = self.file(file).indirect_of(block, direct, pointers)?;
-        if !self.cache.has(indirect) {
+        if !self.cache.is_requested(indirect) {
             self.fetch(self.sectors_of(indirect));
         }
         self.cache.touch(indirect);
-        (!self.cache.is_there(indirect)).then_some(indirect)
+        (!self.cache.is_in_memory(indirect)).then_some(indirect)
     }
 
     /// Reads the missing blocks and reads ahead.
-    fn missed(&mut self, open: &Open, block: u64, in_call: u64, sequential: bool) {
+    fn missed(&mut self, open: &OpenFile, block: u64, in_call: u64, sequential: bool) {
         let at_once = match self.gradual(open) {
             true => in_call,
             false => u64::from(self.config.cluster),
         };
         let place = self.file(open.file).blocks[block as usize];
         // A second time if the block itself is on two tracks.
-        while !self.cache.has(place) {
+        while !self.cache.is_requested(place) {
             self.fetch_run(open.file, block, at_once);
         }
         if let Some(second) = self.file(open.file).blocks.get(block as usize + 1) {
             self.cache.mark(*second);
         }
         if sequential && self.gradual(open) {
-            self.read_on(open, block, in_call);
+            self.read_ahead(open, block, in_call);
         }
     }
 
     /// Returns whether read-ahead grows with the number of blocks read in sequence.
-    fn gradual(&self, open: &Open) -> bool {
+    fn gradual(&self, open: &OpenFile) -> bool {
         open.random || self.config.read_ahead == ReadAhead::History
     }
 
@@ -223,7 +228,7 @@ impl Machine {
     /// cluster away. Otherwise checks again a cluster's blocks later. The first block is marked as
     /// well as the last (`cluster_rbuild`). Returns the indirect block that has to be in memory
     /// first.
-    fn read_on(&mut self, open: &Open, block: u64, in_call: u64) -> Option<Block> {
+    fn read_ahead(&mut self, open: &OpenFile, block: u64, in_call: u64) -> Option<Block> {
         let cluster = u64::from(self.config.cluster);
         let most = match self.gradual(open) {
             true => cluster.min(u64::from(open.count) + in_call - 1),
@@ -232,12 +237,14 @@ impl Machine {
         let file = self.file(open.file);
         let behind = file.blocks[block as usize + 1..].iter();
         let ahead = behind.take(cluster as usize - 1);
-        let ahead = ahead.take_while(|place| self.cache.has(**place)).count() as u64;
+        let ahead = ahead
+            .take_while(|place| self.cache.is_requested(**place))
+            .count() as u64;
         let next = block + 1 + ahead;
         if ahead == cluster - 1 {
             self.cache.mark(file.blocks[next as usize - 1]);
         } else if next < file.blocks.len() as u64 {
-            let indirect = self.unknown(open.file, next);
+            let indirect = self.missing_indirect(open.file, next);
             if indirect.is_some() {
                 return indirect;
             }
@@ -273,14 +280,15 @@ impl Machine {
 
     /// Reads a group of files in one request.
     fn fetch_together(&mut self, blocks: Range<Block>) {
-        let missing = (blocks.start.0..blocks.end.0).find(|block| !self.cache.has(Block(*block)));
+        let missing =
+            (blocks.start.0..blocks.end.0).find(|block| !self.cache.is_requested(Block(*block)));
         if let Some(missing) = missing {
             self.fetch(self.sectors_of(Block(missing)).start..self.sectors_of(blocks.end).start);
         }
     }
 
     /// Writes bytes of a file, over existing data and beyond its end.
-    pub fn write(&mut self, open: &mut Open, bytes: Range<u64>) {
+    pub fn write(&mut self, open: &mut OpenFile, bytes: Range<u64>) {
         self.write_old();
         self.spend(self.config.cpu.call);
         for block in self.blocks_with(&bytes) {
@@ -289,19 +297,19 @@ impl Machine {
             }
             let place = self.file(open.file).blocks[block as usize];
             self.dirty(place);
-            self.took(&bytes, block);
+            self.copy_from_block(&bytes, block);
             if bytes.end >= (block + 1) * self.block_bytes() {
-                self.filled(open, place);
+                self.block_completed(open, place);
             }
         }
     }
 
     /// Handles a block that has been written to its end: writes back clusters that are complete.
-    fn filled(&mut self, open: &mut Open, place: Block) {
+    fn block_completed(&mut self, open: &mut OpenFile, place: Block) {
         let sectors = self.sectors_of(place);
         if open.pending.end == sectors.start && !open.pending.is_empty() {
             open.pending.end = sectors.end;
-        } else if let Some(moved) = self.tidy(open.file) {
+        } else if let Some(moved) = self.move_into_traxtent(open.file) {
             open.pending = self.sectors_of(moved.start).start..self.sectors_of(moved.end).start;
         } else {
             let before = std::mem::replace(&mut open.pending, sectors);
@@ -331,7 +339,7 @@ impl Machine {
     }
 
     /// Closes a file. Its changes stay in memory until they are old.
-    pub fn close(&mut self, open: Open) {
+    pub fn close(&mut self, open: OpenFile) {
         self.spend(self.config.cpu.call);
         self.stop_growing(open.file);
     }
@@ -359,7 +367,9 @@ impl Machine {
         };
         let group = *first..Block(last.0 + 1);
         for file in files {
-            let File { companions, .. } = self.files.get_mut(*file);
+            let File {
+                read_together: companions, ..
+            } = self.files.get_mut(*file);
             *companions = Some(group.clone());
         }
     }

@@ -4,7 +4,7 @@ use traxtent_units::Rng;
 use traxtent_units::Span;
 
 use super::file::FileId;
-use super::machine::Machine;
+use super::machine::SimulatedHost;
 
 const KB: u64 = 1024;
 
@@ -27,8 +27,8 @@ impl Run {
 }
 
 /// Runs a program and measures it.
-pub fn timed(machine: &mut Machine, program: impl FnOnce(&mut Machine)) -> Run {
-    machine.measure();
+pub fn timed(machine: &mut SimulatedHost, program: impl FnOnce(&mut SimulatedHost)) -> Run {
+    machine.reset_measurements();
     let start = machine.now();
     program(machine);
     Run {
@@ -39,7 +39,7 @@ pub fn timed(machine: &mut Machine, program: impl FnOnce(&mut Machine)) -> Run {
 }
 
 /// Reads a file from beginning to end, 8 KB at a time.
-pub fn scan(machine: &mut Machine, file: FileId, bytes: u64) {
+pub fn scan(machine: &mut SimulatedHost, file: FileId, bytes: u64) {
     let mut open = machine.open(file);
     for at in (0..bytes).step_by(8 * KB as usize) {
         machine.read(&mut open, at..bytes.min(at + 8 * KB));
@@ -48,7 +48,7 @@ pub fn scan(machine: &mut Machine, file: FileId, bytes: u64) {
 
 /// Writes a file from its beginning, 8 KB at a time, as the writing phase of Bonnie does, and waits
 /// until it is on the disk.
-pub fn fill(machine: &mut Machine, directory: FileId, bytes: u64) -> FileId {
+pub fn fill(machine: &mut SimulatedHost, directory: FileId, bytes: u64) -> FileId {
     let file = machine.create(directory);
     let mut open = machine.open(file);
     for at in (0..bytes).step_by(8 * KB as usize) {
@@ -61,7 +61,7 @@ pub fn fill(machine: &mut Machine, directory: FileId, bytes: u64) -> FileId {
 
 /// Compares two files of the same size, as diff does with files that are not text: alternately a
 /// block of each.
-pub fn diff(machine: &mut Machine, files: [FileId; 2], bytes: u64) {
+pub fn diff(machine: &mut SimulatedHost, files: [FileId; 2], bytes: u64) {
     let mut open = files.map(|file| machine.open(file));
     let block = machine.block_bytes();
     let compare = Span(machine.config.cpu.compare_kb.0 * block / KB);
@@ -74,7 +74,7 @@ pub fn diff(machine: &mut Machine, files: [FileId; 2], bytes: u64) {
 }
 
 /// Copies a file, 64 KB at a time as cp does.
-pub fn copy(machine: &mut Machine, from: FileId, directory: FileId, bytes: u64) -> FileId {
+pub fn copy(machine: &mut SimulatedHost, from: FileId, directory: FileId, bytes: u64) -> FileId {
     let to = machine.create(directory);
     let (mut source, mut target) = (machine.open(from), machine.open(to));
     for at in (0..bytes).step_by(64 * KB as usize) {
@@ -87,7 +87,7 @@ pub fn copy(machine: &mut Machine, from: FileId, directory: FileId, bytes: u64) 
 }
 
 /// Reads the first byte of each file, in order.
-pub fn head(machine: &mut Machine, files: &[FileId]) {
+pub fn head(machine: &mut SimulatedHost, files: &[FileId]) {
     for file in files {
         let mut open = machine.open(*file);
         machine.read(&mut open, 0..1);
@@ -96,7 +96,7 @@ pub fn head(machine: &mut Machine, files: &[FileId]) {
 }
 
 /// Reads blocks of 8 KB at random places of a file of `bytes` bytes.
-pub fn random_reads(machine: &mut Machine, file: FileId, bytes: u64, count: u32, seed: u64) {
+pub fn random_reads(machine: &mut SimulatedHost, file: FileId, bytes: u64, count: u32, seed: u64) {
     let mut rng = Rng::new(seed);
     let mut open = machine.open(file);
     for _ in 0..count {

@@ -9,7 +9,7 @@ use traxtent_units::Rng;
 use traxtent_units::Span;
 
 use super::file::FileId;
-use super::machine::Machine;
+use super::machine::SimulatedHost;
 
 const KB: u64 = 1024;
 const FILES: usize = 420;
@@ -27,7 +27,7 @@ const COMPILE_MS: f64 = 150.0;
 const LINK_MS: f64 = 500.0;
 
 /// Runs the three phases.
-pub fn build(machine: &mut Machine, seed: u64) {
+pub fn build(machine: &mut SimulatedHost, seed: u64) {
     let mut rng = Rng::new(seed);
     let archive_home = machine.directory(0);
     let archive = machine.existing(archive_home, 1024 * KB);
@@ -38,7 +38,7 @@ pub fn build(machine: &mut Machine, seed: u64) {
 }
 
 fn unpack(
-    machine: &mut Machine,
+    machine: &mut SimulatedHost,
     archive: FileId,
     directories: &[FileId],
     rng: &mut Rng,
@@ -55,7 +55,7 @@ fn unpack(
 }
 
 /// Runs the tests. Each test writes a source, compiles it, and removes the results.
-fn configure(machine: &mut Machine, directory: FileId, rng: &mut Rng) {
+fn configure(machine: &mut SimulatedHost, directory: FileId, rng: &mut Rng) {
     for _ in 0..TESTS {
         let source = machine.make(directory, KB);
         machine.spend(Span::from_ms(TEST_MS));
@@ -65,7 +65,12 @@ fn configure(machine: &mut Machine, directory: FileId, rng: &mut Rng) {
     }
 }
 
-fn compile(machine: &mut Machine, files: &[(FileId, u64)], directories: &[FileId], rng: &mut Rng) {
+fn compile(
+    machine: &mut SimulatedHost,
+    files: &[(FileId, u64)],
+    directories: &[FileId],
+    rng: &mut Rng,
+) {
     for at in 0..COMPILED {
         let headers = (0..HEADERS).map(|_| files[rng.below(files.len() as u64) as usize]);
         for (file, bytes) in headers.chain([files[at]]).collect::<Vec<_>>() {

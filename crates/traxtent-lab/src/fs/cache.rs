@@ -7,9 +7,9 @@ use traxtent_units::{Block, SimTime};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Buffer {
     /// The number of sectors, from its first, that are in memory or have been requested.
-    pub(super) asked: u32,
+    pub(super) requested_sectors: u32,
     /// The number of sectors that are in memory.
-    pub(super) there: u32,
+    pub(super) valid_sectors: u32,
     /// The time since which the block has differed from the disk.
     pub(super) dirty: Option<SimTime>,
     /// Whether reading this block triggers a check of the read-ahead.
@@ -20,8 +20,8 @@ pub(super) struct Buffer {
 
 impl Buffer {
     /// Returns whether the block cannot be evicted.
-    fn is_held(&self) -> bool {
-        self.there < self.asked || self.dirty.is_some() || self.writing > 0
+    fn is_pinned(&self) -> bool {
+        self.valid_sectors < self.requested_sectors || self.dirty.is_some() || self.writing > 0
     }
 }
 
@@ -49,18 +49,20 @@ impl Cache {
 
     /// The number of sectors of a block that are in memory or have been requested.
     pub(super) fn asked(&self, block: Block) -> u32 {
-        self.buffers.peek(&block).map_or(0, |buffer| buffer.asked)
+        self.buffers
+            .peek(&block)
+            .map_or(0, |buffer| buffer.requested_sectors)
     }
 
     /// Returns whether all of a block has been requested.
-    pub(super) fn has(&self, block: Block) -> bool {
+    pub(super) fn is_requested(&self, block: Block) -> bool {
         self.asked(block) == self.block_sectors
     }
 
     /// Returns whether all of a block is in memory.
-    pub(super) fn is_there(&self, block: Block) -> bool {
+    pub(super) fn is_in_memory(&self, block: Block) -> bool {
         let buffer = self.buffers.peek(&block);
-        buffer.is_some_and(|buffer| buffer.there == self.block_sectors)
+        buffer.is_some_and(|buffer| buffer.valid_sectors == self.block_sectors)
     }
 
     /// Makes a block the most recently used one.
@@ -109,7 +111,7 @@ impl Cache {
                 return false;
             }
             match self.buffers.peek_lru() {
-                Some((&block, buffer)) if buffer.is_held() => {
+                Some((&block, buffer)) if buffer.is_pinned() => {
                     self.buffers.promote(&block);
                     passed += 1;
                 }

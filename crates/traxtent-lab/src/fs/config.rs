@@ -3,7 +3,7 @@
 //! Variants of a system differ in a few lines of their configuration. Processor costs are assumed,
 //! because neither paper states any. They were set before any result was seen.
 
-use traxtent_layout::Strategy;
+use traxtent_layout::AllocatorKind;
 use traxtent_model::profile::Scheduler;
 use traxtent_units::Span;
 
@@ -19,13 +19,13 @@ pub struct Config {
     /// The strategy for choosing blocks. [`Strategy::Traxtent`] never uses excluded blocks. A file
     /// that cannot continue after its last block continues at the beginning of the closest free
     /// traxtent. A file that fits in one traxtent is moved into one (paper T, section 4.2.2).
-    pub placement: Strategy,
+    pub placement: AllocatorKind,
     /// The number of blocks reserved for a growing file.
-    pub set_aside: SetAside,
+    pub reservation: SetAside,
     /// The read-ahead policy.
     pub read_ahead: ReadAhead,
     /// Whether read-ahead and write-back requests end at track boundaries.
-    pub clip: bool,
+    pub clip_at_tracks: bool,
     /// The number of blocks in a group.
     pub group_blocks: u32,
     /// The number of blocks at the beginning of each group for its metadata and inodes.
@@ -44,9 +44,9 @@ pub struct Config {
     pub cache_blocks: usize,
     /// The number of sectors in outstanding writes at which a writer sleeps, and the number at
     /// which it wakes.
-    pub writes_in_flight: (u64, u64),
+    pub write_limits_sectors: (u64, u64),
     /// The age at which dirty data are written.
-    pub dirty_for: Span,
+    pub dirty_age_max: Span,
     /// Whether changes of names and inodes wait for the disk.
     pub synchronous_metadata: bool,
     /// The order of the host's queue.
@@ -55,7 +55,7 @@ pub struct Config {
     /// checked, and served next if it has waited longer. `None` if there is no limit.
     pub deadline: Option<Span>,
     /// The number of requests that the host sends to the drive at once.
-    pub depth: u32,
+    pub queue_depth: u32,
     /// Processor costs.
     pub cpu: Cpu,
 }
@@ -165,10 +165,10 @@ impl Ffs {
             block_sectors: 16,
             partition_start: 63,
             partition_end: None,
-            placement: Strategy::Conventional,
-            set_aside: SetAside::Nothing,
+            placement: AllocatorKind::Conventional,
+            reservation: SetAside::Nothing,
             read_ahead: ReadAhead::History,
-            clip: false,
+            clip_at_tracks: false,
             group_blocks: 4096,
             // A copy of the superblock, metadata, and 8,192 inodes.
             group_metadata: 130,
@@ -178,13 +178,13 @@ impl Ffs {
             inodes_per_block: 64,
             cluster: 32,
             cache_blocks: 96 << 7,
-            writes_in_flight: (2048, 1024),
-            dirty_for: Span(30_000_000_000_000),
+            write_limits_sectors: (2048, 1024),
+            dirty_age_max: Span(30_000_000_000_000),
             synchronous_metadata: true,
             // Requests sorted by its driver go to the drive at once, as long as the drive has tags.
             scheduler: Scheduler::CLook,
             deadline: None,
-            depth: 64,
+            queue_depth: 64,
             cpu: Cpu::PENTIUM_III,
         };
         match self {
@@ -194,9 +194,9 @@ impl Ffs {
                 ..config
             },
             Ffs::Traxtent => Config {
-                placement: Strategy::Traxtent,
+                placement: AllocatorKind::Traxtent,
                 read_ahead: ReadAhead::Traxtent,
-                clip: true,
+                clip_at_tracks: true,
                 ..config
             },
         }
@@ -238,10 +238,10 @@ impl Ext2 {
             block_sectors: 8,
             partition_start: 63,
             partition_end: None,
-            placement: Strategy::Conventional,
-            set_aside: SetAside::Blocks(8),
+            placement: AllocatorKind::Conventional,
+            reservation: SetAside::Blocks(8),
             read_ahead: ReadAhead::Window(32),
-            clip: false,
+            clip_at_tracks: false,
             group_blocks: 32_768,
             // Copies of the superblock and the group table, two bitmaps, 16,384 inodes.
             group_metadata: 2 + 2 + 512,
@@ -251,12 +251,12 @@ impl Ext2 {
             inodes_per_block: 32,
             cluster: blocks_of_track.max(32),
             cache_blocks: (memory_mb - memory_mb.min(128) / 4) * 256,
-            writes_in_flight: (8192, 4096),
-            dirty_for: Span(30_000_000_000_000),
+            write_limits_sectors: (8192, 4096),
+            dirty_age_max: Span(30_000_000_000_000),
             synchronous_metadata: false,
             scheduler: Scheduler::CLook,
             deadline: Some(Span(125_000_000_000)),
-            depth: 1,
+            queue_depth: 1,
             cpu: Cpu::PENTIUM_D,
         };
         match self {
@@ -266,10 +266,10 @@ impl Ext2 {
                 ..config
             },
             Ext2::Aligned => Config {
-                placement: Strategy::Traxtent,
-                set_aside: SetAside::Track,
+                placement: AllocatorKind::Traxtent,
+                reservation: SetAside::Track,
                 read_ahead: ReadAhead::Window(blocks_of_track),
-                clip: true,
+                clip_at_tracks: true,
                 ..config
             },
         }
@@ -281,7 +281,7 @@ impl Config {
     /// excluded, and requests may end at boundaries within blocks (paper T, section 5.3).
     pub fn with_partial_blocks(self) -> Config {
         Config {
-            placement: Strategy::Conventional,
+            placement: AllocatorKind::Conventional,
             ..self
         }
     }

@@ -68,7 +68,7 @@ impl Traffic {
 
 /// A drive with its host's queue; see the module.
 #[derive(Debug)]
-pub(super) struct Disk {
+pub(super) struct QueuedDrive {
     drive: Drive,
     schedule: Schedule,
     deadline: Option<Span>,
@@ -82,10 +82,10 @@ pub(super) struct Disk {
     pub(super) traffic: Traffic,
 }
 
-impl Disk {
-    pub(super) fn new(drive: Drive, config: &Config) -> Disk {
-        let depth = config.depth.min(drive.profile().queue.depth).max(1);
-        Disk {
+impl QueuedDrive {
+    pub(super) fn new(drive: Drive, config: &Config) -> QueuedDrive {
+        let depth = config.queue_depth.min(drive.profile().queue.depth).max(1);
+        QueuedDrive {
             schedule: Schedule::new(config.scheduler),
             deadline: config.deadline,
             looked: SimTime::ZERO,

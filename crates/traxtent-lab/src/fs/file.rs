@@ -6,10 +6,10 @@
 
 use std::ops::Range;
 
-use traxtent_layout::Strategy;
+use traxtent_layout::AllocatorKind;
 use traxtent_units::Block;
 
-use super::machine::Machine;
+use super::machine::SimulatedHost;
 use super::space::one;
 
 /// The number of names in a block of a directory: 8 KB in entries of some 24 bytes.
@@ -27,7 +27,7 @@ pub(super) struct File {
     /// Its indirect blocks, in order.
     pub(super) indirect: Vec<Block>,
     /// The blocks reserved for its growth.
-    ahead: Range<Block>,
+    reserved: Range<Block>,
     /// The block with its inode.
     pub(super) inode: Block,
     /// The group of its inode.
@@ -37,7 +37,7 @@ pub(super) struct File {
     /// Whether any of it was sent to the disk.
     pub(super) written: bool,
     /// The blocks of the files that were laid out with it and are read with it.
-    pub(super) companions: Option<Range<Block>>,
+    pub(super) read_together: Option<Range<Block>>,
 }
 
 /// All files.
@@ -70,7 +70,7 @@ impl File {
     }
 }
 
-impl Machine {
+impl SimulatedHost {
     /// Adds a directory to a group, without using time.
     pub fn directory(&mut self, group: u64) -> FileId {
         self.new_file(group, None)
@@ -136,10 +136,10 @@ impl Machine {
 
     /// Waits until a metadata block is in memory.
     pub(super) fn need(&mut self, block: Block) {
-        if !self.cache.has(block) {
+        if !self.cache.is_requested(block) {
             self.fetch(self.sectors_of(block));
         }
-        while !self.cache.is_there(block) {
+        while !self.cache.is_in_memory(block) {
             self.wait();
         }
         self.cache.touch(block);
@@ -162,12 +162,12 @@ impl Machine {
         files.push(File {
             blocks: Vec::new(),
             indirect: Vec::new(),
-            ahead: Block(0)..Block(0),
+            reserved: Block(0)..Block(0),
             inode,
             group,
             name,
             written: false,
-            companions: None,
+            read_together: None,
         });
         names.push(0);
         id
@@ -207,39 +207,43 @@ impl Machine {
             last = None;
         }
         if points {
-            let indirect = self.another(id, last, group);
+            let indirect = self.next_block(id, last, group);
             self.files.get_mut(id).indirect.push(indirect);
             last = Some(indirect);
         }
-        let block = self.another(id, last, group);
+        let block = self.next_block(id, last, group);
         self.files.get_mut(id).blocks.push(block);
     }
 
     /// Returns the next block for a file. It comes from the blocks reserved for the file, or
     /// otherwise from the free blocks; in that case the blocks after it are reserved.
-    fn another(&mut self, id: FileId, last: Option<Block>, group: u64) -> Block {
-        let File { ahead, name, .. } = self.files.get_mut(id);
+    fn next_block(&mut self, id: FileId, last: Option<Block>, group: u64) -> Block {
+        let File {
+            reserved: ahead,
+            name,
+            ..
+        } = self.files.get_mut(id);
         if !ahead.is_empty() && last.is_some_and(|last| ahead.start.0 == last.0 + 1) {
             ahead.start.0 += 1;
             return Block(ahead.start.0 - 1);
         }
         let regular = name.is_some();
-        self.give_back(id);
+        self.release_reserved(id);
         let block = match last {
-            Some(last) => self.space.follow(last),
-            None => self.space.begin(group),
+            Some(last) => self.space.allocate_after(last),
+            None => self.space.allocate_in_group(group),
         };
         let block = block.expect("the experiment fits on its drive");
         if regular {
-            let ahead = self.space.set_aside(block, self.config.set_aside);
-            self.files.get_mut(id).ahead = ahead;
+            let ahead = self.space.set_aside(block, self.config.reservation);
+            self.files.get_mut(id).reserved = ahead;
         }
         block
     }
 
     /// Releases the blocks reserved for a file.
-    fn give_back(&mut self, id: FileId) {
-        let ahead = std::mem::replace(&mut self.files.get_mut(id).ahead, Block(0)..Block(0));
+    fn release_reserved(&mut self, id: FileId) {
+        let ahead = std::mem::replace(&mut self.files.get_mut(id).reserved, Block(0)..Block(0));
         if !ahead.is_empty() {
             self.space.release(&ahead);
         }
@@ -247,13 +251,13 @@ impl Machine {
 
     /// Ends the growth of a file that is closed.
     pub(super) fn stop_growing(&mut self, id: FileId) {
-        self.give_back(id);
-        self.tidy(id);
+        self.release_reserved(id);
+        self.move_into_traxtent(id);
     }
 
     /// Moves a file that occupies two traxtents but fits in one. Only files of which nothing is on
     /// the disk yet, and that have no indirect block, are moved. Returns the new blocks.
-    pub(super) fn tidy(&mut self, id: FileId) -> Option<Range<Block>> {
+    pub(super) fn move_into_traxtent(&mut self, id: FileId) -> Option<Range<Block>> {
         let File {
             blocks,
             indirect,
@@ -265,7 +269,7 @@ impl Machine {
         let partition = self.space.partition();
         let track = |block| partition.traxtent_of(block).map(|traxtent| traxtent.track);
         let apart = track(first) != track(last);
-        if settled || !apart || self.config.placement != Strategy::Traxtent {
+        if settled || !apart || self.config.placement != AllocatorKind::Traxtent {
             return None;
         }
         let old = blocks.clone();

@@ -5,20 +5,20 @@
 //! while another is served: two clients read all files of a group, one group after another in
 //! random order. Names and inodes are in memory.
 
-use traxtent_layout::Strategy;
+use traxtent_layout::AllocatorKind;
 use traxtent_units::Block;
 use traxtent_units::Rng;
 
-use super::access::{Look, Open};
+use super::access::{BlockState, OpenFile};
 use super::file::FileId;
-use super::machine::Machine;
+use super::machine::SimulatedHost;
 
 /// The size of a file in bytes: one block.
 const FILE_BYTES: u64 = 8 * 1024;
 
 /// Lets two clients read `count` groups of files. Each group has the blocks of a track. Returns
 /// files per second.
-pub fn read_groups(machine: &mut Machine, count: usize, seed: u64) -> f64 {
+pub fn read_groups(machine: &mut SimulatedHost, count: usize, seed: u64) -> f64 {
     let mut groups = lay_out(machine, count);
     shuffle(&mut groups, seed);
     let files: usize = groups.iter().map(Vec::len).sum();
@@ -49,7 +49,7 @@ pub(super) fn shuffle<T>(things: &mut [T], seed: u64) {
 
 /// Lays out groups of files. A group contains the files of one traxtent, or the same number of
 /// consecutive files wherever they begin.
-fn lay_out(machine: &mut Machine, count: usize) -> Vec<Vec<FileId>> {
+fn lay_out(machine: &mut SimulatedHost, count: usize) -> Vec<Vec<FileId>> {
     let directory = machine.directory(0);
     // The partition may begin within the first track.
     let track = machine.space.partition().traxtents().nth(1);
@@ -63,11 +63,11 @@ fn lay_out(machine: &mut Machine, count: usize) -> Vec<Vec<FileId>> {
         let here = machine.space.partition().traxtent_of(first);
         let here = here.map(|traxtent| traxtent.track);
         match groups.last_mut() {
-            Some(group) if machine.config.placement == Strategy::Traxtent && here == home => {
+            Some(group) if machine.config.placement == AllocatorKind::Traxtent && here == home => {
                 group.push(file);
             }
             Some(group)
-                if machine.config.placement == Strategy::Conventional
+                if machine.config.placement == AllocatorKind::Conventional
                     && group.len() < files_each =>
             {
                 group.push(file);
@@ -87,7 +87,7 @@ fn lay_out(machine: &mut Machine, count: usize) -> Vec<Vec<FileId>> {
 #[derive(Debug, Default)]
 struct Client {
     files: Vec<FileId>,
-    reading: Option<(Open, u64)>,
+    reading: Option<(OpenFile, u64)>,
     waits_for: Option<Block>,
 }
 
@@ -101,10 +101,10 @@ impl Client {
     }
 
     /// Reads one block. Returns false if the block is not in memory yet.
-    fn step(&mut self, machine: &mut Machine) -> bool {
+    fn step(&mut self, machine: &mut SimulatedHost) -> bool {
         if self
             .waits_for
-            .is_some_and(|block| !machine.cache.is_there(block))
+            .is_some_and(|block| !machine.cache.is_in_memory(block))
         {
             return false;
         }
@@ -115,14 +115,14 @@ impl Client {
         let Some((mut open, block)) = reading else {
             return false;
         };
-        let look = machine.look(&mut open, block, 1);
+        let look = machine.request_block(&mut open, block, 1);
         self.waits_for = look.waits_for();
-        if !matches!(look, Look::There) {
+        if !matches!(look, BlockState::There) {
             self.reading = Some((open, block));
             return false;
         }
         let bytes = block * machine.block_bytes()..(block + 1) * machine.block_bytes();
-        machine.took(&bytes, block);
+        machine.copy_from_block(&bytes, block);
         if bytes.end < FILE_BYTES {
             self.reading = Some((open, block + 1));
         }

@@ -4,11 +4,11 @@
 //! are measured with it on and off. The paper's drive continues to read ahead when the command to
 //! stop is given. Here read-ahead is disabled in the drive itself, because the paper saw an effect.
 
-use traxtent_units::stats::{Confidence, Interval};
+use traxtent_units::stats::{ConfidenceInterval, ConfidenceLevel};
 
 use super::apps::{self, Run, timed};
 use super::config::{Config, Ext2};
-use super::machine::Machine;
+use super::machine::SimulatedHost;
 use super::streams::Streams;
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
@@ -26,15 +26,15 @@ const RUNS: u64 = 50;
 const AROUND: usize = 8;
 
 pub(super) fn without_read_ahead(bench: &Bench) -> Result<Bench, LabError> {
-    bench.with("cache.read_ahead.until", "\"none\"")
+    bench.with_parameter("cache.read_ahead.until", "\"none\"")
 }
 
 /// The times of a program in seconds: conventional, aligned, aligned without the drive's
 /// read-ahead.
-fn each(bench: &Bench, program: impl Fn(&mut Machine) -> Run) -> Result<[f64; 3], LabError> {
+fn each(bench: &Bench, program: impl Fn(&mut SimulatedHost) -> Run) -> Result<[f64; 3], LabError> {
     let run = |bench: &Bench, system: Ext2| -> Result<f64, LabError> {
         let config = system.config(bench.track_sectors(), MEMORY[0]);
-        Ok(program(&mut Machine::new(bench, config)?).seconds())
+        Ok(program(&mut SimulatedHost::new(bench, config)?).seconds())
     };
     Ok([
         run(bench, Ext2::Conventional)?,
@@ -44,14 +44,14 @@ fn each(bench: &Bench, program: impl Fn(&mut Machine) -> Run) -> Result<[f64; 3]
 }
 
 /// Reads a file of 1 GB.
-fn scan(machine: &mut Machine) -> Run {
+fn scan(machine: &mut SimulatedHost) -> Run {
     let directory = machine.directory(0);
     let file = machine.existing(directory, 1024 * MB);
     timed(machine, |machine| apps::scan(machine, file, 1024 * MB))
 }
 
 /// Writes a file of 1 GB.
-fn fill(machine: &mut Machine) -> Run {
+fn fill(machine: &mut SimulatedHost) -> Run {
     let directory = machine.directory(0);
     timed(machine, |machine| {
         apps::fill(machine, directory, 1024 * MB);
@@ -59,7 +59,7 @@ fn fill(machine: &mut Machine) -> Run {
 }
 
 /// Compares two files of 512 MB.
-pub(crate) fn diff(machine: &mut Machine) -> Run {
+pub(crate) fn diff(machine: &mut SimulatedHost) -> Run {
     let directory = machine.directory(0);
     let files = [(); 2].map(|()| machine.existing(directory, 512 * MB));
     timed(machine, |machine| apps::diff(machine, files, 512 * MB))
@@ -179,7 +179,7 @@ impl Startup {
     /// # Errors
     /// Returns an error if the drive is too small.
     pub fn measure(bench: &Bench, system: Ext2) -> Result<Startup, LabError> {
-        Startup::within(bench, system, None, bench.few(RUNS))
+        Startup::within(bench, system, None, bench.scaled_count(RUNS))
     }
 
     /// Measures a system in `runs` runs, on a partition that may end at an LBN.
@@ -200,16 +200,16 @@ impl Startup {
                 partition_end,
                 ..system.config(bench.track_sectors(), MEMORY[1])
             };
-            let mut machine = Machine::new(&bench, config)?;
+            let mut machine = SimulatedHost::new(&bench, config)?;
             let latencies = Streams::PAPER.run(&mut machine, bench.seed * RUNS + run);
             for (at, runs) in by_stream.iter_mut().enumerate() {
                 let near = &latencies[at.saturating_sub(AROUND)..(at + AROUND + 1).min(count)];
                 runs.push(near.iter().sum::<f64>() / near.len() as f64);
             }
         }
-        let intervals = by_stream
-            .iter()
-            .map(|runs| Interval::of(runs, Confidence::P90).expect("there are runs"));
+        let intervals = by_stream.iter().map(|runs| {
+            ConfidenceInterval::of(runs, ConfidenceLevel::P90).expect("there are runs")
+        });
         let (seconds, confidence) = intervals
             .map(|interval| (interval.mean, interval.half_width.unwrap_or(0.0)))
             .unzip();

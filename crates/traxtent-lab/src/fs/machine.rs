@@ -20,25 +20,25 @@ use super::cache::Cache;
 use super::config::Config;
 use super::disk::{Io, Traffic};
 use super::file::{File, FileId, Files};
-use super::space::Space;
-use super::volume::Volume;
+use super::space::BlockSpace;
+use super::volume::BackingStorage;
 use crate::bench::{Bench, LabError};
 
 /// A host with a file system and a disk; see the module.
 #[derive(Debug)]
-pub struct Machine {
+pub struct SimulatedHost {
     pub(super) config: Config,
     pub(super) now: SimTime,
     pub(super) cache: Cache,
-    pub(super) space: Space,
+    pub(super) space: BlockSpace,
     pub(super) files: Files,
     /// The partition in blocks of one sector, whose traxtents are the tracks.
     tracks: Partition,
     /// The partition in pieces at whose ends write-backs end; `None` if they end at tracks, as
     /// [`Config::clip`] specifies.
     write_grid: Option<Partition>,
-    disk: Volume,
-    flights: HashMap<Io, Flight>,
+    disk: BackingStorage,
+    flights: HashMap<Io, OutstandingRequest>,
     /// The number of sectors in outstanding writes.
     writing: u64,
     /// Blocks that differ from the disk, by age. Some of them may have been written since.
@@ -51,21 +51,21 @@ pub struct Machine {
 
 /// An outstanding request: sectors of the partition.
 #[derive(Clone, Debug)]
-struct Flight {
+struct OutstandingRequest {
     sectors: Range<u64>,
     op: Op,
 }
 
-impl Machine {
+impl SimulatedHost {
     /// Creates a system that has just started, with an empty file system on the drive. The seed
     /// determines the phase of the spindle at the start.
     ///
     /// # Errors
     /// Returns an error if the drive is too small for the partition.
-    pub fn new(bench: &Bench, config: Config) -> Result<Machine, LabError> {
+    pub fn new(bench: &Bench, config: Config) -> Result<SimulatedHost, LabError> {
         let drive = Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
-        let disk = Volume::one(drive, &config);
-        Machine::on(
+        let disk = BackingStorage::one(drive, &config);
+        SimulatedHost::on(
             disk,
             TrackMap::of_sizes(bench.geometry.track_sizes()),
             bench.seed,
@@ -75,11 +75,11 @@ impl Machine {
 
     /// Creates the same on a volume with this map.
     pub(super) fn on(
-        disk: Volume,
+        disk: BackingStorage,
         map: TrackMap,
         seed: u64,
         config: Config,
-    ) -> Result<Machine, LabError> {
+    ) -> Result<SimulatedHost, LabError> {
         let map = Arc::new(map);
         let end = config
             .partition_end
@@ -90,10 +90,10 @@ impl Machine {
         // Start within the first second: at any phase of the spindle, which the file system does
         // not know.
         let now = SimTime(Rng::new(seed).below(1_000_000_000_000));
-        Ok(Machine {
+        Ok(SimulatedHost {
             now,
             cache: Cache::new(config.cache_blocks, config.block_sectors),
-            space: Space::new(partition, &config),
+            space: BlockSpace::new(partition, &config),
             files: Files::default(),
             tracks,
             write_grid: None,
@@ -112,9 +112,9 @@ impl Machine {
     ///
     /// # Errors
     /// Returns an error if the map does not cover the partition.
-    pub(super) fn with_write_grid(self, map: TrackMap) -> Result<Machine, LabError> {
+    pub(super) fn with_write_grid(self, map: TrackMap) -> Result<SimulatedHost, LabError> {
         let lbns = self.tracks.lbns();
-        Ok(Machine {
+        Ok(SimulatedHost {
             write_grid: Some(Partition::new(map, lbns, 1)?),
             ..self
         })
@@ -141,7 +141,7 @@ impl Machine {
     }
 
     /// Logs every request from now on.
-    pub fn keep_log(&mut self) {
+    pub fn start_log(&mut self) {
         self.disk.log = Some(Vec::new());
     }
 
@@ -151,7 +151,7 @@ impl Machine {
     }
 
     /// Resets the traffic of the disk and the processor time.
-    pub fn measure(&mut self) {
+    pub fn reset_measurements(&mut self) {
         self.disk.measure();
         self.busy = Span::ZERO;
     }
@@ -223,7 +223,7 @@ impl Machine {
             if let Some(buffer) = self.cache.get(block) {
                 match flight.op {
                     Op::Write => buffer.writing -= 1,
-                    _ => buffer.there += sectors,
+                    _ => buffer.valid_sectors += sectors,
                 }
             }
         }
@@ -247,7 +247,7 @@ impl Machine {
 
     /// The sectors up to the first track boundary, if reads end there.
     pub(super) fn clipped(&self, sectors: Range<u64>) -> Range<u64> {
-        match self.config.clip {
+        match self.config.clip_at_tracks {
             true => on_first_track(&self.tracks, sectors),
             false => sectors,
         }
@@ -273,7 +273,7 @@ impl Machine {
             fua: false,
         };
         let io = self.disk.submit(self.now, request);
-        self.flights.insert(io, Flight { sectors, op });
+        self.flights.insert(io, OutstandingRequest { sectors, op });
         io
     }
 
@@ -284,7 +284,7 @@ impl Machine {
                 self.wait();
             }
             let buffer = self.cache.get(block).expect("just claimed");
-            buffer.asked += count;
+            buffer.requested_sectors += count;
             self.cache_most = self.cache_most.max(self.cache.len());
         }
         self.send(Op::Read, sectors);
@@ -297,7 +297,7 @@ impl Machine {
         }
         let (now, size) = (self.now, self.config.block_sectors);
         let buffer = self.cache.get(block).expect("just claimed");
-        (buffer.asked, buffer.there) = (size, size);
+        (buffer.requested_sectors, buffer.valid_sectors) = (size, size);
         if buffer.dirty.is_none() {
             buffer.dirty = Some(now);
             self.ages.push_back((now, block));
@@ -311,7 +311,7 @@ impl Machine {
         if sectors.is_empty() {
             return;
         }
-        let (most, enough) = self.config.writes_in_flight;
+        let (most, enough) = self.config.write_limits_sectors;
         if self.writing > most {
             while self.writing > enough {
                 self.wait();
@@ -345,7 +345,7 @@ impl Machine {
     /// Writes the blocks that have been dirty for too long.
     pub(super) fn write_old(&mut self) {
         while let Some(&(since, block)) = self.ages.front() {
-            if since + self.config.dirty_for > self.now {
+            if since + self.config.dirty_age_max > self.now {
                 return;
             }
             self.ages.pop_front();

@@ -22,8 +22,8 @@ pub mod table2;
 mod volume;
 mod window;
 
-pub use access::Open;
+pub use access::OpenFile;
 pub use config::{Config, Cpu, Ext2, Ffs, ReadAhead, SetAside};
 pub use disk::Traffic;
 pub use file::FileId;
-pub use machine::Machine;
+pub use machine::SimulatedHost;

@@ -8,7 +8,7 @@
 use traxtent_units::Rng;
 
 use super::file::FileId;
-use super::machine::Machine;
+use super::machine::SimulatedHost;
 
 /// The parameters of Postmark.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ impl Postmark {
     };
 
     /// Runs the benchmark. Returns transactions per second.
-    pub fn run(&self, machine: &mut Machine, seed: u64) -> f64 {
+    pub fn run(&self, machine: &mut SimulatedHost, seed: u64) -> f64 {
         let mut rng = Rng::new(seed);
         let directory = machine.directory(0);
         let mut pool: Vec<Pooled> = (0..self.files)
@@ -60,7 +60,7 @@ impl Postmark {
         f64::from(self.transactions) / seconds
     }
 
-    fn make(&self, machine: &mut Machine, directory: FileId, rng: &mut Rng) -> Pooled {
+    fn make(&self, machine: &mut SimulatedHost, directory: FileId, rng: &mut Rng) -> Pooled {
         let (least, most) = self.bytes;
         let mut made = Pooled {
             file: machine.create(directory),
@@ -70,7 +70,7 @@ impl Postmark {
         made
     }
 
-    fn read(&self, machine: &mut Machine, pooled: Pooled) {
+    fn read(&self, machine: &mut SimulatedHost, pooled: Pooled) {
         let mut open = machine.open(pooled.file);
         for at in (0..pooled.bytes).step_by(self.call as usize) {
             machine.read(&mut open, at..pooled.bytes.min(at + self.call));
@@ -79,14 +79,14 @@ impl Postmark {
     }
 
     /// Appends to a file, up to the size of the largest file.
-    fn append(&self, machine: &mut Machine, pooled: &mut Pooled, rng: &mut Rng) {
+    fn append(&self, machine: &mut SimulatedHost, pooled: &mut Pooled, rng: &mut Rng) {
         let room = self.bytes.1 - pooled.bytes;
         if room > 0 {
             self.extend(machine, pooled, 1 + rng.below(room));
         }
     }
 
-    fn extend(&self, machine: &mut Machine, pooled: &mut Pooled, by: u64) {
+    fn extend(&self, machine: &mut SimulatedHost, pooled: &mut Pooled, by: u64) {
         let mut open = machine.open(pooled.file);
         let end = pooled.bytes + by;
         while pooled.bytes < end {

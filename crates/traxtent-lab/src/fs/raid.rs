@@ -17,7 +17,7 @@
 
 use std::sync::Arc;
 
-use traxtent_layout::raid::{Array, Chunks, Level, Member, Planner, Shape};
+use traxtent_layout::raid::{Array, ArrayShape, ChunkRule, Level, Member, StripePlanner};
 use traxtent_map::{MapBuilder, TrackMap};
 use traxtent_model::drive::Drive;
 use traxtent_probe::{Confirm, Found};
@@ -25,14 +25,14 @@ use traxtent_sim::{Host, simulate};
 use traxtent_units::Rng;
 use traxtent_units::request::Request;
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
-use traxtent_workload::{Arrival, Due, Source, TraceError, Urgency};
+use traxtent_workload::{Arrival, NextStep, RequestSource, TraceError, Urgency};
 
 use super::apps::{self, Run, timed};
 use super::config::{Config, Ext2};
 use super::linux::{MEMORY, diff, without_read_ahead};
-use super::machine::Machine;
+use super::machine::SimulatedHost;
 use super::streams::Streams;
-use super::volume::Volume;
+use super::volume::BackingStorage;
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series};
 
@@ -91,12 +91,12 @@ impl Raid5 {
         matches!(self, Raid5::Conventional | Raid5::FourTracks)
     }
 
-    fn shape(self) -> Shape {
-        Shape {
+    fn shape(self) -> ArrayShape {
+        ArrayShape {
             level: Level::Raid5,
             chunks: match self {
-                Raid5::TrackChunks => Chunks::Tracks,
-                _ => Chunks::Fixed(Sectors(BLOCK.into())),
+                Raid5::TrackChunks => ChunkRule::Tracks,
+                _ => ChunkRule::Fixed(Sectors(BLOCK.into())),
             },
             granule: BLOCK,
             spares: 0,
@@ -123,7 +123,12 @@ impl Raid5 {
     ///
     /// # Errors
     /// Returns an error if a drive is not built in.
-    pub fn machine(self, bench: &Bench, memory: usize, seed: u64) -> Result<Machine, LabError> {
+    pub fn machine(
+        self,
+        bench: &Bench,
+        memory: usize,
+        seed: u64,
+    ) -> Result<SimulatedHost, LabError> {
         self.machine_on(bench, Firmware::Profile, memory, seed)
     }
 
@@ -133,7 +138,7 @@ impl Raid5 {
         firmware: Firmware,
         memory: usize,
         seed: u64,
-    ) -> Result<Machine, LabError> {
+    ) -> Result<SimulatedHost, LabError> {
         let mut drives = Vec::new();
         for name in DRIVES {
             let drive = firmware.of(bench.with_drive(name)?)?;
@@ -153,7 +158,7 @@ impl Raid5 {
             Raid5::TrackChunks => array.stripe_map(),
         };
         let track = drives[0].track_sectors();
-        let planner = Planner {
+        let planner = StripePlanner {
             positioning: Sectors(track.into()),
             dummy_reads: self == Raid5::Aligned,
         };
@@ -169,8 +174,8 @@ impl Raid5 {
             Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry))
         });
         let mut rng = Rng::new(seed ^ 0x5EED);
-        let volume = Volume::array(drives.collect(), array, planner, &config, &mut rng);
-        let machine = Machine::on(volume.cut_at(cuts), map, seed, config)?;
+        let volume = BackingStorage::array(drives.collect(), array, planner, &config, &mut rng);
+        let machine = SimulatedHost::on(volume.cut_at(cuts), map, seed, config)?;
         match self {
             Raid5::TrackChunks => Ok(machine),
             _ => machine.with_write_grid(grid),
@@ -205,13 +210,13 @@ impl Firmware {
                 ("cache.read_ahead.on_idle_hit", "true"),
             ],
         };
-        settings
-            .iter()
-            .try_fold(drive, |drive, (key, value)| drive.with(key, value))
+        settings.iter().try_fold(drive, |drive, (key, value)| {
+            drive.with_parameter(key, value)
+        })
     }
 }
 
-fn array(drives: &[Bench], shape: Shape) -> Result<Array, LabError> {
+fn array(drives: &[Bench], shape: ArrayShape) -> Result<Array, LabError> {
     let members = drives.iter().map(|bench| {
         let map = TrackMap::of_sizes(bench.geometry.track_sizes());
         Member {
@@ -259,7 +264,7 @@ fn cut(ends: impl Iterator<Item = u64>) -> TrackMap {
 fn seconds(
     bench: &Bench,
     system: Raid5,
-    program: fn(&mut Machine) -> Run,
+    program: fn(&mut SimulatedHost) -> Run,
 ) -> Result<f64, LabError> {
     seconds_on(bench, Firmware::Profile, system, program)
 }
@@ -268,14 +273,14 @@ fn seconds_on(
     bench: &Bench,
     firmware: Firmware,
     system: Raid5,
-    program: fn(&mut Machine) -> Run,
+    program: fn(&mut SimulatedHost) -> Run,
 ) -> Result<f64, LabError> {
     let mut machine = system.machine_on(bench, firmware, MEMORY[0], bench.seed)?;
     Ok(program(&mut machine).seconds())
 }
 
 /// Writes a file of 1 GB.
-fn fill(machine: &mut Machine) -> Run {
+fn fill(machine: &mut SimulatedHost) -> Run {
     let directory = machine.directory(0);
     timed(machine, |machine| {
         apps::fill(machine, directory, GB);
@@ -283,7 +288,7 @@ fn fill(machine: &mut Machine) -> Run {
 }
 
 /// Reads a file of 1 GB.
-fn scan(machine: &mut Machine) -> Run {
+fn scan(machine: &mut SimulatedHost) -> Run {
     let directory = machine.directory(0);
     let file = machine.existing(directory, GB);
     timed(machine, |machine| apps::scan(machine, file, GB))
@@ -296,10 +301,11 @@ fn scan(machine: &mut Machine) -> Run {
 /// # Errors
 /// Returns an error if a drive is not built in.
 pub fn bonnie(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let change = |firmware, system, program: fn(&mut Machine) -> Run| -> Result<f64, LabError> {
-        let conventional = seconds_on(bench, firmware, Raid5::Conventional, program)?;
-        Ok(conventional / seconds_on(bench, firmware, system, program)? - 1.0)
-    };
+    let change =
+        |firmware, system, program: fn(&mut SimulatedHost) -> Run| -> Result<f64, LabError> {
+            let conventional = seconds_on(bench, firmware, Raid5::Conventional, program)?;
+            Ok(conventional / seconds_on(bench, firmware, system, program)? - 1.0)
+        };
     let profile = Firmware::Profile;
     Ok(vec![
         change(profile, Raid5::Aligned, fill)?,
@@ -353,7 +359,7 @@ fn startup(bench: &Bench, system: Raid5, until: f64) -> Result<Vec<f64>, LabErro
         ..Streams::PAPER
     };
     let mut runs = Vec::new();
-    for run in 0..bench.few(RUNS) {
+    for run in 0..bench.scaled_count(RUNS) {
         let seed = bench.seed * RUNS + run;
         let mut machine = system.machine(bench, MEMORY[1], seed)?;
         runs.push(streams.run(&mut machine, seed));
@@ -431,22 +437,22 @@ pub fn waste(bench: &Bench) -> Result<Vec<f64>, LabError> {
         .map(|name| bench.with_drive(name))
         .collect::<Result<_, _>>()?;
     let of = |chunks| {
-        let shape = Shape {
+        let shape = ArrayShape {
             chunks,
             granule: 1,
             ..Raid5::TrackChunks.shape()
         };
         array(&drives, shape)
     };
-    let smallest = of(Chunks::SmallestTrack)?;
-    let chunk = smallest.stripe(0)?.on(0).sectors.0 as f64;
+    let smallest = of(ChunkRule::SmallestTrack)?;
+    let chunk = smallest.stripe(0)?.chunk_on(0).sectors.0 as f64;
     let largest = drives.iter().map(Bench::track_sectors).max();
     let largest = f64::from(largest.expect("there are drives"));
     let smallest = smallest.usage();
     let lost = smallest
         .iter()
         .map(|member| member.unused().0 as f64 / member.sectors.0 as f64);
-    let ours = of(Chunks::Tracks)?;
+    let ours = of(ChunkRule::Tracks)?;
     let usage = ours.usage();
     let reads: Vec<f64> = usage.iter().map(|member| member.data.0 as f64).collect();
     let writes = usage
@@ -508,7 +514,7 @@ fn random_writes(bench: &Bench, offset: u64, outstanding: u64) -> Result<f64, La
         rng: Rng::new(bench.seed),
         units,
         offset,
-        left: bench.few(10_000),
+        left: bench.scaled_count(10_000),
         idle: outstanding,
         now: SimTime::ZERO,
         tag: 0,
@@ -529,12 +535,12 @@ struct Writes {
     tag: u64,
 }
 
-impl Source for Writes {
-    fn due(&mut self) -> Result<Due, TraceError> {
+impl RequestSource for Writes {
+    fn due(&mut self) -> Result<NextStep, TraceError> {
         Ok(match (self.left, self.idle) {
-            (0, _) => Due::Never,
-            (_, 0) => Due::AfterCompletion,
-            _ => Due::At(self.now),
+            (0, _) => NextStep::Never,
+            (_, 0) => NextStep::AfterCompletion,
+            _ => NextStep::At(self.now),
         })
     }
 

@@ -5,14 +5,14 @@
 
 use std::ops::Range;
 
-use traxtent_layout::{Allocator, Partition, Strategy};
+use traxtent_layout::{Allocator, AllocatorKind, Partition};
 use traxtent_units::{Block, Blocks};
 
 use super::config::{Config, SetAside};
 
 /// The blocks of a partition and their allocation.
 #[derive(Debug)]
-pub(super) struct Space {
+pub(super) struct BlockSpace {
     /// The blocks in use. With [`Strategy::Traxtent`], excluded blocks are not part of it.
     blocks: Allocator,
     group_blocks: u64,
@@ -21,17 +21,17 @@ pub(super) struct Space {
     free: Vec<u64>,
 }
 
-impl Space {
+impl BlockSpace {
     /// Creates an empty file system.
-    pub(super) fn new(partition: Partition, config: &Config) -> Space {
+    pub(super) fn new(partition: Partition, config: &Config) -> BlockSpace {
         let group_blocks = u64::from(config.group_blocks);
         let groups = partition.blocks().0.div_ceil(group_blocks);
         let blocks = match config.placement {
-            Strategy::Traxtent => Allocator::new(partition, Strategy::Traxtent),
-            Strategy::Conventional => Allocator::in_groups(partition, Blocks(group_blocks))
+            AllocatorKind::Traxtent => Allocator::new(partition, AllocatorKind::Traxtent),
+            AllocatorKind::Conventional => Allocator::in_groups(partition, Blocks(group_blocks))
                 .expect("a configuration's groups are in bounds"),
         };
-        let mut space = Space {
+        let mut space = BlockSpace {
             blocks,
             group_blocks,
             metadata: u64::from(config.group_metadata),
@@ -81,12 +81,12 @@ impl Space {
     /// Allocates a block for a file whose last block is `last`, in the same group if possible.
     ///
     /// Returns `None` if the file system is full.
-    pub(super) fn follow(&mut self, last: Block) -> Option<Block> {
+    pub(super) fn allocate_after(&mut self, last: Block) -> Option<Block> {
         let group = self.group_of(last);
         let next = Block(last.0 + 1);
         let block = if self.blocks.is_free(next) && self.group_of(next) == group {
             Some(next)
-        } else if self.blocks.strategy() == Strategy::Traxtent {
+        } else if self.blocks.strategy() == AllocatorKind::Traxtent {
             self.closest_traxtent(last, group)
         } else {
             None
@@ -100,7 +100,7 @@ impl Space {
     /// Allocates a block for a file that begins in a group.
     ///
     /// Returns `None` if the file system is full.
-    pub(super) fn begin(&mut self, group: u64) -> Option<Block> {
+    pub(super) fn allocate_in_group(&mut self, group: u64) -> Option<Block> {
         let block = self.first_in(group)?;
         self.take(&one(block));
         Some(block)

@@ -7,8 +7,8 @@
 use traxtent_units::Rng;
 use traxtent_units::{Block, SimTime, Span};
 
-use super::access::{Look, Open};
-use super::machine::Machine;
+use super::access::{BlockState, OpenFile};
+use super::machine::SimulatedHost;
 
 /// The parameters of the streams.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub struct Streams {
 }
 
 /// The number of streams over the limit of [`Streams::give_up`] at which no further ones start.
-pub const MANY: usize = 17;
+pub const GIVE_UP_STREAMS: usize = 17;
 
 impl Streams {
     /// The parameters in paper Q, except for the end. The paper stopped at a latency of 3 s. Here
@@ -49,12 +49,12 @@ impl Streams {
             .iter()
             .filter(|stream| waited(stream) > most)
             .count()
-            >= MANY
+            >= GIVE_UP_STREAMS
     }
 
     /// Starts one stream each second until there are enough. Returns their startup latencies in
     /// seconds, in order.
-    pub fn run(&self, machine: &mut Machine, seed: u64) -> Vec<f64> {
+    pub fn run(&self, machine: &mut SimulatedHost, seed: u64) -> Vec<f64> {
         let mut rng = Rng::new(seed);
         let begin = machine.now();
         let mut streams: Vec<Stream> = Vec::new();
@@ -92,7 +92,7 @@ impl Streams {
     }
 
     /// Starts a stream at the beginning of a random group, with data for the longest possible run.
-    fn start(&self, machine: &mut Machine, rng: &mut Rng, now: SimTime) -> Stream {
+    fn start(&self, machine: &mut SimulatedHost, rng: &mut Rng, now: SimTime) -> Stream {
         let group = rng.below(machine.space.groups() - 1);
         let directory = machine.directory(group);
         let file = machine.existing(directory, 64 << 20);
@@ -107,7 +107,7 @@ impl Streams {
     }
 
     /// Reads one block.
-    fn step(&self, machine: &mut Machine, stream: &mut Stream) {
+    fn step(&self, machine: &mut SimulatedHost, stream: &mut Stream) {
         let size = machine.block_bytes();
         let end = (stream.at / self.call + 1) * self.call;
         let block = stream.at / size;
@@ -116,12 +116,12 @@ impl Streams {
             (stream.at, stream.open) = (0, machine.reopened(stream.open.file));
             return;
         }
-        let look = machine.look(&mut stream.open, block, (end - stream.at) / size);
+        let look = machine.request_block(&mut stream.open, block, (end - stream.at) / size);
         stream.waits_for = look.waits_for();
-        if !matches!(look, Look::There) {
+        if !matches!(look, BlockState::There) {
             return;
         }
-        machine.took(&(stream.at..stream.at + size), block);
+        machine.copy_from_block(&(stream.at..stream.at + size), block);
         stream.at += size;
         if stream.at == end {
             let now = machine.now();
@@ -137,7 +137,7 @@ impl Streams {
 /// A stream.
 #[derive(Debug)]
 struct Stream {
-    open: Open,
+    open: OpenFile,
     started: SimTime,
     latency: Option<Span>,
     /// The time of its next read.
@@ -148,9 +148,9 @@ struct Stream {
 }
 
 impl Stream {
-    fn is_ready(&self, machine: &Machine) -> bool {
+    fn is_ready(&self, machine: &SimulatedHost) -> bool {
         match self.waits_for {
-            Some(block) => machine.cache.is_there(block) || !machine.cache.has(block),
+            Some(block) => machine.cache.is_in_memory(block) || !machine.cache.is_requested(block),
             None => self.due <= machine.now(),
         }
     }

@@ -8,7 +8,7 @@ use super::build::build;
 use super::config::{Config, Ffs};
 use super::file::FileId;
 use super::groups::{read_groups, shuffle};
-use super::machine::Machine;
+use super::machine::SimulatedHost;
 use super::postmark::Postmark;
 use crate::bench::{Bench, LabError};
 
@@ -25,14 +25,14 @@ const POSTMARKS: u64 = 20;
 const GROUPS: usize = 1500;
 
 fn write_through(bench: &Bench) -> Result<Bench, LabError> {
-    bench.with("cache.write_back", "none")
+    bench.with_parameter("cache.write_back", "none")
 }
 
 /// Runs a program on each of the paper's three file systems.
-fn each(bench: &Bench, program: impl Fn(&mut Machine) -> Run) -> Result<[Run; 3], LabError> {
+fn each(bench: &Bench, program: impl Fn(&mut SimulatedHost) -> Run) -> Result<[Run; 3], LabError> {
     let bench = write_through(bench)?;
     let run = |ffs: Ffs| -> Result<Run, LabError> {
-        Ok(program(&mut Machine::new(&bench, ffs.config())?))
+        Ok(program(&mut SimulatedHost::new(&bench, ffs.config())?))
     };
     let [unmodified, fast, traxtent] = Ffs::ALL;
     Ok([run(unmodified)?, run(fast)?, run(traxtent)?])
@@ -50,7 +50,7 @@ fn compared(runs: &[Run; 3]) -> Vec<f64> {
 
 /// The program of T20 with a file of `bytes` bytes, 256 MB at least (smaller files end before
 /// groups have changed).
-pub fn scan(bytes: u64) -> impl Fn(&mut Machine) -> Run {
+pub fn scan(bytes: u64) -> impl Fn(&mut SimulatedHost) -> Run {
     move |machine| {
         let directory = machine.directory(0);
         let file = machine.existing(directory, bytes);
@@ -59,7 +59,7 @@ pub fn scan(bytes: u64) -> impl Fn(&mut Machine) -> Run {
 }
 
 /// The program of T21 with files of `bytes` bytes.
-pub fn diff(bytes: u64) -> impl Fn(&mut Machine) -> Run {
+pub fn diff(bytes: u64) -> impl Fn(&mut SimulatedHost) -> Run {
     move |machine| {
         let directory = machine.directory(0);
         let files = [(); 2].map(|()| machine.existing(directory, bytes));
@@ -68,7 +68,7 @@ pub fn diff(bytes: u64) -> impl Fn(&mut Machine) -> Run {
 }
 
 /// The program of T22 with a file of `bytes` bytes.
-pub fn copy(bytes: u64) -> impl Fn(&mut Machine) -> Run {
+pub fn copy(bytes: u64) -> impl Fn(&mut SimulatedHost) -> Run {
     move |machine| {
         let directory = machine.directory(0);
         let file = machine.existing(directory, bytes);
@@ -109,8 +109,14 @@ pub fn diffs(bench: &Bench) -> Result<Vec<f64>, LabError> {
 
 /// The change by traxtents if the drive serves the closest request first. No source describes the
 /// queue order of the paper's drive; this result shows how much depends on it.
-fn closest_first(bench: &Bench, program: impl Fn(&mut Machine) -> Run) -> Result<f64, LabError> {
-    let runs = each(&bench.with("queue.scheduler", "\"sstf\"")?, program)?;
+fn closest_first(
+    bench: &Bench,
+    program: impl Fn(&mut SimulatedHost) -> Run,
+) -> Result<f64, LabError> {
+    let runs = each(
+        &bench.with_parameter("queue.scheduler", "\"sstf\"")?,
+        program,
+    )?;
     Ok(compared(&runs)[1])
 }
 
@@ -119,7 +125,7 @@ fn closest_first(bench: &Bench, program: impl Fn(&mut Machine) -> Run) -> Result
 ///
 /// # Errors
 /// Returns an error if the drive is too small.
-pub fn copies(bench: &Bench) -> Result<Vec<f64>, LabError> {
+pub fn copy_times(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut values = compared(&each(bench, copy(1024 * MB))?);
     values.push(closest_first(bench, copy(1024 * MB))?);
     Ok(values)
@@ -135,7 +141,7 @@ pub fn postmark(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let rate = |ffs: Ffs| -> Result<f64, LabError> {
         let mut seconds = 0.0;
         for run in 0..POSTMARKS {
-            let mut machine = Machine::new(&through, ffs.config())?;
+            let mut machine = SimulatedHost::new(&through, ffs.config())?;
             let seed = bench.seed * POSTMARKS + run;
             seconds += 1.0 / Postmark::PAPER.run(&mut machine, seed);
         }
@@ -167,9 +173,9 @@ pub fn builds(bench: &Bench) -> Result<Vec<f64>, LabError> {
 ///
 /// # Errors
 /// Returns an error if the drive is too small.
-pub fn heads(bench: &Bench) -> Result<Vec<f64>, LabError> {
+pub fn head_times(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let program = |shuffled: bool| {
-        move |machine: &mut Machine| {
+        move |machine: &mut SimulatedHost| {
             let directory = machine.directory(0);
             let mut files: Vec<FileId> = (0..1000)
                 .map(|_| machine.existing(directory, 200 * 1024))
@@ -195,7 +201,7 @@ pub fn heads(bench: &Bench) -> Result<Vec<f64>, LabError> {
 ///
 /// # Errors
 /// Returns an error if the drive is too small.
-pub fn remedies(bench: &Bench) -> Result<Vec<f64>, LabError> {
+pub fn proposed_improvements(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let random = each(bench, |machine| {
         let directory = machine.directory(0);
         let file = machine.existing(directory, 4096 * MB);
@@ -204,7 +210,7 @@ pub fn remedies(bench: &Bench) -> Result<Vec<f64>, LabError> {
         })
     })?;
     let bench = write_through(bench)?;
-    let machine = |config: Config| Machine::new(&bench, config);
+    let machine = |config: Config| SimulatedHost::new(&bench, config);
     let grouped = |ffs: Ffs| -> Result<f64, LabError> {
         Ok(read_groups(&mut machine(ffs.config())?, GROUPS, bench.seed))
     };

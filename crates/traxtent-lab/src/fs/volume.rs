@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use traxtent_layout::raid::{Array, Planner};
+use traxtent_layout::raid::{Array, StripePlanner};
 use traxtent_map::TrackMap;
 use traxtent_model::drive::{Completion, Drive};
-use traxtent_sim::arrays::{Arrays, Progress};
+use traxtent_sim::arrays::{Arrays, CompletionEffect};
 use traxtent_units::Rng;
 use traxtent_units::request::Request;
 use traxtent_units::{SimTime, Span};
 use traxtent_workload::{Arrival, Urgency};
 
 use super::config::Config;
-use super::disk::{Disk, Io, Traffic};
+use super::disk::{Io, QueuedDrive, Traffic};
 
 /// A disk or an array of disks with their host queues.
 #[derive(Debug)]
-pub(super) struct Volume {
-    disks: Vec<Disk>,
+pub(super) struct BackingStorage {
+    disks: Vec<QueuedDrive>,
     /// The lead of each disk's clock, because no two spindles are synchronized.
     ahead: Vec<Span>,
     /// The array that combines the disks; `None` for a single disk.
@@ -34,11 +34,11 @@ pub(super) struct Volume {
     pub(super) log: Option<Vec<Request>>,
 }
 
-impl Volume {
+impl BackingStorage {
     /// Creates a volume of one disk.
-    pub(super) fn one(drive: Drive, config: &Config) -> Volume {
-        Volume {
-            disks: vec![Disk::new(drive, config)],
+    pub(super) fn one(drive: Drive, config: &Config) -> BackingStorage {
+        BackingStorage {
+            disks: vec![QueuedDrive::new(drive, config)],
             ahead: vec![Span::ZERO],
             arrays: None,
             cuts: Vec::new(),
@@ -54,20 +54,20 @@ impl Volume {
     pub(super) fn array(
         drives: Vec<Drive>,
         array: Array,
-        planner: Planner,
+        planner: StripePlanner,
         config: &Config,
         rng: &mut Rng,
-    ) -> Volume {
+    ) -> BackingStorage {
         let mut arrays = Arrays::new(planner);
         arrays.add(array, (0..drives.len() as u32).collect());
-        Volume {
+        BackingStorage {
             ahead: drives
                 .iter()
                 .map(|_| Span(rng.below(1_000_000_000_000)))
                 .collect(),
             disks: drives
                 .into_iter()
-                .map(|drive| Disk::new(drive, config))
+                .map(|drive| QueuedDrive::new(drive, config))
                 .collect(),
             arrays: Some(arrays),
             cuts: Vec::new(),
@@ -80,8 +80,8 @@ impl Volume {
     }
 
     /// Cuts requests to disks at the boundaries of these tracks.
-    pub(super) fn cut_at(self, cuts: Vec<TrackMap>) -> Volume {
-        Volume { cuts, ..self }
+    pub(super) fn cut_at(self, cuts: Vec<TrackMap>) -> BackingStorage {
+        BackingStorage { cuts, ..self }
     }
 
     /// The number of outstanding requests.
@@ -127,7 +127,7 @@ impl Volume {
             measured: None,
             request,
         });
-        self.pass_on(now, parts.expect("a file system stays on its partition"));
+        self.send_to_disks(now, parts.expect("a file system stays on its partition"));
         io
     }
 
@@ -164,11 +164,11 @@ impl Volume {
                 let arrays = self.arrays.as_mut().expect("looked at above");
                 let progress = arrays.complete(part, completion);
                 let complete = match progress {
-                    Progress::Released(parts) => {
-                        self.pass_on(now, parts);
+                    CompletionEffect::Released(parts) => {
+                        self.send_to_disks(now, parts);
                         None
                     }
-                    Progress::Complete(arrival, _) => Some(Io(arrival.tag)),
+                    CompletionEffect::Complete(arrival, _) => Some(Io(arrival.tag)),
                 };
                 self.disks[index].feed(now + ahead);
                 if complete.is_some() {
@@ -181,7 +181,7 @@ impl Volume {
         None
     }
 
-    fn pass_on(&mut self, now: SimTime, parts: Vec<Arrival>) {
+    fn send_to_disks(&mut self, now: SimTime, parts: Vec<Arrival>) {
         for part in parts {
             let index = part.device as usize;
             let mut rest = part.request;

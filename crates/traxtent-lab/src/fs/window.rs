@@ -14,8 +14,8 @@ use std::ops::Range;
 
 use traxtent_units::Block;
 
-use super::access::Open;
-use super::machine::Machine;
+use super::access::OpenFile;
+use super::machine::SimulatedHost;
 
 /// The windows of an open file, in blocks of the file.
 #[derive(Clone, Debug, Default)]
@@ -24,12 +24,12 @@ pub(super) struct Windows {
     ahead: Range<u64>,
 }
 
-impl Machine {
+impl SimulatedHost {
     /// Reads ahead by the windows when a block is read, of which the call needs `in_call` blocks
     /// from there. Returns the indirect block that has to be in memory first.
     pub(super) fn windowed(
         &mut self,
-        open: &mut Open,
+        open: &mut OpenFile,
         block: u64,
         in_call: u64,
         sequential: bool,
@@ -68,21 +68,21 @@ impl Machine {
     /// Requests the missing blocks of a range, as far as the file extends and, if requests end at
     /// boundaries, up to the first boundary. Returns the resulting range, or the indirect block
     /// that has to be in memory first.
-    fn window(&mut self, open: &Open, wanted: Range<u64>) -> Result<Range<u64>, Block> {
+    fn window(&mut self, open: &OpenFile, wanted: Range<u64>) -> Result<Range<u64>, Block> {
         let blocks = &self.file(open.file).blocks;
         let mut window = wanted.start..wanted.end.min(blocks.len() as u64);
         if window.is_empty() {
             return Ok(wanted.start..wanted.start);
         }
-        if self.config.clip {
+        if self.config.clip_at_tracks {
             window.end = window.start + self.on_one_track(open, window.start);
         }
         let mut at = window.start;
         while at < window.end {
             let place = self.file(open.file).blocks[at as usize];
-            if self.cache.has(place) {
+            if self.cache.is_requested(place) {
                 at += 1;
-            } else if let Some(indirect) = self.unknown(open.file, at) {
+            } else if let Some(indirect) = self.missing_indirect(open.file, at) {
                 return Err(indirect);
             } else {
                 at += self.fetch_with_indirect(open, at, window.end);
@@ -94,16 +94,17 @@ impl Machine {
     /// Reads a run of blocks up to `end`. Includes the indirect block directly after it if the
     /// blocks to which it points come next: the kernel requests that block at once, and the
     /// elevator merges the two requests. Returns the number of blocks of the file.
-    fn fetch_with_indirect(&mut self, open: &Open, at: u64, end: u64) -> u64 {
+    fn fetch_with_indirect(&mut self, open: &OpenFile, at: u64, end: u64) -> u64 {
         let file = self.file(open.file);
         let blocks = &file.blocks[at as usize..end as usize];
         let run = blocks.iter().zip(blocks[0].0..);
-        let run = run.take_while(|(place, next)| place.0 == *next && !self.cache.has(**place));
+        let run =
+            run.take_while(|(place, next)| place.0 == *next && !self.cache.is_requested(**place));
         let run = run.count() as u64;
         let behind = Block(blocks[0].0 + run);
         let (direct, pointers) = (self.config.direct, self.config.indirect);
         let next = (at + run < end).then(|| file.indirect_of(at + run, direct, pointers));
-        let joined = next.flatten() == Some(behind) && !self.cache.has(behind);
+        let joined = next.flatten() == Some(behind) && !self.cache.is_requested(behind);
         let sectors = self.sectors_of(blocks[0]).start
             ..self.sectors_of(Block(behind.0 + u64::from(joined))).start;
         // An indirect block after a boundary is requested separately.
@@ -115,7 +116,7 @@ impl Machine {
 
     /// The number of blocks of a file, from this one on, that lie on its track. An indirect block
     /// may lie between them.
-    fn on_one_track(&self, open: &Open, block: u64) -> u64 {
+    fn on_one_track(&self, open: &OpenFile, block: u64) -> u64 {
         let blocks = &self.file(open.file).blocks[block as usize..];
         let first = blocks[0];
         let track = self.space.partition().traxtent_of(first);

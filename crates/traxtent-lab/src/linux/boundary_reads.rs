@@ -64,7 +64,7 @@ fn reads(bench: &Bench) -> Result<Vec<Point>, LabError> {
     let mut target = bench.target();
     target.set_caching(Caching::OFF);
     let mut points = Vec::new();
-    for _ in 0..bench.few(ROUNDS) {
+    for _ in 0..bench.scaled_count(ROUNDS) {
         shuffle(&mut boundaries, &mut rng);
         for boundary in &boundaries {
             let offset = rng.below(2 * REACH as u64) as i64 - REACH;

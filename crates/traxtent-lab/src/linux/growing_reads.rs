@@ -35,7 +35,7 @@ const WINDOW: usize = 128;
 const FALL: f64 = 0.1;
 
 /// The number of sizes that make one point of the figure.
-const SIZES_A_POINT: usize = 16;
+const SIZES_PER_POINT: usize = 16;
 
 /// The number of sectors of the reads at cliffs.
 const PROOF_SECTORS: u32 = 512;
@@ -81,7 +81,7 @@ pub fn growing_reads(
 }
 
 /// Finds the sizes, in sectors, beyond which bandwidth falls, ascending.
-pub fn cliffs(bandwidths: &[f64]) -> Vec<u32> {
+pub fn bandwidth_drops(bandwidths: &[f64]) -> Vec<u32> {
     let mean = |window: &[f64]| window.iter().sum::<f64>() / window.len() as f64;
     // The fall after each size that has a whole window on both sides.
     let falls: Vec<f64> = bandwidths
@@ -102,7 +102,7 @@ fn boundaries(target: &mut SimTarget, rng: &mut Rng) -> Result<Vec<Lbn>, LabErro
     let mut from = Lbn(0);
     while found.len() < BOUNDARIES {
         let bandwidths = growing_reads(target, Start::At(from), rng)?;
-        let Some(&sectors) = cliffs(&bandwidths).first() else {
+        let Some(&sectors) = bandwidth_drops(&bandwidths).first() else {
             break;
         };
         from.0 += u64::from(sectors);
@@ -123,7 +123,7 @@ fn mean_read_ms(bench: &Bench, step: u64, rng: &mut Rng) -> Result<f64, LabError
     let mut target = ordered_off(bench);
     let places = (target.identity().capacity.0 - u64::from(PROOF_SECTORS)) / step;
     let mut times = Moments::default();
-    for _ in 0..bench.few(PROOF_READS) {
+    for _ in 0..bench.scaled_count(PROOF_READS) {
         let lbn = Lbn(step * rng.below(places));
         let timing = target.request(Request::read(lbn, PROOF_SECTORS))?;
         times.push(timing.response().as_ms() + host_ms());
@@ -133,19 +133,22 @@ fn mean_read_ms(bench: &Bench, step: u64, rng: &mut Rng) -> Result<f64, LabError
 
 /// The nth cliff, or infinity if there is none.
 fn nth(cliffs: &[u32], n: usize) -> f64 {
-    cliffs.get(n).map_or(f64::INFINITY, |&at| f64::from(at))
+    cliffs
+        .get(n)
+        .map_or(f64::INFINITY, |&at| f64::from(at))
 }
 
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut rng = Rng::new(bench.seed);
     let [from_0, from_256, from_any] =
-        starts(bench, &mut rng)?.map(|bandwidths| cliffs(&bandwidths));
+        starts(bench, &mut rng)?.map(|bandwidths| bandwidth_drops(&bandwidths));
     let found = boundaries(&mut ordered_off(bench), &mut rng)?;
     let begins_track = |lbn: &&Lbn| {
         let track = bench.geometry.track_of(**lbn);
         track.is_some_and(|track| track.first_lbn == **lbn)
     };
-    let ends = [(0.0, &from_0), (256.0, &from_256)].map(|(from, cliffs)| from + nth(cliffs, 0));
+    let ends =
+        [(0.0, &from_0), (256.0, &from_256)].map(|(from, cliffs)| from + nth(cliffs, 0));
     let at_cliffs = mean_read_ms(bench, u64::from(PROOF_SECTORS), &mut rng)?;
     let elsewhere = mean_read_ms(bench, 1, &mut rng)?;
     Ok(vec![
@@ -188,17 +191,20 @@ fn starts(bench: &Bench, rng: &mut Rng) -> Result<[Vec<f64>; 3], LabError> {
 /// Averages a few sizes for each point.
 fn points(scan: &[f64]) -> Vec<(f64, f64)> {
     let point = |(index, sizes): (usize, &[f64])| {
-        let middle = (index * SIZES_A_POINT) as f64 + (sizes.len() as f64 + 1.0) / 2.0;
+        let middle = (index * SIZES_PER_POINT) as f64 + (sizes.len() as f64 + 1.0) / 2.0;
         (middle, sizes.iter().sum::<f64>() / sizes.len() as f64)
     };
-    scan.chunks(SIZES_A_POINT).enumerate().map(point).collect()
+    scan.chunks(SIZES_PER_POINT)
+        .enumerate()
+        .map(point)
+        .collect()
 }
 
 /// Draws bandwidth against size for a drive that ignores the order, and for the same drive if it
 /// obeyed.
 pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
     let deaf = bench;
-    let obedient = deaf.with("cache.read_ahead.ignores_host", "false")?;
+    let obedient = deaf.with_parameter("cache.read_ahead.ignores_host", "false")?;
     let panel = |bench: &Bench, title: &str| -> Result<Panel, LabError> {
         let scans = starts(bench, &mut Rng::new(bench.seed))?;
         let series = scans

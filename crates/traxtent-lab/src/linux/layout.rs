@@ -50,7 +50,7 @@ fn in_serpentine(n: u32, width: u32) -> Lies {
 struct Translated {
     first_lbn: u64,
     sectors: u32,
-    lies: Lies,
+    place: Lies,
 }
 
 /// The first `count` tracks of the drive.
@@ -66,7 +66,7 @@ fn translate(bench: &Bench, tracks: &[Found]) -> Result<Vec<Translated>, LabErro
         Ok(Translated {
             first_lbn: track.first_lbn.0,
             sectors: track.sectors,
-            lies: (place.cylinder.0, place.surface.0),
+            place: (place.cylinder.0, place.surface.0),
         })
     });
     translated.collect()
@@ -77,11 +77,11 @@ fn translate(bench: &Bench, tracks: &[Found]) -> Result<Vec<Translated>, LabErro
 /// the cylinder of LBN 0.
 pub(crate) fn serpentine(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let tracks = translated(bench, usize::MAX)?;
-    let on_first_surface = |track: &&Translated| track.lies.1 == tracks[0].lies.1;
+    let on_first_surface = |track: &&Translated| track.place.1 == tracks[0].place.1;
     let width = tracks.iter().take_while(on_first_surface).count() as u32;
     let astray: Vec<bool> = (0..)
         .zip(&tracks)
-        .map(|(n, track)| in_serpentine(n, width) != track.lies)
+        .map(|(n, track)| in_serpentine(n, width) != track.place)
         .collect();
     let sizes = sizes_of_cylinder_0(&tracks);
     let zone = tracks
@@ -92,7 +92,7 @@ pub(crate) fn serpentine(bench: &Bench) -> Result<Vec<f64>, LabError> {
         count(&astray[..zone.unwrap_or(astray.len())]),
         count(&astray),
         f64::from(width),
-        f64::from(tracks[0].lies.0),
+        f64::from(tracks[0].place.0),
     ])
 }
 
@@ -101,12 +101,12 @@ pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
     let tracks = translated(bench, SHOWN)?;
     let series = ["top surface", "bottom surface"].into_iter().zip(0..);
     let series = series.map(|(name, surface)| {
-        let on = tracks.iter().filter(|track| track.lies.1 == surface);
+        let on = tracks.iter().filter(|track| track.place.1 == surface);
         Series {
             name: name.to_owned(),
             style: Style::Dots,
             points: on
-                .map(|track| (track.first_lbn as f64 / 1000.0, f64::from(track.lies.0)))
+                .map(|track| (track.first_lbn as f64 / 1000.0, f64::from(track.place.0)))
                 .collect(),
         }
     });
@@ -151,8 +151,8 @@ pub(crate) fn outermost(bench: &Bench, tracks: &[Found]) -> Result<[u32; 2], Lab
 /// The sectors of the tracks of the outermost cylinder, by surface.
 fn sizes_of_cylinder_0(tracks: &[Translated]) -> [u32; 2] {
     let mut sizes = [0; 2];
-    for track in tracks.iter().filter(|track| track.lies.0 == 0) {
-        sizes[usize::from(track.lies.1)] = track.sectors;
+    for track in tracks.iter().filter(|track| track.place.0 == 0) {
+        sizes[usize::from(track.place.1)] = track.sectors;
     }
     sizes
 }

@@ -12,7 +12,7 @@ pub(crate) mod growing_reads;
 pub(crate) mod layout;
 pub(crate) mod reverse_pairs;
 
-pub use growing_reads::{Start, cliffs, growing_reads};
+pub use growing_reads::{Start, bandwidth_drops, growing_reads};
 
 /// The drive of most experiments.
 pub const MAIN_DRIVE: &str = "maxtor10k5";
@@ -21,7 +21,7 @@ pub const MAIN_DRIVE: &str = "maxtor10k5";
 pub const ONE_MODEL: [&str; 4] = [MAIN_DRIVE, "maxtor10k5-b", "maxtor10k5-c", "maxtor10k5-d"];
 
 /// The drives on which the paper sees no zero-latency access.
-pub const ORDINARY_DRIVES: [&str; 2] = ["cheetah15k4", "map3367nc"];
+pub const DRIVES_WITHOUT_ZERO_LATENCY: [&str; 2] = ["cheetah15k4", "map3367nc"];
 
 /// The processor time of the host for a read, in milliseconds.
 fn host_ms() -> f64 {

@@ -7,7 +7,7 @@ use traxtent_units::Lbn;
 use traxtent_units::Rng;
 use traxtent_units::request::Request;
 
-use super::{MAIN_DRIVE, ORDINARY_DRIVES, host_ms};
+use super::{DRIVES_WITHOUT_ZERO_LATENCY, MAIN_DRIVE, host_ms};
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
 
@@ -30,7 +30,7 @@ fn second_reads(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut rng = Rng::new(bench.seed);
     let last = target.identity().capacity.0 - 1;
     let mut times = Vec::new();
-    for _ in 0..bench.few(PAIRS) {
+    for _ in 0..bench.scaled_count(PAIRS) {
         let lbn = Lbn(rng.below(last));
         target.request(Request::read(Lbn(lbn.0 + 1), 1))?;
         let time = target.request(Request::read(lbn, 1))?.response();
@@ -46,7 +46,7 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let times = second_reads(bench)?;
     let (at_once, waits) = times.split_at(times.partition_point(|&ms| ms < AT_ONCE_MS));
     let mut others = Vec::new();
-    for name in ORDINARY_DRIVES {
+    for name in DRIVES_WITHOUT_ZERO_LATENCY {
         others.extend(second_reads(&bench.with_drive(name)?)?);
     }
     others.sort_unstable_by(f64::total_cmp);
@@ -64,7 +64,7 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// Draws the distributions of the times of second reads.
 pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
     let mut series = Vec::new();
-    for name in [MAIN_DRIVE].into_iter().chain(ORDINARY_DRIVES) {
+    for name in [MAIN_DRIVE].into_iter().chain(DRIVES_WITHOUT_ZERO_LATENCY) {
         let times = second_reads(&bench.with_drive(name)?)?;
         let at = |step: usize| ((times.len() - 1) * step / STEPS, step as f64 / STEPS as f64);
         let steps = (0..=STEPS)

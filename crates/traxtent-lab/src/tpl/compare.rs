@@ -4,13 +4,14 @@
 use std::fs::File;
 use std::io::BufReader;
 
-use traxtent_layout::tpl::{Bounds, Count, Tpl};
+use traxtent_layout::tpl::{PartitionBounds, PartitionCount, Tpl};
 use traxtent_units::request::Op;
 use traxtent_units::{Lbn, SimTime, Span};
 use traxtent_workload::{TraceFormat, TraceOptions, TraceReader};
 
 use super::host::{
-    Asked, BLOCK, Closed, Host, Load, Mirror, Open, Served, Surveyed, Sync, What, fill,
+    BLOCK, ClosedLoad, HostRequest, Mirror, OpenLoad, ReplicaSync, RequestKind, RequestSource,
+    RunResult, SurveyedDrive, TplHost, fill,
 };
 use super::writes::RATE;
 use crate::bench::{Bench, LabError};
@@ -23,7 +24,7 @@ pub const DEPTHS: [usize; 3] = [1, 8, 32];
 
 /// The placement of the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum BlockPlacement {
     /// This number of replicas around the track, over the whole drive. Writes reach them as the
     /// head passes.
     Partitions(u32),
@@ -35,7 +36,7 @@ pub enum Layout {
 
 /// The results of a layout.
 #[derive(Clone, Copy, Debug)]
-pub struct Compared {
+pub struct LayoutResult {
     /// The capacity, over the drive's.
     pub capacity: f64,
     /// The mean response time at [`RATE`], in milliseconds.
@@ -45,12 +46,12 @@ pub struct Compared {
 }
 
 enum System {
-    One(Box<Host>),
+    One(Box<TplHost>),
     Two(Box<Mirror>),
 }
 
 impl System {
-    fn run(&mut self, load: &mut dyn Load) -> Result<Served, LabError> {
+    fn run(&mut self, load: &mut dyn RequestSource) -> Result<RunResult, LabError> {
         match self {
             System::One(host) => host.run(load),
             System::Two(mirror) => mirror.run(load),
@@ -58,23 +59,23 @@ impl System {
     }
 }
 
-fn layout(drive: &Surveyed, layout: Layout) -> Result<Tpl, LabError> {
+fn layout(drive: &SurveyedDrive, layout: BlockPlacement) -> Result<Tpl, LabError> {
     let (count, part) = match layout {
-        Layout::Partitions(count) => (Count::new(count)?, 1),
-        Layout::ShortStroke(part) => (Count::ONE, part),
-        Layout::Mirror => (Count::ONE, 1),
+        BlockPlacement::Partitions(count) => (PartitionCount::new(count)?, 1),
+        BlockPlacement::ShortStroke(part) => (PartitionCount::ONE, part),
+        BlockPlacement::Mirror => (PartitionCount::ONE, 1),
     };
     let end = Lbn(drive.map.end().0 / u64::from(part));
-    let mut tpl = drive.layout(Bounds::new(count, count)?, end)?;
+    let mut tpl = drive.layout(PartitionBounds::new(count, count)?, end)?;
     let blocks = tpl.shape().blocks();
     fill(&mut tpl, 0..blocks, false)?;
     Ok(tpl)
 }
 
-fn system(drive: &Surveyed, of: Layout, tpl: &Tpl) -> System {
-    let host = || drive.host(tpl.clone(), Sync::Passing);
+fn system(drive: &SurveyedDrive, of: BlockPlacement, tpl: &Tpl) -> System {
+    let host = || drive.host(tpl.clone(), ReplicaSync::Passing);
     match of {
-        Layout::Mirror => System::Two(Box::new(Mirror([host(), host()]))),
+        BlockPlacement::Mirror => System::Two(Box::new(Mirror([host(), host()]))),
         _ => System::One(Box::new(host())),
     }
 }
@@ -85,15 +86,15 @@ fn system(drive: &Surveyed, of: Layout, tpl: &Tpl) -> System {
 /// Returns an error if the layout does not fit the drive.
 pub fn random(
     bench: &Bench,
-    drive: &Surveyed,
-    of: Layout,
+    drive: &SurveyedDrive,
+    of: BlockPlacement,
     reads: f64,
-) -> Result<Compared, LabError> {
+) -> Result<LayoutResult, LabError> {
     let tpl = layout(drive, of)?;
     let blocks = tpl.shape().blocks();
-    let count = bench.few(REQUESTS);
+    let count = bench.scaled_count(REQUESTS);
     let until = SimTime::from_ms(count as f64 / RATE * 1000.0);
-    let mut open = Open::new(
+    let mut open = OpenLoad::new(
         bench.seed,
         blocks,
         reads,
@@ -103,10 +104,10 @@ pub fn random(
     let response_ms = system(drive, of, &tpl).run(&mut open)?.response_ms.mean();
     let mut rates = [0.0; 3];
     for (rate, depth) in rates.iter_mut().zip(DEPTHS) {
-        let mut closed = Closed::new(bench.seed, blocks, reads, count, depth, SimTime::ZERO);
+        let mut closed = ClosedLoad::new(bench.seed, blocks, reads, count, depth, SimTime::ZERO);
         *rate = system(drive, of, &tpl).run(&mut closed)?.rate();
     }
-    Ok(Compared {
+    Ok(LayoutResult {
         capacity: blocks as f64 * f64::from(BLOCK) / drive.map.end().0 as f64,
         response_ms,
         rates,
@@ -119,7 +120,12 @@ pub fn random(
 ///
 /// # Errors
 /// Returns an error if there is no trace, or the layout does not fit the drive.
-pub fn trace(bench: &Bench, drive: &Surveyed, of: Layout, part: u32) -> Result<f64, LabError> {
+pub fn trace(
+    bench: &Bench,
+    drive: &SurveyedDrive,
+    of: BlockPlacement,
+    part: u32,
+) -> Result<f64, LabError> {
     let path = super::trace_of(bench)?;
     let file = File::open(&path).map_err(|error| LabError::file(&path, error))?;
     let format = TraceFormat::DiskSimValidate;
@@ -133,10 +139,10 @@ pub fn trace(bench: &Bench, drive: &Surveyed, of: Layout, part: u32) -> Result<f
         let first = request.lbn.0 / u64::from(part) / u64::from(BLOCK);
         let size = u64::from(request.sectors).div_ceil(u64::from(BLOCK)).max(1);
         let first = first.min(blocks.saturating_sub(size));
-        let gap = std::mem::replace(&mut pause, record.think.unwrap_or_default());
+        let gap = std::mem::replace(&mut pause, record.pause.unwrap_or_default());
         asked.push((gap, request.op == Op::Write, first, size));
     }
-    asked.truncate(bench.few(10_000) as usize);
+    asked.truncate(bench.scaled_count(10_000) as usize);
     asked.reverse();
     let mut load = Traced {
         asked,
@@ -154,19 +160,23 @@ struct Traced {
     waiting: bool,
 }
 
-impl Load for Traced {
+impl RequestSource for Traced {
     fn due(&self) -> Option<SimTime> {
         let (gap, ..) = self.asked.last()?;
         (!self.waiting).then_some(self.last + *gap)
     }
 
-    fn take(&mut self) -> Asked {
+    fn take(&mut self) -> HostRequest {
         let at = self.due().expect("one is due");
         let (_, write, block, blocks) = self.asked.pop().expect("one is due");
         self.waiting = true;
-        Asked {
+        HostRequest {
             at,
-            what: if write { What::Write } else { What::Read },
+            what: if write {
+                RequestKind::Write
+            } else {
+                RequestKind::Read
+            },
             block,
             blocks,
         }

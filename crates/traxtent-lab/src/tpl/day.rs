@@ -10,10 +10,13 @@
 //! and all space trimmed overnight is still to be split. That work is counted, and so are the
 //! writes to the table.
 
-use traxtent_layout::tpl::{Bounds, Count, REGIONS};
+use traxtent_layout::tpl::{PartitionBounds, PartitionCount, REGIONS};
 use traxtent_units::{SimTime, Span};
 
-use super::host::{Asked, Load, Open, Served, Surveyed, Sync, What, fill, forget};
+use super::host::{
+    HostRequest, OpenLoad, ReplicaSync, RequestKind, RequestSource, RunResult, SurveyedDrive, fill,
+    trim,
+};
 use crate::bench::{Bench, LabError};
 
 /// The shares of the capacity that are in use.
@@ -83,7 +86,7 @@ pub fn levels(
     levels: &[f64],
     regions: u16,
 ) -> Result<Vec<Level>, LabError> {
-    let mut drive = Surveyed::new(bench)?;
+    let mut drive = SurveyedDrive::new(bench)?;
     drive.regions = regions;
     levels
         .iter()
@@ -91,28 +94,34 @@ pub fn levels(
         .collect()
 }
 
-fn level(bench: &Bench, drive: &Surveyed, fill: f64, most: u32) -> Result<Level, LabError> {
-    let all = drive.layout(Bounds::new(Count::ONE, Count::ONE)?, drive.map.end())?;
+fn level(bench: &Bench, drive: &SurveyedDrive, fill: f64, most: u32) -> Result<Level, LabError> {
+    let all = drive.layout(
+        PartitionBounds::new(PartitionCount::ONE, PartitionCount::ONE)?,
+        drive.map.end(),
+    )?;
     let capacity = all.shape().blocks() as f64;
     let used = ((fill - CHURN) * capacity) as u64;
     let churn = (CHURN * capacity) as u64;
     let mut fixed = Vec::new();
-    for count in Count::ALL {
-        let mut tpl = drive.layout(Bounds::new(count, count)?, drive.map.end())?;
+    for count in PartitionCount::ALL {
+        let mut tpl = drive.layout(PartitionBounds::new(count, count)?, drive.map.end())?;
         if tpl.shape().blocks() < used + churn {
             continue;
         }
         self::fill(&mut tpl, 0..used, true)?;
-        let mut host = drive.host(tpl, Sync::Passing);
+        let mut host = drive.host(tpl, ReplicaSync::Passing);
         fixed.push((count.get(), day(bench, &mut host, used, churn)?));
     }
-    let mut tpl = drive.layout(Bounds::new(Count::ONE, Count::new(most)?)?, drive.map.end())?;
+    let mut tpl = drive.layout(
+        PartitionBounds::new(PartitionCount::ONE, PartitionCount::new(most)?)?,
+        drive.map.end(),
+    )?;
     let yesterday = (2 * used).min(tpl.shape().blocks());
     self::fill(&mut tpl, 0..yesterday, true)?;
     if yesterday > used {
-        forget(&mut tpl, used..yesterday)?;
+        trim(&mut tpl, used..yesterday)?;
     }
-    let mut host = drive.host(tpl, Sync::Passing);
+    let mut host = drive.host(tpl, ReplicaSync::Passing);
     let dynamic = day(bench, &mut host, used, churn)?;
     Ok(Level {
         fill,
@@ -123,22 +132,26 @@ fn level(bench: &Bench, drive: &Surveyed, fill: f64, most: u32) -> Result<Level,
 
 fn day(
     bench: &Bench,
-    host: &mut super::host::Host,
+    host: &mut super::host::TplHost,
     used: u64,
     churn: u64,
 ) -> Result<Day, LabError> {
     // For an approximate result, the day is a tenth as long and begins at 7 o'clock.
-    let begin = SimTime::from_ms(if bench.quick { 7.0 * HOUR_MS } else { 0.0 });
-    let until = begin + Span::from_ms(24.0 * HOUR_MS / if bench.quick { 10.0 } else { 1.0 });
+    let begin = SimTime::from_ms(if bench.approximate {
+        7.0 * HOUR_MS
+    } else {
+        0.0
+    });
+    let until = begin + Span::from_ms(24.0 * HOUR_MS / if bench.approximate { 10.0 } else { 1.0 });
     host.now = begin;
     let mut load = DayLoad {
-        requests: Open::new(bench.seed, used, READS, (rate, 1.0), (begin, until)),
+        requests: OpenLoad::new(bench.seed, used, READS, (rate, 1.0), (begin, until)),
         churn: used..used + churn,
         next: 0,
         hour: begin,
         until,
     };
-    let served: Served = host.run(&mut load)?;
+    let served: RunResult = host.run(&mut load)?;
     Ok(Day {
         response_ms: served.response_ms.mean(),
         background: host.background.as_ms() / until.since(begin).as_ms(),
@@ -158,7 +171,7 @@ fn rate(at: SimTime, _: f64) -> f64 {
 
 /// The requests of a day, with bulk writes and trims.
 struct DayLoad {
-    requests: Open,
+    requests: OpenLoad,
     churn: std::ops::Range<u64>,
     /// The number of bulk blocks written so far; 0 after a trim.
     next: u64,
@@ -173,7 +186,7 @@ impl DayLoad {
     }
 }
 
-impl Load for DayLoad {
+impl RequestSource for DayLoad {
     fn due(&self) -> Option<SimTime> {
         match self.is_churn() {
             true => Some(self.hour),
@@ -181,7 +194,7 @@ impl Load for DayLoad {
         }
     }
 
-    fn take(&mut self) -> Asked {
+    fn take(&mut self) -> HostRequest {
         if !self.is_churn() {
             return self.requests.take();
         }
@@ -191,9 +204,9 @@ impl Load for DayLoad {
             // Trimmed at once, an hour later.
             self.next = 0;
             self.hour += Span::from_ms(HOUR_MS);
-            return Asked {
+            return HostRequest {
                 at,
-                what: What::Trim,
+                what: RequestKind::Trim,
                 block: self.churn.start,
                 blocks: size,
             };
@@ -204,9 +217,9 @@ impl Load for DayLoad {
         // A megabyte per second; the next step an hour after the last.
         let wait = if self.next == size { HOUR_MS } else { 1000.0 };
         self.hour += Span::from_ms(wait);
-        Asked {
+        HostRequest {
             at,
-            what: What::Write,
+            what: RequestKind::Write,
             block,
             blocks,
         }

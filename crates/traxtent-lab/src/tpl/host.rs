@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use traxtent_layout::tpl::{
-    Accuracy, Bounds, Config, Count, Head, Home, Plan, REGIONS, Run, Step, Survey, Tpl,
+    Accuracy, BlockHome, Config, DeviceStep, HeadTracker, PartitionBounds, PartitionCount, REGIONS,
+    Run, Survey, TablePlan, Tpl,
 };
 use traxtent_map::TrackMap;
 use traxtent_model::drive::Drive;
@@ -28,7 +29,7 @@ const BULK: u64 = 64;
 
 /// The time at which writes reach the replicas of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
+pub enum ReplicaSync {
     /// A write is complete when all replicas are written.
     AtOnce,
     /// A write is complete with the nearest replica. The others are updated once the drive has been
@@ -40,23 +41,24 @@ pub enum Sync {
     Passing,
 }
 
-impl Sync {
+impl ReplicaSync {
     /// All ways of synchronization.
-    pub const ALL: [Sync; 3] = [Sync::AtOnce, Sync::Idle, Sync::Passing];
+    pub const ALL: [ReplicaSync; 3] =
+        [ReplicaSync::AtOnce, ReplicaSync::Idle, ReplicaSync::Passing];
 
     /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Sync::AtOnce => "at once",
-            Sync::Idle => "in idle time",
-            Sync::Passing => "as the head passes",
+            ReplicaSync::AtOnce => "at once",
+            ReplicaSync::Idle => "in idle time",
+            ReplicaSync::Passing => "as the head passes",
         }
     }
 }
 
 /// A drive that has been surveyed.
 #[derive(Clone, Debug)]
-pub struct Surveyed {
+pub struct SurveyedDrive {
     bench: Bench,
     /// The tracks of the drive.
     pub map: Arc<TrackMap>,
@@ -65,16 +67,16 @@ pub struct Surveyed {
     pub regions: u16,
 }
 
-impl Surveyed {
+impl SurveyedDrive {
     /// Surveys the drive of a bench.
     ///
     /// # Errors
     /// Returns an error if the drive cannot be timed.
-    pub fn new(bench: &Bench) -> Result<Surveyed, LabError> {
+    pub fn new(bench: &Bench) -> Result<SurveyedDrive, LabError> {
         let map = TrackMap::of_sizes(bench.geometry.track_sizes());
         let mut target = bench.target();
         let survey = survey(&mut target, &map, 0..map.len(), 1, BLOCK, &mut |_| ())?;
-        Ok(Surveyed {
+        Ok(SurveyedDrive {
             bench: bench.clone(),
             map: Arc::new(map),
             survey,
@@ -86,7 +88,7 @@ impl Surveyed {
     ///
     /// # Errors
     /// Returns an error if the layout does not fit.
-    pub fn layout(&self, bounds: Bounds, end: Lbn) -> Result<Tpl, LabError> {
+    pub fn layout(&self, bounds: PartitionBounds, end: Lbn) -> Result<Tpl, LabError> {
         let sector = &self.bench.profile.sector;
         let config = Config {
             id: self.bench.seed,
@@ -101,20 +103,20 @@ impl Surveyed {
     }
 
     /// Creates a host with this layout, and the drive at rest.
-    pub fn host(&self, tpl: Tpl, sync: Sync) -> Host {
+    pub fn host(&self, tpl: Tpl, sync: ReplicaSync) -> TplHost {
         let bench = &self.bench;
         let (profile, geometry) = (Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
-        Host {
+        TplHost {
             revolution: Span::from_ms(profile.revolution_ms()),
             drive: Drive::with_geometry(profile, geometry),
-            head: Head::new(Arc::clone(&self.map), self.survey.clone()),
+            head: HeadTracker::new(Arc::clone(&self.map), self.survey.clone()),
             filling: (tpl.shape().tracks().start, Vec::new()),
             tpl,
             sync,
             now: SimTime::ZERO,
-            prefer: Count::MOST,
+            prefer: PartitionCount::MOST,
             background: Span::ZERO,
-            next_sync: Home { track: 0, index: 0 },
+            next_sync: BlockHome { track: 0, index: 0 },
             next_split: 0,
         }
     }
@@ -144,7 +146,7 @@ pub fn fill(tpl: &mut Tpl, blocks: std::ops::Range<u64>, closed: bool) -> Result
 ///
 /// # Errors
 /// Returns an error if there are no such blocks.
-pub fn forget(tpl: &mut Tpl, blocks: std::ops::Range<u64>) -> Result<(), LabError> {
+pub fn trim(tpl: &mut Tpl, blocks: std::ops::Range<u64>) -> Result<(), LabError> {
     let mut first = blocks.start;
     for run in tpl.runs(blocks)? {
         let end = first + u64::from(run.blocks);
@@ -158,28 +160,28 @@ pub fn forget(tpl: &mut Tpl, blocks: std::ops::Range<u64>) -> Result<(), LabErro
 
 /// A host with a track partition layout on a simulated drive; see the module.
 #[derive(Clone, Debug)]
-pub struct Host {
+pub struct TplHost {
     drive: Drive,
-    head: Head,
+    head: HeadTracker,
     /// The layout.
     pub tpl: Tpl,
-    sync: Sync,
+    sync: ReplicaSync,
     /// The current time.
     pub now: SimTime,
     revolution: Span,
     /// The number of partitions up to which tracks are split in idle time.
-    pub prefer: Count,
+    pub prefer: PartitionCount,
     /// The time that the drive has spent on background work.
     pub background: Span,
-    next_sync: Home,
+    next_sync: BlockHome,
     next_split: usize,
     /// The track that is being filled, and the remaining steps for it, the next one last.
-    filling: (usize, Vec<Step>),
+    filling: (usize, Vec<DeviceStep>),
 }
 
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum RequestKind {
     /// Reads blocks.
     Read,
     /// Writes blocks.
@@ -190,11 +192,11 @@ pub enum What {
 
 /// A request to a host.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct HostRequest {
     /// The time of its arrival.
     pub at: SimTime,
     /// Its kind.
-    pub what: What,
+    pub what: RequestKind,
     /// The first block.
     pub block: u64,
     /// The number of blocks.
@@ -203,7 +205,7 @@ pub struct Asked {
 
 /// The results of a run.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Served {
+pub struct RunResult {
     /// Response times in milliseconds.
     pub response_ms: Moments,
     /// Response times of reads in milliseconds.
@@ -212,15 +214,15 @@ pub struct Served {
     pub span_ms: f64,
 }
 
-impl Served {
-    fn note(&mut self, asked: &Asked, end: SimTime) {
+impl RunResult {
+    fn note(&mut self, asked: &HostRequest, end: SimTime) {
         // No client waits for bulk requests.
         if asked.blocks > BULK {
             return;
         }
         let response = end.since(asked.at).as_ms();
         self.response_ms.push(response);
-        if asked.what == What::Read {
+        if asked.what == RequestKind::Read {
             self.reads_ms.push(response);
         }
     }
@@ -232,17 +234,17 @@ impl Served {
 }
 
 /// A source of requests.
-pub trait Load {
+pub trait RequestSource {
     /// The time at which the next request arrives; `None` if none arrives until others are
     /// complete.
     fn due(&self) -> Option<SimTime>;
     /// Takes the next request.
-    fn take(&mut self) -> Asked;
+    fn take(&mut self) -> HostRequest;
     /// Reports that a request is complete.
     fn complete(&mut self, at: SimTime);
 }
 
-impl Host {
+impl TplHost {
     /// The accuracy of the host's predictions.
     pub fn accuracy(&self) -> Accuracy {
         self.head.accuracy()
@@ -252,10 +254,10 @@ impl Host {
     ///
     /// # Errors
     /// Returns an error if the load requests blocks that do not exist.
-    pub fn run(&mut self, load: &mut dyn Load) -> Result<Served, LabError> {
+    pub fn run(&mut self, load: &mut dyn RequestSource) -> Result<RunResult, LabError> {
         let begun = self.now;
-        let mut served = Served::default();
-        let mut queue: Vec<Asked> = Vec::new();
+        let mut served = RunResult::default();
+        let mut queue: Vec<HostRequest> = Vec::new();
         loop {
             while load.due().is_some_and(|due| due <= self.now) {
                 queue.push(load.take());
@@ -270,8 +272,8 @@ impl Host {
             served.note(&asked, end);
             load.complete(end);
             let waited_for = !queue.is_empty() || load.due().is_some_and(|due| due <= self.now);
-            if self.sync == Sync::Passing && !waited_for {
-                self.pass(&asked)?;
+            if self.sync == ReplicaSync::Passing && !waited_for {
+                self.sync_while_passing(&asked)?;
             }
             if self.tpl.stale_count() > STALE_MAX {
                 self.sync_track()?;
@@ -285,7 +287,7 @@ impl Host {
     }
 
     /// Returns the waiting request that is likely to be served first.
-    fn nearest(&self, queue: &[Asked]) -> Result<usize, LabError> {
+    fn nearest(&self, queue: &[HostRequest]) -> Result<usize, LabError> {
         if queue.len() == 1 {
             return Ok(0);
         }
@@ -301,29 +303,29 @@ impl Host {
     }
 
     /// The places at which a request can begin.
-    fn candidates(&self, asked: &Asked) -> Result<Vec<(u32, Lbn)>, LabError> {
+    fn candidates(&self, asked: &HostRequest) -> Result<Vec<(u32, Lbn)>, LabError> {
         let run = self.tpl.runs(asked.block..asked.block + asked.blocks)?[0];
         let mask = match asked.what {
-            What::Write => self.tpl.writable(run),
-            What::Read | What::Trim => self.tpl.current(run),
+            RequestKind::Write => self.tpl.writable(run),
+            RequestKind::Read | RequestKind::Trim => self.tpl.current(run),
         };
         Ok(self.tpl.places(run, mask).collect())
     }
 
-    fn serve(&mut self, asked: &Asked) -> Result<SimTime, LabError> {
+    fn serve(&mut self, asked: &HostRequest) -> Result<SimTime, LabError> {
         let blocks = asked.block..asked.block + asked.blocks;
         while let Some(plan) = match asked.what {
-            What::Read => None,
-            What::Write => self.tpl.prepare(blocks.clone())?,
-            What::Trim => self.tpl.trim(blocks.clone())?,
+            RequestKind::Read => None,
+            RequestKind::Write => self.tpl.prepare(blocks.clone())?,
+            RequestKind::Trim => self.tpl.trim(blocks.clone())?,
         } {
             self.carry_out(plan);
         }
         for run in self.tpl.runs(blocks)? {
             match asked.what {
-                What::Read => self.read(run),
-                What::Write => self.write(run)?,
-                What::Trim => {}
+                RequestKind::Read => self.read(run),
+                RequestKind::Write => self.write(run)?,
+                RequestKind::Trim => {}
             }
         }
         Ok(self.now)
@@ -337,7 +339,7 @@ impl Host {
         if mask == 0 {
             // The blocks of the run have different current replicas.
             for index in 0..run.blocks {
-                let home = Home {
+                let home = BlockHome {
                     index: run.home.index + index,
                     ..run.home
                 };
@@ -356,11 +358,11 @@ impl Host {
     fn write(&mut self, run: Run) -> Result<(), LabError> {
         let all = self.tpl.writable(run);
         let mask = match self.sync {
-            Sync::AtOnce => all,
-            Sync::Idle | Sync::Passing => 1 << self.choose(run, all).0,
+            ReplicaSync::AtOnce => all,
+            ReplicaSync::Idle | ReplicaSync::Passing => 1 << self.choose(run, all).0,
         };
         self.write_copies(run, mask);
-        self.tpl.wrote(run, mask)?;
+        self.tpl.record_write(run, mask)?;
         Ok(())
     }
 
@@ -399,7 +401,7 @@ impl Host {
     }
 
     /// Performs the steps of a plan and the steps that follow its commit.
-    fn carry_out(&mut self, plan: Plan) {
+    fn carry_out(&mut self, plan: TablePlan) {
         for step in plan.steps().to_vec() {
             self.perform(&step);
         }
@@ -408,19 +410,19 @@ impl Host {
         }
     }
 
-    fn perform(&mut self, step: &Step) {
+    fn perform(&mut self, step: &DeviceStep) {
         let bytes = self.drive.profile().sector.logical_bytes;
         let write = |lbn: &Lbn, sectors: u64| Request::write(*lbn, sectors as u32);
         match step {
-            Step::Flush => self.send(&[Request::flush()]),
-            Step::Table { lbn, bytes: page } => {
+            DeviceStep::Flush => self.send(&[Request::flush()]),
+            DeviceStep::Table { lbn, bytes: page } => {
                 self.send(&[write(lbn, (page.len() as u64).div_ceil(bytes.into()))]);
             }
-            Step::Zeros { to, sectors } => {
+            DeviceStep::Zeros { to, sectors } => {
                 let writes: Vec<Request> = to.iter().map(|lbn| write(lbn, sectors.0)).collect();
                 self.send(&writes);
             }
-            Step::Copy { from, to, sectors } => {
+            DeviceStep::Copy { from, to, sectors } => {
                 self.send(&[Request::read(*from, sectors.0 as u32)]);
                 let writes: Vec<Request> = to.iter().map(|lbn| write(lbn, sectors.0)).collect();
                 self.send(&writes);
@@ -492,12 +494,13 @@ impl Host {
     /// written data are in memory.
     fn sync_track(&mut self) -> Result<(), LabError> {
         let next = self.tpl.stale(self.next_sync).next();
-        let Some((home, _)) = next.or_else(|| self.tpl.stale(Home { track: 0, index: 0 }).next())
+        let Some((home, _)) =
+            next.or_else(|| self.tpl.stale(BlockHome { track: 0, index: 0 }).next())
         else {
             return Ok(());
         };
         self.sync_on(home.track);
-        self.next_sync = Home {
+        self.next_sync = BlockHome {
             track: home.track + 1,
             index: 0,
         };
@@ -505,9 +508,9 @@ impl Host {
     }
 
     fn sync_on(&mut self, track: usize) {
-        let behind: Vec<(Home, u32)> = self
+        let behind: Vec<(BlockHome, u32)> = self
             .tpl
-            .stale(Home { track, index: 0 })
+            .stale(BlockHome { track, index: 0 })
             .take_while(|(home, _)| home.track == track)
             .collect();
         // Consecutive blocks with the same current replicas are written together.
@@ -532,12 +535,12 @@ impl Host {
         }
         self.send(&writes);
         for (run, copies) in done {
-            self.tpl.synced(run, copies);
+            self.tpl.record_sync(run, copies);
         }
     }
 
     /// Updates the stale replicas on the track where the head is.
-    fn pass(&mut self, asked: &Asked) -> Result<(), LabError> {
+    fn sync_while_passing(&mut self, asked: &HostRequest) -> Result<(), LabError> {
         let begun = self.now;
         for run in self.tpl.runs(asked.block..asked.block + asked.blocks)? {
             self.sync_on(run.home.track);
@@ -550,18 +553,18 @@ impl Host {
 /// Two drives with the same blocks. A read is served by the drive that is free first and has it
 /// nearest, a write by both.
 #[derive(Clone, Debug)]
-pub struct Mirror(pub [Host; 2]);
+pub struct Mirror(pub [TplHost; 2]);
 
 /// A request of a mirror, the number of drives that have yet to serve it, and its end so far.
-type Shared = (Asked, u32, SimTime);
+type Shared = (HostRequest, u32, SimTime);
 
 impl Mirror {
     /// Serves a load to its end.
     ///
     /// # Errors
     /// Returns an error if the load requests blocks that do not exist.
-    pub fn run(&mut self, load: &mut dyn Load) -> Result<Served, LabError> {
-        let mut served = Served::default();
+    pub fn run(&mut self, load: &mut dyn RequestSource) -> Result<RunResult, LabError> {
+        let mut served = RunResult::default();
         let mut all: Vec<Shared> = Vec::new();
         // The requests that each drive may serve, as positions in `all`.
         let mut queues: [Vec<usize>; 2] = Default::default();
@@ -571,10 +574,14 @@ impl Mirror {
             while load.due().is_some_and(|due| due <= now) {
                 let asked = load.take();
                 queues.iter_mut().for_each(|queue| queue.push(all.len()));
-                let drives = if asked.what == What::Read { 1 } else { 2 };
+                let drives = if asked.what == RequestKind::Read {
+                    1
+                } else {
+                    2
+                };
                 all.push((asked, drives, asked.at));
             }
-            queues[at].retain(|index| all[*index].0.what != What::Read || all[*index].1 > 0);
+            queues[at].retain(|index| all[*index].0.what != RequestKind::Read || all[*index].1 > 0);
             if queues[at].is_empty() {
                 let other = self.0[1 - at].now;
                 let later = load
@@ -586,7 +593,7 @@ impl Mirror {
                 self.0[at].now = later;
                 continue;
             }
-            let waiting: Vec<Asked> = queues[at].iter().map(|index| all[*index].0).collect();
+            let waiting: Vec<HostRequest> = queues[at].iter().map(|index| all[*index].0).collect();
             let index = queues[at].swap_remove(self.0[at].nearest(&waiting)?);
             let asked = all[index].0;
             let end = self.0[at].serve(&asked)?;
@@ -604,7 +611,7 @@ impl Mirror {
 
 /// Random requests with a fixed number outstanding.
 #[derive(Clone, Debug)]
-pub struct Closed {
+pub struct ClosedLoad {
     rng: Rng,
     blocks: u64,
     reads: f64,
@@ -613,7 +620,7 @@ pub struct Closed {
     free: Vec<SimTime>,
 }
 
-impl Closed {
+impl ClosedLoad {
     /// Creates `count` requests for a single block out of `blocks`, with `depth` outstanding from
     /// `now` on.
     pub fn new(
@@ -623,8 +630,8 @@ impl Closed {
         count: u64,
         depth: usize,
         now: SimTime,
-    ) -> Closed {
-        Closed {
+    ) -> ClosedLoad {
+        ClosedLoad {
             rng: Rng::new(seed),
             blocks,
             reads,
@@ -634,12 +641,12 @@ impl Closed {
     }
 }
 
-impl Load for Closed {
+impl RequestSource for ClosedLoad {
     fn due(&self) -> Option<SimTime> {
         self.free.first().copied().filter(|_| self.left > 0)
     }
 
-    fn take(&mut self) -> Asked {
+    fn take(&mut self) -> HostRequest {
         self.left -= 1;
         let at = self.free.remove(0);
         random(&mut self.rng, at, self.blocks, self.reads)
@@ -653,7 +660,7 @@ impl Load for Closed {
 
 /// Random requests that arrive independently of completions, at a rate that may change.
 #[derive(Clone, Debug)]
-pub struct Open {
+pub struct OpenLoad {
     rng: Rng,
     blocks: u64,
     reads: f64,
@@ -664,7 +671,7 @@ pub struct Open {
     next: SimTime,
 }
 
-impl Open {
+impl OpenLoad {
     /// Creates requests for a single block out of `blocks`, from `now` until an instant, at
     /// `rate(instant, mean)` per second.
     pub fn new(
@@ -673,8 +680,8 @@ impl Open {
         reads: f64,
         (rate, mean): (fn(SimTime, f64) -> f64, f64),
         (now, until): (SimTime, SimTime),
-    ) -> Open {
-        let mut open = Open {
+    ) -> OpenLoad {
+        let mut open = OpenLoad {
             rng: Rng::new(seed),
             blocks,
             reads,
@@ -694,12 +701,12 @@ impl Open {
     }
 }
 
-impl Load for Open {
+impl RequestSource for OpenLoad {
     fn due(&self) -> Option<SimTime> {
         (self.next < self.until).then_some(self.next)
     }
 
-    fn take(&mut self) -> Asked {
+    fn take(&mut self) -> HostRequest {
         let asked = random(&mut self.rng, self.next, self.blocks, self.reads);
         self.advance();
         asked
@@ -708,13 +715,13 @@ impl Load for Open {
     fn complete(&mut self, _: SimTime) {}
 }
 
-fn random(rng: &mut Rng, at: SimTime, blocks: u64, reads: f64) -> Asked {
-    Asked {
+fn random(rng: &mut Rng, at: SimTime, blocks: u64, reads: f64) -> HostRequest {
+    HostRequest {
         at,
         what: if rng.chance(reads) {
-            What::Read
+            RequestKind::Read
         } else {
-            What::Write
+            RequestKind::Write
         },
         block: rng.below(blocks),
         blocks: 1,

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use traxtent_model::drive::Drive;
-use traxtent_model::mechanics::{Mechanics, Position};
+use traxtent_model::mechanics::{HeadPosition, Mechanics};
 use traxtent_sim::{Host, simulate};
 use traxtent_units::stats::Moments;
 use traxtent_units::{Cylinder, Surface};
@@ -41,7 +41,7 @@ const RANDOM: &str = "random,count=10000,size=8,align=none,read=66%";
 const READS: u32 = 100_000;
 
 fn partitioned(bench: &Bench, count: u32) -> Result<Bench, LabError> {
-    bench.with("access.track_partitions", &count.to_string())
+    bench.with_parameter("access.track_partitions", &count.to_string())
 }
 
 /// The results of a trace's replay.
@@ -79,11 +79,11 @@ fn replay(bench: &Bench, count: u32) -> Result<Replayed, LabError> {
     })?;
     let format = TraceFormat::DiskSimValidate;
     let reader = TraceReader::new(format, BufReader::new(file), TraceOptions::default());
-    let mut source = Replay::new(reader, ReplayPace::natural(format));
+    let mut source = Replay::new(reader, ReplayPace::default_for(format));
     let drive = Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
     let mut host = Host::new(vec![drive]);
     let mut response_ms = Moments::default();
-    let most = bench.few(u64::MAX);
+    let most = bench.scaled_count(u64::MAX);
     simulate(&mut host, &mut source, |outcome| {
         response_ms.push(outcome.response().as_ms());
         response_ms.count() < most
@@ -125,7 +125,7 @@ pub(crate) fn random(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// each number of partitions.
 pub(crate) fn distance(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let reads = format!("random,count={READS},size=1,zone=0");
-    let bench = bench.with("cache.enabled", "false")?;
+    let bench = bench.with_parameter("cache.enabled", "false")?;
     let revolution = bench.profile.revolution_ms();
     let sectors = f64::from(bench.track_sectors());
     let mean = |count: u32| -> Result<f64, LabError> {
@@ -145,7 +145,7 @@ pub(crate) fn parameters(bench: &Bench) -> Result<Vec<f64>, LabError> {
         Some(spec) => Mechanics::new(spec, cylinders),
         None => Mechanics::none(),
     };
-    let at = |cylinder, surface| Position {
+    let at = |cylinder, surface| HeadPosition {
         cylinder: Cylinder(cylinder),
         surface: Surface(surface),
     };
@@ -171,7 +171,7 @@ pub(crate) fn parameters(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// completions that deviate by 100 microseconds. Then the largest response time of a day with
 /// partitions that follow free space, over that with the best fixed number of them, at any fill
 /// level.
-pub(crate) fn built(bench: &Bench) -> Result<Vec<f64>, LabError> {
+pub(crate) fn extensions(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut values = predict::shares(bench)?;
     values.push(day::worst(bench)?);
     Ok(values)

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use traxtent_layout::tpl::{Bounds, Count, Head, Home, Shape};
+use traxtent_layout::tpl::{BlockHome, HeadTracker, PartitionBounds, PartitionCount, ReplicaMap};
 use traxtent_map::TrackMap;
 use traxtent_probe::{Target, survey};
 use traxtent_sim::{Noise, SimTarget};
@@ -71,14 +71,14 @@ pub fn gains(bench: &Bench, jitter_ms: f64) -> Result<Vec<Gain>, LabError> {
     // Switch caching on again if the survey has switched it off.
     let _ = target.switch_caching(true);
     let gain = |count: u32| -> Result<Gain, LabError> {
-        let count = Count::new(count)?;
-        let bounds = Bounds::new(count, count)?;
-        let shape = Shape::new(Arc::clone(&map), 0..map.len(), BLOCK, bounds, 1)?;
+        let count = PartitionCount::new(count)?;
+        let bounds = PartitionBounds::new(count, count)?;
+        let shape = ReplicaMap::new(Arc::clone(&map), 0..map.len(), BLOCK, bounds, 1)?;
         let mut rng = Rng::new(bench.seed);
-        let homes: Vec<Home> = (0..bench.few(READS))
+        let homes: Vec<BlockHome> = (0..bench.scaled_count(READS))
             .filter_map(|_| shape.home(rng.below(shape.blocks())))
             .collect();
-        let first = |home: &Home| shape.copy(*home, count, 0);
+        let first = |home: &BlockHome| shape.replica_lbn(*home, count, 0);
         let mean = |target: &mut SimTarget| -> Result<f64, LabError> {
             let mut sum = 0.0;
             for home in &homes {
@@ -88,16 +88,16 @@ pub fn gains(bench: &Bench, jitter_ms: f64) -> Result<Vec<Gain>, LabError> {
             Ok(sum / homes.len() as f64)
         };
         let with = |partitions: u32| -> Result<f64, LabError> {
-            let bench = bench.with("access.track_partitions", &partitions.to_string())?;
+            let bench = bench.with_parameter("access.track_partitions", &partitions.to_string())?;
             mean(&mut noisy(bench.target(), noise, bench.seed))
         };
-        let mut head = Head::new(Arc::clone(&map), survey.clone());
+        let mut head = HeadTracker::new(Arc::clone(&map), survey.clone());
         let mut drive = target.clone();
         let mut sum = 0.0;
         for home in &homes {
-            let choice = head.choose(drive.now(), shape.copies(*home, count));
+            let choice = head.choose(drive.now(), shape.replica_lbns(*home, count));
             let copy = choice.map_or(0, |choice| choice.index as u32);
-            let lbn: Lbn = shape.copy(*home, count, copy);
+            let lbn: Lbn = shape.replica_lbn(*home, count, copy);
             let timing = drive.request(Request::read(lbn, BLOCK))?;
             head.completed(lbn, BLOCK, timing.sent, timing.completed);
             sum += timing.response().as_ms();

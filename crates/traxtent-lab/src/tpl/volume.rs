@@ -8,22 +8,22 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use pollster::block_on;
-use traxtent_layout::tpl::{Accuracy, Bounds, Count, REGIONS, Survey};
-use traxtent_map::{MapFile, Method, TrackMap};
+use traxtent_layout::tpl::{Accuracy, PartitionBounds, PartitionCount, REGIONS, Survey};
+use traxtent_map::{MapFile, MapSource, TrackMap};
 use traxtent_probe::{Target, survey};
 use traxtent_server::serve::Server;
 use traxtent_sim::{Noise, SimTarget};
 use traxtent_units::Rng;
 use traxtent_units::request::Request;
 use traxtent_units::{Lbn, SimTime};
-use traxtent_volume::copies::{Clocked, Copies, NewVolume, find};
-use traxtent_volume::{Action, Failed, Members, Op};
+use traxtent_volume::copies::{MemberClock, NewVolume, ReplicatedVolume, find};
+use traxtent_volume::{Action, Failed, MemberIo, Op};
 
 use super::host::{BLOCK, fill};
 use crate::bench::{Bench, LabError};
 
 /// A device on which reads take time.
-pub trait Timed {
+pub trait TimedReads {
     /// Reads sectors. Returns whether the read succeeded.
     fn read(&self, lbn: Lbn, sectors: u32) -> bool;
     /// The current time.
@@ -34,7 +34,7 @@ pub trait Timed {
 #[derive(Debug)]
 pub struct Virtual(pub RefCell<SimTarget>);
 
-impl Timed for Virtual {
+impl TimedReads for Virtual {
     fn read(&self, lbn: Lbn, sectors: u32) -> bool {
         let read = Request::read(lbn, sectors);
         self.0.borrow_mut().request(read).is_ok()
@@ -56,7 +56,7 @@ pub struct Real {
     pub begun: Instant,
 }
 
-impl Timed for Real {
+impl TimedReads for Real {
     fn read(&self, lbn: Lbn, sectors: u32) -> bool {
         let mut bytes = vec![0; (sectors * self.sector_bytes) as usize];
         let offset = lbn.0 * u64::from(self.sector_bytes);
@@ -78,7 +78,7 @@ struct Device<T> {
     sectors: Mutex<BTreeMap<u64, Vec<u8>>>,
 }
 
-impl<T: Timed> Members for Device<T> {
+impl<T: TimedReads> MemberIo for Device<T> {
     type Buffer = Vec<u8>;
 
     fn buffer(&self, bytes: usize) -> Vec<u8> {
@@ -115,7 +115,7 @@ impl<T: Timed> Members for Device<T> {
     }
 }
 
-impl<T: Timed> Clocked for Device<T> {
+impl<T: TimedReads> MemberClock for Device<T> {
     fn now(&self) -> SimTime {
         self.timed.now()
     }
@@ -176,13 +176,13 @@ impl Part {
     ) -> Result<f64, LabError> {
         let bench = self
             .bench
-            .with("access.track_partitions", &partitions.to_string())?;
+            .with_parameter("access.track_partitions", &partitions.to_string())?;
         let timed = Virtual(RefCell::new(target(&bench, jitter_ms)));
         self.firsts_ms(&timed, count, reads)
     }
 
     /// The mean response time of reads of first replicas.
-    fn firsts_ms(&self, timed: &impl Timed, count: u32, reads: u64) -> Result<f64, LabError> {
+    fn firsts_ms(&self, timed: &impl TimedReads, count: u32, reads: u64) -> Result<f64, LabError> {
         let volume = self.new_volume(count)?.make()?;
         let layout = &volume.layout;
         let mut sum = 0.0;
@@ -199,7 +199,12 @@ impl Part {
     ///
     /// # Errors
     /// Returns an error if the volume cannot be made.
-    pub fn volume<T: Timed>(&self, timed: T, count: u32, reads: u64) -> Result<Reads, LabError> {
+    pub fn volume<T: TimedReads>(
+        &self,
+        timed: T,
+        count: u32,
+        reads: u64,
+    ) -> Result<Reads, LabError> {
         let without_ms = self.firsts_ms(&timed, count, reads)?;
         let new = self.new_volume(count)?;
         let device = Device {
@@ -213,7 +218,7 @@ impl Part {
         let blocks = found.layout.shape().blocks();
         fill(&mut found.layout, 0..blocks, true)?;
         let layout = found.layout.clone();
-        let volume = block_on(Copies::open(device, found))?;
+        let volume = block_on(ReplicatedVolume::open(device, found))?;
         let mut sum = 0.0;
         let mut bytes = vec![0; volume.block_bytes()];
         for block in self.blocks(&layout, reads) {
@@ -230,7 +235,7 @@ impl Part {
     }
 
     fn new_volume(&self, count: u32) -> Result<NewVolume, LabError> {
-        let count = Count::new(count)?;
+        let count = PartitionCount::new(count)?;
         let sector = &self.bench.profile.sector;
         let identity = self.bench.target().identity().clone();
         Ok(NewVolume {
@@ -240,9 +245,9 @@ impl Part {
             sector_bytes: sector.logical_bytes,
             page_bytes: sector.physical_bytes,
             block_bytes: BLOCK * sector.logical_bytes,
-            bounds: Bounds::new(count, count)?,
+            bounds: PartitionBounds::new(count, count)?,
             regions: REGIONS,
-            map: MapFile::new(identity, Method::Model, (*self.map).clone()),
+            map: MapFile::new(identity, MapSource::Model, (*self.map).clone()),
             survey: Some(self.survey.clone()),
         })
     }

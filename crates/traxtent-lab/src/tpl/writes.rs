@@ -1,10 +1,10 @@
 //! Writes that reach all replicas, for three ways of synchronization and several numbers of
 //! partitions (paper P, section 5).
 
-use traxtent_layout::tpl::{Bounds, Count};
+use traxtent_layout::tpl::{PartitionBounds, PartitionCount};
 use traxtent_units::SimTime;
 
-use super::host::{Closed, Host, Open, Surveyed, Sync, fill};
+use super::host::{ClosedLoad, OpenLoad, ReplicaSync, SurveyedDrive, TplHost, fill};
 use crate::bench::{Bench, LabError};
 use crate::figure::{Better, Figure, Panel, Series, Style};
 
@@ -22,9 +22,9 @@ pub const DEPTH: usize = 8;
 
 /// The results of one way of synchronization.
 #[derive(Clone, Copy, Debug)]
-pub struct Point {
+pub struct SyncPoint {
     /// The way in which writes reach all replicas.
-    pub sync: Sync,
+    pub sync: ReplicaSync,
     /// The share of reads.
     pub reads: f64,
     /// The number of partitions of all tracks.
@@ -41,19 +41,19 @@ pub struct Point {
 ///
 /// # Errors
 /// Returns an error if the drive cannot be surveyed.
-pub fn surface(bench: &Bench) -> Result<Vec<Point>, LabError> {
-    let drive = Surveyed::new(bench)?;
+pub fn surface(bench: &Bench) -> Result<Vec<SyncPoint>, LabError> {
+    let drive = SurveyedDrive::new(bench)?;
     let mut points = Vec::new();
-    for count in Count::ALL {
-        let mut tpl = drive.layout(Bounds::new(count, count)?, drive.map.end())?;
+    for count in PartitionCount::ALL {
+        let mut tpl = drive.layout(PartitionBounds::new(count, count)?, drive.map.end())?;
         let blocks = tpl.shape().blocks();
         // In the long run, writes have opened every page of the table.
         fill(&mut tpl, 0..blocks, false)?;
-        for sync in Sync::ALL {
+        for sync in ReplicaSync::ALL {
             for reads in SHARES {
                 let mut host = drive.host(tpl.clone(), sync);
                 let (response_ms, rate) = measure(bench, &mut host, blocks, reads)?;
-                points.push(Point {
+                points.push(SyncPoint {
                     sync,
                     reads,
                     count: count.get(),
@@ -69,14 +69,14 @@ pub fn surface(bench: &Bench) -> Result<Vec<Point>, LabError> {
 /// The mean response time at [`RATE`], and the throughput at [`DEPTH`].
 fn measure(
     bench: &Bench,
-    host: &mut Host,
+    host: &mut TplHost,
     blocks: u64,
     reads: f64,
 ) -> Result<(f64, f64), LabError> {
-    let count = bench.few(REQUESTS);
+    let count = bench.scaled_count(REQUESTS);
     let mut busy = host.clone();
     let until = SimTime::from_ms(count as f64 / RATE * 1000.0);
-    let mut open = Open::new(
+    let mut open = OpenLoad::new(
         bench.seed,
         blocks,
         reads,
@@ -84,13 +84,13 @@ fn measure(
         (host.now, until),
     );
     let response = host.run(&mut open)?.response_ms.mean();
-    let mut closed = Closed::new(bench.seed, blocks, reads, count, DEPTH, busy.now);
+    let mut closed = ClosedLoad::new(bench.seed, blocks, reads, count, DEPTH, busy.now);
     Ok((response, busy.run(&mut closed)?.rate()))
 }
 
 /// The number of partitions with the lowest response time, for a way of synchronization and a share
 /// of reads.
-pub fn best(points: &[Point], sync: Sync, reads: f64) -> Option<&Point> {
+pub fn best(points: &[SyncPoint], sync: ReplicaSync, reads: f64) -> Option<&SyncPoint> {
     let of = points
         .iter()
         .filter(|point| point.sync == sync && point.reads == reads);
@@ -101,7 +101,7 @@ pub fn best(points: &[Point], sync: Sync, reads: f64) -> Option<&Point> {
 /// way of synchronization.
 pub(crate) fn surfaces(bench: &Bench) -> Result<Figure, LabError> {
     let points = surface(bench)?;
-    let panel = |sync: Sync, y: &str, better: Better, value: fn(&Point) -> f64| {
+    let panel = |sync: ReplicaSync, y: &str, better: Better, value: fn(&SyncPoint) -> f64| {
         let row = |reads| Series {
             name: format!("{:.0} % reads", 100.0 * reads),
             style: Style::Surface(better),
@@ -119,7 +119,7 @@ pub(crate) fn surfaces(bench: &Bench) -> Result<Figure, LabError> {
             ..Panel::default()
         }
     };
-    let panels = Sync::ALL.into_iter().flat_map(|sync| {
+    let panels = ReplicaSync::ALL.into_iter().flat_map(|sync| {
         let response = format!("mean response (ms), {RATE} a second");
         let rate = format!("requests a second, {DEPTH} outstanding");
         [

@@ -16,9 +16,9 @@ mod soft;
 mod worst;
 
 pub use extents::{Alignment, Extents, Placement, TRACKS_MAX};
-pub use plan::{Ask, Guarantee, Offer, Plan, plan};
+pub use plan::{Guarantee, Offer, ServerRequirements, VideoPlan, plan};
 pub use rounds::{Order, run_rounds};
-pub use soft::{ONE_LATE_IN, ROUNDS, SoftServer, Watch};
+pub use soft::{ONE_LATE_IN, ProgressFn, ROUNDS, SoftServer};
 pub use worst::{Accounting, HardServer};
 
 use traxtent_layout::video::{BitRate, startup_latency};

@@ -7,7 +7,7 @@ use traxtent_units::Span;
 use super::VideoError;
 use super::extents::{Alignment, Extents, Placement, TRACKS_MAX};
 use super::rounds::Order;
-use super::soft::{SoftServer, Watch};
+use super::soft::{ProgressFn, SoftServer};
 use super::worst::{Accounting, HardServer};
 use crate::bench::{Bench, LabError};
 
@@ -27,7 +27,7 @@ pub enum Guarantee {
 
 /// The requirements of a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ask {
+pub struct ServerRequirements {
     /// The bit rate of a stream.
     pub bitrate: BitRate,
     /// The total number of streams; `None` for the largest possible number.
@@ -63,7 +63,7 @@ pub struct Offer {
 
 /// The offers with and without whole tracks; `None` where nothing is possible.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plan {
+pub struct VideoPlan {
     /// The number of bytes of the shortest track of the zone.
     pub track_bytes: u64,
     /// The offer with whole tracks.
@@ -76,7 +76,11 @@ pub struct Plan {
 ///
 /// # Errors
 /// Returns an error if the drive lacks the zone, or has no mechanics.
-pub fn plan(bench: &Bench, ask: &Ask, watch: Watch<'_>) -> Result<Plan, LabError> {
+pub fn plan(
+    bench: &Bench,
+    ask: &ServerRequirements,
+    watch: ProgressFn<'_>,
+) -> Result<VideoPlan, LabError> {
     let extents = Extents::in_zone(bench, ask.zone)?;
     let planner = Planner::new(bench, &extents, ask, watch)?;
     // The two simulations run in parallel.
@@ -85,7 +89,7 @@ pub fn plan(bench: &Bench, ask: &Ask, watch: Watch<'_>) -> Result<Plan, LabError
         let aligned = planner.offer(Alignment::Aligned);
         (aligned, unaligned.join().expect("planning does not panic"))
     });
-    Ok(Plan {
+    Ok(VideoPlan {
         track_bytes: extents.least_bytes(Placement::Aligned { tracks: 1 }),
         aligned: aligned?,
         unaligned: unaligned?,
@@ -93,7 +97,7 @@ pub fn plan(bench: &Bench, ask: &Ask, watch: Watch<'_>) -> Result<Plan, LabError
 }
 
 struct Planner<'a> {
-    ask: &'a Ask,
+    ask: &'a ServerRequirements,
     extents: &'a Extents,
     admission: Admission<'a>,
 }
@@ -107,8 +111,8 @@ impl<'a> Planner<'a> {
     fn new(
         bench: &'a Bench,
         extents: &'a Extents,
-        ask: &'a Ask,
-        watch: Watch<'a>,
+        ask: &'a ServerRequirements,
+        watch: ProgressFn<'a>,
     ) -> Result<Planner<'a>, VideoError> {
         let hard = HardServer::new(bench, extents, ask.bitrate)?;
         let admission = match ask.guarantee {

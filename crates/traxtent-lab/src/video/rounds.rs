@@ -6,7 +6,7 @@ use traxtent_model::profile::Scheduler;
 use traxtent_sim::{Host, SimulateError, simulate};
 use traxtent_units::request::Request;
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
-use traxtent_workload::{Arrival, Due, Source, TraceError, Urgency};
+use traxtent_workload::{Arrival, NextStep, RequestSource, TraceError, Urgency};
 
 use crate::bench::Bench;
 
@@ -119,18 +119,18 @@ where
     }
 }
 
-impl<Draw, Ended> Source for Rounds<'_, Draw, Ended>
+impl<Draw, Ended> RequestSource for Rounds<'_, Draw, Ended>
 where
     Draw: FnMut(&mut Vec<Request>) -> bool,
     Ended: FnMut(&[Span]) -> bool,
 {
-    fn due(&mut self) -> Result<Due, TraceError> {
+    fn due(&mut self) -> Result<NextStep, TraceError> {
         Ok(if self.issued < self.requests.len() {
-            Due::At(self.begun)
+            NextStep::At(self.begun)
         } else if self.complete.len() < self.issued {
-            Due::AfterCompletion
+            NextStep::AfterCompletion
         } else {
-            Due::Never
+            NextStep::Never
         })
     }
 

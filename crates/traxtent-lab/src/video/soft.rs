@@ -40,11 +40,11 @@ pub struct SoftServer<'a> {
     /// The number of rounds simulated for each result.
     pub rounds: u32,
     /// Called from time to time with the number of rounds simulated since the last call.
-    pub watch: Watch<'a>,
+    pub watch: ProgressFn<'a>,
 }
 
 /// A callback for the progress of a simulation.
-pub type Watch<'a> = &'a (dyn Fn(u64) + Sync);
+pub type ProgressFn<'a> = &'a (dyn Fn(u64) + Sync);
 
 /// The number of simulated requests between two calls of the watcher.
 const WATCHED_REQUESTS: u32 = 1 << 18;
@@ -97,7 +97,7 @@ impl SoftServer<'_> {
         let bound = bound.min(1e6) as u32 + 1;
         largest(
             (0, bound.min(self.extents.room(placement))),
-            |streams| self.seems_to_carry(placement, streams, round),
+            |streams| self.probably_carries(placement, streams, round),
             |streams| self.carries(placement, streams, round),
         )
     }
@@ -125,7 +125,7 @@ impl SoftServer<'_> {
             Ok(!if exactly {
                 self.carries(io, streams, round)?
             } else {
-                self.seems_to_carry(io, streams, round)?
+                self.probably_carries(io, streams, round)?
             })
         };
         // The largest size that fails, and one more.
@@ -145,7 +145,7 @@ impl SoftServer<'_> {
     }
 
     /// Estimates from a few rounds whether the streams meet their deadlines.
-    fn seems_to_carry(
+    fn probably_carries(
         &self,
         placement: Placement,
         streams: u32,

@@ -10,9 +10,9 @@
 //! Left out of both: extents with remapped sectors, which a server with deadlines leaves unused,
 //! and requests of other clients.
 
-use traxtent_layout::video::{BitRate, SeekBound, WorstRound};
+use traxtent_layout::video::{BitRate, RoundBound, SeekBound};
 use traxtent_model::geometry::Track;
-use traxtent_model::mechanics::{Mechanics, Position};
+use traxtent_model::mechanics::{HeadPosition, Mechanics};
 use traxtent_model::profile::{Preseek, Profile};
 use traxtent_units::{SimTime, Span};
 
@@ -93,12 +93,12 @@ impl<'a> HardServer<'a> {
     /// The largest number of streams whose rounds never last longer than their I/Os play.
     pub fn most_streams(&self, placement: Placement, accounting: Accounting) -> u32 {
         let round = self.extents.play_time(placement, self.bitrate);
-        let most = self.worst_round(placement, accounting).most_streams(round);
+        let most = self.worst_round(placement, accounting).max_streams(round);
         most.min(self.extents.room(placement))
     }
 
     /// The longest time that rounds of such I/Os take, served in [`super::Order::Sweep`].
-    pub fn worst_round(&self, placement: Placement, accounting: Accounting) -> WorstRound {
+    pub fn worst_round(&self, placement: Placement, accounting: Accounting) -> RoundBound {
         match accounting {
             Accounting::Published => self.published(placement),
             Accounting::Complete => self.complete(placement),
@@ -121,7 +121,7 @@ impl<'a> HardServer<'a> {
         }
     }
 
-    fn published(&self, placement: Placement) -> WorstRound {
+    fn published(&self, placement: Placement) -> RoundBound {
         let io = self.io(placement);
         let revolution = self.mechanics.revolution();
         let latency = match io.aligned && self.profile.access.zero_latency_read {
@@ -129,16 +129,16 @@ impl<'a> HardServer<'a> {
             false => revolution,
         };
         let switches = times(self.head_switch, io.tracks as u64 - 1);
-        WorstRound {
-            once: Span::ZERO,
+        RoundBound {
+            fixed: Span::ZERO,
             request: latency + part(revolution, io.sectors, self.least_sectors) + switches,
             seeks: self.seeks.clone(),
             stroke: self.stroke,
-            astray: 0,
+            extra_cylinders: 0,
         }
     }
 
-    fn complete(&self, placement: Placement) -> WorstRound {
+    fn complete(&self, placement: Placement) -> RoundBound {
         let io = self.io(placement);
         let media = self.media(&io);
         let commands = self.commands();
@@ -148,8 +148,8 @@ impl<'a> HardServer<'a> {
             if io.aligned { longest_io } else { io.sectors },
         );
         let delivered = commands + bus + commands;
-        WorstRound {
-            once: commands + self.reading_ahead() + self.seeks.longest() + delivered,
+        RoundBound {
+            fixed: commands + self.reading_ahead() + self.seeks.longest() + delivered,
             // While one I/O crosses the bus, the next is read. The slower of the two decides.
             request: match self.profile.queue.preseek {
                 Preseek::BeforeCompletion => media.max(delivered),
@@ -157,7 +157,7 @@ impl<'a> HardServer<'a> {
             },
             seeks: self.seeks.clone(),
             stroke: self.stroke,
-            astray: self.astray(io.tracks),
+            extra_cylinders: self.astray(io.tracks),
         }
     }
 
@@ -206,7 +206,7 @@ impl<'a> HardServer<'a> {
     }
 
     fn change(&self, from: &Track, to: &Track) -> Span {
-        let positions = (Position::from(from), Position::from(to));
+        let positions = (HeadPosition::from(from), HeadPosition::from(to));
         self.mechanics
             .reposition(positions.0, positions.1, false)
             .total()

@@ -2,7 +2,9 @@
 
 use std::thread;
 
-use traxtent_lab::blind::{Layouts, Outcome, Trial, attempt, judge, probe, random_drive, run};
+use traxtent_lab::blind::{
+    Layouts, Outcome, Trial, compare_with_layout, probe, random_drive, run, run_trial,
+};
 use traxtent_probe::{Algorithm, Verify};
 use traxtent_sim::{DefectLists, Noise};
 
@@ -60,7 +62,7 @@ fn tree_is_exact() {
 fn known_misses_are_missed() {
     let trial = Trial::new(Algorithm::Tree, Verify::None);
     for seed in MISSED_BY_TREE {
-        let outcome = attempt(&random_drive(seed), &trial);
+        let outcome = run_trial(&random_drive(seed), &trial);
         assert!(!outcome.is_exact(), "{outcome}");
     }
 }
@@ -78,7 +80,7 @@ fn the_papers_translations_are_exact() {
 }
 
 /// Drives that a translation algorithm once missed, by cause.
-const SURPRISES: [(&str, &[u64]); 6] = [
+const ONCE_MISSED: [(&str, &[u64]); 6] = [
     (
         "an LBN kept elsewhere, at the edge of its track, taken for a short track",
         &[235, 1392, 1446, 1830, 1867, 2063, 2720],
@@ -110,11 +112,11 @@ const SURPRISES: [(&str, &[u64]); 6] = [
 /// Do all translation algorithms now find every track of the drives that one once missed?
 #[test]
 fn drives_that_once_surprised() {
-    for (surprise, seeds) in SURPRISES {
+    for (surprise, seeds) in ONCE_MISSED {
         for &seed in seeds {
             let drive = random_drive(seed);
             for algorithm in [Algorithm::Tree, Algorithm::Walk, Algorithm::Dixtrac] {
-                let outcome = attempt(&drive, &Trial::new(algorithm, Verify::None));
+                let outcome = run_trial(&drive, &Trial::new(algorithm, Verify::None));
                 let name = algorithm.name();
                 assert!(outcome.is_exact(), "{name}, {surprise}: {outcome}");
             }
@@ -128,10 +130,10 @@ fn lists_that_do_not_tell() {
     for algorithm in [Algorithm::Tree, Algorithm::Walk, Algorithm::Dixtrac] {
         for seed in 0..200 {
             let drive = random_drive(seed);
-            let target = drive.target().with_defect_lists(DefectLists::Together);
+            let target = drive.target().with_defect_lists(DefectLists::Combined);
             let findings = probe(target, algorithm, Verify::None, |_| ());
             assert_eq!(findings.failure, None, "{}, seed {seed}", algorithm.name());
-            let differences = judge(&findings, &drive.geometry, algorithm);
+            let differences = compare_with_layout(&findings, &drive.geometry, algorithm);
             assert!(
                 differences.is_exact(),
                 "{}, seed {seed}: {differences:?}",
@@ -170,7 +172,12 @@ fn angle_is_exact_in_noise() {
 /// Tries `drives` irregular drives, or 200 in a soak.
 fn irregular(drives: u64, trial: &Trial) -> Vec<Outcome> {
     let drives = testkit::repeats(drives).min(200);
-    run(0..drives, &trial.on(Layouts::Irregular), 2, |_| ())
+    run(
+        0..drives,
+        &trial.with_layouts(Layouts::Irregular),
+        2,
+        |_| (),
+    )
 }
 
 /// Fails with the seed and the first mistakes of each outcome.
@@ -197,7 +204,7 @@ fn a_sample_of_an_irregular_drive_does_not_mislead() {
     let outcomes = irregular(40, &Trial::new(Algorithm::Angle, Verify::Sample));
     none_of(
         "wrong without a word",
-        outcomes.iter().filter(|o| o.misleads()),
+        outcomes.iter().filter(|o| o.is_silently_wrong()),
     );
     let doubtful = outcomes.iter().filter(|o| o.findings.doubtful > 0).count();
     assert!(
@@ -207,7 +214,7 @@ fn a_sample_of_an_irregular_drive_does_not_mislead() {
 }
 
 /// Irregular drives that an algorithm once missed, by cause.
-const IRREGULAR_SURPRISES: [(&str, Algorithm, Verify, &[u64]); 3] = [
+const IRREGULAR_ONCE_MISSED: [(&str, Algorithm, Verify, &[u64]); 3] = [
     (
         "an LBN kept elsewhere behind a gap that no list names",
         Algorithm::Tree,
@@ -231,9 +238,9 @@ const IRREGULAR_SURPRISES: [(&str, Algorithm, Verify, &[u64]); 3] = [
 /// Are the irregular drives that were once missed now recovered?
 #[test]
 fn irregular_drives_that_once_surprised() {
-    for (surprise, algorithm, verify, seeds) in IRREGULAR_SURPRISES {
+    for (surprise, algorithm, verify, seeds) in IRREGULAR_ONCE_MISSED {
         for &seed in seeds {
-            let outcome = attempt(
+            let outcome = run_trial(
                 &Layouts::Irregular.drive(seed),
                 &Trial::new(algorithm, verify),
             );
@@ -251,7 +258,7 @@ fn sectors_kept_elsewhere_are_counted() {
         let mut count = 0;
         for seed in 0..testkit::repeats(12).min(200) {
             let drive = layouts.drive(seed);
-            let truth = drive.moved();
+            let truth = drive.remapped_lbns();
             count += truth.len();
             for (algorithm, verify) in [
                 (Algorithm::Tree, Verify::None),

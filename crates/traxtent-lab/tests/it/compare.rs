@@ -1,6 +1,6 @@
 //! Detection of wrong results of a probe.
 
-use traxtent_lab::blind::{AtMoved, Differences, Trap, compare, random_drive};
+use traxtent_lab::blind::{Differences, RemapTolerance, Trap, compare, random_drive};
 use traxtent_map::TrackMap;
 use traxtent_model::geometry::Geometry;
 use traxtent_units::Lbn;
@@ -24,7 +24,8 @@ fn every_single_mistake_is_seen() {
     for drive in (0..12).map(random_drive) {
         let geometry = &drive.geometry;
         let truth = bounds(geometry);
-        let check = |bounds: &[Lbn]| compare(bounds.iter().copied(), geometry, AtMoved::Exact);
+        let check =
+            |bounds: &[Lbn]| compare(bounds.iter().copied(), geometry, RemapTolerance::Exact);
         assert!(check(&truth).is_exact(), "seed {}", drive.seed);
         assert_eq!(check(&truth).boundaries, geometry.track_count() - 1);
         for k in (1..truth.len() - 1).step_by(7) {
@@ -53,14 +54,14 @@ fn every_single_mistake_is_seen() {
 fn an_answer_that_ends_early_is_not_exact() {
     let drive = random_drive(1);
     let truth = bounds(&drive.geometry);
-    let nothing = compare([], &drive.geometry, AtMoved::EitherSide);
+    let nothing = compare([], &drive.geometry, RemapTolerance::EitherSide);
     assert_eq!(nothing.missing.len() as u64, nothing.boundaries);
     assert!(!nothing.is_exact() && nothing.found_share() == 0.0);
     let half = truth[..truth.len() / 2].iter().copied();
-    let half = compare(half, &drive.geometry, AtMoved::EitherSide);
+    let half = compare(half, &drive.geometry, RemapTolerance::EitherSide);
     assert_eq!(half.missing.len(), truth.len() - 1 - truth.len() / 2);
     let beyond = truth.iter().copied().chain([Lbn(u64::MAX)]);
-    let beyond = compare(beyond, &drive.geometry, AtMoved::EitherSide);
+    let beyond = compare(beyond, &drive.geometry, RemapTolerance::EitherSide);
     assert_eq!(beyond.additional, [Lbn(u64::MAX)]);
 }
 
@@ -90,13 +91,25 @@ fn moved_lbns_have_two_sides() {
                 bounds.splice(k..=k, places.iter().copied().map(Lbn));
                 compare(bounds, geometry, at_moved).is_exact()
             };
-            assert!(with(&[other], AtMoved::EitherSide), "seed {}", drive.seed);
-            assert!(!with(&[other], AtMoved::Exact), "seed {}", drive.seed);
+            assert!(
+                with(&[other], RemapTolerance::EitherSide),
+                "seed {}",
+                drive.seed
+            );
+            assert!(
+                !with(&[other], RemapTolerance::Exact),
+                "seed {}",
+                drive.seed
+            );
             let both = [at.min(other), at.max(other)];
-            assert!(!with(&both, AtMoved::EitherSide), "seed {}", drive.seed);
+            assert!(
+                !with(&both, RemapTolerance::EitherSide),
+                "seed {}",
+                drive.seed
+            );
             let further = if first { other + 1 } else { other - 1 };
             assert!(
-                !with(&[further], AtMoved::EitherSide),
+                !with(&[further], RemapTolerance::EitherSide),
                 "seed {}",
                 drive.seed
             );

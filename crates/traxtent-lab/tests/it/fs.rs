@@ -7,7 +7,7 @@ use traxtent_lab::Bench;
 use traxtent_lab::fs::apps::{copy, diff, fill, head, random_reads, scan, timed};
 use traxtent_lab::fs::postmark::Postmark;
 use traxtent_lab::fs::streams::Streams;
-use traxtent_lab::fs::{Config, Ext2, Ffs, FileId, Machine};
+use traxtent_lab::fs::{Config, Ext2, Ffs, FileId, SimulatedHost};
 use traxtent_layout::Partition;
 use traxtent_map::TrackMap;
 use traxtent_units::request::{Op, Request};
@@ -17,7 +17,7 @@ const MB: u64 = 1 << 20;
 
 fn bench() -> Bench {
     Bench::new("atlas10k", 1)
-        .and_then(|bench| bench.with("cache.write_back", "none"))
+        .and_then(|bench| bench.with_parameter("cache.write_back", "none"))
         .unwrap()
 }
 
@@ -25,8 +25,8 @@ fn lbns(request: &Request) -> Range<u64> {
     request.lbn.0..request.end().0
 }
 
-fn machine(config: Config) -> Machine {
-    Machine::new(&bench(), config).unwrap()
+fn machine(config: Config) -> SimulatedHost {
+    SimulatedHost::new(&bench(), config).unwrap()
 }
 
 fn configs() -> [Config; 4] {
@@ -89,7 +89,7 @@ fn middling_files_lie_in_one_traxtent() {
 fn what_is_written_is_where_the_file_says() {
     for config in configs() {
         let mut machine = machine(config);
-        machine.keep_log();
+        machine.start_log();
         let directory = machine.directory(0);
         let from = machine.existing(directory, 40 * MB + 5000);
         let to = copy(&mut machine, from, directory, 40 * MB + 5000);
@@ -131,7 +131,7 @@ fn what_is_written_is_where_the_file_says() {
 fn a_scan_reads_every_sector_once() {
     for config in configs() {
         let mut machine = machine(config);
-        machine.keep_log();
+        machine.start_log();
         let directory = machine.directory(0);
         let bytes = 40 * MB;
         let file = machine.existing(directory, bytes);
@@ -154,7 +154,7 @@ fn traxtent_requests_keep_to_tracks() {
     let [.., whole, partial] = configs();
     for config in [whole, partial] {
         let mut machine = machine(config);
-        machine.keep_log();
+        machine.start_log();
         let directory = machine.directory(0);
         let from = machine.existing(directory, 30 * MB);
         copy(&mut machine, from, directory, 30 * MB);
@@ -200,7 +200,7 @@ fn what_head_reads() {
         // Not in the first traxtent, which the partition shares with the group's metadata.
         machine.existing(directory, 8 * 8192);
         let file = machine.existing(directory, 12 * 8192);
-        machine.keep_log();
+        machine.start_log();
         head(&mut machine, &[file]);
         let reads = machine.log().iter().skip(1);
         reads.map(|read| read.sectors).collect()
@@ -243,9 +243,9 @@ fn postmark_writes_metadata_through() {
     assert!((20.0..200.0).contains(&rate), "{rate}");
 }
 
-fn linux(system: Ext2, memory_mb: usize) -> Machine {
+fn linux(system: Ext2, memory_mb: usize) -> SimulatedHost {
     let bench = Bench::new("maxtor10k5", 1).unwrap();
-    Machine::new(&bench, system.config(bench.track_sectors(), memory_mb)).unwrap()
+    SimulatedHost::new(&bench, system.config(bench.track_sectors(), memory_mb)).unwrap()
 }
 
 /// Do the windows of Linux begin with a quarter of 128 KB, double, and follow each other, until all
@@ -256,7 +256,7 @@ fn linux_windows_grow() {
     let directory = machine.directory(0);
     let bytes = 8 * MB;
     let file = machine.existing(directory, bytes);
-    machine.keep_log();
+    machine.start_log();
     scan(&mut machine, file, bytes);
     let lengths: Vec<u32> = machine.log().iter().map(|read| read.sectors).collect();
     // The inode; 8 blocks; from the window of 16 those before the indirect block, read with it; the
@@ -277,7 +277,7 @@ fn linux_windows_are_tracks() {
     let mut machine = linux(Ext2::Aligned, 128);
     let directory = machine.directory(0);
     let files = [(); 2].map(|()| machine.existing(directory, 40 * MB));
-    machine.keep_log();
+    machine.start_log();
     diff(&mut machine, files, 40 * MB);
     let mut whole = 0;
     for request in machine.log() {
@@ -327,7 +327,7 @@ fn bonnie_writes_every_block_once() {
     for system in [Ext2::Conventional, Ext2::Aligned] {
         let mut machine = linux(system, 128);
         let directory = machine.directory(0);
-        machine.keep_log();
+        machine.start_log();
         let file = fill(&mut machine, directory, 200 * MB);
         let writes = || {
             machine
@@ -374,7 +374,7 @@ fn streams_start() {
 fn runs_repeat() {
     let run = |seed| {
         let bench = Bench::new("atlas10k", seed).unwrap();
-        let mut machine = Machine::new(&bench, Ffs::Traxtent.config()).unwrap();
+        let mut machine = SimulatedHost::new(&bench, Ffs::Traxtent.config()).unwrap();
         let directory = machine.directory(0);
         let file = machine.existing(directory, 8 * MB);
         timed(&mut machine, |machine| scan(machine, file, 8 * MB)).elapsed

@@ -28,7 +28,7 @@ fn aligned_is_never_less_efficient() {
                 seed,
                 ..with_zero_latency(&bench, zero_latency).unwrap()
             };
-            let answer = Question::Efficiency.ask(&bench).unwrap();
+            let answer = Question::Efficiency.measure(&bench).unwrap();
             assert!(
                 answer.aligned >= answer.unaligned,
                 "{}, seed {seed}, zero latency {zero_latency}: {answer:?}",
@@ -52,7 +52,7 @@ fn zero_latency_is_what_pays() -> Result<(), LabError> {
         let bench = Bench::new(name, 1)?.quick(true);
         for question in of_tracks.clone() {
             let gain = |zero_latency| -> Result<f64, LabError> {
-                let answer = question.ask(&with_zero_latency(&bench, zero_latency)?)?;
+                let answer = question.measure(&with_zero_latency(&bench, zero_latency)?)?;
                 Ok(answer.change().abs())
             };
             let (with, without) = (gain(true)?, gain(false)?);

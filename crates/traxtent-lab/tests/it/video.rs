@@ -2,8 +2,8 @@
 
 use traxtent_lab::Bench;
 use traxtent_lab::video::{
-    Accounting, Alignment, Ask, BITRATE, Extents, Guarantee, HardServer, Order, Placement,
-    SoftServer, plan, run_rounds,
+    Accounting, Alignment, BITRATE, Extents, Guarantee, HardServer, Order, Placement,
+    ServerRequirements, SoftServer, plan, run_rounds,
 };
 use traxtent_model::profile::builtin;
 use traxtent_units::Rng;
@@ -266,7 +266,7 @@ fn drawn_extents() {
 #[test]
 fn plans_add_up() {
     let bench = Bench::new("atlas10k2", 1).unwrap();
-    let ask = Ask {
+    let ask = ServerRequirements {
         bitrate: BITRATE,
         streams: Some(345),
         round: None,
@@ -278,7 +278,7 @@ fn plans_add_up() {
         },
     };
     for guarantee in [ask.guarantee, Guarantee::Hard] {
-        let ask = Ask { guarantee, ..ask };
+        let ask = ServerRequirements { guarantee, ..ask };
         let plan = plan(&bench, &ask, &|_| ()).unwrap();
         for (offer, alignment) in [plan.aligned, plan.unaligned].iter().zip(Alignment::BOTH) {
             let offer = offer.unwrap();
@@ -291,7 +291,7 @@ fn plans_add_up() {
                 .find(|steps| extents.io(alignment, *steps) == offer.placement)
                 .unwrap();
             if steps > 1 {
-                let shorter = Ask {
+                let shorter = ServerRequirements {
                     round: Some(extents.play_time(extents.io(alignment, steps - 1), BITRATE)),
                     ..ask
                 };

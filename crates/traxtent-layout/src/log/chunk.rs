@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::format::Entry;
-use super::shape::Shape;
+use super::shape::LogShape;
 
 /// Entries and blocks that have not been written yet.
 #[derive(Clone, Debug, Default)]
@@ -26,19 +26,25 @@ impl OpenChunk {
 
     /// Returns the size of the chunk in sectors once `entries` more entries and `blocks` more
     /// blocks are added.
-    pub(super) fn sectors_with(&self, shape: Shape, entries: usize, blocks: usize) -> u64 {
+    pub(super) fn sectors_with(&self, shape: LogShape, entries: usize, blocks: usize) -> u64 {
         let (entries, blocks) = (self.entries.len() + entries, self.blocks + blocks);
         shape.chunk_sectors(entries as u64, blocks as u64)
     }
 
     /// Returns a block's bytes, if its newest version is in this chunk.
-    pub(super) fn find(&self, block: u64, shape: Shape) -> Option<&[u8]> {
+    pub(super) fn find(&self, block: u64, shape: LogShape) -> Option<&[u8]> {
         let (_, slot) = *self.newest.get(&block)?;
         Some(&self.data[place(slot, shape)])
     }
 
     /// Replaces a block if it is already in this chunk. Returns whether it was.
-    pub(super) fn replace(&mut self, block: u64, data: &[u8], youngest: u64, shape: Shape) -> bool {
+    pub(super) fn replace(
+        &mut self,
+        block: u64,
+        data: &[u8],
+        youngest: u64,
+        shape: LogShape,
+    ) -> bool {
         let Some(&(entry, slot)) = self.newest.get(&block) else {
             return false;
         };
@@ -81,7 +87,7 @@ impl OpenChunk {
     }
 }
 
-fn place(slot: usize, shape: Shape) -> Range<usize> {
+fn place(slot: usize, shape: LogShape) -> Range<usize> {
     let size = shape.block_bytes();
     slot * size..(slot + 1) * size
 }

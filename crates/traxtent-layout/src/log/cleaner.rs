@@ -12,12 +12,12 @@ use std::str::FromStr;
 use super::error::LogError;
 use super::format::{Entry, Summary};
 use super::segments::{Segment, SegmentTable};
-use super::{Log, Op, Then};
+use super::{Completion, Log, LogOp};
 use traxtent_units::Sectors;
 
 /// The order in which segments are cleaned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
+pub enum CleaningPolicy {
     /// Segments with the least live data first: `greedy`.
     #[default]
     Greedy,
@@ -26,33 +26,33 @@ pub enum Policy {
     CostBenefit,
 }
 
-impl Policy {
+impl CleaningPolicy {
     /// All policies.
-    pub const ALL: [Policy; 2] = [Policy::Greedy, Policy::CostBenefit];
+    pub const ALL: [CleaningPolicy; 2] = [CleaningPolicy::Greedy, CleaningPolicy::CostBenefit];
 
     /// Returns the benefit of cleaning a segment with this utilization and age.
     fn worth(self, utilization: f64, age: f64) -> f64 {
         match self {
-            Policy::Greedy => 1.0 - utilization,
-            Policy::CostBenefit => (1.0 - utilization) * age / (1.0 + utilization),
+            CleaningPolicy::Greedy => 1.0 - utilization,
+            CleaningPolicy::CostBenefit => (1.0 - utilization) * age / (1.0 + utilization),
         }
     }
 }
 
-impl fmt::Display for Policy {
+impl fmt::Display for CleaningPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Policy::Greedy => "greedy",
-            Policy::CostBenefit => "cost-benefit",
+            CleaningPolicy::Greedy => "greedy",
+            CleaningPolicy::CostBenefit => "cost-benefit",
         })
     }
 }
 
-impl FromStr for Policy {
+impl FromStr for CleaningPolicy {
     type Err = LogError;
 
-    fn from_str(text: &str) -> Result<Policy, LogError> {
-        let found = Policy::ALL
+    fn from_str(text: &str) -> Result<CleaningPolicy, LogError> {
+        let found = CleaningPolicy::ALL
             .into_iter()
             .find(|policy| policy.to_string() == text);
         found.ok_or_else(|| LogError::Name {
@@ -66,7 +66,7 @@ impl FromStr for Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cleaning {
     /// The policy that chooses segments.
-    pub policy: Policy,
+    pub policy: CleaningPolicy,
     /// The minimum number of segments that a pass should free. A larger number means fewer
     /// checkpoints, but keeps more of the device free. The log uses a larger number if it must to
     /// free anything.
@@ -76,7 +76,7 @@ pub struct Cleaning {
 impl Default for Cleaning {
     fn default() -> Cleaning {
         Cleaning {
-            policy: Policy::default(),
+            policy: CleaningPolicy::default(),
             segments: 8,
         }
     }
@@ -136,7 +136,7 @@ impl Reserve {
 
 /// A cleaning pass in progress.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pass {
+pub(super) struct CleaningPass {
     /// The number of victims that have not been read yet.
     left: usize,
     copies: Vec<Copied>,
@@ -169,9 +169,9 @@ impl Log {
         if victims.is_empty() {
             return;
         }
-        let mut pass = Pass {
+        let mut pass = CleaningPass {
             free_before: self.table.free_room(),
-            ..Pass::default()
+            ..CleaningPass::default()
         };
         for victim in victims {
             let Segment {
@@ -185,11 +185,11 @@ impl Log {
                 pass.left += 1;
                 self.traffic.cleaning_read += u64::from(sectors);
                 let sectors = Sectors(sectors.into());
-                let read = Op::Read {
+                let read = LogOp::Read {
                     lbn: first,
                     sectors,
                 };
-                self.ask(read, Then::Victim(victim));
+                self.ask(read, Completion::Victim(victim));
             }
         }
         let nothing_to_read = pass.left == 0;
@@ -205,12 +205,12 @@ impl Log {
             let age = self.clock.saturating_sub(line.youngest) + 1;
             self.cleaning.policy.worth(utilization, age as f64)
         });
-        if self.won(&chosen) > self.reserve.checkpoint {
+        if self.dead_blocks(&chosen) > self.reserve.checkpoint {
             return chosen;
         }
         // The policy prefers segments that free little. They must not use up the last free space.
         let most_won = self.choose(|line, room| f64::from(room - line.live));
-        if self.won(&most_won) > self.won(&chosen) {
+        if self.dead_blocks(&most_won) > self.dead_blocks(&chosen) {
             most_won
         } else {
             chosen
@@ -256,7 +256,7 @@ impl Log {
     }
 
     /// Returns the number of dead blocks in these segments.
-    fn won(&self, segments: &[usize]) -> u64 {
+    fn dead_blocks(&self, segments: &[usize]) -> u64 {
         let dead = |segment: &usize| {
             let (live, room) = of(&self.table, *segment);
             room - live
@@ -272,7 +272,7 @@ impl Log {
         bytes: Option<&[u8]>,
     ) -> Result<(), LogError> {
         let found = match bytes {
-            Some(bytes) => self.living(victim, bytes),
+            Some(bytes) => self.live_blocks(victim, bytes),
             None => Err(LogError::Damaged {
                 at: self.table.lines()[victim].first,
             }),
@@ -298,7 +298,7 @@ impl Log {
 
     /// Returns the live blocks of a segment, as listed in its chunks and confirmed by the index.
     /// Marks the map pages that live there as dirty, so that they are written again.
-    fn living(&mut self, segment: usize, bytes: &[u8]) -> Result<Vec<Copied>, LogError> {
+    fn live_blocks(&mut self, segment: usize, bytes: &[u8]) -> Result<Vec<Copied>, LogError> {
         let line = self.table.lines()[segment];
         let size = self.shape.block_bytes();
         let mut copies = Vec::new();
@@ -343,7 +343,7 @@ impl Log {
             });
         }
         for page in pages {
-            self.index.soil(page);
+            self.index.mark_dirty(page);
         }
         Ok(copies)
     }

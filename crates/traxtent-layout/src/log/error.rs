@@ -65,7 +65,7 @@ pub enum LogError {
     Busy,
     /// A result for an operation that was not issued.
     #[error("no operation is under way")]
-    NothingAsked,
+    NothingOutstanding,
     /// The device failed a write, a flush, or an essential read. Synced data is safe: recover the
     /// log.
     #[error("the device failed earlier: the log has to be recovered")]

@@ -11,7 +11,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::error::LogError;
 use super::index::Place;
 use super::segments::Segment;
-use super::shape::Shape;
+use super::shape::LogShape;
 use traxtent_units::{Lbn, Sectors};
 
 /// The size of a summary's head in bytes.
@@ -98,7 +98,7 @@ pub struct Superblock {
     /// The LBNs of the log. The superblock is at the first.
     pub range: Range<Lbn>,
     /// The units of the log.
-    pub shape: Shape,
+    pub shape: LogShape,
     /// The number of blocks.
     pub blocks: u64,
     /// The size in sectors of each of the two checkpoint regions.
@@ -203,7 +203,7 @@ impl Superblock {
         if head.version.get() != VERSION {
             return Err(wrong("a version that is not known"));
         }
-        let shape = Shape {
+        let shape = LogShape {
             sector_bytes: head.sector_bytes.get(),
             block_sectors: head.block_sectors.get(),
             grain_sectors: head.grain_sectors.get(),
@@ -277,7 +277,7 @@ impl Checkpoint {
     }
 
     /// Returns the checkpoint's bytes, padded to whole grains.
-    pub fn encode(&self, shape: Shape) -> Vec<u8> {
+    pub fn encode(&self, shape: LogShape) -> Vec<u8> {
         let head = CheckpointHead {
             magic: CHECKPOINT,
             crc: 0.into(),
@@ -363,7 +363,7 @@ impl Checkpoint {
 
 impl Summary {
     /// Returns the summary's bytes, padded to whole grains.
-    pub fn encode(&self, shape: Shape) -> Vec<u8> {
+    pub fn encode(&self, shape: LogShape) -> Vec<u8> {
         let head = SummaryHead {
             magic: SUMMARY,
             crc: 0.into(),
@@ -431,7 +431,7 @@ impl Summary {
     }
 
     /// Returns the entries that have a block, each with the block's place.
-    pub fn placed(&self, shape: Shape) -> impl Iterator<Item = (Entry, Place)> {
+    pub fn placed(&self, shape: LogShape) -> impl Iterator<Item = (Entry, Place)> {
         let mut lbn = self.at + Sectors(shape.summary_sectors(self.entries.len() as u64));
         self.entries.iter().filter_map(move |entry| match *entry {
             Entry::Data { crc, .. } | Entry::Map { crc, .. } => {
@@ -444,7 +444,7 @@ impl Summary {
     }
 
     /// Returns the size of the whole chunk in sectors.
-    pub fn chunk_sectors(&self, shape: Shape) -> u64 {
+    pub fn chunk_sectors(&self, shape: LogShape) -> u64 {
         shape.chunk_sectors(self.entries.len() as u64, self.blocks())
     }
 }
@@ -519,7 +519,7 @@ fn entry(bytes: &[u8]) -> Option<Entry> {
 }
 
 /// Fills in the checksum, and pads with zeros to whole grains.
-fn sealed(mut bytes: Vec<u8>, shape: Shape) -> Vec<u8> {
+fn sealed(mut bytes: Vec<u8>, shape: LogShape) -> Vec<u8> {
     reseal(&mut bytes);
     let sectors = shape.sectors_for(bytes.len() as u64);
     bytes.resize(sectors as usize * shape.sector_bytes as usize, 0);

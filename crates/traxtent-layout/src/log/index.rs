@@ -2,7 +2,7 @@
 //! log, like the inode map of Sprite LFS.
 
 use super::format::{self, PLACE_BYTES};
-use super::shape::Shape;
+use super::shape::LogShape;
 use traxtent_units::Lbn;
 
 /// The place of a block, and the checksum of its bytes.
@@ -39,7 +39,7 @@ pub(super) struct Index {
 
 impl Index {
     /// Creates an index of blocks that were never written.
-    pub(super) fn new(shape: Shape, blocks: u64) -> Index {
+    pub(super) fn new(shape: LogShape, blocks: u64) -> Index {
         let pages = shape.pages(blocks) as usize;
         Index {
             blocks: vec![Place::NOWHERE; blocks as usize],
@@ -91,7 +91,7 @@ impl Index {
     }
 
     /// Marks a page as dirty, so that it is written again.
-    pub(super) fn soil(&mut self, page: u64) {
+    pub(super) fn mark_dirty(&mut self, page: u64) {
         self.dirty[page as usize] = true;
     }
 

@@ -169,16 +169,16 @@ mod writer;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
-pub use cleaner::{Cleaning, Policy};
+pub use cleaner::{Cleaning, CleaningPolicy};
 pub use error::LogError;
 pub use index::Place;
-pub use recovery::{Progress, Recovery};
+pub use recovery::{Recovery, RecoveryStep};
 pub use segments::{Segment, Sizing};
-pub use shape::Shape;
+pub use shape::LogShape;
 pub use traffic::Traffic;
 
 use chunk::OpenChunk;
-use cleaner::{Pass, Reserve};
+use cleaner::{CleaningPass, Reserve};
 use format::{Checkpoint, Entry, Superblock};
 use index::Index;
 use segments::SegmentTable;
@@ -187,27 +187,27 @@ use traxtent_units::{Lbn, Sectors};
 
 /// The parameters of a new log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct LogConfig {
     /// The ID that distinguishes the log from earlier contents of the device. Use a new one each
     /// time.
     pub id: u64,
     /// The number of blocks in the log.
     pub blocks: u64,
     /// The units of the log.
-    pub shape: Shape,
+    pub shape: LogShape,
     /// The sizing of the segments.
     pub sizing: Sizing,
     /// The cleaning configuration.
     pub cleaning: Cleaning,
 }
 
-impl Default for Config {
+impl Default for LogConfig {
     /// 0 blocks, of 4 KB each, on sectors of 512 bytes; segments that are tracks.
-    fn default() -> Config {
-        Config {
+    fn default() -> LogConfig {
+        LogConfig {
             id: 0,
             blocks: 0,
-            shape: Shape {
+            shape: LogShape {
                 sector_bytes: 512,
                 block_sectors: 8,
                 grain_sectors: 1,
@@ -218,7 +218,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl LogConfig {
     /// Returns the largest number of blocks that a log on this range can have, given the space that
     /// the cleaner needs.
     ///
@@ -280,7 +280,7 @@ impl Config {
 
 /// An operation that the device is to perform.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Op {
+pub enum LogOp {
     /// Read sectors.
     Read {
         /// The first LBN.
@@ -301,7 +301,7 @@ pub enum Op {
 
 /// The result of looking up a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found<'a> {
+pub enum BlockLocation<'a> {
     /// The block was never written, or is trimmed. It reads as zeros.
     Nothing,
     /// The block has not been written to the device yet; these are its bytes.
@@ -314,7 +314,7 @@ pub enum Found<'a> {
 #[derive(Clone, Debug)]
 pub struct Log {
     id: u64,
-    shape: Shape,
+    shape: LogShape,
     superblock: Superblock,
     cleaning: Cleaning,
     reserve: Reserve,
@@ -329,10 +329,10 @@ pub struct Log {
     clock: u64,
     /// The number of the newest checkpoint.
     number: u64,
-    pass: Option<Pass>,
-    steps: VecDeque<(Op, Then)>,
+    pass: Option<CleaningPass>,
+    steps: VecDeque<(LogOp, Completion)>,
     /// The next step after the outstanding operation, and the length of the result expected of it.
-    under_way: Option<(Then, usize)>,
+    outstanding: Option<(Completion, usize)>,
     failed: bool,
     traffic: Traffic,
 }
@@ -348,7 +348,7 @@ struct Head {
 
 /// The next step of the log when an operation is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Then {
+enum Completion {
     Nothing,
     /// Process a segment that was read for cleaning.
     Victim(usize),
@@ -379,7 +379,7 @@ impl Log {
             number: 0,
             pass: None,
             steps: VecDeque::new(),
-            under_way: None,
+            outstanding: None,
             failed: false,
             traffic: Traffic::default(),
             table,
@@ -393,7 +393,7 @@ impl Log {
     /// # Errors
     /// Returns an error if the map does not cover the range, or the range is too small for the
     /// configured number of blocks.
-    pub fn format(map: &TrackMap, range: Range<Lbn>, config: &Config) -> Result<Log, LogError> {
+    pub fn format(map: &TrackMap, range: Range<Lbn>, config: &LogConfig) -> Result<Log, LogError> {
         let cut = config.segments(map, range.clone())?;
         let Some((superblock, table, reserve)) = config.fit(&cut, range.clone(), config.blocks)
         else {
@@ -414,8 +414,8 @@ impl Log {
         // The superblock comes last, so that no log exists before there is a checkpoint.
         let data = log.superblock.encode();
         let lbn = log.superblock.range.start;
-        log.ask(Op::Write { lbn, data }, Then::Nothing);
-        log.ask(Op::Flush, Then::Nothing);
+        log.ask(LogOp::Write { lbn, data }, Completion::Nothing);
+        log.ask(LogOp::Flush, Completion::Nothing);
         Ok(log)
     }
 
@@ -470,21 +470,21 @@ impl Log {
     ///
     /// # Errors
     /// Returns an error if there is no such block, operations are pending, or the device failed.
-    pub fn read(&self, block: u64) -> Result<Found<'_>, LogError> {
+    pub fn read(&self, block: u64) -> Result<BlockLocation<'_>, LogError> {
         self.check_idle()?;
         self.check_block(block)?;
         Ok(match self.chunk.find(block, self.shape) {
-            Some(data) => Found::Here(data),
+            Some(data) => BlockLocation::Here(data),
             None => match self.index.block(block).somewhere() {
-                Some(place) => Found::At(place),
-                None => Found::Nothing,
+                Some(place) => BlockLocation::At(place),
+                None => BlockLocation::Nothing,
             },
         })
     }
 
     /// Returns the operation that reads a block.
-    pub fn op_for(&self, place: Place) -> Op {
-        Op::Read {
+    pub fn op_for(&self, place: Place) -> LogOp {
+        LogOp::Read {
             lbn: place.lbn,
             sectors: Sectors(self.shape.block_sectors.into()),
         }
@@ -538,16 +538,16 @@ impl Log {
 
     /// Returns the next operation for the device; `None` while an operation is outstanding or when
     /// none is left.
-    pub fn next_op(&mut self) -> Option<Op> {
-        if self.under_way.is_some() || self.failed {
+    pub fn next_op(&mut self) -> Option<LogOp> {
+        if self.outstanding.is_some() || self.failed {
             return None;
         }
         let (op, then) = self.steps.pop_front()?;
         let answer = match &op {
-            Op::Read { sectors, .. } => sectors.0 as usize * self.shape.sector_bytes as usize,
-            Op::Write { .. } | Op::Flush => 0,
+            LogOp::Read { sectors, .. } => sectors.0 as usize * self.shape.sector_bytes as usize,
+            LogOp::Write { .. } | LogOp::Flush => 0,
         };
-        self.under_way = Some((then, answer));
+        self.outstanding = Some((then, answer));
         Some(op)
     }
 
@@ -558,13 +558,13 @@ impl Log {
     /// operation then stays outstanding), or if a segment does not hold what it should. In the last
     /// case the segment is no longer used, and the log continues.
     pub fn complete(&mut self, bytes: Vec<u8>) -> Result<(), LogError> {
-        let (then, answer) = self.under_way.ok_or(LogError::NothingAsked)?;
+        let (then, answer) = self.outstanding.ok_or(LogError::NothingOutstanding)?;
         self.check_length(bytes.len(), answer)?;
-        self.under_way = None;
+        self.outstanding = None;
         match then {
-            Then::Nothing => {}
-            Then::Victim(victim) => self.victim_read(victim, Some(&bytes))?,
-            Then::Committed => self.committed(),
+            Completion::Nothing => {}
+            Completion::Victim(victim) => self.victim_read(victim, Some(&bytes))?,
+            Completion::Committed => self.committed(),
         }
         Ok(())
     }
@@ -575,10 +575,10 @@ impl Log {
     /// Always returns an error: [`LogError::NothingAsked`] if no operation is outstanding,
     /// [`LogError::Damaged`] if the log can continue without the read, and [`LogError::Failed`]
     /// otherwise.
-    pub fn refuse(&mut self) -> Result<(), LogError> {
-        match self.under_way.take() {
-            None => Err(LogError::NothingAsked),
-            Some((Then::Victim(victim), _)) => self.victim_read(victim, None),
+    pub fn fail(&mut self) -> Result<(), LogError> {
+        match self.outstanding.take() {
+            None => Err(LogError::NothingOutstanding),
+            Some((Completion::Victim(victim), _)) => self.victim_read(victim, None),
             Some(_) => {
                 self.failed = true;
                 Err(LogError::Failed)
@@ -592,7 +592,7 @@ impl Log {
     }
 
     /// Returns the units of the log.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> LogShape {
         self.shape
     }
 
@@ -627,7 +627,7 @@ impl Log {
     fn check_idle(&self) -> Result<(), LogError> {
         if self.failed {
             Err(LogError::Failed)
-        } else if self.under_way.is_some() || !self.steps.is_empty() {
+        } else if self.outstanding.is_some() || !self.steps.is_empty() {
             Err(LogError::Busy)
         } else {
             Ok(())
@@ -661,7 +661,7 @@ impl Log {
 }
 
 /// Returns a segment of the whole grains in a range, if a block fits into it.
-fn whole_grains(range: Range<Lbn>, shape: Shape) -> Option<Segment> {
+fn whole_grains(range: Range<Lbn>, shape: LogShape) -> Option<Segment> {
     let grain = u64::from(shape.grain_sectors);
     let first = Lbn(range.start.0.checked_next_multiple_of(grain)?);
     let sectors = (range.end.0 / grain * grain).checked_sub(first.0)?;

@@ -9,14 +9,14 @@ use super::error::LogError;
 use super::format::{Checkpoint, Entry, Summary, Superblock};
 use super::index::Place;
 use super::segments::SegmentTable;
-use super::{Head, Log, Op};
+use super::{Head, Log, LogOp};
 use traxtent_units::{Lbn, Sectors};
 
 /// The progress of opening a log.
 #[derive(Debug)]
-pub enum Progress {
+pub enum RecoveryStep {
     /// The device must perform this operation. Pass the result to [`Recovery::answer`].
-    Ask(Op, Recovery),
+    Ask(LogOp, Recovery),
     /// The log is open. Its first operations make the recovered state durable; they must be carried
     /// out before any other call.
     Open(Box<Log>),
@@ -64,7 +64,7 @@ struct Forward {
 
 impl Recovery {
     /// Starts to open the log at the beginning of a device range.
-    pub fn begin(range: Range<Lbn>, sector_bytes: u32, cleaning: Cleaning) -> Progress {
+    pub fn begin(range: Range<Lbn>, sector_bytes: u32, cleaning: Cleaning) -> RecoveryStep {
         let lbn = range.start;
         let stage = Stage::Superblock {
             range,
@@ -80,7 +80,7 @@ impl Recovery {
     ///
     /// # Errors
     /// Returns an error if the bytes are not as many as requested, or if no log can be opened here.
-    pub fn answer(self, bytes: Vec<u8>) -> Result<Progress, LogError> {
+    pub fn answer(self, bytes: Vec<u8>) -> Result<RecoveryStep, LogError> {
         if bytes.len() != self.awaits {
             return Err(LogError::Length {
                 bytes: bytes.len(),
@@ -113,20 +113,20 @@ impl Recovery {
     }
 }
 
-fn ask(stage: Stage, lbn: Lbn, sectors: u64, sector_bytes: u32) -> Progress {
-    let op = Op::Read {
+fn ask(stage: Stage, lbn: Lbn, sectors: u64, sector_bytes: u32) -> RecoveryStep {
+    let op = LogOp::Read {
         lbn,
         sectors: Sectors(sectors),
     };
     let awaits = sectors as usize * sector_bytes as usize;
-    Progress::Ask(op, Recovery { stage, awaits })
+    RecoveryStep::Ask(op, Recovery { stage, awaits })
 }
 
 fn ask_region(
     which: usize,
     superblock: Superblock,
     stage: impl FnOnce(Superblock) -> Stage,
-) -> Progress {
+) -> RecoveryStep {
     let (lbn, sectors) = (superblock.region(which), superblock.region_sectors);
     let bytes = superblock.shape.sector_bytes;
     ask(stage(superblock), lbn, sectors, bytes)
@@ -137,7 +137,7 @@ fn superblock(
     range: Range<Lbn>,
     sector_bytes: u32,
     cleaning: Cleaning,
-) -> Result<Progress, LogError> {
+) -> Result<RecoveryStep, LogError> {
     let superblock = Superblock::decode(bytes, range.start)?;
     let problem = if superblock.range.end > range.end {
         "it goes on beyond the end of the device"
@@ -236,7 +236,7 @@ impl Pages {
     }
 
     /// Requests the next page, or begins to roll forward.
-    fn next(self) -> Result<Progress, LogError> {
+    fn next(self) -> Result<RecoveryStep, LogError> {
         let shape = self.log.shape;
         if let Some(&(_, place)) = self.left.front() {
             let sectors = shape.block_sectors.into();
@@ -276,16 +276,16 @@ impl Pages {
 
 impl Forward {
     /// Reads the rest of the segment in which the next chunk is expected.
-    fn ask(self) -> Progress {
+    fn ask(self) -> RecoveryStep {
         let end = self.log.table.lines()[self.head.segment].end();
         let (at, bytes) = (self.head.at, self.log.shape.sector_bytes);
         ask(Stage::Forward(self), at, end.0 - at.0, bytes)
     }
 
     /// Applies the valid chunks of a segment.
-    fn roll(mut self, bytes: &[u8]) -> Result<Progress, LogError> {
+    fn roll(mut self, bytes: &[u8]) -> Result<RecoveryStep, LogError> {
         let (segment, read_from) = (self.head.segment, self.head.at);
-        while let Some(summary) = self.believed(bytes, read_from) {
+        while let Some(summary) = self.valid_chunk(bytes, read_from) {
             self.take(&summary);
             if self.head.segment != segment {
                 return Ok(self.ask());
@@ -295,7 +295,7 @@ impl Forward {
     }
 
     /// Returns the chunk at the head if it is intact and is the next chunk of this log.
-    fn believed(&self, bytes: &[u8], read_from: Lbn) -> Option<Summary> {
+    fn valid_chunk(&self, bytes: &[u8], read_from: Lbn) -> Option<Summary> {
         let (log, head) = (&self.log, self.head);
         let shape = log.shape;
         let offset = |lbn: Lbn| (lbn.0 - read_from.0) as usize * shape.sector_bytes as usize;
@@ -375,7 +375,7 @@ impl Forward {
     }
 
     /// Drops the map pages of an unfinished checkpoint, and writes a complete checkpoint.
-    fn finish(self) -> Result<Progress, LogError> {
+    fn finish(self) -> Result<RecoveryStep, LogError> {
         let mut log = self.log;
         for segment in self.entered {
             log.table.put_back(segment);
@@ -392,7 +392,7 @@ impl Forward {
         log.unflushed = true;
         log.flush();
         log.write_checkpoint();
-        Ok(Progress::Open(log))
+        Ok(RecoveryStep::Open(log))
     }
 }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use super::error::LogError;
-use super::shape::Shape;
+use super::shape::LogShape;
 use traxtent_map::TrackMap;
 use traxtent_units::{Lbn, Sectors};
 
@@ -137,48 +137,48 @@ impl Segment {
 /// The segments, and which of them are free.
 #[derive(Clone, Debug)]
 pub(super) struct SegmentTable {
-    lines: Vec<Segment>,
+    entries: Vec<Segment>,
     /// The capacity of each segment in blocks.
-    rooms: Vec<u32>,
+    capacities: Vec<u32>,
     free: BTreeSet<usize>,
     /// The capacity of the free segments in blocks.
-    free_room: u64,
+    free_capacity: u64,
 }
 
 impl SegmentTable {
     /// Creates a table of segments, none of which is free yet.
-    pub(super) fn new(lines: Vec<Segment>, shape: Shape) -> SegmentTable {
+    pub(super) fn new(lines: Vec<Segment>, shape: LogShape) -> SegmentTable {
         let room = |line: &Segment| shape.room(line.sectors.into()) as u32;
         SegmentTable {
-            rooms: lines.iter().map(room).collect(),
-            lines,
+            capacities: lines.iter().map(room).collect(),
+            entries: lines,
             free: BTreeSet::new(),
-            free_room: 0,
+            free_capacity: 0,
         }
     }
 
     pub(super) fn lines(&self) -> &[Segment] {
-        &self.lines
+        &self.entries
     }
 
     pub(super) fn rooms(&self) -> &[u32] {
-        &self.rooms
+        &self.capacities
     }
 
     pub(super) fn line(&mut self, segment: usize) -> &mut Segment {
-        &mut self.lines[segment]
+        &mut self.entries[segment]
     }
 
     /// Returns the segment that contains the `sectors` sectors from `lbn` on.
     pub(super) fn of(&self, lbn: Lbn, sectors: u64) -> Option<usize> {
-        let behind = self.lines.partition_point(|line| line.first <= lbn);
+        let behind = self.entries.partition_point(|line| line.first <= lbn);
         let segment = behind.checked_sub(1)?;
         let end = lbn.0.checked_add(sectors)?;
-        (end <= self.lines[segment].end().0).then_some(segment)
+        (end <= self.entries[segment].end().0).then_some(segment)
     }
 
     pub(super) fn free_room(&self) -> u64 {
-        self.free_room
+        self.free_capacity
     }
 
     pub(super) fn free_count(&self) -> usize {
@@ -191,8 +191,8 @@ impl SegmentTable {
 
     /// Marks as free every segment without live blocks, except the one being written.
     pub(super) fn release(&mut self, head: usize) {
-        for segment in 0..self.lines.len() {
-            if self.lines[segment].live == 0 && segment != head {
+        for segment in 0..self.entries.len() {
+            if self.entries[segment].live == 0 && segment != head {
                 self.put_back(segment);
             }
         }
@@ -200,7 +200,7 @@ impl SegmentTable {
 
     pub(super) fn put_back(&mut self, segment: usize) {
         if self.free.insert(segment) {
-            self.free_room += u64::from(self.rooms[segment]);
+            self.free_capacity += u64::from(self.capacities[segment]);
         }
     }
 
@@ -209,7 +209,7 @@ impl SegmentTable {
     pub(super) fn take(&mut self, segment: usize) -> bool {
         let free = self.free.remove(&segment);
         if free {
-            self.free_room -= u64::from(self.rooms[segment]);
+            self.free_capacity -= u64::from(self.capacities[segment]);
         }
         free
     }

@@ -5,7 +5,7 @@ use super::format::{ENTRY_BYTES, PLACE_BYTES, SUMMARY_BYTES};
 
 /// The units of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct LogShape {
     /// The size of a logical sector in bytes: a power of two from 512 to 65,536.
     pub sector_bytes: u32,
     /// The number of sectors per block: a multiple of the grain, and at most 16 MiB in bytes.
@@ -16,11 +16,11 @@ pub struct Shape {
     pub grain_sectors: u32,
 }
 
-impl Shape {
+impl LogShape {
     const BLOCK_BYTES_MAX: u64 = 16 << 20;
 
-    pub(super) fn check(self) -> Result<Shape, LogError> {
-        let Shape {
+    pub(super) fn check(self) -> Result<LogShape, LogError> {
+        let LogShape {
             sector_bytes,
             block_sectors,
             grain_sectors,

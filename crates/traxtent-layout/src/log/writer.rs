@@ -2,12 +2,12 @@
 
 use super::format::{Checkpoint, Entry, Summary};
 use super::index::Place;
-use super::{Log, Op, Then};
+use super::{Completion, Log, LogOp};
 use traxtent_units::Sectors;
 
 impl Log {
     /// Queues an operation.
-    pub(super) fn ask(&mut self, op: Op, then: Then) {
+    pub(super) fn ask(&mut self, op: LogOp, then: Completion) {
         self.steps.push_back((op, then));
     }
 
@@ -76,14 +76,14 @@ impl Log {
         } += sectors;
         let mut data = summary.encode(shape);
         data.extend_from_slice(&chunk.data);
-        self.ask(Op::Write { lbn: head.at, data }, Then::Nothing);
+        self.ask(LogOp::Write { lbn: head.at, data }, Completion::Nothing);
         self.unflushed = true;
     }
 
     /// Queues a flush if anything was written since the last one.
     pub(super) fn flush(&mut self) {
         if std::mem::take(&mut self.unflushed) {
-            self.ask(Op::Flush, Then::Nothing);
+            self.ask(LogOp::Flush, Completion::Nothing);
         }
     }
 
@@ -119,8 +119,8 @@ impl Log {
         let lbn = self.superblock.region(checkpoint.region());
         let sectors = data.len() as u64 / u64::from(self.shape.sector_bytes);
         self.traffic.checkpoints_written += sectors;
-        self.ask(Op::Write { lbn, data }, Then::Nothing);
-        self.ask(Op::Flush, Then::Committed);
+        self.ask(LogOp::Write { lbn, data }, Completion::Nothing);
+        self.ask(LogOp::Flush, Completion::Committed);
     }
 
     /// Handles a checkpoint that became durable: segments without live blocks become free.

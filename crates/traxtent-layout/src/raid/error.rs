@@ -1,6 +1,6 @@
 //! The errors of arrays.
 
-use super::Members;
+use super::MemberSet;
 use traxtent_units::{Lbn, Sectors};
 
 /// The reason why an array cannot be made, or a query about it cannot be answered.
@@ -96,6 +96,6 @@ pub enum RaidError {
         /// The first affected sector of the array.
         sector: Lbn,
         /// The members that cannot be read.
-        absent: Members,
+        absent: MemberSet,
     },
 }

@@ -4,39 +4,39 @@ use std::fmt;
 
 /// A set of an array's members, by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Members(u32);
+pub struct MemberSet(u32);
 
-impl Members {
+impl MemberSet {
     /// The empty set.
-    pub const NONE: Members = Members(0);
+    pub const NONE: MemberSet = MemberSet(0);
 
     /// Returns the set of only this member.
-    pub fn only(member: usize) -> Members {
-        Members::NONE.with(member)
+    pub fn only(member: usize) -> MemberSet {
+        MemberSet::NONE.with(member)
     }
 
     /// Returns the set with one more member.
     #[must_use]
-    pub fn with(self, member: usize) -> Members {
-        Members(self.0 | 1 << member)
+    pub fn with(self, member: usize) -> MemberSet {
+        MemberSet(self.0 | 1 << member)
     }
 
     /// Returns the set without one member.
     #[must_use]
-    pub fn without(self, member: usize) -> Members {
-        Members(self.0 & !(1 << member))
+    pub fn without(self, member: usize) -> MemberSet {
+        MemberSet(self.0 & !(1 << member))
     }
 
     /// Returns the union of two sets.
     #[must_use]
-    pub fn union(self, others: Members) -> Members {
-        Members(self.0 | others.0)
+    pub fn union(self, others: MemberSet) -> MemberSet {
+        MemberSet(self.0 | others.0)
     }
 
     /// Returns the intersection of two sets.
     #[must_use]
-    pub fn intersection(self, others: Members) -> Members {
-        Members(self.0 & others.0)
+    pub fn intersection(self, others: MemberSet) -> MemberSet {
+        MemberSet(self.0 & others.0)
     }
 
     /// Returns whether the set contains a member.
@@ -46,7 +46,7 @@ impl Members {
 
     /// Returns whether the set is empty.
     pub fn is_empty(self) -> bool {
-        self == Members::NONE
+        self == MemberSet::NONE
     }
 
     /// Returns the number of members in the set.
@@ -65,13 +65,13 @@ impl Members {
     }
 }
 
-impl FromIterator<usize> for Members {
-    fn from_iter<I: IntoIterator<Item = usize>>(members: I) -> Members {
-        members.into_iter().fold(Members::NONE, Members::with)
+impl FromIterator<usize> for MemberSet {
+    fn from_iter<I: IntoIterator<Item = usize>>(members: I) -> MemberSet {
+        members.into_iter().fold(MemberSet::NONE, MemberSet::with)
     }
 }
 
-impl fmt::Display for Members {
+impl fmt::Display for MemberSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, member) in self.iter().enumerate() {
             let comma = if index > 0 { ", " } else { "" };

@@ -32,10 +32,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use error::RaidError;
-pub use members::Members;
+pub use members::MemberSet;
 pub use order::DEFECTS_MAX;
-pub use plan::{Age, Extent, Health, Plan, Planner, Sum, Update, joined};
-pub use stripe::{Chunk, Holds, Location, Stripe};
+pub use plan::{
+    ParityUpdate, RowExtent, StripeHealth, StripePlan, StripePlanner, Version, XorStep,
+    member_requests,
+};
+pub use stripe::{Chunk, ChunkContents, Location, Stripe};
 pub use usage::MemberUsage;
 
 use order::Order;
@@ -96,7 +99,7 @@ impl Level {
 
 /// The rule for chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Chunks {
+pub enum ChunkRule {
     /// A fixed number of sectors, regardless of tracks: the conventional array. The last stripe has
     /// the remaining sectors.
     Fixed(Sectors),
@@ -110,23 +113,23 @@ pub enum Chunks {
     SmallestTrack,
 }
 
-impl Chunks {
+impl ChunkRule {
     /// The names of the rules in options.
     pub const NAMES: [&str; 4] = ["fixed", "tracks", "largest-track", "smallest-track"];
 
     /// The rule's name in options.
     pub fn name(self) -> &'static str {
         match self {
-            Chunks::Fixed(_) => "fixed",
-            Chunks::Tracks => "tracks",
-            Chunks::LargestTrack => "largest-track",
-            Chunks::SmallestTrack => "smallest-track",
+            ChunkRule::Fixed(_) => "fixed",
+            ChunkRule::Tracks => "tracks",
+            ChunkRule::LargestTrack => "largest-track",
+            ChunkRule::SmallestTrack => "smallest-track",
         }
     }
 
     /// Returns whether no chunk crosses a boundary between tracks.
     pub fn is_aligned(self) -> bool {
-        matches!(self, Chunks::Tracks | Chunks::SmallestTrack)
+        matches!(self, ChunkRule::Tracks | ChunkRule::SmallestTrack)
     }
 }
 
@@ -141,11 +144,11 @@ pub struct Member {
 
 /// The parameters of an array, apart from its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct ArrayShape {
     /// The RAID level.
     pub level: Level,
     /// The rule for chunks.
-    pub chunks: Chunks,
+    pub chunks: ChunkRule,
     /// The number of sectors that every chunk is a multiple of; the rest of a track stays empty. It
     /// is one, or the size of a block or of a physical sector.
     pub granule: u32,
@@ -157,9 +160,9 @@ pub struct Shape {
 /// Several drives combined into one. See [the module](self).
 #[derive(Clone, Debug)]
 pub struct Array {
-    shape: Shape,
+    shape: ArrayShape,
     members: Vec<Member>,
-    places: Vec<Places>,
+    places: Vec<ChunkPositions>,
     runs: Vec<Run>,
     /// For each run, the capacity of each member's chunk in sectors.
     sizes: Vec<u32>,
@@ -171,7 +174,7 @@ pub struct Array {
 
 /// The positions of a member's chunks.
 #[derive(Clone, Debug)]
-enum Places {
+enum ChunkPositions {
     /// One after another, from an LBN on.
     Even(Lbn),
     /// On tracks, after the spare ones.
@@ -194,7 +197,7 @@ impl Array {
     /// Returns an error if the level does not support this number of members, if a map does not
     /// cover its member, if a member is too small for a stripe, or if a chunk is empty or not a
     /// multiple of the granule.
-    pub fn new(shape: Shape, members: Vec<Member>) -> Result<Array, RaidError> {
+    pub fn new(shape: ArrayShape, members: Vec<Member>) -> Result<Array, RaidError> {
         let (least, most) = (shape.level.members_least(), MEMBERS_MAX);
         if !(least..=most).contains(&members.len()) {
             return Err(RaidError::Members {
@@ -231,15 +234,15 @@ impl Array {
             relocated: BTreeMap::new(),
         };
         match shape.chunks {
-            Chunks::Fixed(chunk) => array.fill_evenly(chunk)?,
-            Chunks::LargestTrack => array.fill_evenly(array.largest_track())?,
-            Chunks::Tracks | Chunks::SmallestTrack => array.fill_with_tracks()?,
+            ChunkRule::Fixed(chunk) => array.fill_evenly(chunk)?,
+            ChunkRule::LargestTrack => array.fill_evenly(array.largest_track())?,
+            ChunkRule::Tracks | ChunkRule::SmallestTrack => array.fill_with_tracks()?,
         }
         Ok(array)
     }
 
     /// Returns the parameters of the array.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> ArrayShape {
         self.shape
     }
 
@@ -325,8 +328,8 @@ impl Array {
     /// Returns the first LBN of a member's chunk of a stripe.
     fn lbn(&self, member: usize, stripe: u64) -> Lbn {
         match &self.places[member] {
-            Places::Even(first) => *first + Sectors(stripe * u64::from(self.sizes[member])),
-            Places::Tracks(order) => match self.relocated.get(&(member, stripe)) {
+            ChunkPositions::Even(first) => *first + Sectors(stripe * u64::from(self.sizes[member])),
+            ChunkPositions::Tracks(order) => match self.relocated.get(&(member, stripe)) {
                 Some(spare) => order.lbn(u64::from(*spare)),
                 None => order.lbn(u64::from(self.shape.spares) + stripe),
             },
@@ -387,7 +390,7 @@ impl Array {
                 return Err(self.no_room(number));
             }
             least = least.min(sectors);
-            self.places.push(Places::Even(member.data.start));
+            self.places.push(ChunkPositions::Even(member.data.start));
         }
         let members = self.members.len();
         self.add_run(&vec![size; members], least / chunk.0)?;
@@ -402,7 +405,7 @@ impl Array {
     fn fill_with_tracks(&mut self) -> Result<(), RaidError> {
         let granule = self.shape.granule;
         let order = match self.shape.chunks {
-            Chunks::SmallestTrack => Order::by_lbn,
+            ChunkRule::SmallestTrack => Order::by_lbn,
             _ => Order::by_size,
         };
         let orders: Vec<Order> = self
@@ -433,7 +436,7 @@ impl Array {
                 .iter()
                 .map(|(size, _)| size / granule * granule)
                 .collect();
-            if self.shape.chunks == Chunks::SmallestTrack {
+            if self.shape.chunks == ChunkRule::SmallestTrack {
                 let least = chunks.iter().copied().min().unwrap_or(0);
                 chunks.fill(least);
             }
@@ -443,7 +446,7 @@ impl Array {
             }
         }
         drop(sizes);
-        self.places = orders.into_iter().map(Places::Tracks).collect();
+        self.places = orders.into_iter().map(ChunkPositions::Tracks).collect();
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use traxtent_map::TrackMap;
-use traxtent_map::pattern::{Measure, Pattern};
+use traxtent_map::pattern::{Measure, RunPattern};
 use traxtent_units::{Lbn, Sectors};
 
 /// The largest number of sectors that a track may lose to defects and still be used.
@@ -44,7 +44,7 @@ pub(super) struct Order {
 struct Segment {
     rank: u64,
     first: Lbn,
-    distances: Pattern,
+    distances: RunPattern,
 }
 
 impl Order {
@@ -131,7 +131,7 @@ impl Order {
                 self.segments.push(Segment {
                     rank: self.tracks,
                     first: run.lbn,
-                    distances: Pattern::default(),
+                    distances: RunPattern::default(),
                 });
             }
         }

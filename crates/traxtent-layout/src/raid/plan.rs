@@ -20,13 +20,13 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::{Array, Holds, Level, Members, RaidError, Stripe};
+use super::{Array, ChunkContents, Level, MemberSet, RaidError, Stripe};
 use traxtent_units::request::Request;
 use traxtent_units::{Lbn, Sectors};
 
 /// The parameters for making plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Planner {
+pub struct StripePlanner {
     /// The cost of a read in addition to its sectors, in sectors: those that pass during a seek and
     /// half a revolution, which is about a track.
     pub positioning: Sectors,
@@ -37,64 +37,64 @@ pub struct Planner {
 
 /// How a partial stripe write computes the new parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Update {
+pub enum ParityUpdate {
     /// From the old parity and the data that is overwritten.
     Modify,
     /// From the data that is not overwritten.
     Reconstruct,
 }
 
-impl Update {
+impl ParityUpdate {
     /// All update methods.
-    pub const ALL: [Update; 2] = [Update::Modify, Update::Reconstruct];
+    pub const ALL: [ParityUpdate; 2] = [ParityUpdate::Modify, ParityUpdate::Reconstruct];
 
     /// The method's usual name.
     pub fn name(self) -> &'static str {
         match self {
-            Update::Modify => "read-modify-write",
-            Update::Reconstruct => "reconstruct-write",
+            ParityUpdate::Modify => "read-modify-write",
+            ParityUpdate::Reconstruct => "reconstruct-write",
         }
     }
 }
 
 /// The usability of a stripe's members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Health {
+pub struct StripeHealth {
     /// Members that are neither read nor written.
-    pub failed: Members,
+    pub failed: MemberSet,
     /// Members that cannot read some part of the stripe. They are still written.
-    pub unreadable: Members,
+    pub unreadable: MemberSet,
     /// Whether the stripe's parity may never have been initialized. Rows written since then have
     /// correct parity, unless their writes had to use the old parity. Such parity is not used to
     /// reconstruct data of a member that may become readable again.
     pub unsynced: bool,
 }
 
-impl Health {
+impl StripeHealth {
     /// All members are usable.
-    pub const GOOD: Health = Health {
-        failed: Members::NONE,
-        unreadable: Members::NONE,
+    pub const GOOD: StripeHealth = StripeHealth {
+        failed: MemberSet::NONE,
+        unreadable: MemberSet::NONE,
         unsynced: false,
     };
 
     /// Returns the health of a stripe whose members `failed` have failed.
-    pub fn without(failed: Members) -> Health {
-        Health {
+    pub fn without(failed: MemberSet) -> StripeHealth {
+        StripeHealth {
             failed,
-            ..Health::GOOD
+            ..StripeHealth::GOOD
         }
     }
 
     /// Returns the members that are not read.
-    pub fn absent(self) -> Members {
+    pub fn absent(self) -> MemberSet {
         self.failed.union(self.unreadable)
     }
 }
 
 /// Consecutive rows of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct RowExtent {
     /// The member that has the chunk.
     pub member: usize,
     /// The rows.
@@ -107,23 +107,23 @@ pub struct Extent {
 
 /// The exclusive or of rows. A chunk counts as zero beyond its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sum {
+pub struct XorStep {
     /// The member whose chunk the result belongs to.
     pub member: usize,
     /// Whether the result is the chunk's present contents, because they cannot be read, or its new
     /// contents.
-    pub age: Age,
+    pub age: Version,
     /// The rows.
     pub rows: Range<u64>,
     /// The members whose old rows are combined.
-    pub old: Members,
+    pub old: MemberSet,
     /// The members whose new rows are combined.
-    pub new: Members,
+    pub new: MemberSet,
 }
 
 /// Which version of a member's rows is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Age {
+pub enum Version {
     /// The present contents.
     Old,
     /// The contents to be written.
@@ -132,20 +132,20 @@ pub enum Age {
 
 /// The operations on one stripe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct StripePlan {
     /// The stripe's number.
     pub stripe: u64,
     /// The extents to read first, sorted by member and row.
-    pub reads: Vec<Extent>,
+    pub reads: Vec<RowExtent>,
     /// An extent that is also read, and whose data is dropped.
-    pub dummy: Option<Extent>,
+    pub dummy: Option<RowExtent>,
     /// The exclusive ors to compute next, in this order.
-    pub sums: Vec<Sum>,
+    pub sums: Vec<XorStep>,
     /// The extents to write last, sorted by member and row.
-    pub writes: Vec<Extent>,
+    pub writes: Vec<RowExtent>,
 }
 
-impl Plan {
+impl StripePlan {
     fn clear(&mut self, stripe: &Stripe<'_>) {
         self.stripe = stripe.number();
         self.reads.clear();
@@ -155,7 +155,7 @@ impl Plan {
     }
 
     fn cost(&self, positioning: Sectors) -> u64 {
-        let of = |extent: &Extent| positioning.0 + extent.rows.end - extent.rows.start;
+        let of = |extent: &RowExtent| positioning.0 + extent.rows.end - extent.rows.start;
         self.reads.iter().map(of).sum()
     }
 }
@@ -177,7 +177,7 @@ impl Array {
     }
 }
 
-impl Planner {
+impl StripePlanner {
     /// Plans a read of sectors of the array that lie in one stripe.
     ///
     /// # Errors
@@ -189,11 +189,11 @@ impl Planner {
         &self,
         stripe: &Stripe<'_>,
         sectors: Range<Lbn>,
-        health: Health,
-        plan: &mut Plan,
+        health: StripeHealth,
+        plan: &mut StripePlan,
     ) -> Result<(), RaidError> {
         plan.clear(stripe);
-        let mut asked = Members::NONE;
+        let mut asked = MemberSet::NONE;
         for (k, rows) in rows_of(stripe, &sectors) {
             let member = source(stripe, k, rows.start, health.absent())?;
             asked = asked.with(member);
@@ -201,7 +201,7 @@ impl Planner {
                 plan.reads.push(extent(stripe, member, rows));
                 continue;
             }
-            self.reconstruct(stripe, member, Age::Old, rows, health, plan)?;
+            self.reconstruct(stripe, member, Version::Old, rows, health, plan)?;
         }
         merge(&mut plan.reads);
         let parity = stripe.parity_member();
@@ -209,7 +209,7 @@ impl Planner {
         if let Some(parity) = parity {
             let first = plan.reads.iter().map(|read| read.rows.start).min();
             let end = plan.reads.iter().map(|read| read.rows.end).max();
-            let end = end.unwrap_or(0).min(stripe.on(parity).sectors.0);
+            let end = end.unwrap_or(0).min(stripe.chunk_on(parity).sectors.0);
             let lone = asked.count() == stripe.data_chunks()
                 && plan.reads.iter().all(|read| read.member != parity);
             if let Some(first) = first.filter(|first| lone && *first < end) {
@@ -231,8 +231,8 @@ impl Planner {
         &self,
         stripe: &Stripe<'_>,
         sectors: Range<Lbn>,
-        health: Health,
-        plan: &mut Plan,
+        health: StripeHealth,
+        plan: &mut StripePlan,
     ) -> Result<(), RaidError> {
         plan.clear(stripe);
         for (k, rows) in rows_of(stripe, &sectors) {
@@ -254,13 +254,13 @@ impl Planner {
         };
         let parts = parts_of(stripe, &sectors);
         let mut costs = [0; 2];
-        for (update, cost) in std::iter::zip(Update::ALL, &mut costs) {
+        for (update, cost) in std::iter::zip(ParityUpdate::ALL, &mut costs) {
             parity_of(stripe, parity, &parts, health, update, plan)?;
             *cost = plan.cost(self.positioning);
         }
         // The plan already holds the method that was tried last.
         if costs[0] <= costs[1] && costs[1] > 0 {
-            parity_of(stripe, parity, &parts, health, Update::Modify, plan)?;
+            parity_of(stripe, parity, &parts, health, ParityUpdate::Modify, plan)?;
         }
         for index in 0..plan.sums.len() {
             let rows = plan.sums[index].rows.clone();
@@ -279,19 +279,19 @@ impl Planner {
         &self,
         stripe: &Stripe<'_>,
         member: usize,
-        health: Health,
-        plan: &mut Plan,
+        health: StripeHealth,
+        plan: &mut StripePlan,
     ) -> Result<(), RaidError> {
         plan.clear(stripe);
-        let chunk = stripe.on(member);
+        let chunk = stripe.chunk_on(member);
         let rows = 0..chunk.sectors.0;
         match chunk.holds {
-            Holds::Data(k) if stripe.parity_member().is_none() => {
+            ChunkContents::Data(k) if stripe.parity_member().is_none() => {
                 let from = source(stripe, k, 0, health.absent().with(member))?;
                 plan.reads.push(extent(stripe, from, rows.clone()));
                 plan.sums.push(copy(from, member, rows.clone()));
             }
-            _ => self.reconstruct(stripe, member, Age::New, rows.clone(), health, plan)?,
+            _ => self.reconstruct(stripe, member, Version::New, rows.clone(), health, plan)?,
         }
         plan.writes.push(extent(stripe, member, rows));
         Ok(())
@@ -300,9 +300,9 @@ impl Planner {
     /// Plans a read of a whole stripe and computes the correct parity, or the correct copies. The
     /// plan's writes are needed only where the members hold something else. The plan is empty if
     /// there is nothing to compare.
-    pub fn verify(&self, stripe: &Stripe<'_>, health: Health, plan: &mut Plan) {
+    pub fn verify(&self, stripe: &Stripe<'_>, health: StripeHealth, plan: &mut StripePlan) {
         plan.clear(stripe);
-        let all = |member: usize| 0..stripe.on(member).sectors.0;
+        let all = |member: usize| 0..stripe.chunk_on(member).sectors.0;
         match (stripe.level(), stripe.parity_member()) {
             (Level::Raid1, _) => {
                 let mut mirrors = (0..stripe.members()).filter(|one| !health.absent().has(*one));
@@ -316,7 +316,7 @@ impl Planner {
             }
             (_, Some(parity)) if health.absent().is_empty() => {
                 // This cannot fail: no member is absent.
-                let _ = self.reconstruct(stripe, parity, Age::New, all(parity), health, plan);
+                let _ = self.reconstruct(stripe, parity, Version::New, all(parity), health, plan);
                 plan.reads.push(extent(stripe, parity, all(parity)));
                 plan.writes.push(extent(stripe, parity, all(parity)));
             }
@@ -329,14 +329,14 @@ impl Planner {
         &self,
         stripe: &Stripe<'_>,
         member: usize,
-        age: Age,
+        age: Version,
         rows: Range<u64>,
-        health: Health,
-        plan: &mut Plan,
+        health: StripeHealth,
+        plan: &mut StripePlan,
     ) -> Result<(), RaidError> {
         let may_yet_read = health.unsynced && !health.failed.has(member);
         let of_parity = stripe.parity_member() == Some(member);
-        let mut old = Members::NONE;
+        let mut old = MemberSet::NONE;
         for chunk in stripe.chunks().filter(|chunk| chunk.member != member) {
             let there = rows.start..rows.end.min(chunk.sectors.0);
             if there.is_empty() {
@@ -349,25 +349,25 @@ impl Planner {
             plan.reads.push(extent(stripe, chunk.member, there));
             old = old.with(chunk.member);
         }
-        plan.sums.push(Sum {
+        plan.sums.push(XorStep {
             member,
             age,
             rows,
             old,
-            new: Members::NONE,
+            new: MemberSet::NONE,
         });
         Ok(())
     }
 }
 
 /// Copies the rows of one mirror to another.
-fn copy(from: usize, member: usize, rows: Range<u64>) -> Sum {
-    Sum {
+fn copy(from: usize, member: usize, rows: Range<u64>) -> XorStep {
+    XorStep {
         member,
-        age: Age::New,
+        age: Version::New,
         rows,
-        old: Members::only(from),
-        new: Members::NONE,
+        old: MemberSet::only(from),
+        new: MemberSet::NONE,
     }
 }
 
@@ -394,19 +394,19 @@ fn parity_of(
     stripe: &Stripe<'_>,
     parity: usize,
     parts: &Parts,
-    health: Health,
-    prefer: Update,
-    plan: &mut Plan,
+    health: StripeHealth,
+    prefer: ParityUpdate,
+    plan: &mut StripePlan,
 ) -> Result<(), RaidError> {
     plan.reads.clear();
     plan.sums.clear();
-    let broken = |set: Members, by: Members| !set.intersection(by).is_empty();
+    let broken = |set: MemberSet, by: MemberSet| !set.intersection(by).is_empty();
     let mut from = 0;
     // All rows between two consecutive ends of written ranges or chunks are treated alike.
     while let Some(to) = next_end(parts, from) {
         let rows = from..to;
         from = to;
-        let (mut written, mut kept) = (Members::NONE, Members::NONE);
+        let (mut written, mut kept) = (MemberSet::NONE, MemberSet::NONE);
         for part in parts {
             if part.written.contains(&rows.start) {
                 written = written.with(part.member);
@@ -423,7 +423,7 @@ fn parity_of(
         let modify = !broken(written.with(parity), health.absent())
             && !(health.unsynced && (reconstruct || broken(kept, health.unreadable)));
         let old = match (modify, reconstruct, prefer) {
-            (true, true, Update::Modify) | (true, false, _) if !kept.is_empty() => {
+            (true, true, ParityUpdate::Modify) | (true, false, _) if !kept.is_empty() => {
                 written.with(parity)
             }
             (_, true, _) => kept,
@@ -436,9 +436,9 @@ fn parity_of(
         for member in old.iter() {
             plan.reads.push(extent(stripe, member, rows.clone()));
         }
-        plan.sums.push(Sum {
+        plan.sums.push(XorStep {
             member: parity,
-            age: Age::New,
+            age: Version::New,
             rows,
             old,
             new: written,
@@ -489,7 +489,7 @@ fn rows_of<'a>(
 
 /// Returns the member from which a data chunk is read. If that member is absent, the others must
 /// make up for it.
-fn source(stripe: &Stripe<'_>, k: usize, row: u64, absent: Members) -> Result<usize, RaidError> {
+fn source(stripe: &Stripe<'_>, k: usize, row: u64, absent: MemberSet) -> Result<usize, RaidError> {
     let members = stripe.members();
     match stripe.level() {
         Level::Raid0 | Level::Raid4 | Level::Raid5 => {
@@ -511,7 +511,7 @@ fn source(stripe: &Stripe<'_>, k: usize, row: u64, absent: Members) -> Result<us
     }
 }
 
-fn lost_at(stripe: &Stripe<'_>, member: usize, row: u64, absent: Members) -> RaidError {
+fn lost_at(stripe: &Stripe<'_>, member: usize, row: u64, absent: MemberSet) -> RaidError {
     RaidError::Lost {
         sector: stripe
             .logical_at(member, row)
@@ -520,8 +520,8 @@ fn lost_at(stripe: &Stripe<'_>, member: usize, row: u64, absent: Members) -> Rai
     }
 }
 
-fn extent(stripe: &Stripe<'_>, member: usize, rows: Range<u64>) -> Extent {
-    Extent {
+fn extent(stripe: &Stripe<'_>, member: usize, rows: Range<u64>) -> RowExtent {
+    RowExtent {
         member,
         lbn: stripe.lbn(member) + Sectors(rows.start),
         logical: stripe.logical_at(member, rows.start),
@@ -530,7 +530,7 @@ fn extent(stripe: &Stripe<'_>, member: usize, rows: Range<u64>) -> Extent {
 }
 
 /// Sorts extents, and merges those that overlap or are adjacent.
-fn merge(extents: &mut Vec<Extent>) {
+fn merge(extents: &mut Vec<RowExtent>) {
     extents.sort_unstable_by_key(|extent| (extent.member, extent.rows.start));
     extents.dedup_by(|next, before| {
         let touch = next.member == before.member && next.rows.start <= before.rows.end;
@@ -547,8 +547,8 @@ fn merge(extents: &mut Vec<Extent>) {
 ///
 /// # Panics
 /// Panics if `most` is 0.
-pub fn joined<'a>(
-    extents: impl IntoIterator<Item = &'a Extent>,
+pub fn member_requests<'a>(
+    extents: impl IntoIterator<Item = &'a RowExtent>,
     most: u32,
     request: fn(Lbn, u32) -> Request,
 ) -> Vec<(usize, Request)> {

@@ -24,12 +24,12 @@ pub struct Chunk {
     /// The number of sectors.
     pub sectors: Sectors,
     /// The kind of contents.
-    pub holds: Holds,
+    pub holds: ChunkContents,
 }
 
 /// The kind of contents of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holds {
+pub enum ChunkContents {
     /// The stripe's data chunk with this number, from 0.
     Data(usize),
     /// The exclusive or of all data of the stripe. Each data chunk counts as zero beyond its end.
@@ -95,7 +95,7 @@ impl<'a> Stripe<'a> {
 
     /// Returns a data chunk. With mirrors, it is that of the first member.
     pub fn data(&self, k: usize) -> Chunk {
-        self.on(self.data_member(k))
+        self.chunk_on(self.data_member(k))
     }
 
     /// Returns the member that holds a data chunk. With mirrors, it is the first.
@@ -111,8 +111,8 @@ impl<'a> Stripe<'a> {
     /// Returns the array sector in a row of a member; `None` for parity.
     pub fn logical_at(&self, member: usize, row: u64) -> Option<Lbn> {
         match self.holds(member) {
-            Holds::Data(k) => Some(self.logical_of(k).start + Sectors(row)),
-            Holds::Parity => None,
+            ChunkContents::Data(k) => Some(self.logical_of(k).start + Sectors(row)),
+            ChunkContents::Parity => None,
         }
     }
 
@@ -123,7 +123,7 @@ impl<'a> Stripe<'a> {
 
     /// Returns the parity chunk, if there is one.
     pub fn parity(&self) -> Option<Chunk> {
-        Some(self.on(self.parity_member()?))
+        Some(self.chunk_on(self.parity_member()?))
     }
 
     /// Returns the member that holds the parity, if there is parity.
@@ -135,7 +135,7 @@ impl<'a> Stripe<'a> {
     ///
     /// # Panics
     /// Panics if there is no such member.
-    pub fn on(&self, member: usize) -> Chunk {
+    pub fn chunk_on(&self, member: usize) -> Chunk {
         Chunk {
             member,
             lbn: self.lbn(member),
@@ -144,14 +144,14 @@ impl<'a> Stripe<'a> {
         }
     }
 
-    fn holds(&self, member: usize) -> Holds {
+    fn holds(&self, member: usize) -> ChunkContents {
         match (self.level(), self.parity_member()) {
-            (Level::Raid1, _) => Holds::Data(0),
-            (_, None) => Holds::Data(member),
-            (_, Some(parity)) if parity == member => Holds::Parity,
+            (Level::Raid1, _) => ChunkContents::Data(0),
+            (_, None) => ChunkContents::Data(member),
+            (_, Some(parity)) if parity == member => ChunkContents::Parity,
             (_, Some(parity)) => {
                 let members = self.sizes.len();
-                Holds::Data((member + members - parity - 1) % members)
+                ChunkContents::Data((member + members - parity - 1) % members)
             }
         }
     }
@@ -162,8 +162,8 @@ impl<'a> Stripe<'a> {
     /// Panics if there is no such member.
     pub fn sectors_on(&self, member: usize) -> Sectors {
         match self.holds(member) {
-            Holds::Data(k) => self.data_sectors(k),
-            Holds::Parity => {
+            ChunkContents::Data(k) => self.data_sectors(k),
+            ChunkContents::Parity => {
                 let all = (0..self.data_chunks()).map(|k| self.data_sectors(k));
                 all.max().unwrap_or_default()
             }
@@ -172,7 +172,7 @@ impl<'a> Stripe<'a> {
 
     /// Returns the chunk on each member.
     pub fn chunks(&self) -> impl Iterator<Item = Chunk> {
-        (0..self.sizes.len()).map(|member| self.on(member))
+        (0..self.sizes.len()).map(|member| self.chunk_on(member))
     }
 
     /// Returns the location of a sector, counted from the first of the stripe.

@@ -2,7 +2,7 @@
 
 use super::{Array, Level};
 use traxtent_map::TrackMap;
-use traxtent_map::pattern::Pattern;
+use traxtent_map::pattern::RunPattern;
 use traxtent_units::{Lbn, Sectors};
 
 /// An array's use of one member.
@@ -70,7 +70,7 @@ impl Array {
     /// Returns the array as a map whose tracks are the stripes. A reader that keeps to its
     /// boundaries reads a whole chunk of each member at a time.
     pub fn stripe_map(&self) -> TrackMap {
-        let mut sizes = Pattern::default();
+        let mut sizes = RunPattern::default();
         let ends = self.runs.iter().skip(1).map(|run| run.stripe);
         let ends = ends.chain([self.stripes]);
         for (index, (run, end)) in self.runs.iter().zip(ends).enumerate() {
@@ -95,7 +95,7 @@ impl Array {
     /// Returns the array as a map whose tracks are the data chunks. A request that stays within one
     /// of them goes to one extent of one member.
     pub fn chunk_map(&self) -> TrackMap {
-        let mut sizes = Pattern::default();
+        let mut sizes = RunPattern::default();
         let ends = self.runs.iter().skip(1).map(|run| run.stripe);
         let ends = ends.chain([self.stripes]);
         for (index, (run, end)) in self.runs.iter().zip(ends).enumerate() {

@@ -38,7 +38,7 @@
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::count::{Bounds, Count};
+use super::count::{PartitionBounds, PartitionCount};
 use super::error::TplError;
 use super::table::{Page, TrackState};
 use traxtent_map::TrackMap;
@@ -109,7 +109,7 @@ pub struct Header {
     /// The number of sectors per block.
     pub block_sectors: u32,
     /// The smallest and largest number of partitions.
-    pub bounds: Bounds,
+    pub bounds: PartitionBounds,
     /// The number of regions, which are filled one after another.
     pub regions: u16,
     /// The number of data tracks.
@@ -229,8 +229,8 @@ impl Header {
             return Err("a version that is not known");
         }
         let bounds = || {
-            let least = Count::new(head.least.get().into()).ok()?;
-            Bounds::new(least, Count::new(head.most.get()).ok()?).ok()
+            let least = PartitionCount::new(head.least.get().into()).ok()?;
+            PartitionBounds::new(least, PartitionCount::new(head.most.get()).ok()?).ok()
         };
         let header = Header {
             id: head.id.get(),

@@ -60,13 +60,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use count::{Bounds, Count};
+pub use count::{PartitionBounds, PartitionCount};
 pub use error::TplError;
 pub use open::Opened;
-pub use plan::{Plan, Step};
-pub use shape::{Home, Shape};
+pub use plan::{DeviceStep, TablePlan};
+pub use shape::{BlockHome, ReplicaMap};
 pub use table::TrackState;
-pub use traxtent_map::head::{Accuracy, Choice, Head, Reach, Survey};
+pub use traxtent_map::head::{Accuracy, Choice, HeadTracker, PositioningCurve, Survey};
 
 use format::Header;
 use plan::Change;
@@ -87,7 +87,7 @@ pub struct Config {
     /// The number of sectors per block.
     pub block_sectors: u32,
     /// The smallest and largest number of partitions of a track.
-    pub bounds: Bounds,
+    pub bounds: PartitionBounds,
     /// The number of regions, which are filled one after another: see [`Shape`].
     pub regions: u16,
 }
@@ -101,15 +101,15 @@ pub const REGIONS: u16 = 4;
 #[derive(Clone, Debug)]
 pub struct Tpl {
     header: Header,
-    shape: Shape,
+    shape: ReplicaMap,
     /// The first LBN of each copy of the table.
     areas: [Lbn; 2],
     pages: Vec<Page>,
     /// The current replicas of each block of which not all replicas are current.
-    stale: BTreeMap<Home, u32>,
+    stale: BTreeMap<BlockHome, u32>,
     /// For each page that a crash left open: the tracks of which only the first replicas are
     /// trusted.
-    suspect: BTreeMap<u32, Vec<bool>>,
+    unsynced: BTreeMap<u32, Vec<bool>>,
     /// Tracks whose free places hold, or are being filled with, the replicas for twice as many
     /// partitions.
     filled: BTreeSet<usize>,
@@ -121,16 +121,16 @@ pub struct Tpl {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The home of the first block.
-    pub home: Home,
+    pub home: BlockHome,
     /// The number of blocks.
     pub blocks: u32,
 }
 
 impl Run {
     /// Returns the home of each block.
-    pub fn homes(self) -> impl Iterator<Item = Home> {
+    pub fn homes(self) -> impl Iterator<Item = BlockHome> {
         let indices = self.home.index..self.home.index + self.blocks;
-        indices.map(move |index| Home { index, ..self.home })
+        indices.map(move |index| BlockHome { index, ..self.home })
     }
 }
 
@@ -145,12 +145,12 @@ impl Tpl {
         map: impl Into<Arc<TrackMap>>,
         range: Range<Lbn>,
         config: &Config,
-    ) -> Result<(Tpl, Vec<Step>), TplError> {
+    ) -> Result<(Tpl, Vec<DeviceStep>), TplError> {
         let map = map.into();
-        let place = open::Placement::new(&map, range, config)?;
+        let place = open::LayoutPositions::new(&map, range, config)?;
         let header = place.header(&map, config);
         header.check()?;
-        let shape = Shape::new(
+        let shape = ReplicaMap::new(
             map,
             place.data,
             config.block_sectors,
@@ -164,7 +164,7 @@ impl Tpl {
             areas: place.areas,
             pages,
             stale: BTreeMap::new(),
-            suspect: BTreeMap::new(),
+            unsynced: BTreeMap::new(),
             filled: BTreeSet::new(),
             busy: None,
         };
@@ -175,18 +175,18 @@ impl Tpl {
             steps.extend(
                 pages.map(|number| tpl.table_step(copy, number, &tpl.pages[number as usize])),
             );
-            steps.push(Step::Flush);
-            steps.push(Step::Table {
+            steps.push(DeviceStep::Flush);
+            steps.push(DeviceStep::Table {
                 lbn: tpl.areas[copy],
                 bytes: header.encode(),
             });
-            steps.push(Step::Flush);
+            steps.push(DeviceStep::Flush);
         }
         Ok((tpl, steps))
     }
 
     /// Returns the mapping of blocks to places.
-    pub fn shape(&self) -> &Shape {
+    pub fn shape(&self) -> &ReplicaMap {
         &self.shape
     }
 
@@ -244,7 +244,7 @@ impl Tpl {
 
     /// Returns whether blocks of a run hold data. If not, they are zeros, and no replica may be
     /// read.
-    pub fn holds(&self, home: Home) -> bool {
+    pub fn holds(&self, home: BlockHome) -> bool {
         self.track(home.track).holds(self.layer(home))
     }
 
@@ -271,7 +271,7 @@ impl Tpl {
     /// Returns the first LBN of a replica of a run. The whole run follows there contiguously.
     pub fn place(&self, run: Run, copy: u32) -> Lbn {
         let count = self.track(run.home.track).count;
-        self.shape.copy(run.home, count, copy)
+        self.shape.replica_lbn(run.home, count, copy)
     }
 
     /// Returns the replicas in a mask, with their first LBNs.
@@ -279,7 +279,7 @@ impl Tpl {
         let count = self.track(run.home.track).count;
         (0..count.get())
             .filter(move |copy| mask >> copy & 1 == 1)
-            .map(move |copy| (copy, self.shape.copy(run.home, count, copy)))
+            .map(move |copy| (copy, self.shape.replica_lbn(run.home, count, copy)))
     }
 
     /// Returns the next plan that must be carried out before blocks can be written, until there is
@@ -288,7 +288,7 @@ impl Tpl {
     ///
     /// # Errors
     /// Returns an error if there are no such blocks, or if a plan is in progress.
-    pub fn prepare(&mut self, blocks: Range<u64>) -> Result<Option<Plan>, TplError> {
+    pub fn prepare(&mut self, blocks: Range<u64>) -> Result<Option<TablePlan>, TplError> {
         let runs = self.runs(blocks)?;
         let layers: Vec<usize> = runs.iter().map(|run| self.layer(run.home)).collect();
         let bounds = self.header.bounds;
@@ -328,12 +328,12 @@ impl Tpl {
             } else if !state.holds(layer) {
                 new.used |= 1 << layer;
                 let indices = self.shape.layer_on(track, layer);
-                let first = Home {
+                let first = BlockHome {
                     track,
                     index: indices.start,
                 };
-                steps.push(Step::Zeros {
-                    to: self.shape.copies(first, state.count).collect(),
+                steps.push(DeviceStep::Zeros {
+                    to: self.shape.replica_lbns(first, state.count).collect(),
                     sectors: self.shape.sectors(indices.end - indices.start),
                 });
             }
@@ -360,7 +360,7 @@ impl Tpl {
     /// # Panics
     /// Panics if the blocks were not prepared, or if the write went to none of the permitted
     /// replicas.
-    pub fn wrote(&mut self, run: Run, copies: u32) -> Result<(), TplError> {
+    pub fn record_write(&mut self, run: Run, copies: u32) -> Result<(), TplError> {
         let track = run.home.track;
         if self.busy.as_ref().is_some_and(|busy| busy.contains(&track)) {
             return Err(TplError::Busy);
@@ -384,7 +384,7 @@ impl Tpl {
     }
 
     /// Records that replicas of blocks were updated from a current one.
-    pub fn synced(&mut self, run: Run, copies: u32) {
+    pub fn record_sync(&mut self, run: Run, copies: u32) {
         for home in run.homes() {
             let all = all_copies(self.track(home.track).count);
             if let Some(current) = self.stale.get_mut(&home) {
@@ -398,7 +398,7 @@ impl Tpl {
 
     /// Returns the blocks from `from` on of which not all replicas are current, with the current
     /// ones.
-    pub fn stale(&self, from: Home) -> impl Iterator<Item = (Home, u32)> {
+    pub fn stale(&self, from: BlockHome) -> impl Iterator<Item = (BlockHome, u32)> {
         self.stale.range(from..).map(|(home, mask)| (*home, *mask))
     }
 
@@ -409,8 +409,8 @@ impl Tpl {
 
     /// Returns the blocks whose first replica must be updated before the device is flushed, so that
     /// written data survives a loss of power. Also returns their current replicas.
-    pub fn before_flush(&self) -> impl Iterator<Item = (Home, u32)> {
-        self.stale(Home { track: 0, index: 0 })
+    pub fn before_flush(&self) -> impl Iterator<Item = (BlockHome, u32)> {
+        self.stale(BlockHome { track: 0, index: 0 })
             .filter(|(_, current)| current & 1 == 0)
     }
 
@@ -418,7 +418,7 @@ impl Tpl {
     /// written again. Returns false if a block has no other current replica; nothing is changed for
     /// that block.
     #[must_use]
-    pub fn failed(&mut self, run: Run, copies: u32) -> bool {
+    pub fn record_failure(&mut self, run: Run, copies: u32) -> bool {
         let mut others = true;
         for home in run.homes() {
             let left = self.current(Run { home, blocks: 1 }) & !copies;
@@ -436,24 +436,24 @@ impl Tpl {
     ///
     /// The result is 0 if the replicas of the track had not been synchronized, since they may hold
     /// old data.
-    pub fn sisters(&self, run: Run, failed: u32) -> u32 {
+    pub fn other_replicas(&self, run: Run, failed: u32) -> u32 {
         self.current(run) & !failed
     }
 
     /// Applies a plan's change after its steps are complete. Returns the steps to carry out, in
     /// order, before the next plan.
-    pub fn commit(&mut self, plan: Plan) -> Vec<Step> {
+    pub fn commit(&mut self, plan: TablePlan) -> Vec<DeviceStep> {
         self.busy = None;
         match plan.change {
             Change::Equal { track } => {
                 let (number, index) = self.page_of(track);
-                if let Some(suspect) = self.suspect.get_mut(&number) {
+                if let Some(suspect) = self.unsynced.get_mut(&number) {
                     suspect[index] = false;
                     if !suspect.contains(&true) {
-                        self.suspect.remove(&number);
+                        self.unsynced.remove(&number);
                     }
                 }
-                let stale: Vec<Home> = self.stale_on(track).collect();
+                let stale: Vec<BlockHome> = self.stale_on(track).collect();
                 for home in stale {
                     self.stale.remove(&home);
                 }
@@ -475,7 +475,7 @@ impl Tpl {
     }
 
     /// Abandons a plan of which no step that writes the table has begun.
-    pub fn abandon(&mut self, plan: Plan) {
+    pub fn abandon(&mut self, plan: TablePlan) {
         drop(plan);
         self.busy = None;
     }
@@ -483,7 +483,7 @@ impl Tpl {
     /// Replaces a page of the table, and drops the record of replicas that no longer exist.
     fn adopt(&mut self, number: u32, page: Page) {
         let tracks = self.tracks_of(number);
-        let stale: Vec<Home> = self
+        let stale: Vec<BlockHome> = self
             .stale
             .range(home(tracks.start)..home(tracks.end))
             .map(|(home, _)| *home)
@@ -520,18 +520,18 @@ impl Tpl {
         &mut self,
         number: u32,
         mut page: Page,
-        mut steps: Vec<Step>,
-        synced: Vec<Home>,
+        mut steps: Vec<DeviceStep>,
+        synced: Vec<BlockHome>,
         track: usize,
-    ) -> Result<Plan, TplError> {
+    ) -> Result<TablePlan, TplError> {
         page.generation += 1;
         // The data that the page relies on, and the second copy of the last change, must be durable
         // before it.
-        steps.push(Step::Flush);
+        steps.push(DeviceStep::Flush);
         steps.push(self.table_step(0, number, &page));
-        steps.push(Step::Flush);
+        steps.push(DeviceStep::Flush);
         self.busy = Some(track..track + 1);
-        Ok(Plan {
+        Ok(TablePlan {
             steps,
             change: Change::Page {
                 number,
@@ -541,8 +541,8 @@ impl Tpl {
         })
     }
 
-    fn table_step(&self, copy: usize, number: u32, page: &Page) -> Step {
-        Step::Table {
+    fn table_step(&self, copy: usize, number: u32, page: &Page) -> DeviceStep {
+        DeviceStep::Table {
             lbn: self.page_lbn(copy, number),
             bytes: format::encode(&self.header, number, page),
         }
@@ -555,7 +555,12 @@ impl Tpl {
 
     /// Adds steps that copy to the first replica any block that is current only in replicas that a
     /// merge drops.
-    fn keep_first_copies(&self, track: usize, steps: &mut Vec<Step>, synced: &mut Vec<Home>) {
+    fn keep_first_copies(
+        &self,
+        track: usize,
+        steps: &mut Vec<DeviceStep>,
+        synced: &mut Vec<BlockHome>,
+    ) {
         for at in self.stale_on(track) {
             let current = self.stale[&at];
             if current & 1 == 0 {
@@ -563,7 +568,7 @@ impl Tpl {
                     home: at,
                     blocks: 1,
                 };
-                steps.push(Step::Copy {
+                steps.push(DeviceStep::Copy {
                     from: self.place(run, current.trailing_zeros()),
                     to: vec![self.place(run, 0)],
                     sectors: self.shape.sectors(1),
@@ -574,16 +579,16 @@ impl Tpl {
     }
 
     /// Returns the runs of blocks that a track holds: their first blocks and lengths.
-    fn held(&self, track: usize) -> Vec<(Home, u32)> {
+    fn held(&self, track: usize) -> Vec<(BlockHome, u32)> {
         let state = self.track(track);
-        let mut held: Vec<(Home, u32)> = Vec::new();
+        let mut held: Vec<(BlockHome, u32)> = Vec::new();
         for layer in (0..self.header.bounds.layers()).filter(|layer| state.holds(*layer)) {
             let indices = self.shape.layer_on(track, layer);
             let size = indices.end - indices.start;
             match held.last_mut() {
                 Some((first, blocks)) if first.index + *blocks == indices.start => *blocks += size,
                 _ => held.push((
-                    Home {
+                    BlockHome {
                         track,
                         index: indices.start,
                     },
@@ -594,7 +599,7 @@ impl Tpl {
         held
     }
 
-    fn layer(&self, home: Home) -> usize {
+    fn layer(&self, home: BlockHome) -> usize {
         self.shape.layer_of(home).expect("a block of the layout")
     }
 
@@ -607,7 +612,7 @@ impl Tpl {
 
     fn is_suspect(&self, track: usize) -> bool {
         let (number, index) = self.page_of(track);
-        self.suspect
+        self.unsynced
             .get(&number)
             .is_some_and(|suspect| suspect[index])
     }
@@ -616,7 +621,7 @@ impl Tpl {
         self.stale_on(track).next().is_some()
     }
 
-    fn stale_on(&self, track: usize) -> impl Iterator<Item = Home> {
+    fn stale_on(&self, track: usize) -> impl Iterator<Item = BlockHome> {
         self.stale
             .range(home(track)..home(track + 1))
             .map(|(home, _)| *home)
@@ -637,7 +642,7 @@ impl Tpl {
 }
 
 /// Returns a mask with a bit for each replica.
-fn all_copies(count: Count) -> u32 {
+fn all_copies(count: PartitionCount) -> u32 {
     u32::MAX >> (32 - count.get())
 }
 
@@ -646,12 +651,12 @@ fn every_nth(mask: u32, n: u32) -> u32 {
     (0..32 / n).fold(0, |kept, bit| kept | (mask >> (bit * n) & 1) << bit)
 }
 
-fn home(track: usize) -> Home {
-    Home { track, index: 0 }
+fn home(track: usize) -> BlockHome {
+    BlockHome { track, index: 0 }
 }
 
-fn end(run: Run) -> Home {
-    Home {
+fn end(run: Run) -> BlockHome {
+    BlockHome {
         index: run.home.index + run.blocks,
         ..run.home
     }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use super::error::TplError;
 use super::format::{self, HEADER_BYTES, Header};
-use super::plan::Step;
-use super::shape::Shape;
+use super::plan::DeviceStep;
+use super::shape::ReplicaMap;
 use super::{Config, Tpl};
 use traxtent_map::TrackMap;
 use traxtent_units::{Lbn, Sectors};
 
 /// The positions of a layout's parts.
 #[derive(Clone, Debug)]
-pub(super) struct Placement {
+pub(super) struct LayoutPositions {
     /// The first LBN of each copy of the table.
     pub(super) areas: [Lbn; 2],
     /// The positions in the map of the data tracks.
@@ -22,14 +22,14 @@ pub(super) struct Placement {
     end: Lbn,
 }
 
-impl Placement {
+impl LayoutPositions {
     /// Places a layout on the whole tracks within a range of LBNs: the table, its second copy from
     /// the next track on, and the data from the next track on.
     pub(super) fn new(
         map: &TrackMap,
         range: Range<Lbn>,
         config: &Config,
-    ) -> Result<Placement, TplError> {
+    ) -> Result<LayoutPositions, TplError> {
         let Range { start, end } = range;
         let no_room = TplError::NoRoom { start, end };
         // If the range begins within a track, the layout begins with the next one.
@@ -53,7 +53,7 @@ impl Placement {
         }
         let pages = Header {
             data_tracks: tracks as u64,
-            ..Placement::blank(config)
+            ..LayoutPositions::blank(config)
         }
         .pages();
         let sectors = Sectors((1 + pages) * u64::from(config.page_sectors));
@@ -64,7 +64,7 @@ impl Placement {
         };
         let areas = area(first).and_then(|(a, next)| Some(([a, area(next)?.0], area(next)?.1)));
         let (areas, data) = areas.ok_or(no_room)?;
-        Ok(Placement {
+        Ok(LayoutPositions {
             areas,
             data: data..behind,
             end: map.track(behind).map_or(map.end(), |track| track.first_lbn),
@@ -79,7 +79,7 @@ impl Placement {
             map_tracks: map.len() as u64,
             map_hash: format::hash(map),
             data_tracks: self.data.len() as u64,
-            ..Placement::blank(config)
+            ..LayoutPositions::blank(config)
         }
     }
 
@@ -107,7 +107,7 @@ pub struct Opened {
     pub tpl: Tpl,
     /// The steps to carry out, in order, before the layout is used. They rewrite copies of the
     /// table that are out of date or damaged.
-    pub repairs: Vec<Step>,
+    pub repairs: Vec<DeviceStep>,
 }
 
 /// Reads sectors, or returns `None` if they cannot be read.
@@ -144,11 +144,11 @@ impl Tpl {
             bounds: header.bounds,
             regions: header.regions,
         };
-        let place = Placement::new(&map, header.first..header.end, &config)?;
+        let place = LayoutPositions::new(&map, header.first..header.end, &config)?;
         if place.header(&map, &config) != header {
             return Err(wrong("it does not fit its map"));
         }
-        let shape = Shape::new(
+        let shape = ReplicaMap::new(
             map,
             place.data,
             header.block_sectors,
@@ -161,7 +161,7 @@ impl Tpl {
             areas: place.areas,
             pages: Vec::new(),
             stale: BTreeMap::new(),
-            suspect: BTreeMap::new(),
+            unsynced: BTreeMap::new(),
             filled: BTreeSet::new(),
             busy: None,
         };
@@ -176,20 +176,20 @@ impl Tpl {
                 bytes.is_some_and(|bytes| Header::decode(&bytes) == Ok(header))
             };
             if !whole {
-                repairs.push(Step::Table {
+                repairs.push(DeviceStep::Table {
                     lbn: tpl.areas[copy],
                     bytes: header.encode(),
                 });
             }
         }
         if !repairs.is_empty() {
-            repairs.push(Step::Flush);
+            repairs.push(DeviceStep::Flush);
         }
         Ok(Opened { tpl, repairs })
     }
 
     /// Reads the pages of both copies of the table.
-    fn load(&mut self, repairs: &mut Vec<Step>, read: &mut Read<'_>) -> Result<(), TplError> {
+    fn load(&mut self, repairs: &mut Vec<DeviceStep>, read: &mut Read<'_>) -> Result<(), TplError> {
         let header = self.header;
         let pages = header.pages() as u32;
         let page_sectors = u64::from(header.page_sectors);
@@ -235,7 +235,7 @@ impl Tpl {
             }
             if page.open {
                 let tracks = format::tracks(&header, number);
-                self.suspect.insert(number, vec![true; tracks]);
+                self.unsynced.insert(number, vec![true; tracks]);
             }
             self.pages.push(page);
         }

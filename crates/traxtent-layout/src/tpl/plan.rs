@@ -5,7 +5,7 @@ use traxtent_units::{Lbn, Sectors};
 
 /// One operation for the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum DeviceStep {
     /// Make all completed writes durable.
     Flush,
     /// Write these bytes of the table.
@@ -38,14 +38,14 @@ pub enum Step {
 /// [`Tpl::commit`](super::Tpl::commit), then the steps that this returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a plan is done and committed, or abandoned"]
-pub struct Plan {
-    pub(super) steps: Vec<Step>,
+pub struct TablePlan {
+    pub(super) steps: Vec<DeviceStep>,
     pub(super) change: Change,
 }
 
-impl Plan {
+impl TablePlan {
     /// Returns the steps to complete before the change takes effect, in order.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[DeviceStep] {
         &self.steps
     }
 
@@ -64,7 +64,7 @@ pub(super) enum Change {
         number: u32,
         page: Page,
         /// Blocks whose first replica has become current.
-        synced: Vec<super::Home>,
+        synced: Vec<super::BlockHome>,
     },
     /// All replicas on a track have become equal.
     Equal { track: usize },

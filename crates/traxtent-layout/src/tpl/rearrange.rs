@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::format;
-use super::plan::{Change, Plan, Step};
-use super::{Count, Home, Run, Tpl, TplError, TrackState, home};
+use super::plan::{Change, DeviceStep, TablePlan};
+use super::{BlockHome, PartitionCount, Run, Tpl, TplError, TrackState, home};
 use traxtent_units::Lbn;
 
 impl Tpl {
@@ -18,7 +18,7 @@ impl Tpl {
     /// # Errors
     /// Returns an error if the track's data leaves no space, if it already has the most partitions,
     /// if not all its replicas are current, or if a plan for it is in progress.
-    pub fn fill(&mut self, track: usize) -> Result<Vec<Step>, TplError> {
+    pub fn fill(&mut self, track: usize) -> Result<Vec<DeviceStep>, TplError> {
         if self.busy.as_ref().is_some_and(|busy| busy.contains(&track)) {
             return Err(TplError::Busy);
         }
@@ -41,9 +41,9 @@ impl Tpl {
             return Err(not("its copies are not all current"));
         }
         self.filled.insert(track);
-        let step = |(first, blocks): (Home, u32)| {
-            let copies: Vec<Lbn> = self.shape.copies(first, doubled).collect();
-            Step::Copy {
+        let step = |(first, blocks): (BlockHome, u32)| {
+            let copies: Vec<Lbn> = self.shape.replica_lbns(first, doubled).collect();
+            DeviceStep::Copy {
                 from: copies[0],
                 to: copies.into_iter().skip(1).step_by(2).collect(),
                 sectors: self.shape.sectors(blocks),
@@ -74,7 +74,7 @@ impl Tpl {
     ///
     /// # Errors
     /// Returns an error if a plan is in progress.
-    pub fn split(&mut self, from: usize) -> Result<Option<Plan>, TplError> {
+    pub fn split(&mut self, from: usize) -> Result<Option<TablePlan>, TplError> {
         let (page, _) = self.page_of(from);
         let Some(&first) = self.filled.range(self.tracks_of(page).start..).next() else {
             return Ok(None);
@@ -100,7 +100,7 @@ impl Tpl {
     ///
     /// # Errors
     /// Returns an error if the track has the fewest partitions, or if a plan is in progress.
-    pub fn merge(&mut self, track: usize) -> Result<Plan, TplError> {
+    pub fn merge(&mut self, track: usize) -> Result<TablePlan, TplError> {
         self.is_free()?;
         let state = self.track(track);
         let halved = state.count.halved();
@@ -128,7 +128,7 @@ impl Tpl {
     ///
     /// # Errors
     /// Returns an error if there are no such blocks, or if a plan is in progress.
-    pub fn trim(&mut self, blocks: Range<u64>) -> Result<Option<Plan>, TplError> {
+    pub fn trim(&mut self, blocks: Range<u64>) -> Result<Option<TablePlan>, TplError> {
         let runs = self.runs(blocks)?;
         let whole = |run: &&Run| {
             let layer = self.layer(run.home);
@@ -165,7 +165,7 @@ impl Tpl {
     pub fn suspect(&self, from: usize) -> Option<usize> {
         let (page, index) =
             self.page_of(from.clamp(self.shape.tracks().start, self.shape.tracks().end - 1));
-        let pages = self.suspect.range(page..);
+        let pages = self.unsynced.range(page..);
         pages
             .filter_map(|(number, suspect)| {
                 let skip = if *number == page { index } else { 0 };
@@ -180,7 +180,7 @@ impl Tpl {
     ///
     /// # Errors
     /// Returns an error if the track is not in this state, or if a plan is in progress.
-    pub fn resync(&mut self, track: usize) -> Result<Plan, TplError> {
+    pub fn resync(&mut self, track: usize) -> Result<TablePlan, TplError> {
         self.is_free()?;
         if !self.is_suspect(track) {
             return Err(TplError::Figure {
@@ -192,11 +192,11 @@ impl Tpl {
         let count = self.track(track).count;
         let mut steps = Vec::new();
         for (first, blocks) in self.held(track) {
-            let copies: Vec<Lbn> = self.shape.copies(first, count).collect();
+            let copies: Vec<Lbn> = self.shape.replica_lbns(first, count).collect();
             if let [from, others @ ..] = &copies[..]
                 && !others.is_empty()
             {
-                steps.push(Step::Copy {
+                steps.push(DeviceStep::Copy {
                     from: *from,
                     to: others.to_vec(),
                     sectors: self.shape.sectors(blocks),
@@ -204,7 +204,7 @@ impl Tpl {
             }
         }
         self.busy = Some(track..track + 1);
-        Ok(Plan {
+        Ok(TablePlan {
             steps,
             change: Change::Equal { track },
         })
@@ -217,7 +217,7 @@ impl Tpl {
         let closable = |number: &u32| {
             let tracks = self.tracks_of(*number);
             self.pages[*number as usize].open
-                && !self.suspect.contains_key(number)
+                && !self.unsynced.contains_key(number)
                 && self
                     .stale(home(tracks.start))
                     .next()
@@ -232,7 +232,7 @@ impl Tpl {
     ///
     /// # Errors
     /// Returns an error if a plan is in progress.
-    pub fn close(&mut self, from: usize) -> Result<Option<Plan>, TplError> {
+    pub fn close(&mut self, from: usize) -> Result<Option<TablePlan>, TplError> {
         let Some(track) = self.closable(from) else {
             return Ok(None);
         };
@@ -250,7 +250,7 @@ impl Tpl {
 
     /// Returns the first track at or after `from` that has fewer partitions than its data leaves
     /// space for and `most` allows.
-    pub fn splittable(&self, from: usize, most: Count) -> Option<usize> {
+    pub fn splittable(&self, from: usize, most: PartitionCount) -> Option<usize> {
         let tracks = from.max(self.shape.tracks().start)..self.shape.tracks().end;
         let wants = |bits: u16| {
             let state = TrackState::decode(bits, self.header.bounds).expect("it is kept");

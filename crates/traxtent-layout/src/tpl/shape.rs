@@ -18,7 +18,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::count::{Bounds, Count};
+use super::count::{PartitionBounds, PartitionCount};
 use super::error::TplError;
 use traxtent_map::{MappedTrack, TrackMap};
 use traxtent_units::{Lbn, Sectors};
@@ -43,7 +43,7 @@ struct Mark {
 
 /// The home of a block: its track, and its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Home {
+pub struct BlockHome {
     /// The position of the track in the map.
     pub track: usize,
     /// The index of the block within a partition, from 0.
@@ -52,18 +52,18 @@ pub struct Home {
 
 /// The mapping between blocks and the tracks' partitions.
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub struct ReplicaMap {
     map: Arc<TrackMap>,
     tracks: Range<usize>,
     block_sectors: u32,
-    bounds: Bounds,
+    bounds: PartitionBounds,
     marks: Vec<Mark>,
     /// The first track's position of each region, and the number of blocks on the tracks before it.
     /// The last element is the end of the tracks.
     regions: Vec<(usize, Layers)>,
 }
 
-impl Shape {
+impl ReplicaMap {
     /// Creates the mapping for the tracks at these positions of a map, divided into `regions`
     /// regions.
     ///
@@ -74,9 +74,9 @@ impl Shape {
         map: impl Into<Arc<TrackMap>>,
         tracks: Range<usize>,
         block_sectors: u32,
-        bounds: Bounds,
+        bounds: PartitionBounds,
         regions: u16,
-    ) -> Result<Shape, TplError> {
+    ) -> Result<ReplicaMap, TplError> {
         let map = map.into();
         if regions == 0 {
             return Err(TplError::Figure {
@@ -92,7 +92,7 @@ impl Shape {
                 expected: "1 sector or more",
             });
         }
-        let mut shape = Shape {
+        let mut shape = ReplicaMap {
             tracks: tracks.start..tracks.end.min(map.len()),
             map,
             block_sectors,
@@ -153,7 +153,7 @@ impl Shape {
     }
 
     /// Returns the smallest and largest number of partitions of a track.
-    pub fn bounds(&self) -> Bounds {
+    pub fn bounds(&self) -> PartitionBounds {
         self.bounds
     }
 
@@ -170,7 +170,7 @@ impl Shape {
     }
 
     /// Returns the number of blocks that the tracks hold with `count` partitions each.
-    pub fn blocks_with(&self, count: Count) -> u64 {
+    pub fn blocks_with(&self, count: PartitionCount) -> u64 {
         let layers =
             (0..self.bounds.layers()).filter(|layer| self.bounds.count_of(*layer) >= count);
         layers.map(|layer| self.total()[layer]).sum()
@@ -183,7 +183,7 @@ impl Shape {
     }
 
     /// Returns the home of a block; `None` after the last.
-    pub fn home(&self, block: u64) -> Option<Home> {
+    pub fn home(&self, block: u64) -> Option<BlockHome> {
         let (layer, within) = self.layer(block)?;
         let later = self
             .marks
@@ -200,7 +200,7 @@ impl Shape {
         loop {
             let indices = self.layer_on(track, layer);
             if within - before < len(&indices) {
-                return Some(Home {
+                return Some(BlockHome {
                     track,
                     index: indices.start + (within - before) as u32,
                 });
@@ -211,7 +211,7 @@ impl Shape {
     }
 
     /// Returns the block with this home; `None` if there is none.
-    pub fn block(&self, home: Home) -> Option<u64> {
+    pub fn block(&self, home: BlockHome) -> Option<u64> {
         if !self.tracks.contains(&home.track) {
             return None;
         }
@@ -232,7 +232,7 @@ impl Shape {
     }
 
     /// Returns the layer of a block; `None` after the last.
-    pub fn layer_of(&self, home: Home) -> Option<usize> {
+    pub fn layer_of(&self, home: BlockHome) -> Option<usize> {
         let blocks = self.blocks_of(home.track);
         (0..self.bounds.layers()).find(|layer| self.indices(blocks, *layer).contains(&home.index))
     }
@@ -243,19 +243,23 @@ impl Shape {
     }
 
     /// Returns the number of different blocks that a track with `count` partitions holds.
-    pub fn share(&self, track: usize, count: Count) -> u32 {
+    pub fn share(&self, track: usize, count: PartitionCount) -> u32 {
         self.blocks_of(track) / count.get()
     }
 
     /// Returns the first LBN of a replica of a block, on a track with `count` partitions. Replicas
     /// are numbered from 0; `index` of `home` must be below [`Shape::share`].
-    pub fn copy(&self, home: Home, count: Count, copy: u32) -> Lbn {
+    pub fn replica_lbn(&self, home: BlockHome, count: PartitionCount, copy: u32) -> Lbn {
         let track = self.track(home.track);
         self.copy_on(&track, home.index, count, copy)
     }
 
     /// Returns the first LBNs of the replicas of a block, in ascending order.
-    pub fn copies(&self, home: Home, count: Count) -> impl ExactSizeIterator<Item = Lbn> + use<'_> {
+    pub fn replica_lbns(
+        &self,
+        home: BlockHome,
+        count: PartitionCount,
+    ) -> impl ExactSizeIterator<Item = Lbn> + use<'_> {
         let track = self.track(home.track);
         (0..count.get() as usize)
             .map(move |copy| self.copy_on(&track, home.index, count, copy as u32))
@@ -266,7 +270,7 @@ impl Shape {
         Sectors(u64::from(blocks) * u64::from(self.block_sectors))
     }
 
-    fn copy_on(&self, track: &MappedTrack, index: u32, count: Count, copy: u32) -> Lbn {
+    fn copy_on(&self, track: &MappedTrack, index: u32, count: PartitionCount, copy: u32) -> Lbn {
         let blocks = self.blocks_on(track);
         let from = (u64::from(copy) * u64::from(blocks)) >> count.exponent();
         track.first_lbn + Sectors((from + u64::from(index)) * u64::from(self.block_sectors))

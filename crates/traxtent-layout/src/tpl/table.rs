@@ -3,20 +3,20 @@
 //! In memory, tracks are grouped in pages as on the device. A page whose tracks all have the same
 //! state is stored as one entry.
 
-use super::count::{Bounds, Count};
+use super::count::{PartitionBounds, PartitionCount};
 
 /// The table's state of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrackState {
     /// The track's number of partitions.
-    pub count: Count,
+    pub count: PartitionCount,
     /// The layers that hold data: bit 0 is the first.
     pub used: u8,
 }
 
 impl TrackState {
     /// Returns the state of an empty track, which has the most partitions.
-    pub fn empty(bounds: Bounds) -> TrackState {
+    pub fn empty(bounds: PartitionBounds) -> TrackState {
         TrackState {
             count: bounds.most(),
             used: 0,
@@ -29,7 +29,7 @@ impl TrackState {
     }
 
     /// Returns the largest number of partitions that leaves space for the track's data.
-    pub fn allowed(self, bounds: Bounds) -> Count {
+    pub fn allowed(self, bounds: PartitionBounds) -> PartitionCount {
         match self.used.checked_ilog2() {
             Some(layer) => bounds.count_of(layer as usize),
             None => bounds.most(),
@@ -43,8 +43,8 @@ impl TrackState {
     }
 
     /// Decodes a state from two bytes; `None` if it is impossible.
-    pub(super) fn decode(bits: u16, bounds: Bounds) -> Option<TrackState> {
-        let count = Count::of_exponent((bits & 7) as u8)?;
+    pub(super) fn decode(bits: u16, bounds: PartitionBounds) -> Option<TrackState> {
+        let count = PartitionCount::of_exponent((bits & 7) as u8)?;
         let used = u8::try_from(bits >> 3).ok()?;
         if used >> bounds.layers() != 0 {
             return None;
@@ -76,7 +76,7 @@ pub(super) struct Page {
 
 impl Page {
     /// Creates a page whose tracks are all empty.
-    pub(super) fn empty(bounds: Bounds) -> Page {
+    pub(super) fn empty(bounds: PartitionBounds) -> Page {
         Page {
             generation: 0,
             open: false,

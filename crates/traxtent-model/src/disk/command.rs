@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::error::DiskError;
-use crate::drive::{Breakdown, Served};
+use crate::drive::{Breakdown, ServedBy};
 use traxtent_units::{Lbn, SimTime, Span};
 
 /// The identifier of a command, unique and ascending during the disk's life.
@@ -65,7 +65,7 @@ pub struct Completion {
     /// The parts of the time between the two.
     pub breakdown: Breakdown,
     /// The part of the drive that served the command, or `None` if neither media nor buffer did.
-    pub served: Option<Served>,
+    pub served: Option<ServedBy>,
     /// Success, or the reason for the failure.
     pub outcome: Result<(), DiskError>,
 }

@@ -26,7 +26,7 @@ pub enum Tearing {
 
 /// The effect of a power cut on the writes that were not durable, acknowledged or outstanding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cut {
+pub struct PowerCutResult {
     /// The seed that determined the effect. The same seed on the same disk has the same effect.
     pub seed: u64,
     /// The number of writes that are completely on the media.
@@ -58,9 +58,9 @@ impl FromStr for Tearing {
     }
 }
 
-impl fmt::Display for Cut {
+impl fmt::Display for PowerCutResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Cut {
+        let PowerCutResult {
             seed,
             kept,
             lost,
@@ -76,14 +76,14 @@ impl fmt::Display for Cut {
 
 /// The position of the units that a cut does not tear.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Grain {
+pub(super) struct TearingUnit {
     /// The size of a unit in bytes.
     pub(super) unit: u64,
     /// The first byte at which a unit begins.
     pub(super) first: u64,
 }
 
-impl Grain {
+impl TearingUnit {
     /// The end of the unit that contains a byte.
     fn end(self, at: u64) -> u64 {
         let shift = self.unit - self.first % self.unit;
@@ -104,23 +104,23 @@ impl Grain {
 
 /// A random choice of the parts that remain of each write.
 #[derive(Debug)]
-pub(super) struct Fates {
+pub(super) struct CutSampler {
     rng: Rng,
     loss: f64,
-    grain: Grain,
-    pub(super) cut: Cut,
+    grain: TearingUnit,
+    pub(super) cut: PowerCutResult,
 }
 
-impl Fates {
-    pub(super) fn new(seed: u64, grain: Grain) -> Fates {
+impl CutSampler {
+    pub(super) fn new(seed: u64, grain: TearingUnit) -> CutSampler {
         let mut rng = Rng::new(seed);
-        Fates {
+        CutSampler {
             loss: rng.fraction(),
             rng,
             grain,
-            cut: Cut {
+            cut: PowerCutResult {
                 seed,
-                ..Cut::default()
+                ..PowerCutResult::default()
             },
         }
     }

@@ -1,7 +1,7 @@
 //! A disk with its own clock: each call runs one command to completion and returns the time it
 //! took.
 
-use super::{Command, Cut, Disk, DiskError, Fault, Media, Tag, Tearing};
+use super::{Command, Disk, DiskError, Fault, Media, PowerCutResult, Tag, Tearing};
 use crate::drive::Breakdown;
 use traxtent_units::{Lbn, SimTime, Span};
 
@@ -71,7 +71,7 @@ impl<M: Media> Disk<M> {
     ///
     /// # Errors
     /// Returns an error if the media fail. The contents are then those after a cut at that point.
-    pub fn power_cut(&mut self, seed: u64) -> Result<Cut, DiskError> {
+    pub fn power_cut(&mut self, seed: u64) -> Result<PowerCutResult, DiskError> {
         let fault = Fault::PowerCut {
             seed: Some(seed),
             tearing: Tearing::Physical,

@@ -33,7 +33,7 @@ pub enum DiskError {
     },
     /// The drive does not respond.
     #[error("the drive is gone")]
-    Gone,
+    Unresponsive,
     /// The power was cut while the request was outstanding.
     #[error("the power went")]
     PowerCut,

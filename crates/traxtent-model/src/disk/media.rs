@@ -49,7 +49,7 @@ pub enum MediaError {
 /// A medium in memory. Zeros need no space, so a drive of terabytes is as small as its data. A
 /// write of one sector needs a page and the tables that lead to it, about 6 KB at most.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
+pub struct MemoryMedia {
     /// Tables of groups of pages. Finding a page takes three steps, however many pages there are.
     tables: Vec<Option<Box<Table>>>,
     /// The bytes of all pages, groups and tables.
@@ -71,18 +71,18 @@ type Group = [Option<Box<Page>>; GROUP];
 type Table = [Option<Box<Group>>; TABLE];
 
 /// The location of a byte.
-struct Place {
+struct PageAddress {
     table: usize,
     group: usize,
     page: usize,
     inside: usize,
 }
 
-impl Place {
-    fn of(at: u64) -> Place {
+impl PageAddress {
+    fn of(at: u64) -> PageAddress {
         let page = at / PAGE as u64;
         let group = page / GROUP as u64;
-        Place {
+        PageAddress {
             table: (group / TABLE as u64) as usize,
             group: (group % TABLE as u64) as usize,
             page: (page % GROUP as u64) as usize,
@@ -107,10 +107,10 @@ impl Place {
     }
 }
 
-impl Memory {
+impl MemoryMedia {
     /// Creates an empty medium, which contains zeros.
-    pub fn new() -> Memory {
-        Memory::default()
+    pub fn new() -> MemoryMedia {
+        MemoryMedia::default()
     }
 
     /// Returns the bytes of memory in use for data and tables.
@@ -125,7 +125,7 @@ impl Memory {
         // The table and the group of the previous step.
         let (mut table, mut group) = (None, None);
         while at < end {
-            let place = Place::of(at);
+            let place = PageAddress::of(at);
             let known = self.tables.get(place.table).and_then(Option::as_deref);
             if table.replace(place.table) != Some(place.table) && known.is_none() {
                 missing += size_of::<Table>() as u64;
@@ -147,7 +147,7 @@ impl Memory {
     pub fn touch(&self, mut at: u64, length: u64) {
         let end = at + length;
         while at < end {
-            let place = Place::of(at);
+            let place = PageAddress::of(at);
             let room = place.room(end - at);
             if let Some(page) = self.page(&place) {
                 let lines = page[place.inside..][..room].iter().step_by(LINE);
@@ -157,13 +157,13 @@ impl Memory {
         }
     }
 
-    fn page(&self, place: &Place) -> Option<&Page> {
+    fn page(&self, place: &PageAddress) -> Option<&Page> {
         let table = self.tables.get(place.table)?.as_ref()?;
         let group = table[place.group].as_ref()?;
         group[place.page].as_deref()
     }
 
-    fn page_to_write(&mut self, place: &Place) -> &mut Page {
+    fn page_to_write(&mut self, place: &PageAddress) -> &mut Page {
         if place.table >= self.tables.len() {
             self.tables.resize_with(place.table + 1, || None);
         }
@@ -201,10 +201,10 @@ fn zeros() -> Box<Page> {
     zeros.try_into().expect("it has the length of a page")
 }
 
-impl Media for Memory {
+impl Media for MemoryMedia {
     fn read(&self, mut at: u64, mut into: &mut [u8]) -> Result<(), MediaError> {
         while !into.is_empty() {
-            let place = Place::of(at);
+            let place = PageAddress::of(at);
             let (now, rest) = into.split_at_mut(place.room(into.len() as u64));
             match self.page(&place) {
                 Some(page) => now.copy_from_slice(&page[place.inside..][..now.len()]),
@@ -218,7 +218,7 @@ impl Media for Memory {
 
     fn write(&mut self, mut at: u64, mut data: &[u8]) -> Result<(), MediaError> {
         while !data.is_empty() {
-            let place = Place::of(at);
+            let place = PageAddress::of(at);
             let (now, rest) = data.split_at(place.room(data.len() as u64));
             let page = self.page_to_write(&place);
             page[place.inside..][..now.len()].copy_from_slice(now);
@@ -231,7 +231,7 @@ impl Media for Memory {
     fn zero(&mut self, mut at: u64, length: u64) -> Result<(), MediaError> {
         let end = at + length;
         while at < end {
-            let place = Place::of(at);
+            let place = PageAddress::of(at);
             let Some(whole) = self.tables.get_mut(place.table) else {
                 break;
             };
@@ -290,7 +290,7 @@ mod tests {
         ];
         for (seed, first) in (0..50).flat_map(|seed| FIRST.map(|first| (seed, first))) {
             let (mut rng, mut plain) = (Rng::new(seed), vec![0; SIZE as usize]);
-            let mut memory = Memory::new();
+            let mut memory = MemoryMedia::new();
             for step in 1..20_u8 {
                 let at = rng.below(SIZE);
                 let length = rng.below(SIZE - at + 1);
@@ -315,7 +315,7 @@ mod tests {
     /// Does a sector at a random place need only one page and its tables?
     #[test]
     fn a_random_sector_takes_a_page() {
-        let (mut rng, mut memory) = (Rng::new(1), Memory::new());
+        let (mut rng, mut memory) = (Rng::new(1), MemoryMedia::new());
         let most = (PAGE + size_of::<Group>() + size_of::<Table>()) as u64;
         assert!(most <= 6 << 10, "{most} bytes");
         for written in 1..=1000 {

@@ -55,12 +55,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use command::{Command, Completion, Tag};
-pub use cut::{Cut, Tearing};
+pub use cut::{PowerCutResult, Tearing};
 pub use error::DiskError;
 pub use fault::{Fault, FaultError};
-pub use media::{Media, MediaError, Memory};
+pub use media::{Media, MediaError, MemoryMedia};
 pub use scenario::{Scenario, ScenarioError, Scheduled};
-pub use upset::Event;
+pub use upset::FaultEvent;
 
 use crate::drive::{self, Breakdown, Drive};
 use crate::geometry::GeometrySpec;
@@ -69,35 +69,35 @@ use store::Store;
 use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, Sectors, SimTime};
-use volatile::{Data, Mark};
+use volatile::{WriteData, WriteMark};
 
 /// A drive with data.
 #[derive(Clone, Debug)]
-pub struct Disk<M = Memory> {
+pub struct Disk<M = MemoryMedia> {
     drive: Drive,
     store: Store<M>,
     /// The latest time seen.
     now: SimTime,
     /// The drive's outstanding commands, by the drive's tag.
-    under_way: BTreeMap<drive::Tag, (Job, Work)>,
+    outstanding: BTreeMap<drive::Tag, (DiskJob, CommandEffect)>,
     done: VecDeque<Completion>,
     next_tag: u64,
     /// Future faults.
     upcoming: VecDeque<Scheduled>,
-    events: VecDeque<Event>,
+    events: VecDeque<FaultEvent>,
     /// The source of seeds for power cuts without a seed of their own.
     seeds: Rng,
     /// The time until which the drive does not respond.
-    gone_until: SimTime,
+    unresponsive_until: SimTime,
     /// The times until which flushes, and forced unit access, are acknowledged without effect.
-    lies_until: [SimTime; 2],
+    ignores_until: [SimTime; 2],
     /// The layout, including grown defects.
     layout: Arc<GeometrySpec>,
 }
 
 /// A command that the drive is working on.
 #[derive(Clone, Copy, Debug)]
-struct Job {
+struct DiskJob {
     tag: Tag,
     command: Command,
     submitted: SimTime,
@@ -105,23 +105,23 @@ struct Job {
 
 /// The effect of a command when it completes.
 #[derive(Clone, Debug)]
-enum Work {
+enum CommandEffect {
     Read,
-    Write { data: Data, fua: bool },
-    Flush { before: Mark },
+    Write { data: WriteData, fua: bool },
+    Flush { before: WriteMark },
 }
 
 /// Indexes into [`Disk::lies_until`].
 const FLUSH: usize = 0;
 const FUA: usize = 1;
 
-impl Disk<Memory> {
+impl Disk<MemoryMedia> {
     /// Creates a disk of zeros in memory, at rest.
     ///
     /// # Errors
     /// Returns an error if a value of the profile is out of bounds.
     pub fn new(profile: &Profile) -> Result<Disk, DiskError> {
-        Ok(Disk::with_media(Drive::new(profile)?, Memory::new()))
+        Ok(Disk::with_media(Drive::new(profile)?, MemoryMedia::new()))
     }
 }
 
@@ -138,14 +138,14 @@ impl<M: Media> Disk<M> {
             layout: Arc::new(profile.geometry.clone()),
             drive,
             now: SimTime::ZERO,
-            under_way: BTreeMap::new(),
+            outstanding: BTreeMap::new(),
             done: VecDeque::new(),
             next_tag: 0,
             upcoming: VecDeque::new(),
             events: VecDeque::new(),
             seeds: Rng::new(0),
-            gone_until: SimTime::ZERO,
-            lies_until: [SimTime::ZERO; 2],
+            unresponsive_until: SimTime::ZERO,
+            ignores_until: [SimTime::ZERO; 2],
         }
     }
 
@@ -203,30 +203,30 @@ impl<M: Media> Disk<M> {
         let submitted = self.now;
         let range = self.bytes_of(&command);
         let work = match command {
-            Command::Read { .. } => Work::Read,
-            Command::Write { fua, .. } => Work::Write {
-                data: Data::Bytes(data),
+            Command::Read { .. } => CommandEffect::Read,
+            Command::Write { fua, .. } => CommandEffect::Write {
+                data: WriteData::Bytes(data),
                 fua,
             },
-            Command::WriteZeroes { fua, .. } => Work::Write {
-                data: Data::Zeros(range.end - range.start),
+            Command::WriteZeroes { fua, .. } => CommandEffect::Write {
+                data: WriteData::Zeros(range.end - range.start),
                 fua,
             },
-            Command::Flush => Work::Flush {
+            Command::Flush => CommandEffect::Flush {
                 before: self.store.mark(),
             },
-            Command::Trim { .. } => Work::Write {
-                data: Data::Zeros(range.end - range.start),
+            Command::Trim { .. } => CommandEffect::Write {
+                data: WriteData::Zeros(range.end - range.start),
                 fua: false,
             },
         };
-        let job = Job {
+        let job = DiskJob {
             tag,
             command,
             submitted,
         };
-        if self.is_gone() {
-            self.end_unserved(job, Err(DiskError::Gone));
+        if self.is_unresponsive() {
+            self.end_unserved(job, Err(DiskError::Unresponsive));
         } else if let Command::Trim { .. } = command {
             let outcome = match self.drive.profile().scsi.unmap {
                 Unmap::Ignored => Ok(()),
@@ -238,7 +238,7 @@ impl<M: Media> Disk<M> {
             // Sectors that cannot be read are not in the drive's buffer either.
             request.fua |= request.op == Op::Read && self.store.first_unreadable(&range).is_some();
             let name = self.drive.submit(submitted, request)?;
-            self.under_way.insert(name, (job, work));
+            self.outstanding.insert(name, (job, work));
         }
         Ok(tag)
     }
@@ -262,9 +262,9 @@ impl<M: Media> Disk<M> {
 
     /// Returns the outstanding commands whose completion time is certain unless a fault occurs
     /// first, and that time. See [`Drive::foreseen`].
-    pub fn foreseen(&self) -> impl Iterator<Item = (Tag, SimTime)> {
-        self.drive.foreseen().filter_map(|completion| {
-            let (job, _) = self.under_way.get(&completion.tag)?;
+    pub fn scheduled_completions(&self) -> impl Iterator<Item = (Tag, SimTime)> {
+        self.drive.scheduled_completions().filter_map(|completion| {
+            let (job, _) = self.outstanding.get(&completion.tag)?;
             Some((job.tag, completion.completed))
         })
     }
@@ -283,8 +283,8 @@ impl<M: Media> Disk<M> {
     }
 
     /// Returns whether the drive does not respond.
-    pub fn is_gone(&self) -> bool {
-        self.now < self.gone_until
+    pub fn is_unresponsive(&self) -> bool {
+        self.now < self.unresponsive_until
     }
 
     fn check(&self, command: &Command, data: usize) -> Result<(), DiskError> {
@@ -309,7 +309,7 @@ impl<M: Media> Disk<M> {
         while let Some(&next) = self.upcoming.front().filter(|next| next.at <= now) {
             self.upcoming.pop_front();
             self.settle(next.at.max(self.now));
-            self.happens(next.fault);
+            self.apply_scheduled(next.fault);
         }
         self.settle(now);
     }
@@ -319,7 +319,7 @@ impl<M: Media> Disk<M> {
         while let Some(wake) = self.drive.next_wakeup().filter(|wake| *wake <= until) {
             self.now = wake.max(self.now);
             while let Some(done) = self.drive.poll(self.now) {
-                let Some((job, work)) = self.under_way.remove(&done.tag) else {
+                let Some((job, work)) = self.outstanding.remove(&done.tag) else {
                     unreachable!("the drive completes what it was given");
                 };
                 let outcome = self.carry_out(&job.command, work);
@@ -338,16 +338,16 @@ impl<M: Media> Disk<M> {
     }
 
     /// Applies the effect of a command to the data.
-    fn carry_out(&mut self, command: &Command, work: Work) -> Result<(), DiskError> {
+    fn carry_out(&mut self, command: &Command, work: CommandEffect) -> Result<(), DiskError> {
         let range = self.bytes_of(command);
         match work {
-            Work::Read => match self.store.first_unreadable(&range) {
+            CommandEffect::Read => match self.store.first_unreadable(&range) {
                 None => Ok(()),
                 Some(byte) => Err(DiskError::Unreadable {
                     lbn: byte / u64::from(self.sector_bytes()),
                 }),
             },
-            Work::Write { data, fua } => {
+            CommandEffect::Write { data, fua } => {
                 let fua = fua && !self.lies(FUA);
                 if self.drive.caching().write_back && !fua {
                     self.store.write_back(range.start, data)?;
@@ -357,20 +357,20 @@ impl<M: Media> Disk<M> {
                         self.store.sync()?;
                     }
                 }
-                self.note_mended();
+                self.clear_retries_of_rewritten();
                 Ok(())
             }
-            Work::Flush { .. } if self.lies(FLUSH) => Ok(()),
-            Work::Flush { before } => {
+            CommandEffect::Flush { .. } if self.lies(FLUSH) => Ok(()),
+            CommandEffect::Flush { before } => {
                 let flushed = self.store.flush(before);
-                self.note_mended();
+                self.clear_retries_of_rewritten();
                 Ok(flushed?)
             }
         }
     }
 
     /// Ends a command now that the drive's media and buffer did not complete.
-    fn end_unserved(&mut self, job: Job, outcome: Result<(), DiskError>) {
+    fn end_unserved(&mut self, job: DiskJob, outcome: Result<(), DiskError>) {
         self.done.push_back(Completion {
             tag: job.tag,
             command: job.command,
@@ -386,7 +386,7 @@ impl<M: Media> Disk<M> {
     }
 
     fn lies(&self, about: usize) -> bool {
-        self.now < self.lies_until[about]
+        self.now < self.ignores_until[about]
     }
 
     fn byte(&self, lbn: Lbn) -> u64 {

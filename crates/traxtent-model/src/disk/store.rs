@@ -6,39 +6,39 @@
 
 use std::ops::Range;
 
-use super::cut::{Cut, Fates, Grain};
+use super::cut::{CutSampler, PowerCutResult, TearingUnit};
 use super::media::{Media, MediaError};
-use super::volatile::{Data, Mark, Volatile};
+use super::volatile::{VolatileCache, WriteData, WriteMark};
 use traxtent_units::intervals::Intervals;
 
 /// The media, the cache, and the unreadable sectors. Addresses are bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Store<M> {
-    platters: Platters<M>,
-    cache: Volatile,
+    platters: MediaState<M>,
+    cache: VolatileCache,
     /// The cache's capacity in bytes.
     room: u64,
 }
 
 /// The media, and their unreadable bytes.
 #[derive(Clone, Debug)]
-struct Platters<M> {
+struct MediaState<M> {
     media: M,
     unreadable: Intervals<()>,
     /// Ranges that were unreadable and have since been written.
-    mended: Vec<Range<u64>>,
+    rewritten: Vec<Range<u64>>,
 }
 
-impl<M: Media> Platters<M> {
-    fn put(&mut self, at: u64, data: &Data) -> Result<(), MediaError> {
+impl<M: Media> MediaState<M> {
+    fn put(&mut self, at: u64, data: &WriteData) -> Result<(), MediaError> {
         match data {
-            Data::Bytes(bytes) => self.media.write(at, bytes)?,
-            Data::Zeros(length) => self.media.zero(at, *length)?,
+            WriteData::Bytes(bytes) => self.media.write(at, bytes)?,
+            WriteData::Zeros(length) => self.media.zero(at, *length)?,
         }
         if !self.unreadable.is_empty() {
             let range = at..at + data.length();
             let hurt = self.unreadable.over(&range).map(|(hurt, ())| hurt);
-            self.mended.extend(hurt);
+            self.rewritten.extend(hurt);
             self.unreadable.remove(range);
         }
         Ok(())
@@ -48,12 +48,12 @@ impl<M: Media> Platters<M> {
 impl<M: Media> Store<M> {
     pub(super) fn new(media: M, room: u64) -> Store<M> {
         Store {
-            platters: Platters {
+            platters: MediaState {
                 media,
                 unreadable: Intervals::default(),
-                mended: Vec::new(),
+                rewritten: Vec::new(),
             },
-            cache: Volatile::default(),
+            cache: VolatileCache::default(),
             room,
         }
     }
@@ -85,7 +85,7 @@ impl<M: Media> Store<M> {
     }
 
     /// Accepts a write that may stay volatile.
-    pub(super) fn write_back(&mut self, at: u64, data: Data) -> Result<(), MediaError> {
+    pub(super) fn write_back(&mut self, at: u64, data: WriteData) -> Result<(), MediaError> {
         if data.length() > self.room {
             return self.write_through(at, &data);
         }
@@ -98,19 +98,19 @@ impl<M: Media> Store<M> {
 
     /// Accepts a write that is durable when this returns. It replaces older versions of its own
     /// bytes only.
-    pub(super) fn write_through(&mut self, at: u64, data: &Data) -> Result<(), MediaError> {
+    pub(super) fn write_through(&mut self, at: u64, data: &WriteData) -> Result<(), MediaError> {
         self.platters.put(at, data)?;
-        self.cache.overtake(at..at + data.length());
+        self.cache.discard_range(at..at + data.length());
         Ok(())
     }
 
     /// Returns a mark after all writes acknowledged so far.
-    pub(super) fn mark(&self) -> Mark {
+    pub(super) fn mark(&self) -> WriteMark {
         self.cache.mark()
     }
 
     /// Makes durable the writes that were acknowledged before the mark.
-    pub(super) fn flush(&mut self, before: Mark) -> Result<(), MediaError> {
+    pub(super) fn flush(&mut self, before: WriteMark) -> Result<(), MediaError> {
         while self.write_out_oldest(before)? {}
         self.platters.media.sync()
     }
@@ -120,7 +120,7 @@ impl<M: Media> Store<M> {
         self.platters.media.sync()
     }
 
-    fn write_out_oldest(&mut self, before: Mark) -> Result<bool, MediaError> {
+    fn write_out_oldest(&mut self, before: WriteMark) -> Result<bool, MediaError> {
         let Some((at, data)) = self.cache.oldest(before) else {
             return Ok(false);
         };
@@ -133,11 +133,11 @@ impl<M: Media> Store<M> {
     /// are not durable. If the media fail, the contents are those after a cut at that point.
     pub(super) fn cut(
         &mut self,
-        under_way: impl Iterator<Item = (u64, Data)>,
+        under_way: impl Iterator<Item = (u64, WriteData)>,
         seed: u64,
-        grain: Grain,
-    ) -> Result<Cut, MediaError> {
-        let mut fates = Fates::new(seed, grain);
+        grain: TearingUnit,
+    ) -> Result<PowerCutResult, MediaError> {
+        let mut fates = CutSampler::new(seed, grain);
         // A write that durable ones have divided into parts counts once per part.
         for (at, data) in self.cache.drain().chain(under_way) {
             for part in fates.of(at..at + data.length()) {
@@ -151,11 +151,11 @@ impl<M: Media> Store<M> {
 
     /// Returns the ranges that were unreadable and have been written since the last call.
     pub(super) fn take_mended(&mut self) -> Vec<Range<u64>> {
-        std::mem::take(&mut self.platters.mended)
+        std::mem::take(&mut self.platters.rewritten)
     }
 
     /// Makes bytes of the media unreadable until they are written.
-    pub(super) fn hurt(&mut self, range: Range<u64>) {
+    pub(super) fn make_unreadable(&mut self, range: Range<u64>) {
         self.platters.unreadable.insert(range, ());
     }
 

@@ -3,22 +3,24 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::cut::Grain;
-use super::volatile::Data;
-use super::{Cut, Disk, DiskError, FLUSH, FUA, Fault, Media, Scenario, Tearing, Work};
+use super::cut::TearingUnit;
+use super::volatile::WriteData;
+use super::{
+    CommandEffect, Disk, DiskError, FLUSH, FUA, Fault, Media, PowerCutResult, Scenario, Tearing,
+};
 use crate::geometry::{Geometry, MovedSpec, Place};
 use traxtent_units::Rng;
 use traxtent_units::{Lbn, SimTime, Span};
 
 /// A fault of a scenario that has occurred.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct FaultEvent {
     /// The time.
     pub at: SimTime,
     /// The fault.
     pub fault: Fault,
     /// The result. For a power cut: what remained.
-    pub outcome: Result<Option<Cut>, DiskError>,
+    pub outcome: Result<Option<PowerCutResult>, DiskError>,
 }
 
 impl<M: Media> Disk<M> {
@@ -28,7 +30,7 @@ impl<M: Media> Disk<M> {
     /// # Errors
     /// Returns an error if a fault refers to sectors that the drive does not have. Nothing has
     /// changed then.
-    pub fn play(&mut self, scenario: &Scenario) -> Result<(), DiskError> {
+    pub fn schedule_faults(&mut self, scenario: &Scenario) -> Result<(), DiskError> {
         for scheduled in &scenario.faults {
             self.check_fault(&scheduled.fault)?;
         }
@@ -38,7 +40,7 @@ impl<M: Media> Disk<M> {
     }
 
     /// Returns the next fault of the scenario that has occurred.
-    pub fn next_event(&mut self) -> Option<Event> {
+    pub fn next_event(&mut self) -> Option<FaultEvent> {
         self.events.pop_front()
     }
 
@@ -48,17 +50,21 @@ impl<M: Media> Disk<M> {
     /// # Errors
     /// Returns an error if the fault refers to sectors that the drive does not have, there is no
     /// spare, or the media fail.
-    pub fn inject(&mut self, now: SimTime, fault: Fault) -> Result<Option<Cut>, DiskError> {
+    pub fn inject(
+        &mut self,
+        now: SimTime,
+        fault: Fault,
+    ) -> Result<Option<PowerCutResult>, DiskError> {
         self.check_fault(&fault)?;
         self.advance(now);
         self.apply(fault)
     }
 
     /// Applies a fault of the scenario now and records it.
-    pub(super) fn happens(&mut self, fault: Fault) {
+    pub(super) fn apply_scheduled(&mut self, fault: Fault) {
         let at = self.now;
         let outcome = self.apply(fault);
-        self.events.push_back(Event { at, fault, outcome });
+        self.events.push_back(FaultEvent { at, fault, outcome });
     }
 
     fn check_fault(&self, fault: &Fault) -> Result<(), DiskError> {
@@ -77,14 +83,14 @@ impl<M: Media> Disk<M> {
         }
     }
 
-    fn apply(&mut self, fault: Fault) -> Result<Option<Cut>, DiskError> {
+    fn apply(&mut self, fault: Fault) -> Result<Option<PowerCutResult>, DiskError> {
         let now = self.now;
         let until = |length: Span| SimTime(now.0.saturating_add(length.0));
         let for_good = SimTime(u64::MAX);
         match fault {
             Fault::PowerCut { seed, tearing, off } => {
                 let seed = seed.unwrap_or_else(|| self.seeds.bits());
-                self.gone_until = until(off);
+                self.unresponsive_until = until(off);
                 return self.cut_power(seed, tearing).map(Some);
             }
             Fault::LatentError {
@@ -93,7 +99,8 @@ impl<M: Media> Disk<M> {
                 revolutions,
             } => {
                 let lbns = self.drive.physical_range(lbn, sectors);
-                self.store.hurt(self.byte(lbns.start)..self.byte(lbns.end));
+                self.store
+                    .make_unreadable(self.byte(lbns.start)..self.byte(lbns.end));
                 self.drive.set_retries(now, lbns, revolutions);
             }
             Fault::SlowSector {
@@ -110,14 +117,14 @@ impl<M: Media> Disk<M> {
             }
             Fault::Stall { length } => self.drive.stall(now, until(length)),
             Fault::Vanish { length } => {
-                self.gone_until = until(length);
-                self.drop_under_way(&DiskError::Gone);
+                self.unresponsive_until = until(length);
+                self.fail_outstanding(&DiskError::Unresponsive);
             }
             Fault::LyingFlush { length } => {
-                self.lies_until[FLUSH] = length.map_or(for_good, until);
+                self.ignores_until[FLUSH] = length.map_or(for_good, until);
             }
             Fault::LyingFua { length } => {
-                self.lies_until[FUA] = length.map_or(for_good, until);
+                self.ignores_until[FUA] = length.map_or(for_good, until);
             }
         }
         Ok(None)
@@ -125,33 +132,33 @@ impl<M: Media> Disk<M> {
 
     /// Cuts the power: the seed determines what remains of data that are not durable, and the drive
     /// restarts.
-    fn cut_power(&mut self, seed: u64, tearing: Tearing) -> Result<Cut, DiskError> {
+    fn cut_power(&mut self, seed: u64, tearing: Tearing) -> Result<PowerCutResult, DiskError> {
         let sector = &self.drive.profile().sector;
         let unit = match tearing {
             Tearing::Physical => sector.physical_bytes,
             Tearing::Bytes512 => 512,
         };
         let first = sector.lowest_aligned_lbn * sector.logical_bytes;
-        let grain = Grain {
+        let grain = TearingUnit {
             unit: unit.into(),
             first: first.into(),
         };
         let bytes = self.sector_bytes();
-        let under_way = self.drop_under_way(&DiskError::PowerCut);
+        let under_way = self.fail_outstanding(&DiskError::PowerCut);
         let under_way = under_way
             .into_iter()
             .map(|(lbn, data)| (lbn.0 * u64::from(bytes), data));
         let cut = self.store.cut(under_way, seed, grain);
-        self.note_mended();
+        self.clear_retries_of_rewritten();
         Ok(cut?)
     }
 
     /// Fails all outstanding commands and restarts the drive. Returns the writes among them, in
     /// order of submission.
-    fn drop_under_way(&mut self, why: &DiskError) -> Vec<(Lbn, Data)> {
+    fn fail_outstanding(&mut self, why: &DiskError) -> Vec<(Lbn, WriteData)> {
         let mut writes = Vec::new();
-        for (_, (job, work)) in std::mem::take(&mut self.under_way) {
-            if let Work::Write { data, .. } = work {
+        for (_, (job, work)) in std::mem::take(&mut self.outstanding) {
+            if let CommandEffect::Write { data, .. } = work {
                 writes.push((job.command.sectors().0, data));
             }
             self.end_unserved(job, Err(why.clone()));
@@ -161,7 +168,7 @@ impl<M: Media> Disk<M> {
     }
 
     /// Removes the retries of unreadable sectors that have been written.
-    pub(super) fn note_mended(&mut self) {
+    pub(super) fn clear_retries_of_rewritten(&mut self) {
         for bytes in self.store.take_mended() {
             let size = u64::from(self.sector_bytes());
             let lbns = Lbn(bytes.start / size)..Lbn(bytes.end.div_ceil(size));

@@ -19,60 +19,60 @@ use traxtent_units::intervals::Intervals;
 
 /// The contents of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Data {
+pub(super) enum WriteData {
     /// These bytes.
     Bytes(Vec<u8>),
     /// This number of zeros.
     Zeros(u64),
 }
 
-impl Data {
+impl WriteData {
     pub(super) fn length(&self) -> u64 {
         match self {
-            Data::Bytes(bytes) => bytes.len() as u64,
-            Data::Zeros(length) => *length,
+            WriteData::Bytes(bytes) => bytes.len() as u64,
+            WriteData::Zeros(length) => *length,
         }
     }
 
     /// The bytes of `part`, counted from the beginning of the data.
-    pub(super) fn part(&self, part: Range<u64>) -> Data {
+    pub(super) fn part(&self, part: Range<u64>) -> WriteData {
         match self {
-            Data::Bytes(bytes) => {
-                Data::Bytes(bytes[part.start as usize..part.end as usize].to_vec())
+            WriteData::Bytes(bytes) => {
+                WriteData::Bytes(bytes[part.start as usize..part.end as usize].to_vec())
             }
-            Data::Zeros(_) => Data::Zeros(part.end - part.start),
+            WriteData::Zeros(_) => WriteData::Zeros(part.end - part.start),
         }
     }
 
     fn copy_to(&self, from: u64, into: &mut [u8]) {
         match self {
-            Data::Bytes(bytes) => {
+            WriteData::Bytes(bytes) => {
                 into.copy_from_slice(&bytes[from as usize..from as usize + into.len()]);
             }
-            Data::Zeros(_) => into.fill(0),
+            WriteData::Zeros(_) => into.fill(0),
         }
     }
 }
 
 /// A position in the sequence of acknowledged writes: those before it have a lower number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Mark(u64);
+pub(super) struct WriteMark(u64);
 
 /// Acknowledged writes that are not on the media, in order.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Volatile {
+pub(super) struct VolatileCache {
     /// Keyed by number and address. A write is in several parts if durable writes have replaced
     /// some of it.
-    writes: BTreeMap<(u64, u64), Data>,
+    writes: BTreeMap<(u64, u64), WriteData>,
     /// The newest write of each byte.
     newest: Intervals<u64>,
     bytes: u64,
     next: u64,
 }
 
-impl Volatile {
+impl VolatileCache {
     /// Adds a write, which becomes the newest.
-    pub(super) fn push(&mut self, at: u64, data: Data) {
+    pub(super) fn push(&mut self, at: u64, data: WriteData) {
         self.newest.insert(at..at + data.length(), self.next);
         self.bytes += data.length();
         self.writes.insert((self.next, at), data);
@@ -80,8 +80,8 @@ impl Volatile {
     }
 
     /// Returns the mark after all writes so far.
-    pub(super) fn mark(&self) -> Mark {
-        Mark(self.next)
+    pub(super) fn mark(&self) -> WriteMark {
+        WriteMark(self.next)
     }
 
     /// The number of bytes that are not on the media, including older versions of the same sectors.
@@ -94,7 +94,7 @@ impl Volatile {
     }
 
     /// Returns the oldest write, if it is before the mark.
-    pub(super) fn oldest(&self, before: Mark) -> Option<(u64, &Data)> {
+    pub(super) fn oldest(&self, before: WriteMark) -> Option<(u64, &WriteData)> {
         let (&(number, at), data) = self.writes.first_key_value()?;
         (number < before.0).then_some((at, data))
     }
@@ -118,7 +118,7 @@ impl Volatile {
     }
 
     /// Drops every version of a range that a durable write has replaced.
-    pub(super) fn overtake(&mut self, range: Range<u64>) {
+    pub(super) fn discard_range(&mut self, range: Range<u64>) {
         if self.newest.over(&range).next().is_none() {
             return;
         }
@@ -177,7 +177,7 @@ impl Volatile {
     }
 
     /// Removes all writes and returns them, oldest first, as address and contents.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = (u64, Data)> + use<> {
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = (u64, WriteData)> + use<> {
         self.newest = Intervals::default();
         self.bytes = 0;
         let writes = std::mem::take(&mut self.writes);

@@ -8,12 +8,12 @@ use traxtent_units::{SimTime, Span};
 
 /// Reserved half-open intervals, each with its owner, ordered by start.
 #[derive(Clone, Debug, Default)]
-struct Calendar(VecDeque<(SimTime, SimTime, usize)>);
+struct Reservations(VecDeque<(SimTime, SimTime, usize)>);
 
 /// An owner without reservations, which waits for all others.
-const NOBODY: usize = usize::MAX;
+const NO_OWNER: usize = usize::MAX;
 
-impl Calendar {
+impl Reservations {
     /// Removes the intervals that have ended by `now`.
     fn advance(&mut self, now: SimTime) {
         while self.0.front().is_some_and(|&(_, end, _)| end <= now) {
@@ -51,12 +51,12 @@ pub struct SharedBus(Arc<Mutex<Drives>>);
 #[derive(Debug, Default)]
 struct Drives {
     count: usize,
-    calendar: Calendar,
+    calendar: Reservations,
 }
 
 /// The time for which past transfers are kept. The drives on a bus are not all advanced to the same
 /// time, so one of them may still look back at a transfer.
-const LOOKS_BACK: Span = Span(1_000_000_000_000);
+const RESERVATION_HISTORY: Span = Span(1_000_000_000_000);
 
 impl SharedBus {
     fn drives(&self) -> MutexGuard<'_, Drives> {
@@ -67,7 +67,7 @@ impl SharedBus {
 /// The drive's side of the bus: one transfer at a time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bus {
-    transfers: Calendar,
+    transfers: Reservations,
     /// The bus itself, if other drives share it, and the number of this drive on it.
     shared: Option<(SharedBus, usize)>,
 }
@@ -84,33 +84,33 @@ impl Bus {
     pub(super) fn advance(&mut self, now: SimTime) {
         self.transfers.advance(now);
         if let Some((bus, _)) = &self.shared {
-            let long_ago = SimTime(now.0.saturating_sub(LOOKS_BACK.0));
+            let long_ago = SimTime(now.0.saturating_sub(RESERVATION_HISTORY.0));
             bus.drives().calendar.advance(long_ago);
         }
     }
 
     /// Reserves the bus for a command of `length` as soon as the other drives leave it free.
     /// Returns the start.
-    pub(super) fn command(&mut self, from: SimTime, length: Span) -> SimTime {
-        let start = self.without_others(from, length);
-        self.keep_others_out(start, start + length);
+    pub(super) fn reserve_command(&mut self, from: SimTime, length: Span) -> SimTime {
+        let start = self.first_free_for(from, length);
+        self.reserve_shared(start, start + length);
         start
     }
 
     /// Reserves the bus for `length`, and for `after` at the end of the request, at the first time
     /// from `from` on at which it is free long enough. Returns that time.
-    pub(super) fn take(&mut self, from: SimTime, length: Span, after: Span) -> SimTime {
+    pub(super) fn reserve(&mut self, from: SimTime, length: Span, after: Span) -> SimTime {
         let mut start = from;
         loop {
-            let free = self.transfers.fit(start, length, NOBODY);
-            let free = self.without_others(free, length + after);
+            let free = self.transfers.fit(start, length, NO_OWNER);
+            let free = self.first_free_for(free, length + after);
             if free == start {
                 break;
             }
             start = free;
         }
         self.transfers.reserve(start, start + length, 0);
-        self.keep_others_out(start, start + length + after);
+        self.reserve_shared(start, start + length + after);
         start
     }
 
@@ -118,7 +118,7 @@ impl Bus {
     /// depend on when it gets the bus. `transfer` returns its begin and end if it has the bus from
     /// a given time on. `before` and `after` are the bus times needed around the transfer. Returns
     /// the begin and end for the first time at which the bus is free for all of it.
-    pub(super) fn carry(
+    pub(super) fn reserve_transfer(
         &mut self,
         from: SimTime,
         (before, after): (Span, Span),
@@ -129,10 +129,10 @@ impl Bus {
         loop {
             let (begin, end) = transfer(asked);
             let taken = SimTime(begin.0.saturating_sub(before.0));
-            let free = self.without_others(taken, (end + after).since(taken));
+            let free = self.first_free_for(taken, (end + after).since(taken));
             if free == taken {
                 self.transfers.reserve(begin, end, 0);
-                self.keep_others_out(taken, end + after);
+                self.reserve_shared(taken, end + after);
                 return (begin, end);
             }
             asked = free;
@@ -140,20 +140,20 @@ impl Bus {
     }
 
     /// Reserves the bus for transfers with fixed times.
-    pub(super) fn keep(&mut self, transfers: impl Iterator<Item = (SimTime, SimTime)>) {
+    pub(super) fn reserve_fixed(&mut self, transfers: impl Iterator<Item = (SimTime, SimTime)>) {
         for (start, end) in transfers {
             self.transfers.reserve(start, end, 0);
-            self.keep_others_out(start, end);
+            self.reserve_shared(start, end);
         }
     }
 
-    fn without_others(&self, from: SimTime, length: Span) -> SimTime {
+    fn first_free_for(&self, from: SimTime, length: Span) -> SimTime {
         self.shared.as_ref().map_or(from, |(bus, number)| {
             bus.drives().calendar.fit(from, length, *number)
         })
     }
 
-    fn keep_others_out(&self, start: SimTime, end: SimTime) {
+    fn reserve_shared(&self, start: SimTime, end: SimTime) {
         if let Some((bus, number)) = &self.shared {
             bus.drives().calendar.reserve(start, end, *number);
         }
@@ -232,7 +232,7 @@ pub(super) fn ramps_of(leg: &Leg, when_complete: bool, ramps: &mut Vec<Ramp>) {
 
 /// The drive's behaviour on the bus during a read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Delivery {
+pub(super) struct BusBehaviour {
     /// The transfer time per sector.
     pub(super) per_sector: Span,
     /// Whether the drive keeps the bus once it has it.
@@ -250,7 +250,7 @@ pub(super) struct Delivery {
 ///
 /// Returns the begin of the first transfer and the end of the last one.
 pub(super) fn deliver(
-    manners: &Delivery,
+    manners: &BusBehaviour,
     ramps: &[Ramp],
     from: SimTime,
     connected: bool,
@@ -285,7 +285,7 @@ fn flow(per_sector: Span, ramps: &[Ramp], from: SimTime) -> (SimTime, SimTime) {
 
 /// The drive leaves the bus whenever no sector is available, and connects again once enough are.
 fn chunks(
-    manners: &Delivery,
+    manners: &BusBehaviour,
     ramps: &[Ramp],
     from: SimTime,
     connected: bool,
@@ -317,7 +317,7 @@ fn chunks(
 ///
 /// Returns the begin of the first transfer and the end of the last one.
 pub(super) fn deliver_any_order(
-    manners: &Delivery,
+    manners: &BusBehaviour,
     ramps: &[Ramp],
     from: SimTime,
     (first_there, media_end): (SimTime, SimTime),

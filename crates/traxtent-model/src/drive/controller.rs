@@ -5,14 +5,14 @@ use traxtent_units::Span;
 
 /// A pair of overheads: after a read, and after a write.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct After {
+pub(super) struct OverheadPair {
     read: Span,
     write: Span,
 }
 
-impl After {
-    fn new(read_ms: f64, write_ms: f64) -> After {
-        After {
+impl OverheadPair {
+    fn new(read_ms: f64, write_ms: f64) -> OverheadPair {
+        OverheadPair {
             read: Span::from_ms(read_ms),
             write: Span::from_ms(write_ms),
         }
@@ -52,16 +52,16 @@ impl Extra {
 #[derive(Clone, Debug)]
 pub(super) struct Controller {
     pub(super) per_request: Span,
-    pub(super) read_hit: After,
-    pub(super) read_miss: After,
-    pub(super) write_hit: After,
-    pub(super) write_miss: After,
+    pub(super) read_hit: OverheadPair,
+    pub(super) read_miss: OverheadPair,
+    pub(super) write_hit: OverheadPair,
+    pub(super) write_miss: OverheadPair,
     pub(super) read_completion: Span,
     pub(super) write_completion: Span,
     pub(super) data_preparation: Span,
     pub(super) first_reselect: Span,
     pub(super) other_reselect: Span,
-    pub(super) read_disconnect: After,
+    pub(super) read_disconnect: OverheadPair,
     pub(super) write_disconnect: Span,
     pub(super) minimum_write_seek: Span,
     pub(super) extra: Option<Extra>,
@@ -89,16 +89,16 @@ impl Controller {
         } = profile.bus;
         Controller {
             per_request: Span::from_ms(o.per_request_ms),
-            read_hit: After::new(o.read_hit_after_read_ms, o.read_hit_after_write_ms),
-            read_miss: After::new(o.read_miss_after_read_ms, o.read_miss_after_write_ms),
-            write_hit: After::new(o.write_hit_after_read_ms, o.write_hit_after_write_ms),
-            write_miss: After::new(o.write_miss_after_read_ms, o.write_miss_after_write_ms),
+            read_hit: OverheadPair::new(o.read_hit_after_read_ms, o.read_hit_after_write_ms),
+            read_miss: OverheadPair::new(o.read_miss_after_read_ms, o.read_miss_after_write_ms),
+            write_hit: OverheadPair::new(o.write_hit_after_read_ms, o.write_hit_after_write_ms),
+            write_miss: OverheadPair::new(o.write_miss_after_read_ms, o.write_miss_after_write_ms),
             read_completion: Span::from_ms(o.read_completion_ms),
             write_completion: Span::from_ms(o.write_completion_ms),
             data_preparation: Span::from_ms(o.data_preparation_ms),
             first_reselect: Span::from_ms(o.first_reselect_ms),
             other_reselect: Span::from_ms(o.other_reselect_ms),
-            read_disconnect: After::new(
+            read_disconnect: OverheadPair::new(
                 o.read_disconnect_after_read_ms,
                 o.read_disconnect_after_write_ms,
             ),

@@ -28,7 +28,7 @@ pub use breakdown::Breakdown;
 pub use schedule::{Candidate, Schedule};
 
 use crate::geometry::{Geometry, Piece};
-use crate::mechanics::{Mechanics, Position};
+use crate::mechanics::{HeadPosition, Mechanics};
 use crate::profile::{Preseek, Profile, ProfileError, ReadAheadUntil, Scheduler, WriteBack};
 pub use bus::SharedBus;
 use bus::{Bus, Ramp};
@@ -37,11 +37,11 @@ use controller::Controller;
 use readahead::ReadAheadRun;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use sweep::{Inflow, Leg, Platters};
+use sweep::{AccessModel, DataArrival, Leg};
 use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
-use upset::Slow;
+use upset::RetryTable;
 
 /// The identifier of a request, unique and ascending during the drive's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,7 +49,7 @@ pub struct Tag(pub u64);
 
 /// The part of the drive that served a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served {
+pub enum ServedBy {
     /// The media alone.
     Media,
     /// The buffer alone.
@@ -72,7 +72,7 @@ pub struct Completion {
     /// The parts of the time between the two.
     pub breakdown: Breakdown,
     /// The part of the drive that served the request.
-    pub served: Served,
+    pub served: ServedBy,
 }
 
 impl Completion {
@@ -147,7 +147,7 @@ impl Caching {
 
 /// A request that the drive is serving.
 #[derive(Clone, Copy, Debug)]
-struct Job {
+struct DriveJob {
     tag: Tag,
     request: Request,
     submitted: SimTime,
@@ -179,7 +179,7 @@ struct LastWrite {
 #[derive(Clone, Copy, Debug)]
 struct Accepted {
     segment: usize,
-    inflow: Inflow,
+    inflow: DataArrival,
     /// The time at which its last sector is in the buffer.
     full: SimTime,
     appended: bool,
@@ -193,7 +193,7 @@ struct Accepted {
     completed: bool,
 }
 
-impl Job {
+impl DriveJob {
     fn end(&self) -> Lbn {
         self.request.end()
     }
@@ -202,7 +202,7 @@ impl Job {
         self.request.op == Op::Write
     }
 
-    fn overlaps(&self, other: &Job) -> bool {
+    fn overlaps(&self, other: &DriveJob) -> bool {
         self.request.lbn < other.end() && other.request.lbn < self.end()
     }
 }
@@ -258,15 +258,15 @@ pub struct Drive {
     /// The buffer settings that the host has requested.
     caching: Caching,
     /// The settings that the drive applies.
-    in_force: Caching,
+    applied_caching: Caching,
     cache: Cache,
     bus: Bus,
     schedule: Schedule,
     arm: Arm,
-    position: Position,
+    position: HeadPosition,
     /// The time from which the arm may move again after a read-ahead was stopped.
     arm_free: SimTime,
-    waiting: Vec<Job>,
+    waiting: Vec<DriveJob>,
     /// Commands that wait for the bus, if the drive keeps it from the command to the completion.
     held: VecDeque<Command>,
     flushes: Vec<PendingFlush>,
@@ -276,10 +276,10 @@ pub struct Drive {
     last_write: LastWrite,
     /// Random numbers that determine which reads keep the sectors that passed before the wanted
     /// ones.
-    keeping: Rng,
+    on_arrival_rng: Rng,
     /// The time before which the drive starts nothing.
     stalled: SimTime,
-    slow: Slow,
+    slow: RetryTable,
     accesses: Accesses,
     legs: Vec<Leg>,
     ramps: Vec<Ramp>,
@@ -311,12 +311,12 @@ impl Drive {
                 }),
             controller: Controller::new(&profile),
             caching: Caching::of(&profile),
-            in_force: Caching::of(&profile),
+            applied_caching: Caching::of(&profile),
             cache: Cache::new(&profile.cache),
             bus: Bus::default(),
             schedule: Schedule::new(profile.queue.scheduler),
             arm: Arm::Idle,
-            position: Position::default(),
+            position: HeadPosition::default(),
             arm_free: SimTime::ZERO,
             waiting: Vec::new(),
             held: VecDeque::new(),
@@ -330,9 +330,9 @@ impl Drive {
                 first_leg: 0,
                 written: Lbn(u64::MAX),
             },
-            keeping: Rng::new(0),
+            on_arrival_rng: Rng::new(0),
             stalled: SimTime::ZERO,
-            slow: Slow::default(),
+            slow: RetryTable::default(),
             accesses: Accesses::default(),
             legs: Vec::new(),
             ramps: Vec::new(),
@@ -380,12 +380,12 @@ impl Drive {
         let caching = if self.profile.cache.read_ahead.ignores_host {
             Caching {
                 write_back: caching.write_back,
-                ..self.in_force
+                ..self.applied_caching
             }
         } else {
             caching
         };
-        let before = std::mem::replace(&mut self.in_force, caching);
+        let before = std::mem::replace(&mut self.applied_caching, caching);
         if before.read_ahead && !caching.read_ahead {
             self.stop_read_ahead(now);
             self.cache.forget_read_ahead();
@@ -407,7 +407,7 @@ impl Drive {
             submitted: now,
             request,
         };
-        if self.keeps_others_out(now) {
+        if self.holds_bus(now) {
             self.held.push_back(command);
         } else {
             self.begin(command, now);
@@ -435,16 +435,16 @@ impl Drive {
 
     /// Returns whether the drive still keeps the bus at `now` because it never releases it before a
     /// request is complete.
-    fn keeps_others_out(&self, now: SimTime) -> bool {
+    fn holds_bus(&self, now: SimTime) -> bool {
         self.controller.never_disconnect
             && (!self.held.is_empty()
-                || self.owes_completions()
+                || self.has_unscheduled_completions()
                 || self.done.back().is_some_and(|last| last.completed > now))
     }
 
     /// Returns whether the drive has requests whose completion time is not yet known.
-    fn owes_completions(&self) -> bool {
-        let owes = |job: &Job| !job.accepted.is_some_and(|accepted| accepted.completed);
+    fn has_unscheduled_completions(&self) -> bool {
+        let owes = |job: &DriveJob| !job.accepted.is_some_and(|accepted| accepted.completed);
         !self.flushes.is_empty() || self.waiting.iter().any(owes)
     }
 
@@ -490,13 +490,13 @@ impl Drive {
     /// Iterates over the completions that are certain but not yet reported, in order of time. Code
     /// that paces a drive against a clock can use them to tell a waiting host in advance when its
     /// response is due.
-    pub fn foreseen(&self) -> impl Iterator<Item = &Completion> {
+    pub fn scheduled_completions(&self) -> impl Iterator<Item = &Completion> {
         self.done.iter()
     }
 
     /// Returns whether every request is complete, and every write on the media, at the latest time
     /// given.
-    pub fn is_quiet(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.done.is_empty()
             && self.waiting.is_empty()
             && self.held.is_empty()
@@ -558,7 +558,7 @@ impl Drive {
     /// and the time is certain.
     fn bus_free(&self) -> Option<SimTime> {
         let next = self.held.front()?;
-        let certain = !self.owes_completions();
+        let certain = !self.has_unscheduled_completions();
         let last = self
             .done
             .back()
@@ -599,7 +599,7 @@ impl Drive {
     }
 
     /// Removes the request to be served next from the waiting ones.
-    fn next_job(&mut self, now: SimTime) -> Option<Job> {
+    fn next_job(&mut self, now: SimTime) -> Option<DriveJob> {
         if self.waiting.is_empty() {
             return None;
         }
@@ -609,17 +609,17 @@ impl Drive {
             end: job.end(),
             arrived: job.submitted,
         });
-        let (platters, mechanics, position) = (self.platters(), &self.mechanics, self.position);
+        let (platters, mechanics, position) = (self.access_model(), &self.mechanics, self.position);
         let mut index = self.schedule.pick(now, candidates, |i| {
             let job = &waiting[i];
             if self.finds_first_sector(job, now) {
                 return Span::ZERO;
             }
-            let piece = platters.geometry.piece(self.left_of(job), 1);
+            let piece = platters.geometry.piece(self.first_remaining(job), 1);
             let start = self.start_of(job, now);
             let landed = start
                 + mechanics
-                    .reposition(position, Position::from(&piece.track), job.is_write())
+                    .reposition(position, HeadPosition::from(&piece.track), job.is_write())
                     .total();
             let wait = |piece: Piece| {
                 mechanics.wait(landed, mechanics.edge(&piece.track, piece.first_slot))
@@ -648,8 +648,8 @@ impl Drive {
         } else if !job.is_write()
             && self.cache.find_read(now, job.request.lbn, job.end()) == ReadPlace::Blocked
         {
-            let blocker = |other: &Job| other.accepted.is_some() && other.overlaps(job);
-            let by_segment = |other: &Job| other.accepted.is_some();
+            let blocker = |other: &DriveJob| other.accepted.is_some() && other.overlaps(job);
+            let by_segment = |other: &DriveJob| other.accepted.is_some();
             let first = waiting
                 .iter()
                 .position(blocker)
@@ -660,7 +660,7 @@ impl Drive {
     }
 
     /// Returns whether a read's first sector is in the buffer, or read-ahead is about to read it.
-    fn finds_first_sector(&self, job: &Job, now: SimTime) -> bool {
+    fn finds_first_sector(&self, job: &DriveJob, now: SimTime) -> bool {
         let from_media = job.is_write() || job.request.op == Op::Verify || job.request.fua;
         !from_media
             && matches!(
@@ -672,7 +672,7 @@ impl Drive {
     /// The first sector of a request that remains to be done. A write may begin in the physical
     /// sector in which the previous one ended, and its beginning may have been written with that
     /// one.
-    fn left_of(&self, job: &Job) -> Lbn {
+    fn first_remaining(&self, job: &DriveJob) -> Lbn {
         let LastWrite { end, written, .. } = self.last_write;
         match job.is_write() && job.request.lbn == end && written < job.end() {
             true => written,
@@ -682,7 +682,7 @@ impl Drive {
 
     /// The time from which the arm may move for a waiting request. For a write that is not in the
     /// buffer, this is once its first sector has arrived.
-    fn start_of(&self, job: &Job, now: SimTime) -> SimTime {
+    fn start_of(&self, job: &DriveJob, now: SimTime) -> SimTime {
         let c = &self.controller;
         let start = now.max(job.ready);
         match job.is_write() && job.accepted.is_none() {
@@ -691,8 +691,8 @@ impl Drive {
         }
     }
 
-    fn platters(&self) -> Platters<'_> {
-        Platters {
+    fn access_model(&self) -> AccessModel<'_> {
+        AccessModel {
             geometry: &self.geometry,
             mechanics: &self.mechanics,
             slow: &self.slow,
@@ -705,7 +705,7 @@ impl Drive {
         if let Arm::ReadAhead(mut run) = std::mem::replace(&mut self.arm, Arm::Idle) {
             let mut legs = std::mem::take(&mut self.legs);
             let ahead = &self.profile.cache.read_ahead;
-            let platters = self.platters();
+            let platters = self.access_model();
             let least = self.cache.segment(run.segment).ahead_least.min(run.limit());
             let mut at = now;
             let (mut next, _) = run.advance(platters, ahead.until, now, &mut legs);
@@ -733,7 +733,7 @@ impl Drive {
         let mut done = false;
         if let Arm::ReadAhead(run) = &mut arm {
             let until = self.profile.cache.read_ahead.until;
-            let (next, more) = run.advance(self.platters(), until, now, &mut legs);
+            let (next, more) = run.advance(self.access_model(), until, now, &mut legs);
             self.cache.fill_to(run.segment, next);
             self.cache
                 .set_joins(!self.leaves_sectors() || !run.is_in_sector(now));

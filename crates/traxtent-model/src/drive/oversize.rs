@@ -8,14 +8,14 @@
 //!
 //! Left out: other requests that use the bus between two transfers of such a write.
 
-use super::bus::{Delivery, Ramp, nth, ramps_of};
-use super::sweep::{Access, Inflow, Leg, Platters, best_pass, pass};
-use crate::mechanics::Position;
+use super::bus::{BusBehaviour, Ramp, nth, ramps_of};
+use super::sweep::{Access, AccessModel, DataArrival, Leg, best_pass, pass};
+use crate::mechanics::HeadPosition;
 use traxtent_units::{Sectors, SimTime, Span};
 
 /// The sectors that have passed under the head, in LBN order.
 #[derive(Debug, Default)]
-struct Passed {
+struct PassedSectors {
     ramps: Vec<Ramp>,
     /// The index of each ramp's first sector.
     starts: Vec<u64>,
@@ -23,7 +23,7 @@ struct Passed {
     end: u64,
 }
 
-impl Passed {
+impl PassedSectors {
     fn push(&mut self, leg: &Leg, when_complete: bool) {
         let from = self.ramps.len();
         ramps_of(leg, when_complete, &mut self.ramps);
@@ -69,7 +69,7 @@ impl Passed {
 
 /// The drive's behaviour for a write that is larger than its segment.
 #[derive(Debug)]
-pub(super) struct RefillRules {
+pub(super) struct WriteTransferRules {
     /// The segment's size, in sectors.
     pub(super) segment: u64,
     /// A drive that has left the bus connects again once the segment holds no more than this number
@@ -84,10 +84,10 @@ pub(super) struct RefillRules {
 /// The transfers of a write into its segment. Each transfer has as many sectors as there is room
 /// for when it begins.
 #[derive(Debug)]
-pub(super) struct Refill {
-    rules: RefillRules,
+pub(super) struct WriteTransfers {
+    rules: WriteTransferRules,
     sectors: u64,
-    inflow: Inflow,
+    inflow: DataArrival,
     /// The first sector of each transfer, and the time at which it begins.
     transfers: Vec<(u64, SimTime)>,
     /// The number of sectors whose transfer times are known.
@@ -96,17 +96,21 @@ pub(super) struct Refill {
     returns: usize,
 }
 
-impl Refill {
+impl WriteTransfers {
     /// Creates the transfers of a write of `sectors` sectors. The first of them arrive according to
     /// `inflow`.
-    pub(super) fn new(sectors: u64, inflow: Inflow, rules: RefillRules) -> Refill {
-        Refill {
+    pub(super) fn new(
+        sectors: u64,
+        inflow: DataArrival,
+        rules: WriteTransferRules,
+    ) -> WriteTransfers {
+        WriteTransfers {
             sectors,
             inflow,
             transfers: vec![(0, inflow.from)],
             known: sectors.min(rules.segment),
             returns: 0,
-            rules: RefillRules {
+            rules: WriteTransferRules {
                 watermark: rules.watermark.max(1).min(rules.segment - 1),
                 ..rules
             },
@@ -160,7 +164,7 @@ impl Refill {
 
     /// Returns the time at which the next transfer may begin, if it follows from `drained`, and
     /// whether the drive has to connect again for it.
-    fn next(&self, drained: &Drained<'_>) -> Option<(SimTime, bool)> {
+    fn next(&self, drained: &DrainedSectors<'_>) -> Option<(SimTime, bool)> {
         let end = self.end();
         if self.known - drained.count(end) < self.rules.segment {
             return Some((end, false));
@@ -174,7 +178,7 @@ impl Refill {
     }
 
     /// Adds the transfers that begin by `until`.
-    fn extend(&mut self, until: SimTime, drained: &Drained<'_>) {
+    fn extend(&mut self, until: SimTime, drained: &DrainedSectors<'_>) {
         while self.known < self.sectors && self.end() <= until {
             match self.next(drained) {
                 Some((start, returns)) if start <= until => {
@@ -190,13 +194,13 @@ impl Refill {
     }
 
     /// Returns whether sector `index` is in the segment at `now`.
-    fn has(&mut self, index: u64, now: SimTime, drained: &Drained<'_>) -> bool {
+    fn has(&mut self, index: u64, now: SimTime, drained: &DrainedSectors<'_>) -> bool {
         self.extend(now, drained);
         self.arrival(index).is_some_and(|at| at <= now)
     }
 
     /// Returns the time at which sector `index` will be in the segment if the media wait for it.
-    fn await_sector(&mut self, index: u64, drained: &Drained<'_>) -> SimTime {
+    fn await_sector(&mut self, index: u64, drained: &DrainedSectors<'_>) -> SimTime {
         self.extend(SimTime(u64::MAX), drained);
         self.arrival(index).unwrap_or_else(|| self.end())
     }
@@ -204,13 +208,13 @@ impl Refill {
 
 /// The sectors of a write that have left the segment. The access may begin before the request or
 /// within it.
-struct Drained<'a> {
-    passed: &'a Passed,
+struct DrainedSectors<'a> {
+    passed: &'a PassedSectors,
     /// The request's sector with which the access begins; negative if it begins before the request.
     base: i64,
 }
 
-impl Drained<'_> {
+impl DrainedSectors<'_> {
     fn count(&self, now: SimTime) -> u64 {
         (self.passed.count(now) as i64 + self.base).max(0) as u64
     }
@@ -226,15 +230,15 @@ impl Drained<'_> {
 /// Same as [`super::sweep::sweep`], for a write that passes through its segment in parts. The
 /// access begins with sector `base` of the write.
 pub(super) fn sweep_write(
-    platters: Platters<'_>,
-    from: (Position, SimTime),
+    platters: AccessModel<'_>,
+    from: (HeadPosition, SimTime),
     (access, base): (&Access, i64),
-    refill: &mut Refill,
+    refill: &mut WriteTransfers,
     legs: &mut Vec<Leg>,
-) -> (Position, SimTime) {
+) -> (HeadPosition, SimTime) {
     let mechanics = platters.mechanics;
     let (mut position, mut now) = from;
-    let mut passed = Passed::default();
+    let mut passed = PassedSectors::default();
     let of_request =
         |index: u64, sectors: u64| (index as i64 + base).clamp(0, sectors as i64 - 1) as u64;
     let mut done = 0;
@@ -251,10 +255,10 @@ pub(super) fn sweep_write(
         );
         let (piece, _) = platters.piece(lbn, access.sectors - done, true);
         let last = index(piece.sectors - 1);
-        let to = Position::from(&piece.track);
+        let to = HeadPosition::from(&piece.track);
         let moved = mechanics.reposition(position, to, true);
         let landed = (now + moved.total()).max(if done == 0 { access.not_before } else { now });
-        let drained = Drained {
+        let drained = DrainedSectors {
             passed: &passed,
             base,
         };
@@ -268,7 +272,7 @@ pub(super) fn sweep_write(
                 moved,
                 landed,
                 false,
-                Some(Inflow::at(there)),
+                Some(DataArrival::at(there)),
             )
         };
         let (ramps, end) = (passed.ramps.len(), passed.end);
@@ -278,7 +282,7 @@ pub(super) fn sweep_write(
             while run < piece.sectors {
                 passed.end = end + u64::from(run);
                 let index = of_request(u64::from(done + run), refill.sectors);
-                let drained = Drained {
+                let drained = DrainedSectors {
                     passed: &passed,
                     base,
                 };
@@ -289,7 +293,7 @@ pub(super) fn sweep_write(
             }
             if run < piece.sectors {
                 let (piece, _) = platters.piece(lbn, run, true);
-                let start = Inflow::at(leg.first);
+                let start = DataArrival::at(leg.first);
                 leg = pass(mechanics, piece, moved, landed, false, Some(start));
             }
         }
@@ -305,8 +309,8 @@ pub(super) fn sweep_write(
 /// The transfers of a read to the host. Each transfer has the sectors that are available when it
 /// begins.
 #[derive(Debug)]
-pub(super) struct Outflow {
-    manners: Delivery,
+pub(super) struct ReadTransfers {
+    manners: BusBehaviour,
     /// The segment's size.
     size: u64,
     sectors: u64,
@@ -322,17 +326,17 @@ pub(super) struct Outflow {
     known: u64,
 }
 
-impl Outflow {
+impl ReadTransfers {
     /// Creates the transfers of a read of `sectors` sectors through a segment of `size` sectors.
     /// The first `buffered` sectors are in the buffer. The drive may use the bus from `from` on.
     pub(super) fn new(
-        manners: Delivery,
+        manners: BusBehaviour,
         (from, connected): (SimTime, bool),
         size: u32,
         sectors: u32,
         buffered: u32,
-    ) -> Outflow {
-        Outflow {
+    ) -> ReadTransfers {
+        ReadTransfers {
             manners,
             size: u64::from(size),
             sectors: u64::from(sectors),
@@ -345,7 +349,7 @@ impl Outflow {
     }
 
     /// Adds the transfers that begin by `until`.
-    fn extend(&mut self, until: SimTime, there: &Passed) {
+    fn extend(&mut self, until: SimTime, there: &PassedSectors) {
         while self.known < self.sectors && self.now <= until {
             if !self.connected {
                 let wanted = (self.known + u64::from(self.manners.watermark)).min(self.sectors);
@@ -386,7 +390,7 @@ impl Outflow {
     }
 
     /// Returns whether the segment has room for sector `index` at `now`.
-    fn has_room(&mut self, index: u64, now: SimTime, there: &Passed) -> bool {
+    fn has_room(&mut self, index: u64, now: SimTime, there: &PassedSectors) -> bool {
         let Some(leaves) = index.checked_sub(self.size) else {
             return true;
         };
@@ -395,7 +399,7 @@ impl Outflow {
     }
 
     /// Returns the time at which the segment has room for sector `index` if the media wait for it.
-    fn await_room(&mut self, index: u64, there: &Passed) -> SimTime {
+    fn await_room(&mut self, index: u64, there: &PassedSectors) -> SimTime {
         let Some(leaves) = index.checked_sub(self.size) else {
             return SimTime::ZERO;
         };
@@ -407,15 +411,15 @@ impl Outflow {
 /// Same as [`super::sweep::sweep`], for a read whose sectors leave the segment more slowly than
 /// they arrive.
 pub(super) fn sweep_read(
-    platters: Platters<'_>,
-    from: (Position, SimTime),
+    platters: AccessModel<'_>,
+    from: (HeadPosition, SimTime),
     access: &Access,
-    (outflow, when_complete): (&mut Outflow, bool),
+    (outflow, when_complete): (&mut ReadTransfers, bool),
     legs: &mut Vec<Leg>,
-) -> (Position, SimTime) {
+) -> (HeadPosition, SimTime) {
     let mechanics = platters.mechanics;
     let (mut position, mut now) = from;
-    let mut passed = Passed::default();
+    let mut passed = PassedSectors::default();
     if outflow.buffered > 0 {
         passed.push_ramp(Ramp {
             sectors: outflow.buffered,
@@ -427,7 +431,7 @@ pub(super) fn sweep_read(
     while done < access.sectors {
         let lbn = access.lbn + Sectors(u64::from(done));
         let (piece, retries) = platters.piece(lbn, access.sectors - done, false);
-        let to = Position::from(&piece.track);
+        let to = HeadPosition::from(&piece.track);
         let moved = mechanics.reposition(position, to, false);
         let landed = now + moved.total();
         let first = u64::from(outflow.buffered + done);
@@ -435,7 +439,7 @@ pub(super) fn sweep_read(
         let mut leg = if outflow.has_room(first + u64::from(piece.sectors) - 1, landed, &passed) {
             best_pass(platters, piece, moved, landed, access, None)
         } else {
-            let room = Inflow::at(outflow.await_room(first, &passed));
+            let room = DataArrival::at(outflow.await_room(first, &passed));
             let mut leg = pass(mechanics, piece, moved, landed, false, Some(room));
             passed.push(&leg, when_complete);
             let mut run = 1;
@@ -454,7 +458,7 @@ pub(super) fn sweep_read(
                     moved,
                     landed,
                     false,
-                    Some(Inflow::at(leg.first)),
+                    Some(DataArrival::at(leg.first)),
                 );
             }
             leg

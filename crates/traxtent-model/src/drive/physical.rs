@@ -7,7 +7,7 @@
 
 use super::Drive;
 use super::sweep::{Access, Leg};
-use crate::mechanics::Position;
+use crate::mechanics::HeadPosition;
 use traxtent_units::{Lbn, SimTime};
 
 impl Drive {
@@ -25,7 +25,7 @@ impl Drive {
 
     /// Returns whether the buffer holds the rest of the first and of the last physical sector of a
     /// write.
-    pub(super) fn held_edges(&self, lbn: Lbn, end: Lbn) -> (bool, bool) {
+    pub(super) fn buffered_edges(&self, lbn: Lbn, end: Lbn) -> (bool, bool) {
         let (first, last) = self.physical_bounds(lbn, end);
         (self.cache.holds(first, lbn), self.cache.holds(end, last))
     }
@@ -36,17 +36,17 @@ impl Drive {
     ///
     /// Returns the position and time of the head afterwards. If no legs were added, nothing had to
     /// be read.
-    pub(super) fn read_edges(
+    pub(super) fn read_partial_sectors(
         &mut self,
-        mut position: Position,
+        mut position: HeadPosition,
         mut now: SimTime,
         (lbn, end): (Lbn, Lbn),
         held: (bool, bool),
         legs: &mut Vec<Leg>,
-    ) -> (Position, SimTime) {
+    ) -> (HeadPosition, SimTime) {
         let ratio = u64::from(self.profile.sector.ratio());
         let (first, last) = self.physical_bounds(lbn, end);
-        let now_held = self.held_edges(lbn, end);
+        let now_held = self.buffered_edges(lbn, end);
         let head = !(held.0 || now_held.0);
         let tail = !(held.1 || now_held.1);
         let single = last.0 - first.0 <= ratio;

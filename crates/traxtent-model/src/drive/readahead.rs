@@ -3,8 +3,8 @@
 //! Read-ahead is computed when its state is needed, not sector by sector. Legs that it has
 //! completed are dropped; the current leg determines how far it has come.
 
-use super::sweep::{Access, Leg, Platters, sweep};
-use crate::mechanics::Position;
+use super::sweep::{Access, AccessModel, Leg, sweep};
+use crate::mechanics::HeadPosition;
 use crate::profile::ReadAheadUntil;
 use traxtent_units::{Lbn, Sectors, SimTime};
 
@@ -18,7 +18,7 @@ pub(super) struct ReadAheadRun {
     /// The LBN at which it ends.
     limit: Lbn,
     /// The head position and time at the end of the last completed leg.
-    position: Position,
+    position: HeadPosition,
     now: SimTime,
     leg: Option<Leg>,
     /// Whether sectors are read in the order in which they pass.
@@ -34,7 +34,7 @@ impl ReadAheadRun {
         segment: usize,
         next: Lbn,
         limit: Lbn,
-        position: Position,
+        position: HeadPosition,
         now: SimTime,
     ) -> ReadAheadRun {
         ReadAheadRun {
@@ -75,7 +75,7 @@ impl ReadAheadRun {
     /// Advances to `now`. Returns the first sector not yet read, and whether sectors remain.
     pub(super) fn advance(
         &mut self,
-        platters: Platters<'_>,
+        platters: AccessModel<'_>,
         until: ReadAheadUntil,
         now: SimTime,
         legs: &mut Vec<Leg>,
@@ -87,7 +87,7 @@ impl ReadAheadRun {
                 }
                 let rest = (self.limit.0 - self.next.0).min(1 << 20) as u32;
                 let (piece, _) = platters.piece(self.next, rest, false);
-                let to = Position::from(&piece.track);
+                let to = HeadPosition::from(&piece.track);
                 let stays = match until {
                     ReadAheadUntil::None => false,
                     ReadAheadUntil::TrackEnd => to == self.position,
@@ -116,7 +116,7 @@ impl ReadAheadRun {
                 return (leg.piece.lbn + Sectors(u64::from(leg.passed(now))), true);
             }
             self.next = leg.next_lbn();
-            self.position = Position::from(&leg.piece.track);
+            self.position = HeadPosition::from(&leg.piece.track);
             self.now = leg.end;
             self.leg = None;
         }
@@ -126,7 +126,7 @@ impl ReadAheadRun {
     /// current leg or after it.
     pub(super) fn reaches(
         &mut self,
-        platters: Platters<'_>,
+        platters: AccessModel<'_>,
         until: ReadAheadUntil,
         lbn: Lbn,
         legs: &mut Vec<Leg>,
@@ -157,14 +157,14 @@ impl ReadAheadRun {
 
     /// Returns the LBN, head position and time from which an access can continue this one. The head
     /// is not stopped for a request for exactly the next sectors.
-    pub(super) fn hand_over(&self) -> (Lbn, Position, SimTime) {
+    pub(super) fn hand_over(&self) -> (Lbn, HeadPosition, SimTime) {
         (self.next, self.position, self.now)
     }
 
     /// Returns the position of the head, and the time from which it may move, if the read-ahead is
     /// stopped at `now`, to which it has been advanced. A seek is completed. The sector under the
     /// head is completed too, unless `in_sector` allows to abandon it.
-    pub(super) fn stop(&self, now: SimTime, in_sector: bool) -> (Position, SimTime) {
+    pub(super) fn stop(&self, now: SimTime, in_sector: bool) -> (HeadPosition, SimTime) {
         // A read-ahead that has not begun to move leaves the head at its position.
         let Some(leg) = self
             .leg
@@ -184,6 +184,6 @@ impl ReadAheadRun {
                 passed => leg.passed_at(passed),
             }
         };
-        (Position::from(&leg.piece.track), free)
+        (HeadPosition::from(&leg.piece.track), free)
     }
 }

@@ -1,13 +1,13 @@
 //! The handling of reads, from arrival to completion.
 
-use super::bus::{self, Delivery, Ramp, deliver, ramps_of};
+use super::bus::{self, BusBehaviour, Ramp, deliver, ramps_of};
 use super::cache::{ReadPlace, State};
-use super::oversize::Outflow;
+use super::oversize::ReadTransfers;
 use super::readahead::ReadAheadRun;
-use super::serve::{account, arm_ready};
+use super::serve::{arm_ready, time_breakdown};
 use super::sweep::{Access, Leg, sweep};
-use super::{Arm, Breakdown, Drive, Job, Served, Tag};
-use crate::mechanics::Position;
+use super::{Arm, Breakdown, Drive, DriveJob, ServedBy, Tag};
+use crate::mechanics::HeadPosition;
 use crate::profile::ReadAheadUntil;
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
@@ -34,9 +34,9 @@ impl Drive {
         let c = &self.controller;
         let command = c.read_miss.get(after_read) + c.read_disconnect.get(after_read);
         self.bus.advance(now);
-        let begun = self.bus.command(begun, command);
+        let begun = self.bus.reserve_command(begun, command);
         let ready = begun + self.controller.read_miss.get(after_read);
-        let job = Job {
+        let job = DriveJob {
             tag,
             request,
             submitted: now,
@@ -58,9 +58,9 @@ impl Drive {
 
     /// Returns the segment that holds all of a read and is not in use, if there is one and the
     /// drive checks for it.
-    fn hit_while_busy(&self, now: SimTime, job: &Job) -> Option<usize> {
+    fn hit_while_busy(&self, now: SimTime, job: &DriveJob) -> Option<usize> {
         let overtakes =
-            |other: &Job| other.is_write() && other.accepted.is_none() && other.overlaps(job);
+            |other: &DriveJob| other.is_write() && other.accepted.is_none() && other.overlaps(job);
         if !self.profile.cache.hits_while_busy
             || job.request.fua
             || job.request.op == Op::Verify
@@ -78,7 +78,7 @@ impl Drive {
 
     /// Serves a read that now has the arm. `arriving` is true if its command has just come over the
     /// bus.
-    pub(super) fn start_read(&mut self, job: Job, at: SimTime, arriving: bool) {
+    pub(super) fn start_read(&mut self, job: DriveJob, at: SimTime, arriving: bool) {
         self.schedule.serve(job.request.lbn, job.end());
         self.observe_read_ahead(at);
         let Request { lbn, op, fua, .. } = job.request;
@@ -123,7 +123,7 @@ impl Drive {
     }
 
     /// The time from which the bus may transfer data for a request that found some in the buffer.
-    fn hit_from(&self, job: &Job, at: SimTime, arriving: bool) -> SimTime {
+    fn hit_from(&self, job: &DriveJob, at: SimTime, arriving: bool) -> SimTime {
         let c = &self.controller;
         let taken = if arriving {
             at + c.read_hit.get(job.after_read)
@@ -134,7 +134,7 @@ impl Drive {
     }
 
     /// Serves a read whose sectors are all in the buffer.
-    fn read_buffer(&mut self, job: Job, at: SimTime, arriving: bool, segment: usize) {
+    fn read_buffer(&mut self, job: DriveJob, at: SimTime, arriving: bool, segment: usize) {
         let from = self.hit_from(&job, at, arriving);
         let then = match std::mem::replace(&mut self.arm, Arm::Idle) {
             Arm::ReadAhead(mut run) if run.segment == segment => {
@@ -145,7 +145,7 @@ impl Drive {
             arm => {
                 self.arm = arm;
                 let free = self.take_arm(at);
-                self.go_on_reading(&job, segment, free)
+                self.resume_read_ahead(&job, segment, free)
             }
         };
         let (sent, acknowledged) = self.deliver_hit(&job, segment, at, from);
@@ -157,7 +157,12 @@ impl Drive {
     }
 
     /// Returns the read-ahead that an idle arm resumes after a hit.
-    fn go_on_reading(&mut self, job: &Job, segment: usize, free: SimTime) -> Option<ReadAheadRun> {
+    fn resume_read_ahead(
+        &mut self,
+        job: &DriveJob,
+        segment: usize,
+        free: SimTime,
+    ) -> Option<ReadAheadRun> {
         let end = self.cache.segment(segment).end;
         if !self.profile.cache.read_ahead.on_idle_hit
             || self.cache.segment(segment).state != State::Clean
@@ -182,7 +187,7 @@ impl Drive {
     /// and acknowledged.
     fn deliver_hit(
         &mut self,
-        job: &Job,
+        job: &DriveJob,
         segment: usize,
         at: SimTime,
         from: SimTime,
@@ -190,7 +195,7 @@ impl Drive {
         self.bus.advance(at);
         let length = Span(self.controller.read_sector.0 * u64::from(job.request.sectors));
         let after = self.controller.read_completion;
-        let sent = self.bus.take(from, length, after) + length;
+        let sent = self.bus.reserve(from, length, after) + length;
         self.cache.hit(segment);
         self.cache.hold(segment, sent);
         if self.profile.cache.drop_delivered {
@@ -203,12 +208,12 @@ impl Drive {
             bus: sent.since(from),
             ..before
         };
-        self.finish(job, completed, breakdown, Served::Buffer);
+        self.finish(job, completed, breakdown, ServedBy::Buffer);
         (sent, completed)
     }
 
     /// Serves a read that needs the media for some of its sectors.
-    fn read_media(&mut self, job: Job, at: SimTime, arriving: bool, fill: Fill) {
+    fn read_media(&mut self, job: DriveJob, at: SimTime, arriving: bool, fill: Fill) {
         let (lbn, end) = (job.request.lbn, job.end());
         let verify = job.request.op == Op::Verify;
         let mut legs = std::mem::take(&mut self.legs);
@@ -257,7 +262,7 @@ impl Drive {
                     sectors: access.sectors - known.sectors,
                     ..access
                 };
-                let start = sweep(self.platters(), position, ready, &known, &mut legs);
+                let start = sweep(self.access_model(), position, ready, &known, &mut legs);
                 self.sweep_read(start, &rest, &mut outflow, &mut legs)
             }
             None => self.sweep(position, ready, &access, &mut legs),
@@ -293,7 +298,7 @@ impl Drive {
 
         // Buffer: the sectors that are kept, and those that are read ahead.
         let then = fill.segment.and_then(|segment| {
-            if !fill.hit && self.keeps_what_passed() {
+            if !fill.hit && self.keeps_passed_sectors() {
                 let start = self.first_on_arrival(&legs[0]);
                 self.cache.extend_front(segment, start);
             }
@@ -318,13 +323,13 @@ impl Drive {
             }
         });
 
-        let mut breakdown = account(&legs, at, ready, &job, self.until_served(&job, at));
+        let mut breakdown = time_breakdown(&legs, at, ready, &job, self.until_served(&job, at));
         breakdown.bus = sent.since(media_end);
         breakdown.overhead += self.controller.read_completion;
         let served = if fill.hit {
-            Served::Both
+            ServedBy::Both
         } else {
-            Served::Media
+            ServedBy::Media
         };
         self.finish(&job, completed, breakdown, served);
         self.arm = Arm::Access {
@@ -337,13 +342,13 @@ impl Drive {
 
     /// The drive's behaviour on the bus for a read, the time from which it may use the bus, and
     /// whether it is already connected.
-    fn manners(
+    fn bus_behaviour(
         &self,
-        job: &Job,
+        job: &DriveJob,
         at: SimTime,
         arriving: bool,
         hit: bool,
-    ) -> (Delivery, SimTime, bool) {
+    ) -> (BusBehaviour, SimTime, bool) {
         let c = &self.controller;
         let cache = &self.profile.cache;
         let watermark = if cache.watermark_of_request {
@@ -351,7 +356,7 @@ impl Drive {
         } else {
             (f64::from(cache.segment_sectors) * cache.read_watermark).ceil()
         };
-        let manners = Delivery {
+        let manners = BusBehaviour {
             per_sector: c.read_sector,
             hold: c.hold_read,
             watermark: (watermark as u32).max(1),
@@ -369,7 +374,13 @@ impl Drive {
 
     /// Returns the transfers of a read that is larger than its segment and may leave it more slowly
     /// than it arrives. Returns `None` for other reads.
-    fn outflow(&self, job: &Job, at: SimTime, arriving: bool, fill: Fill) -> Option<Outflow> {
+    fn outflow(
+        &self,
+        job: &DriveJob,
+        at: SimTime,
+        arriving: bool,
+        fill: Fill,
+    ) -> Option<ReadTransfers> {
         let size = self.profile.cache.segment_sectors;
         let sectors = job.request.sectors;
         if sectors <= size || job.request.op == Op::Verify || !self.controller.in_order {
@@ -377,23 +388,23 @@ impl Drive {
         }
         let track = self.geometry.track_of(job.request.lbn)?;
         let passes = Span(self.mechanics.revolution().0 / u64::from(track.slots));
-        let (manners, from, connected) = self.manners(job, at, arriving, fill.hit);
+        let (manners, from, connected) = self.bus_behaviour(job, at, arriving, fill.hit);
         let may_be_late = manners.per_sector > passes || manners.watermark > 1;
         let buffered = (fill.from.0 - job.request.lbn.0) as u32;
-        may_be_late.then(|| Outflow::new(manners, (from, connected), size, sectors, buffered))
+        may_be_late.then(|| ReadTransfers::new(manners, (from, connected), size, sectors, buffered))
     }
 
     /// Transfers a read's sectors to the host and returns the end of the last transfer.
     fn deliver(
         &mut self,
-        job: &Job,
+        job: &DriveJob,
         at: SimTime,
         arriving: bool,
         hit: bool,
         ramps: &[Ramp],
         media: (SimTime, SimTime),
     ) -> SimTime {
-        let (manners, from, connected) = self.manners(job, at, arriving, hit);
+        let (manners, from, connected) = self.bus_behaviour(job, at, arriving, hit);
         let c = &self.controller;
         let in_order = c.in_order;
         let around = match connected {
@@ -401,20 +412,22 @@ impl Drive {
             false => (manners.connect, c.read_completion),
         };
         self.bus.advance(at);
-        let (_, sent) = self.bus.carry(from, around, |from| match in_order {
-            true => deliver(&manners, ramps, from, connected),
-            false => bus::deliver_any_order(&manners, ramps, from, media, connected),
-        });
+        let (_, sent) = self
+            .bus
+            .reserve_transfer(from, around, |from| match in_order {
+                true => deliver(&manners, ramps, from, connected),
+                false => bus::deliver_any_order(&manners, ramps, from, media, connected),
+            });
         sent
     }
 
     /// Returns whether this read keeps sectors that passed before the wanted ones.
-    fn keeps_what_passed(&mut self) -> bool {
+    fn keeps_passed_sectors(&mut self) -> bool {
         let access = &self.profile.access;
         // No random number is drawn if all or none are kept.
         access.read_on_arrival
             && (access.read_on_arrival_share >= 1.0
-                || self.keeping.chance(access.read_on_arrival_share))
+                || self.on_arrival_rng.chance(access.read_on_arrival_share))
     }
 
     /// The first sector that a drive which reads on arrival has in its buffer when it reaches the
@@ -454,9 +467,9 @@ impl Drive {
             inflow: None,
             not_before: SimTime::ZERO,
         };
-        let position = Position::from(&leg.piece.track);
+        let position = HeadPosition::from(&leg.piece.track);
         // Appended after the request's own legs.
-        let (_, passed) = sweep(self.platters(), position, landed, &access, legs);
+        let (_, passed) = sweep(self.access_model(), position, landed, &access, legs);
         legs.truncate(count);
         match passed < media_end {
             true => (track_end, media_end),
@@ -471,7 +484,7 @@ impl Drive {
         let capacity = self.geometry.capacity().0;
         let end = request.end();
         let limit = match ahead.until {
-            _ if !self.in_force.read_ahead => end,
+            _ if !self.applied_caching.read_ahead => end,
             ReadAheadUntil::None => end,
             // The track of the read's last sector decides, because a read that ends with its track
             // has not reached the next one.

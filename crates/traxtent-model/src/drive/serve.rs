@@ -1,9 +1,9 @@
 //! The parts that reads and writes have in common, and flushes.
 
-use super::oversize::{self, Outflow, Refill};
+use super::oversize::{self, ReadTransfers, WriteTransfers};
 use super::sweep::{Access, Leg, sweep};
-use super::{Arm, Breakdown, Command, Completion, Drive, Job, PendingFlush, Served, Tag};
-use crate::mechanics::Position;
+use super::{Arm, Breakdown, Command, Completion, Drive, DriveJob, PendingFlush, ServedBy, Tag};
+use crate::mechanics::HeadPosition;
 use traxtent_units::{SimTime, Span};
 
 impl Drive {
@@ -62,9 +62,9 @@ impl Drive {
                     ..Breakdown::default()
                 },
                 served: if flush.latest > flush.submitted {
-                    Served::Media
+                    ServedBy::Media
                 } else {
-                    Served::Buffer
+                    ServedBy::Buffer
                 },
             });
             false
@@ -75,13 +75,13 @@ impl Drive {
     /// Appends the legs of an access for a request, and counts it.
     pub(super) fn sweep(
         &mut self,
-        position: Position,
+        position: HeadPosition,
         ready: SimTime,
         access: &Access,
         legs: &mut Vec<Leg>,
-    ) -> (Position, SimTime) {
+    ) -> (HeadPosition, SimTime) {
         let before = legs.len();
-        let end = sweep(self.platters(), position, ready, access, legs);
+        let end = sweep(self.access_model(), position, ready, access, legs);
         self.count_access(&legs[before..]);
         end
     }
@@ -89,13 +89,13 @@ impl Drive {
     /// Same as [`Drive::sweep`], for a write that is larger than its segment.
     pub(super) fn sweep_write(
         &mut self,
-        from: (Position, SimTime),
+        from: (HeadPosition, SimTime),
         access: (&Access, i64),
-        refill: &mut Refill,
+        refill: &mut WriteTransfers,
         legs: &mut Vec<Leg>,
-    ) -> (Position, SimTime) {
+    ) -> (HeadPosition, SimTime) {
         let before = legs.len();
-        let end = oversize::sweep_write(self.platters(), from, access, refill, legs);
+        let end = oversize::sweep_write(self.access_model(), from, access, refill, legs);
         self.count_access(&legs[before..]);
         end
     }
@@ -104,15 +104,15 @@ impl Drive {
     /// arrive.
     pub(super) fn sweep_read(
         &mut self,
-        from: (Position, SimTime),
+        from: (HeadPosition, SimTime),
         access: &Access,
-        outflow: &mut Outflow,
+        outflow: &mut ReadTransfers,
         legs: &mut Vec<Leg>,
-    ) -> (Position, SimTime) {
+    ) -> (HeadPosition, SimTime) {
         let before = legs.len();
         let when_complete = self.controller.when_complete;
         let end = oversize::sweep_read(
-            self.platters(),
+            self.access_model(),
             from,
             access,
             (outflow, when_complete),
@@ -130,7 +130,7 @@ impl Drive {
     }
 
     /// The parts of the time from a request's submission until the drive began to serve it.
-    pub(super) fn until_served(&self, job: &Job, at: SimTime) -> Breakdown {
+    pub(super) fn until_served(&self, job: &DriveJob, at: SimTime) -> Breakdown {
         let waited = at.since(job.submitted);
         let overhead = waited.min(self.controller.per_request);
         Breakdown {
@@ -142,10 +142,10 @@ impl Drive {
 
     pub(super) fn finish(
         &mut self,
-        job: &Job,
+        job: &DriveJob,
         completed: SimTime,
         breakdown: Breakdown,
-        served: Served,
+        served: ServedBy,
     ) {
         self.complete(Completion {
             tag: job.tag,
@@ -162,18 +162,18 @@ impl Drive {
 /// controller's work on the command does not overlap with the end of the activity that the arm
 /// abandons, which lasts until `free`. (Measured drives agree with DiskSim on this: HP C3323A and
 /// C2490A.)
-pub(super) fn arm_ready(job: &Job, at: SimTime, free: SimTime) -> SimTime {
+pub(super) fn arm_ready(job: &DriveJob, at: SimTime, free: SimTime) -> SimTime {
     job.ready.max(at) + free.since(at)
 }
 
 /// The parts of the time from a request's submission to the end of its media access. The request
 /// got the arm at `at`, and `b` holds the parts until then. The controller let the arm move at
 /// `ready`.
-pub(super) fn account(
+pub(super) fn time_breakdown(
     legs: &[Leg],
     at: SimTime,
     ready: SimTime,
-    job: &Job,
+    job: &DriveJob,
     mut b: Breakdown,
 ) -> Breakdown {
     let command = ready.min(job.ready).saturating_since(at);

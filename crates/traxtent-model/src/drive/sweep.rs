@@ -6,9 +6,9 @@
 //! leg begins with the first sector of the piece that arrives under the head, and ends one
 //! revolution later (paper T, section 2.2, "Zero-latency access").
 
-use super::upset::Slow;
+use super::upset::RetryTable;
 use crate::geometry::{Geometry, Piece};
-use crate::mechanics::{Mechanics, Move, Position};
+use crate::mechanics::{HeadMove, HeadPosition, Mechanics};
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
 
 /// The pass over one piece of a track.
@@ -17,7 +17,7 @@ pub(super) struct Leg {
     /// The sectors.
     pub(super) piece: Piece,
     /// The movement to the track.
-    pub(super) moved: Move,
+    pub(super) moved: HeadMove,
     /// The time at which the head reached the track.
     pub(super) landed: SimTime,
     /// The time at which the leading edge of the piece's first sector passed.
@@ -83,17 +83,17 @@ impl Leg {
 /// The arrival of a write's data in the buffer: sector `i` is available `(i + 1) * per_sector`
 /// after `from`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Inflow {
+pub(super) struct DataArrival {
     pub(super) from: SimTime,
     pub(super) per_sector: Span,
     /// The number of sectors that must be available before the first goes to the media.
     pub(super) threshold: u32,
 }
 
-impl Inflow {
+impl DataArrival {
     /// All data arrive at `time`.
-    pub(super) fn at(time: SimTime) -> Inflow {
-        Inflow {
+    pub(super) fn at(time: SimTime) -> DataArrival {
+        DataArrival {
             from: time,
             per_sector: Span::ZERO,
             threshold: 1,
@@ -114,22 +114,22 @@ pub(super) struct Access {
     pub(super) write: bool,
     pub(super) zero_latency: bool,
     /// For writes: the times at which the data are available.
-    pub(super) inflow: Option<Inflow>,
+    pub(super) inflow: Option<DataArrival>,
     /// The first move ends no earlier than this.
     pub(super) not_before: SimTime,
 }
 
 /// The properties of the drive that determine the times of an access.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Platters<'a> {
+pub(super) struct AccessModel<'a> {
     pub(super) geometry: &'a Geometry,
     pub(super) mechanics: &'a Mechanics,
-    pub(super) slow: &'a Slow,
+    pub(super) slow: &'a RetryTable,
     /// The number of replicas of each sector around its track. Reads use the nearest.
     pub(super) partitions: u32,
 }
 
-impl Platters<'_> {
+impl AccessModel<'_> {
     /// Returns the longest run of at most `most` sectors that the head passes without interruption,
     /// and the number of additional revolutions that they take.
     pub(super) fn piece(&self, lbn: Lbn, most: u32, write: bool) -> (Piece, u32) {
@@ -158,22 +158,22 @@ impl Platters<'_> {
 ///
 /// Returns the final position and time of the head.
 pub(super) fn sweep(
-    platters: Platters<'_>,
-    from: Position,
+    platters: AccessModel<'_>,
+    from: HeadPosition,
     ready: SimTime,
     access: &Access,
     legs: &mut Vec<Leg>,
-) -> (Position, SimTime) {
+) -> (HeadPosition, SimTime) {
     let mechanics = platters.mechanics;
     let (mut position, mut now) = (from, ready);
     let mut done = 0;
     while done < access.sectors {
         let lbn = access.lbn + Sectors(u64::from(done));
         let (piece, retries) = platters.piece(lbn, access.sectors - done, access.write);
-        let to = Position::from(&piece.track);
+        let to = HeadPosition::from(&piece.track);
         let moved = mechanics.reposition(position, to, access.write);
         let landed = (now + moved.total()).max(if done == 0 { access.not_before } else { now });
-        let inflow = access.inflow.map(|flow| Inflow {
+        let inflow = access.inflow.map(|flow| DataArrival {
             from: flow.arrival(u64::from(done)),
             threshold: if done == 0 { flow.threshold } else { 1 },
             ..flow
@@ -189,12 +189,12 @@ pub(super) fn sweep(
 
 /// The pass over one piece, or over one of its replicas if that ends sooner.
 pub(super) fn best_pass(
-    platters: Platters<'_>,
+    platters: AccessModel<'_>,
     piece: Piece,
-    moved: Move,
+    moved: HeadMove,
     landed: SimTime,
     access: &Access,
-    inflow: Option<Inflow>,
+    inflow: Option<DataArrival>,
 ) -> Leg {
     let pass = |piece| {
         pass(
@@ -220,10 +220,10 @@ pub(super) fn best_pass(
 pub(super) fn pass(
     mechanics: &Mechanics,
     piece: Piece,
-    moved: Move,
+    moved: HeadMove,
     landed: SimTime,
     zero_latency: bool,
-    inflow: Option<Inflow>,
+    inflow: Option<DataArrival>,
 ) -> Leg {
     if zero_latency
         && piece.slots > 1
@@ -266,9 +266,9 @@ pub(super) fn pass(
 fn pass_from_middle(
     mechanics: &Mechanics,
     piece: Piece,
-    moved: Move,
+    moved: HeadMove,
     landed: SimTime,
-    inflow: Option<Inflow>,
+    inflow: Option<DataArrival>,
 ) -> Option<Leg> {
     let track = &piece.track;
     let slot = mechanics.next_slot(track, landed);

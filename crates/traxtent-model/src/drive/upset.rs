@@ -14,9 +14,9 @@ use traxtent_units::{Lbn, Sectors, SimTime};
 /// Physical sectors that cannot be read at once, with the number of additional revolutions for
 /// each.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Slow(Intervals<u32>);
+pub(super) struct RetryTable(Intervals<u32>);
 
-impl Slow {
+impl RetryTable {
     /// Returns how many of `most` sectors from `lbn` on can be read without interruption, and the
     /// number of additional revolutions for them.
     pub(super) fn reach(&self, lbn: Lbn, most: u32) -> (u32, u32) {

@@ -2,10 +2,10 @@
 
 use super::bus::{nth, ramps_of};
 use super::cache::WritePlace;
-use super::oversize::{Refill, RefillRules};
-use super::serve::{account, arm_ready};
-use super::sweep::{Access, Inflow, Leg};
-use super::{Accepted, Arm, Breakdown, Drive, Job, LastWrite, Served, Tag};
+use super::oversize::{WriteTransferRules, WriteTransfers};
+use super::serve::{arm_ready, time_breakdown};
+use super::sweep::{Access, DataArrival, Leg};
+use super::{Accepted, Arm, Breakdown, Drive, DriveJob, LastWrite, ServedBy, Tag};
 use traxtent_units::request::Request;
 use traxtent_units::{SimTime, Span};
 
@@ -19,7 +19,7 @@ impl Drive {
     ) {
         let after_read = self.last_was_read;
         let c = &self.controller;
-        let overhead = if !self.in_force.write_back {
+        let overhead = if !self.applied_caching.write_back {
             c.write_miss
         } else {
             c.write_hit
@@ -27,8 +27,8 @@ impl Drive {
         .get(after_read);
         let disconnect = c.write_disconnect;
         self.bus.advance(now);
-        let begun = self.bus.command(begun, overhead + disconnect);
-        let mut job = Job {
+        let begun = self.bus.reserve_command(begun, overhead + disconnect);
+        let mut job = DriveJob {
             tag,
             request,
             submitted: now,
@@ -42,7 +42,7 @@ impl Drive {
             self.accept(&mut job, begun, true);
             return self.start_write(job, begun);
         }
-        if let Some(place) = self.place_beside(&job, begun) {
+        if let Some(place) = self.place_while_busy(&job, begun) {
             self.accept_at(&mut job, begun, true, place);
         }
         self.waiting.push(job);
@@ -51,7 +51,7 @@ impl Drive {
     /// Returns where to place a write that does not have the arm, if the drive accepts it at `now`.
     /// Data go to the buffer while the arm is busy if the drive supports that. They also do if they
     /// continue data in the buffer and the buffer has accepted all earlier waiting requests.
-    fn place_beside(&self, job: &Job, now: SimTime) -> Option<WritePlace> {
+    fn place_while_busy(&self, job: &DriveJob, now: SimTime) -> Option<WritePlace> {
         let before = || self.waiting.iter().filter(|other| other.tag < job.tag);
         let place = match self.cache.find_write(now, job.request.lbn, job.end()) {
             WritePlace::Blocked if self.profile.cache.combine_writes => self
@@ -70,7 +70,7 @@ impl Drive {
 
     /// Returns the segment of the current write, if the job continues where that ends. Its sectors
     /// are transferred as the others leave.
-    fn continued_segment(&self, job: &Job) -> Option<usize> {
+    fn continued_segment(&self, job: &DriveJob) -> Option<usize> {
         match self.arm {
             Arm::Access {
                 writing: Some((segment, end)),
@@ -83,7 +83,7 @@ impl Drive {
     /// Returns the times at which the segment of the current write has room for the first of the
     /// job's sectors, and for as many as it can hold. Returns `None` unless the job continues where
     /// that write ends.
-    fn room_beside(&mut self, job: &Job) -> Option<(SimTime, SimTime)> {
+    fn room_while_busy(&mut self, job: &DriveJob) -> Option<(SimTime, SimTime)> {
         self.continued_segment(job)?;
         self.ramps.clear();
         let legs = &self.legs[self.last_write.first_leg..];
@@ -124,7 +124,7 @@ impl Drive {
         if !job.is_write() || job.accepted.is_some() {
             return;
         }
-        if let Some(place) = self.place_beside(job, now) {
+        if let Some(place) = self.place_while_busy(job, now) {
             let mut job = *job;
             self.accept_at(&mut job, now, false, place);
             self.waiting[index] = job;
@@ -132,14 +132,14 @@ impl Drive {
     }
 
     /// Accepts a write that waited for the arm into the buffer, unless it is already there.
-    pub(super) fn accept_waiting(&mut self, job: &mut Job, at: SimTime) {
+    pub(super) fn accept_waiting(&mut self, job: &mut DriveJob, at: SimTime) {
         if job.accepted.is_none() {
             self.accept(job, at, false);
         }
     }
 
     /// Accepts a write into the buffer at a time when there is room.
-    fn accept(&mut self, job: &mut Job, at: SimTime, arriving: bool) {
+    fn accept(&mut self, job: &mut DriveJob, at: SimTime, arriving: bool) {
         let place = match self.cache.find_write(at, job.request.lbn, job.end()) {
             WritePlace::Blocked => WritePlace::Fresh(self.cache.oldest_for_write()),
             place => place,
@@ -147,7 +147,7 @@ impl Drive {
         self.accept_at(job, at, arriving, place);
     }
 
-    fn accept_at(&mut self, job: &mut Job, at: SimTime, arriving: bool, place: WritePlace) {
+    fn accept_at(&mut self, job: &mut DriveJob, at: SimTime, arriving: bool, place: WritePlace) {
         let c = &self.controller;
         let Request {
             lbn, sectors, fua, ..
@@ -174,15 +174,15 @@ impl Drive {
         self.bus.advance(at);
         let completion = c.write_completion;
         let (first_room, last_room) = match place {
-            WritePlace::Append(_) => self.room_beside(job).unwrap_or_default(),
+            WritePlace::Append(_) => self.room_while_busy(job).unwrap_or_default(),
             _ => Default::default(),
         };
-        let start = self.bus.take(from.max(first_room), length, completion);
+        let start = self.bus.reserve(from.max(first_room), length, completion);
         let full = (start + length).max(last_room + self.controller.write_sector);
-        let edges = self.held_edges(lbn, job.end());
+        let edges = self.buffered_edges(lbn, job.end());
         let segment = self.cache.accept(place, lbn, job.end());
         self.cache.hold(segment, full);
-        let in_buffer = !fua && self.in_force.write_back && sectors <= size;
+        let in_buffer = !fua && self.applied_caching.write_back && sectors <= size;
         if in_buffer {
             let before = self.until_served(job, at);
             let breakdown = Breakdown {
@@ -194,12 +194,12 @@ impl Drive {
                 job,
                 full + self.controller.write_completion,
                 breakdown,
-                Served::Buffer,
+                ServedBy::Buffer,
             );
         }
         job.accepted = Some(Accepted {
             segment,
-            inflow: Inflow {
+            inflow: DataArrival {
                 from: start,
                 per_sector: self.controller.write_sector,
                 threshold: self.controller.extra.map_or(1, |x| x.start_after(sectors)),
@@ -214,7 +214,7 @@ impl Drive {
     }
 
     /// Writes to the media for a request that now has the arm.
-    pub(super) fn start_write(&mut self, job: Job, at: SimTime) {
+    pub(super) fn start_write(&mut self, job: DriveJob, at: SimTime) {
         self.schedule.serve(job.request.lbn, job.end());
         let free = self.take_arm(at);
         let Some(accepted) = job.accepted else { return };
@@ -226,11 +226,15 @@ impl Drive {
         let joined = accepted.appended || self.profile.cache.combine_writes && accepted.full <= at;
         let streaming = joined && self.last_write.media_end == at && self.last_write.end == lbn;
         let inflow = (accepted.full > ready).then_some(accepted.inflow);
-        let lbn = if streaming { self.left_of(&job) } else { lbn };
+        let lbn = if streaming {
+            self.first_remaining(&job)
+        } else {
+            lbn
+        };
         let (first, last) = self.physical_bounds(lbn, end);
         let position = self.position;
         let (position, from) =
-            self.read_edges(position, ready, (lbn, end), accepted.edges, &mut legs);
+            self.read_partial_sectors(position, ready, (lbn, end), accepted.edges, &mut legs);
         let edges = legs.len();
         let modify = edges > 0;
         let access = Access {
@@ -255,7 +259,7 @@ impl Drive {
                 let base = first.0 as i64 - job.request.lbn.0 as i64;
                 let (position, media_end) =
                     self.sweep_write((position, from), (&access, base), &mut refill, &mut legs);
-                self.bus.keep(refill.later_transfers());
+                self.bus.reserve_fixed(refill.later_transfers());
                 (position, media_end, refill.end().max(accepted.full))
             }
             None => {
@@ -292,7 +296,12 @@ impl Drive {
 
     /// Returns the transfers of a write in the middle of which the media may have to wait. Such a
     /// write is larger than its segment, or still arrives over a bus slower than the media.
-    fn refill(&self, job: &Job, accepted: &Accepted, ready: SimTime) -> Option<Refill> {
+    fn refill(
+        &self,
+        job: &DriveJob,
+        accepted: &Accepted,
+        ready: SimTime,
+    ) -> Option<WriteTransfers> {
         let cache = &self.profile.cache;
         let (sectors, size) = (job.request.sectors, cache.segment_sectors);
         let is_late = || {
@@ -306,10 +315,10 @@ impl Drive {
         }
         let watermark = f64::from(size) * cache.write_watermark;
         let c = &self.controller;
-        Some(Refill::new(
+        Some(WriteTransfers::new(
             u64::from(sectors),
             accepted.inflow,
-            RefillRules {
+            WriteTransferRules {
                 segment: u64::from(size),
                 watermark: match cache.watermark_of_request {
                     true => watermark as u64,
@@ -327,7 +336,7 @@ impl Drive {
     #[allow(clippy::too_many_arguments)]
     fn complete_written(
         &mut self,
-        job: &Job,
+        job: &DriveJob,
         accepted: &Accepted,
         at: SimTime,
         ready: SimTime,
@@ -336,7 +345,7 @@ impl Drive {
         legs: &[Leg],
     ) -> SimTime {
         let c = &self.controller;
-        let through = job.request.fua || !self.in_force.write_back;
+        let through = job.request.fua || !self.applied_caching.write_back;
         let (disconnect, reselect) = match (&c.extra, accepted.extra) {
             _ if c.never_disconnect || !through => (Span::ZERO, Span::ZERO),
             (Some(x), true) => (x.second_disconnect, c.first_reselect),
@@ -352,15 +361,15 @@ impl Drive {
                 bus: full.since(accepted.began),
                 ..before
             };
-            self.finish(job, completed, breakdown, Served::Buffer);
+            self.finish(job, completed, breakdown, ServedBy::Buffer);
             return completed;
         }
         let status = media_end.max(full + disconnect);
         let completed = status + reselect + c.write_completion;
-        let mut breakdown = account(legs, at, ready, job, self.until_served(job, at));
+        let mut breakdown = time_breakdown(legs, at, ready, job, self.until_served(job, at));
         breakdown.bus = status.since(media_end);
         breakdown.overhead += reselect + c.write_completion;
-        self.finish(job, completed, breakdown, Served::Media);
+        self.finish(job, completed, breakdown, ServedBy::Media);
         completed
     }
 }

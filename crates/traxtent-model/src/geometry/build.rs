@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use super::error::{GeometryError, check};
 use super::moved::{self, Remap};
-use super::order::{Ordered, Skews, is_backward};
+use super::order::{Skews, ZoneOrder, is_backward};
 use super::spec::{GeometrySpec, PerSurface, Sparing, ZoneSpec};
 use super::tree::{NodeId, Tree};
-use super::zone::{Area, Bad, Drawn, cut};
+use super::zone::{BadSlots, ZoneBranches, ZoneTracks, keep_lbns};
 use super::{Geometry, Place, ZoneInfo, overlap};
 use traxtent_units::{Cylinder, Lbn, Surface};
 
@@ -23,7 +23,7 @@ const BAD_MAX: u64 = 1 << 18;
 pub(super) struct Builder<'a> {
     pub(super) spec: &'a GeometrySpec,
     pub(super) tree: Tree,
-    drawn: Drawn,
+    drawn: ZoneBranches,
     /// The number of LBNs so far.
     pub(super) sectors: u64,
     pub(super) zones: Vec<ZoneInfo>,
@@ -36,7 +36,7 @@ pub(super) fn build(spec: &GeometrySpec) -> Result<Geometry, GeometryError> {
     let mut builder = Builder {
         spec,
         tree: Tree::default(),
-        drawn: Drawn::default(),
+        drawn: ZoneBranches::default(),
         sectors: 0,
         zones: Vec::new(),
         remaps: Vec::new(),
@@ -66,7 +66,12 @@ impl Builder<'_> {
     }
 
     /// Adds an area. Its first `reserved` sectors are not for LBNs.
-    pub(super) fn add(&mut self, drawn: Drawn, reserved: u64, most: Option<u64>) -> Range<u64> {
+    pub(super) fn add(
+        &mut self,
+        drawn: ZoneBranches,
+        reserved: u64,
+        most: Option<u64>,
+    ) -> Range<u64> {
         let node = self.tree.add_node(drawn.mapped);
         self.drawn.blank.extend(drawn.blank);
         let sectors = self.tree.node(node).sectors;
@@ -78,7 +83,7 @@ impl Builder<'_> {
                 .min(most.unwrap_or(u64::MAX));
         let first = self.sectors;
         self.sectors += keep.end - keep.start;
-        cut(&mut self.tree, node, keep, &mut self.drawn);
+        keep_lbns(&mut self.tree, node, keep, &mut self.drawn);
         first..self.sectors
     }
 
@@ -148,7 +153,7 @@ impl Builder<'_> {
         } else {
             Default::default()
         };
-        let area = Area {
+        let area = ZoneTracks {
             bad: self.bad(&name, full, zone.slips.iter().map(|&at| (at, 1)), by_track)?,
             turns: turns(&name, zone, &slots, tracks)?,
             name,
@@ -161,9 +166,9 @@ impl Builder<'_> {
             slips_to_end: sparing.slips_to_end(),
             period: ordered.period(),
             moved,
-            taken,
+            replacement_tracks: taken,
         };
-        let drawn = area.draw(&mut self.tree)?;
+        let drawn = area.add_zone(&mut self.tree)?;
         if !by_track {
             self.remap_sectors(number, &area.name, zone, full)?;
         }
@@ -244,7 +249,7 @@ impl Builder<'_> {
         zone: &ZoneSpec,
         slots: &'s [u32],
         name: &str,
-    ) -> Result<Ordered<'s>, GeometryError> {
+    ) -> Result<ZoneOrder<'s>, GeometryError> {
         let order = self.spec.order;
         let cylinders = zone.last_cylinder - zone.first_cylinder + 1;
         let width = match (order.is_head_first(), self.spec.width_tracks) {
@@ -267,7 +272,7 @@ impl Builder<'_> {
             return Err(GeometryError::inconsistent(name, problem));
         }
         let turn = zone.turn_skew.unwrap_or(zone.track_skew);
-        Ok(Ordered {
+        Ok(ZoneOrder {
             order,
             backward: is_backward(self.spec.start, zone.first_cylinder),
             width,
@@ -293,7 +298,7 @@ impl Builder<'_> {
         full: NodeId,
         slips: impl Iterator<Item = (u64, u32)>,
         by_track: bool,
-    ) -> Result<Vec<Bad>, GeometryError> {
+    ) -> Result<Vec<BadSlots>, GeometryError> {
         let node = self.tree.node(full);
         let end = if by_track { node.tracks } else { node.sectors };
         let mut bad = Vec::new();
@@ -308,7 +313,7 @@ impl Builder<'_> {
             least = at + u64::from(len);
             if by_track {
                 let slots = self.tree.find_track(full, at).shape.slots;
-                bad.push(Bad {
+                bad.push(BadSlots {
                     track: at,
                     slot: 0,
                     len: slots,
@@ -319,7 +324,7 @@ impl Builder<'_> {
                 let found = self.tree.find_sector(full, at);
                 let slot = (at - found.first) as u32;
                 let part = len.min(found.shape.sectors - slot);
-                bad.push(Bad {
+                bad.push(BadSlots {
                     track: found.index,
                     slot: found.shape.begin + slot,
                     len: part,

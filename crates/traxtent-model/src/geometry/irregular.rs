@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::build::{Builder, CYLINDERS_MAX, SLOTS_MAX, SURFACES_MAX};
 use super::error::{GeometryError, check};
 use super::spec::{Child, TreeSpec};
-use super::tree::{Branch, Extent, NodeId, Spot, Tree, What};
-use super::zone::{Area, Bad, Drawn, cut};
+use super::tree::{Branch, BranchOf, Extent, NodeId, Offset, Tree};
+use super::zone::{BadSlots, ZoneBranches, ZoneTracks, keep_lbns};
 use super::{ZoneInfo, overlap, place_index};
 use traxtent_units::{Angle, Cylinder, Lbn, Surface};
 
@@ -37,8 +37,8 @@ impl Builder<'_> {
             for branch in branches {
                 check(&name, "repeat", branch.repeat, 1..=TREE_TRACKS_MAX)?;
                 let what = match branch.of {
-                    Child::Track(i) => shapes.get(i as usize).map(|&s| What::Track(s)),
-                    Child::Node(i) => nodes.get(i as usize).map(|&n| What::Node(n)),
+                    Child::Track(i) => shapes.get(i as usize).map(|&s| BranchOf::Track(s)),
+                    Child::Node(i) => nodes.get(i as usize).map(|&n| BranchOf::Node(n)),
                 };
                 let Some(what) = what else {
                     let problem = format!("{:?} is not a track or an earlier node", branch.of);
@@ -55,8 +55,8 @@ impl Builder<'_> {
                     return Err(GeometryError::inconsistent(name, problem));
                 }
                 let [angle, step] = turns.map(Angle::from_turns);
-                let at = Spot::new(branch.cylinder, branch.surface, angle);
-                let step = Spot::new(branch.cylinder_step, branch.surface_step, step);
+                let at = Offset::new(branch.cylinder, branch.surface, angle);
+                let step = Offset::new(branch.cylinder_step, branch.surface_step, step);
                 let whole = self.tree.branch(what, at, step, branch.repeat);
                 let tracks = whole.tracks.saturating_mul(whole.repeat);
                 check(&name, "tracks", tracks, 1..=TREE_TRACKS_MAX)?;
@@ -85,7 +85,7 @@ impl Builder<'_> {
             return Err(GeometryError::inconsistent("tree", "there are no nodes"));
         };
         overlap::check_tree(self.spec, &self.tree, root)?;
-        let area = Area {
+        let area = ZoneTracks {
             name: "tree".to_string(),
             bad: self.bad(
                 "tree",
@@ -103,27 +103,27 @@ impl Builder<'_> {
             period: self.tree.node(root).tracks,
             turns: Vec::new(),
             moved: BTreeMap::new(),
-            taken: BTreeSet::new(),
+            replacement_tracks: BTreeSet::new(),
         };
         let starts: Vec<_> = self
             .tree
-            .of(root)
+            .branches_of(root)
             .iter()
             .map(|b| (b.sector, self.tree.extent(b), b.track))
             .collect();
-        let drawn = area.draw(&mut self.tree)?;
+        let drawn = area.add_zone(&mut self.tree)?;
         self.add(drawn, 0, None);
         self.irregular_zones(&area, &starts);
         Ok(())
     }
 
     /// Makes a zone of each branch of the root.
-    fn irregular_zones(&mut self, area: &Area, starts: &[(u64, Extent, u64)]) {
+    fn irregular_zones(&mut self, area: &ZoneTracks, starts: &[(u64, Extent, u64)]) {
         // An LBN is a position minus the number of bad sectors before it.
         let mut bad = area.bad.iter().peekable();
         let mut lost = 0;
         let mut lbn_of = |tree: &Tree, position: u64| {
-            let at = |b: &Bad| {
+            let at = |b: &BadSlots| {
                 let found = tree.find_track(area.full, b.track);
                 found.first + u64::from(b.slot - found.shape.begin)
             };
@@ -165,8 +165,8 @@ impl Builder<'_> {
             1..=branch.sectors * branch.repeat,
         )?;
         let node = self.tree.add_node(vec![branch]);
-        let mut drawn = Drawn::default();
-        cut(&mut self.tree, node, 0..total, &mut drawn);
+        let mut drawn = ZoneBranches::default();
+        keep_lbns(&mut self.tree, node, 0..total, &mut drawn);
         out.extend(drawn.mapped);
         Ok(())
     }

@@ -15,7 +15,7 @@ pub(super) struct Jump {
 
 impl Jump {
     pub(super) fn build(tree: &Tree, node: NodeId) -> Jump {
-        let (branches, sectors) = (tree.of(node), tree.node(node).sectors);
+        let (branches, sectors) = (tree.branches_of(node), tree.node(node).sectors);
         let wanted = (4 * branches.len() as u64).clamp(1, 1 << 20);
         let shift = (sectors / wanted).max(1).ilog2();
         let mut at = 0;

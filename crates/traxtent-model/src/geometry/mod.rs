@@ -37,7 +37,7 @@ pub use spec::{
 
 use shape::Slot;
 use traxtent_units::{Angle, Cylinder, Lbn, Sectors, Surface};
-use tree::{Found, NodeId, Tree};
+use tree::{FoundTrack, NodeId, Tree};
 
 /// The layout of a drive.
 #[derive(Clone, Debug)]
@@ -143,12 +143,12 @@ pub struct Defect {
     /// The number of consecutive bad slots.
     pub slots: u32,
     /// The replacement.
-    pub remedy: Remedy,
+    pub remedy: Replacement,
 }
 
 /// The replacement of a bad sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remedy {
+pub enum Replacement {
     /// The LBNs after it moved by one slot.
     Slipped,
     /// Its LBN is kept at another place.
@@ -353,7 +353,7 @@ impl Geometry {
                             slot,
                         },
                         slots,
-                        remedy: Remedy::Slipped,
+                        remedy: Replacement::Slipped,
                     })
             })
         });
@@ -372,7 +372,7 @@ impl Geometry {
                     slot,
                 },
                 slots: 1,
-                remedy: Remedy::Remapped(Lbn(moved.lbn), moved.place),
+                remedy: Replacement::Remapped(Lbn(moved.lbn), moved.place),
             }
         });
         slipped.chain(remapped)
@@ -420,10 +420,10 @@ impl Geometry {
     }
 
     /// The number of slots and the origin of the track at a place, with or without LBNs.
-    fn circle(&self, cylinder: Cylinder, surface: Surface) -> Option<(u32, Angle)> {
+    fn track_circumference(&self, cylinder: Cylinder, surface: Surface) -> Option<(u32, Angle)> {
         let cylinder = i32::try_from(cylinder.0).ok()?;
         [self.root, self.blanks].into_iter().find_map(|root| {
-            let any = &mut |found: Found| Some((found.shape.slots, found.spot.angle));
+            let any = &mut |found: FoundTrack| Some((found.shape.slots, found.spot.angle));
             self.tree.at_place(root, cylinder, surface.0.into(), any)
         })
     }
@@ -455,7 +455,7 @@ impl Moved {
 }
 
 #[inline]
-fn track(found: &Found) -> Track {
+fn track(found: &FoundTrack) -> Track {
     Track {
         index: found.index,
         first_lbn: Lbn(found.first),

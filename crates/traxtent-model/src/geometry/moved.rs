@@ -81,7 +81,7 @@ pub(super) fn collect(
             let problem = format!("{place} is not free to take LBN {lbn}");
             return Err(GeometryError::inconsistent(cause.to_string(), problem));
         }
-        let circle = geometry.circle(place.cylinder, place.surface);
+        let circle = geometry.track_circumference(place.cylinder, place.surface);
         let Some((slots, origin)) = circle.or(slots.map(|slots| (slots, Angle::ZERO))) else {
             let problem = format!("{place}, where LBN {lbn} should be, is not on any track");
             return Err(GeometryError::inconsistent(cause.to_string(), problem));

@@ -1,11 +1,11 @@
 //! The order in which the tracks of a zone receive LBNs, as a tree in which every slot is in use.
 
 use super::spec::{Order, Skew, Start};
-use super::tree::{NodeId, Spot, Tree, What};
+use super::tree::{BranchOf, NodeId, Offset, Tree};
 use traxtent_units::Angle;
 
 /// A validated zone.
-pub(super) struct Ordered<'a> {
+pub(super) struct ZoneOrder<'a> {
     pub(super) order: Order,
     pub(super) backward: bool,
     /// Cylinders per pass. The zone's cylinders need not be a multiple.
@@ -38,7 +38,7 @@ enum Step {
     Group,
 }
 
-impl Ordered<'_> {
+impl ZoneOrder<'_> {
     pub(super) fn tracks(&self) -> u64 {
         u64::from(self.cylinders) * self.slots.len() as u64
     }
@@ -63,7 +63,7 @@ impl Ordered<'_> {
         } else {
             1
         };
-        let mut pen = Pen {
+        let mut pen = OrderBuilder {
             angle: Angle::ZERO,
             branches: Vec::new(),
         };
@@ -79,12 +79,17 @@ impl Ordered<'_> {
                 self.group(tree, group, self.width, &used, &mut pen);
             }
             let node = tree.add_node(std::mem::take(&mut pen.branches));
-            let step = Spot::new(
+            let step = Offset::new(
                 (per_period * self.width) as i32,
                 0,
                 pen.next(self, per_period) - first,
             );
-            out.push(tree.branch(What::Node(node), Spot::default(), step, periods.into()));
+            out.push(tree.branch(
+                BranchOf::Node(node),
+                Offset::default(),
+                step,
+                periods.into(),
+            ));
             pen.angle = first + Angle((step.angle.0).wrapping_mul(periods.into()));
         } else {
             pen.angle = self.angle(Step::First, self.surface_of_pass(0, 0));
@@ -108,7 +113,7 @@ impl Ordered<'_> {
         group: u32,
         width: u32,
         used: &impl Fn(usize) -> u32,
-        pen: &mut Pen,
+        pen: &mut OrderBuilder,
     ) {
         let surfaces = self.slots.len();
         for pass in 0..surfaces {
@@ -132,13 +137,13 @@ impl Ordered<'_> {
                 0,
                 used(surface),
             ));
-            let at = Spot::new(
+            let at = Offset::new(
                 start as i32,
                 i32::from(self.first_surface) + surface as i32,
                 pen.angle,
             );
-            let step = Spot::new(way, 0, self.angle(Step::Cylinder, surface));
-            let branch = tree.branch(What::Track(shape), at, step, width.into());
+            let step = Offset::new(way, 0, self.angle(Step::Cylinder, surface));
+            let branch = tree.branch(BranchOf::Track(shape), at, step, width.into());
             pen.angle = at.plus(step, u64::from(width) - 1).angle;
             match pen.branches.last_mut() {
                 // Consecutive heads on one cylinder are one branch.
@@ -157,7 +162,7 @@ impl Ordered<'_> {
     }
 
     /// Returns whether `at` continues the run of heads.
-    fn extends(&self, last: &super::tree::Branch, at: Spot) -> bool {
+    fn extends(&self, last: &super::tree::Branch, at: Offset) -> bool {
         last.repeat == 1 || last.at.plus(last.step, last.repeat) == at
     }
 
@@ -191,14 +196,14 @@ impl Ordered<'_> {
 }
 
 /// The state of the construction: the angle of the last track, and the branches added so far.
-struct Pen {
+struct OrderBuilder {
     angle: Angle,
     branches: Vec<super::tree::Branch>,
 }
 
-impl Pen {
+impl OrderBuilder {
     /// Returns the angle at which group number `group` begins.
-    fn next(&self, zone: &Ordered<'_>, group: u32) -> Angle {
+    fn next(&self, zone: &ZoneOrder<'_>, group: u32) -> Angle {
         let step = if zone.order.is_head_first() {
             Step::Cylinder
         } else {

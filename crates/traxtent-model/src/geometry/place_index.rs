@@ -4,7 +4,7 @@
 //! innermost cylinder reached up to it. A search starts at the last branch that begins at or before
 //! the cylinder, moves backward, and stops once no earlier branch can reach the cylinder.
 
-use super::tree::{Branch, Found, NodeId, Tree, What};
+use super::tree::{Branch, BranchOf, FoundTrack, NodeId, Tree};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlaceIndex {
@@ -48,9 +48,9 @@ impl PlaceIndex {
         &self,
         tree: &Tree,
         node: NodeId,
-        from: Found,
+        from: FoundTrack,
         place: (i32, i32),
-        visit: &mut impl FnMut(Found) -> Option<T>,
+        visit: &mut impl FnMut(FoundTrack) -> Option<T>,
     ) -> Option<T> {
         let range = tree.node(node).branches.clone();
         let own = &self.entries[range.start as usize..range.end as usize];
@@ -63,15 +63,15 @@ impl PlaceIndex {
             }
             let branch = &tree.branches[entry.branch as usize];
             for k in instances(tree, branch, cylinder, surface) {
-                let mut found = Found {
+                let mut found = FoundTrack {
                     index: from.index + branch.track + k * branch.tracks,
                     first: from.first + branch.sector + k * branch.sectors,
                     spot: from.spot.plus(branch.at, 1).plus(branch.step, k),
                     shape: from.shape,
                 };
                 let hit = match branch.what {
-                    What::Node(child) => self.visit(tree, child, found, place, visit),
-                    What::Track(shape) => {
+                    BranchOf::Node(child) => self.visit(tree, child, found, place, visit),
+                    BranchOf::Track(shape) => {
                         found.shape = tree.shapes[shape as usize];
                         visit(found)
                     }

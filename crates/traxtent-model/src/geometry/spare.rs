@@ -64,7 +64,7 @@ impl Geometry {
 
     /// Returns the number of slots of a track, or `None` if LBNs and bad sectors fill it.
     fn slots_with_room(&self, cylinder: Cylinder, surface: Surface) -> Option<u32> {
-        let (slots, _) = self.circle(cylinder, surface)?;
+        let (slots, _) = self.track_circumference(cylinder, surface)?;
         let mut taken = 0;
         let at = i32::try_from(cylinder.0).ok()?;
         self.tree

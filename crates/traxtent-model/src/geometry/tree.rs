@@ -14,15 +14,15 @@ use traxtent_units::Angle;
 
 /// A position of the heads and the platter, or the difference of two positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct Offset {
     pub(super) cylinder: i32,
     pub(super) surface: i32,
     pub(super) angle: Angle,
 }
 
-impl Spot {
-    pub(super) fn new(cylinder: i32, surface: i32, angle: Angle) -> Spot {
-        Spot {
+impl Offset {
+    pub(super) fn new(cylinder: i32, surface: i32, angle: Angle) -> Offset {
+        Offset {
             cylinder,
             surface,
             angle,
@@ -31,8 +31,8 @@ impl Spot {
 
     /// Returns this position plus `count` times `step`.
     #[inline]
-    pub(super) fn plus(self, step: Spot, count: u64) -> Spot {
-        Spot {
+    pub(super) fn plus(self, step: Offset, count: u64) -> Offset {
+        Offset {
             cylinder: self
                 .cylinder
                 .wrapping_add(step.cylinder.wrapping_mul(count as i32)),
@@ -43,8 +43,8 @@ impl Spot {
         }
     }
 
-    pub(super) fn minus(self, other: Spot) -> Spot {
-        Spot {
+    pub(super) fn minus(self, other: Offset) -> Offset {
+        Offset {
             cylinder: self.cylinder - other.cylinder,
             surface: self.surface - other.surface,
             angle: self.angle - other.angle,
@@ -57,7 +57,7 @@ pub(super) type ShapeId = u32;
 
 /// The part that a branch repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum BranchOf {
     Track(ShapeId),
     Node(NodeId),
 }
@@ -76,10 +76,10 @@ pub(super) struct Branch {
     /// The number of instances.
     pub(super) repeat: u64,
     /// The position of the first instance, relative to the node.
-    pub(super) at: Spot,
+    pub(super) at: Offset,
     /// The step from one instance to the next.
-    pub(super) step: Spot,
-    pub(super) what: What,
+    pub(super) step: Offset,
+    pub(super) what: BranchOf,
 }
 
 /// The smallest range of cylinders and of surfaces that contains all parts, both ends inclusive.
@@ -103,7 +103,7 @@ impl Extent {
         }
     }
 
-    fn shift(self, by: Spot) -> Extent {
+    fn shift(self, by: Offset) -> Extent {
         let shift = |a: (i32, i32), by: i32| (a.0.saturating_add(by), a.1.saturating_add(by));
         Extent {
             cylinders: shift(self.cylinders, by.cylinder),
@@ -122,12 +122,12 @@ pub(super) struct Node {
 
 /// The result of a lookup: a track and its position.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct FoundTrack {
     /// The number of tracks before this one.
     pub(super) index: u64,
     /// The number of LBNs before this track.
     pub(super) first: u64,
-    pub(super) spot: Spot,
+    pub(super) spot: Offset,
     pub(super) shape: Shape,
 }
 
@@ -156,10 +156,10 @@ impl Tree {
     }
 
     /// Returns a branch of `what`. [`Tree::add_node`] sets its position in the node.
-    pub(super) fn branch(&self, what: What, at: Spot, step: Spot, repeat: u64) -> Branch {
+    pub(super) fn branch(&self, what: BranchOf, at: Offset, step: Offset, repeat: u64) -> Branch {
         let (sectors, tracks) = match what {
-            What::Track(shape) => (self.shapes[shape as usize].sectors.into(), 1),
-            What::Node(node) => (self.node(node).sectors, self.node(node).tracks),
+            BranchOf::Track(shape) => (self.shapes[shape as usize].sectors.into(), 1),
+            BranchOf::Node(node) => (self.node(node).sectors, self.node(node).tracks),
         };
         Branch {
             sector: 0,
@@ -205,7 +205,7 @@ impl Tree {
     }
 
     /// The branches of a node.
-    pub(super) fn of(&self, id: NodeId) -> &[Branch] {
+    pub(super) fn branches_of(&self, id: NodeId) -> &[Branch] {
         let range = &self.node(id).branches;
         &self.branches[range.start as usize..range.end as usize]
     }
@@ -213,8 +213,8 @@ impl Tree {
     /// The extent of one instance of a branch's child, relative to the instance.
     pub(super) fn child_extent(&self, branch: &Branch) -> Extent {
         match branch.what {
-            What::Track(_) => Extent::POINT,
-            What::Node(node) => self.node(node).extent,
+            BranchOf::Track(_) => Extent::POINT,
+            BranchOf::Node(node) => self.node(node).extent,
         }
     }
 
@@ -227,7 +227,7 @@ impl Tree {
                 .saturating_mul(last as i64)
                 .clamp(-(1 << 30), 1 << 30) as i32
         };
-        let way = Spot::new(
+        let way = Offset::new(
             reach(branch.step.cylinder),
             reach(branch.step.surface),
             Angle::ZERO,
@@ -238,7 +238,7 @@ impl Tree {
     /// Returns the track that holds sector `sector` of `node`. `sector` must be less than the
     /// number of sectors in the node.
     #[inline]
-    pub(super) fn find_sector(&self, node: NodeId, sector: u64) -> Found {
+    pub(super) fn find_sector(&self, node: NodeId, sector: u64) -> FoundTrack {
         self.descend(
             node,
             sector,
@@ -259,7 +259,7 @@ impl Tree {
 
     /// Returns track number `track` of `node`. `track` must be less than the number of tracks in
     /// the node.
-    pub(super) fn find_track(&self, node: NodeId, track: u64) -> Found {
+    pub(super) fn find_track(&self, node: NodeId, track: u64) -> FoundTrack {
         self.descend(
             node,
             track,
@@ -279,8 +279,8 @@ impl Tree {
         mut rest: u64,
         key: impl Fn(&Branch) -> (u64, u64),
         pick: impl Fn(NodeId, u64) -> usize,
-    ) -> Found {
-        let (mut index, mut first, mut spot) = (0, 0, Spot::default());
+    ) -> FoundTrack {
+        let (mut index, mut first, mut spot) = (0, 0, Offset::default());
         loop {
             let branch = &self.branches[pick(node, rest)];
             let (start, each) = key(branch);
@@ -297,10 +297,10 @@ impl Tree {
             }
             spot = spot.plus(instance, 1);
             match branch.what {
-                What::Node(child) => node = child,
-                What::Track(shape) => {
+                BranchOf::Node(child) => node = child,
+                BranchOf::Track(shape) => {
                     let shape = self.shapes[shape as usize];
-                    return Found {
+                    return FoundTrack {
                         index,
                         first,
                         spot,
@@ -312,7 +312,7 @@ impl Tree {
     }
 
     /// The position of track number `track` of `node`.
-    pub(super) fn spot(&self, node: NodeId, track: u64) -> Spot {
+    pub(super) fn spot(&self, node: NodeId, track: u64) -> Offset {
         self.find_track(node, track).spot
     }
 
@@ -327,8 +327,14 @@ impl Tree {
     }
 
     /// Adds to `out` branches for a range of tracks of `node`, shifted by `by`.
-    pub(super) fn slice(&self, node: NodeId, tracks: Range<u64>, by: Spot, out: &mut Vec<Branch>) {
-        let branches = self.of(node);
+    pub(super) fn slice(
+        &self,
+        node: NodeId,
+        tracks: Range<u64>,
+        by: Offset,
+        out: &mut Vec<Branch>,
+    ) {
+        let branches = self.branches_of(node);
         let begin = branches.partition_point(|b| b.track + b.tracks * b.repeat <= tracks.start);
         for branch in &branches[begin..] {
             if branch.track >= tracks.end {
@@ -338,7 +344,7 @@ impl Tree {
             let to = tracks.end.min(branch.track + branch.tracks * branch.repeat) - branch.track;
             let instance = |k: u64| by.plus(branch.at, 1).plus(branch.step, k);
             let (first, last) = (from.div_ceil(branch.tracks), to / branch.tracks);
-            if let What::Node(child) = branch.what {
+            if let BranchOf::Node(child) = branch.what {
                 let whole = from / branch.tracks;
                 if whole < first {
                     let end = (to - whole * branch.tracks).min(branch.tracks);
@@ -357,7 +363,7 @@ impl Tree {
                     ..*branch
                 });
             }
-            if let What::Node(child) = branch.what
+            if let BranchOf::Node(child) = branch.what
                 && last >= first
                 && to > last * branch.tracks
             {
@@ -374,7 +380,7 @@ impl Tree {
             stack: vec![Frame {
                 range,
                 instance: 0,
-                base: Spot::default(),
+                base: Offset::default(),
             }],
             index: 0,
             first: 0,
@@ -382,22 +388,22 @@ impl Tree {
     }
 
     /// Iterates over the tracks of `node` that have bad slots.
-    pub(super) fn bad_tracks(&self, node: NodeId) -> impl Iterator<Item = Found> {
+    pub(super) fn bad_tracks(&self, node: NodeId) -> impl Iterator<Item = FoundTrack> {
         // A track with bad slots differs from its neighbours, so it is a branch of the root.
-        self.of(node)
+        self.branches_of(node)
             .iter()
             .filter_map(move |branch| match branch.what {
-                What::Track(shape) => {
+                BranchOf::Track(shape) => {
                     let shape = self.shapes[shape as usize];
                     let (index, first, spot) = (branch.track, branch.sector, branch.at);
-                    (shape.gaps.0 < shape.gaps.1).then_some(Found {
+                    (shape.gaps.0 < shape.gaps.1).then_some(FoundTrack {
                         index,
                         first,
                         spot,
                         shape,
                     })
                 }
-                What::Node(_) => None,
+                BranchOf::Node(_) => None,
             })
     }
 
@@ -423,9 +429,9 @@ impl Tree {
         if let Some(copy) = moved[node as usize] {
             return copy;
         }
-        let mut branches = self.of(node).to_vec();
+        let mut branches = self.branches_of(node).to_vec();
         for branch in &mut branches {
-            if let What::Node(child) = &mut branch.what {
+            if let BranchOf::Node(child) = &mut branch.what {
                 *child = self.copy(*child, out, moved);
             }
         }
@@ -441,12 +447,12 @@ impl Tree {
         node: NodeId,
         cylinder: i32,
         surface: i32,
-        visit: &mut impl FnMut(Found) -> Option<T>,
+        visit: &mut impl FnMut(FoundTrack) -> Option<T>,
     ) -> Option<T> {
-        let from = Found {
+        let from = FoundTrack {
             index: 0,
             first: 0,
-            spot: Spot::default(),
+            spot: Offset::default(),
             shape: Shape::plain(1, 0, 0),
         };
         self.places
@@ -467,7 +473,7 @@ fn divide(a: u64, b: u64) -> u64 {
 struct Frame {
     range: Range<u32>,
     instance: u64,
-    base: Spot,
+    base: Offset,
 }
 
 /// An iterator over the tracks of a tree in order.
@@ -479,9 +485,9 @@ pub(super) struct Walk<'a> {
 }
 
 impl Iterator for Walk<'_> {
-    type Item = Found;
+    type Item = FoundTrack;
 
-    fn next(&mut self) -> Option<Found> {
+    fn next(&mut self) -> Option<FoundTrack> {
         loop {
             let top = self.stack.last_mut()?;
             if top.range.is_empty() {
@@ -497,7 +503,7 @@ impl Iterator for Walk<'_> {
             let spot = top.base.plus(branch.at, 1).plus(branch.step, top.instance);
             top.instance += 1;
             match branch.what {
-                What::Node(child) => {
+                BranchOf::Node(child) => {
                     let range = self.tree.node(child).branches.clone();
                     self.stack.push(Frame {
                         range,
@@ -505,9 +511,9 @@ impl Iterator for Walk<'_> {
                         base: spot,
                     });
                 }
-                What::Track(shape) => {
+                BranchOf::Track(shape) => {
                     let shape = self.tree.shapes[shape as usize];
-                    let found = Found {
+                    let found = FoundTrack {
                         index: self.index,
                         first: self.first,
                         spot,

@@ -9,19 +9,19 @@ use std::ops::Range;
 
 use super::error::GeometryError;
 use super::shape::Shape;
-use super::tree::{Branch, NodeId, Spot, Tree, What};
+use super::tree::{Branch, BranchOf, NodeId, Offset, Tree};
 use traxtent_units::Angle;
 
 /// Consecutive bad slots of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bad {
+pub(super) struct BadSlots {
     pub(super) track: u64,
     pub(super) slot: u32,
     pub(super) len: u32,
 }
 
 /// The tracks of a zone, and their sectors that do not hold LBNs.
-pub(super) struct Area {
+pub(super) struct ZoneTracks {
     /// The name for messages.
     pub(super) name: String,
     /// The tracks with all slots in use.
@@ -41,34 +41,34 @@ pub(super) struct Area {
     /// The number of tracks after which the order repeats.
     pub(super) period: u64,
     /// Bad slots, ascending. Each has a length of one slot, unless a slip shortens the zone.
-    pub(super) bad: Vec<Bad>,
+    pub(super) bad: Vec<BadSlots>,
     /// Irregularities of the skew as (track, sectors): from this track, tracks begin this many
     /// sectors later. Ascending by track; the sectors are totals.
     pub(super) turns: Vec<(u64, i64)>,
     /// Tracks kept at the place of another track.
     pub(super) moved: BTreeMap<u64, u64>,
     /// The tracks at whose places others are kept.
-    pub(super) taken: BTreeSet<u64>,
+    pub(super) replacement_tracks: BTreeSet<u64>,
 }
 
 /// The result: tracks with LBNs, in their order, and tracks without.
 #[derive(Default)]
-pub(super) struct Drawn {
+pub(super) struct ZoneBranches {
     pub(super) mapped: Vec<Branch>,
     pub(super) blank: Vec<Branch>,
 }
 
-impl Area {
+impl ZoneTracks {
     fn tracks(&self, tree: &Tree) -> u64 {
         tree.node(self.full).tracks
     }
 
     /// Adds the whole zone to the tree.
-    pub(super) fn draw(&self, tree: &mut Tree) -> Result<Drawn, GeometryError> {
-        let mut out = Drawn::default();
+    pub(super) fn add_zone(&self, tree: &mut Tree) -> Result<ZoneBranches, GeometryError> {
+        let mut out = ZoneBranches::default();
         let tracks = self.tracks(tree);
         if self.spares == 0 || self.region >= tracks {
-            self.draw_region(tree, 0..tracks, &mut out)?;
+            self.add_region(tree, 0..tracks, &mut out)?;
             return Ok(out);
         }
         let whole = tracks / self.region;
@@ -80,10 +80,10 @@ impl Area {
             let odd = bad.into_iter().chain(turn).min();
             let regular = odd.map_or(whole, |track| (track / self.region).min(whole));
             if regular > region {
-                self.draw_regular(tree, region..regular, &mut out)?;
+                self.add_regular_regions(tree, region..regular, &mut out)?;
             }
             if regular < whole {
-                self.draw_region(
+                self.add_region(
                     tree,
                     regular * self.region..(regular + 1) * self.region,
                     &mut out,
@@ -92,7 +92,7 @@ impl Area {
             region = regular + 1;
         }
         if whole * self.region < tracks {
-            self.draw_region(tree, whole * self.region..tracks, &mut out)?;
+            self.add_region(tree, whole * self.region..tracks, &mut out)?;
         }
         Ok(out)
     }
@@ -108,11 +108,11 @@ impl Area {
     }
 
     /// Adds complete regions that have no defects.
-    fn draw_regular(
+    fn add_regular_regions(
         &self,
         tree: &mut Tree,
         regions: Range<u64>,
-        out: &mut Drawn,
+        out: &mut ZoneBranches,
     ) -> Result<(), GeometryError> {
         let count = regions.end - regions.start;
         let group = lcm(self.region, self.period) / self.region;
@@ -120,9 +120,9 @@ impl Area {
         if count >= 2 * group {
             let repeat = count / group;
             let tracks = next * self.region..(next + group) * self.region;
-            let mut one = Drawn::default();
+            let mut one = ZoneBranches::default();
             for region in next..next + group {
-                self.draw_region(
+                self.add_region(
                     tree,
                     region * self.region..(region + 1) * self.region,
                     &mut one,
@@ -133,12 +133,12 @@ impl Area {
                 .minus(tree.spot(self.full, tracks.start));
             for (from, to) in [(one.mapped, &mut out.mapped), (one.blank, &mut out.blank)] {
                 let node = tree.add_node(from);
-                to.push(tree.branch(What::Node(node), Spot::default(), step, repeat));
+                to.push(tree.branch(BranchOf::Node(node), Offset::default(), step, repeat));
             }
             next += repeat * group;
         }
         for region in next..regions.end {
-            self.draw_region(tree, region * self.region..(region + 1) * self.region, out)?;
+            self.add_region(tree, region * self.region..(region + 1) * self.region, out)?;
         }
         Ok(())
     }
@@ -171,9 +171,9 @@ impl Area {
                 start..end - spares
             });
         }
-        let position = |b: &Bad| tree.sectors_before(self.full, b.track) + u64::from(b.slot);
+        let position = |b: &BadSlots| tree.sectors_before(self.full, b.track) + u64::from(b.slot);
         let mut left = spares;
-        let mut take = |b: &Bad| {
+        let mut take = |b: &BadSlots| {
             left = left.checked_sub(b.len.into()).ok_or_else(|| {
                 GeometryError::inconsistent(
                     &self.name,
@@ -207,11 +207,11 @@ impl Area {
     }
 
     /// Adds one region to the tree.
-    fn draw_region(
+    fn add_region(
         &self,
         tree: &mut Tree,
         tracks: Range<u64>,
-        out: &mut Drawn,
+        out: &mut ZoneBranches,
     ) -> Result<(), GeometryError> {
         let data = self.data(tree, &tracks)?;
         let bad = self.bad_from(tracks.start)..self.bad_from(tracks.end);
@@ -243,9 +243,9 @@ impl Area {
         single.sort_unstable();
         for pair in cuts.windows(2) {
             if single.binary_search(&pair[0]).is_ok() {
-                self.draw_track(tree, pair[0], &data, out)?;
+                self.add_track(tree, pair[0], &data, out)?;
             } else {
-                let by = Spot::new(0, 0, self.shift(tree, pair[0]));
+                let by = Offset::new(0, 0, self.shift(tree, pair[0]));
                 let inside = data.start <= tree.sectors_before(self.full, pair[0])
                     && tree.sectors_before(self.full, pair[1]) <= data.end;
                 let (node, to) = if inside {
@@ -260,12 +260,12 @@ impl Area {
     }
 
     /// Adds a track that differs from its neighbours.
-    fn draw_track(
+    fn add_track(
         &self,
         tree: &mut Tree,
         track: u64,
         data: &Range<u64>,
-        out: &mut Drawn,
+        out: &mut ZoneBranches,
     ) -> Result<(), GeometryError> {
         let found = tree.find_track(self.full, track);
         let slots = found.shape.slots;
@@ -303,10 +303,10 @@ impl Area {
         let shape = tree.add_shape(shape);
         let mut spot = found.spot;
         spot.angle = spot.angle + self.shift(tree, track);
-        let own = tree.branch(What::Track(shape), spot, Spot::default(), 1);
+        let own = tree.branch(BranchOf::Track(shape), spot, Offset::default(), 1);
         if sectors == 0 {
             // The place of a moved track is added with that track.
-            if !self.taken.contains(&track) {
+            if !self.replacement_tracks.contains(&track) {
                 out.blank.push(own);
             }
         } else if let Some(&to) = self.moved.get(&track) {
@@ -316,7 +316,7 @@ impl Area {
             let gone = Shape::with_gaps(slots, 0, 0, [(0, slots)], &mut tree.gaps);
             let gone = tree.add_shape(gone);
             out.blank
-                .push(tree.branch(What::Track(gone), spot, Spot::default(), 1));
+                .push(tree.branch(BranchOf::Track(gone), spot, Offset::default(), 1));
         } else {
             out.mapped.push(own);
         }
@@ -335,21 +335,21 @@ impl Area {
 }
 
 /// Limits a list of tracks to the LBNs in `keep`. The tracks and parts outside go to `blank`.
-pub(super) fn cut(tree: &mut Tree, node: NodeId, keep: Range<u64>, out: &mut Drawn) {
+pub(super) fn keep_lbns(tree: &mut Tree, node: NodeId, keep: Range<u64>, out: &mut ZoneBranches) {
     let (sectors, tracks) = (tree.node(node).sectors, tree.node(node).tracks);
     if keep.is_empty() {
-        tree.slice(node, 0..tracks, Spot::default(), &mut out.blank);
+        tree.slice(node, 0..tracks, Offset::default(), &mut out.blank);
         return;
     }
     if keep == (0..sectors) {
-        tree.slice(node, 0..tracks, Spot::default(), &mut out.mapped);
+        tree.slice(node, 0..tracks, Offset::default(), &mut out.mapped);
         return;
     }
     let (first, last) = (
         tree.find_sector(node, keep.start),
         tree.find_sector(node, keep.end - 1),
     );
-    tree.slice(node, 0..first.index, Spot::default(), &mut out.blank);
+    tree.slice(node, 0..first.index, Offset::default(), &mut out.blank);
     let mut whole = first.index;
     let mut ends = vec![first, last];
     ends.dedup_by_key(|found| found.index);
@@ -359,25 +359,25 @@ pub(super) fn cut(tree: &mut Tree, node: NodeId, keep: Range<u64>, out: &mut Dra
         if (from, to) == (0, end.shape.sectors) {
             continue;
         }
-        tree.slice(node, whole..end.index, Spot::default(), &mut out.mapped);
+        tree.slice(node, whole..end.index, Offset::default(), &mut out.mapped);
         let gaps: Vec<_> = end.shape.bad(&tree.gaps).collect();
         let begin = end.shape.slot(from, &tree.gaps);
         let shape = Shape::with_gaps(end.shape.slots, begin, to - from, gaps, &mut tree.gaps);
         let shape = tree.add_shape(shape);
         out.mapped
-            .push(tree.branch(What::Track(shape), end.spot, Spot::default(), 1));
+            .push(tree.branch(BranchOf::Track(shape), end.spot, Offset::default(), 1));
         whole = end.index + 1;
     }
     tree.slice(
         node,
         whole..last.index + 1,
-        Spot::default(),
+        Offset::default(),
         &mut out.mapped,
     );
     tree.slice(
         node,
         last.index + 1..tracks,
-        Spot::default(),
+        Offset::default(),
         &mut out.blank,
     );
 }

@@ -14,16 +14,16 @@ use traxtent_units::{Cylinder, SimTime, Span, Surface};
 
 /// The position of the heads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Position {
+pub struct HeadPosition {
     /// The cylinder that the arm is on.
     pub cylinder: Cylinder,
     /// The surface of the active head.
     pub surface: Surface,
 }
 
-impl From<&Track> for Position {
-    fn from(track: &Track) -> Position {
-        Position {
+impl From<&Track> for HeadPosition {
+    fn from(track: &Track) -> HeadPosition {
+        HeadPosition {
             cylinder: track.cylinder,
             surface: track.surface,
         }
@@ -32,7 +32,7 @@ impl From<&Track> for Position {
 
 /// The parts of one change of position. They add up to its duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Move {
+pub struct HeadMove {
     /// The seek of the arm.
     pub seek: Span,
     /// The part of the head switch that the seek does not hide.
@@ -41,7 +41,7 @@ pub struct Move {
     pub settle: Span,
 }
 
-impl Move {
+impl HeadMove {
     /// The total duration.
     pub fn total(&self) -> Span {
         self.seek + self.head_switch + self.settle
@@ -56,7 +56,7 @@ pub struct Mechanics {
     write_settle: Span,
     /// How much shorter a seek before a write is than one before a read, on drives where it is
     /// shorter.
-    write_gain: Span,
+    write_seek_saving: Span,
     read_seek: SeekCurve,
     write_seek: Option<SeekCurve>,
 }
@@ -76,7 +76,7 @@ impl Mechanics {
             revolution: Span::from_ms(60_000.0 / spec.rpm),
             head_switch: Span::from_ms(spec.head_switch_ms),
             write_settle: Span::from_ms(spec.write_settle_ms),
-            write_gain: Span::from_ms(-spec.write_settle_ms),
+            write_seek_saving: Span::from_ms(-spec.write_settle_ms),
             read_seek: SeekCurve::new(&spec.seek, cylinders),
             write_seek,
         }
@@ -89,7 +89,7 @@ impl Mechanics {
             revolution: Span(1),
             head_switch: Span::ZERO,
             write_settle: Span::ZERO,
-            write_gain: Span::ZERO,
+            write_seek_saving: Span::ZERO,
             read_seek: SeekCurve::none(),
             write_seek: None,
         }
@@ -110,7 +110,7 @@ impl Mechanics {
 
     /// Returns the time to go from one position to another: the longer of seek and head switch, and
     /// settling before a write (paper T, section 2.2; DiskSim 4.0 manual, section 3.4).
-    pub fn reposition(&self, from: Position, to: Position, write: bool) -> Move {
+    pub fn reposition(&self, from: HeadPosition, to: HeadPosition, write: bool) -> HeadMove {
         let seek = self
             .seek_curve(write)
             .time(from.cylinder.0.abs_diff(to.cylinder.0));
@@ -120,15 +120,15 @@ impl Mechanics {
             self.head_switch.saturating_sub(seek)
         };
         if !write || seek + head_switch == Span::ZERO {
-            return Move {
+            return HeadMove {
                 seek,
                 head_switch,
                 settle: Span::ZERO,
             };
         }
-        Move {
-            seek: seek.saturating_sub(self.write_gain),
-            head_switch: head_switch.saturating_sub(self.write_gain.saturating_sub(seek)),
+        HeadMove {
+            seek: seek.saturating_sub(self.write_seek_saving),
+            head_switch: head_switch.saturating_sub(self.write_seek_saving.saturating_sub(seek)),
             settle: self.write_settle,
         }
     }

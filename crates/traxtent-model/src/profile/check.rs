@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 const LONGEST_MS: f64 = 10_000.0;
 
 /// The greatest number of replicas of a sector on its track.
-const MOST_PARTITIONS: u32 = 1024;
+const PARTITIONS_MAX: u32 = 1024;
 
 pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
     within("format", p.format, FORMAT..=FORMAT)?;
@@ -19,7 +19,7 @@ pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
     {
-        return out("name", &p.name, "letters, digits, '-' and '_'");
+        return out_of_bounds("name", &p.name, "letters, digits, '-' and '_'");
     }
     sectors(p)?;
     if let Some(m) = &p.mechanics {
@@ -42,7 +42,7 @@ pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
     within(
         "access.track_partitions",
         p.access.track_partitions,
-        1..=MOST_PARTITIONS,
+        1..=PARTITIONS_MAX,
     )?;
     within("queue.depth", p.queue.depth, 1..=65_536)?;
     if let Scheduler::AgedSptf { weight } = p.queue.scheduler {
@@ -55,7 +55,7 @@ pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
     // Before the values are listed, because TOML cannot represent some numbers that the geometry
     // refuses.
     Geometry::build(&p.geometry).map_err(|e| ProfileError::Geometry(e.to_string()))?;
-    p.provenance.check(&super::figures(p))
+    p.provenance.check(&super::values(p))
 }
 
 fn sectors(p: &Profile) -> Result<(), ProfileError> {
@@ -64,11 +64,11 @@ fn sectors(p: &Profile) -> Result<(), ProfileError> {
         ("sector.physical_bytes", p.sector.physical_bytes),
     ] {
         if !matches!(bytes, 512 | 4096) {
-            return out(key, bytes, "512 or 4096");
+            return out_of_bounds(key, bytes, "512 or 4096");
         }
     }
     if p.sector.physical_bytes < p.sector.logical_bytes {
-        return out(
+        return out_of_bounds(
             "sector.physical_bytes",
             p.sector.physical_bytes,
             "at least the logical size",
@@ -163,7 +163,7 @@ fn stroke(seek: &SeekSpec, cylinders: u32) -> Result<(), ProfileError> {
     };
     if ms > LONGEST_MS {
         let bound = format!("such that no seek takes longer than {LONGEST_MS} ms");
-        return out(
+        return out_of_bounds(
             "mechanics.seek",
             format!("{ms} ms over {cylinders} cylinders"),
             &bound,
@@ -259,7 +259,7 @@ fn scsi(s: &ScsiSpec) -> Result<(), ProfileError> {
         let fits = text.len() <= longest && text.trim() == text;
         if !fits || !text.bytes().all(|b| matches!(b, b' '..=b'~')) {
             let bound = format!("up to {longest} characters of ASCII, without blanks around them");
-            return out(key, text, &bound);
+            return out_of_bounds(key, text, &bound);
         }
     }
     Ok(())
@@ -277,7 +277,7 @@ fn within<T: PartialOrd + Display>(
     if bounds.contains(&value) {
         Ok(())
     } else {
-        out(
+        out_of_bounds(
             key,
             value,
             &format!("from {} to {}", bounds.start(), bounds.end()),
@@ -285,7 +285,7 @@ fn within<T: PartialOrd + Display>(
     }
 }
 
-fn out<T>(key: &str, value: impl Display, bound: &str) -> Result<T, ProfileError> {
+fn out_of_bounds<T>(key: &str, value: impl Display, bound: &str) -> Result<T, ProfileError> {
     Err(ProfileError::OutOfBounds {
         key: key.to_owned(),
         value: value.to_string(),

@@ -24,7 +24,7 @@ pub enum ProfileError {
     },
     /// A value of the wrong type.
     #[error("{key} = {value}: {problem}")]
-    Kind {
+    WrongType {
         /// Dotted path of the value.
         key: String,
         /// The given value.
@@ -34,7 +34,7 @@ pub enum ProfileError {
     },
     /// A value without an origin.
     #[error("{key}: no entry of [provenance] covers it")]
-    Unfounded {
+    MissingProvenance {
         /// Dotted path of the value.
         key: String,
     },

@@ -6,7 +6,7 @@ use super::{Profile, ProfileError};
 const NO_FIGURES: [&str; 5] = ["format", "name", "model", "notes", "provenance"];
 
 /// Returns the dotted path of every value of the profile. A list counts as one value.
-pub(super) fn figures(profile: &Profile) -> Vec<String> {
+pub(super) fn values(profile: &Profile) -> Vec<String> {
     let table = match toml::Value::try_from(profile) {
         Ok(toml::Value::Table(table)) => table,
         _ => unreachable!("a profile serializes to a table"),
@@ -33,8 +33,8 @@ fn walk(path: String, value: &toml::Value, paths: &mut Vec<String>) {
 
 impl Profile {
     /// Returns the dotted path of every value.
-    pub fn figures(&self) -> Vec<String> {
-        figures(self)
+    pub fn value_paths(&self) -> Vec<String> {
+        values(self)
     }
 
     /// Returns the profile with the value at a dotted path replaced, as with `--set KEY=VALUE`.
@@ -42,7 +42,7 @@ impl Profile {
     /// # Errors
     /// Returns an error if the profile does not have the key, or the value has the wrong type or is
     /// out of bounds.
-    pub fn with(&self, key: &str, value: &str) -> Result<Profile, ProfileError> {
+    pub fn with_value(&self, key: &str, value: &str) -> Result<Profile, ProfileError> {
         let bad = |bound: &str| ProfileError::OutOfBounds {
             key: key.to_owned(),
             value: value.to_owned(),
@@ -90,7 +90,7 @@ impl Profile {
         };
         let mut changed: Profile =
             root.try_into()
-                .map_err(|e: toml::de::Error| ProfileError::Kind {
+                .map_err(|e: toml::de::Error| ProfileError::WrongType {
                     key: key.to_owned(),
                     value: value.to_owned(),
                     problem: e.message().replace('\n', " "),

@@ -19,14 +19,14 @@ mod mechanics;
 mod provenance;
 mod scsi;
 
-use figures::figures;
+use figures::values;
 
 pub use builtin::builtin;
 
 pub use error::ProfileError;
 pub use firmware::*;
 pub use mechanics::*;
-pub use provenance::{Origin, Provenance, Standing};
+pub use provenance::{Origin, OriginKind, Provenance};
 pub use scsi::{ScsiSpec, Unmap};
 
 use crate::geometry::GeometrySpec;

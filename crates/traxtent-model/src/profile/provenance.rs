@@ -12,7 +12,7 @@ pub struct Provenance(pub BTreeMap<String, String>);
 
 /// The kind of a value's origin, most reliable first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Standing {
+pub enum OriginKind {
     /// Measured on a real drive.
     Measured,
     /// Published by the manufacturer or in a paper.
@@ -27,32 +27,32 @@ pub enum Standing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin<'a> {
     /// The kind of origin.
-    pub standing: Standing,
+    pub standing: OriginKind,
     /// The source, or the explanation.
     pub note: &'a str,
 }
 
-impl Standing {
+impl OriginKind {
     /// All kinds, most reliable first.
-    pub const ALL: [Standing; 4] = [
-        Standing::Measured,
-        Standing::Published,
-        Standing::Fitted,
-        Standing::Assumed,
+    pub const ALL: [OriginKind; 4] = [
+        OriginKind::Measured,
+        OriginKind::Published,
+        OriginKind::Fitted,
+        OriginKind::Assumed,
     ];
 
     /// The word for this kind in a profile.
     pub fn word(self) -> &'static str {
         match self {
-            Standing::Measured => "measured",
-            Standing::Published => "published",
-            Standing::Fitted => "fitted",
-            Standing::Assumed => "assumed",
+            OriginKind::Measured => "measured",
+            OriginKind::Published => "published",
+            OriginKind::Fitted => "fitted",
+            OriginKind::Assumed => "assumed",
         }
     }
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for OriginKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.word())
     }
@@ -60,7 +60,7 @@ impl fmt::Display for Standing {
 
 impl Provenance {
     /// Creates one origin for all values, for profiles made by a program.
-    pub fn uniform(standing: Standing, note: &str) -> Provenance {
+    pub fn uniform(standing: OriginKind, note: &str) -> Provenance {
         Provenance(BTreeMap::from([(
             String::new(),
             format!("{standing}: {note}"),
@@ -114,7 +114,7 @@ impl Provenance {
             }
         }
         match paths.iter().find(|path| self.of(path).is_none()) {
-            Some(path) => Err(ProfileError::Unfounded { key: path.clone() }),
+            Some(path) => Err(ProfileError::MissingProvenance { key: path.clone() }),
             None => Ok(()),
         }
     }
@@ -126,7 +126,7 @@ fn covers(key: &str, path: &str) -> bool {
 
 fn parse(text: &str) -> Option<Origin<'_>> {
     let (word, note) = text.split_once(": ")?;
-    let standing = Standing::ALL.into_iter().find(|s| s.word() == word)?;
+    let standing = OriginKind::ALL.into_iter().find(|s| s.word() == word)?;
     (!note.trim().is_empty()).then_some(Origin {
         standing,
         note: note.trim(),

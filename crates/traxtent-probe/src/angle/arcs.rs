@@ -8,7 +8,7 @@
 
 use super::super::algorithm::ProbeError;
 use super::super::clock::{fraction, wrap};
-use super::pattern::Kind;
+use super::pattern::TrackKind;
 use super::track::Line;
 use super::{MOVED_MAX, Search};
 use traxtent_units::Lbn;
@@ -37,7 +37,7 @@ struct Arc {
 
 /// The arcs found so far on a track.
 #[derive(Debug)]
-struct Parts {
+struct TrackArcs {
     /// The angle of the first LBN, or the angle that it would have if it were not remapped.
     start: f64,
     /// In LBN order.
@@ -69,11 +69,11 @@ impl Arc {
     }
 }
 
-impl Parts {
+impl TrackArcs {
     /// Creates a track that begins with `moved` remapped LBNs, followed by an arc.
-    fn of(arc: Arc, moved: u64) -> Parts {
+    fn of(arc: Arc, moved: u64) -> TrackArcs {
         let before = moved as f64 * arc.line.pitch;
-        Parts {
+        TrackArcs {
             start: arc.line.angle - before,
             span: before + arc.span(),
             strays: moved,
@@ -95,11 +95,11 @@ impl Parts {
 impl Search<'_, '_> {
     /// Finds the track that begins at `self.first`, arc by arc. Returns it with the angle of the
     /// next track's first sector.
-    pub(super) fn take_apart(&mut self, pitch: f64) -> Result<(Kind, f64), ProbeError> {
+    pub(super) fn decompose(&mut self, pitch: f64) -> Result<(TrackKind, f64), ProbeError> {
         let mut track = self.opening(pitch)?;
         while track.end < self.end && self.goes_on(&mut track, AHEAD)? {}
         if track.strays > 0 && track.span > 1.0 + self.jump_min(pitch) {
-            return self.strays_before(&track);
+            return self.remapped_before(&track);
         }
         let longest = track.arcs.iter().max_by_key(|arc| arc.sectors());
         let pitch = longest.map_or(pitch, |arc| arc.line.pitch);
@@ -107,12 +107,12 @@ impl Search<'_, '_> {
             true => self.angle_of_start(track.end, Some(pitch), None)?,
             false => track.start + track.span,
         };
-        let sectors =
-            u32::try_from(track.end - self.first).map_err(|_| self.baffled("no end in sight"))?;
+        let sectors = u32::try_from(track.end - self.first)
+            .map_err(|_| self.inconsistent("no end in sight"))?;
         self.angle = track.start;
         let skew = fraction(next - track.start);
         Ok((
-            Kind {
+            TrackKind {
                 sectors,
                 pitch,
                 skew,
@@ -123,13 +123,13 @@ impl Search<'_, '_> {
 
     /// Returns the remapped LBNs at `self.first` as a separate track, which can be joined to the
     /// previous one. Used if the track after them has no room for them.
-    fn strays_before(&mut self, behind: &Parts) -> Result<(Kind, f64), ProbeError> {
+    fn remapped_before(&mut self, behind: &TrackArcs) -> Result<(TrackKind, f64), ProbeError> {
         let pitch = behind.arcs[0].line.pitch;
         let next = behind.arcs[0].line.angle;
         let first = self.first;
-        self.result.moved.retain(|moved| moved.0 < first);
+        self.result.remapped.retain(|moved| moved.0 < first);
         self.angle = behind.start;
-        let kind = Kind {
+        let kind = TrackKind {
             sectors: behind.strays as u32,
             pitch,
             skew: fraction(next - behind.start),
@@ -138,28 +138,28 @@ impl Search<'_, '_> {
     }
 
     /// Returns the first arc of the track at `self.first`. Its first LBNs may be remapped.
-    fn opening(&mut self, pitch: f64) -> Result<Parts, ProbeError> {
+    fn opening(&mut self, pitch: f64) -> Result<TrackArcs, ProbeError> {
         let own = self.arc_from(self.first, pitch)?;
         if !own.is_short() || own.end >= self.end {
-            return Ok(Parts::of(own, 0));
+            return Ok(TrackArcs::of(own, 0));
         }
         let behind = self.arc_from(own.end, pitch)?;
-        let parts = Parts::of(behind, own.sectors());
+        let parts = TrackArcs::of(behind, own.sectors());
         // A single physical sector is not a track, so the arc after it may be a track even if it is
         // short.
         let long = !behind.is_short() || own.sectors() <= self.clock.physical_ratio();
         let has_room = long && self.has_room(&parts, own.sectors());
         let last = self.recent.back().map(|(line, _)| line.angle);
         let moved = self.is_moved(last, parts.start, &own, &behind);
-        if has_room && moved && !self.joins(&Parts::of(own, 0), &behind, AHEAD)? {
-            self.note_moved(&own);
+        if has_room && moved && !self.joins(&TrackArcs::of(own, 0), &behind, AHEAD)? {
+            self.record_remapped(&own);
             return Ok(parts);
         }
-        Ok(Parts::of(own, 0))
+        Ok(TrackArcs::of(own, 0))
     }
 
     /// Adds the next arc to a track if it is a part of the track.
-    fn goes_on(&mut self, track: &mut Parts, ahead: usize) -> Result<bool, ProbeError> {
+    fn goes_on(&mut self, track: &mut TrackArcs, ahead: usize) -> Result<bool, ProbeError> {
         let pitch = track.arcs[0].line.pitch;
         let next = self.arc_from(track.end, pitch)?;
         if !next.is_short() || next.end >= self.end {
@@ -181,21 +181,21 @@ impl Search<'_, '_> {
             return Ok(true);
         }
         if skip || in_order && self.joins(track, &behind, ahead)? {
-            self.note_moved(&next);
+            self.record_remapped(&next);
             self.add(track, behind);
             return Ok(true);
         }
         let room = track.span + next.span() <= 1.0 + self.jump_min(pitch);
         let moved = self.is_moved(Some(track.start), behind.line.angle, &next, &behind);
-        if room && moved && !self.joins(&Parts::of(next, 0), &behind, ahead)? {
-            self.note_moved(&next);
+        if room && moved && !self.joins(&TrackArcs::of(next, 0), &behind, ahead)? {
+            self.record_remapped(&next);
             track.end = next.end;
         }
         Ok(false)
     }
 
     /// Returns whether a track that begins with `moved` remapped LBNs fits in a revolution.
-    fn has_room(&self, track: &Parts, moved: u64) -> bool {
+    fn has_room(&self, track: &TrackArcs, moved: u64) -> bool {
         let arc = track.last();
         let sectors = moved + arc.sectors();
         let error = self.jump_min(arc.line.pitch);
@@ -208,7 +208,7 @@ impl Search<'_, '_> {
         track.span <= 1.0 + error && !self.recent.iter().any(is_less)
     }
 
-    fn add(&self, track: &mut Parts, arc: Arc) {
+    fn add(&self, track: &mut TrackArcs, arc: Arc) {
         let last = track.last();
         track.span += self.gap(&last.line, last.end, arc.line.angle) + arc.span();
         track.end = arc.end;
@@ -216,8 +216,10 @@ impl Search<'_, '_> {
     }
 
     /// Records remapped LBNs.
-    fn note_moved(&mut self, arc: &Arc) {
-        self.result.moved.extend((arc.line.lbn..arc.end).map(Lbn));
+    fn record_remapped(&mut self, arc: &Arc) {
+        self.result
+            .remapped
+            .extend((arc.line.lbn..arc.end).map(Lbn));
     }
 
     /// Returns whether a short arc between tracks that begin at these angles is remapped, rather
@@ -244,7 +246,7 @@ impl Search<'_, '_> {
     }
 
     /// Returns whether an arc belongs to the track before it.
-    fn joins(&mut self, track: &Parts, arc: &Arc, ahead: usize) -> Result<bool, ProbeError> {
+    fn joins(&mut self, track: &TrackArcs, arc: &Arc, ahead: usize) -> Result<bool, ProbeError> {
         let last = track.last();
         let gap = self.gap(&last.line, last.end, arc.line.angle);
         let fits = track.own_span() + gap + arc.span() <= 1.0 + self.jump_min(last.line.pitch);
@@ -268,7 +270,7 @@ impl Search<'_, '_> {
     /// Returns whether an arc after a track is on that track, if reads decide it.
     fn is_one_track(
         &mut self,
-        track: &Parts,
+        track: &TrackArcs,
         arc: &Arc,
         ahead: usize,
     ) -> Result<Option<bool>, ProbeError> {
@@ -284,16 +286,16 @@ impl Search<'_, '_> {
                 return Ok(Some(true));
             }
         }
-        let mut other = Parts::of(*arc, 0);
+        let mut other = TrackArcs::of(*arc, 0);
         let told = self.by_hops(track, &other, switch)?;
         if told.is_some() || ahead == 0 {
             return Ok(told);
         }
         // Further arcs that belong to this one may decide. Remapped LBNs noticed here are
         // discarded, because they will be found again in their turn.
-        let moved = self.result.moved.len();
+        let moved = self.result.remapped.len();
         while other.end < self.end && self.goes_on(&mut other, ahead - 1)? {}
-        self.result.moved.truncate(moved);
+        self.result.remapped.truncate(moved);
         self.by_hops(track, &other, switch)
     }
 
@@ -301,8 +303,8 @@ impl Search<'_, '_> {
     /// follow each other too soon for a head switch.
     fn by_hops(
         &mut self,
-        a: &Parts,
-        b: &Parts,
+        a: &TrackArcs,
+        b: &TrackArcs,
         switch: Option<f64>,
     ) -> Result<Option<bool>, ProbeError> {
         let longest = a.arcs.iter().chain(&b.arcs).max_by_key(|arc| arc.sectors());
@@ -327,7 +329,12 @@ impl Search<'_, '_> {
 
     /// Returns whether a read can follow another after `hop` revolutions, on some arcs of the two
     /// parts.
-    fn by_hop(&mut self, a: &Parts, b: &Parts, hop: f64) -> Result<Option<bool>, ProbeError> {
+    fn by_hop(
+        &mut self,
+        a: &TrackArcs,
+        b: &TrackArcs,
+        hop: f64,
+    ) -> Result<Option<bool>, ProbeError> {
         for (from, to) in a
             .arcs
             .iter()

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use super::super::algorithm::ProbeError;
 use super::Search;
-use super::pattern::Kind;
+use super::pattern::TrackKind;
 use super::track::Line;
 use traxtent_map::{Confirm, Found, Verify};
 use traxtent_units::Lbn;
@@ -43,13 +43,13 @@ const MEMORY_TRACKS: f64 = 1024.0;
 
 /// A track that has been found and may still be corrected.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
+pub(super) struct HeldTrack {
     pub(super) line: Line,
-    pub(super) kind: Kind,
+    pub(super) kind: TrackKind,
     pub(super) confirm: Confirm,
 }
 
-impl Held {
+impl HeldTrack {
     pub(super) fn found(&self) -> Found {
         Found {
             first_lbn: Lbn(self.line.lbn),
@@ -61,7 +61,7 @@ impl Held {
 
 /// Statistics on how well predictions have held.
 #[derive(Debug, Default)]
-pub(super) struct Area {
+pub(super) struct Regularity {
     /// The number of tracks found, and how many of them are confirmed by a sample only.
     tracks: u64,
     sampled: u64,
@@ -73,7 +73,7 @@ pub(super) struct Area {
     before: Option<u64>,
 }
 
-impl Area {
+impl Regularity {
     pub(super) fn found(&mut self, confirm: Confirm) {
         self.tracks += 1;
         self.failures_late *= 1.0 - 1.0 / MEMORY_TRACKS;
@@ -81,14 +81,14 @@ impl Area {
     }
 
     /// Removes tracks that are searched again.
-    fn lost(&mut self, held: &VecDeque<Held>) {
+    fn lost(&mut self, held: &VecDeque<HeldTrack>) {
         let sampled = held.iter().filter(|h| h.confirm == Confirm::Sampled);
         self.sampled -= sampled.count() as u64;
         self.tracks -= held.len() as u64;
     }
 
     /// Records a failed prediction.
-    pub(super) fn surprise(&mut self) {
+    pub(super) fn prediction_failed(&mut self) {
         self.failures += 1;
         self.failures_late += 1.0;
         (self.before, self.last) = (self.last, Some(self.tracks));
@@ -103,7 +103,7 @@ impl Area {
     }
 
     /// The number of tracks found since the last failure but one.
-    fn since_failures(&self) -> usize {
+    fn tracks_since_failures(&self) -> usize {
         let since = |at| self.tracks.saturating_sub(at) as usize;
         self.before.map_or(0, since)
     }
@@ -114,7 +114,7 @@ impl Area {
     }
 
     /// The number of boundaries of an irregular drive that are confirmed by a sample only.
-    pub(super) fn doubtful(&self) -> u64 {
+    pub(super) fn untested_irregular(&self) -> u64 {
         match self.is_irregular_throughout() {
             true => self.sampled,
             false => 0,
@@ -125,12 +125,12 @@ impl Area {
 impl Search<'_, '_> {
     /// Decides how many boundaries are tested from here on. If tracks turn out to be irregular,
     /// tests the recent ones that are confirmed by a sample only.
-    pub(super) fn look_around(&mut self) -> Result<(), ProbeError> {
+    pub(super) fn adjust_verification(&mut self) -> Result<(), ProbeError> {
         let before = self.verify;
         let pitch = self.pattern.last().map_or(0.0, |last| last.pitch);
         let least = self.pattern.least_skew();
         let is_hidden = least.is_some_and(|skew| skew < self.jump_min(pitch));
-        self.verify = match self.asked {
+        self.verify = match self.requested_verify {
             Verify::Sample if is_hidden || self.area.is_irregular() => Verify::Full,
             asked => asked,
         };
@@ -146,7 +146,7 @@ impl Search<'_, '_> {
         let oldest = self
             .held
             .len()
-            .saturating_sub(self.area.since_failures() + BEFORE);
+            .saturating_sub(self.area.tracks_since_failures() + BEFORE);
         let sampled = |at: &usize| self.held[*at].confirm == Confirm::Sampled;
         let Some(from) = (oldest..self.held.len()).find(sampled) else {
             return Ok(());
@@ -158,7 +158,7 @@ impl Search<'_, '_> {
         self.recent
             .truncate(self.recent.len().saturating_sub(again.len()));
         self.area.lost(&again);
-        let kinds: Vec<Kind> = again.iter().map(|held| held.kind).collect();
+        let kinds: Vec<TrackKind> = again.iter().map(|held| held.kind).collect();
         for kinds in kinds.chunks(self.reach_max()) {
             let tested = self.test(kinds)?;
             for (kind, confirm) in tested.known {

@@ -27,10 +27,10 @@ mod window;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use super::algorithm::{Extraction, ProbeError, Sink};
+use super::algorithm::{Extraction, ProbeError, TrackSink};
 use super::clock::{Clock, fraction, wrap};
-use area::{AROUND, Area, BEFORE, Held};
-use pattern::{Kind, Pattern, SLIPS};
+use area::{AROUND, BEFORE, HeldTrack, Regularity};
+use pattern::{SLIPS, TrackKind, TrackPredictor};
 use track::Line;
 use traxtent_map::{Confirm, Region, Verify};
 use traxtent_units::Lbn;
@@ -47,7 +47,7 @@ const SURFACES_MAX: usize = 24;
 const REACH_AFTER: usize = 4;
 
 /// The share of alternatives that must have been right for trying them to be worth the reads.
-const LUCK_MIN: f64 = 0.3;
+const ALTERNATIVE_HIT_RATE_MIN: f64 = 0.3;
 
 /// The number of further tracks that must be known before a track is passed on. Until then it can
 /// still be corrected.
@@ -64,10 +64,10 @@ const MOVED_MAX: u32 = 16;
 struct Search<'a, 'b> {
     clock: &'b mut Clock<'a>,
     /// The requested amount of verification.
-    asked: Verify,
+    requested_verify: Verify,
     /// The amount of verification at the current position: everything, if tracks are irregular.
     verify: Verify,
-    area: Area,
+    area: Regularity,
     /// The first LBN after the drive's last.
     end: u64,
     /// Tracks that begin here or later are not needed.
@@ -75,7 +75,7 @@ struct Search<'a, 'b> {
     /// The first LBN of the next track to be found, and its angle.
     first: u64,
     angle: f64,
-    pattern: Pattern,
+    pattern: TrackPredictor,
     /// The number of tracks to predict at once.
     reach: usize,
     /// The time after which a read on the same track can follow another, in revolutions.
@@ -84,14 +84,14 @@ struct Search<'a, 'b> {
     switch: Option<f64>,
     /// The last tracks, between which `switch` is measured.
     recent: VecDeque<(Line, u32)>,
-    held: VecDeque<Held>,
+    held: VecDeque<HeldTrack>,
     /// Whether the last failed prediction was more than a difference of a few sectors. Then skews
     /// may have any value.
-    turned: bool,
+    skew_changed: bool,
     /// The number of failed predictions, and the recent share of alternatives that were right.
-    surprises: u64,
-    luck: f64,
-    sink: &'b mut Sink<'b>,
+    failed_predictions: u64,
+    alternative_hit_rate: f64,
+    sink: &'b mut TrackSink<'b>,
     result: Extraction,
 }
 
@@ -100,15 +100,15 @@ pub(super) fn search<'b>(
     clock: &'b mut Clock<'_>,
     region: Region,
     verify: Verify,
-    sink: &'b mut Sink<'b>,
+    sink: &'b mut TrackSink<'b>,
 ) -> Result<Extraction, ProbeError> {
     let mut search = Search {
-        asked: verify,
+        requested_verify: verify,
         verify,
-        area: Area::default(),
+        area: Regularity::default(),
         end: clock.capacity(),
         stop: region.end.0,
-        pattern: Pattern::new(!clock.is_noisy()),
+        pattern: TrackPredictor::new(!clock.is_noisy()),
         clock,
         first: region.first.0,
         angle: 0.0,
@@ -117,9 +117,9 @@ pub(super) fn search<'b>(
         switch: None,
         recent: VecDeque::new(),
         held: VecDeque::new(),
-        turned: true,
-        surprises: 0,
-        luck: 1.0,
+        skew_changed: true,
+        failed_predictions: 0,
+        alternative_hit_rate: 1.0,
         sink,
         result: Extraction::default(),
     };
@@ -131,16 +131,16 @@ pub(super) fn search<'b>(
         // The next sectors may turn out to be the last sectors of the last track. If they are
         // inconsistent, they are not part of it.
         match search.advance() {
-            Ok(()) | Err(ProbeError::Baffled { .. }) => {}
+            Ok(()) | Err(ProbeError::Inconsistent { .. }) => {}
             Err(error) => return Err(error),
         }
     }
     search.flush(0)?;
-    search.result.doubtful = search.area.doubtful();
-    if search.result.doubtful > 0 {
+    search.result.untested_irregular = search.area.untested_irregular();
+    if search.result.untested_irregular > 0 {
         search.result.notes.push(format!(
             "{} boundaries are predicted and not tested, on a drive whose tracks are irregular; --verify full tests all",
-            search.result.doubtful
+            search.result.untested_irregular
         ));
     }
     let method = search.clock.method();
@@ -167,7 +167,7 @@ impl Search<'_, '_> {
     /// Finds the next tracks: all that were predicted, or those up to the first failed prediction
     /// and the track after them.
     fn advance(&mut self) -> Result<(), ProbeError> {
-        self.look_around()?;
+        self.adjust_verification()?;
         if self.first >= self.end {
             return Ok(());
         }
@@ -175,7 +175,7 @@ impl Search<'_, '_> {
         let Tested {
             known,
             whole,
-            instead,
+            replacement: instead,
         } = self.test(&predicted)?;
         let count = known.len();
         for (kind, confirm) in known {
@@ -187,8 +187,8 @@ impl Search<'_, '_> {
         }
         // One failed prediction makes others likely.
         self.reach = (self.reach / 2).clamp(2, REACH_AFTER);
-        self.turned = true;
-        self.area.surprise();
+        self.skew_changed = true;
+        self.area.prediction_failed();
         let surprising = predicted.get(count).copied();
         if let Some(predicted) = surprising
             && self.first < self.end
@@ -214,7 +214,7 @@ impl Search<'_, '_> {
 
     /// Returns the pitch of a track that has been found, if it is shorter than expected. Slipped
     /// sectors lengthen it at one place only.
-    fn pitch_of(&mut self, kind: Kind, guess: Kind) -> Result<f64, ProbeError> {
+    fn pitch_of(&mut self, kind: TrackKind, guess: TrackKind) -> Result<f64, ProbeError> {
         let short = guess.sectors.saturating_sub(kind.sectors);
         if !(1..=SLIPS).contains(&short) || !self.shifts_tell(guess.pitch) {
             return Ok(kind.pitch);
@@ -234,9 +234,9 @@ impl Search<'_, '_> {
     }
 
     /// Returns the predicted tracks that are needed, or the first of them.
-    fn wanted(&self, mut predicted: Vec<Kind>) -> Vec<Kind> {
+    fn wanted(&self, mut predicted: Vec<TrackKind>) -> Vec<TrackKind> {
         let mut end = self.first;
-        let begins_before = |kind: &&Kind| {
+        let begins_before = |kind: &&TrackKind| {
             let wanted = end < self.stop;
             end += u64::from(kind.sectors);
             wanted
@@ -250,32 +250,34 @@ impl Search<'_, '_> {
     /// so, keeps it.
     fn is_alternative(
         &mut self,
-        predicted: Kind,
-        instead: Option<Kind>,
+        predicted: TrackKind,
+        instead: Option<TrackKind>,
     ) -> Result<bool, ProbeError> {
         if let Some(instead) = instead
             && self.is_next(instead)?
         {
-            self.turned = instead.sectors == predicted.sectors;
+            self.skew_changed = instead.sectors == predicted.sectors;
             return Ok(true);
         }
         // Each alternative costs a few reads, so they are tried rarely if they are rarely right.
-        self.surprises += 1;
-        if self.luck < LUCK_MIN && !self.surprises.is_multiple_of(8) {
+        self.failed_predictions += 1;
+        if self.alternative_hit_rate < ALTERNATIVE_HIT_RATE_MIN
+            && !self.failed_predictions.is_multiple_of(8)
+        {
             return Ok(false);
         }
         for kind in self.pattern.alternatives(predicted) {
             if self.is_next(kind)? {
-                self.luck += 0.1 * (1.0 - self.luck);
+                self.alternative_hit_rate += 0.1 * (1.0 - self.alternative_hit_rate);
                 return Ok(true);
             }
         }
-        self.luck -= 0.1 * self.luck;
+        self.alternative_hit_rate -= 0.1 * self.alternative_hit_rate;
         Ok(false)
     }
 
     /// Returns whether the next track is of this kind. If so, keeps it.
-    fn is_next(&mut self, kind: Kind) -> Result<bool, ProbeError> {
+    fn is_next(&mut self, kind: TrackKind) -> Result<bool, ProbeError> {
         let tested = self.test(&[kind])?;
         if let (true, [(kind, confirm)]) = (tested.whole, &tested.known[..]) {
             self.keep(*kind, *confirm)?;
@@ -285,14 +287,14 @@ impl Search<'_, '_> {
     }
 
     /// Finds a track. Retries once if the result is inconsistent, because that may have been noise.
-    fn find_or_retry(&mut self, guess: Option<Kind>) -> Result<(Kind, f64), ProbeError> {
+    fn find_or_retry(&mut self, guess: Option<TrackKind>) -> Result<(TrackKind, f64), ProbeError> {
         let start = self.angle;
         let last = self.recent.back().map(|(line, _)| line.pitch);
         let mut pitch = last.unwrap_or(0.0);
         for guess in [guess, None] {
             self.angle = start;
             match self.find_track(guess) {
-                Err(ProbeError::Baffled { .. }) => {}
+                Err(ProbeError::Inconsistent { .. }) => {}
                 Ok((kind, angle)) => {
                     if self.is_plausible(kind)? {
                         return Ok((kind, angle));
@@ -307,8 +309,8 @@ impl Search<'_, '_> {
         }
         self.angle = start;
         if pitch > 0.0 {
-            match self.take_apart(pitch) {
-                Err(ProbeError::Baffled { .. }) => self.angle = start,
+            match self.decompose(pitch) {
+                Err(ProbeError::Inconsistent { .. }) => self.angle = start,
                 found => return found,
             }
         }
@@ -316,7 +318,7 @@ impl Search<'_, '_> {
     }
 
     /// Returns whether the track at `self.first` is like those before it.
-    fn is_plausible(&mut self, kind: Kind) -> Result<bool, ProbeError> {
+    fn is_plausible(&mut self, kind: TrackKind) -> Result<bool, ProbeError> {
         let tolerance = (6.0 * self.clock.sigma).max(0.4 * kind.pitch);
         let span = f64::from(kind.sectors) * kind.pitch;
         let seen = self.jump_min(kind.pitch);
@@ -343,7 +345,7 @@ impl Search<'_, '_> {
 
     /// Returns whether the first sector after this track is not where the next track begins but a
     /// few slots after this one, so that it may belong to this one.
-    fn leaves_one_behind(&mut self, line: &Line, kind: Kind) -> Result<bool, ProbeError> {
+    fn leaves_one_behind(&mut self, line: &Line, kind: TrackKind) -> Result<bool, ProbeError> {
         let end = self.first + u64::from(kind.sectors);
         if end >= self.end {
             return Ok(false);
@@ -363,14 +365,14 @@ impl Search<'_, '_> {
 
     /// Returns whether a track like this could be two that fit together like halves. This is
     /// possible if tracks begin at the same angle.
-    fn hides_boundaries(&self, kind: Kind) -> bool {
+    fn hides_boundaries(&self, kind: TrackKind) -> bool {
         let least = self.pattern.least_skew();
         self.verify == Verify::Full && least.is_some_and(|skew| skew < self.jump_min(kind.pitch))
     }
 
     /// Joins a found track that is only a physical sector to the previous track, if that one has
     /// room for it: the sector is remapped. The next track begins at the angle `behind`.
-    fn join_the_last(&mut self, kind: Kind, behind: f64) -> bool {
+    fn join_the_last(&mut self, kind: TrackKind, behind: f64) -> bool {
         let (Some((line, sectors)), Some(last)) = (self.recent.back_mut(), self.held.back_mut())
         else {
             return false;
@@ -383,9 +385,9 @@ impl Search<'_, '_> {
         if joins {
             let first = self.first;
             self.first += u64::from(kind.sectors);
-            self.result.moved.extend((first..self.first).map(Lbn));
+            self.result.remapped.extend((first..self.first).map(Lbn));
             *sectors = together;
-            last.kind = Kind {
+            last.kind = TrackKind {
                 sectors: together,
                 pitch: line.pitch,
                 skew,
@@ -406,14 +408,14 @@ impl Search<'_, '_> {
     }
 
     /// Accepts a track as found and moves on to the next.
-    fn keep(&mut self, kind: Kind, confirm: Confirm) -> Result<(), ProbeError> {
+    fn keep(&mut self, kind: TrackKind, confirm: Confirm) -> Result<(), ProbeError> {
         let kind = kind.within_a_turn();
         let line = Line {
             lbn: self.first,
             angle: self.angle,
             pitch: kind.pitch,
         };
-        self.held.push_back(Held {
+        self.held.push_back(HeldTrack {
             line,
             kind,
             confirm,
@@ -426,7 +428,7 @@ impl Search<'_, '_> {
         self.area.found(confirm);
         self.angle += kind.skew;
         self.pattern.push(kind);
-        self.flush(match self.asked {
+        self.flush(match self.requested_verify {
             Verify::Sample => AROUND as usize + BEFORE,
             Verify::None | Verify::Full => HELD,
         })

@@ -41,7 +41,7 @@ const SAME_SECTORS: f64 = 0.75;
 
 /// A track as the pattern represents it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Kind {
+pub(super) struct TrackKind {
     pub(super) sectors: u32,
     /// The angle of one sector.
     pub(super) pitch: f64,
@@ -49,7 +49,7 @@ pub(super) struct Kind {
     pub(super) skew: f64,
 }
 
-impl Kind {
+impl TrackKind {
     /// The angle between the next track's first sector and the point where this track's sectors
     /// would continue.
     pub(super) fn jump(&self) -> f64 {
@@ -57,19 +57,19 @@ impl Kind {
     }
 
     /// Returns the same kind, with the pitch limited so that all sectors fit on one track.
-    pub(super) fn within_a_turn(self) -> Kind {
+    pub(super) fn within_a_turn(self) -> TrackKind {
         let most = 1.0 / f64::from(self.sectors.max(1));
-        Kind {
+        TrackKind {
             pitch: self.pitch.min(most),
             ..self
         }
     }
 
-    fn is_like(&self, other: &Kind, steady: bool) -> bool {
+    fn is_like(&self, other: &TrackKind, steady: bool) -> bool {
         self.sectors == other.sectors && self.turns_like(other, steady)
     }
 
-    fn turns_like(&self, other: &Kind, steady: bool) -> bool {
+    fn turns_like(&self, other: &TrackKind, steady: bool) -> bool {
         let same = match steady {
             true => SAME_SKEW.min(SAME_SECTORS * self.pitch),
             false => SAME_SKEW,
@@ -78,7 +78,7 @@ impl Kind {
     }
 
     /// Takes the size of another kind.
-    fn resize(&mut self, other: &Kind) {
+    fn resize(&mut self, other: &TrackKind) {
         (self.sectors, self.pitch) = (other.sectors, other.pitch);
     }
 }
@@ -86,13 +86,13 @@ impl Kind {
 /// The class of a change: the numbers of sectors before and after, and whether the skew grows.
 type Change = (u32, u32, bool);
 
-fn change(from: Kind, to: Kind) -> Change {
+fn change(from: TrackKind, to: TrackKind) -> Change {
     (from.sectors, to.sectors, wrap(to.skew - from.skew) > 0.0)
 }
 
 /// Returns the weight of a change as evidence for the period. It is small if bad sectors may be the
 /// cause.
-fn weight(from: Kind, to: Kind, steady: bool) -> f64 {
+fn weight(from: TrackKind, to: TrackKind, steady: bool) -> f64 {
     let slips = from.sectors.abs_diff(to.sectors) <= SLIPS;
     if slips && from.turns_like(&to, steady) {
         0.25
@@ -105,16 +105,16 @@ fn weight(from: Kind, to: Kind, steady: bool) -> f64 {
 #[derive(Clone, Copy, Debug)]
 struct Past {
     /// The track as it was found.
-    kind: Kind,
+    kind: TrackKind,
     /// The track as it would be without bad sectors of its own.
-    regular: Kind,
+    regular: TrackKind,
     /// The prediction for following tracks if nothing changes.
-    level: Kind,
+    level: TrackKind,
 }
 
 /// The sequence of tracks.
 #[derive(Debug, Default)]
-pub(super) struct Pattern {
+pub(super) struct TrackPredictor {
     /// Whether skews are known to a fraction of a sector.
     steady: bool,
     /// The recent tracks, oldest first.
@@ -128,16 +128,16 @@ pub(super) struct Pattern {
     period: Option<usize>,
 }
 
-impl Pattern {
+impl TrackPredictor {
     /// Creates an empty sequence. `steady` is whether the clock is steady.
-    pub(super) fn new(steady: bool) -> Pattern {
-        Pattern {
+    pub(super) fn new(steady: bool) -> TrackPredictor {
+        TrackPredictor {
             steady,
-            ..Pattern::default()
+            ..TrackPredictor::default()
         }
     }
 
-    pub(super) fn push(&mut self, kind: Kind) {
+    pub(super) fn push(&mut self, kind: TrackKind) {
         let expected = self.predict(1).first().copied().unwrap_or(kind);
         let past = self.judge(kind, expected);
         if let Some(last) = self.last() {
@@ -157,7 +157,7 @@ impl Pattern {
     /// Returns the next track with its regular form, given the expected one. Also updates the
     /// regular form of the last track, and of the track one period ago, if the new track confirms
     /// them.
-    fn judge(&mut self, kind: Kind, expected: Kind) -> Past {
+    fn judge(&mut self, kind: TrackKind, expected: TrackKind) -> Past {
         let own_size = kind.sectors != expected.sectors;
         let mut regular = kind;
         if own_size {
@@ -212,9 +212,9 @@ impl Pattern {
     }
 
     /// Returns the periods after which a change from one kind of track to another recurs now.
-    fn periods_to(&self, from: Kind, to: Kind) -> Vec<usize> {
+    fn periods_to(&self, from: TrackKind, to: TrackKind) -> Vec<usize> {
         let at = self.dropped + self.past.len();
-        let is = |index: Option<usize>, kind: Kind| {
+        let is = |index: Option<usize>, kind: TrackKind| {
             let past = index.and_then(|index| self.past.get(index));
             past.is_some_and(|past| past.kind.is_like(&kind, self.steady))
         };
@@ -228,7 +228,7 @@ impl Pattern {
     }
 
     /// Learns from a change that has occurred.
-    fn changed(&mut self, from: Kind, to: Kind) {
+    fn changed(&mut self, from: TrackKind, to: TrackKind) {
         let weight = weight(from, to, self.steady);
         for score in self.score.values_mut() {
             *score *= 1.0 - 0.03 * weight;
@@ -249,7 +249,7 @@ impl Pattern {
     }
 
     /// Learns from a predicted change that did not occur.
-    fn not_changed(&mut self, from: Kind, to: Kind) {
+    fn not_changed(&mut self, from: TrackKind, to: TrackKind) {
         for period in self.periods_to(from, to) {
             *self.score.entry(period).or_default() -= weight(from, to, self.steady);
         }
@@ -283,7 +283,7 @@ impl Pattern {
     pub(super) fn surfaces(&self) -> Option<usize> {
         let period = self.shortest(0.97)?;
         let late = self.past.range(self.past.len().checked_sub(period + 1)?..);
-        let late: Vec<&Kind> = late.map(|past| &past.regular).collect();
+        let late: Vec<&TrackKind> = late.map(|past| &past.regular).collect();
         let changes: Vec<usize> = (1..late.len())
             .filter(|&i| !late[i].is_like(late[i - 1], self.steady))
             .collect();
@@ -296,8 +296,8 @@ impl Pattern {
 
     /// Returns alternatives to a prediction that failed: the size of a recent track, or of a track
     /// one period ago, or an unchanged skew.
-    pub(super) fn alternatives(&self, predicted: Kind) -> Vec<Kind> {
-        let mut all: Vec<Kind> = Vec::new();
+    pub(super) fn alternatives(&self, predicted: TrackKind) -> Vec<TrackKind> {
+        let mut all: Vec<TrackKind> = Vec::new();
         let Some(last) = self.past.back() else {
             return all;
         };
@@ -309,16 +309,16 @@ impl Pattern {
             .into_iter()
             .flat_map(|indices| self.past.range(indices));
         let of_late = self.past.iter().rev().take(LATE);
-        let sizes = of_late.chain(of_then).map(|past| Kind {
+        let sizes = of_late.chain(of_then).map(|past| TrackKind {
             skew: predicted.skew,
             ..past.kind
         });
-        let no_turn = Kind {
+        let no_turn = TrackKind {
             skew: last.level.skew,
             ..predicted
         };
         for kind in std::iter::once(no_turn).chain(sizes) {
-            let is_new = |other: &Kind| !other.is_like(&kind, self.steady);
+            let is_new = |other: &TrackKind| !other.is_like(&kind, self.steady);
             if is_new(&predicted) && all.iter().all(is_new) && all.len() < ALTERNATIVES {
                 all.push(kind);
             }
@@ -377,14 +377,14 @@ impl Pattern {
     }
 
     /// Replaces the last track.
-    pub(super) fn replace_last(&mut self, kind: Kind) {
+    pub(super) fn replace_last(&mut self, kind: TrackKind) {
         if self.past.pop_back().is_some() {
             self.push(kind);
         }
     }
 
     /// The last track.
-    pub(super) fn last(&self) -> Option<Kind> {
+    pub(super) fn last(&self) -> Option<TrackKind> {
         self.past.back().map(|past| past.kind)
     }
 
@@ -402,8 +402,8 @@ impl Pattern {
     }
 
     /// Returns the predicted next `count` tracks. Empty before the first track.
-    pub(super) fn predict(&self, count: usize) -> Vec<Kind> {
-        let mut next: Vec<Kind> = Vec::with_capacity(count);
+    pub(super) fn predict(&self, count: usize) -> Vec<TrackKind> {
+        let mut next: Vec<TrackKind> = Vec::with_capacity(count);
         let Some(last) = self.past.back() else {
             return next;
         };
@@ -421,7 +421,7 @@ impl Pattern {
         let drift = self.drift();
         for k in 0..count {
             let mut guess = next.last().copied().unwrap_or(first);
-            let back = |by: usize| -> Option<Kind> {
+            let back = |by: usize| -> Option<TrackKind> {
                 if by <= k {
                     return Some(next[k - by]);
                 }

@@ -8,7 +8,7 @@
 use super::super::algorithm::ProbeError;
 use super::super::clock::{fraction, wrap};
 use super::Search;
-use super::pattern::{Kind, SLIPS};
+use super::pattern::{SLIPS, TrackKind};
 use super::window::{Drift, Window};
 
 /// The distance in sectors from either end of a track within which a sector may be on the
@@ -26,7 +26,7 @@ impl Search<'_, '_> {
         window: &Window<'_>,
         track: usize,
         drift: &Drift,
-    ) -> Result<Option<Kind>, ProbeError> {
+    ) -> Result<Option<TrackKind>, ProbeError> {
         let kind = window.kinds[track];
         let Some(off) = self.off_start(window, track + 1, drift)? else {
             return Ok(None);
@@ -37,9 +37,9 @@ impl Search<'_, '_> {
             Some(shift) => {
                 let sectors = kind.sectors.checked_add_signed(-shift);
                 let sectors = sectors.filter(|sectors| *sectors > 2 * MARGIN);
-                sectors.map(|sectors| Kind { sectors, ..kind }.within_a_turn())
+                sectors.map(|sectors| TrackKind { sectors, ..kind }.within_a_turn())
             }
-            None => Some(Kind {
+            None => Some(TrackKind {
                 skew: fraction(kind.skew + off),
                 ..kind
             }),
@@ -75,7 +75,8 @@ impl Search<'_, '_> {
         if let Some(pass) = self.clock.pass(lbn)? {
             self.clock.learn(away, due, pass.took);
             let off = wrap(pass.angle - line.at(lbn));
-            if whole(off / kind.pitch) == Some(0) && pass.took <= self.clock.prompt() {
+            if whole(off / kind.pitch) == Some(0) && pass.took <= self.clock.undisturbed_turns_max()
+            {
                 drift.learn(track, off);
                 return Ok(Some(0));
             }

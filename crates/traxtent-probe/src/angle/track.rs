@@ -2,7 +2,7 @@
 
 use super::super::algorithm::ProbeError;
 use super::super::clock::{fraction, wrap};
-use super::pattern::Kind;
+use super::pattern::TrackKind;
 use super::{RECENT, Search};
 use traxtent_units::Lbn;
 
@@ -38,7 +38,10 @@ impl Line {
 impl Search<'_, '_> {
     /// Finds the track that begins at `self.first`. Returns it with the angle of the next track's
     /// first sector.
-    pub(super) fn find_track(&mut self, guess: Option<Kind>) -> Result<(Kind, f64), ProbeError> {
+    pub(super) fn find_track(
+        &mut self,
+        guess: Option<TrackKind>,
+    ) -> Result<(TrackKind, f64), ProbeError> {
         let first = self.first;
         let expected = Some(self.angle).filter(|_| guess.is_some());
         let mut start = self.angle_of_start(first, guess.map(|kind| kind.pitch), expected)?;
@@ -54,7 +57,7 @@ impl Search<'_, '_> {
             && let Some(end) = self.end_by_interruption(&line, kind.sectors)?
         {
             let next = self.angle_of_start(end, Some(line.pitch), expected)?;
-            let kind = Kind {
+            let kind = TrackKind {
                 sectors: (end - first) as u32,
                 pitch: line.pitch,
                 skew: fraction(next - start),
@@ -67,9 +70,10 @@ impl Search<'_, '_> {
             true => self.angle_of_start(end, Some(line.pitch), expected)?,
             false => line.at(end),
         };
-        let sectors = u32::try_from(end - first).map_err(|_| self.baffled("no end in sight"))?;
+        let sectors =
+            u32::try_from(end - first).map_err(|_| self.inconsistent("no end in sight"))?;
         self.refine(&mut line, end - 1)?;
-        let kind = Kind {
+        let kind = TrackKind {
             sectors,
             pitch: line.pitch,
             skew: fraction(next - start),
@@ -123,7 +127,7 @@ impl Search<'_, '_> {
             }
             starts.push(start);
         }
-        own.ok_or_else(|| self.baffled("the sectors here cannot be read"))
+        own.ok_or_else(|| self.inconsistent("the sectors here cannot be read"))
     }
 
     /// Returns the line of the sectors from `first`, by the guess or by doubling distances.
@@ -131,7 +135,7 @@ impl Search<'_, '_> {
         &mut self,
         first: u64,
         angle: f64,
-        guess: Option<Kind>,
+        guess: Option<TrackKind>,
     ) -> Result<Line, ProbeError> {
         let mut line = Line {
             lbn: first,
@@ -162,7 +166,7 @@ impl Search<'_, '_> {
             line.pitch = kind.pitch;
         }
         if line.pitch <= 0.0 {
-            return Err(self.baffled("the angles of sectors do not advance"));
+            return Err(self.inconsistent("the angles of sectors do not advance"));
         }
         Ok(line)
     }
@@ -194,7 +198,7 @@ impl Search<'_, '_> {
 
     /// Returns the line with the pitch of a guess, corrected if a new zone has changed it slightly.
     /// Returns `None` if it does not fit.
-    fn confirm_pitch(&mut self, line: Line, kind: Kind) -> Result<Option<Line>, ProbeError> {
+    fn confirm_pitch(&mut self, line: Line, kind: TrackKind) -> Result<Option<Line>, ProbeError> {
         let tolerance = self.jump_min(kind.pitch) / 2.0;
         let most = u64::from(kind.sectors) * 9 / 10;
         // The deviations of sectors from the line, at decreasing distances.
@@ -281,7 +285,7 @@ impl Search<'_, '_> {
                 }
                 step = step.saturating_mul(2);
             }
-            let Some(behind) = self.behind_moved(line, high, limit)? else {
+            let Some(behind) = self.after_remapped(line, high, limit)? else {
                 break;
             };
             (low, high) = (behind, limit);
@@ -292,12 +296,12 @@ impl Search<'_, '_> {
         if high == limit {
             return self.end_without_skew(line, from, limit);
         }
-        self.settle(line, from, low, high)
+        self.confirm_end(line, from, low, high)
     }
 
     /// Returns the end of a track whose last sector on the line seems to be `low`, and which only a
     /// jump from there to `high` marks as the end.
-    fn settle(
+    fn confirm_end(
         &mut self,
         line: &mut Line,
         from: u64,
@@ -329,7 +333,7 @@ impl Search<'_, '_> {
 
     /// Returns the first LBN that is not remapped, if the LBN at `high` is off the line but later
     /// ones are on it.
-    fn behind_moved(
+    fn after_remapped(
         &mut self,
         line: &Line,
         high: u64,
@@ -338,7 +342,7 @@ impl Search<'_, '_> {
         for by in MOVED_TOGETHER {
             let lbn = high + by;
             if lbn + 1 < limit && self.on(line, lbn)? && self.on(line, lbn + 1)? {
-                self.result.moved.extend((high..lbn).map(Lbn));
+                self.result.remapped.extend((high..lbn).map(Lbn));
                 return Ok(Some(lbn));
             }
         }
@@ -368,13 +372,13 @@ impl Search<'_, '_> {
             }
             if deviation.abs() <= self.jump_min(line.pitch) {
                 // A late reading can have any angle, so a single one is not enough.
-                if pass.took <= self.clock.prompt() || late {
+                if pass.took <= self.clock.undisturbed_turns_max() || late {
                     return Ok(true);
                 }
                 late = true;
                 continue;
             }
-            late |= pass.took > self.clock.prompt();
+            late |= pass.took > self.clock.undisturbed_turns_max();
             let again = |d: &f64| wrap(d - deviation).abs() <= self.clock.tolerance();
             if surprises.iter().any(again) {
                 return Ok(false);
@@ -421,7 +425,7 @@ impl Search<'_, '_> {
             }
         }
         if low == limit {
-            return Err(self.baffled("a track longer than a revolution"));
+            return Err(self.inconsistent("a track longer than a revolution"));
         }
         Ok(low)
     }
@@ -442,7 +446,7 @@ impl Search<'_, '_> {
         // The first LBN may be remapped.
         let base = match self.on(line, first)? {
             true => first,
-            false => match self.behind_moved(line, first, limit)? {
+            false => match self.after_remapped(line, first, limit)? {
                 Some(behind) => behind,
                 None => return Ok(None),
             },
@@ -476,7 +480,7 @@ impl Search<'_, '_> {
             if self.on(line, low)? {
                 break;
             }
-            let Some(behind) = self.behind_moved(line, low, limit)? else {
+            let Some(behind) = self.after_remapped(line, low, limit)? else {
                 break;
             };
             (low, high, around) = (behind + 1, limit, None);
@@ -613,8 +617,8 @@ impl Search<'_, '_> {
         Ok(high)
     }
 
-    pub(super) fn baffled(&self, problem: &str) -> ProbeError {
-        ProbeError::Baffled {
+    pub(super) fn inconsistent(&self, problem: &str) -> ProbeError {
+        ProbeError::Inconsistent {
             lbn: Lbn(self.first),
             problem: problem.to_owned(),
         }

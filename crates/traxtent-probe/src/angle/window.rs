@@ -1,8 +1,8 @@
 //! Testing predicted boundaries in the order in which they come under the heads.
 
 use super::super::algorithm::ProbeError;
-use super::super::clock::{Reach, fraction, wrap};
-use super::pattern::{Kind, SAME_SKEW, SLIPS};
+use super::super::clock::{ArmDistance, fraction, wrap};
+use super::pattern::{SAME_SKEW, SLIPS, TrackKind};
 use super::track::Line;
 use super::{CYLINDER, REACH_AFTER, SURFACES_MAX, Search};
 use traxtent_map::{Confirm, Verify};
@@ -18,11 +18,11 @@ const FEW: f64 = 10.0;
 struct Test {
     /// The boundary: the end of this predicted track.
     track: usize,
-    question: Question,
+    question: BoundaryTest,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Question {
+enum BoundaryTest {
     /// Is the LBN before the boundary where the track continues?
     Last,
     /// Is the LBN after it where the next track begins?
@@ -40,11 +40,11 @@ enum Question {
 #[derive(Debug, Default)]
 pub(super) struct Tested {
     /// The tracks that hold.
-    pub(super) known: Vec<(Kind, Confirm)>,
+    pub(super) known: Vec<(TrackKind, Confirm)>,
     /// Whether all predicted tracks hold.
     pub(super) whole: bool,
     /// The track that seems to follow them, if the predicted one does not hold.
-    pub(super) instead: Option<Kind>,
+    pub(super) replacement: Option<TrackKind>,
 }
 
 /// The boundaries to test.
@@ -58,7 +58,7 @@ struct Chosen {
 
 /// Predicted tracks with their positions.
 pub(super) struct Window<'w> {
-    pub(super) kinds: &'w [Kind],
+    pub(super) kinds: &'w [TrackKind],
     /// The first LBN of each track, and the first LBN after the last.
     pub(super) bounds: Vec<u64>,
     /// The angles of the first sectors.
@@ -77,7 +77,7 @@ pub(super) struct Drift {
 }
 
 impl Drift {
-    fn a_track(&self) -> f64 {
+    fn rate_per_track(&self) -> f64 {
         match self.squares > 0.0 {
             true => self.products / self.squares,
             false => 0.0,
@@ -86,7 +86,7 @@ impl Drift {
 
     /// The deviation at the first sector of a predicted track.
     pub(super) fn at(&self, track: usize) -> f64 {
-        self.at_once + self.a_track() * track as f64
+        self.at_once + self.rate_per_track() * track as f64
     }
 
     /// The deviation at the first sector of a predicted track, interpolated between the
@@ -116,13 +116,13 @@ impl Drift {
         self.seen.push((track as usize, all));
         self.products += all * track;
         self.squares += track * track;
-        self.at_once += (all - self.at_once - self.a_track() * track) / 2.0;
+        self.at_once += (all - self.at_once - self.rate_per_track() * track) / 2.0;
     }
 }
 
 impl Search<'_, '_> {
     /// Tests a prediction.
-    pub(super) fn test(&mut self, predicted: &[Kind]) -> Result<Tested, ProbeError> {
+    pub(super) fn test(&mut self, predicted: &[TrackKind]) -> Result<Tested, ProbeError> {
         let kinds = self.clip(predicted);
         if kinds.is_empty() {
             return Ok(Tested::default());
@@ -167,18 +167,18 @@ impl Search<'_, '_> {
                 Verify::None => Confirm::Predicted,
                 Verify::Sample | Verify::Full => Confirm::Sampled,
             };
-            (Kind { skew, ..kinds[i] }, confirm)
+            (TrackKind { skew, ..kinds[i] }, confirm)
         });
         Ok(Tested {
             known: known.collect(),
             whole: holds == predicted.len(),
-            instead,
+            replacement: instead,
         })
     }
 
     /// Returns the skews of tracks that hold, corrected by the drift of angles. Each skew is
     /// corrected by a fraction of a sector, and the one where skews change by the rest.
-    fn skews(&self, kinds: &[Kind], drift: &Drift) -> Vec<f64> {
+    fn skews(&self, kinds: &[TrackKind], drift: &Drift) -> Vec<f64> {
         let mut skews: Vec<f64> = kinds.iter().map(|kind| kind.skew).collect();
         if !self.clock.is_noisy() {
             for (track, skew) in skews.iter_mut().enumerate() {
@@ -205,7 +205,7 @@ impl Search<'_, '_> {
     }
 
     /// Returns the predicted tracks that fit before the end, with the last one shortened.
-    fn clip(&self, predicted: &[Kind]) -> Vec<Kind> {
+    fn clip(&self, predicted: &[TrackKind]) -> Vec<TrackKind> {
         let mut room = self.end - self.first;
         let mut kinds = Vec::with_capacity(predicted.len());
         for kind in predicted {
@@ -213,13 +213,13 @@ impl Search<'_, '_> {
             if sectors == 0 {
                 break;
             }
-            kinds.push(Kind { sectors, ..*kind });
+            kinds.push(TrackKind { sectors, ..*kind });
             room -= u64::from(sectors);
         }
         kinds
     }
 
-    fn window<'w>(&self, kinds: &'w [Kind]) -> Window<'w> {
+    fn window<'w>(&self, kinds: &'w [TrackKind]) -> Window<'w> {
         let (mut bounds, mut angles) = (vec![self.first], vec![self.angle]);
         for (i, kind) in kinds.iter().enumerate() {
             bounds.push(bounds[i] + u64::from(kind.sectors));
@@ -238,13 +238,13 @@ impl Search<'_, '_> {
     }
 
     /// Chooses the boundaries to test.
-    fn choose(&self, kinds: &[Kind]) -> Chosen {
+    fn choose(&self, kinds: &[TrackKind]) -> Chosen {
         let last = kinds.len() - 1;
         let mut chosen = match self.verify {
             Verify::None => Chosen::default(),
             Verify::Sample if kinds.len() > REACH_AFTER => self.sample(kinds),
             // After one failed prediction, there may be others that compensate it.
-            Verify::Sample if !self.turned && self.shifts_tell(kinds[0].pitch) => Chosen {
+            Verify::Sample if !self.skew_changed && self.shifts_tell(kinds[0].pitch) => Chosen {
                 both: Vec::new(),
                 once: (0..last).collect(),
             },
@@ -271,7 +271,7 @@ impl Search<'_, '_> {
 
     /// Chooses one boundary in each run as long as a cylinder, and those where the pattern has
     /// changed.
-    fn sample(&self, kinds: &[Kind]) -> Chosen {
+    fn sample(&self, kinds: &[TrackKind]) -> Chosen {
         let last = kinds.len() - 1;
         // A deviation inside a cylinder may be compensated at its end, so the last boundary before
         // the end is chosen.
@@ -314,14 +314,14 @@ impl Search<'_, '_> {
             let pitch = window.kinds[track].pitch;
             // An angle that has drifted by a sector would hide a jump of one.
             let hidden = jump.abs() < self.jump_min(pitch).max(1.5 * pitch);
-            let questions: &[Question] = match hidden {
-                _ if at_end => &[Question::Last],
+            let questions: &[BoundaryTest] = match hidden {
+                _ if at_end => &[BoundaryTest::Last],
                 false if self.hides_boundaries(window.kinds[track]) => {
-                    &[Question::Whole, Question::Last, Question::First]
+                    &[BoundaryTest::Whole, BoundaryTest::Last, BoundaryTest::First]
                 }
-                false => &[Question::Last, Question::First],
-                true if self.verify == Verify::Full => &[Question::Whole, Question::Across],
-                true => &[Question::Across],
+                false => &[BoundaryTest::Last, BoundaryTest::First],
+                true if self.verify == Verify::Full => &[BoundaryTest::Whole, BoundaryTest::Across],
+                true => &[BoundaryTest::Across],
             };
             tests.extend(questions.iter().map(|&question| Test { track, question }));
         }
@@ -332,10 +332,10 @@ impl Search<'_, '_> {
     fn single_tests(&self, window: &Window<'_>, tracks: &[usize]) -> Vec<Test> {
         if tracks.is_empty() || !self.shifts_tell(window.kinds[0].pitch) {
             let mut tests = self.tests(window, tracks);
-            tests.retain(|test| !matches!(test.question, Question::First));
+            tests.retain(|test| !matches!(test.question, BoundaryTest::First));
             return tests;
         }
-        let question = Question::Shift;
+        let question = BoundaryTest::Shift;
         tracks
             .iter()
             .map(|&track| Test { track, question })
@@ -354,7 +354,7 @@ impl Search<'_, '_> {
         let mut here = 0;
         while let Some(next) = self.nearest(window, tests, here, drift) {
             let test = tests.swap_remove(next);
-            if !self.ask(window, test, here, drift)? {
+            if !self.run_test(window, test, here, drift)? {
                 return Ok(Some(test.track));
             }
             here = test.leaves_at();
@@ -383,7 +383,7 @@ impl Search<'_, '_> {
     ) -> Option<usize> {
         let now = self.clock.now();
         let due = |test: &Test| {
-            if matches!(test.question, Question::Shift) {
+            if matches!(test.question, BoundaryTest::Shift) {
                 return self.clock.lead(window.reach(here, *test));
             }
             let angle = window.angle(*test) + drift.at(test.begins_at());
@@ -396,7 +396,7 @@ impl Search<'_, '_> {
     }
 
     /// Returns whether the drive behaves as predicted. A deviation counts if it is measured twice.
-    fn ask(
+    fn run_test(
         &mut self,
         window: &Window<'_>,
         test: Test,
@@ -406,30 +406,30 @@ impl Search<'_, '_> {
         let kind = &window.kinds[test.track];
         let (first, bound) = (window.bounds[test.track], window.bounds[test.track + 1]);
         match test.question {
-            Question::Whole => self.is_whole(&window.line(test.track, drift), bound),
-            Question::Across => {
+            BoundaryTest::Whole => self.is_whole(&window.line(test.track, drift), bound),
+            BoundaryTest::Across => {
                 let angle = window.angle(test) + drift.at(test.begins_at());
                 Ok(self.is_across(kind, bound, angle)?.unwrap_or(true))
             }
-            Question::Shift => {
+            BoundaryTest::Shift => {
                 if let Some(shift) = self.shift(window, test.track + 1, here, drift)? {
                     return Ok(shift == 0);
                 }
                 for test in self.tests(window, &[test.track]) {
-                    if !self.ask(window, test, here, drift)? {
+                    if !self.run_test(window, test, here, drift)? {
                         return Ok(false);
                     }
                 }
                 Ok(true)
             }
-            Question::Last | Question::First => {
-                let lbn = bound - u64::from(matches!(test.question, Question::Last));
+            BoundaryTest::Last | BoundaryTest::First => {
+                let lbn = bound - u64::from(matches!(test.question, BoundaryTest::Last));
                 let jump = kind.jump().abs();
                 // A track may have slipped sectors, and skews vary slightly. A larger deviation
                 // would be another zone.
                 let surprise = match (test.question, self.clock.is_noisy()) {
                     (_, true) => 0.06,
-                    (Question::Last, false) => 8.0 * kind.pitch,
+                    (BoundaryTest::Last, false) => 8.0 * kind.pitch,
                     (_, false) => 0.02,
                 };
                 // If a few slipped sectors look like a skew, only the exact position is accepted.
@@ -455,7 +455,7 @@ impl Search<'_, '_> {
                         if pass.took <= due + 0.5 || late > 1 {
                             // If the angle is not exactly as predicted, two tracks may fit together
                             // like one.
-                            if matches!(test.question, Question::Last)
+                            if matches!(test.question, BoundaryTest::Last)
                                 && self.verify == Verify::Full
                                 && deviation.abs() > seen
                                 && (deviation < 0.0
@@ -472,12 +472,12 @@ impl Search<'_, '_> {
                                 || deviation.abs() <= seen
                             {
                                 drift.learn(test.begins_at(), deviation);
-                            } else if matches!(test.question, Question::First) {
+                            } else if matches!(test.question, BoundaryTest::First) {
                                 // The sector may be another one of the track, if the tracks before
                                 // it are short.
-                                let question = Question::Last;
+                                let question = BoundaryTest::Last;
                                 let last = Test { question, ..test };
-                                if !self.ask(window, last, here, drift)? {
+                                if !self.run_test(window, last, here, drift)? {
                                     return Ok(false);
                                 }
                                 drift.learn(test.begins_at(), deviation);
@@ -488,12 +488,13 @@ impl Search<'_, '_> {
                     let again =
                         |other: &f64| wrap(other - deviation).abs() <= self.clock.tolerance();
                     if deviation.abs() > tolerance {
-                        let sure = !self.clock.is_noisy() && pass.took <= self.clock.prompt();
+                        let sure = !self.clock.is_noisy()
+                            && pass.took <= self.clock.undisturbed_turns_max();
                         if sure || surprises.iter().any(again) {
                             // A jump this small proves nothing if the prediction has drifted by as
                             // much.
                             let last = Test {
-                                question: Question::Last,
+                                question: BoundaryTest::Last,
                                 ..test
                             };
                             let end = window.angle(last) + drift.at(test.track) + deviation;
@@ -511,7 +512,7 @@ impl Search<'_, '_> {
                         }
                         surprises.push(deviation);
                     }
-                    away = Reach::SAME;
+                    away = ArmDistance::SAME;
                 }
                 Ok(false)
             }
@@ -525,7 +526,7 @@ impl Search<'_, '_> {
     /// be read.
     fn is_across(
         &mut self,
-        kind: &Kind,
+        kind: &TrackKind,
         bound: u64,
         angle: f64,
     ) -> Result<Option<bool>, ProbeError> {
@@ -539,27 +540,35 @@ impl Search<'_, '_> {
 impl Test {
     /// The predicted track on which its read begins.
     fn begins_at(&self) -> usize {
-        self.track + usize::from(matches!(self.question, Question::First | Question::Shift))
+        self.track
+            + usize::from(matches!(
+                self.question,
+                BoundaryTest::First | BoundaryTest::Shift
+            ))
     }
 
     /// The predicted track on which its read ends.
     fn leaves_at(&self) -> usize {
-        self.track + usize::from(!matches!(self.question, Question::Last | Question::Whole))
+        self.track
+            + usize::from(!matches!(
+                self.question,
+                BoundaryTest::Last | BoundaryTest::Whole
+            ))
     }
 }
 
 impl Window<'_> {
     /// The distance from a predicted track to the read of a test.
-    fn reach(&self, here: usize, test: Test) -> Reach {
+    fn reach(&self, here: usize, test: Test) -> ArmDistance {
         self.distance(here, test.begins_at())
     }
 
     /// The distance between two predicted tracks.
-    pub(super) fn distance(&self, here: usize, there: usize) -> Reach {
+    pub(super) fn distance(&self, here: usize, there: usize) -> ArmDistance {
         match here.abs_diff(there) {
-            0 => Reach::SAME,
-            1 => Reach::neighbour(self.kinds[here.min(there)].skew),
-            tracks => Reach::tracks(tracks),
+            0 => ArmDistance::SAME,
+            1 => ArmDistance::neighbour(self.kinds[here.min(there)].skew),
+            tracks => ArmDistance::tracks(tracks),
         }
     }
 
@@ -578,9 +587,11 @@ impl Window<'_> {
         let kind = &self.kinds[test.track];
         let start = self.angles[test.track];
         match test.question {
-            Question::Last | Question::Across => start + f64::from(kind.sectors - 1) * kind.pitch,
-            Question::First | Question::Shift => self.angles[test.track + 1],
-            Question::Whole => start,
+            BoundaryTest::Last | BoundaryTest::Across => {
+                start + f64::from(kind.sectors - 1) * kind.pitch
+            }
+            BoundaryTest::First | BoundaryTest::Shift => self.angles[test.track + 1],
+            BoundaryTest::Whole => start,
         }
     }
 }

@@ -6,8 +6,8 @@
 //! increasingly far apart, so that the error of an angle is divided among many tracks. If a
 //! prediction fails, a new part begins.
 
-use super::figure::{Estimate, Figure, fraction, wrapped};
-use super::layout::Layout;
+use super::figure::{Estimate, Measurement, fraction, wrapped};
+use super::layout::TrackLayout;
 use super::stopwatch::Stopwatch;
 use crate::{ProbeError, TargetError};
 use traxtent_map::TrackMap;
@@ -35,7 +35,7 @@ pub(super) struct RunAngles {
 
 /// Repetitions of a repeating section with a uniform format.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Patch {
+pub(super) struct FormatPatch {
     /// The index of the repeating section.
     pub(super) stretch: usize,
     /// The first track.
@@ -54,7 +54,7 @@ pub(super) struct Patch {
 /// The angles of a drive.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Angles {
-    pub(super) patches: Vec<Patch>,
+    pub(super) patches: Vec<FormatPatch>,
     /// The estimated number of slots without LBNs on a track, by number of sectors, from all
     /// patches.
     pub(super) slack: Vec<(u32, Estimate)>,
@@ -62,15 +62,15 @@ pub(super) struct Angles {
 
 impl Angles {
     /// Returns the patch that holds a track.
-    pub(super) fn patch(&self, track: usize) -> &Patch {
+    pub(super) fn patch(&self, track: usize) -> &FormatPatch {
         &self.patches[self.patches.partition_point(|patch| patch.first <= track) - 1]
     }
 
     /// Returns the angle at which a track begins, in revolutions from 0 to 1, and its number of
     /// slots.
-    pub(super) fn start(&self, layout: &Layout, track: usize) -> (f64, u32) {
+    pub(super) fn start(&self, layout: &TrackLayout, track: usize) -> (f64, u32) {
         let patch = self.patch(track);
-        let stretch = &layout.stretches[patch.stretch];
+        let stretch = &layout.sections[patch.stretch];
         let index = track - patch.first;
         let (times, mut rest) = (index / stretch.period(), index % stretch.period());
         for (run, angles) in stretch.runs.iter().zip(&patch.runs) {
@@ -89,14 +89,14 @@ impl Angles {
 
 /// Returns the skews and sizes of the patches that hold most of the drive, one set of figures per
 /// patch.
-pub(super) fn figures(angles: &Angles, layout: &Layout) -> Vec<Figure> {
+pub(super) fn figures(angles: &Angles, layout: &TrackLayout) -> Vec<Measurement> {
     let mut found = Vec::new();
     let usual = angles
         .patches
         .iter()
         .filter(|patch| patch.tracks >= 64 && patch.runs.len() < 64);
     for (zone, patch) in usual.enumerate() {
-        let stretch = &layout.stretches[patch.stretch];
+        let stretch = &layout.sections[patch.stretch];
         let (run, turns) = (stretch.runs[0], patch.runs[0]);
         let turn = |name: &str, value: f64, share: f64, how: &'static str| {
             let half_width = patch.half_width * 2f64.sqrt() / share.max(1.0);
@@ -105,7 +105,7 @@ pub(super) fn figures(angles: &Angles, layout: &Layout) -> Vec<Figure> {
                 half_width,
                 samples: 2 * READS as u64,
             };
-            Figure::around(
+            Measurement::around(
                 &format!("geometry.zones.{zone}.{name}"),
                 estimate,
                 "revolutions",
@@ -149,7 +149,7 @@ pub(super) fn figures(angles: &Angles, layout: &Layout) -> Vec<Figure> {
             .find(|(usual, _)| f64::from(*usual) <= slots)
             .map(|(_, slack)| *slack);
         let width = slack.map_or(0.0, |slack| slack.half_width);
-        found.push(Figure::around(
+        found.push(Measurement::around(
             &format!("geometry.zones.{zone}.slots"),
             Estimate { value: slots, half_width: width, samples: 12 * READS as u64 },
             "sectors around the first track",
@@ -163,12 +163,12 @@ pub(super) fn figures(angles: &Angles, layout: &Layout) -> Vec<Figure> {
 pub(super) fn angles(
     watch: &mut Stopwatch<'_>,
     map: &TrackMap,
-    layout: &Layout,
+    layout: &TrackLayout,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Angles, ProbeError> {
     let sectors: Vec<u32> = map.tracks().map(|track| track.sectors.0 as u32).collect();
     let starts: Vec<Lbn> = map.tracks().map(|track| track.first_lbn).collect();
-    let mut ruler = Ruler {
+    let mut ruler = AngleMeter {
         watch,
         starts: &starts,
         sectors: &sectors,
@@ -178,7 +178,7 @@ pub(super) fn angles(
         patches: Vec::new(),
         slack: Vec::new(),
     };
-    for (number, stretch) in layout.stretches.iter().enumerate() {
+    for (number, stretch) in layout.sections.iter().enumerate() {
         let period = stretch.period();
         for (from, repetitions, nominal) in
             alike(&sectors[stretch.first..][..stretch.tracks], stretch)
@@ -192,7 +192,7 @@ pub(super) fn angles(
                 let before = found.patches.last().filter(|patch| patch.stretch == number);
                 let patch = ruler.patch(first, end - first, &runs, &nominal, before)?;
                 first += patch.tracks;
-                found.patches.push(Patch {
+                found.patches.push(FormatPatch {
                     stretch: number,
                     ..patch
                 });
@@ -231,7 +231,10 @@ pub(super) fn angles(
 
 /// Divides a repeating section where the usual sizes of its tracks change. Returns for each part
 /// the first repetition, the number of repetitions, and the sizes by run.
-fn alike(sectors: &[u32], stretch: &super::layout::Stretch) -> Vec<(usize, usize, Vec<u32>)> {
+fn alike(
+    sectors: &[u32],
+    stretch: &super::layout::RepeatingSection,
+) -> Vec<(usize, usize, Vec<u32>)> {
     let usual = |repetition: &[u32]| {
         let mut at = 0;
         let sizes = stretch.runs.iter().map(|run| {
@@ -262,7 +265,7 @@ fn alike(sectors: &[u32], stretch: &super::layout::Stretch) -> Vec<(usize, usize
 }
 
 /// Measures the angles of tracks.
-pub(super) struct Ruler<'a, 'b> {
+pub(super) struct AngleMeter<'a, 'b> {
     pub(super) watch: &'a mut Stopwatch<'b>,
     /// The first LBN of each track.
     pub(super) starts: &'a [Lbn],
@@ -272,7 +275,7 @@ pub(super) struct Ruler<'a, 'b> {
     pub(super) trusting: bool,
 }
 
-impl Ruler<'_, '_> {
+impl AngleMeter<'_, '_> {
     /// Returns the angle at which a track with `slots` slots begins.
     pub(super) fn begins(&mut self, track: usize, slots: u32) -> Result<Estimate, ProbeError> {
         let mut past = 0;
@@ -287,7 +290,7 @@ impl Ruler<'_, '_> {
                 angle => {
                     let angle = angle?;
                     // The whole physical sector has passed.
-                    let passed = (self.watch.grain.behind(lbn).0 - self.starts[track].0) as f64;
+                    let passed = (self.watch.grain.end(lbn).0 - self.starts[track].0) as f64;
                     let turns = angle.value - passed / f64::from(slots);
                     return Ok(Estimate {
                         value: fraction(turns),
@@ -358,8 +361,8 @@ impl Ruler<'_, '_> {
         most: usize,
         runs: &[usize],
         usual: &[u32],
-        before: Option<&Patch>,
-    ) -> Result<Patch, ProbeError> {
+        before: Option<&FormatPatch>,
+    ) -> Result<FormatPatch, ProbeError> {
         let period: usize = runs.iter().sum();
         let mut width = 0.0_f64;
         let repetitions = most.div_ceil(period);
@@ -415,7 +418,7 @@ impl Ruler<'_, '_> {
             begin += length;
             found.push(angles);
         }
-        let patch = Patch {
+        let patch = FormatPatch {
             stretch: 0,
             first,
             tracks,
@@ -435,7 +438,7 @@ impl Ruler<'_, '_> {
             self.starts[track],
             self.starts[track] + Sectors(u64::from(self.sectors[track]) - 1),
         );
-        let one = (self.watch.grain.behind(first).0 - first.0) as f64;
+        let one = (self.watch.grain.end(first).0 - first.0) as f64;
         let mut samples = Vec::new();
         for _ in 0..6 {
             let turns = wrapped(

@@ -3,8 +3,8 @@
 //! The method follows Worthington 1995, section 5. A sector is in the buffer if its read is fast
 //! although it would have to wait for more than half a revolution if it came from the media.
 
-use super::figure::{Estimate, Figure, fraction, median};
-use super::seek::Known;
+use super::figure::{Estimate, Measurement, fraction, median};
+use super::seek::KnownDrive;
 use super::stopwatch::Stopwatch;
 use crate::ProbeError;
 use traxtent_map::MappedTrack;
@@ -27,7 +27,7 @@ pub(super) struct Buffer {
     pub(super) completion_ms: f64,
     pub(super) sector_ms: f64,
     /// How much longer the bus takes than the media, per sector.
-    pub(super) behind_ms: f64,
+    pub(super) bus_excess_ms: f64,
     pub(super) delivery: Delivery,
     pub(super) hold: BusHold,
     pub(super) read_on_arrival: bool,
@@ -42,7 +42,7 @@ impl Buffer {
             connect_ms: 0.0,
             completion_ms: 0.0,
             sector_ms: 0.0,
-            behind_ms: 0.0,
+            bus_excess_ms: 0.0,
             delivery: Delivery::InOrder,
             hold: BusHold::default(),
             read_on_arrival: false,
@@ -71,14 +71,14 @@ impl Buffer {
 /// Measures bus and cache by reads.
 pub(super) fn buffer(
     watch: &mut Stopwatch<'_>,
-    known: &Known<'_>,
+    known: &KnownDrive<'_>,
     overhead: f64,
     zero_latency: bool,
-    figures: &mut Vec<Figure>,
+    figures: &mut Vec<Measurement>,
     notes: &mut Vec<String>,
 ) -> Result<Buffer, ProbeError> {
     let mut found = Buffer::unknown();
-    let mut ask = Inquiry {
+    let mut ask = BufferProbe {
         watch,
         known,
         overhead,
@@ -97,13 +97,13 @@ pub(super) fn buffer(
     found.cache.enabled = true;
     (found.hit_ms, found.sector_ms) = (hit.value.max(0.0), sector.value.max(0.0));
     ask.hit_ms = found.hit_ms + found.sector_ms;
-    figures.push(Figure::around(
+    figures.push(Measurement::around(
         "overheads.read_hit_after_read_ms",
         hit,
         "ms",
         "reads of sectors just read, of different lengths: the line at length 0",
     ));
-    figures.push(Figure::around(
+    figures.push(Measurement::around(
         "bus.read_sector_ms",
         sector,
         "ms a sector",
@@ -114,7 +114,7 @@ pub(super) fn buffer(
     let before = ask.timings;
     let arrivals = ask.on_arrival()?;
     found.read_on_arrival = arrivals.value > 0.5;
-    figures.push(Figure { samples: ask.timings - before, ..Figure::around(
+    figures.push(Measurement { samples: ask.timings - before, ..Measurement::around(
         "access.read_on_arrival",
         arrivals,
         "of reads",
@@ -125,12 +125,12 @@ pub(super) fn buffer(
     // If the bus works after the media, or falls behind them, the drive has read ahead in the
     // meantime.
     let falls_behind =
-        found.behind_ms > 0.0 && found.cache.read_ahead.until == ReadAheadUntil::SegmentEnd;
+        found.bus_excess_ms > 0.0 && found.cache.read_ahead.until == ReadAheadUntil::SegmentEnd;
     let ahead = (found.hold.during_read || falls_behind).then_some(ahead);
     let when_complete = found.delivery == Delivery::InOrderWhenComplete;
-    let size = ask.segment_size(ahead, when_complete, found.sector_ms, found.behind_ms)?;
+    let size = ask.segment_size(ahead, when_complete, found.sector_ms, found.bus_excess_ms)?;
     found.cache.segment_sectors = size.value as u32;
-    figures.push(Figure::around(
+    figures.push(Measurement::around(
         "cache.segment_sectors",
         size,
         "sectors",
@@ -139,14 +139,14 @@ pub(super) fn buffer(
     let segments = ask.segments()?;
     found.cache.segments = segments.value as u32;
     found.cache.write_segments = 1;
-    figures.push(Figure::around(
+    figures.push(Measurement::around(
         "cache.segments",
         segments,
         "segments",
         "the most reads in different places after which the first is in the buffer still",
     ));
     let size = segments.value * size.value;
-    figures.push(Figure {
+    figures.push(Measurement {
         name: "cache.size".to_owned(),
         value: size,
         low: 0.98 * size,
@@ -158,9 +158,9 @@ pub(super) fn buffer(
     Ok(found)
 }
 
-struct Inquiry<'a, 'b> {
+struct BufferProbe<'a, 'b> {
     watch: &'a mut Stopwatch<'b>,
-    known: &'a Known<'a>,
+    known: &'a KnownDrive<'a>,
     overhead: f64,
     /// The time of a hit of one sector.
     hit_ms: f64,
@@ -169,7 +169,7 @@ struct Inquiry<'a, 'b> {
     used: Vec<u64>,
 }
 
-impl Inquiry<'_, '_> {
+impl BufferProbe<'_, '_> {
     /// Returns a random track with others after it.
     fn track(&mut self) -> MappedTrack {
         let count = self.known.tracks.len() as u64;
@@ -180,7 +180,7 @@ impl Inquiry<'_, '_> {
     /// Returns another track at the same position in the pattern of the same part of the drive.
     fn another(&mut self, track: MappedTrack) -> MappedTrack {
         let patch = self.known.angles.patch(track.index);
-        let period = self.known.layout.stretches[patch.stretch].period();
+        let period = self.known.layout.sections[patch.stretch].period();
         let (phase, times) = ((track.index - patch.first) % period, patch.tracks / period);
         for _ in 0..32 {
             let k = self.watch.rng.below(times.max(1) as u64) as usize;
@@ -346,7 +346,7 @@ impl Inquiry<'_, '_> {
                 let answer = if way == 0 {
                     self.watch.media(lbn, sectors)?
                 } else {
-                    self.watch.ask(traxtent_units::request::Request {
+                    self.watch.send(traxtent_units::request::Request {
                         fua: true,
                         ..traxtent_units::request::Request::read(lbn, sectors)
                     })?
@@ -364,7 +364,7 @@ impl Inquiry<'_, '_> {
         &mut self,
         found: &mut Buffer,
         zero_latency: bool,
-        figures: &mut Vec<Figure>,
+        figures: &mut Vec<Measurement>,
     ) -> Result<(), ProbeError> {
         let track = self.track();
         let (_, slots) = self.known.angles.start(self.known.layout, track.index);
@@ -373,7 +373,7 @@ impl Inquiry<'_, '_> {
         let one = self.behind_media(track.first_lbn, 1, 0.1)?;
         let many = self.behind_media(track.first_lbn, long, 0.1)?;
         let slope = (many - one) / f64::from(long - 1);
-        found.behind_ms = if slope > 0.001 { slope } else { 0.0 };
+        found.bus_excess_ms = if slope > 0.001 { slope } else { 0.0 };
         let bus = found.sector_ms;
         // A bus that works along with the media falls behind if it is slower than they are. A bus
         // that works after the media adds its full time.
@@ -386,7 +386,7 @@ impl Inquiry<'_, '_> {
         }
         let connect = one - bus;
         found.connect_ms = if connect > 0.04 { connect } else { 0.0 };
-        figures.push(Figure {
+        figures.push(Measurement {
             name: "cache.read_watermark".to_owned(),
             value: slope,
             low: slope - 0.03 / f64::from(long),
@@ -416,7 +416,7 @@ impl Inquiry<'_, '_> {
                 .min_by(|a, b| (a.1 - behind).abs().total_cmp(&(b.1 - behind).abs()))
                 .expect("there are three");
             found.delivery = nearest.0;
-            figures.push(Figure {
+            figures.push(Measurement {
                 name: "bus.delivery".to_owned(),
                 value: behind / all,
                 low: (behind - 0.03) / all,
@@ -587,7 +587,7 @@ impl Inquiry<'_, '_> {
     fn read_ahead(
         &mut self,
         cache: &mut CacheSpec,
-        figures: &mut Vec<Figure>,
+        figures: &mut Vec<Measurement>,
     ) -> Result<(), ProbeError> {
         let before = self.timings;
         let mut extents = Vec::new();
@@ -643,7 +643,7 @@ impl Inquiry<'_, '_> {
             what = "reads of what follows a read, later: as many are in the buffer wherever it was";
         }
         let all = extents.iter().map(|extent| extent.0 as f64);
-        figures.push(Figure {
+        figures.push(Measurement {
             name: "cache.read_ahead".to_owned(),
             value: middle as f64,
             low: all.clone().fold(f64::INFINITY, f64::min),

@@ -6,7 +6,7 @@
 //! it must be made in time with the fitted profile.
 
 use super::figure::fraction;
-use super::seek::Known;
+use super::seek::KnownDrive;
 use super::stopwatch::Stopwatch;
 use crate::ProbeError;
 use traxtent_units::Lbn;
@@ -28,13 +28,13 @@ pub(super) struct Crossing {
 /// Returns the crossings of all tracks in the pattern.
 pub(super) fn crossings(
     watch: &mut Stopwatch<'_>,
-    known: &Known<'_>,
+    known: &KnownDrive<'_>,
     by: (Op, bool),
     sectors: u32,
 ) -> Result<Vec<Crossing>, ProbeError> {
     let mut found = Vec::new();
     for patch in &known.angles.patches {
-        let stretch = &known.layout.stretches[patch.stretch];
+        let stretch = &known.layout.sections[patch.stretch];
         let mut kinds: Vec<((u32, bool), bool)> = Vec::new();
         let period = stretch.period();
         let mut begin = 0;
@@ -78,7 +78,7 @@ pub(super) fn crossings(
 }
 
 /// The angle between the end of a track and the beginning of the next, in milliseconds.
-fn gap(known: &Known<'_>, period: f64, track: usize) -> f64 {
+fn gap(known: &KnownDrive<'_>, period: f64, track: usize) -> f64 {
     let (start, slots) = known.angles.start(known.layout, track);
     let end = start + known.tracks[track].sectors.0 as f64 / f64::from(slots);
     fraction(known.angles.start(known.layout, track + 1).0 - end) * period
@@ -88,7 +88,7 @@ fn gap(known: &Known<'_>, period: f64, track: usize) -> f64 {
 /// than the gap between them.
 fn caught(
     watch: &mut Stopwatch<'_>,
-    known: &Known<'_>,
+    known: &KnownDrive<'_>,
     (track, gap): (usize, f64),
     by: (Op, bool),
     sectors: u32,

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use traxtent_units::stats::{Confidence, Interval};
+use traxtent_units::stats::{ConfidenceInterval, ConfidenceLevel};
 
 /// One measured property of a drive.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
+pub struct Measurement {
     /// The name, which is a dotted path of the profile if the profile has this property.
     pub name: String,
     /// The best estimate.
@@ -23,15 +23,15 @@ pub struct Figure {
     pub samples: u64,
 }
 
-impl Figure {
+impl Measurement {
     /// Creates a figure with a symmetric interval.
     pub(super) fn around(
         name: &str,
         estimate: Estimate,
         unit: &'static str,
         how: &'static str,
-    ) -> Figure {
-        Figure {
+    ) -> Measurement {
+        Measurement {
             name: name.to_owned(),
             value: estimate.value,
             low: estimate.value - estimate.half_width,
@@ -48,9 +48,9 @@ impl Figure {
     }
 }
 
-impl fmt::Display for Figure {
+impl fmt::Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Figure {
+        let Measurement {
             value,
             low,
             high,
@@ -94,7 +94,8 @@ impl Estimate {
             .copied()
             .filter(|x| (x - centre).abs() <= reach)
             .collect();
-        let interval = Interval::of(&near, Confidence::P95).expect("the median is near itself");
+        let interval =
+            ConfidenceInterval::of(&near, ConfidenceLevel::P95).expect("the median is near itself");
         Estimate {
             value: interval.mean,
             half_width: interval.half_width.unwrap_or(0.0),

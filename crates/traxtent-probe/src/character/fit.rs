@@ -4,7 +4,7 @@
 //! at a time, each when the previous one completes. The comparison uses the mean response time, and
 //! the demerit of Ruemmler and Wilkes relative to the mean.
 
-use super::{Character, Options, Progress, characterize};
+use super::{Characterization, CharacterizeOptions, CharacterizeProgress, characterize};
 use crate::{ProbeError, Target};
 use traxtent_map::TrackMap;
 use traxtent_model::drive::Drive;
@@ -22,9 +22,9 @@ pub struct Residual {
     /// The number of requests.
     pub requests: usize,
     /// The mean response time of the drive, in milliseconds.
-    pub source_ms: f64,
+    pub drive_ms: f64,
     /// The mean response time of the fitted profile, in milliseconds.
-    pub twin_ms: f64,
+    pub fitted_ms: f64,
     /// The root mean square of the distance between the two distributions, in milliseconds.
     pub demerit_ms: f64,
 }
@@ -32,12 +32,12 @@ pub struct Residual {
 impl Residual {
     /// The difference of the mean response times, relative to that of the drive.
     pub fn mean_error(&self) -> f64 {
-        self.twin_ms / self.source_ms - 1.0
+        self.fitted_ms / self.drive_ms - 1.0
     }
 
     /// The demerit relative to the drive's mean response time.
     pub fn relative_demerit(&self) -> f64 {
-        self.demerit_ms / self.source_ms
+        self.demerit_ms / self.drive_ms
     }
 }
 
@@ -45,7 +45,7 @@ impl Residual {
 #[derive(Clone, Debug)]
 pub struct Fit {
     /// The measured properties of the drive.
-    pub character: Character,
+    pub character: Characterization,
     /// The fitted profile.
     pub profile: Profile,
     /// One residual per workload.
@@ -59,8 +59,8 @@ pub struct Fit {
 pub fn fit(
     target: &mut dyn Target,
     map: &TrackMap,
-    options: Options,
-    progress: &mut dyn FnMut(Progress),
+    options: CharacterizeOptions,
+    progress: &mut dyn FnMut(CharacterizeProgress),
 ) -> Result<Fit, ProbeError> {
     let character = characterize(target, map, options, progress)?;
     let profile = character.to_profile();
@@ -79,10 +79,10 @@ pub fn fit(
 pub fn residuals(
     target: &mut dyn Target,
     twin: &Profile,
-    options: Options,
-    progress: &mut dyn FnMut(Progress),
+    options: CharacterizeOptions,
+    progress: &mut dyn FnMut(CharacterizeProgress),
 ) -> Result<Vec<Residual>, ProbeError> {
-    let twin = Drive::new(twin).map_err(|error| ProbeError::Baffled {
+    let twin = Drive::new(twin).map_err(|error| ProbeError::Inconsistent {
         lbn: Lbn(0),
         problem: format!("the twin's profile: {error}"),
     })?;
@@ -93,7 +93,7 @@ pub fn residuals(
         .min(twin.geometry().capacity().0));
     let mut residuals = Vec::new();
     for (number, &workload) in WORKLOADS.iter().enumerate() {
-        progress(Progress {
+        progress(CharacterizeProgress {
             stage: "fit",
             done: number as f64 / WORKLOADS.len() as f64,
         });
@@ -120,8 +120,8 @@ fn compare(workload: &'static str, source: &mut [f64], twin: &mut [f64]) -> Resi
     Residual {
         workload,
         requests: source.len(),
-        source_ms: mean(source),
-        twin_ms: mean(twin),
+        drive_ms: mean(source),
+        fitted_ms: mean(twin),
         demerit_ms: demerit(twin, source).unwrap_or(0.0),
     }
 }

@@ -9,8 +9,8 @@
 
 use std::sync::Arc;
 
-use super::Character;
-use super::figure::Figure;
+use super::Characterization;
+use super::figure::Measurement;
 use super::fit::requests;
 use super::stopwatch::{STEADY, Stopwatch};
 use crate::ProbeError;
@@ -31,11 +31,11 @@ struct Sample {
 }
 
 /// A firmware behaviour: its name, and the functions that set and get it in a characterization.
-struct Habit {
+struct FirmwareBehaviour {
     name: &'static str,
     choices: &'static [f64],
-    set: fn(&mut Character, f64),
-    get: fn(&Character) -> f64,
+    set: fn(&mut Characterization, f64),
+    get: fn(&Characterization) -> f64,
 }
 
 fn is(value: f64) -> bool {
@@ -59,8 +59,8 @@ const SIXTEENTHS: &[f64] = &[
     0.8125, 0.875, 0.9375, 1.0,
 ];
 
-const HABITS: &[Habit] = &[
-    Habit {
+const HABITS: &[FirmwareBehaviour] = &[
+    FirmwareBehaviour {
         name: "overheads.read_completion_ms",
         choices: SIXTEENTHS,
         set: |c, v| c.buffer.completion_ms = v * c.buffer.hit_ms.min(c.overhead),
@@ -73,19 +73,19 @@ const HABITS: &[Habit] = &[
             }
         },
     },
-    Habit {
+    FirmwareBehaviour {
         name: "cache.read_ahead.stop_in_sector",
         choices: SWITCH,
         set: |c, v| c.buffer.cache.read_ahead.stop_in_sector = is(v),
         get: |c| f64::from(u8::from(c.buffer.cache.read_ahead.stop_in_sector)),
     },
-    Habit {
+    FirmwareBehaviour {
         name: "cache.read_ahead.on_idle_hit",
         choices: SWITCH,
         set: |c, v| c.buffer.cache.read_ahead.on_idle_hit = is(v),
         get: |c| f64::from(u8::from(c.buffer.cache.read_ahead.on_idle_hit)),
     },
-    Habit {
+    FirmwareBehaviour {
         name: "cache.read_ahead.on_arrival",
         choices: SWITCH,
         set: |c, v| c.buffer.cache.read_ahead.on_arrival = is(v),
@@ -94,9 +94,9 @@ const HABITS: &[Habit] = &[
 ];
 
 /// Tries all choices of each behaviour and keeps the best.
-pub(super) fn habits(
+pub(super) fn firmware(
     watch: &mut Stopwatch<'_>,
-    character: &mut Character,
+    character: &mut Characterization,
     end: Lbn,
 ) -> Result<(), ProbeError> {
     let (samples, turns) = sequence(watch, end)?;
@@ -105,7 +105,7 @@ pub(super) fn habits(
     };
     let geometry = Arc::new(geometry);
     let host = Host::of(watch);
-    let distance = |character: &Character| {
+    let distance = |character: &Characterization| {
         let profile = character.to_profile();
         let period = 60_000.0 / character.rpm();
         let start = turns * period + character.buffer.completion_ms;
@@ -144,7 +144,7 @@ pub(super) fn habits(
             }
         }
     }
-    character.figures.push(Figure {
+    character.figures.push(Measurement {
         name: "overheads.read_completion_ms".to_owned(),
         value: character.buffer.completion_ms,
         low: 0.0,
@@ -180,7 +180,7 @@ fn sequence(watch: &mut Stopwatch<'_>, end: Lbn) -> Result<(Vec<Sample>, f64), P
     };
     for (workload, count) in [("mixed", MIXED * times), ("sequential", SEQUENTIAL * times)] {
         for request in requests(workload, RUN, count, end, seed, false) {
-            let answer = watch.ask(request)?;
+            let answer = watch.send(request)?;
             samples.push(Sample {
                 request,
                 sent: answer.sent - began,
@@ -208,7 +208,7 @@ impl Host {
         // host.
         Host::Unsteady(
             watch
-                .unsteady
+                .late_ms
                 .iter()
                 .copied()
                 .filter(|late| late.abs() < 0.25)

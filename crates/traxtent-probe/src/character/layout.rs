@@ -9,22 +9,22 @@
 
 /// The position of a track.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct TrackPosition {
     pub(super) cylinder: i32,
     pub(super) surface: i32,
 }
 
-impl Spot {
-    fn minus(self, other: Spot) -> Spot {
-        Spot {
+impl TrackPosition {
+    fn minus(self, other: TrackPosition) -> TrackPosition {
+        TrackPosition {
             cylinder: self.cylinder - other.cylinder,
             surface: self.surface - other.surface,
         }
     }
 
-    fn plus(self, step: Spot, times: i64) -> Spot {
+    fn plus(self, step: TrackPosition, times: i64) -> TrackPosition {
         let scaled = |a: i32, b: i32| (i64::from(a) + i64::from(b) * times) as i32;
-        Spot {
+        TrackPosition {
             cylinder: scaled(self.cylinder, step.cylinder),
             surface: scaled(self.surface, step.surface),
         }
@@ -35,14 +35,14 @@ impl Spot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     /// The position of the first track, in the first repetition.
-    pub(super) at: Spot,
-    pub(super) step: Spot,
+    pub(super) at: TrackPosition,
+    pub(super) step: TrackPosition,
     pub(super) tracks: usize,
 }
 
 /// A repeating section: tracks in a pattern that repeats. The last repetition may be incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct RepeatingSection {
     pub(super) first: usize,
     pub(super) tracks: usize,
     pub(super) runs: Vec<Run>,
@@ -50,20 +50,20 @@ pub(super) struct Stretch {
     pub(super) advance: i32,
 }
 
-impl Stretch {
+impl RepeatingSection {
     /// The number of tracks of a repetition.
     pub(super) fn period(&self) -> usize {
         self.runs.iter().map(|run| run.tracks).sum()
     }
 
     /// Returns the position of the section's track number `index`. The track need not exist.
-    pub(super) fn spot(&self, index: usize) -> Spot {
+    pub(super) fn spot(&self, index: usize) -> TrackPosition {
         let (times, mut rest) = (index / self.period(), index % self.period());
         for run in &self.runs {
             if rest < run.tracks {
                 let spot = run.at.plus(run.step, rest as i64);
                 return spot.plus(
-                    Spot {
+                    TrackPosition {
                         cylinder: self.advance,
                         surface: 0,
                     },
@@ -76,7 +76,7 @@ impl Stretch {
     }
 
     /// Returns the track at a position, as its number in the section.
-    pub(super) fn index(&self, spot: Spot) -> Option<usize> {
+    pub(super) fn index(&self, spot: TrackPosition) -> Option<usize> {
         let period = self.period();
         let mut before = 0;
         for run in &self.runs {
@@ -112,7 +112,7 @@ impl Stretch {
 }
 
 /// Returns the tracks of a run that may be at a position in some repetition.
-fn candidates(run: &Run, spot: Spot, advance: i32) -> Vec<usize> {
+fn candidates(run: &Run, spot: TrackPosition, advance: i32) -> Vec<usize> {
     if run.step.surface != 0 {
         let k = (spot.surface - run.at.surface) / run.step.surface;
         return usize::try_from(k).into_iter().collect();
@@ -141,20 +141,20 @@ fn candidates(run: &Run, spot: Spot, advance: i32) -> Vec<usize> {
 
 /// The positions of all tracks of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
-    pub(super) stretches: Vec<Stretch>,
+pub(super) struct TrackLayout {
+    pub(super) sections: Vec<RepeatingSection>,
     pub(super) surfaces: u16,
     pub(super) cylinders: u32,
 }
 
-impl Layout {
-    pub(super) fn new(stretches: Vec<Stretch>) -> Layout {
-        let mut layout = Layout {
-            stretches,
+impl TrackLayout {
+    pub(super) fn new(stretches: Vec<RepeatingSection>) -> TrackLayout {
+        let mut layout = TrackLayout {
+            sections: stretches,
             surfaces: 1,
             cylinders: 1,
         };
-        for stretch in &layout.stretches {
+        for stretch in &layout.sections {
             let mut at = 0;
             let period = stretch.period();
             let end = stretch.spot(stretch.tracks - 1);
@@ -181,24 +181,24 @@ impl Layout {
     }
 
     /// Returns the position of a track.
-    pub(super) fn spot(&self, track: usize) -> Spot {
+    pub(super) fn spot(&self, track: usize) -> TrackPosition {
         let after = self
-            .stretches
+            .sections
             .partition_point(|stretch| stretch.first <= track);
-        let stretch = &self.stretches[after - 1];
+        let stretch = &self.sections[after - 1];
         stretch.spot(track - stretch.first)
     }
 
     /// Returns the track at a position.
-    pub(super) fn track(&self, spot: Spot) -> Option<usize> {
-        self.stretches
+    pub(super) fn track(&self, spot: TrackPosition) -> Option<usize> {
+        self.sections
             .iter()
             .find_map(|stretch| Some(stretch.first + stretch.index(spot)?))
     }
 }
 
 /// A function that returns the position of a track.
-type Places<'a, E> = dyn FnMut(usize) -> Result<Spot, E> + 'a;
+type Places<'a, E> = dyn FnMut(usize) -> Result<TrackPosition, E> + 'a;
 
 /// Learns the layout of `tracks` tracks from a function that returns the position of one. `doubts`
 /// are the tracks, in ascending order, at which the pattern may change unnoticed. It is tested at
@@ -207,7 +207,7 @@ pub(super) fn learn<E>(
     tracks: usize,
     doubts: &[usize],
     place: &mut Places<'_, E>,
-) -> Result<Layout, E> {
+) -> Result<TrackLayout, E> {
     let mut stretches = Vec::new();
     let mut first = 0;
     while first < tracks {
@@ -215,7 +215,7 @@ pub(super) fn learn<E>(
         first = more.first + more.tracks;
         stretches.push(more);
     }
-    Ok(Layout::new(stretches))
+    Ok(TrackLayout::new(stretches))
 }
 
 /// The number of runs without a repetition after which none is expected.
@@ -226,7 +226,7 @@ fn stretch<E>(
     tracks: usize,
     doubts: &[usize],
     place: &mut Places<'_, E>,
-) -> Result<Stretch, E> {
+) -> Result<RepeatingSection, E> {
     let mut runs: Vec<Run> = Vec::new();
     let mut next = first;
     while next < tracks && runs.len() < RUNS_MAX {
@@ -238,7 +238,7 @@ fn stretch<E>(
             let first = first + before;
             let advance = runs[skip + count].at.minus(runs[skip].at).cylinder;
             let again = runs[skip..skip + count].to_vec();
-            let mut found = Stretch {
+            let mut found = RepeatingSection {
                 first,
                 tracks: tracks - first,
                 runs: again,
@@ -257,7 +257,7 @@ fn stretch<E>(
         }
     }
     let count = runs.iter().map(|run| run.tracks).sum();
-    Ok(Stretch {
+    Ok(RepeatingSection {
         first,
         tracks: count,
         runs,
@@ -276,7 +276,7 @@ fn run<E>(
     if first + 1 == tracks {
         return Ok(Run {
             at,
-            step: Spot::default(),
+            step: TrackPosition::default(),
             tracks: 1,
         });
     }
@@ -285,7 +285,7 @@ fn run<E>(
     if (step.cylinder != 0) == (step.surface != 0) {
         return Ok(Run {
             at,
-            step: Spot::default(),
+            step: TrackPosition::default(),
             tracks: 1,
         });
     }
@@ -305,7 +305,7 @@ fn holds<E>(
     most: usize,
     doubts: &[usize],
     place: &mut Places<'_, E>,
-    predicted: &mut dyn FnMut(usize) -> Spot,
+    predicted: &mut dyn FnMut(usize) -> TrackPosition,
 ) -> Result<usize, E> {
     // Tests a track and the one before it, because a single track may lie on the axis of a mirrored
     // pattern.
@@ -424,7 +424,7 @@ mod tests {
                 let mut asked = std::collections::BTreeSet::new();
                 let truth = |index: usize| {
                     let track = geometry.track(index as u64).unwrap();
-                    Spot {
+                    TrackPosition {
                         cylinder: track.cylinder.0 as i32,
                         surface: track.surface.0.into(),
                     }

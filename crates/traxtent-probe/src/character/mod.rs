@@ -33,16 +33,16 @@ mod writes;
 
 use std::collections::BTreeMap;
 
-pub use figure::Figure;
+pub use figure::Measurement;
 pub use fit::{Fit, Residual, fit, residuals};
-pub use order::{LayoutOrder, Surety};
+pub use order::{LayoutConfidence, LayoutOrder};
 
 use angles::Angles;
 use buffer::Buffer;
 use figure::Estimate;
-use layout::{Layout, Spot};
+use layout::{TrackLayout, TrackPosition};
 use physical::Physical;
-use seek::Known;
+use seek::KnownDrive;
 use stopwatch::Stopwatch;
 use writes::Writes;
 
@@ -52,7 +52,7 @@ use traxtent_units::{Lbn, Sectors};
 
 /// Options of a characterization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct CharacterizeOptions {
     /// Whether writes are allowed. Figures of writes require them, and overwritten data is lost.
     pub destructive: bool,
     /// The seed of the random choices of places.
@@ -61,7 +61,7 @@ pub struct Options {
 
 /// The progress of a characterization.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
+pub struct CharacterizeProgress {
     /// The current stage.
     pub stage: &'static str,
     /// The completed share of the stage, from 0 to 1.
@@ -70,12 +70,12 @@ pub struct Progress {
 
 /// The characterization of a drive.
 #[derive(Clone, Debug)]
-pub struct Character {
+pub struct Characterization {
     identity: Identity,
-    figures: Vec<Figure>,
+    figures: Vec<Measurement>,
     /// The number of sectors of each track.
     sectors: Vec<u32>,
-    layout: Layout,
+    layout: TrackLayout,
     angles: Angles,
     order: LayoutOrder,
     revolution: Estimate,
@@ -132,7 +132,7 @@ const PROFILE_PATHS: &[&str] = &[
     "access.zero_latency_read",
 ];
 
-impl Character {
+impl Characterization {
     /// The order in which tracks take LBNs.
     pub fn layout_order(&self) -> LayoutOrder {
         self.order
@@ -165,7 +165,7 @@ impl Character {
     }
 
     /// All figures.
-    pub fn figures(&self) -> &[Figure] {
+    pub fn figures(&self) -> &[Measurement] {
         &self.figures
     }
 
@@ -190,9 +190,9 @@ impl Character {
 pub fn characterize(
     target: &mut dyn Target,
     map: &TrackMap,
-    options: Options,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Character, ProbeError> {
+    options: CharacterizeOptions,
+    progress: &mut dyn FnMut(CharacterizeProgress),
+) -> Result<Characterization, ProbeError> {
     let identity = target.identity().clone();
     let began = target.now();
     let tracks: Vec<MappedTrack> = map.tracks().collect();
@@ -201,7 +201,7 @@ pub fn characterize(
     let mut notes = Vec::new();
     macro_rules! stage {
         ($name:literal) => {
-            progress(Progress {
+            progress(CharacterizeProgress {
                 stage: $name,
                 done: 0.0,
             })
@@ -220,20 +220,20 @@ pub fn characterize(
     let (layout, surety) = match by_translation(&mut watch, &tracks) {
         Err(ProbeError::Target(TargetError::Unsupported(_))) => (
             timed::layout(&mut watch, &tracks, &mut notes)?,
-            Surety::Timed,
+            LayoutConfidence::Timed,
         ),
-        layout => (layout?, Surety::Translated),
+        layout => (layout?, LayoutConfidence::Translated),
     };
     let order = order::classify(&layout, surety);
     stage!("angles");
     let angles = angles::angles(&mut watch, map, &layout, &mut |done| {
-        progress(Progress {
+        progress(CharacterizeProgress {
             stage: "angles",
             done,
         });
     })?;
     figures.extend(angles::figures(&angles, &layout));
-    let known = Known {
+    let known = KnownDrive {
         map,
         tracks: &tracks,
         layout: &layout,
@@ -243,7 +243,7 @@ pub fn characterize(
 
     stage!("overhead");
     let overhead = seek::overhead(&mut watch, &known)?;
-    figures.push(Figure::around(
+    figures.push(Measurement::around(
         "overheads.read_miss_after_read_ms",
         overhead,
         "ms",
@@ -251,7 +251,7 @@ pub fn characterize(
     ));
     let turns = seek::turns_of_a_track(&mut watch, &known, overhead.value)?;
     let zero_latency = turns.value < 1.25;
-    figures.push(Figure::around(
+    figures.push(Measurement::around(
         "access.zero_latency_read",
         turns,
         "revolutions",
@@ -261,7 +261,7 @@ pub fn characterize(
     stage!("head switch");
     let head_switch = seek::head_switch(&mut watch, &known, overhead)?;
     if let Some(head_switch) = head_switch {
-        figures.push(Figure::around(
+        figures.push(Measurement::around(
             "mechanics.head_switch_ms",
             head_switch,
             "ms",
@@ -275,7 +275,7 @@ pub fn characterize(
         overhead.value,
         zero_latency,
         &mut |done| {
-            progress(Progress {
+            progress(CharacterizeProgress {
                 stage: "seeks",
                 done,
             });
@@ -321,10 +321,10 @@ pub fn characterize(
             &seek,
             &mut figures,
         )?;
-        if writes.back {
+        if writes.write_back {
             buffer.cache.write_back = traxtent_model::profile::WriteBack::Full;
-            buffer.cache.writes_while_busy = writes.room > 1;
-            buffer.cache.write_segments = writes.room.clamp(1, buffer.cache.segments);
+            buffer.cache.writes_while_busy = writes.write_segments > 1;
+            buffer.cache.write_segments = writes.write_segments.clamp(1, buffer.cache.segments);
         }
     } else {
         notes.push(
@@ -338,7 +338,7 @@ pub fn characterize(
 
     watch.read_reference()?;
     let revolution = watch.revolution();
-    figures.push(Figure {
+    figures.push(Measurement {
         name: "mechanics.rpm".to_owned(),
         value: 60_000.0 / revolution.value,
         low: 60_000.0 / (revolution.value + revolution.half_width),
@@ -348,7 +348,7 @@ pub fn characterize(
         samples: revolution.samples,
     });
     notes.push(format!("Media were read by {}.", watch.method()));
-    let mut character = Character {
+    let mut character = Characterization {
         drive_ms: 0.0,
         physical,
         identity,
@@ -371,15 +371,18 @@ pub fn characterize(
         translations: watch.translations,
     };
     stage!("habits");
-    habits::habits(&mut watch, &mut character, map.end())?;
+    habits::firmware(&mut watch, &mut character, map.end())?;
     character.requests = watch.requests;
     character.drive_ms = watch.now() - began.as_ms();
     Ok(character)
 }
 
 /// Returns the layout according to the drive's translations.
-fn by_translation(watch: &mut Stopwatch<'_>, tracks: &[MappedTrack]) -> Result<Layout, ProbeError> {
-    let mut known: BTreeMap<usize, Spot> = BTreeMap::new();
+fn by_translation(
+    watch: &mut Stopwatch<'_>,
+    tracks: &[MappedTrack],
+) -> Result<TrackLayout, ProbeError> {
+    let mut known: BTreeMap<usize, TrackPosition> = BTreeMap::new();
     layout::learn(tracks.len(), &doubts(tracks), &mut |index| {
         if let Some(spot) = known.get(&index) {
             return Ok(*spot);
@@ -389,12 +392,12 @@ fn by_translation(watch: &mut Stopwatch<'_>, tracks: &[MappedTrack]) -> Result<L
             first_lbn, sectors, ..
         } = tracks[index];
         let place = watch.translate(Lbn(first_lbn.0 + sectors.0 / 2))?;
-        let spot = Spot {
+        let spot = TrackPosition {
             cylinder: place.cylinder.0 as i32,
             surface: place.surface.0.into(),
         };
         known.insert(index, spot);
-        Ok::<Spot, ProbeError>(spot)
+        Ok::<TrackPosition, ProbeError>(spot)
     })
 }
 

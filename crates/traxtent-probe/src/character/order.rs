@@ -1,6 +1,6 @@
 //! Classifying a layout's order.
 
-use super::layout::{Layout, Stretch};
+use super::layout::{RepeatingSection, TrackLayout};
 use traxtent_model::geometry::Order;
 
 /// The order in which a drive's tracks take LBNs.
@@ -13,12 +13,12 @@ pub struct LayoutOrder {
     /// The number of tracks of a pass over one surface, for the seek-first orders.
     pub width: Option<u32>,
     /// How the order was determined.
-    pub surety: Surety,
+    pub confidence: LayoutConfidence,
 }
 
 /// How a layout's order was determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Surety {
+pub enum LayoutConfidence {
     /// From skews and seek times. Properties that do not affect them are unknown.
     Timed,
     /// From the drive's translations.
@@ -26,16 +26,16 @@ pub enum Surety {
 }
 
 /// Returns the order that most tracks follow.
-pub(super) fn classify(layout: &Layout, surety: Surety) -> LayoutOrder {
+pub(super) fn classify(layout: &TrackLayout, surety: LayoutConfidence) -> LayoutOrder {
     let irregular = LayoutOrder {
         order: None,
         surfaces: layout.surfaces,
         width: None,
-        surety,
+        confidence: surety,
     };
-    let total: usize = layout.stretches.iter().map(|stretch| stretch.tracks).sum();
+    let total: usize = layout.sections.iter().map(|stretch| stretch.tracks).sum();
     let mut votes = [(0_usize, None); 6];
-    for stretch in &layout.stretches {
+    for stretch in &layout.sections {
         if let Some((order, width)) = name(stretch, layout.surfaces) {
             let vote = &mut votes[Order::ALL
                 .iter()
@@ -61,7 +61,7 @@ pub(super) fn classify(layout: &Layout, surety: Surety) -> LayoutOrder {
 }
 
 /// Returns the order of one repeating section.
-fn name(stretch: &Stretch, surfaces: u16) -> Option<(Order, Option<u32>)> {
+fn name(stretch: &RepeatingSection, surfaces: u16) -> Option<(Order, Option<u32>)> {
     let steps = |f: &dyn Fn(&super::layout::Run) -> bool| stretch.runs.iter().any(f);
     let heads = stretch
         .runs
@@ -113,7 +113,7 @@ fn name(stretch: &Stretch, surfaces: u16) -> Option<(Order, Option<u32>)> {
 }
 
 /// Returns whether each run of a forward pass combines two passes, of two groups.
-fn merged(stretch: &Stretch) -> bool {
+fn merged(stretch: &RepeatingSection) -> bool {
     let starts: Vec<i32> = stretch.runs.iter().map(|run| run.at.cylinder).collect();
     stretch.runs.len() == 2 && starts[0] != starts[1]
 }

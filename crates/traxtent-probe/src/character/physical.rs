@@ -19,8 +19,8 @@
 //! Only physical sectors of 4,096 bytes are sought. Disks with logical sectors of 512 bytes have
 //! had no other larger ones (IDEMA's Advanced Format).
 
-use super::figure::{Figure, median, wrapped};
-use super::seek::Known;
+use super::figure::{Measurement, median, wrapped};
+use super::seek::KnownDrive;
 use super::stopwatch::Stopwatch;
 use crate::ProbeError;
 use traxtent_map::MappedTrack;
@@ -32,16 +32,16 @@ const LARGEST: u32 = 4096;
 
 /// The grouping of LBNs into physical sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Grain {
+pub(super) struct SectorGrouping {
     /// The number of LBNs in a physical sector.
     pub(super) sectors: u32,
     /// The first LBN that begins a physical sector.
     pub(super) first: u32,
 }
 
-impl Grain {
+impl SectorGrouping {
     /// Each LBN is a physical sector.
-    pub(super) const SINGLE: Grain = Grain {
+    pub(super) const SINGLE: SectorGrouping = SectorGrouping {
         sectors: 1,
         first: 0,
     };
@@ -58,16 +58,16 @@ impl Grain {
     }
 
     /// Returns the first LBN after the physical sector of this one.
-    pub(super) fn behind(self, lbn: Lbn) -> Lbn {
+    pub(super) fn end(self, lbn: Lbn) -> Lbn {
         Lbn(lbn.0 + u64::from(self.sectors) - self.within(lbn))
     }
 }
 
 /// The result of a timing test.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Verdict {
+enum GrainResult {
     /// This grouping is certain.
-    Grain(Grain),
+    Grain(SectorGrouping),
     /// The times do not decide.
     Unclear,
 }
@@ -83,8 +83,8 @@ pub(super) struct Physical {
     logical_bytes: u32,
     /// The size that the drive reports.
     claimed_bytes: u32,
-    reads: Verdict,
-    writes: Option<Verdict>,
+    reads: GrainResult,
+    writes: Option<GrainResult>,
     timings: u64,
 }
 
@@ -97,7 +97,7 @@ impl Physical {
     ) -> Result<Physical, ProbeError> {
         let before = watch.requests;
         let reads = match most(logical_bytes) {
-            1 => Verdict::Grain(Grain::SINGLE),
+            1 => GrainResult::Grain(SectorGrouping::SINGLE),
             most => steps(watch, tracks, most)?,
         };
         Ok(Physical {
@@ -113,31 +113,31 @@ impl Physical {
     pub(super) fn by_writes(
         &mut self,
         watch: &mut Stopwatch<'_>,
-        known: &Known<'_>,
+        known: &KnownDrive<'_>,
     ) -> Result<(), ProbeError> {
         let before = watch.requests;
         self.writes = match most(self.logical_bytes) {
             1 => None,
-            most => Some(modified(watch, known, most)?),
+            most => Some(by_partial_writes(watch, known, most)?),
         };
         self.timings += watch.requests - before;
         Ok(())
     }
 
     /// The grouping that applies to reads: where the read of one LBN ends.
-    pub(super) fn read_grain(&self) -> Grain {
+    pub(super) fn read_grain(&self) -> SectorGrouping {
         match self.reads {
-            Verdict::Grain(grain) => grain,
-            Verdict::Unclear => Grain::SINGLE,
+            GrainResult::Grain(grain) => grain,
+            GrainResult::Unclear => SectorGrouping::SINGLE,
         }
     }
 
     /// The grouping as measured, or as the drive reports if it could not be measured.
-    pub(super) fn grain(&self) -> Grain {
+    pub(super) fn grain(&self) -> SectorGrouping {
         match (self.writes, self.reads) {
-            (Some(Verdict::Grain(grain)), _) => grain,
-            (_, Verdict::Grain(grain)) if grain.sectors > 1 => grain,
-            _ => Grain {
+            (Some(GrainResult::Grain(grain)), _) => grain,
+            (_, GrainResult::Grain(grain)) if grain.sectors > 1 => grain,
+            _ => SectorGrouping {
                 sectors: (self.claimed_bytes / self.logical_bytes.max(1)).max(1),
                 first: 0,
             },
@@ -154,21 +154,23 @@ impl Physical {
         let exactly = |bytes: u32| (bytes, bytes);
         let largest = most(self.logical_bytes) * self.logical_bytes;
         match (self.writes, self.reads) {
-            (Some(Verdict::Grain(grain)), _) => exactly(grain.sectors * self.logical_bytes),
-            (_, Verdict::Grain(grain)) if grain.sectors > 1 || largest == self.logical_bytes => {
+            (Some(GrainResult::Grain(grain)), _) => exactly(grain.sectors * self.logical_bytes),
+            (_, GrainResult::Grain(grain))
+                if grain.sectors > 1 || largest == self.logical_bytes =>
+            {
                 exactly(grain.sectors * self.logical_bytes)
             }
             // Two sources agree, each of which may be wrong on its own.
-            (_, Verdict::Grain(_)) if self.claimed_bytes == self.logical_bytes => {
+            (_, GrainResult::Grain(_)) if self.claimed_bytes == self.logical_bytes => {
                 exactly(self.logical_bytes)
             }
             _ => (self.logical_bytes, largest.max(self.claimed_bytes)),
         }
     }
 
-    pub(super) fn figure(&self) -> Figure {
+    pub(super) fn figure(&self) -> Measurement {
         let (low, high) = self.possible();
-        Figure {
+        Measurement {
             name: "sector.physical_bytes".to_owned(),
             value: self.bytes().into(),
             low: low.into(),
@@ -178,15 +180,15 @@ impl Physical {
                 _ if most(self.logical_bytes) == 1 => {
                     "no disk has physical sectors larger than this one's logical ones"
                 }
-                (Some(Verdict::Grain(_)), _) => {
+                (Some(GrainResult::Grain(_)), _) => {
                     "writes of as many LBNs at every shift: those that cover physical sectors in part \
                      take a revolution more"
                 }
-                (_, Verdict::Grain(_)) => {
+                (_, GrainResult::Grain(_)) => {
                     "completions of neighbouring LBNs: whether they advance by each LBN or step by a \
                      physical sector"
                 }
-                (_, Verdict::Unclear) => "the drive's claim: its times do not tell",
+                (_, GrainResult::Unclear) => "the drive's claim: its times do not tell",
             },
             samples: self.timings,
         }
@@ -197,7 +199,7 @@ impl Physical {
         let mut notes = Vec::new();
         let (low, high) = self.possible();
         let (claimed, bytes) = (self.claimed_bytes, self.bytes());
-        if self.writes == Some(Verdict::Unclear) {
+        if self.writes == Some(GrainResult::Unclear) {
             notes.push(
                 "Writes do not tell the physical sector: they are complete before the media can have them, \
                  or their times do not agree."
@@ -206,17 +208,17 @@ impl Physical {
         }
         if low != high {
             notes.push(match self.reads {
-                Verdict::Unclear => format!(
+                GrainResult::Unclear => format!(
                     "Reads do not tell the physical sector: their times jitter too much. The drive claims {claimed} bytes."
                 ),
-                Verdict::Grain(_) => format!(
+                GrainResult::Grain(_) => format!(
                     "The drive claims physical sectors of {claimed} bytes; its reads end with the LBN asked for, \
                      as if each were one. Only writes tell for sure."
                 ),
             });
         } else if bytes != claimed {
             let by = match self.writes {
-                Some(Verdict::Grain(_)) => "writes",
+                Some(GrainResult::Grain(_)) => "writes",
                 _ => "reads",
             };
             notes.push(format!(
@@ -233,7 +235,7 @@ fn steps(
     watch: &mut Stopwatch<'_>,
     tracks: &[MappedTrack],
     most: u32,
-) -> Result<Verdict, ProbeError> {
+) -> Result<GrainResult, ProbeError> {
     /// The minimum and maximum number of rounds over the LBNs of two physical sectors.
     const ROUNDS: (usize, usize) = (6, 240);
     /// How much better the best result must fit than any other: the square of five standard errors.
@@ -244,7 +246,7 @@ fn steps(
         .filter(|track| track.sectors.0 > 4 * count)
         .collect();
     if roomy.is_empty() {
-        return Ok(Verdict::Unclear);
+        return Ok(GrainResult::Unclear);
     }
     // By residue of the LBN: how many sectors later than the median the LBN completes.
     let mut late: Vec<Vec<f64>> = vec![Vec::new(); most as usize];
@@ -267,7 +269,7 @@ fn steps(
             }
         }
         if unreadable > ROUNDS.0 * count as usize {
-            return Ok(Verdict::Unclear);
+            return Ok(GrainResult::Unclear);
         }
         let Some(&(_, start)) = seen.first() else {
             continue;
@@ -289,18 +291,18 @@ fn steps(
             // Neither result, if even the better one is far off.
             let fits_at_all = best.1 < SURE * f64::from(most);
             return Ok(if fits_at_all {
-                Verdict::Grain(best.0)
+                GrainResult::Grain(best.0)
             } else {
-                Verdict::Unclear
+                GrainResult::Unclear
             });
         }
     }
-    Ok(Verdict::Unclear)
+    Ok(GrainResult::Unclear)
 }
 
 /// Returns every possible result with its sum of squared residuals, in standard errors, the best
 /// first.
-fn fits(late: &[Vec<f64>]) -> Vec<(Grain, f64)> {
+fn fits(late: &[Vec<f64>]) -> Vec<(SectorGrouping, f64)> {
     let most = late.len() as u32;
     let middles: Vec<f64> = late.iter().map(|samples| median(samples)).collect();
     let apart: Vec<f64> = late
@@ -314,11 +316,11 @@ fn fits(late: &[Vec<f64>]) -> Vec<(Grain, f64)> {
     // even on a steadier host.
     let error = (1.2533 * deviation / (fewest as f64).sqrt()).max(0.1);
     let mean = middles.iter().sum::<f64>() / f64::from(most);
-    let left = |grain: Grain| {
+    let left = |grain: SectorGrouping| {
         let expected: Vec<f64> = (0..most)
             .map(|lbn| {
                 let lbn = Lbn(u64::from(lbn) + u64::from(most));
-                (grain.behind(lbn).0 - lbn.0) as f64
+                (grain.end(lbn).0 - lbn.0) as f64
             })
             .collect();
         let mean_expected = expected.iter().sum::<f64>() / f64::from(most);
@@ -328,11 +330,11 @@ fn fits(late: &[Vec<f64>]) -> Vec<(Grain, f64)> {
         });
         squares.sum::<f64>() / (error * error)
     };
-    let steps = (0..most).map(|first| Grain {
+    let steps = (0..most).map(|first| SectorGrouping {
         sectors: most,
         first,
     });
-    let mut answers: Vec<(Grain, f64)> = std::iter::once(Grain::SINGLE)
+    let mut answers: Vec<(SectorGrouping, f64)> = std::iter::once(SectorGrouping::SINGLE)
         .chain(steps)
         .map(|grain| (grain, left(grain)))
         .collect();
@@ -341,11 +343,11 @@ fn fits(late: &[Vec<f64>]) -> Vec<(Grain, f64)> {
 }
 
 /// Returns whether writes of `most` LBNs take an additional revolution at all shifts but one.
-fn modified(
+fn by_partial_writes(
     watch: &mut Stopwatch<'_>,
-    known: &Known<'_>,
+    known: &KnownDrive<'_>,
     most: u32,
-) -> Result<Verdict, ProbeError> {
+) -> Result<GrainResult, ProbeError> {
     const REPEATS: usize = 7;
     /// The time from the command to the first sector of the write, in revolutions: enough for any
     /// controller.
@@ -365,7 +367,7 @@ fn modified(
             // the buffer.
             let behind = Lbn(lbn + 4 * sectors);
             let before = watch.media(behind, 1)?.completed;
-            let passed = watch.grain.behind(behind).0 - lbn;
+            let passed = watch.grain.end(behind).0 - lbn;
             let lead = LEAD * watch.period + sectors as f64 * pitch;
             let mut due = before - (passed - sectors) as f64 * pitch;
             while due - lead < before {
@@ -376,10 +378,10 @@ fn modified(
                 fua: true,
                 ..Request::write(Lbn(lbn), most)
             };
-            samples.push((watch.ask(write)?.completed - due) / watch.period);
+            samples.push((watch.send(write)?.completed - due) / watch.period);
         }
         if samples.is_empty() {
-            return Ok(Verdict::Unclear);
+            return Ok(GrainResult::Unclear);
         }
         late.push(median(&samples));
     }
@@ -389,11 +391,11 @@ fn modified(
         .collect();
     let later = late.iter().filter(|late| is_late(**late, 1.0)).count();
     Ok(match at_once[..] {
-        _ if at_once.len() == most as usize => Verdict::Grain(Grain::SINGLE),
-        [first] if later + 1 == most as usize => Verdict::Grain(Grain {
+        _ if at_once.len() == most as usize => GrainResult::Grain(SectorGrouping::SINGLE),
+        [first] if later + 1 == most as usize => GrainResult::Grain(SectorGrouping {
             sectors: most,
             first,
         }),
-        _ => Verdict::Unclear,
+        _ => GrainResult::Unclear,
     })
 }

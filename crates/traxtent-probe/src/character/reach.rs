@@ -14,7 +14,7 @@ use traxtent_units::request::Op;
 
 /// A pair of sectors, and the parameters of the search.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Journey {
+pub(super) struct SectorPair {
     pub(super) from: Lbn,
     pub(super) to: Lbn,
     /// The number of sectors of the second request.
@@ -28,16 +28,19 @@ pub(super) struct Journey {
 }
 
 /// Finds the minimum response time of a read of sector `to` directly after one of sector `from`.
-pub(super) fn reach(watch: &mut Stopwatch<'_>, journey: Journey) -> Result<Estimate, ProbeError> {
+pub(super) fn min_time(
+    watch: &mut Stopwatch<'_>,
+    journey: SectorPair,
+) -> Result<Estimate, ProbeError> {
     let target = watch.sector_angle(journey.to, 5)?;
     let media = watch.media;
     search(watch, journey, target, media, media)
 }
 
 /// The same as [`reach`] for other kinds of requests, each with or without FUA.
-pub(super) fn reach_by(
+pub(super) fn min_time_by(
     watch: &mut Stopwatch<'_>,
-    journey: Journey,
+    journey: SectorPair,
     from: (Op, bool),
     to: (Op, bool),
 ) -> Result<Estimate, ProbeError> {
@@ -79,7 +82,7 @@ struct Again {
 /// those before a single trial, so the trials are evaluated at the end. The result is the time that
 /// best separates the trials that caught the sector from those that did not, except for the few
 /// that were disturbed.
-pub(super) fn reach_again(
+pub(super) fn min_time_again(
     watch: &mut Stopwatch<'_>,
     lbn: Lbn,
     rough: f64,
@@ -164,12 +167,12 @@ fn judge(reads: &[Again], rough: f64, period: f64) -> Estimate {
 /// Narrows the bounds of the search.
 fn search(
     watch: &mut Stopwatch<'_>,
-    journey: Journey,
+    journey: SectorPair,
     target: Estimate,
     from: (Op, bool),
     to: (Op, bool),
 ) -> Result<Estimate, ProbeError> {
-    let Journey {
+    let SectorPair {
         mut low,
         mut high,
         within,
@@ -233,7 +236,7 @@ fn search(
 /// Returns whether a request sent `lead` milliseconds before its sector has passed catches it.
 fn catches(
     watch: &mut Stopwatch<'_>,
-    journey: &Journey,
+    journey: &SectorPair,
     angle: f64,
     lead: f64,
     (from, to): ((Op, bool), (Op, bool)),

@@ -6,10 +6,10 @@
 //! seek time.
 
 use super::angles::Angles;
-use super::figure::{Estimate, Figure, fraction, median};
-use super::layout::{Layout, Spot};
-use super::physical::Grain;
-use super::reach::{Journey, reach, reach_again};
+use super::figure::{Estimate, Measurement, fraction, median};
+use super::layout::{TrackLayout, TrackPosition};
+use super::physical::SectorGrouping;
+use super::reach::{SectorPair, min_time, min_time_again};
 use super::stopwatch::{STEADY, Stopwatch};
 use crate::{ProbeError, TargetError};
 use traxtent_map::{MappedTrack, TrackMap};
@@ -22,23 +22,23 @@ const ARRIVALS: (usize, usize) = (190, 5);
 pub(super) const TIMINGS_MAX: u64 = 1_000;
 
 /// The properties of the drive known so far.
-pub(super) struct Known<'a> {
+pub(super) struct KnownDrive<'a> {
     pub(super) map: &'a TrackMap,
     pub(super) tracks: &'a [MappedTrack],
-    pub(super) layout: &'a Layout,
+    pub(super) layout: &'a TrackLayout,
     pub(super) angles: &'a Angles,
     /// The grouping of LBNs that a read of one LBN covers.
-    pub(super) grain: Grain,
+    pub(super) grain: SectorGrouping,
 }
 
-impl Known<'_> {
+impl KnownDrive<'_> {
     /// Returns an LBN in the middle of a track. It is the last of its physical sector, so that its
     /// read ends with it.
     pub(super) fn middle(&self, track: usize) -> Lbn {
         let MappedTrack {
             first_lbn, sectors, ..
         } = self.tracks[track];
-        let behind = self.grain.behind(first_lbn + Sectors(sectors.0 / 2));
+        let behind = self.grain.end(first_lbn + Sectors(sectors.0 / 2));
         Lbn(behind.0.min(first_lbn.0 + sectors.0) - 1)
     }
 
@@ -58,12 +58,12 @@ impl Known<'_> {
         for _ in 0..64 {
             let outer = watch.rng.below(u64::from(self.layout.cylinders - distance)) as i32;
             let surface = watch.rng.below(surfaces as u64) as i32;
-            let from = self.layout.track(Spot {
+            let from = self.layout.track(TrackPosition {
                 cylinder: outer,
                 surface,
             });
             let other = (surface + turn).rem_euclid(surfaces);
-            let to = self.layout.track(Spot {
+            let to = self.layout.track(TrackPosition {
                 cylinder: outer + distance as i32,
                 surface: other,
             });
@@ -82,7 +82,7 @@ impl Known<'_> {
 /// Measures the command overhead: the time of a read without movement, rotation and transfer.
 pub(super) fn overhead(
     watch: &mut Stopwatch<'_>,
-    known: &Known<'_>,
+    known: &KnownDrive<'_>,
 ) -> Result<Estimate, ProbeError> {
     let (mut samples, mut widths) = (Vec::new(), Vec::new());
     let mut timings = 0;
@@ -92,9 +92,9 @@ pub(super) fn overhead(
             continue;
         };
         let lbn = known.middle(track);
-        let mut least = reach(
+        let mut least = min_time(
             watch,
-            Journey {
+            SectorPair {
                 sectors: 1,
                 from: lbn,
                 to: lbn,
@@ -106,7 +106,7 @@ pub(super) fn overhead(
         if !steady {
             // On an unsteady host, the more precise method is necessary, because catching a sector
             // is a matter of microseconds.
-            least = reach_again(watch, lbn, least.value)?;
+            least = min_time_again(watch, lbn, least.value)?;
         }
         timings += least.samples;
         widths.push(least.half_width);
@@ -121,7 +121,7 @@ pub(super) fn overhead(
 /// Measures the time to switch heads in a cylinder. Returns `None` on drives with one surface.
 pub(super) fn head_switch(
     watch: &mut Stopwatch<'_>,
-    known: &Known<'_>,
+    known: &KnownDrive<'_>,
     overhead: Estimate,
 ) -> Result<Option<Estimate>, ProbeError> {
     let (mut samples, mut widths) = (Vec::new(), Vec::new());
@@ -134,9 +134,9 @@ pub(super) fn head_switch(
         let low = overhead.value + samples.first().map_or(0.0, |s: &f64| s - 0.06);
         let high = overhead.value + samples.first().map_or(3.0, |s: &f64| s + 0.06);
         let (from, lbn) = (known.middle(from), known.middle(to));
-        let least = reach(
+        let least = min_time(
             watch,
-            Journey {
+            SectorPair {
                 sectors: 1,
                 from,
                 to: lbn,
@@ -186,7 +186,7 @@ fn spread(samples: &[f64], widths: &[f64]) -> Estimate {
 /// zero-latency access, about 1.5 without.
 pub(super) fn turns_of_a_track(
     watch: &mut Stopwatch<'_>,
-    known: &Known<'_>,
+    known: &KnownDrive<'_>,
     overhead: f64,
 ) -> Result<Estimate, ProbeError> {
     let mut samples = Vec::new();
@@ -210,7 +210,7 @@ pub(super) fn turns_of_a_track(
 /// Measures the seek curve: distances with their times and the number of timings.
 pub(super) fn curve(
     watch: &mut Stopwatch<'_>,
-    known: &Known<'_>,
+    known: &KnownDrive<'_>,
     overhead: f64,
     zero_latency: bool,
     progress: &mut dyn FnMut(f64),
@@ -244,7 +244,11 @@ pub(super) fn curve(
 }
 
 /// Returns the mean seek time over random pairs of different cylinders, according to the curve.
-pub(super) fn average(points: &[(u32, Estimate)], cylinders: u32, zero_latency: bool) -> Figure {
+pub(super) fn average(
+    points: &[(u32, Estimate)],
+    cylinders: u32,
+    zero_latency: bool,
+) -> Measurement {
     let all = f64::from(cylinders);
     let mut before = 0.0;
     let (mut sum, mut width, mut weights, mut samples) = (0.0, 0.0, 0.0, 0);
@@ -271,13 +275,13 @@ pub(super) fn average(points: &[(u32, Estimate)], cylinders: u32, zero_latency: 
     } else {
         "the mean of the curve over random cylinders, the curve by the least time between completions"
     };
-    Figure::around("mechanics.seek", estimate, "ms", how)
+    Measurement::around("mechanics.seek", estimate, "ms", how)
 }
 
 /// Measures one distance by reads of whole tracks.
 fn arrival(
     watch: &mut Stopwatch<'_>,
-    known: &Known<'_>,
+    known: &KnownDrive<'_>,
     overhead: f64,
     distance: u32,
     expected: Option<f64>,
@@ -325,7 +329,7 @@ fn arrival(
 /// Measures one distance by the minimum time between completions.
 fn least(
     watch: &mut Stopwatch<'_>,
-    known: &Known<'_>,
+    known: &KnownDrive<'_>,
     overhead: f64,
     distance: u32,
     expected: Option<f64>,
@@ -342,7 +346,7 @@ fn least(
     };
     let (from, lbn) = (known.middle(from), known.middle(to));
     let shift = overhead + sector;
-    let journey = Journey {
+    let journey = SectorPair {
         sectors: 1,
         from,
         to: lbn,
@@ -350,7 +354,7 @@ fn least(
         high: high + shift,
         within: 0.012,
     };
-    let found = reach(watch, journey)?;
+    let found = min_time(watch, journey)?;
     Ok(Some(Estimate {
         value: (found.value - shift).max(0.0),
         ..found

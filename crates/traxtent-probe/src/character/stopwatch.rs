@@ -6,7 +6,7 @@
 //! that neither an error of the speed nor its wander accumulates.
 
 use super::figure::{Estimate, fraction, median, wrapped};
-use super::physical::Grain;
+use super::physical::SectorGrouping;
 use crate::{ProbeError, Target, TargetError};
 use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
@@ -26,12 +26,12 @@ pub(super) const STEADY: f64 = 0.005;
 
 /// The times at which a request was sent and completed, in milliseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Answer {
+pub(super) struct ResponseTimes {
     pub(super) sent: f64,
     pub(super) completed: f64,
 }
 
-impl Answer {
+impl ResponseTimes {
     pub(super) fn response(&self) -> f64 {
         self.completed - self.sent
     }
@@ -44,7 +44,7 @@ pub(super) struct Stopwatch<'a> {
     pub(super) media: (Op, bool),
     pub(super) rng: Rng,
     /// The grouping of LBNs into physical sectors, which are read as a whole.
-    pub(super) grain: Grain,
+    pub(super) grain: SectorGrouping,
     pub(super) requests: u64,
     pub(super) translations: u64,
     /// The best estimate of a revolution, in milliseconds.
@@ -58,7 +58,7 @@ pub(super) struct Stopwatch<'a> {
     first_reference: Option<(f64, f64)>,
     /// How late readings of the reference sector were, in milliseconds. This shows how unsteady the
     /// host is.
-    pub(super) unsteady: Vec<f64>,
+    pub(super) late_ms: Vec<f64>,
 }
 
 impl<'a> Stopwatch<'a> {
@@ -67,7 +67,7 @@ impl<'a> Stopwatch<'a> {
             target,
             media: (Op::Verify, false),
             rng: Rng::new(seed),
-            grain: Grain::SINGLE,
+            grain: SectorGrouping::SINGLE,
             requests: 0,
             translations: 0,
             period: 0.0,
@@ -75,7 +75,7 @@ impl<'a> Stopwatch<'a> {
             references: Vec::new(),
             reference_reads: 0,
             first_reference: None,
-            unsteady: Vec::new(),
+            late_ms: Vec::new(),
         }
     }
 
@@ -101,10 +101,10 @@ impl<'a> Stopwatch<'a> {
     }
 
     /// Sends a request and returns its times.
-    pub(super) fn ask(&mut self, request: Request) -> Result<Answer, ProbeError> {
+    pub(super) fn send(&mut self, request: Request) -> Result<ResponseTimes, ProbeError> {
         self.requests += 1;
         let timing = self.target.request(request)?;
-        Ok(Answer {
+        Ok(ResponseTimes {
             sent: timing.sent.as_ms(),
             completed: timing.completed.as_ms(),
         })
@@ -112,7 +112,7 @@ impl<'a> Stopwatch<'a> {
 
     /// Reads sectors from the media, regardless of the contents of a cache, with as little data
     /// transfer as possible.
-    pub(super) fn media(&mut self, lbn: Lbn, sectors: u32) -> Result<Answer, ProbeError> {
+    pub(super) fn media(&mut self, lbn: Lbn, sectors: u32) -> Result<ResponseTimes, ProbeError> {
         self.media_by(lbn, sectors, self.media)
     }
 
@@ -122,9 +122,9 @@ impl<'a> Stopwatch<'a> {
         lbn: Lbn,
         sectors: u32,
         by: (Op, bool),
-    ) -> Result<Answer, ProbeError> {
+    ) -> Result<ResponseTimes, ProbeError> {
         let (op, fua) = by;
-        match self.ask(Request {
+        match self.send(Request {
             lbn,
             sectors,
             op,
@@ -139,13 +139,13 @@ impl<'a> Stopwatch<'a> {
     }
 
     /// Reads sectors by a plain read.
-    pub(super) fn read(&mut self, lbn: Lbn, sectors: u32) -> Result<Answer, ProbeError> {
-        self.ask(Request::read(lbn, sectors))
+    pub(super) fn read(&mut self, lbn: Lbn, sectors: u32) -> Result<ResponseTimes, ProbeError> {
+        self.send(Request::read(lbn, sectors))
     }
 
     /// Writes sectors by a plain write.
-    pub(super) fn write(&mut self, lbn: Lbn, sectors: u32) -> Result<Answer, ProbeError> {
-        self.ask(Request::write(lbn, sectors))
+    pub(super) fn write(&mut self, lbn: Lbn, sectors: u32) -> Result<ResponseTimes, ProbeError> {
+        self.send(Request::write(lbn, sectors))
     }
 
     /// Returns the place of an LBN according to the drive.
@@ -212,7 +212,7 @@ impl<'a> Stopwatch<'a> {
             .map(|t| wrapped((t - first) / self.period) * self.period)
             .collect();
         let centre = Estimate::of(&offsets).value;
-        self.unsteady.extend(
+        self.late_ms.extend(
             offsets
                 .iter()
                 .map(|offset| wrapped((offset - centre) / self.period) * self.period),
@@ -263,7 +263,7 @@ impl<'a> Stopwatch<'a> {
 
     /// The standard deviation of a reading's time, in milliseconds.
     pub(super) fn deviation(&self) -> f64 {
-        let late: Vec<f64> = self.unsteady.iter().map(|late| late.abs()).collect();
+        let late: Vec<f64> = self.late_ms.iter().map(|late| late.abs()).collect();
         if late.is_empty() {
             0.0
         } else {

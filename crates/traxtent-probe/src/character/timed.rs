@@ -13,9 +13,9 @@
 
 use std::collections::BTreeMap;
 
-use super::angles::Ruler;
-use super::layout::{Layout, Spot, learn};
-use super::reach::{Journey, reach};
+use super::angles::AngleMeter;
+use super::layout::{TrackLayout, TrackPosition, learn};
+use super::reach::{SectorPair, min_time};
 use super::stopwatch::{STEADY, Stopwatch};
 use crate::ProbeError;
 use traxtent_map::MappedTrack;
@@ -45,7 +45,7 @@ pub(super) fn layout(
     watch: &mut Stopwatch<'_>,
     tracks: &[MappedTrack],
     notes: &mut Vec<String>,
-) -> Result<Layout, ProbeError> {
+) -> Result<TrackLayout, ProbeError> {
     let runs = runs(watch, tracks)?;
     let length = usual(&runs);
     // Use a complete run, because the first may begin in the middle of a cylinder.
@@ -60,7 +60,7 @@ pub(super) fn layout(
         }
     ));
     let spec = spec(tracks, &pattern, first);
-    let geometry = Geometry::build(&spec).map_err(|error| ProbeError::Baffled {
+    let geometry = Geometry::build(&spec).map_err(|error| ProbeError::Inconsistent {
         lbn: tracks[0].first_lbn,
         problem: format!("no layout follows from its skews: {error}"),
     })?;
@@ -68,7 +68,7 @@ pub(super) fn layout(
         let track = geometry
             .track(index as u64)
             .expect("the zones hold all tracks");
-        Ok(Spot {
+        Ok(TrackPosition {
             cylinder: track.cylinder.0 as i32,
             surface: track.surface.0.into(),
         })
@@ -79,7 +79,7 @@ pub(super) fn layout(
 fn runs(watch: &mut Stopwatch<'_>, tracks: &[MappedTrack]) -> Result<Vec<usize>, ProbeError> {
     let starts: Vec<_> = tracks.iter().map(|track| track.first_lbn).collect();
     let sectors: Vec<u32> = tracks.iter().map(|track| track.sectors.0 as u32).collect();
-    let mut ruler = Ruler {
+    let mut ruler = AngleMeter {
         watch,
         starts: &starts,
         sectors: &sectors,
@@ -122,7 +122,7 @@ fn pattern(
         let middle = |track: usize| {
             tracks[first + track].first_lbn + Sectors(tracks[first + track].sectors.0 / 2)
         };
-        let journey = Journey {
+        let journey = SectorPair {
             sectors: 1,
             from: middle(from),
             to: middle(to),
@@ -134,7 +134,7 @@ fn pattern(
         let searches = if watch.deviation() < STEADY { 1 } else { 3 };
         let mut sum = 0.0;
         for _ in 0..searches {
-            sum += reach(watch, journey)?.value;
+            sum += min_time(watch, journey)?.value;
         }
         Ok::<f64, ProbeError>(sum / f64::from(searches))
     };

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::figure::fraction;
-use super::{Character, Surety};
+use super::{Characterization, LayoutConfidence};
 use traxtent_model::geometry::{BranchSpec, Child, GeometrySpec, TrackSpec, TreeSpec};
 use traxtent_model::profile::{
     AccessSpec, BusSpec, FORMAT, MechanicsSpec, OverheadSpec, Preseek, Profile, Provenance,
     QueueSpec, Scheduler, ScsiSpec, SectorSpec, SeekSpec,
 };
 
-impl Character {
+impl Characterization {
     /// Returns a profile of the drive that a [`traxtent_model::drive::Drive`] runs. For each figure, the
     /// provenance gives the method of measurement and the confidence interval.
     pub fn to_profile(&self) -> Profile {
@@ -124,9 +124,11 @@ impl Character {
         }
         let patches = self.angles.patches.iter();
         let width = patches.map(|patch| patch.half_width).fold(0.0, f64::max);
-        let places = match self.order.surety {
-            Surety::Translated => "places by translation",
-            Surety::Timed => "places by skews and seek times, which do not tell all orders apart",
+        let places = match self.order.confidence {
+            LayoutConfidence::Translated => "places by translation",
+            LayoutConfidence::Timed => {
+                "places by skews and seek times, which do not tell all orders apart"
+            }
         };
         entries.insert(
             "geometry".to_owned(),
@@ -152,10 +154,10 @@ impl Character {
     /// Returns the layout as a tree, with every boundary from the map, and positions and angles as
     /// measured.
     fn geometry(&self) -> GeometrySpec {
-        let mut grove = Grove::default();
+        let mut grove = TreeBuilder::default();
         let mut root: Vec<BranchSpec> = Vec::new();
         for patch in &self.angles.patches {
-            let stretch = &self.layout.stretches[patch.stretch];
+            let stretch = &self.layout.sections[patch.stretch];
             let period = stretch.period();
             let skipped = (patch.first - stretch.first) / period;
             let sectors = &self.sectors[patch.first..][..patch.tracks];
@@ -199,12 +201,12 @@ impl Character {
 
 /// The patterns and nodes of the tree so far.
 #[derive(Default)]
-struct Grove {
+struct TreeBuilder {
     tracks: Vec<TrackSpec>,
     nodes: Vec<Vec<BranchSpec>>,
 }
 
-impl Grove {
+impl TreeBuilder {
     fn pattern(&mut self, slots: u32, sectors: u32) -> u32 {
         let spec = TrackSpec {
             slots: slots.max(sectors),
@@ -222,8 +224,8 @@ impl Grove {
     fn repetition(
         &mut self,
         sectors: &[u32],
-        stretch: &super::layout::Stretch,
-        patch: &super::angles::Patch,
+        stretch: &super::layout::RepeatingSection,
+        patch: &super::angles::FormatPatch,
     ) -> u32 {
         let mut branches: Vec<BranchSpec> = Vec::new();
         let mut begin = 0;

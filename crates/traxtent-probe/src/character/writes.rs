@@ -2,10 +2,10 @@
 //! writes.
 
 use super::crossing::{bounds, crossings};
-use super::figure::{Estimate, Figure, median};
-use super::physical::Grain;
-use super::reach::{Journey, reach_by};
-use super::seek::Known;
+use super::figure::{Estimate, Measurement, median};
+use super::physical::SectorGrouping;
+use super::reach::{SectorPair, min_time_by};
+use super::seek::KnownDrive;
 use super::stopwatch::{STEADY, Stopwatch};
 use crate::ProbeError;
 use traxtent_units::request::{Op, Request};
@@ -25,8 +25,8 @@ pub(super) struct Writes {
     /// settling.
     pub(super) seek_extra: Vec<(u32, f64)>,
     /// Whether a write completes once it is in the buffer, and how many writes fit.
-    pub(super) back: bool,
-    pub(super) room: u32,
+    pub(super) write_back: bool,
+    pub(super) write_segments: u32,
 }
 
 impl Writes {
@@ -52,12 +52,12 @@ const WRITE: (Op, bool) = (Op::Write, true);
 /// Measures the properties of writes. Overwritten data is lost.
 pub(super) fn writes(
     watch: &mut Stopwatch<'_>,
-    known: &Known<'_>,
+    known: &KnownDrive<'_>,
     (overhead, head_switch): (f64, f64),
     segments: u32,
-    (grain, sector_ms): (Grain, f64),
+    (grain, sector_ms): (SectorGrouping, f64),
     curve: &[(u32, Estimate)],
-    figures: &mut Vec<Figure>,
+    figures: &mut Vec<Measurement>,
 ) -> Result<Writes, ProbeError> {
     let mut found = Writes::default();
     let sectors = grain.sectors;
@@ -71,7 +71,7 @@ pub(super) fn writes(
                 continue;
             };
             let (a, b) = (known.middle(a), grain.begin(known.middle(b)));
-            let journey = Journey {
+            let journey = SectorPair {
                 sectors,
                 from: a,
                 to: b,
@@ -79,7 +79,7 @@ pub(super) fn writes(
                 high: low + 3.0,
                 within: 0.006,
             };
-            let time = reach_by(watch, journey, from, to)?;
+            let time = min_time_by(watch, journey, from, to)?;
             timings += time.samples;
             let track = known.map.track_of(b).map_or(0, |track| track.index);
             samples.push(time.value - f64::from(sectors) * known.sector_ms(track, watch.period));
@@ -108,19 +108,19 @@ pub(super) fn writes(
         )?),
     };
     let how = "the least time between completions, the second a write with FUA";
-    figures.push(Figure::around(
+    figures.push(Measurement::around(
         "overheads.write_miss_after_read_ms",
         after_read,
         "ms",
         how,
     ));
-    figures.push(Figure::around(
+    figures.push(Measurement::around(
         "overheads.write_miss_after_write_ms",
         after_write,
         "ms",
         how,
     ));
-    figures.push(Figure::around(
+    figures.push(Measurement::around(
         "overheads.read_miss_after_write_ms",
         read_after,
         "ms",
@@ -144,7 +144,7 @@ pub(super) fn writes(
         // As for reads: a crossing that was made in time on the drive must be made in time with the
         // fitted profile.
         found.settle_ms = found.settle_ms.min(switch_most - head_switch);
-        figures.push(Figure::around(
+        figures.push(Measurement::around(
             "mechanics.write_settle_ms",
             settle,
             "ms",
@@ -177,11 +177,11 @@ pub(super) fn writes(
 /// before a read. Returns an empty list if it is no longer.
 fn seek_extra(
     watch: &mut Stopwatch<'_>,
-    known: &Known<'_>,
+    known: &KnownDrive<'_>,
     curve: &[(u32, Estimate)],
     (overhead, settle): (f64, f64),
-    grain: Grain,
-    figures: &mut Vec<Figure>,
+    grain: SectorGrouping,
+    figures: &mut Vec<Measurement>,
 ) -> Result<Vec<(u32, f64)>, ProbeError> {
     const DISTANCES: usize = 9;
     let sectors = grain.sectors;
@@ -199,7 +199,7 @@ fn seek_extra(
         };
         let sector = known.sector_ms(to, watch.period);
         let low = overhead + f64::from(sectors) * sector + seek.value;
-        let journey = Journey {
+        let journey = SectorPair {
             sectors,
             from: known.middle(from),
             to: grain.begin(known.middle(to)),
@@ -207,7 +207,7 @@ fn seek_extra(
             high: low + 1.5,
             within: 0.012,
         };
-        let time = reach_by(watch, journey, read, WRITE)?;
+        let time = min_time_by(watch, journey, read, WRITE)?;
         timings += time.samples;
         extra.push((distance, time.value - low - settle));
     }
@@ -217,7 +217,7 @@ fn seek_extra(
         return Ok(extra);
     }
     let mean = Estimate::of(&all);
-    figures.push(Figure::around(
+    figures.push(Measurement::around(
         "mechanics.seek.write",
         Estimate {
             samples: timings,
@@ -236,10 +236,10 @@ fn seek_extra(
 /// Measures whether writes complete in the buffer, how long that takes, and how many fit.
 fn back(
     watch: &mut Stopwatch<'_>,
-    known: &Known<'_>,
+    known: &KnownDrive<'_>,
     segments: u32,
     found: &mut Writes,
-    figures: &mut Vec<Figure>,
+    figures: &mut Vec<Measurement>,
 ) -> Result<(), ProbeError> {
     let count = known.tracks.len() as u64;
     let place = |watch: &mut Stopwatch<'_>| {
@@ -259,11 +259,11 @@ fn back(
             watch.media(far, 1)?;
             watch.pause(2.0 * watch.period);
             times.push(watch.write(lbn, *sectors)?.response());
-            watch.ask(Request::flush())?;
+            watch.send(Request::flush())?;
         }
     }
     let one = median(&times[0].1);
-    found.back = one < 0.4 * watch.period && {
+    found.write_back = one < 0.4 * watch.period && {
         let slow = times[0]
             .1
             .iter()
@@ -271,16 +271,16 @@ fn back(
             .count();
         slow <= count / 6
     };
-    figures.push(Figure {
+    figures.push(Measurement {
         name: "cache.write_back".to_owned(),
-        value: f64::from(u8::from(found.back)),
-        low: f64::from(u8::from(found.back)),
-        high: f64::from(u8::from(found.back)),
+        value: f64::from(u8::from(found.write_back)),
+        low: f64::from(u8::from(found.write_back)),
+        high: f64::from(u8::from(found.write_back)),
         unit: "(1: yes)",
         how: "writes on distant cylinders: whether they are complete before the media can have them",
         samples: 2 * count as u64,
     });
-    if !found.back {
+    if !found.write_back {
         return Ok(());
     }
     let slope = Estimate::of(&times[1].1).minus(Estimate::of(&times[0].1));
@@ -290,7 +290,7 @@ fn back(
         ..slope
     };
     found.sector_ms = Some(slope.value.max(0.0));
-    figures.push(Figure::around(
+    figures.push(Measurement::around(
         "bus.write_sector_ms",
         slope,
         "ms a sector",
@@ -298,7 +298,7 @@ fn back(
     ));
     let after_read = Estimate::of(&times[0].1);
     found.hit_after_read_ms = Some((after_read.value - slope.value).max(0.0));
-    figures.push(Figure::around(
+    figures.push(Measurement::around(
         "overheads.write_hit_after_read_ms",
         Estimate {
             value: after_read.value - slope.value,
@@ -318,7 +318,7 @@ fn back(
     }
     let after_write = Estimate::of(&samples);
     found.hit_after_write_ms = Some((after_write.value - slope.value).max(0.0));
-    figures.push(Figure::around(
+    figures.push(Measurement::around(
         "overheads.write_hit_after_write_ms",
         Estimate {
             value: after_write.value - slope.value,
@@ -330,7 +330,7 @@ fn back(
     // A burst: the number of writes accepted until one has to wait.
     let mut bursts = Vec::new();
     for _ in 0..5 {
-        watch.ask(Request::flush())?;
+        watch.send(Request::flush())?;
         let mut taken = 0;
         while taken < segments + 4 {
             let lbn = place(watch);
@@ -341,17 +341,17 @@ fn back(
         }
         bursts.push(f64::from(taken));
     }
-    watch.ask(Request::flush())?;
+    watch.send(Request::flush())?;
     let room = median(&bursts);
-    found.room = (room as u32).max(1);
-    figures.push(Figure {
+    found.write_segments = (room as u32).max(1);
+    figures.push(Measurement {
         name: "cache.write_segments".to_owned(),
         value: room,
         low: bursts.iter().copied().fold(f64::INFINITY, f64::min),
         high: bursts.iter().copied().fold(0.0, f64::max),
         unit: "segments",
         how: "bursts of writes in different places: how many are taken before one waits for the media",
-        samples: 5 * u64::from(found.room),
+        samples: 5 * u64::from(found.write_segments),
     });
     Ok(())
 }
@@ -359,10 +359,10 @@ fn back(
 /// Measures whether writes begin wherever the head arrives.
 fn full_tracks(
     watch: &mut Stopwatch<'_>,
-    known: &Known<'_>,
+    known: &KnownDrive<'_>,
     overhead: f64,
     found: &mut Writes,
-    figures: &mut Vec<Figure>,
+    figures: &mut Vec<Measurement>,
 ) -> Result<(), ProbeError> {
     let mut samples = Vec::new();
     for _ in 0..24 {
@@ -377,7 +377,7 @@ fn full_tracks(
         let pause = watch.rng.fraction() * watch.period;
         watch.pause(pause);
         let time = watch
-            .ask(Request {
+            .send(Request {
                 fua: true,
                 ..Request::write(first, sectors)
             })?
@@ -386,7 +386,7 @@ fn full_tracks(
     }
     let turns = Estimate::of(&samples);
     found.zero_latency = Some(turns.value < 1.3);
-    figures.push(Figure::around(
+    figures.push(Measurement::around(
         "access.zero_latency_write",
         turns,
         "revolutions",

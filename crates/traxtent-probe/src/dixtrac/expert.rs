@@ -1,8 +1,8 @@
 //! Step 3: locating the spares, by combining the results of several translations.
 
 use super::super::algorithm::ProbeError;
-use super::super::ask::Ask;
-use super::zone::{From, Rule, Zone};
+use super::super::ask::Translator;
+use super::zone::{PlanStart, SparingRule, Zone};
 use traxtent_model::geometry::{Place, Sparing};
 use traxtent_units::Cylinder;
 
@@ -44,9 +44,9 @@ struct Spares {
 
 /// Returns the zones that fit the observations at the usual places of spares. They begin at `from`.
 pub(super) fn candidates(
-    ask: &mut Ask<'_>,
+    ask: &mut Translator<'_>,
     plain: Zone,
-    from: From,
+    from: PlanStart,
 ) -> Result<Vec<Zone>, ProbeError> {
     let mut found = Vec::new();
     for side in [Side::Front, Side::End] {
@@ -64,7 +64,7 @@ pub(super) fn candidates(
             }
             _ => {
                 zones.push(Zone {
-                    rule: Rule {
+                    rule: SparingRule {
                         sparing,
                         ..plain.rule
                     },
@@ -79,7 +79,7 @@ pub(super) fn candidates(
             zones.push(Zone {
                 first_cylinder: spares.first_cylinder,
                 backward: plain.backward ^ (plain.alternates && ahead % 2 == 1),
-                rule: Rule {
+                rule: SparingRule {
                     sparing,
                     cylinders: spares.cylinders,
                     spares: spares.count,
@@ -94,9 +94,9 @@ pub(super) fn candidates(
 /// Searches for spares on one side of the cylinders of a zone: the interval in cylinders, and the
 /// number of spares.
 fn look(
-    ask: &mut Ask<'_>,
+    ask: &mut Translator<'_>,
     plain: Zone,
-    from: From,
+    from: PlanStart,
     side: Side,
 ) -> Result<Option<Spares>, ProbeError> {
     let most = match side {
@@ -170,9 +170,9 @@ fn look(
 /// Returns whether the slot `inward` slots from one side of a cylinder holds an LBN that belongs
 /// there.
 fn holds(
-    ask: &mut Ask<'_>,
+    ask: &mut Translator<'_>,
     zone: Zone,
-    from: From,
+    from: PlanStart,
     cylinder: u32,
     side: Side,
     inward: u64,

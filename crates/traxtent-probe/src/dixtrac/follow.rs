@@ -1,8 +1,8 @@
 //! Steps 4 and 5: predicting a whole zone up to its end, with its defects.
 
 use super::super::algorithm::ProbeError;
-use super::super::planned::{Known, Planned, tests};
-use super::zone::{From, Zone};
+use super::super::planned::{Known, PlannedTrack, tests};
+use super::zone::{PlanStart, Zone};
 use super::{Dixtrac, REACH_MAX};
 use traxtent_map::Confirm;
 use traxtent_model::geometry::{Place, Sparing};
@@ -13,7 +13,7 @@ impl Dixtrac<'_, '_, '_> {
         let mut followed = 0;
         let (mut from, mut reach) = (self.here(&zone)?, 1);
         let mut is_new = false;
-        while let Some(begin) = from.filter(|_| self.out.goes_on()) {
+        while let Some(begin) = from.filter(|_| self.out.wants_more()) {
             let plan = self.ahead(&zone, begin, reach);
             let Some(last) = plan.len().checked_sub(1) else {
                 break;
@@ -29,7 +29,7 @@ impl Dixtrac<'_, '_, '_> {
             is_new = false;
             let behind = begin.region + reach;
             if last > 0 && good == last && zone.region_of(plan[last].track.home.0) == Some(behind) {
-                from = Some(From {
+                from = Some(PlanStart {
                     lbn: plan[last].start,
                     region: behind,
                     inside: None,
@@ -42,7 +42,7 @@ impl Dixtrac<'_, '_, '_> {
             reach = 1;
             from = self.here(&zone)?;
             match from {
-                Some(from) if self.out.goes_on() => match self.reconsidered(&zone, from)? {
+                Some(from) if self.out.wants_more() => match self.reconsidered(&zone, from)? {
                     Some(other) => (zone, is_new) = (other, true),
                     None => break,
                 },
@@ -54,7 +54,7 @@ impl Dixtrac<'_, '_, '_> {
     }
 
     /// Returns the beginning of a plan at the next track.
-    fn here(&mut self, zone: &Zone) -> Result<Option<From>, ProbeError> {
+    fn here(&mut self, zone: &Zone) -> Result<Option<PlanStart>, ProbeError> {
         let lbn = self.out.at;
         if lbn >= self.ask.end {
             return Ok(None);
@@ -62,7 +62,7 @@ impl Dixtrac<'_, '_, '_> {
         let Some(place) = self.ask.place(lbn)? else {
             return Ok(None);
         };
-        Ok(zone.region_of(place.cylinder).map(|region| From {
+        Ok(zone.region_of(place.cylinder).map(|region| PlanStart {
             lbn,
             region,
             inside: Some(place),
@@ -71,16 +71,16 @@ impl Dixtrac<'_, '_, '_> {
 
     /// Returns the tracks with LBNs of the next `reach` regions, and the track that should follow
     /// them.
-    fn ahead(&self, zone: &Zone, mut from: From, reach: u64) -> Vec<Planned> {
+    fn ahead(&self, zone: &Zone, mut from: PlanStart, reach: u64) -> Vec<PlannedTrack> {
         let bad = self.ask.bad();
-        let mut plan: Vec<Planned> = Vec::new();
+        let mut plan: Vec<PlannedTrack> = Vec::new();
         for region in 0..=reach {
             let tracks = zone.plan(from, &bad);
-            let Some(end) = tracks.last().map(Planned::end) else {
+            let Some(end) = tracks.last().map(PlannedTrack::end) else {
                 break;
             };
             let first = tracks.iter().position(|track| track.sectors > 0);
-            from = From {
+            from = PlanStart {
                 lbn: end,
                 region: from.region + 1,
                 inside: None,
@@ -101,7 +101,7 @@ impl Dixtrac<'_, '_, '_> {
             && last.start < self.ask.end
             && last.end() == self.ask.end
         {
-            plan.push(Planned {
+            plan.push(PlannedTrack {
                 start: last.end(),
                 ..last
             });
@@ -116,7 +116,7 @@ impl Dixtrac<'_, '_, '_> {
 
     /// Returns how many of the first `most` tracks of a plan are right. Returns `None` if the plan
     /// must be remade, because the LBNs of bad slots turn out to be remapped.
-    fn good(&mut self, plan: &[Planned], most: usize) -> Result<Option<usize>, ProbeError> {
+    fn good(&mut self, plan: &[PlannedTrack], most: usize) -> Result<Option<usize>, ProbeError> {
         let mut good = self.right_until(plan, most)?;
         'anew: loop {
             for (at, track) in plan.iter().enumerate().take((good + 1).min(most)) {
@@ -135,7 +135,7 @@ impl Dixtrac<'_, '_, '_> {
             };
             for at in tests.into_iter().filter(|at| *at > 0) {
                 let before = Some(&plan[at - 1]);
-                if !plan[at].begins_behind(before, &mut self.ask, at == good)? {
+                if !plan[at].begins_after(before, &mut self.ask, at == good)? {
                     good = self.right_until(plan, at - 1)?;
                     continue 'anew;
                 }
@@ -146,7 +146,7 @@ impl Dixtrac<'_, '_, '_> {
 
     /// Returns how many of the first tracks of a plan are right, provided that deviations do not
     /// cancel.
-    fn right_until(&mut self, plan: &[Planned], most: usize) -> Result<usize, ProbeError> {
+    fn right_until(&mut self, plan: &[PlannedTrack], most: usize) -> Result<usize, ProbeError> {
         let (mut good, mut bad, mut next) = (0, most + 1, most);
         while good + 1 < bad {
             if self.right(plan, next)? {
@@ -160,14 +160,14 @@ impl Dixtrac<'_, '_, '_> {
     }
 
     /// Returns whether a track of a plan begins where it should.
-    fn right(&mut self, plan: &[Planned], at: usize) -> Result<bool, ProbeError> {
+    fn right(&mut self, plan: &[PlannedTrack], at: usize) -> Result<bool, ProbeError> {
         let before = at.checked_sub(1).map(|before| &plan[before]);
-        plan[at].begins_behind(before, &mut self.ask, true)
+        plan[at].begins_after(before, &mut self.ask, true)
     }
 
     /// Performs step 5 for a track: returns whether its bad slots displaced LBNs as planned. If the
     /// LBNs of some turn out to be remapped, records them.
-    fn check_defects(&mut self, track: &Planned) -> Result<bool, ProbeError> {
+    fn check_defects(&mut self, track: &PlannedTrack) -> Result<bool, ProbeError> {
         let bad = self.ask.bad();
         for (run, behind) in &track.runs {
             let Some(behind) = behind else { continue };
@@ -175,7 +175,7 @@ impl Dixtrac<'_, '_, '_> {
                 continue;
             };
             let places = run.clone().map(|slot| track.place(slot));
-            let slipped = places.clone().filter(|place| !bad.is_moved(*place));
+            let slipped = places.clone().filter(|place| !bad.is_remapped(*place));
             let more = slipped.count() as u64;
             if more > 0 && lbn == behind + more {
                 let first = lbn - run.len() as u64;
@@ -189,14 +189,14 @@ impl Dixtrac<'_, '_, '_> {
 
     /// Returns whether the track is right if the LBNs of the bad slots at its end are remapped. If
     /// so, records them.
-    fn keeps_last(&mut self, plan: &[Planned], at: usize) -> Result<bool, ProbeError> {
+    fn keeps_last(&mut self, plan: &[PlannedTrack], at: usize) -> Result<bool, ProbeError> {
         let (track, next) = (&plan[at], &plan[at + 1]);
         let Some((run, None)) = track.runs.last() else {
             return Ok(false);
         };
         let places = run.clone().map(|slot| track.place(slot));
         let bad = self.ask.bad();
-        let places: Vec<Place> = places.filter(|place| !bad.is_moved(*place)).collect();
+        let places: Vec<Place> = places.filter(|place| !bad.is_remapped(*place)).collect();
         let more = places.len() as u64;
         let start = next.start + more;
         if more == 0 || start + next.lead >= self.ask.end {
@@ -210,7 +210,7 @@ impl Dixtrac<'_, '_, '_> {
         Ok(true)
     }
 
-    fn hand_over(&mut self, plan: &[Planned], good: usize) -> Result<(), ProbeError> {
+    fn hand_over(&mut self, plan: &[PlannedTrack], good: usize) -> Result<(), ProbeError> {
         for (track, next) in plan.iter().zip(&plan[1..]).take(good) {
             let confirm = match self.ask.known(next.start + next.lead) {
                 Some(_) => Confirm::Tested,
@@ -225,7 +225,7 @@ impl Dixtrac<'_, '_, '_> {
 
     /// Returns the zone under another scheme with spares at the same places, if it fits where the
     /// present one does not.
-    fn reconsidered(&mut self, zone: &Zone, from: From) -> Result<Option<Zone>, ProbeError> {
+    fn reconsidered(&mut self, zone: &Zone, from: PlanStart) -> Result<Option<Zone>, ProbeError> {
         let other = match zone.rule.sparing {
             Sparing::None => Sparing::SectorsPerTrack,
             Sparing::SectorsPerTrack => Sparing::None,

@@ -24,15 +24,15 @@ mod expert;
 mod follow;
 mod zone;
 
-use super::algorithm::{Extraction, ProbeError, Sink};
-use super::ask::{Ask, Home, Out, home};
-use super::planned::Planned;
+use super::algorithm::{Extraction, ProbeError, TrackSink};
+use super::ask::{TrackAddress, TrackOutput, Translator, track_of};
+use super::planned::PlannedTrack;
 use super::target::Target;
 use super::track_end::{Search, first_track};
 use super::walk::next_end;
 use traxtent_map::{Confirm, Region};
 use traxtent_model::geometry::{Place, Sparing};
-use zone::{From, Rule, Zone};
+use zone::{PlanStart, SparingRule, Zone};
 
 /// The number of LBNs all over the drive that are translated to count surfaces.
 const SURVEYED: u64 = 64;
@@ -40,25 +40,25 @@ const SURVEYED: u64 = 64;
 const REACH_MAX: u64 = 1 << 16;
 /// The number of regions with defects, and the number of all regions, on which schemes are
 /// compared.
-const TRIED_HURT: u64 = 4;
+const TRIED_DEFECTIVE: u64 = 4;
 const TRIED_MAX: u64 = 1 << 10;
 /// A zone predicted for fewer tracks per surface does not count as a success.
 const WORTHWHILE: u64 = 4;
 
 struct Dixtrac<'t, 'a, 's> {
-    ask: Ask<'t>,
-    out: Out<'a, 's>,
+    ask: Translator<'t>,
+    out: TrackOutput<'a, 's>,
     surfaces: u16,
     /// The scheme of the last zone.
     usual: Option<Sparing>,
     /// The size of the last track.
     expected: Option<u64>,
     /// The number of tracks to walk if the expertise fails.
-    patience: u64,
+    tracks_to_walk: u64,
     walked: u64,
     predicted: u64,
     /// The LBN at which the expertise failed first.
-    baffled: Option<u64>,
+    first_failure: Option<u64>,
 }
 
 /// A track that has been walked.
@@ -74,25 +74,25 @@ struct Walked {
 pub(super) fn dixtrac(
     target: &mut dyn Target,
     region: Region,
-    sink: &mut Sink<'_>,
+    sink: &mut TrackSink<'_>,
 ) -> Result<Extraction, ProbeError> {
-    let mut ask = Ask::new(target)?;
+    let mut ask = Translator::new(target)?;
     let surfaces = survey(&mut ask)?;
     let has_list = ask.has_list;
     let first = first_track(&mut ask, region)?;
-    let out = Out::new(sink, first, region, ask.end);
+    let out = TrackOutput::new(sink, first, region, ask.end);
     let mut dixtrac = Dixtrac {
         ask,
         out,
         surfaces,
         usual: None,
         expected: None,
-        patience: 0,
+        tracks_to_walk: 0,
         walked: 0,
         predicted: 0,
-        baffled: None,
+        first_failure: None,
     };
-    while dixtrac.out.goes_on() {
+    while dixtrac.out.wants_more() {
         if !has_list {
             dixtrac.walk()?;
             continue;
@@ -103,18 +103,18 @@ pub(super) fn dixtrac(
             followed = dixtrac.follow(zone)?;
         }
         if followed >= WORTHWHILE * u64::from(surfaces) {
-            dixtrac.patience = 0;
+            dixtrac.tracks_to_walk = 0;
         } else {
             // A single failure may be the end of a zone.
-            if dixtrac.patience > 0 {
-                dixtrac.baffled.get_or_insert(lbn);
+            if dixtrac.tracks_to_walk > 0 {
+                dixtrac.first_failure.get_or_insert(lbn);
             }
-            for _ in 0..dixtrac.patience {
-                if dixtrac.out.goes_on() {
+            for _ in 0..dixtrac.tracks_to_walk {
+                if dixtrac.out.wants_more() {
                     dixtrac.walk()?;
                 }
             }
-            dixtrac.patience = 2 * dixtrac.patience + u64::from(surfaces);
+            dixtrac.tracks_to_walk = 2 * dixtrac.tracks_to_walk + u64::from(surfaces);
         }
     }
     dixtrac.report(has_list);
@@ -122,7 +122,7 @@ pub(super) fn dixtrac(
 }
 
 /// Returns the number of surfaces, judging by LBNs all over the drive.
-fn survey(ask: &mut Ask<'_>) -> Result<u16, ProbeError> {
+fn survey(ask: &mut Translator<'_>) -> Result<u16, ProbeError> {
     let mut most = 0;
     let end = ask.end;
     let spread =
@@ -149,7 +149,7 @@ impl Dixtrac<'_, '_, '_> {
             self.ask
                 .note(&format!("{spares}; {walked} of {all} tracks were walked"));
         }
-        if let Some(lbn) = self.baffled.filter(|_| has_list) {
+        if let Some(lbn) = self.first_failure.filter(|_| has_list) {
             self.ask.note(&format!(
                 "baffled first at LBN {lbn}: what is not known there was walked"
             ));
@@ -177,11 +177,11 @@ impl Dixtrac<'_, '_, '_> {
     }
 
     /// Returns the track that an LBN is on, according to its translation.
-    fn home_of(&mut self, lbn: u64) -> Result<Option<Home>, ProbeError> {
+    fn home_of(&mut self, lbn: u64) -> Result<Option<TrackAddress>, ProbeError> {
         if lbn >= self.ask.end {
             return Ok(None);
         }
-        Ok(self.ask.place(lbn)?.map(home))
+        Ok(self.ask.place(lbn)?.map(track_of))
     }
 
     /// Walks to the first track of a cylinder and then over two cylinders, and finds the zone that
@@ -199,7 +199,7 @@ impl Dixtrac<'_, '_, '_> {
                 break;
             }
             self.walk()?;
-            if !self.out.goes_on() {
+            if !self.out.wants_more() {
                 return Ok(None);
             }
         }
@@ -222,7 +222,7 @@ impl Dixtrac<'_, '_, '_> {
                 Some(track) => walked.push(track),
                 None => return Ok(None),
             }
-            if !self.out.goes_on() {
+            if !self.out.wants_more() {
                 return Ok(None);
             }
         }
@@ -233,13 +233,14 @@ impl Dixtrac<'_, '_, '_> {
     fn expertise(&mut self, walked: &[Walked]) -> Result<Option<Zone>, ProbeError> {
         let bad = self.ask.bad();
         let whole = walked.iter().filter(|track| {
-            home(track.first) == home(track.last) && bad.on(home(track.first)).is_empty()
+            track_of(track.first) == track_of(track.last)
+                && bad.on(track_of(track.first)).is_empty()
         });
         let Some(slots) = whole.map(|track| track.last.slot + 1).max() else {
             return Ok(None);
         };
         let begin = walked[0].first;
-        let from = From {
+        let from = PlanStart {
             lbn: walked[0].start,
             region: 0,
             inside: Some(begin),
@@ -267,7 +268,7 @@ impl Dixtrac<'_, '_, '_> {
                 slots,
                 backward,
                 alternates,
-                rule: Rule {
+                rule: SparingRule {
                     sparing: Sparing::None,
                     cylinders: 1,
                     spares: 0,
@@ -280,12 +281,12 @@ impl Dixtrac<'_, '_, '_> {
     }
 
     /// Returns whether a zone predicts the tracks that have been walked.
-    fn fits(&self, zone: &Zone, from: From, walked: &[Walked]) -> bool {
+    fn fits(&self, zone: &Zone, from: PlanStart, walked: &[Walked]) -> bool {
         let bad = self.ask.bad();
         let Some(first) = from.inside.and_then(|place| zone.region_of(place.cylinder)) else {
             return false;
         };
-        let mut from = From {
+        let mut from = PlanStart {
             region: first,
             ..from
         };
@@ -295,7 +296,7 @@ impl Dixtrac<'_, '_, '_> {
             let Some(last) = region.last().filter(|last| last.end() > from.lbn) else {
                 return false;
             };
-            from = From {
+            from = PlanStart {
                 lbn: last.end(),
                 region: from.region + 1,
                 inside: None,
@@ -305,15 +306,15 @@ impl Dixtrac<'_, '_, '_> {
         // Step 5 may still find that LBNs of defects are remapped.
         let mut pairs = walked.iter().zip(&plan);
         pairs.all(|(seen, planned)| {
-            let is_hurt = planned.is_hurt();
+            let is_hurt = planned.has_defects();
             is_hurt
-                || (home(seen.first) == planned.track.home
+                || (track_of(seen.first) == planned.track.home
                     && seen.end - seen.start == planned.sectors)
         })
     }
 
     /// Returns the zone that best predicts the tracks after the next defects.
-    fn best(&mut self, zones: &[Zone], from: From) -> Result<Option<Zone>, ProbeError> {
+    fn best(&mut self, zones: &[Zone], from: PlanStart) -> Result<Option<Zone>, ProbeError> {
         let mut best = None;
         for zone in zones {
             let held = self.held(zone, from)?;
@@ -329,16 +330,16 @@ impl Dixtrac<'_, '_, '_> {
 
     /// Returns how many regions a zone predicts before an error after one of the next regions with
     /// defects.
-    fn held(&mut self, zone: &Zone, from: From) -> Result<u64, ProbeError> {
+    fn held(&mut self, zone: &Zone, from: PlanStart) -> Result<u64, ProbeError> {
         let bad = self.ask.bad();
         let Some(first) = from.inside.and_then(|place| zone.region_of(place.cylinder)) else {
             return Ok(0);
         };
-        let mut from = From {
+        let mut from = PlanStart {
             region: first,
             ..from
         };
-        let mut last: Option<Planned> = None;
+        let mut last: Option<PlannedTrack> = None;
         let (mut held, mut hurt) = (0, 0);
         let mut tests = 0;
         for regions in 0..TRIED_MAX {
@@ -348,16 +349,16 @@ impl Dixtrac<'_, '_, '_> {
             };
             if regions > 0 && (hurt > tests || regions == 1) {
                 tests = hurt;
-                if !start.begins_behind(last.as_ref(), &mut self.ask, true)? {
+                if !start.begins_after(last.as_ref(), &mut self.ask, true)? {
                     break;
                 }
                 held = regions;
             }
-            if hurt == TRIED_HURT || end.end() >= self.ask.end {
+            if hurt == TRIED_DEFECTIVE || end.end() >= self.ask.end {
                 break;
             }
-            hurt += u64::from(plan.iter().any(|track| track.is_hurt()));
-            from = From {
+            hurt += u64::from(plan.iter().any(|track| track.has_defects()));
+            from = PlanStart {
                 lbn: end.end(),
                 region: from.region + 1,
                 inside: None,

@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 
-use super::super::ask::home;
-use super::super::bad::Bad;
+use super::super::ask::track_of;
+use super::super::bad::DefectLists;
 use super::super::pattern::{Expected, Slots};
-use super::super::planned::Planned;
+use super::super::planned::PlannedTrack;
 use traxtent_model::geometry::{Place, Sparing};
 use traxtent_units::{Cylinder, Surface};
 
 /// A sparing scheme with its parameters: where spares are, and which LBNs a slipped sector
 /// displaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rule {
+pub(super) struct SparingRule {
     pub(super) sparing: Sparing,
     /// The number of cylinders that share spares; one if no spares are between the tracks of the
     /// zone.
@@ -25,14 +25,14 @@ pub(super) struct Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slips {
     /// All LBNs after it. Its track has one LBN fewer, and so has the region.
-    CostAnLbn,
+    LoseLbn,
     /// Those of its track. A spare at the end of the track holds the last one.
     StayOnTrack,
     /// Those between it and the spares of its region.
     StayInRegion,
 }
 
-impl Rule {
+impl SparingRule {
     fn at_front(self) -> bool {
         matches!(
             self.sparing,
@@ -53,7 +53,7 @@ impl Rule {
             | Sparing::SectorsPerZoneSlipToEnd
             | Sparing::SectorsAtDriveEnd
             | Sparing::SectorsPerCylinderSlipToEnd
-            | Sparing::SectorsAtCylinderFrontSlipToEnd => Slips::CostAnLbn,
+            | Sparing::SectorsAtCylinderFrontSlipToEnd => Slips::LoseLbn,
         }
     }
 }
@@ -70,12 +70,12 @@ pub(super) struct Zone {
     pub(super) backward: bool,
     /// Whether every other cylinder runs in the opposite direction.
     pub(super) alternates: bool,
-    pub(super) rule: Rule,
+    pub(super) rule: SparingRule,
 }
 
 /// The beginning of a plan: an LBN and its place, or the front of a region.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct From {
+pub(super) struct PlanStart {
     pub(super) lbn: u64,
     pub(super) region: u64,
     /// The place of the LBN, if it is inside the region.
@@ -109,7 +109,7 @@ impl Zone {
 
     /// Returns the tracks of a region, in order. Slots listed as bad hold no LBN and displace
     /// others, except those whose LBN is remapped.
-    pub(super) fn plan(&self, from: From, bad: &Bad) -> Vec<Planned> {
+    pub(super) fn plan(&self, from: PlanStart, bad: &DefectLists) -> Vec<PlannedTrack> {
         let slots = u64::from(self.slots);
         let cylinders = self.cylinders_of(from.region);
         let mut homes = Vec::new();
@@ -121,7 +121,7 @@ impl Zone {
         let mut slipped = Vec::new();
         for (track, &at) in homes.iter().enumerate() {
             let inside = bad.within(at, 0..self.slots);
-            let displaces = inside.iter().filter(|place| !bad.is_moved(**place));
+            let displaces = inside.iter().filter(|place| !bad.is_remapped(**place));
             slipped.extend(displaces.map(|place| track as u64 * slots + u64::from(place.slot)));
         }
         let data = self.data(homes.len() as u64 * slots, &slipped);
@@ -132,7 +132,7 @@ impl Zone {
             let begin = track as u64 * slots;
             let mut first = data.start.saturating_sub(begin).min(slots) as u32;
             let mut end = data.end.saturating_sub(begin).min(slots) as u32;
-            if let Some(place) = from.inside.filter(|place| home(*place) == at) {
+            if let Some(place) = from.inside.filter(|place| track_of(*place) == at) {
                 begun = true;
                 first = first.max(place.slot);
             }
@@ -140,13 +140,13 @@ impl Zone {
                 continue;
             }
             if self.rule.slips() == Slips::StayOnTrack && first < end {
-                for place in bad.on(at).iter().filter(|place| !bad.is_moved(**place)) {
+                for place in bad.on(at).iter().filter(|place| !bad.is_remapped(**place)) {
                     end += u32::from((first..end).contains(&place.slot));
                 }
             }
             let count = end.saturating_sub(first);
             let slots = Slots { first, count };
-            let track = Planned::new(Expected { home: at, slots }, lbn, bad);
+            let track = PlannedTrack::new(Expected { home: at, slots }, lbn, bad);
             lbn = track.end();
             plan.push(track);
         }

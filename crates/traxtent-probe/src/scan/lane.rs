@@ -81,7 +81,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             self.first = self.end_of_track(None).await?;
             self.keep(self.first);
         }
-        while self.first < self.shared.end && !self.has_met() {
+        while self.first < self.shared.end && !self.has_reached_next() {
             let end = match sectors {
                 Some(sectors) if self.is_equal(sectors).await? => self.first + sectors,
                 _ => self.end_of_track(sectors).await?,
@@ -97,7 +97,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         self.shared.bounds[self.index].borrow_mut().push(bound);
     }
 
-    fn has_met(&self) -> bool {
+    fn has_reached_next(&self) -> bool {
         self.shared.met(self.index, self.first).is_some()
     }
 
@@ -173,7 +173,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             let gap = self.excess(stop - 1, stop + 1).await?.unwrap_or(0.0);
             let next = (stop, self.angle_at(stop) + gap);
             let full = span > 1.0 - self.pitch / 2.0;
-            if !full && let Some(behind) = self.behind_moved(stop).await? {
+            if !full && let Some(behind) = self.after_remapped(stop).await? {
                 span += (behind - stop) as f64 * self.pitch;
                 from = behind;
                 continue;
@@ -234,7 +234,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         }
         match self.angle_of(self.first).await? {
             Some(angle) => self.at = (self.first, angle),
-            None => return Err(self.baffled("the sectors here cannot be read")),
+            None => return Err(self.inconsistent("the sectors here cannot be read")),
         }
         Ok(self.first)
     }
@@ -266,7 +266,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
                 self.at = (next, angle);
             }
         }
-        Err(self.baffled("longer reads take times that fit no model"))
+        Err(self.inconsistent("longer reads take times that fit no model"))
     }
 
     /// Learns the model from reads of doubling length. Returns `false` if the first of them are
@@ -322,19 +322,19 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             }
         }
         if low == limit && limit < self.shared.capacity {
-            return Err(self.baffled("a track longer than a revolution"));
+            return Err(self.inconsistent("a track longer than a revolution"));
         }
         Ok(low)
     }
 
     /// If the LBNs at `stop` are remapped, returns the first LBN after them that is not. It passes
     /// where it would if no LBN were remapped.
-    async fn behind_moved(&mut self, stop: u64) -> Result<Option<u64>, ProbeError> {
+    async fn after_remapped(&mut self, stop: u64) -> Result<Option<u64>, ProbeError> {
         let (before, angle) = self.at;
         let end = (stop + MOVED_MAX + 1).min(self.shared.capacity);
         let expected = move |lane: &Self, lbn: u64| angle + (lbn - before) as f64 * lane.pitch;
         let Some(there) = self.angle_of(stop).await? else {
-            return self.behind_unreadable(stop).await;
+            return self.after_unreadable(stop).await;
         };
         self.at = (stop, there);
         let runs_on = self.runs_on(stop, end).await?;
@@ -358,7 +358,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
 
     /// Returns the LBN after one that cannot be read, if it passes where it would on the same
     /// track.
-    async fn behind_unreadable(&mut self, lbn: u64) -> Result<Option<u64>, ProbeError> {
+    async fn after_unreadable(&mut self, lbn: u64) -> Result<Option<u64>, ProbeError> {
         for behind in lbn + 1..(lbn + 1 + MOVED_MAX).min(self.shared.capacity) {
             if let Some(there) = self.angle_of(behind).await? {
                 let on = wrap(there - self.angle_at(behind)).abs() < self.jump_min();
@@ -468,7 +468,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             }
             seen.push(pass.angle);
         }
-        Err(self.baffled("reads took times that do not agree"))
+        Err(self.inconsistent("reads took times that do not agree"))
     }
 
     /// Makes one read in this lane's turn.
@@ -501,8 +501,8 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         (0.5 / self.pitch) as u64 + 2
     }
 
-    fn baffled(&self, problem: &str) -> ProbeError {
-        ProbeError::Baffled {
+    fn inconsistent(&self, problem: &str) -> ProbeError {
+        ProbeError::Inconsistent {
             lbn: Lbn(self.first),
             problem: problem.to_owned(),
         }

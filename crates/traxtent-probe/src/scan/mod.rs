@@ -43,7 +43,7 @@ use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use super::algorithm::{Extraction, ProbeError, Sink};
+use super::algorithm::{Extraction, ProbeError, TrackSink};
 use super::clock::Clock;
 use lane::Lane;
 use traxtent_map::{Confirm, Found, Region};
@@ -78,7 +78,7 @@ struct Shared<'c, 'a> {
 pub(super) fn scan(
     clock: &mut Clock<'_>,
     region: Region,
-    sink: &mut Sink<'_>,
+    sink: &mut TrackSink<'_>,
 ) -> Result<Extraction, ProbeError> {
     let length = region.end.0 - region.first.0;
     let count = (length / LANE_MIN).clamp(1, LANES_MAX);
@@ -98,10 +98,10 @@ pub(super) fn scan(
         Box::pin(Lane::new(&shared, k as usize, first).run(aligned)) as Turn<'_>
     });
     let mut lanes: Vec<Turn<'_>> = lanes.collect();
-    let mut handed = Handed::default();
+    let mut handed = PassedOn::default();
     let mut failed = None;
     while !lanes.is_empty() && failed.is_none() {
-        shared.clock.borrow_mut().flushed_by(lanes.len() - 1);
+        shared.clock.borrow_mut().count_other_reads(lanes.len() - 1);
         lanes.retain_mut(|lane| {
             let context = &mut Context::from_waker(Waker::noop());
             match lane.as_mut().poll(context) {
@@ -120,11 +120,11 @@ pub(super) fn scan(
     }
     let clock = shared.clock.into_inner();
     let mut result = Extraction {
-        moved: shared.moved.into_inner(),
+        remapped: shared.moved.into_inner(),
         ..Extraction::default()
     };
-    result.moved.sort_unstable();
-    result.moved.dedup();
+    result.remapped.sort_unstable();
+    result.remapped.dedup();
     result.unreadable = std::mem::take(&mut clock.unreadable);
     let method = clock.method().name();
     result.notes.push(format!("timed by {method}"));
@@ -133,14 +133,18 @@ pub(super) fn scan(
 
 /// The progress of passing on tracks: lane by lane, up to the first track that is not yet known.
 #[derive(Default)]
-struct Handed {
+struct PassedOn {
     lane: usize,
     /// The number of boundaries of the lane that have been passed on.
     bound: usize,
 }
 
-impl Handed {
-    fn over(&mut self, shared: &Shared<'_, '_>, sink: &mut Sink<'_>) -> Result<(), ProbeError> {
+impl PassedOn {
+    fn over(
+        &mut self,
+        shared: &Shared<'_, '_>,
+        sink: &mut TrackSink<'_>,
+    ) -> Result<(), ProbeError> {
         loop {
             let bounds = shared.bounds[self.lane].borrow();
             let Some(&[first, end]) = bounds.get(self.bound..self.bound + 2) else {

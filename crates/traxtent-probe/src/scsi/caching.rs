@@ -8,11 +8,11 @@ use super::{Failure, ScsiTarget, run};
 use crate::TargetError;
 use traxtent_scsi::mode::{CACHING_PAGE, CachingPage, ModeData, pages};
 use traxtent_scsi::{Command, ModeSense, ModeWidth, PageValues};
-use traxtent_scsi::{Data, Transport};
+use traxtent_scsi::{DataTransfer, Transport};
 
 /// A drive's caching page before it was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Suspended {
+pub(super) struct SavedCachingPage {
     width: ModeWidth,
     page: Vec<u8>,
 }
@@ -42,7 +42,7 @@ impl<T: Transport> ScsiTarget<T> {
     pub fn mode_page(&mut self, code: u8, values: PageValues) -> Result<Vec<u8>, TargetError> {
         let (_, page) = self
             .sense(code, values)
-            .map_err(|failure| failure.of("a mode page"))?;
+            .map_err(|failure| failure.into_target_error("a mode page"))?;
         Ok(page)
     }
 
@@ -55,7 +55,7 @@ impl<T: Transport> ScsiTarget<T> {
     pub fn suspend_caching(&mut self) -> Result<CachingOff, TargetError> {
         let (width, page) = self
             .sense(CACHING_PAGE, PageValues::Current)
-            .map_err(|failure| failure.of(WHAT))?;
+            .map_err(|failure| failure.into_target_error(WHAT))?;
         let mask = match self.sense(CACHING_PAGE, PageValues::Changeable) {
             Ok((_, mask)) if mask.len() == page.len() => mask,
             _ => vec![u8::MAX; page.len()],
@@ -83,7 +83,7 @@ impl<T: Transport> ScsiTarget<T> {
                 continue;
             }
             if self.suspended.is_none() {
-                self.suspended = Some(Suspended {
+                self.suspended = Some(SavedCachingPage {
                     width,
                     page: page.clone(),
                 });
@@ -93,13 +93,15 @@ impl<T: Transport> ScsiTarget<T> {
                     refusal = None;
                     break;
                 }
-                Err(gone @ Failure::Target(TargetError::Gone(_))) => return Err(gone.of(WHAT)),
+                Err(gone @ Failure::Target(TargetError::Gone(_))) => {
+                    return Err(gone.into_target_error(WHAT));
+                }
                 Err(failure) => refusal = Some(failure),
             }
         }
         if let Some(failure) = refusal {
             let _ = self.restore_caching();
-            return Err(failure.of(WHAT));
+            return Err(failure.into_target_error(WHAT));
         }
         let now = CachingPage::decode(&self.mode_page(CACHING_PAGE, PageValues::Current)?);
         Ok(CachingOff {
@@ -117,12 +119,13 @@ impl<T: Transport> ScsiTarget<T> {
     pub fn change_caching(&mut self, page: &[u8]) -> Result<(), TargetError> {
         let (width, before) = self
             .sense(CACHING_PAGE, PageValues::Current)
-            .map_err(|failure| failure.of(WHAT))?;
-        self.suspended.get_or_insert(Suspended {
+            .map_err(|failure| failure.into_target_error(WHAT))?;
+        self.suspended.get_or_insert(SavedCachingPage {
             width,
             page: before,
         });
-        self.select(width, page).map_err(|failure| failure.of(WHAT))
+        self.select(width, page)
+            .map_err(|failure| failure.into_target_error(WHAT))
     }
 
     /// Restores the caching page byte for byte. Does nothing if it has not been changed.
@@ -130,11 +133,11 @@ impl<T: Transport> ScsiTarget<T> {
     /// # Errors
     /// Returns an error if the drive does not accept the page. Dropping the target tries once more.
     pub fn restore_caching(&mut self) -> Result<(), TargetError> {
-        let Some(Suspended { width, page }) = self.suspended.clone() else {
+        let Some(SavedCachingPage { width, page }) = self.suspended.clone() else {
             return Ok(());
         };
         self.select(width, &page)
-            .map_err(|failure| failure.of(WHAT))?;
+            .map_err(|failure| failure.into_target_error(WHAT))?;
         let now = self.mode_page(CACHING_PAGE, PageValues::Current)?;
         if now != page {
             let why =
@@ -158,7 +161,7 @@ impl<T: Transport> ScsiTarget<T> {
                 no_block_descriptor: true,
                 allocation: ROOM,
             });
-            match run(self.transport_mut(), &command, Data::In(&mut room)) {
+            match run(self.transport_mut(), &command, DataTransfer::In(&mut room)) {
                 Ok(reply) => {
                     let data = ModeData::decode(width, &room[..reply.received])?;
                     let mut pages = pages(data.pages);
@@ -185,7 +188,7 @@ impl<T: Transport> ScsiTarget<T> {
             save: false,
             length: data.len() as u16,
         };
-        run(self.transport_mut(), &command, Data::Out(&data)).map(|_| ())
+        run(self.transport_mut(), &command, DataTransfer::Out(&data)).map(|_| ())
     }
 }
 

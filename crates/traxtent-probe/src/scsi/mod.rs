@@ -16,10 +16,10 @@ use traxtent_scsi::inquiry::{
     BLOCK_LIMITS_PAGE, BlockLimits, Inquiry, SERIAL_PAGE, SUPPORTED_PAGES, VitalPage,
 };
 use traxtent_scsi::{AdditionalSense, Sense, SenseKey};
-use traxtent_scsi::{Address, Format};
+use traxtent_scsi::{Address, AddressFormat};
 use traxtent_scsi::{BlockOp, Blocks, Command, Compare, Width};
 use traxtent_scsi::{Capacity, TOO_LARGE};
-use traxtent_scsi::{Data, Reply, Status, Transport, TransportError};
+use traxtent_scsi::{DataTransfer, Reply, Status, Transport, TransportError};
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
 
@@ -37,7 +37,7 @@ pub struct ScsiTarget<T: Transport> {
     writes: bool,
     /// Whether the drive has successfully translated an address.
     has_translated: bool,
-    suspended: Option<caching::Suspended>,
+    suspended: Option<caching::SavedCachingPage>,
 }
 
 /// The reason why a command returned no result.
@@ -62,7 +62,7 @@ const TRANSLATION_MAX: u16 = 6 + 32 * 8;
 
 impl Failure {
     /// Converts the failure to an error about `what`, which was requested.
-    fn of(self, what: &'static str) -> TargetError {
+    fn into_target_error(self, what: &'static str) -> TargetError {
         match self {
             Failure::Target(error) => error,
             Failure::Sense(sense) if sense.is_unsupported() => TargetError::Unsupported(what),
@@ -74,7 +74,7 @@ impl Failure {
 impl From<TransportError> for Failure {
     fn from(error: TransportError) -> Failure {
         Failure::Target(match error {
-            TransportError::Gone(why) => TargetError::Gone(why),
+            TransportError::Unavailable(why) => TargetError::Gone(why),
             error => TargetError::Refused(error.to_string()),
         })
     }
@@ -93,14 +93,15 @@ impl<T: Transport> ScsiTarget<T> {
     /// Returns an error if the drive does not respond, or is not a disk.
     pub fn open(mut transport: T) -> Result<ScsiTarget<T>, TargetError> {
         let drive = &mut transport;
-        let inquiry = standard_inquiry(drive).map_err(|error| error.of("INQUIRY"))?;
+        let inquiry =
+            standard_inquiry(drive).map_err(|error| error.into_target_error("INQUIRY"))?;
         if inquiry.device_type != 0 || !inquiry.connected {
             let kind = inquiry.device_type;
             return Err(TargetError::Refused(format!(
                 "not a disk: device type {kind:#x}"
             )));
         }
-        let capacity = capacity(drive).map_err(|error| error.of("READ CAPACITY"))?;
+        let capacity = capacity(drive).map_err(|error| error.into_target_error("READ CAPACITY"))?;
         let listed = match vital_page(drive, SUPPORTED_PAGES) {
             Ok(VitalPage::Supported(pages)) => pages,
             Err(Failure::Target(gone @ TargetError::Gone(_))) => return Err(gone),
@@ -153,7 +154,8 @@ impl<T: Transport> ScsiTarget<T> {
     /// # Errors
     /// Returns an error if the drive does not have the page, or does not respond.
     pub fn vital_page(&mut self, code: u8) -> Result<VitalPage, TargetError> {
-        vital_page(&mut self.transport, code).map_err(|error| error.of("a page of INQUIRY data"))
+        vital_page(&mut self.transport, code)
+            .map_err(|error| error.into_target_error("a page of INQUIRY data"))
     }
 
     /// The transport to the drive.
@@ -210,8 +212,8 @@ impl<T: Transport> ScsiTarget<T> {
     fn translation(
         &mut self,
         address: Address,
-        supplied: Format,
-        wanted: Format,
+        supplied: AddressFormat,
+        wanted: AddressFormat,
     ) -> Result<Option<Address>, Failure> {
         let request = TranslateRequest {
             supplied,
@@ -227,13 +229,13 @@ impl<T: Transport> ScsiTarget<T> {
             self_test: false,
             length: page.len() as u16,
         };
-        run(&mut self.transport, &send, Data::Out(&page))?;
+        run(&mut self.transport, &send, DataTransfer::Out(&page))?;
         let mut room = [0; TRANSLATION_MAX as usize];
         let receive = Command::ReceiveDiagnostic {
             page: None,
             allocation: TRANSLATION_MAX,
         };
-        let answer = run(&mut self.transport, &receive, Data::In(&mut room))?;
+        let answer = run(&mut self.transport, &receive, DataTransfer::In(&mut room))?;
         let translation = Translation::decode(&room[..answer.received])?;
         if translation.translated != wanted {
             let why = "the drive translated into another form of address";
@@ -262,12 +264,12 @@ impl<T: Transport> Target for ScsiTarget<T> {
         self.buffer.resize(self.buffer.len().max(bytes as usize), 0);
         let buffer = &mut self.buffer[..bytes as usize];
         let data = match request.op {
-            Op::Read => Data::In(buffer),
+            Op::Read => DataTransfer::In(buffer),
             Op::Write => {
                 buffer.fill(0);
-                Data::Out(buffer)
+                DataTransfer::Out(buffer)
             }
-            Op::Verify | Op::Flush => Data::None,
+            Op::Verify | Op::Flush => DataTransfer::None,
         };
         match run(&mut self.transport, &command, data) {
             Ok(reply) => Ok(reply.timing),
@@ -277,7 +279,7 @@ impl<T: Transport> Target for ScsiTarget<T> {
                     sectors: request.sectors,
                 })
             }
-            Err(failure) => Err(failure.of(match request.op {
+            Err(failure) => Err(failure.into_target_error(match request.op {
                 Op::Read => "READ",
                 Op::Write => "WRITE",
                 Op::Flush => "SYNCHRONIZE CACHE",
@@ -292,8 +294,8 @@ impl<T: Transport> Target for ScsiTarget<T> {
         if lbn.0 >= end {
             return refuse(format!("LBN {lbn}: the drive ends at LBN {end}"));
         }
-        let form = Format::of_block(lbn);
-        match self.translation(Address::Block(lbn), form, Format::PhysicalSector) {
+        let form = AddressFormat::of_block(lbn);
+        match self.translation(Address::Block(lbn), form, AddressFormat::PhysicalSector) {
             Ok(Some(Address::Sector(place))) => Ok(place),
             Ok(_) => refuse(format!("LBN {lbn}: it lies in a reserved area")),
             // The LBN exists, so the drive does not support the page or the format.
@@ -302,14 +304,14 @@ impl<T: Transport> Target for ScsiTarget<T> {
             {
                 Err(TargetError::Unsupported(what))
             }
-            Err(failure) => Err(failure.of(what)),
+            Err(failure) => Err(failure.into_target_error(what)),
         }
     }
 
     fn translate_back(&mut self, place: Place) -> Result<Option<Lbn>, TargetError> {
         let last = Lbn(self.identity.capacity.0.saturating_sub(1));
-        let form = Format::of_block(last);
-        match self.translation(Address::Sector(place), Format::PhysicalSector, form) {
+        let form = AddressFormat::of_block(last);
+        match self.translation(Address::Sector(place), AddressFormat::PhysicalSector, form) {
             Ok(Some(Address::Block(lbn))) => Ok(Some(lbn)),
             Ok(_) => Ok(None),
             // The drive does not have such a place.
@@ -323,7 +325,7 @@ impl<T: Transport> Target for ScsiTarget<T> {
                 // the two cases.
                 self.translate(Lbn(0)).map(|_| None)
             }
-            Err(failure) => Err(failure.of("address translation")),
+            Err(failure) => Err(failure.into_target_error("address translation")),
         }
     }
 
@@ -356,14 +358,14 @@ fn refuse<V>(why: String) -> Result<V, TargetError> {
 fn run<T: Transport>(
     transport: &mut T,
     command: &Command,
-    mut data: Data<'_>,
+    mut data: DataTransfer<'_>,
 ) -> Result<Reply, Failure> {
     let bytes = command.encode();
     for _ in 0..RETRIES {
         let again = match &mut data {
-            Data::None => Data::None,
-            Data::Out(bytes) => Data::Out(bytes),
-            Data::In(room) => Data::In(room),
+            DataTransfer::None => DataTransfer::None,
+            DataTransfer::Out(bytes) => DataTransfer::Out(bytes),
+            DataTransfer::In(room) => DataTransfer::In(room),
         };
         let reply = transport.execute(&bytes, again)?;
         match reply.status {
@@ -400,7 +402,7 @@ fn standard_inquiry<T: Transport>(transport: &mut T) -> Result<Inquiry, Failure>
         page: None,
         allocation: room.len() as u16,
     };
-    let reply = run(transport, &command, Data::In(&mut room))?;
+    let reply = run(transport, &command, DataTransfer::In(&mut room))?;
     Ok(Inquiry::decode(&room[..reply.received])?)
 }
 
@@ -410,7 +412,7 @@ fn vital_page<T: Transport>(transport: &mut T, page: u8) -> Result<VitalPage, Fa
         page: Some(page),
         allocation: room.len() as u16,
     };
-    let reply = run(transport, &command, Data::In(&mut room))?;
+    let reply = run(transport, &command, DataTransfer::In(&mut room))?;
     Ok(VitalPage::decode(&room[..reply.received])?)
 }
 
@@ -421,13 +423,13 @@ fn capacity<T: Transport>(transport: &mut T) -> Result<Capacity, Failure> {
     let command = Command::ReadCapacity16 {
         allocation: room.len() as u32,
     };
-    let capacity = match run(transport, &command, Data::In(&mut room)) {
+    let capacity = match run(transport, &command, DataTransfer::In(&mut room)) {
         Ok(reply) => Capacity::decode_16(&room[..reply.received])?,
         Err(Failure::Sense(sense)) if sense.is_unsupported() => {
             let reply = run(
                 transport,
                 &Command::ReadCapacity10,
-                Data::In(&mut room[..8]),
+                DataTransfer::In(&mut room[..8]),
             )?;
             let capacity = Capacity::decode_10(&room[..reply.received])?;
             if capacity.last_lbn == TOO_LARGE {

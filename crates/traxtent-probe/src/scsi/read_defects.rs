@@ -4,14 +4,14 @@ use super::{Failure, run};
 use crate::TargetError;
 use traxtent_model::geometry::Place;
 use traxtent_scsi::DefectList;
-use traxtent_scsi::{Address, Format};
+use traxtent_scsi::{Address, AddressFormat};
 use traxtent_scsi::{Command, DefectWidth, ReadDefectData};
-use traxtent_scsi::{Data, Transport};
+use traxtent_scsi::{DataTransfer, Transport};
 
 /// The number of addresses requested at a time.
-const PART: usize = 8_190;
+const ADDRESSES_PER_PART: usize = 8_190;
 /// The greatest plausible number of bad sectors. Drives have some thousands.
-const MOST: usize = 1 << 20;
+const DEFECTS_MAX: usize = 1 << 20;
 
 const WHAT: &str = "defect lists";
 
@@ -23,14 +23,14 @@ pub(super) fn read_list<T: Transport>(
     match read_parts(transport, primary) {
         Err(Failure::Sense(_)) => {
             let list = read_part(transport, primary, DefectWidth::Ten, 0)
-                .map_err(|failure| failure.of(WHAT))?;
+                .map_err(|failure| failure.into_target_error(WHAT))?;
             if list.addresses.len() * list.format.size() < list.length as usize {
                 let why = format!("{WHAT}: longer than READ DEFECT DATA(10) can carry");
                 return Err(TargetError::Refused(why));
             }
             places(&list)
         }
-        outcome => outcome.map_err(|failure| failure.of(WHAT)),
+        outcome => outcome.map_err(|failure| failure.into_target_error(WHAT)),
     }
 }
 
@@ -47,8 +47,8 @@ fn read_parts<T: Transport>(transport: &mut T, primary: bool) -> Result<Vec<Plac
         if restarted {
             return refused(format!("{} bytes cannot be read in parts", list.length));
         }
-        if all.len() + part.len() > MOST {
-            return refused(format!("more than {MOST} bad sectors"));
+        if all.len() + part.len() > DEFECTS_MAX {
+            return refused(format!("more than {DEFECTS_MAX} bad sectors"));
         }
         length.get_or_insert(list.length);
         all.extend(part);
@@ -70,19 +70,19 @@ fn read_part<T: Transport>(
     width: DefectWidth,
     from: usize,
 ) -> Result<DefectList, Failure> {
-    let mut room = vec![0; 8 + PART * Format::PhysicalSector.size()];
+    let mut room = vec![0; 8 + ADDRESSES_PER_PART * AddressFormat::PhysicalSector.size()];
     let command = Command::ReadDefectData(ReadDefectData {
         width,
         primary,
         grown: !primary,
-        format: Format::PhysicalSector,
+        format: AddressFormat::PhysicalSector,
         index: u32::try_from(from).unwrap_or(u32::MAX),
         allocation: room.len() as u32,
     });
-    let reply = run(transport, &command, Data::In(&mut room))?;
+    let reply = run(transport, &command, DataTransfer::In(&mut room))?;
     // A drive without such a list may send no data and report that there is none.
     Ok(if reply.received == 0 {
-        DefectList::new(primary, !primary, Format::PhysicalSector, Vec::new())
+        DefectList::new(primary, !primary, AddressFormat::PhysicalSector, Vec::new())
     } else {
         DefectList::decode(width, &room[..reply.received])?
     })

@@ -11,9 +11,9 @@
 
 use std::ops::Range;
 
-use super::{Anchor, Track};
+use super::{LbnPlace, Track};
 use crate::algorithm::ProbeError;
-use crate::ask::{are_neighbours, home};
+use crate::ask::{are_neighbours, track_of};
 use traxtent_model::geometry::Place;
 
 /// The longest run of LBNs that may be remapped.
@@ -29,20 +29,20 @@ impl Track<'_, '_> {
     /// Returns the LBN `outside` if it begins the rest of a track whose earlier LBNs are remapped.
     pub(super) fn guessed_rest(
         &mut self,
-        anchor: Anchor,
+        anchor: LbnPlace,
         outside: u64,
-    ) -> Result<Option<Anchor>, ProbeError> {
+    ) -> Result<Option<LbnPlace>, ProbeError> {
         let (start, run) = (self.start, outside - self.start);
         let Some(rest) = self.at(outside)?.filter(|_| run <= RUN_MAX) else {
             return Ok(None);
         };
-        let is_rest = if run == 1 && home(rest.place) == home(anchor.place) {
+        let is_rest = if run == 1 && track_of(rest.place) == track_of(anchor.place) {
             true
         } else if self.ask.has_list {
             let before = start.checked_sub(1).and_then(|lbn| self.ask.known(lbn));
             let (beside, last) = ([Some(rest.place), before], self.ask.known(outside - 1));
             self.ask.bad().before(rest.place).len() as u64 >= run
-                && !self.looks_like_a_track(start..outside, anchor.place, last, beside)?
+                && !self.is_track(start..outside, anchor.place, last, beside)?
         } else if anchor.place.slot == 0 || run > 1 {
             false
         } else {
@@ -80,26 +80,20 @@ impl Track<'_, '_> {
         for run in 1..=room + theirs_max {
             let strays = outside..outside + run;
             if strays.end >= self.ask.end {
-                let ours =
-                    run <= room && !self.looks_like_a_track(strays, next, Some(before), [last])?;
+                let ours = run <= room && !self.is_track(strays, next, Some(before), [last])?;
                 return Ok(if ours { self.ask.end } else { outside });
             }
             let Some(after) = self.ask.place(strays.end)? else {
                 break;
             };
-            let breaks = home(after) != home(before) || after.slot < before.slot;
+            let breaks = track_of(after) != track_of(before) || after.slot < before.slot;
             if breaks
                 && self.expected != Some(strays.end - self.start)
-                && self.looks_like_a_track(
-                    strays.clone(),
-                    next,
-                    Some(before),
-                    [last, Some(after)],
-                )?
+                && self.is_track(strays.clone(), next, Some(before), [last, Some(after)])?
             {
                 break;
             }
-            if breaks && self.goes_on(after, strays.end)? {
+            if breaks && self.continues(after, strays.end)? {
                 let their_row = bad.before(after).len() as u64;
                 let theirs = their_row.min(run);
                 if run > room + theirs {
@@ -125,7 +119,7 @@ impl Track<'_, '_> {
     /// Returns whether a run of LBNs between two places is itself a track, however short. This is
     /// so if bad slots end it; or if it is next to the track of other LBNs and no other LBN is on
     /// it, as there would be on a track that merely stores remapped LBNs.
-    fn looks_like_a_track(
+    fn is_track(
         &mut self,
         run: Range<u64>,
         first: Place,
@@ -139,7 +133,7 @@ impl Track<'_, '_> {
             return Ok(true);
         }
         let mut beside = beside.into_iter().flatten();
-        if !beside.any(|place| are_neighbours(home(first), home(place))) {
+        if !beside.any(|place| are_neighbours(track_of(first), track_of(place))) {
             return Ok(false);
         }
         let end = u64::from(first.slot) + (run.end - run.start);
@@ -156,9 +150,9 @@ impl Track<'_, '_> {
     }
 
     /// Returns whether the LBN after one at `place` is on the same track, or the track is full.
-    fn goes_on(&mut self, place: Place, lbn: u64) -> Result<bool, ProbeError> {
+    fn continues(&mut self, place: Place, lbn: u64) -> Result<bool, ProbeError> {
         let is_full = lbn + 1 >= self.ask.end || !self.ask.bad().after(place).is_empty();
         let after = self.at(lbn + 1)?;
-        Ok(is_full || after.is_some_and(|after| home(after.place) == home(place)))
+        Ok(is_full || after.is_some_and(|after| track_of(after.place) == track_of(place)))
     }
 }

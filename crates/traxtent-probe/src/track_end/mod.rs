@@ -9,7 +9,7 @@
 mod guess;
 
 use super::algorithm::ProbeError;
-use super::ask::{Ask, home};
+use super::ask::{Translator, track_of};
 use traxtent_map::Region;
 use traxtent_model::geometry::Place;
 
@@ -29,7 +29,7 @@ const APART_MAX: u64 = 32;
 
 /// An LBN and its place.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Anchor {
+pub(super) struct LbnPlace {
     pub(super) lbn: u64,
     pub(super) place: Place,
 }
@@ -37,7 +37,7 @@ pub(super) struct Anchor {
 /// Returns the first LBN after the track that begins at `start`. `expected` is the expected size of
 /// the track, if there is one.
 pub(super) fn track_end(
-    ask: &mut Ask<'_>,
+    ask: &mut Translator<'_>,
     start: u64,
     expected: Option<u64>,
     search: Search,
@@ -49,7 +49,7 @@ pub(super) fn track_end(
     let Some(place) = ask.place(first)? else {
         return Ok(ask.end);
     };
-    let mut anchor = Anchor { lbn: first, place };
+    let mut anchor = LbnPlace { lbn: first, place };
     let mut track = Track {
         ask,
         start,
@@ -64,14 +64,14 @@ pub(super) fn track_end(
             track.ask.moved(outside..inside.lbn);
             anchor = inside;
         } else if anchor.lbn == first
-            && let Some(rest) = track.begins_elsewhere(anchor, outside)?
+            && let Some(rest) = track.first_lbn_on_track(anchor, outside)?
         {
             track.ask.moved(start..rest.lbn);
             anchor = rest;
-        } else if let Some(next) = track.behind_a_gap(outside)? {
+        } else if let Some(next) = track.after_gap(outside)? {
             anchor = next;
         } else {
-            let end = track.with_last_strays(outside)?;
+            let end = track.with_last_remapped(outside)?;
             track.ask.moved(outside..end);
             return Ok(end);
         }
@@ -79,7 +79,7 @@ pub(super) fn track_end(
 }
 
 /// Returns the LBN at which the first track of a region begins.
-pub(super) fn first_track(ask: &mut Ask<'_>, region: Region) -> Result<u64, ProbeError> {
+pub(super) fn first_track(ask: &mut Translator<'_>, region: Region) -> Result<u64, ProbeError> {
     let first = region.first.0;
     if region.aligned || first == 0 || first >= ask.end {
         return Ok(first);
@@ -88,26 +88,26 @@ pub(super) fn first_track(ask: &mut Ask<'_>, region: Region) -> Result<u64, Prob
 }
 
 /// Returns whether two LBNs may lie on one track, judging by their places.
-pub(super) fn are_on_one_track(ask: &Ask<'_>, one: Anchor, other: Anchor) -> bool {
+pub(super) fn are_on_one_track(ask: &Translator<'_>, one: LbnPlace, other: LbnPlace) -> bool {
     let ahead = u64::from(one.place.slot) + (other.lbn - one.lbn);
     let Some(over) = u64::from(other.place.slot).checked_sub(ahead) else {
         return false;
     };
-    let track = home(one.place);
+    let track = track_of(one.place);
     let passed = one.place.slot..other.place.slot;
     // On a drive without lists, any slot may be bad.
-    track == home(other.place)
+    track == track_of(other.place)
         && (!ask.has_list || over <= ask.bad().within(track, passed).len() as u64)
 }
 
 /// Returns whether `next` is on the same track as `place` and after it.
 fn follows(place: Place, next: Place) -> bool {
-    home(place) == home(next) && place.slot < next.slot
+    track_of(place) == track_of(next) && place.slot < next.slot
 }
 
 /// A track whose end is sought.
 struct Track<'a, 't> {
-    ask: &'a mut Ask<'t>,
+    ask: &'a mut Translator<'t>,
     start: u64,
     /// The expected size of the track.
     expected: Option<u64>,
@@ -116,25 +116,25 @@ struct Track<'a, 't> {
 impl Track<'_, '_> {
     /// Returns whether the defect lists show which bad slots have remapped LBNs.
     fn lists_tell(&self) -> bool {
-        self.ask.has_list && self.ask.bad().tells_moved()
+        self.ask.has_list && self.ask.bad().shows_remapped()
     }
 
     /// Returns an LBN with its place.
-    fn at(&mut self, lbn: u64) -> Result<Option<Anchor>, ProbeError> {
+    fn at(&mut self, lbn: u64) -> Result<Option<LbnPlace>, ProbeError> {
         if lbn >= self.ask.end {
             return Ok(None);
         }
-        Ok(self.ask.place(lbn)?.map(|place| Anchor { lbn, place }))
+        Ok(self.ask.place(lbn)?.map(|place| LbnPlace { lbn, place }))
     }
 
     /// Returns whether an LBN lies on the track of the earlier LBN `anchor`.
-    fn is_on(&mut self, anchor: Anchor, lbn: u64) -> Result<bool, ProbeError> {
+    fn is_on(&mut self, anchor: LbnPlace, lbn: u64) -> Result<bool, ProbeError> {
         let at = self.at(lbn)?;
         Ok(at.is_some_and(|at| are_on_one_track(self.ask, anchor, at)))
     }
 
     /// Finds an LBN that is not on the track although the LBN before it is.
-    fn outside(&mut self, anchor: Anchor, search: Search) -> Result<u64, ProbeError> {
+    fn outside(&mut self, anchor: LbnPlace, search: Search) -> Result<u64, ProbeError> {
         let (mut inside, end) = (anchor.lbn, self.ask.end);
         if search == Search::Linear {
             while inside + 1 < end && self.is_on(anchor, inside + 1)? {
@@ -196,11 +196,11 @@ impl Track<'_, '_> {
     }
 
     /// Returns where the track continues after `outside`, if `outside` is a remapped LBN.
-    fn resumes(&mut self, anchor: Anchor, outside: u64) -> Result<Option<Anchor>, ProbeError> {
+    fn resumes(&mut self, anchor: LbnPlace, outside: u64) -> Result<Option<LbnPlace>, ProbeError> {
         let bad = self.ask.bad();
         let (last, at) = (self.ask.place(outside - 1)?, self.ask.place(outside)?);
         let run = last.map_or(&[][..], |last| bad.after(last));
-        let (count, moved) = (run.len() as u64, bad.moved_of(run));
+        let (count, moved) = (run.len() as u64, bad.remapped_among(run));
         let mut steps = vec![];
         if self.ask.has_list && at.is_some() {
             let likely = [moved, 1, 2, 3, count];
@@ -230,41 +230,41 @@ impl Track<'_, '_> {
             return self.at(on);
         }
         match (self.lists_tell(), last) {
-            (true, Some(last)) => self.resumes_behind_a_gap(last, outside),
+            (true, Some(last)) => self.resumes_after_gap(last, outside),
             _ => Ok(None),
         }
     }
 
     /// Returns where the track continues if a gap that no list contains follows its slot `last`,
     /// and then the slots of remapped LBNs, the first of which is `outside`.
-    fn resumes_behind_a_gap(
+    fn resumes_after_gap(
         &mut self,
         last: Place,
         outside: u64,
-    ) -> Result<Option<Anchor>, ProbeError> {
+    ) -> Result<Option<LbnPlace>, ProbeError> {
         let bad = self.ask.bad();
         let behind = last.slot.saturating_add(1)..u32::MAX;
-        let mut grown = bad.within(home(last), behind.clone()).iter();
-        let Some(first) = grown.find(|place| bad.is_moved(**place)) else {
+        let mut grown = bad.within(track_of(last), behind.clone()).iter();
+        let Some(first) = grown.find(|place| bad.is_remapped(**place)) else {
             return Ok(None);
         };
         let row = bad.after(*first).iter();
-        let strays = 1 + row.take_while(|place| bad.is_moved(**place)).count() as u64;
+        let strays = 1 + row.take_while(|place| bad.is_remapped(**place)).count() as u64;
         let Some(next) = self.at(outside + strays)? else {
             return Ok(None);
         };
         let passed = behind.start..next.place.slot;
-        let resumes =
-            follows(last, next.place) && bad.moved_of(bad.within(home(last), passed)) == strays;
+        let resumes = follows(last, next.place)
+            && bad.remapped_among(bad.within(track_of(last), passed)) == strays;
         Ok(Some(next).filter(|_| resumes))
     }
 
     /// Returns the first LBN that is on the track itself, if the LBNs from its start are remapped.
-    fn begins_elsewhere(
+    fn first_lbn_on_track(
         &mut self,
-        anchor: Anchor,
+        anchor: LbnPlace,
         outside: u64,
-    ) -> Result<Option<Anchor>, ProbeError> {
+    ) -> Result<Option<LbnPlace>, ProbeError> {
         if !self.lists_tell() {
             return self.guessed_rest(anchor, outside);
         }
@@ -275,7 +275,7 @@ impl Track<'_, '_> {
         }
         for lbn in outside..=outside.max(self.start + strays_max.min(APART_MAX)) {
             let rest = self.at(lbn)?;
-            let moved = rest.map_or(0, |rest| bad.moved_of(bad.before(rest.place)));
+            let moved = rest.map_or(0, |rest| bad.remapped_among(bad.before(rest.place)));
             if moved >= lbn - self.start {
                 return Ok(rest);
             }
@@ -285,9 +285,9 @@ impl Track<'_, '_> {
 
     /// Returns an LBN that is on the same track as the one before it, after slots that no list
     /// contains.
-    fn behind_a_gap(&mut self, lbn: u64) -> Result<Option<Anchor>, ProbeError> {
+    fn after_gap(&mut self, lbn: u64) -> Result<Option<LbnPlace>, ProbeError> {
         let (last, next) = (self.ask.place(lbn - 1)?, self.at(lbn)?);
-        let is_gap = |next: &Anchor| {
+        let is_gap = |next: &LbnPlace| {
             last.is_some_and(|last| {
                 follows(last, next.place) && self.ask.bad().after(last).is_empty()
             })
@@ -296,7 +296,7 @@ impl Track<'_, '_> {
     }
 
     /// Returns the end of a track whose LBNs from `outside` may be remapped.
-    fn with_last_strays(&mut self, outside: u64) -> Result<u64, ProbeError> {
+    fn with_last_remapped(&mut self, outside: u64) -> Result<u64, ProbeError> {
         let last = self.ask.place(outside - 1)?;
         let Some(next) = self.ask.place(outside)? else {
             // Unreadable, so the expected size decides.
@@ -307,7 +307,7 @@ impl Track<'_, '_> {
             return self.guessed_end(outside, last, next);
         }
         let bad = self.ask.bad();
-        let strays = last.map_or(0, |last| bad.moved_of(bad.after(last)));
+        let strays = last.map_or(0, |last| bad.remapped_among(bad.after(last)));
         let end = (outside + strays).min(self.ask.end);
         if strays > 0
             && let (Some(one), Some(two)) = (self.at(end - 1)?, self.at(end)?)

@@ -12,31 +12,32 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use traxtent_layout::tpl::{Bounds, REGIONS};
+use traxtent_layout::tpl::{PartitionBounds, REGIONS};
 use traxtent_map::{MapFile, TrackMapError};
 use traxtent_probe::{ProbeError, Target, survey};
 use traxtent_units::{Lbn, Sectors, SimTime};
-use traxtent_volume::copies::superblock::Superblock;
+use traxtent_volume::copies::superblock::ReplicatedSuperblock;
 use traxtent_volume::copies::{
-    Clocked, Copies, CopiesError, Found, Made, NewVolume, find as find_volume, find_superblock,
+    CopiesError, FoundVolume, MemberClock, NewVolume, PreparedVolume, ReplicatedVolume,
+    find as find_volume, find_superblock,
 };
 use traxtent_volume::superblock::SuperblockError;
-use traxtent_volume::{Members, NoSpace, Op};
+use traxtent_volume::{MemberIo, NoSpace, Op};
 
-pub use server::CopiesServer;
+pub use server::ReplicaVolumeServer;
 
-use crate::volume::{Aligned, Device, Devices, VolumeIoError};
+use crate::volume::{AlignedBuffer, Device, Devices, VolumeIoError};
 use pollster::block_on;
 use traxtent_io::device::guard::volume_on;
 use traxtent_io::device::{BlockTarget, DeviceError};
 
 /// An open volume with replicas on a device.
-pub type DeviceCopies = Copies<TimedDevice>;
+pub type DeviceReplicaVolume = ReplicatedVolume<TimedDevice>;
 
 /// The reason why a volume with replicas cannot be created or opened on a device.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum CopiesIoError {
+pub enum ReplicaVolumeIoError {
     /// The device failed.
     #[error(transparent)]
     Device(#[from] VolumeIoError),
@@ -99,13 +100,13 @@ pub enum CopiesIoError {
 
 /// The parameters of a new volume with replicas.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ReplicaVolumePlan {
     /// The file or block device.
     pub device: PathBuf,
     /// Its track map.
     pub map: PathBuf,
     /// The minimum and maximum number of replicas.
-    pub bounds: Bounds,
+    pub bounds: PartitionBounds,
     /// The size of a block in bytes.
     pub block_bytes: u32,
     /// The number of times that a survey reads each track; 0 for no survey.
@@ -121,28 +122,28 @@ pub struct Plan {
 /// # Errors
 /// Returns an error if the volume cannot be created as planned, or if writing it fails.
 pub fn create(
-    plan: &Plan,
+    plan: &ReplicaVolumePlan,
     volume: uuid::Uuid,
     holds: impl Fn(&Path) -> Option<String>,
     mut progress: impl FnMut(usize, usize),
-) -> Result<Made, CopiesIoError> {
+) -> Result<PreparedVolume, ReplicaVolumeIoError> {
     let path = &plan.device;
-    let copies = |error| CopiesIoError::Copies {
+    let copies = |error| ReplicaVolumeIoError::Copies {
         path: path.clone(),
         error: Box::new(error),
     };
-    let bytes = std::fs::read(&plan.map).map_err(|error| CopiesIoError::MapFile {
+    let bytes = std::fs::read(&plan.map).map_err(|error| ReplicaVolumeIoError::MapFile {
         path: plan.map.clone(),
         error,
     })?;
-    let map = MapFile::read(&bytes).map_err(|error| CopiesIoError::Map {
+    let map = MapFile::read(&bytes).map_err(|error| ReplicaVolumeIoError::Map {
         path: plan.map.clone(),
         error: Box::new(error),
     })?;
     let mut target = BlockTarget::open(path)?;
     let identity = target.identity().clone();
     if map.identity.capacity != identity.capacity {
-        return Err(CopiesIoError::OtherDrive {
+        return Err(ReplicaVolumeIoError::OtherDrive {
             path: plan.map.clone(),
             device: path.clone(),
             theirs: map.identity.capacity,
@@ -155,7 +156,7 @@ pub fn create(
         && let Some(what) = volume_on(path).or_else(|| holds(path))
     {
         let path = path.clone();
-        return Err(CopiesIoError::Holds { path, what });
+        return Err(ReplicaVolumeIoError::Holds { path, what });
     }
     let mut new = NewVolume {
         volume,
@@ -182,7 +183,7 @@ pub fn create(
             blocks,
             &mut |track| progress(track, tracks),
         );
-        new.survey = Some(done.map_err(|error| CopiesIoError::Survey {
+        new.survey = Some(done.map_err(|error| ReplicaVolumeIoError::Survey {
             path: path.clone(),
             error: Box::new(error),
         })?);
@@ -199,7 +200,7 @@ pub fn create(
 ///
 /// # Errors
 /// Returns an error if the device cannot be used.
-pub fn is_one(path: &Path) -> Result<bool, CopiesIoError> {
+pub fn holds_replica_volume(path: &Path) -> Result<bool, ReplicaVolumeIoError> {
     let device = TimedDevice::open(path)?;
     let (sectors, sector_bytes) = device.size();
     let found = block_on(find_superblock(&device, sectors, sector_bytes));
@@ -213,11 +214,11 @@ pub fn is_one(path: &Path) -> Result<bool, CopiesIoError> {
 ///
 /// # Errors
 /// Returns an error if the device cannot be used, or holds no volume.
-pub fn find(path: &Path) -> Result<(TimedDevice, Found), CopiesIoError> {
+pub fn find(path: &Path) -> Result<(TimedDevice, FoundVolume), ReplicaVolumeIoError> {
     let device = TimedDevice::open(path)?;
     let (sectors, sector_bytes) = device.size();
     let found = block_on(find_volume(&device, sectors, sector_bytes));
-    let found = found.map_err(|error| CopiesIoError::Copies {
+    let found = found.map_err(|error| ReplicaVolumeIoError::Copies {
         path: path.to_owned(),
         error: Box::new(error),
     })?;
@@ -228,15 +229,16 @@ pub fn find(path: &Path) -> Result<(TimedDevice, Found), CopiesIoError> {
 ///
 /// # Errors
 /// Returns an error if there is no such volume, or if the device cannot be written.
-pub fn destroy(path: &Path) -> Result<(), CopiesIoError> {
+pub fn destroy(path: &Path) -> Result<(), ReplicaVolumeIoError> {
     let device = TimedDevice::open(path)?;
     let (sectors, sector_bytes) = device.size();
-    let failed = |error| CopiesIoError::Copies {
+    let failed = |error| ReplicaVolumeIoError::Copies {
         path: path.to_owned(),
         error: Box::new(error),
     };
     let superblock = block_on(find_superblock(&device, sectors, sector_bytes)).map_err(failed)?;
-    let own = Superblock::own(sector_bytes).0 as usize * sector_bytes as usize;
+    let own =
+        ReplicatedSuperblock::superblock_sectors(sector_bytes).0 as usize * sector_bytes as usize;
     let zeros = vec![0; own];
     let [(first, _), (second, _)] = superblock.places();
     for op in [
@@ -279,10 +281,10 @@ impl TimedDevice {
     }
 }
 
-impl Members for TimedDevice {
-    type Buffer = Aligned;
+impl MemberIo for TimedDevice {
+    type Buffer = AlignedBuffer;
 
-    fn buffer(&self, bytes: usize) -> Aligned {
+    fn buffer(&self, bytes: usize) -> AlignedBuffer {
         self.devices.buffer(bytes)
     }
 
@@ -295,7 +297,7 @@ impl Members for TimedDevice {
     }
 }
 
-impl Clocked for TimedDevice {
+impl MemberClock for TimedDevice {
     fn now(&self) -> SimTime {
         SimTime(self.begun.elapsed().as_nanos() as u64 * 1000)
     }

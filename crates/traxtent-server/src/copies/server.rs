@@ -6,9 +6,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use traxtent_units::{Lbn, Sectors};
-use traxtent_volume::copies::{Clocked, Copies, CopiesError};
+use traxtent_volume::copies::{CopiesError, MemberClock, ReplicatedVolume};
 
-use super::{CopiesIoError, DeviceCopies, find};
+use super::{DeviceReplicaVolume, ReplicaVolumeIoError, find};
 use crate::serve::{BlockSizes, ServeError};
 use pollster::block_on;
 
@@ -17,39 +17,39 @@ const REQUEST_MAX: u32 = 32 << 20;
 
 /// A volume with replicas that takes requests for bytes at offsets from any thread.
 #[derive(Debug)]
-pub struct CopiesServer {
+pub struct ReplicaVolumeServer {
     shared: Arc<Shared>,
     worker: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
 struct Shared {
-    volume: DeviceCopies,
-    news: Mutex<News>,
+    volume: DeviceReplicaVolume,
+    news: Mutex<WorkerMessages>,
     changed: Condvar,
 }
 
 /// Messages to the worker thread.
 #[derive(Debug, Default)]
-struct News {
+struct WorkerMessages {
     /// A request began or ended.
-    asked: bool,
+    requested: bool,
     stop: bool,
 }
 
-impl CopiesServer {
+impl ReplicaVolumeServer {
     /// Finds the volume on a device and opens it.
     ///
     /// # Errors
     /// Returns the errors of [`find`], or an error if the table cannot be recovered.
-    pub fn open(path: &Path) -> Result<CopiesServer, CopiesIoError> {
+    pub fn open(path: &Path) -> Result<ReplicaVolumeServer, ReplicaVolumeIoError> {
         let (device, found) = find(path)?;
-        let volume = block_on(Copies::open(device, found));
-        let volume = volume.map_err(|error| CopiesIoError::Copies {
+        let volume = block_on(ReplicatedVolume::open(device, found));
+        let volume = volume.map_err(|error| ReplicaVolumeIoError::Copies {
             path: path.to_owned(),
             error: Box::new(error),
         })?;
-        Ok(CopiesServer {
+        Ok(ReplicaVolumeServer {
             shared: Arc::new(Shared {
                 volume,
                 news: Mutex::default(),
@@ -60,7 +60,7 @@ impl CopiesServer {
     }
 
     /// Returns the volume.
-    pub fn volume(&self) -> &DeviceCopies {
+    pub fn volume(&self) -> &DeviceReplicaVolume {
         &self.shared.volume
     }
 
@@ -159,9 +159,9 @@ impl CopiesServer {
     }
 
     /// Carries out a request, then notifies the worker.
-    fn then<T>(&self, asked: impl FnOnce(&DeviceCopies) -> T) -> T {
+    fn then<T>(&self, asked: impl FnOnce(&DeviceReplicaVolume) -> T) -> T {
         let done = asked(self.volume());
-        self.shared.news().asked = true;
+        self.shared.news().requested = true;
         self.shared.changed.notify_all();
         done
     }
@@ -191,7 +191,7 @@ impl Shared {
                 continue;
             }
             let mut news = self.news();
-            if !std::mem::take(&mut news.asked) && !news.stop {
+            if !std::mem::take(&mut news.requested) && !news.stop {
                 // A notification may be missed if the work is due very soon; the loop then checks
                 // again.
                 let until = due.map_or(Duration::MAX, |due| {
@@ -204,7 +204,7 @@ impl Shared {
                         waited.expect("nobody panics with it").0
                     }
                 };
-                news.asked = false;
+                news.requested = false;
             }
             if news.stop {
                 return;
@@ -212,7 +212,7 @@ impl Shared {
         }
     }
 
-    fn news(&self) -> MutexGuard<'_, News> {
+    fn news(&self) -> MutexGuard<'_, WorkerMessages> {
         self.news.lock().expect("nobody panics with it")
     }
 }

@@ -117,7 +117,7 @@ impl Clock {
         if left > margin {
             let (asked, begun) = (left - margin, Instant::now());
             sleep(asked);
-            self.learn(begun.elapsed().saturating_sub(asked));
+            self.update_margin(begun.elapsed().saturating_sub(asked));
         } else if self.spinners.fetch_add(1, Ordering::Relaxed) < self.spinners_max {
             while self.now() < at {
                 std::hint::spin_loop();
@@ -130,7 +130,7 @@ impl Clock {
     }
 
     /// Waits for a real duration, in the same way as a request.
-    pub(super) fn hold(&self, time: Duration) {
+    pub(super) fn wait_for(&self, time: Duration) {
         let until = self.now() + self.simulated(time);
         while self.now() < until {
             self.wait_towards(until);
@@ -143,7 +143,7 @@ impl Clock {
     }
 
     /// Widens the margin to the lateness of a sleep, or lets it decay.
-    fn learn(&self, late: Duration) {
+    fn update_margin(&self, late: Duration) {
         if self.spinners_max > 0 {
             let margin = self.margin_ns.load(Ordering::Relaxed);
             let faded = margin - margin / SLEEPS_REMEMBERED;
@@ -224,16 +224,16 @@ mod tests {
     fn margins_follow_sleeps() {
         let clock = Clock::start(Speed::REAL);
         if clock.spinners_max == 0 {
-            clock.learn(MARGIN_MAX);
+            clock.update_margin(MARGIN_MAX);
             assert_eq!(clock.margin(), Duration::ZERO);
             return;
         }
-        clock.learn(2 * MARGIN_MAX);
+        clock.update_margin(2 * MARGIN_MAX);
         assert_eq!(clock.margin(), MARGIN_MAX);
         let late = Duration::from_micros(10);
-        (0..100).for_each(|_| clock.learn(late));
+        (0..100).for_each(|_| clock.update_margin(late));
         assert!(clock.margin() > MARGIN_MAX / 2);
-        (0..10_000).for_each(|_| clock.learn(late));
+        (0..10_000).for_each(|_| clock.update_margin(late));
         assert_eq!(clock.margin(), late);
     }
 

@@ -22,10 +22,10 @@ use traxtent_model::disk::Fault;
 
 use super::error::ServeError;
 use super::keys::Key;
-use super::paced::Paced;
+use super::paced::RealTimeDrive;
 
 /// A server that takes orders.
-pub(crate) trait Orders: Send + Sync + 'static {
+pub(crate) trait OrderHandler: Send + Sync + 'static {
     /// Carries out an order; the result fits on one line.
     fn carry_out(self: &Arc<Self>, line: &str) -> Result<String, ServeError>;
 }
@@ -40,18 +40,18 @@ pub(crate) struct Control {
 /// The maximum length of an order's line in bytes.
 const LINE_MAX: u64 = 16 << 10;
 /// The time limit for a client to send a whole line, and to receive each reply.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LINE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of simultaneous clients.
 const CLIENTS_MAX: usize = 16;
 /// The number of clients that may wait to be accepted, the same as in the standard library.
 const BACKLOG: i32 = 128;
 /// The time limit for a reply. Orders to a volume wait for its members to flush.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Control {
     pub(crate) fn open(path: &Path) -> Result<Control, ServeError> {
         let failed = |error| ServeError::file(Key::Control, path, "make", error);
-        clear_left(path).map_err(failed)?;
+        remove_stale_socket(path).map_err(failed)?;
         let listener = listen(path).map_err(|error| match error.kind() {
             // The system's message for this error mentions an address, which would be misleading
             // for a file.
@@ -65,14 +65,14 @@ impl Control {
     }
 
     /// Takes orders from now on, from several clients at a time.
-    pub(crate) fn start<T: Orders>(&self, to: &Arc<T>) -> io::Result<()> {
+    pub(crate) fn start<T: OrderHandler>(&self, to: &Arc<T>) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
         // The thread waits for clients forever, and must not keep the server alive.
         let to = Arc::downgrade(to);
         let clients = Arc::new(AtomicUsize::new(0));
         let take_orders = move || {
             for client in listener.incoming().map_while(Result::ok) {
-                admit(client, &clients, &to);
+                accept_client(client, &clients, &to);
             }
         };
         let thread = thread::Builder::new().name("control".to_owned());
@@ -96,10 +96,10 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// Starts a thread for a client, unless there are too many clients.
-fn admit<T: Orders>(client: UnixStream, clients: &Arc<AtomicUsize>, to: &Weak<T>) {
-    let place = Place(Arc::clone(clients));
+fn accept_client<T: OrderHandler>(client: UnixStream, clients: &Arc<AtomicUsize>, to: &Weak<T>) {
+    let place = ClientSlot(Arc::clone(clients));
     let refuse = |client: &UnixStream, why: &str| {
-        let _ = client.set_write_timeout(Some(PATIENCE));
+        let _ = client.set_write_timeout(Some(LINE_TIMEOUT));
         let mut client = client;
         let _ = writeln!(client, "error: {why}");
     };
@@ -122,21 +122,21 @@ fn admit<T: Orders>(client: UnixStream, clients: &Arc<AtomicUsize>, to: &Weak<T>
 }
 
 /// A client's share of the limit on simultaneous clients.
-struct Place(Arc<AtomicUsize>);
+struct ClientSlot(Arc<AtomicUsize>);
 
-impl Drop for Place {
+impl Drop for ClientSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// A client's input, with a time limit for each line.
-struct Patient<'a> {
+struct TimedReader<'a> {
     client: &'a UnixStream,
     until: Instant,
 }
 
-impl Read for Patient<'_> {
+impl Read for TimedReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -163,7 +163,7 @@ impl Drop for Control {
 ///
 /// # Errors
 /// Returns an error if the socket cannot be removed.
-pub fn clear_left(path: &Path) -> io::Result<()> {
+pub fn remove_stale_socket(path: &Path) -> io::Result<()> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|one| one.file_type().is_socket());
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     match is_socket && UnixStream::connect(path).is_err_and(refused) {
@@ -172,21 +172,21 @@ pub fn clear_left(path: &Path) -> io::Result<()> {
     }
 }
 
-fn serve<T: Orders>(client: &UnixStream, to: &Weak<T>) -> io::Result<()> {
-    client.set_write_timeout(Some(PATIENCE))?;
-    let until = Instant::now() + PATIENCE;
+fn serve<T: OrderHandler>(client: &UnixStream, to: &Weak<T>) -> io::Result<()> {
+    client.set_write_timeout(Some(LINE_TIMEOUT))?;
+    let until = Instant::now() + LINE_TIMEOUT;
     // The buffer is larger than a line, so that a client that sends too much receives an error
     // before it is disconnected.
-    let mut input = BufReader::with_capacity(2 * LINE_MAX as usize, Patient { client, until });
+    let mut input = BufReader::with_capacity(2 * LINE_MAX as usize, TimedReader { client, until });
     let mut line = Vec::new();
     loop {
         line.clear();
-        input.get_mut().until = Instant::now() + PATIENCE;
+        input.get_mut().until = Instant::now() + LINE_TIMEOUT;
         match (&mut input).take(LINE_MAX).read_until(b'\n', &mut line) {
             Ok(0) => return Ok(()),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::TimedOut && !line.is_empty() => {
-                let seconds = PATIENCE.as_secs();
+                let seconds = LINE_TIMEOUT.as_secs();
                 return writeln!(
                     &*client,
                     "error: an order's line takes at most {seconds} s; nothing was done"
@@ -216,8 +216,8 @@ fn serve<T: Orders>(client: &UnixStream, to: &Weak<T>) -> io::Result<()> {
     }
 }
 
-impl Orders for Paced {
-    fn carry_out(self: &Arc<Paced>, line: &str) -> Result<String, ServeError> {
+impl OrderHandler for RealTimeDrive {
+    fn carry_out(self: &Arc<RealTimeDrive>, line: &str) -> Result<String, ServeError> {
         let fault: Fault = line.parse()?;
         let cut = self.inject(fault)?;
         Ok(cut.map_or_else(|| fault.to_string(), |cut| format!("power-cut, {cut}")))
@@ -228,12 +228,12 @@ impl Orders for Paced {
 ///
 /// # Errors
 /// Returns an error if no server listens there, or if no reply arrives.
-pub fn order(
+pub fn send_order(
     socket: &Path,
     line: &(impl fmt::Display + ?Sized),
 ) -> io::Result<Result<String, String>> {
     let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
+    stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
     stream.write_all(format!("{line}\n").as_bytes())?;
     let mut answer = String::new();
     if BufReader::new(stream).read_line(&mut answer)? == 0 {

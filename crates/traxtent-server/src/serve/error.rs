@@ -10,8 +10,8 @@ use traxtent_volume::VolumeError;
 use traxtent_volume::copies::CopiesError;
 
 use super::keys::Key;
-use crate::copies::CopiesIoError;
-use crate::volume::{LEAST_RATE, VolumeIoError};
+use crate::copies::ReplicaVolumeIoError;
+use crate::volume::{RATE_MIN, VolumeIoError};
 use traxtent_io::device::guard::Refusal;
 use traxtent_sim::port::Refused;
 
@@ -146,7 +146,7 @@ pub enum ServeError {
     },
     /// A scenario that does not fit the drive.
     #[error("scenario={}: {error}", path.display())]
-    Misfit {
+    ScenarioMismatch {
         /// The scenario's file.
         path: PathBuf,
         /// The problem with the scenario.
@@ -162,24 +162,24 @@ pub enum ServeError {
     #[error(
         "{key}= cannot be combined with volume=; only control=, member-timeout= and sync-rate= can"
     )]
-    NotOfVolume {
+    KeyWithVolume {
         /// The key.
         key: String,
     },
     /// A volume's key that is given twice.
     #[error("{key}= is given twice")]
-    TwiceOfVolume {
+    VolumeKeyTwice {
         /// The key.
         key: &'static str,
     },
     /// A key that volumes with replicas do not have.
     #[error("{key}= cannot be used with a volume with copies; leave it out")]
-    NotOfCopies {
+    KeyWithReplicas {
         /// The key.
         key: &'static str,
     },
     /// An invalid rate of the initial sync.
-    #[error("sync-rate={value}: expected bytes a second, {LEAST_RATE} at least, or off")]
+    #[error("sync-rate={value}: expected bytes a second, {RATE_MIN} at least, or off")]
     SyncRate {
         /// The value as given.
         value: String,
@@ -202,7 +202,7 @@ pub enum ServeError {
     Volume(#[from] VolumeError),
     /// A volume with replicas that cannot be opened.
     #[error(transparent)]
-    CopiesOpen(#[from] CopiesIoError),
+    CopiesOpen(#[from] ReplicaVolumeIoError),
     /// A volume with replicas reported an error.
     #[error(transparent)]
     Copies(#[from] CopiesError),

@@ -113,7 +113,7 @@ pub struct Settings {
     pub control: Option<PathBuf>,
     /// Whether to subtract the time that sockets take between a client and this process, as
     /// measured at the start. It does not apply to callers within this process.
-    pub take_off_transport: bool,
+    pub subtract_transport: bool,
 }
 
 impl Settings {
@@ -129,7 +129,7 @@ impl Settings {
             log: None,
             receipt: None,
             control: None,
-            take_off_transport: false,
+            subtract_transport: false,
         }
     }
 
@@ -161,7 +161,7 @@ impl Settings {
         settings.log = path(Key::Log)?;
         settings.receipt = path(Key::Receipt)?;
         settings.control = path(Key::Control)?;
-        settings.take_off_transport = match get(Key::Transport) {
+        settings.subtract_transport = match get(Key::Transport) {
             None | Some("measured") => true,
             Some("off") => false,
             Some(text) => return Err(wrong(Key::Transport, text, "expected measured or off")),

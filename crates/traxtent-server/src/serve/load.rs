@@ -1,6 +1,6 @@
 //! The load on the machine besides serving, from `/proc`. A figure that is unavailable is 0.
 
-use super::receipt::Machine;
+use super::receipt::MachineLoad;
 
 /// The counters at the start.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,15 +26,15 @@ impl Load {
     }
 
     /// Returns the shares of processor time since the start.
-    pub(super) fn since_start(&self) -> Machine {
+    pub(super) fn since_start(&self) -> MachineLoad {
         let now = Load::now();
         let since = |now: u64, start: u64| now.saturating_sub(start) as f64;
         let total = since(now.all.total, self.all.total).max(1.0);
         let others = since(now.all.busy, self.all.busy) - since(now.own, self.own);
-        Machine {
+        MachineLoad {
             others_share: (others / total).max(0.0),
             stolen_share: since(now.all.stolen, self.all.stolen) / total,
-            ..Machine::default()
+            ..MachineLoad::default()
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::error::ServeError;
 use super::keys::Key;
-use traxtent_io::packed::Packed;
+use traxtent_io::packed::CompressedWriter;
 use traxtent_sim::request_log;
 use traxtent_sim::simulate::Outcome;
 
@@ -32,7 +32,7 @@ pub(super) struct Log {
 #[derive(Debug)]
 enum Stage {
     /// The file is open, and the writer has not started.
-    Open(Box<Packed<BufWriter<File>>>, Receiver<Outcome>),
+    Open(Box<CompressedWriter<BufWriter<File>>>, Receiver<Outcome>),
     Writing(JoinHandle<io::Result<()>>),
     Done,
 }
@@ -43,7 +43,7 @@ impl Log {
         let failed = |error| ServeError::file(Key::Log, path, "write", error);
         super::refuse_output(Key::Log, path)?;
         let file = File::create(path).map_err(failed)?;
-        let mut out = Packed::new(BufWriter::new(file), path);
+        let mut out = CompressedWriter::new(BufWriter::new(file), path);
         request_log::write_head(&mut out).map_err(failed)?;
         let (sender, rows) = sync_channel(ROWS_WAITING);
         Ok(Log {
@@ -86,7 +86,7 @@ impl Log {
 }
 
 /// Writes rows until the last sender is gone.
-fn write(mut out: Packed<BufWriter<File>>, rows: &Receiver<Outcome>) -> io::Result<()> {
+fn write(mut out: CompressedWriter<BufWriter<File>>, rows: &Receiver<Outcome>) -> io::Result<()> {
     let mut line = Vec::with_capacity(512);
     loop {
         match rows.recv_timeout(IDLE) {

@@ -22,23 +22,23 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
-use traxtent_model::disk::{Command, Completion, Disk, Memory, Scenario};
+use traxtent_model::disk::{Command, Completion, Disk, MemoryMedia, Scenario};
 use traxtent_model::drive::{self, Drive};
 use traxtent_units::{Lbn, Sectors};
 
 pub use clock::Speed;
-pub use control::{clear_left, order};
+pub use control::{remove_stale_socket, send_order};
 pub use error::ServeError;
 pub use keys::{Key, Settings};
-pub use receipt::{Machine, Percentiles, Receipt, Verdict};
+pub use receipt::{MachineLoad, Percentiles, Receipt, ReceiptVerdict};
 pub use store::memory_limit;
 
 use control::Control;
 use load::Load;
 use log::Log;
-use paced::{Delivered, Paced};
-use receipt::Tally;
-use store::{Platters, Store};
+use paced::{Delivered, RealTimeDrive};
+use receipt::ReceiptStatistics;
+use store::{Store, StoreMedia};
 use traxtent_io::device::guard;
 use traxtent_sim::simulate::Outcome;
 
@@ -52,14 +52,14 @@ pub struct Server {
     store: Arc<Store>,
     log: Option<Log>,
     control: Mutex<Option<Control>>,
-    tally: Mutex<Tally>,
+    tally: Mutex<ReceiptStatistics>,
     running: OnceLock<Running>,
 }
 
 /// The state that exists once time passes.
 #[derive(Debug)]
 struct Running {
-    paced: Arc<Paced>,
+    paced: Arc<RealTimeDrive>,
     load: Load,
     pacer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -119,9 +119,9 @@ impl Server {
         if let Some(log) = &self.log {
             log.start().map_err(ServeError::Thread)?;
         }
-        let mut disk = Disk::with_media(self.drive.clone(), Platters(Arc::clone(&self.store)));
-        disk.play(&self.scenario)?;
-        let paced = Paced::start(disk, self.scenario.faults.len(), &self.settings);
+        let mut disk = Disk::with_media(self.drive.clone(), StoreMedia(Arc::clone(&self.store)));
+        disk.schedule_faults(&self.scenario)?;
+        let paced = RealTimeDrive::start(disk, self.scenario.faults.len(), &self.settings);
         let pacer = paced.pace().map_err(ServeError::Thread)?;
         if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
             control.start(&paced).map_err(ServeError::Thread)?;
@@ -198,7 +198,7 @@ impl Server {
         self.noted(|running| {
             let (lbn, sectors) = self.sectors(offset, bytes.len() as u64)?;
             let command = Command::Write { lbn, sectors, fua };
-            self.store.warm(offset, bytes.len() as u64);
+            self.store.prefetch(offset, bytes.len() as u64);
             self.tell(running, command, bytes.to_vec(), fua)
         })
     }
@@ -307,7 +307,7 @@ impl Server {
     ) -> Result<(), ServeError> {
         let running = self.running.get().ok_or(ServeError::Stopped)?;
         let ended = command(running).and_then(|mut delivered| {
-            delivered.at = running.paced.clock().now();
+            delivered.delivered_at = running.paced.clock().now();
             match delivered.completion.outcome.clone() {
                 Ok(()) => Ok(delivered),
                 Err(error) => {
@@ -342,7 +342,7 @@ impl Server {
         if let (Some(log), Some(served)) = (&self.log, delivered.completion.served) {
             let mut arrival = delivered.arrival;
             // The log's `measured` column is the response time as delivered.
-            arrival.measured = Some(delivered.at.since(arrival.at));
+            arrival.measured = Some(delivered.delivered_at.since(arrival.at));
             log.push(Outcome {
                 arrival,
                 completion: drive::Completion {
@@ -395,9 +395,9 @@ fn scenario_of(settings: &Settings, drive: &Drive) -> Result<Scenario, ServeErro
             error,
         })?;
         // Only a disk can check whether the faults fit.
-        Disk::with_media(drive.clone(), Memory::new())
-            .play(&scenario)
-            .map_err(|error| ServeError::Misfit {
+        Disk::with_media(drive.clone(), MemoryMedia::new())
+            .schedule_faults(&scenario)
+            .map_err(|error| ServeError::ScenarioMismatch {
                 path: path.clone(),
                 error,
             })?;

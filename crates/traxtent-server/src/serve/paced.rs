@@ -13,20 +13,20 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, JoinHandle, Thread};
 
-use traxtent_model::disk::{self, Command, Completion, Cut, Disk, Event, Fault};
+use traxtent_model::disk::{self, Command, Completion, Disk, Fault, FaultEvent, PowerCutResult};
 use traxtent_units::{SimTime, Span};
 use traxtent_workload::{Arrival, Urgency};
 
 use super::clock::Clock;
 use super::error::ServeError;
 use super::keys::Settings;
-use super::store::Platters;
+use super::store::StoreMedia;
 use super::transport::Transport;
-use traxtent_sim::port::Port;
+use traxtent_sim::port::DriveQueue;
 
 /// The model drive on the real clock; see the module's documentation.
 #[derive(Debug)]
-pub(super) struct Paced {
+pub(super) struct RealTimeDrive {
     clock: Clock,
     /// The transport time to subtract, if any.
     transport: Option<Transport>,
@@ -36,18 +36,18 @@ pub(super) struct Paced {
 
 #[derive(Debug)]
 struct State {
-    port: Port<Disk<Platters>>,
+    port: DriveQueue<Disk<StoreMedia>>,
     /// The number of the next request.
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
     /// The number of the scenario's faults that are still to come.
     faults: usize,
     /// Faults that have happened and have not been collected.
-    events: Vec<Event>,
+    events: Vec<FaultEvent>,
     /// The time of the model's last event; nothing can happen earlier any more.
     last: SimTime,
     /// The time at which the pacer polls next.
-    look: Option<SimTime>,
+    next_poll: Option<SimTime>,
     stopped: bool,
 }
 
@@ -75,34 +75,38 @@ pub(super) struct Delivered {
     pub(super) arrival: Arrival,
     pub(super) completion: Completion,
     /// How much before its arrival the model saw the request, if transport time is subtracted.
-    pub(super) dated_back: Option<Span>,
+    pub(super) transport_subtracted: Option<Span>,
     /// The time at which the waiting thread continued.
-    pub(super) at: SimTime,
+    pub(super) delivered_at: SimTime,
 }
 
 /// The end of the simulated clock: half of its range, so that no sum overflows.
-const LAST: SimTime = SimTime(u64::MAX / 2);
+const SIM_TIME_MAX: SimTime = SimTime(u64::MAX / 2);
 
-impl Paced {
+impl RealTimeDrive {
     /// Starts with an idle disk and `faults` scheduled faults. The clock starts at the end of this
     /// call.
-    pub(super) fn start(disk: Disk<Platters>, faults: usize, settings: &Settings) -> Arc<Paced> {
+    pub(super) fn start(
+        disk: Disk<StoreMedia>,
+        faults: usize,
+        settings: &Settings,
+    ) -> Arc<RealTimeDrive> {
         let mut clock = Clock::start(settings.speed);
         let timed = settings.profile.mechanics.is_some();
         // A drive that takes no time has none to subtract the transport from.
-        let transport = (settings.take_off_transport && timed).then(|| Transport::measure(&clock));
+        let transport = (settings.subtract_transport && timed).then(|| Transport::measure(&clock));
         clock.restart();
-        Arc::new(Paced {
+        Arc::new(RealTimeDrive {
             clock,
             transport,
             state: Mutex::new(State {
-                port: Port::new(disk),
+                port: DriveQueue::new(disk),
                 next: 0,
                 waiting: BTreeMap::new(),
                 faults,
                 events: Vec::new(),
                 last: SimTime::ZERO,
-                look: None,
+                next_poll: None,
                 stopped: false,
             }),
             pacer: OnceLock::new(),
@@ -118,7 +122,7 @@ impl Paced {
         let paced = Arc::clone(self);
         let handle = thread::Builder::new()
             .name("pacer".to_owned())
-            .spawn(move || paced.look_on())?;
+            .spawn(move || paced.run_pacer())?;
         self.pacer.get_or_init(|| handle.thread().clone());
         Ok(handle)
     }
@@ -134,7 +138,7 @@ impl Paced {
         command: Command,
         data: Vec<u8>,
         meanwhile: impl FnOnce(),
-        then: impl FnOnce(&Disk<Platters>) -> T,
+        then: impl FnOnce(&Disk<StoreMedia>) -> T,
     ) -> Result<(Delivered, T), ServeError> {
         let mut meanwhile = Some(meanwhile);
         let mut state = self.lock();
@@ -144,7 +148,7 @@ impl Paced {
             state.as_early_as(at, self.clock.simulated(taken))
         });
         let dated_back = seen.map(|seen| at.since(seen));
-        let number = state.take_in(seen.unwrap_or(at), command, data)?;
+        let number = state.submit(seen.unwrap_or(at), command, data)?;
         loop {
             // Commands that take no time are complete now, so the model need not be unlocked.
             let at = self.clock.now();
@@ -152,17 +156,17 @@ impl Paced {
             let waiting = state.waiting.get_mut(&number).ok_or(ServeError::Stopped)?;
             if let Some((arrival, completion)) = waiting.end.take() {
                 state.waiting.remove(&number);
-                self.tell_pacer(&mut state);
+                self.wake_pacer(&mut state);
                 let delivered = Delivered {
                     arrival,
                     completion,
-                    dated_back,
-                    at,
+                    transport_subtracted: dated_back,
+                    delivered_at: at,
                 };
                 return Ok((delivered, then(state.port.unit())));
             }
             let due = waiting.due;
-            self.tell_pacer(&mut state);
+            self.wake_pacer(&mut state);
             drop(state);
             if let Some(meanwhile) = meanwhile.take() {
                 meanwhile();
@@ -176,7 +180,7 @@ impl Paced {
     }
 
     /// Injects a fault now.
-    pub(super) fn inject(&self, fault: Fault) -> Result<Option<Cut>, ServeError> {
+    pub(super) fn inject(&self, fault: Fault) -> Result<Option<PowerCutResult>, ServeError> {
         let mut state = self.lock();
         let at = self.now()?;
         state.catch_up(at)?;
@@ -184,18 +188,18 @@ impl Paced {
         state.last = at;
         // Completions that were certain may have changed.
         state.advance(at)?;
-        self.tell_pacer(&mut state);
+        self.wake_pacer(&mut state);
         Ok(cut)
     }
 
     /// Returns the scenario's faults that have happened since the last call.
-    pub(super) fn take_events(&self) -> Vec<Event> {
+    pub(super) fn take_events(&self) -> Vec<FaultEvent> {
         std::mem::take(&mut self.lock().events)
     }
 
     fn now(&self) -> Result<SimTime, ServeError> {
         let now = self.clock.now();
-        if now > LAST {
+        if now > SIM_TIME_MAX {
             return Err(ServeError::ClockEnded);
         }
         Ok(now)
@@ -214,7 +218,7 @@ impl Paced {
     }
 
     /// The pacer's loop.
-    fn look_on(&self) {
+    fn run_pacer(&self) {
         loop {
             let look = {
                 let mut state = self.lock();
@@ -222,8 +226,8 @@ impl Paced {
                 if state.stopped || state.advance(self.clock.now()).is_err() {
                     return;
                 }
-                state.look = state.next_look();
-                state.look
+                state.next_poll = state.next_look();
+                state.next_poll
             };
             match look {
                 Some(at) => self.clock.sleep_towards(at),
@@ -233,12 +237,12 @@ impl Paced {
     }
 
     /// Wakes the pacer if it would poll too late.
-    fn tell_pacer(&self, state: &mut State) {
+    fn wake_pacer(&self, state: &mut State) {
         let look = state.next_look();
         if let (Some(at), Some(pacer)) = (look, self.pacer.get())
-            && state.look.is_none_or(|planned| at < planned)
+            && state.next_poll.is_none_or(|planned| at < planned)
         {
-            state.look = look;
+            state.next_poll = look;
             pacer.unpark();
         }
     }
@@ -270,7 +274,7 @@ impl State {
     }
 
     /// Submits a command at its arrival; returns its number.
-    fn take_in(&mut self, at: SimTime, command: Command, data: Vec<u8>) -> Result<u64, ServeError> {
+    fn submit(&mut self, at: SimTime, command: Command, data: Vec<u8>) -> Result<u64, ServeError> {
         if self.stopped {
             return Err(ServeError::Stopped);
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use traxtent_model::disk::{Command, Event};
+use traxtent_model::disk::{Command, FaultEvent};
 use traxtent_model::profile::Profile;
 use traxtent_units::Span;
 use traxtent_units::stats::Quantiles;
@@ -60,9 +60,9 @@ pub struct Receipt {
     /// The response times as delivered.
     pub delivered_ms: Percentiles,
     /// The state of the machine during the run.
-    pub machine: Machine,
+    pub machine: MachineLoad,
     /// Whether the delivered times are accurate enough to represent the model's.
-    pub verdict: Verdict,
+    pub verdict: ReceiptVerdict,
     /// The reasons for a negative verdict.
     pub reasons: Vec<String>,
     /// The criteria of the verdict.
@@ -84,7 +84,7 @@ pub struct Percentiles {
 
 /// The state of the machine during a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
+pub struct MachineLoad {
     /// The number of processors available to this process.
     pub cpus: usize,
     /// The share of all processors' time that other processes used, including the server's clients.
@@ -99,7 +99,7 @@ pub struct Machine {
 /// Whether the delivered times are accurate enough to represent the model's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum ReceiptVerdict {
     /// They are.
     Trustworthy,
     /// They are not.
@@ -133,7 +133,7 @@ pub(super) struct Subject<'a> {
 /// The statistics of a receipt, accumulated during the run. They take constant memory, however long
 /// the run.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct ReceiptStatistics {
     reads: u64,
     writes: u64,
     flushes: u64,
@@ -147,7 +147,7 @@ pub(super) struct Tally {
     delivered: Quantiles,
 }
 
-impl Tally {
+impl ReceiptStatistics {
     /// Counts a completed request.
     pub(super) fn add(&mut self, delivered: &Delivered) {
         let completion = &delivered.completion;
@@ -158,13 +158,15 @@ impl Tally {
             // A trim takes no time in the model.
             Command::Trim { .. } => return,
         }
-        let lateness = delivered.at.saturating_since(completion.completed);
+        let lateness = delivered
+            .delivered_at
+            .saturating_since(completion.completed);
         let modelled = completion.completed.since(delivered.arrival.at);
         if u128::from(lateness.0) * 100 > u128::from(modelled.0) {
             self.late += 1;
         }
         self.lateness.push(lateness);
-        if let Some(dated_back) = delivered.dated_back {
+        if let Some(dated_back) = delivered.transport_subtracted {
             self.transport.push(dated_back);
         }
         self.modelled.push(modelled);
@@ -177,7 +179,7 @@ impl Tally {
     }
 
     /// Records a fault of the scenario.
-    pub(super) fn add_event(&mut self, event: &Event) {
+    pub(super) fn add_event(&mut self, event: &FaultEvent) {
         const KEPT: usize = 1000;
         let what = match &event.outcome {
             Ok(None) => String::new(),
@@ -217,12 +219,12 @@ impl Tally {
             share_late_1_percent: self.late as f64 / requests.max(1) as f64,
             modelled_ms: Percentiles::of(&mut self.modelled, ms),
             delivered_ms: Percentiles::of(&mut self.delivered, ms),
-            machine: Machine {
+            machine: MachineLoad {
                 cpus: cpus(),
                 spin_us: as_us(clock.margin()),
                 ..load.since_start()
             },
-            verdict: Verdict::NothingToJudge,
+            verdict: ReceiptVerdict::NothingToJudge,
             reasons: Vec::new(),
             bounds: BOUNDS.to_owned(),
         };
@@ -234,7 +236,7 @@ impl Tally {
 impl Receipt {
     fn judge(&mut self) {
         if self.requests == 0 || self.modelled_ms.max < JUDGED_MS {
-            self.verdict = Verdict::NothingToJudge;
+            self.verdict = ReceiptVerdict::NothingToJudge;
             return;
         }
         let (modelled, delivered, late) = (self.modelled_ms, self.delivered_ms, self.lateness_us);
@@ -264,10 +266,10 @@ impl Receipt {
             }
         }
         self.verdict = if reasons.is_empty() {
-            Verdict::Trustworthy
+            ReceiptVerdict::Trustworthy
         } else {
             reasons.extend(self.machine.remarks());
-            Verdict::NotTrustworthy
+            ReceiptVerdict::NotTrustworthy
         };
         self.reasons = reasons;
     }
@@ -295,9 +297,9 @@ impl Receipt {
             ),
         ];
         let verdict = match self.verdict {
-            Verdict::Trustworthy => "trustworthy",
-            Verdict::NotTrustworthy => "not trustworthy",
-            Verdict::NothingToJudge => "nothing to judge",
+            ReceiptVerdict::Trustworthy => "trustworthy",
+            ReceiptVerdict::NotTrustworthy => "not trustworthy",
+            ReceiptVerdict::NothingToJudge => "nothing to judge",
         };
         lines.push(match self.reasons.is_empty() {
             true => format!("verdict     {verdict}"),
@@ -307,7 +309,7 @@ impl Receipt {
     }
 }
 
-impl Machine {
+impl MachineLoad {
     fn remarks(self) -> impl Iterator<Item = String> {
         let one = (self.cpus == 1).then(|| "the machine has one processor".to_owned());
         let busy = (self.others_share > OTHERS_SHARE).then(|| {

@@ -14,11 +14,11 @@ use std::sync::{Arc, RwLock};
 
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::Errno;
-use traxtent_model::disk::{Media, MediaError, Memory};
+use traxtent_model::disk::{Media, MediaError, MemoryMedia};
 
 use super::error::ServeError;
 use super::keys::Key;
-use traxtent_io::device::guard::{self, Direct, Refusal};
+use traxtent_io::device::guard::{self, DirectIo, Refusal};
 
 /// The data of a drive.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ enum Place {
     File(File),
     /// Stripes of the drive in rotation, so that threads seldom wait for each other.
     Memory {
-        memories: Vec<RwLock<Memory>>,
+        memories: Vec<RwLock<MemoryMedia>>,
         /// The number of bytes that the memories may still allocate.
         left: AtomicU64,
     },
@@ -86,10 +86,10 @@ impl Store {
             Refusal::System { error, .. } => error.kind() == io::ErrorKind::NotFound,
             _ => false,
         };
-        let held = match guard::open(path, Direct::No) {
+        let held = match guard::open(path, DirectIo::No) {
             Err(error) if missing(&error) => {
                 make(path, needed)?;
-                guard::open(path, Direct::No)
+                guard::open(path, DirectIo::No)
             }
             opened => opened,
         };
@@ -128,7 +128,7 @@ impl Store {
 
     /// Loads memory that is about to be written into the processor's cache. This is faster than
     /// waiting for it while the model is locked.
-    pub(super) fn warm(&self, at: u64, count: u64) {
+    pub(super) fn prefetch(&self, at: u64, count: u64) {
         if let Place::Memory { memories, .. } = &self.place {
             for stripe in stripes(at, count) {
                 let memory = memories[stripe.memory].read().expect(SOUND);
@@ -143,7 +143,7 @@ impl Store {
             Place::Memory { memories, left } => {
                 stripes(at, data.len() as u64).try_for_each(|stripe| {
                     let mut memory = memories[stripe.memory].write().expect(SOUND);
-                    take(left, memory.bytes_missing(stripe.at, stripe.count))?;
+                    reserve_memory(left, memory.bytes_missing(stripe.at, stripe.count))?;
                     memory.write(stripe.at, &data[stripe.place()])
                 })
             }
@@ -253,7 +253,7 @@ fn longest(file: &File, bytes: u64) -> u64 {
 }
 
 /// Takes bytes from the remaining limit.
-fn take(left: &AtomicU64, bytes: u64) -> Result<(), MediaError> {
+fn reserve_memory(left: &AtomicU64, bytes: u64) -> Result<(), MediaError> {
     if bytes == 0 {
         return Ok(());
     }
@@ -283,9 +283,9 @@ fn zero(file: &File, at: u64, count: u64) -> io::Result<()> {
 
 /// The store as the media of a drive.
 #[derive(Clone, Debug)]
-pub(super) struct Platters(pub(super) Arc<Store>);
+pub(super) struct StoreMedia(pub(super) Arc<Store>);
 
-impl Media for Platters {
+impl Media for StoreMedia {
     fn read(&self, at: u64, into: &mut [u8]) -> Result<(), MediaError> {
         self.0.read(into, at)
     }

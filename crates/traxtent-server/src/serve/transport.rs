@@ -35,9 +35,9 @@ const SIZES: [u32; 5] = [0, 4 << 10, 64 << 10, 256 << 10, 1 << 20];
 const TRIALS: usize = 16;
 /// The time before each response. It is long enough for processors to enter a sleep state, as they
 /// do while a disk rotates.
-const HOLD: Duration = Duration::from_millis(2);
+const RESPONSE_DELAY: Duration = Duration::from_millis(2);
 /// The maximum time that is ever subtracted.
-const MOST: Duration = Duration::from_millis(1);
+const SUBTRACTED_MAX: Duration = Duration::from_millis(1);
 
 /// The sizes of NBD's messages in bytes: a request; the header of a response; and the offset after
 /// it, which nbdkit sends separately, like the data. libnbd reads 16 bytes of the header first.
@@ -91,7 +91,7 @@ fn exchanges(clock: &Clock) -> io::Result<Vec<(u32, Duration)>> {
                 .map(|_| exchange(&mut client, &mut data[..size as usize]))
                 .collect::<io::Result<Vec<Duration>>>()?;
             times.sort_unstable();
-            measured.push((size, times[TRIALS / 2].min(MOST)));
+            measured.push((size, times[TRIALS / 2].min(SUBTRACTED_MAX)));
         }
         // Closing the client's socket ends the servers.
         drop(client);
@@ -147,7 +147,7 @@ fn answer(mut socket: UnixStream, turn: &Mutex<()>, clock: &Clock) -> io::Result
             }
         }
         let came = Instant::now();
-        clock.hold(HOLD);
+        clock.wait_for(RESPONSE_DELAY);
         let held = came.elapsed().as_nanos() as u64;
         let size = u64::from_le_bytes(request[..8].try_into().expect("they are 8 bytes"));
         socket.write_all(&[0; HEAD])?;
@@ -168,7 +168,10 @@ mod tests {
         let measured = Transport::measure(&Clock::start(Speed::REAL));
         assert_eq!(measured.measured.len(), SIZES.len());
         for (size, time) in &measured.measured {
-            assert!(*time > Duration::ZERO && *time <= MOST, "{size}: {time:?}");
+            assert!(
+                *time > Duration::ZERO && *time <= SUBTRACTED_MAX,
+                "{size}: {time:?}"
+            );
             assert_eq!(measured.of(*size), *time);
         }
         let us = Duration::from_micros;

@@ -18,7 +18,7 @@ pub(super) struct Buffers(Mutex<Vec<Vec<u8>>>);
 
 impl Buffers {
     /// Returns `bytes` bytes of memory with arbitrary content.
-    pub(super) fn take(self: &Arc<Buffers>, bytes: usize) -> Aligned {
+    pub(super) fn take(self: &Arc<Buffers>, bytes: usize) -> AlignedBuffer {
         let mut idle = self.0.lock().expect("nobody panics with it");
         let fits = idle.iter().rposition(|one| one.len() >= bytes + PAGE);
         let memory = match fits {
@@ -29,23 +29,23 @@ impl Buffers {
             }
         };
         let start = memory.as_ptr().align_offset(PAGE);
-        Aligned {
+        AlignedBuffer {
             memory,
             range: start..start + bytes,
-            home: Arc::clone(self),
+            pool: Arc::clone(self),
         }
     }
 }
 
 /// Memory that is aligned for direct I/O, and that returns to its pool when dropped.
 #[derive(Debug)]
-pub struct Aligned {
+pub struct AlignedBuffer {
     memory: Vec<u8>,
     range: Range<usize>,
-    home: Arc<Buffers>,
+    pool: Arc<Buffers>,
 }
 
-impl Deref for Aligned {
+impl Deref for AlignedBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -53,15 +53,15 @@ impl Deref for Aligned {
     }
 }
 
-impl DerefMut for Aligned {
+impl DerefMut for AlignedBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.range.clone()]
     }
 }
 
-impl Drop for Aligned {
+impl Drop for AlignedBuffer {
     fn drop(&mut self) {
-        let mut idle = self.home.0.lock().expect("nobody panics with it");
+        let mut idle = self.pool.0.lock().expect("nobody panics with it");
         let kept: usize = idle.iter().map(Vec::len).sum();
         if idle.len() < BUFFERS_KEPT && kept + self.memory.len() <= BYTES_KEPT {
             idle.push(std::mem::take(&mut self.memory));

@@ -11,19 +11,19 @@ use traxtent_volume::superblock::{MemberState, Superblock};
 use traxtent_volume::{Difference, Fault, Repair, Scrubbed, VolumeError};
 
 use super::error::VolumeIoError;
-use super::{DeviceVolume, rebuild_some};
+use super::{DeviceVolume, rebuild_for_a_second};
 use pollster::block_on;
 
 /// The interval at which progress is made durable.
 const CHECKPOINT: Duration = Duration::from_secs(5);
 
 /// The interval at which a waiting thread checks whether it should stop.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A maintenance operation on a whole volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Work {
+pub enum MaintenanceKind {
     /// Computes the content of a replaced member.
     Rebuild,
     /// Makes the parity or the replicas of a new volume agree with its data.
@@ -51,7 +51,7 @@ pub struct Repairs {
 #[derive(Clone, Copy, Debug)]
 pub struct MaintenanceTask {
     /// The kind of work.
-    pub work: Work,
+    pub work: MaintenanceKind,
     /// The changes that a scrub may make.
     pub repair: Repairs,
     /// The maximum rate, in bytes per second for each member, if it is limited.
@@ -60,7 +60,7 @@ pub struct MaintenanceTask {
 
 impl MaintenanceTask {
     /// Creates a task without a rate limit that repairs nothing.
-    pub fn new(work: Work) -> MaintenanceTask {
+    pub fn new(work: MaintenanceKind) -> MaintenanceTask {
         MaintenanceTask {
             work,
             repair: Repairs::default(),
@@ -73,7 +73,7 @@ impl From<Repairs> for Repair {
     fn from(repairs: Repairs) -> Repair {
         Repair {
             sectors: repairs.sectors,
-            from: repairs.from,
+            preferred: repairs.from,
             parity: repairs.parity,
         }
     }
@@ -112,22 +112,22 @@ impl DifferenceReport {
 /// The maximum number of differences that a scrub reports individually; it counts all.
 pub(super) const DIFFERENCES_MAX: usize = 100;
 
-impl Work {
+impl MaintenanceKind {
     /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
-            Work::Rebuild => "rebuild",
-            Work::Sync => "sync",
-            Work::Scrub => "scrub",
+            MaintenanceKind::Rebuild => "rebuild",
+            MaintenanceKind::Sync => "sync",
+            MaintenanceKind::Scrub => "scrub",
         }
     }
 }
 
 /// The progress of a maintenance operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct MaintenanceProgress {
     /// The operation.
-    pub work: Work,
+    pub work: MaintenanceKind,
     /// Whether it is still running.
     pub under_way: bool,
     /// Whether it has completed.
@@ -170,18 +170,22 @@ pub struct Progress {
     pub error: Option<String>,
 }
 
-impl Progress {
+impl MaintenanceProgress {
     /// Returns the progress of work that has not begun.
-    pub(super) fn begin(volume: &DeviceVolume, work: Work, rate: Option<u64>) -> Progress {
+    pub(super) fn begin(
+        volume: &DeviceVolume,
+        work: MaintenanceKind,
+        rate: Option<u64>,
+    ) -> MaintenanceProgress {
         let superblock = block_on(volume.superblock());
         let stripes = volume.array().stripes();
         let first = match work {
-            Work::Rebuild if rebuilding(&superblock).is_some() => volume.rebuilt(),
-            Work::Rebuild => stripes,
-            Work::Sync => superblock.synced,
-            Work::Scrub => superblock.scrubbed,
+            MaintenanceKind::Rebuild if rebuilding(&superblock).is_some() => volume.rebuilt(),
+            MaintenanceKind::Rebuild => stripes,
+            MaintenanceKind::Sync => superblock.synced,
+            MaintenanceKind::Scrub => superblock.scrubbed,
         };
-        let mut progress = Progress {
+        let mut progress = MaintenanceProgress {
             work,
             under_way: true,
             done: false,
@@ -224,7 +228,7 @@ impl Progress {
 
 /// The minimum rate of a maintenance operation, in bytes per second for each member. A lower value
 /// suggests that its unit was forgotten.
-pub const LEAST_RATE: u64 = 1 << 16;
+pub const RATE_MIN: u64 = 1 << 16;
 
 /// Rebuilds, syncs or scrubs until the end of the volume, until `stop` is set, or until an error.
 /// `tell` is called after every stripe. The work resumes where the last run ended. Requests are
@@ -233,16 +237,16 @@ pub const LEAST_RATE: u64 = 1 << 16;
 /// # Errors
 /// Returns an error if the volume has nothing to compare, if a member fails meanwhile, or if the
 /// other members do not have the data to rebuild. Progress is made durable in these cases too.
-pub fn care(
+pub fn maintain(
     volume: &DeviceVolume,
     task: MaintenanceTask,
     stop: &AtomicBool,
-    mut tell: impl FnMut(&Progress),
-) -> Result<Progress, VolumeIoError> {
+    mut tell: impl FnMut(&MaintenanceProgress),
+) -> Result<MaintenanceProgress, VolumeIoError> {
     check(volume, task)?;
     let MaintenanceTask { work, rate, .. } = task;
-    let mut progress = Progress::begin(volume, work, rate);
-    let mut meter = Meter::new(volume, progress.next);
+    let mut progress = MaintenanceProgress::begin(volume, work, rate);
+    let mut meter = ProgressMeter::new(volume, progress.next);
     let target = rebuilding(&block_on(volume.superblock()));
     let mut ended = Ok(());
     while !stop.load(Ordering::Relaxed) {
@@ -261,26 +265,26 @@ pub fn care(
         meter.count(volume, &mut progress);
         tell(&progress);
         if meter.is_due() {
-            note(volume, &progress)?;
+            checkpoint(volume, &progress)?;
         }
         let least = rate.map(|rate| meter.last as f64 / rate.max(1) as f64);
-        hold(begun, least.unwrap_or(0.0), stop);
+        wait_for_rate(begun, least.unwrap_or(0.0), stop);
     }
     // The first error is more useful than an error from recording the progress.
-    let noted = note(volume, &progress);
+    let noted = checkpoint(volume, &progress);
     ended?;
     noted?;
     let superblock = block_on(volume.superblock());
     let failed = |member: &usize| superblock.members[*member].state == MemberState::Failed;
     match work {
-        Work::Rebuild => {
+        MaintenanceKind::Rebuild => {
             if let Some(member) = target.filter(failed) {
                 let problem = "failed while it was rebuilt";
                 return Err(VolumeError::Member { member, problem }.into());
             }
             progress.done = rebuilding(&superblock).is_none();
         }
-        Work::Sync | Work::Scrub => {
+        MaintenanceKind::Sync | MaintenanceKind::Scrub => {
             progress.done = progress.next == progress.stripes;
         }
     }
@@ -292,8 +296,8 @@ pub fn care(
 /// Checks that the rate is high enough for the work to end in a reasonable time.
 fn check_rate(rate: Option<u64>) -> Result<(), VolumeIoError> {
     match rate {
-        Some(rate) if rate < LEAST_RATE => Err(VolumeIoError::Order(format!(
-            "a rate of {rate} bytes a second is below the least, {LEAST_RATE} (64K)"
+        Some(rate) if rate < RATE_MIN => Err(VolumeIoError::Order(format!(
+            "a rate of {rate} bytes a second is below the least, {RATE_MIN} (64K)"
         ))),
         _ => Ok(()),
     }
@@ -324,22 +328,23 @@ pub(super) fn check(volume: &DeviceVolume, task: MaintenanceTask) -> Result<(), 
         }
     }
     match (work, gone) {
-        (Work::Rebuild, Some(member)) if rebuilding(&superblock).is_none() => order(format!(
-            "member {member} has failed, and none has its place: replace it first"
-        )),
-        (Work::Rebuild, _) => Ok(()),
-        (Work::Sync | Work::Scrub, _) if level == Level::Raid0 => order(format!(
-            "raid-0 has nothing that a {} could compare",
-            work.name()
-        )),
-        (Work::Sync | Work::Scrub, Some(member)) if has_parity => order(format!(
-            "member {member} is not there: without it parity cannot be compared; rebuild it first"
-        )),
-        (Work::Scrub, _) if superblock.synced < stripes => order(format!(
+        (MaintenanceKind::Rebuild, Some(member)) if rebuilding(&superblock).is_none() => order(
+            format!("member {member} has failed, and none has its place: replace it first"),
+        ),
+        (MaintenanceKind::Rebuild, _) => Ok(()),
+        (MaintenanceKind::Sync | MaintenanceKind::Scrub, _) if level == Level::Raid0 => order(
+            format!("raid-0 has nothing that a {} could compare", work.name()),
+        ),
+        (MaintenanceKind::Sync | MaintenanceKind::Scrub, Some(member)) if has_parity => {
+            order(format!(
+                "member {member} is not there: without it parity cannot be compared; rebuild it first"
+            ))
+        }
+        (MaintenanceKind::Scrub, _) if superblock.synced < stripes => order(format!(
             "the initial sync has done {} of {stripes} stripes: the rest cannot be compared; `volume sync` first",
             superblock.synced
         )),
-        (Work::Sync | Work::Scrub, _) => Ok(()),
+        (MaintenanceKind::Sync | MaintenanceKind::Scrub, _) => Ok(()),
     }
 }
 
@@ -354,11 +359,11 @@ fn step(
     volume: &DeviceVolume,
     task: MaintenanceTask,
     rebuilt: Option<usize>,
-    progress: &mut Progress,
+    progress: &mut MaintenanceProgress,
 ) -> Result<bool, VolumeIoError> {
-    if progress.work == Work::Rebuild {
+    if progress.work == MaintenanceKind::Rebuild {
         let more = match task.rate.is_none() {
-            true => rebuild_some(volume)?,
+            true => rebuild_for_a_second(volume)?,
             false => block_on(volume.rebuild_step(1))?,
         };
         let states = block_on(volume.superblock()).members;
@@ -373,13 +378,13 @@ fn step(
         return Ok(false);
     }
     match progress.work {
-        Work::Sync => match block_on(volume.sync(progress.next)) {
+        MaintenanceKind::Sync => match block_on(volume.sync(progress.next)) {
             Ok(written) => progress.synced_sectors += written.0,
             // Reads of these sectors fail. It is still worth syncing the rest.
             Err(VolumeError::Unreadable(_)) => progress.lost_rows += 1,
             Err(error) => return Err(error.into()),
         },
-        Work::Rebuild | Work::Scrub => {
+        MaintenanceKind::Rebuild | MaintenanceKind::Scrub => {
             let scrubbed = block_on(volume.scrub(progress.next, task.repair.into()))?;
             progress.count(&scrubbed);
         }
@@ -391,23 +396,23 @@ fn step(
 }
 
 /// Makes the progress durable.
-fn note(volume: &DeviceVolume, progress: &Progress) -> Result<(), VolumeError> {
+fn checkpoint(volume: &DeviceVolume, progress: &MaintenanceProgress) -> Result<(), VolumeError> {
     match progress.work {
-        Work::Rebuild => block_on(volume.rebuild_checkpoint()),
-        Work::Sync => block_on(volume.sync_checkpoint(progress.next)),
-        Work::Scrub => block_on(volume.scrub_checkpoint(progress.next)),
+        MaintenanceKind::Rebuild => block_on(volume.rebuild_checkpoint()),
+        MaintenanceKind::Sync => block_on(volume.sync_checkpoint(progress.next)),
+        MaintenanceKind::Scrub => block_on(volume.scrub_checkpoint(progress.next)),
     }
 }
 
 /// Waits until `seconds` have passed since `begun`.
-fn hold(begun: Instant, seconds: f64, stop: &AtomicBool) {
+fn wait_for_rate(begun: Instant, seconds: f64, stop: &AtomicBool) {
     let until = Duration::from_secs_f64(seconds.min(1e6));
     while !stop.load(Ordering::Relaxed) {
         let left = until.saturating_sub(begun.elapsed());
         if left.is_zero() {
             return;
         }
-        thread::sleep(left.min(LOOK));
+        thread::sleep(left.min(POLL_INTERVAL));
     }
 }
 
@@ -418,7 +423,7 @@ fn before(volume: &DeviceVolume, stripe: u64) -> u64 {
 }
 
 /// Measures progress over time.
-struct Meter {
+struct ProgressMeter {
     begun: Instant,
     /// Stripes below this have been counted.
     next: u64,
@@ -429,11 +434,11 @@ struct Meter {
     marks: [(Instant, u64, u64); 2],
 }
 
-impl Meter {
-    fn new(volume: &DeviceVolume, stripe: u64) -> Meter {
+impl ProgressMeter {
+    fn new(volume: &DeviceVolume, stripe: u64) -> ProgressMeter {
         let now = Instant::now();
         let mark = (now, 0, before(volume, stripe));
-        Meter {
+        ProgressMeter {
             begun: now,
             next: stripe,
             last: 0,
@@ -443,7 +448,7 @@ impl Meter {
     }
 
     /// Counts the stripes up to the next one.
-    fn count(&mut self, volume: &DeviceVolume, progress: &mut Progress) {
+    fn count(&mut self, volume: &DeviceVolume, progress: &mut MaintenanceProgress) {
         let rows = |number| {
             let stripe = volume.array().stripe(number).ok()?;
             stripe.chunks().map(|chunk| chunk.sectors.0).max()

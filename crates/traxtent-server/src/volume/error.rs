@@ -178,7 +178,7 @@ impl VolumeIoError {
                 "{}: stale: an old copy of member {member}, of generation {own}, and the volume has {newest}; leave it out, or name the current one",
                 path(*given)
             ),
-            AssemblyError::Undecided {
+            AssemblyError::MaybeStale {
                 given,
                 member,
                 own,

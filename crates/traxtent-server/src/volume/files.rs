@@ -28,19 +28,19 @@ use rustix::fs::{FileType, OFlags, SeekFrom, Stat};
 use rustix::io::{Errno, ReadWriteFlags};
 use smallvec::SmallVec;
 use traxtent_units::{Lbn, Sectors};
-use traxtent_volume::{Action, Failed, Members, NoSpace, Op};
+use traxtent_volume::{Action, Failed, MemberIo, NoSpace, Op};
 
-pub use super::buffers::Aligned;
+pub use super::buffers::AlignedBuffer;
 use super::buffers::Buffers;
 use super::error::VolumeIoError;
-use super::lanes::{Batch, Lanes, Task};
-use super::space::Space;
-use super::uring::{self, Ask, Asks};
-use super::watch::{MEMBER_TIMEOUT, Turn, Watch, within};
-use traxtent_io::device::guard::{self, Direct};
+use super::lanes::{Batch, DeviceThreads, Task};
+use super::space::ReservedSpace;
+use super::uring::{self, RingOp, RingOps};
+use super::watch::{MEMBER_TIMEOUT, OutstandingOp, OutstandingOps, with_timeout};
+use traxtent_io::device::guard::{self, DirectIo};
 
 /// The number of simultaneous operations that requests of a volume seldom exceed.
-const AT_ONCE: usize = 32;
+const OPS_INLINE: usize = 32;
 
 /// The maximum number of bytes that one io_uring operation moves.
 const ENTRY_BYTES: usize = 1 << 30;
@@ -50,14 +50,14 @@ const ENTRY_BYTES: usize = 1 << 30;
 const PAGE: u64 = 4096;
 
 /// The age of the oldest operation at which a device counts as slow.
-const UNUSUAL: Duration = Duration::from_millis(500);
+const SLOW_AFTER: Duration = Duration::from_millis(500);
 
 /// The age of an operation at which its device is reported as not responding.
-const TOLD_AFTER: Duration = Duration::from_secs(1);
+const REPORTED_AFTER: Duration = Duration::from_secs(1);
 
 /// The storage below a member, which determines which operations can block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Below {
+enum Backing {
     /// A block device with direct I/O.
     Block,
     /// A block device, through the page cache.
@@ -70,18 +70,18 @@ enum Below {
     Other,
 }
 
-impl Below {
+impl Backing {
     /// Classifies a file by the magic number of its file system (`statfs(2)`).
-    fn of(file: &OwnedFd) -> Below {
+    fn of(file: &OwnedFd) -> Backing {
         const TMPFS: u32 = 0x0102_1994;
         const RAMFS: u32 = 0x8584_58f6;
         const EXT: u32 = 0xef53;
         const XFS: u32 = 0x5846_5342;
         const BTRFS: u32 = 0x9123_683e;
         match rustix::fs::fstatfs(file).map(|fs| fs.f_type as u32) {
-            Ok(TMPFS | RAMFS) => Below::Memory,
-            Ok(EXT | XFS | BTRFS) => Below::Disk,
-            _ => Below::Other,
+            Ok(TMPFS | RAMFS) => Backing::Memory,
+            Ok(EXT | XFS | BTRFS) => Backing::Disk,
+            _ => Backing::Other,
         }
     }
 }
@@ -97,7 +97,7 @@ impl Identity {
     /// Returns the identity of the file at a path.
     pub(super) fn at(path: &Path, timeout: Duration) -> Result<Identity, VolumeIoError> {
         let own = path.to_owned();
-        let stat = within(timeout, move || rustix::fs::stat(&own));
+        let stat = with_timeout(timeout, move || rustix::fs::stat(&own));
         let failed = |error| VolumeIoError::Device {
             path: path.to_owned(),
             what: "open",
@@ -129,10 +129,10 @@ pub struct Device {
     path: PathBuf,
     file: OwnedFd,
     identity: Identity,
-    below: Below,
+    below: Backing,
     sector_bytes: u32,
     sectors: Sectors,
-    space: Space,
+    space: ReservedSpace,
     /// The number of the last error, or 0.
     last_error: AtomicI32,
     /// The file was found to be shorter than before. If a later write extends it again, the missing
@@ -140,8 +140,8 @@ pub struct Device {
     is_cut: AtomicBool,
     /// The kernel cannot report whether a read would block.
     never_cached: AtomicBool,
-    watch: Watch,
-    lanes: Lanes,
+    watch: OutstandingOps,
+    lanes: DeviceThreads,
 }
 
 impl Device {
@@ -158,11 +158,11 @@ impl Device {
                 error: io::Error::from(errno),
             }
         };
-        let guard::Held {
+        let guard::LockedFile {
             file,
             is_block,
             is_direct: direct,
-        } = guard::open(path, Direct::IfPossible)?;
+        } = guard::open(path, DirectIo::IfPossible)?;
         let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(failed("measure"))?;
         let sector_bytes = match is_block {
             true => rustix::fs::ioctl_blksszget(&file).map_err(failed("measure"))?,
@@ -176,9 +176,9 @@ impl Device {
             rustix::fs::fcntl_setfl(&file, flags - OFlags::DIRECT).map_err(failed("open"))?;
         }
         let below = match (is_block, direct) {
-            (true, true) => Below::Block,
-            (true, false) => Below::Cached,
-            (false, _) => Below::of(&file),
+            (true, true) => Backing::Block,
+            (true, false) => Backing::Cached,
+            (false, _) => Backing::of(&file),
         };
         Ok(Device {
             path: path.to_owned(),
@@ -187,12 +187,12 @@ impl Device {
             below,
             sector_bytes,
             sectors: Sectors(bytes / u64::from(sector_bytes)),
-            space: Space::new(bytes),
+            space: ReservedSpace::new(bytes),
             last_error: AtomicI32::new(0),
             is_cut: AtomicBool::new(false),
             never_cached: AtomicBool::new(false),
-            watch: Watch::default(),
-            lanes: Lanes::default(),
+            watch: OutstandingOps::default(),
+            lanes: DeviceThreads::default(),
         })
     }
 
@@ -202,7 +202,7 @@ impl Device {
     /// Returns the errors of [`Device::open`], or an error if there is no response in time.
     pub(super) fn open_within(path: &Path, timeout: Duration) -> Result<Device, VolumeIoError> {
         let own = path.to_owned();
-        within(timeout, move || Device::open(&own)).unwrap_or_else(|| {
+        with_timeout(timeout, move || Device::open(&own)).unwrap_or_else(|| {
             Err(VolumeIoError::Device {
                 path: path.to_owned(),
                 what: "open",
@@ -265,16 +265,16 @@ impl Device {
         at.0 * u64::from(self.sector_bytes)
     }
 
-    pub(super) fn watch(&self) -> &Watch {
+    pub(super) fn watch(&self) -> &OutstandingOps {
         &self.watch
     }
 
-    pub(super) fn lanes(&self) -> &Lanes {
+    pub(super) fn lanes(&self) -> &DeviceThreads {
         &self.lanes
     }
 
     fn is_file(&self) -> bool {
-        !matches!(self.below, Below::Block | Below::Cached)
+        !matches!(self.below, Backing::Block | Backing::Cached)
     }
 
     /// Checks whether the device may be read. A file that has been shortened is not accessed any
@@ -386,13 +386,13 @@ impl Device {
     /// Carries out an action that does not block; returns `None` if it might.
     fn without_blocking(self: &Arc<Device>, action: &mut Action<'_>) -> Option<Result<(), Errno>> {
         match (self.below, action) {
-            (Below::Memory, Action::Read(at, into)) => Some(self.read(*at, into)),
-            (Below::Memory, Action::Write(at, from)) => Some(self.write(*at, from)),
-            (Below::Memory, Action::Flush) => Some(self.flush()),
-            (Below::Disk, Action::Read(at, into)) => self.read_cached(*at, into),
-            (Below::Disk, Action::Write(at, from)) if self.takes_pages(*at, from.len()) => {
+            (Backing::Memory, Action::Read(at, into)) => Some(self.read(*at, into)),
+            (Backing::Memory, Action::Write(at, from)) => Some(self.write(*at, from)),
+            (Backing::Memory, Action::Flush) => Some(self.flush()),
+            (Backing::Disk, Action::Read(at, into)) => self.read_cached(*at, into),
+            (Backing::Disk, Action::Write(at, from)) if self.takes_pages(*at, from.len()) => {
                 // If the write blocks after all, it is at least reported.
-                let _turn = Turn::new(Arc::clone(self));
+                let _turn = OutstandingOp::new(Arc::clone(self));
                 Some(self.write(*at, from))
             }
             _ => None,
@@ -425,7 +425,7 @@ impl Device {
     /// usual.
     fn takes_pages(&self, at: Lbn, bytes: usize) -> bool {
         let whole = self.offset(at).is_multiple_of(PAGE) && (bytes as u64).is_multiple_of(PAGE);
-        whole && self.watch.oldest().is_none_or(|oldest| oldest < UNUSUAL)
+        whole && self.watch.oldest().is_none_or(|oldest| oldest < SLOW_AFTER)
     }
 }
 
@@ -446,7 +446,7 @@ struct Shared {
 
 /// A device that does not respond.
 #[derive(Debug)]
-pub(super) struct Silent {
+pub(super) struct UnresponsiveMember {
     pub(super) member: usize,
     pub(super) path: PathBuf,
     pub(super) seconds: f64,
@@ -516,17 +516,17 @@ impl Devices {
     /// Returns the age of a member's oldest outstanding operation, if it is unusually high.
     pub(super) fn waiting(&self, member: usize) -> Option<Duration> {
         let oldest = self.device(member)?.watch.oldest()?;
-        (oldest >= TOLD_AFTER).then_some(oldest)
+        (oldest >= REPORTED_AFTER).then_some(oldest)
     }
 
     /// Returns the first member that requests wait for and that has returned nothing for at least
     /// `least`.
-    pub(super) fn waited_for(&self, least: Duration) -> Option<Silent> {
+    pub(super) fn waited_for(&self, least: Duration) -> Option<UnresponsiveMember> {
         (0..self.0.devices.len()).find_map(|member| {
             let device = self.device(member)?;
             let still = device.watch.still()?;
             let is_waited_for = still >= least && !device.watch.is_given_up();
-            is_waited_for.then(|| Silent {
+            is_waited_for.then(|| UnresponsiveMember {
                 member,
                 path: device.path.clone(),
                 seconds: still.as_secs_f64(),
@@ -535,7 +535,7 @@ impl Devices {
     }
 
     /// Returns the paths of devices that have been given up and have outstanding operations.
-    pub(super) fn lingering(&self) -> Vec<PathBuf> {
+    pub(super) fn devices_with_outstanding(&self) -> Vec<PathBuf> {
         let let_go = self.0.let_go.lock().expect("nobody panics with it");
         let let_go = let_go.iter().filter_map(Weak::upgrade);
         let members = (0..self.0.devices.len()).filter_map(|member| self.device(member));
@@ -553,7 +553,7 @@ impl Devices {
     }
 
     /// Replaces the device of a member.
-    pub(super) fn put(&self, member: usize, device: Option<Arc<Device>>) {
+    pub(super) fn set_device(&self, member: usize, device: Option<Arc<Device>>) {
         let before = {
             let place = self.0.devices[member].write();
             let mut place = place.unwrap_or_else(PoisonError::into_inner);
@@ -590,36 +590,38 @@ impl Devices {
 
     /// Carries out operations that may block, in parallel.
     #[allow(unsafe_code)]
-    fn run_apart(&self, ops: &mut [Op<'_>], apart: &mut [(usize, Option<Arc<Device>>)]) {
+    fn run_blocking(&self, ops: &mut [Op<'_>], apart: &mut [(usize, Option<Arc<Device>>)]) {
         let timeout = self.timeout();
         let is_block = |device: &Option<Arc<Device>>| {
-            device.as_ref().is_some_and(|one| one.below == Below::Block)
+            device
+                .as_ref()
+                .is_some_and(|one| one.below == Backing::Block)
         };
         let is_offered = apart.iter().any(|(_, one)| is_block(one)) && uring::is_offered();
         let mut batch = None;
-        let mut asks = Asks::new();
+        let mut asks = RingOps::new();
         // The indices of the operations in the batch and in `asks`, in their order.
-        let mut of_batch: SmallVec<[usize; AT_ONCE]> = SmallVec::new();
-        let mut of_asks: SmallVec<[usize; AT_ONCE]> = SmallVec::new();
+        let mut of_batch: SmallVec<[usize; OPS_INLINE]> = SmallVec::new();
+        let mut of_asks: SmallVec<[usize; OPS_INLINE]> = SmallVec::new();
         for (index, device) in apart {
             let device = device.take().expect("each is taken once");
             let (task, mut memory) = self.task(&ops[*index].action);
-            let direct = device.below == Below::Block && is_offered;
+            let direct = device.below == Backing::Block && is_offered;
             let memory_of = memory.as_deref_mut().filter(|_| direct);
             match memory_of.and_then(|memory| device.entry(task, memory)) {
                 Some(entry) => {
                     of_asks.push(*index);
-                    asks.push(Some(Ask {
+                    asks.push(Some(RingOp {
                         entry,
                         memory: memory.expect("the entry names it"),
-                        turn: Turn::new(device),
+                        turn: OutstandingOp::new(device),
                         result: None,
                     }));
                 }
                 None => {
                     of_batch.push(*index);
                     let batch = batch.get_or_insert_with(Batch::new);
-                    batch.ask(device, task, memory);
+                    batch.push(device, task, memory);
                 }
             }
         }
@@ -629,7 +631,7 @@ impl Devices {
         }
         for (ask, index) in asks.into_iter().zip(of_asks) {
             let op = &mut ops[index];
-            let Some(Ask {
+            let Some(RingOp {
                 memory,
                 turn,
                 result,
@@ -652,7 +654,7 @@ impl Devices {
                     let task = task_of(&op.action);
                     of_batch.push(index);
                     let batch = batch.get_or_insert_with(Batch::new);
-                    batch.ask(device, task, Some(memory));
+                    batch.push(device, task, Some(memory));
                 }
             }
         }
@@ -670,7 +672,7 @@ impl Devices {
     }
 
     /// Returns the task of an action, and the memory for it. The memory holds the data of a write.
-    fn task(&self, action: &Action<'_>) -> (Task, Option<Aligned>) {
+    fn task(&self, action: &Action<'_>) -> (Task, Option<AlignedBuffer>) {
         let memory = match action {
             Action::Read(_, into) => Some(self.0.buffers.take(into.len())),
             Action::Write(_, from) => {
@@ -692,8 +694,8 @@ impl Devices {
     }
 }
 
-impl Members for Devices {
-    type Buffer = Aligned;
+impl MemberIo for Devices {
+    type Buffer = AlignedBuffer;
 
     fn reserve(&self, member: usize, sectors: Range<Lbn>) -> Result<(), NoSpace> {
         match self.device(member) {
@@ -705,12 +707,12 @@ impl Members for Devices {
         }
     }
 
-    fn buffer(&self, bytes: usize) -> Aligned {
+    fn buffer(&self, bytes: usize) -> AlignedBuffer {
         self.0.buffers.take(bytes)
     }
 
     async fn run(&self, ops: &mut [Op<'_>]) {
-        let mut apart: SmallVec<[(usize, Option<Arc<Device>>); AT_ONCE]> = SmallVec::new();
+        let mut apart: SmallVec<[(usize, Option<Arc<Device>>); OPS_INLINE]> = SmallVec::new();
         for (index, op) in ops.iter_mut().enumerate() {
             let Some(device) = self.device(op.member) else {
                 op.outcome = Err(Failed);
@@ -726,7 +728,7 @@ impl Members for Devices {
             }
         }
         if !apart.is_empty() {
-            self.run_apart(ops, &mut apart);
+            self.run_blocking(ops, &mut apart);
         }
     }
 }

@@ -10,9 +10,9 @@ use std::time::Duration;
 use rustix::io::Errno;
 use traxtent_units::Lbn;
 
-use super::buffers::Aligned;
+use super::buffers::AlignedBuffer;
 use super::files::Device;
-use super::watch::{SLICE, Turn};
+use super::watch::{OutstandingOp, POLL_INTERVAL};
 
 /// The maximum number of threads per device, which is the number of threads with which a server
 /// brings requests.
@@ -28,16 +28,16 @@ pub(super) enum Task {
 
 /// The threads of a device, and their queue.
 #[derive(Debug, Default)]
-pub(super) struct Lanes(Arc<Shared>);
+pub(super) struct DeviceThreads(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    line: Mutex<Line>,
+    line: Mutex<JobQueue>,
     work: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct JobQueue {
     jobs: VecDeque<Job>,
     threads: usize,
     idle: usize,
@@ -50,12 +50,12 @@ struct Line {
 struct Job {
     device: Arc<Device>,
     task: Task,
-    memory: Option<Aligned>,
+    memory: Option<AlignedBuffer>,
     batch: Arc<Batch>,
     place: usize,
 }
 
-impl Lanes {
+impl DeviceThreads {
     fn push(&self, job: Job) -> Result<(), Job> {
         let mut line = self.0.line();
         let process = std::process::id();
@@ -80,7 +80,7 @@ impl Lanes {
     }
 }
 
-impl Drop for Lanes {
+impl Drop for DeviceThreads {
     fn drop(&mut self) {
         self.0.line().is_closed = true;
         self.0.work.notify_all();
@@ -88,7 +88,7 @@ impl Drop for Lanes {
 }
 
 impl Shared {
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, JobQueue> {
         self.line.lock().expect("nobody panics with it")
     }
 
@@ -121,7 +121,7 @@ impl Job {
             self.batch.end(self.place, Err(Errno::TIMEDOUT), None);
             return;
         }
-        let turn = Turn::new(self.device);
+        let turn = OutstandingOp::new(self.device);
         let device = Arc::clone(turn.device());
         self.batch.begin(self.place, turn);
         let memory = self.memory.as_deref_mut().unwrap_or(&mut []);
@@ -151,8 +151,8 @@ struct Place {
 #[derive(Debug)]
 enum Stage {
     Queued,
-    UnderWay(Turn),
-    Ended(Result<(), Errno>, Option<Aligned>),
+    Running(OutstandingOp),
+    Ended(Result<(), Errno>, Option<AlignedBuffer>),
 }
 
 thread_local! {
@@ -172,7 +172,12 @@ impl Batch {
 
     /// Queues a task for a device. `memory` holds the data to write, or receives the data that is
     /// read.
-    pub(super) fn ask(self: &Arc<Batch>, device: Arc<Device>, task: Task, memory: Option<Aligned>) {
+    pub(super) fn push(
+        self: &Arc<Batch>,
+        device: Arc<Device>,
+        task: Task,
+        memory: Option<AlignedBuffer>,
+    ) {
         let place = {
             let mut places = self.places();
             places.push(Place {
@@ -193,11 +198,11 @@ impl Batch {
         }
     }
 
-    fn begin(&self, place: usize, turn: Turn) {
-        self.places()[place].stage = Stage::UnderWay(turn);
+    fn begin(&self, place: usize, turn: OutstandingOp) {
+        self.places()[place].stage = Stage::Running(turn);
     }
 
-    fn end(&self, place: usize, done: Result<(), Errno>, memory: Option<Aligned>) {
+    fn end(&self, place: usize, done: Result<(), Errno>, memory: Option<AlignedBuffer>) {
         self.places()[place].stage = Stage::Ended(done, memory);
         self.ended.notify_one();
     }
@@ -211,7 +216,7 @@ impl Batch {
     ) {
         let mut places = self.places();
         while !places.iter().all(|place| place.is_over(timeout)) {
-            let slice = SLICE.min(timeout);
+            let slice = POLL_INTERVAL.min(timeout);
             let waited = self.ended.wait_timeout(places, slice);
             places = waited.expect("nobody panics with it").0;
         }
@@ -239,7 +244,7 @@ impl Batch {
 
 impl Place {
     fn is_over(&self, timeout: Duration) -> bool {
-        if let Stage::UnderWay(turn) = &self.stage {
+        if let Stage::Running(turn) = &self.stage {
             turn.check(timeout);
         }
         matches!(self.stage, Stage::Ended(..)) || self.device.watch().is_given_up()

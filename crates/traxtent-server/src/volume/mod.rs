@@ -24,7 +24,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
-use traxtent_layout::raid::{Array, Chunks, Level, Member, Shape};
+use traxtent_layout::raid::{Array, ArrayShape, ChunkRule, Level, Member};
 use traxtent_map::{MapBuilder, MapFile, TrackMap};
 use traxtent_probe::{Confirm, Found as FoundTrack};
 use traxtent_units::{Lbn, Sectors};
@@ -32,20 +32,23 @@ use traxtent_volume::superblock::{
     MemberEntry, MemberState, SUPERBLOCK_BYTES, Superblock, maps_sectors, superblock_sectors,
 };
 use traxtent_volume::{
-    Assembly, AssemblyError, Format, Members, Op, SuperblockPair, Volume, VolumeError, WriteHole,
-    choose, survey,
+    Assembly, AssemblyError, MemberIo, NewVolume, Op, SuperblockPair, Volume, VolumeError,
+    WriteHole, assemble, read_superblocks,
 };
 
 use traxtent_io::device::guard::volume_on;
 
-pub use care::{DifferenceReport, LEAST_RATE, MaintenanceTask, Progress, Repairs, Work, care};
+pub use care::{
+    DifferenceReport, MaintenanceKind, MaintenanceProgress, MaintenanceTask, RATE_MIN, Repairs,
+    maintain,
+};
 pub use error::VolumeIoError;
 use files::Identity;
-pub use files::{Aligned, Device, Devices};
-pub use quit::LINGERS;
-pub use server::{Order, SYNC_RATE, VolumeServer};
-pub use status::{LostRange, MemberStatus, StaleMember, Status};
-pub use verify::{Verdict, verify_map, verify_on};
+pub use files::{AlignedBuffer, Device, Devices};
+pub use quit::LINGERING_MESSAGE;
+pub use server::{SYNC_RATE, VolumeOrder, VolumeServer};
+pub use status::{LostRange, MemberStatus, StaleMember, VolumeStatus};
+pub use verify::{MapVerdict, verify_map, verify_on};
 pub use watch::{MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
 
 /// The approximate number of bytes of a member that are rebuilt at once.
@@ -53,7 +56,7 @@ const REBUILD_BYTES: u64 = 1 << 20;
 
 /// The time for which threads rebuild before the caller checks whether to continue. At the end of
 /// each period, members are idle until all threads have finished.
-const REBUILD_SPELL: Duration = Duration::from_secs(1);
+const REBUILD_PERIOD: Duration = Duration::from_secs(1);
 
 /// The maximum journal size of a new volume. Recovery reads the journal on all members at once, in
 /// about ten seconds at 100 MB/s.
@@ -68,7 +71,7 @@ pub type DeviceVolume = Volume<Devices>;
 
 /// The parameters of a new volume.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct VolumePlan {
     /// The RAID level.
     pub level: Level,
     /// The size of a chunk in bytes; `None` means that chunks are tracks.
@@ -89,10 +92,10 @@ pub struct Plan {
 /// # Errors
 /// Returns an error for the first unsuitable member, or if writing fails.
 pub fn create(
-    plan: &Plan,
+    plan: &VolumePlan,
     mut ids: impl FnMut() -> uuid::Uuid,
     holds: impl Fn(&Path) -> Option<String>,
-) -> Result<Status, VolumeIoError> {
+) -> Result<VolumeStatus, VolumeIoError> {
     if plan.journal_bytes > JOURNAL_BYTES_MAX {
         return Err(VolumeIoError::JournalSize(plan.journal_bytes));
     }
@@ -113,10 +116,10 @@ pub fn create(
     }
     let sector_bytes = devices.first().map_or(512, Device::sector_bytes);
     let chunks = match plan.chunk_bytes {
-        Some(bytes) => Chunks::Fixed(Sectors(bytes / u64::from(sector_bytes))),
-        None => Chunks::Tracks,
+        Some(bytes) => ChunkRule::Fixed(Sectors(bytes / u64::from(sector_bytes))),
+        None => ChunkRule::Tracks,
     };
-    if let Chunks::Fixed(sectors) = chunks
+    if let ChunkRule::Fixed(sectors) = chunks
         && u32::try_from(sectors.0).is_err()
     {
         let bytes = plan.chunk_bytes.unwrap_or(0);
@@ -126,7 +129,7 @@ pub fn create(
         });
     }
     let granule = (plan.granule_bytes / sector_bytes).max(1);
-    let format = Format {
+    let format = NewVolume {
         volume: ids(),
         level: plan.level,
         chunks,
@@ -162,7 +165,7 @@ pub fn create(
     let Some(mut superblock) = format.superblock() else {
         // The only remaining reason is the number of members.
         let no_members = Array::new(
-            Shape {
+            ArrayShape {
                 level: plan.level,
                 chunks,
                 granule: 1,
@@ -197,7 +200,7 @@ pub fn create(
         }
     }
     block_on(format.write(&superblock, &devices)).map_err(|error| unwritten(error, &devices))?;
-    Ok(Status::known(&superblock, &array, &devices))
+    Ok(VolumeStatus::known(&superblock, &array, &devices))
 }
 
 /// Members that have been found and belong together. Nothing has been written to them.
@@ -224,7 +227,7 @@ pub fn find(paths: &[PathBuf], force: bool) -> Result<Found, VolumeIoError> {
 ///
 /// # Errors
 /// Returns the same errors as [`find`].
-pub fn find_doubtful(
+pub fn find_with_suspects(
     paths: &[PathBuf],
     force: bool,
     recover: bool,
@@ -269,11 +272,11 @@ pub(crate) fn find_within(
 fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found, VolumeIoError> {
     let (devices, pairs) = surveyed(paths, timeout)?;
     let refused = |error: AssemblyError| VolumeIoError::assembly(&error, paths);
-    let (mut assembly, missing) = match choose(&pairs, force) {
+    let (mut assembly, missing) = match assemble(&pairs, force) {
         Ok(assembly) => (assembly, None),
         // The assembly may have further problems to report.
         Err(missing @ AssemblyError::Missing { enough: true, .. }) => {
-            (choose(&pairs, true).map_err(refused)?, Some(missing))
+            (assemble(&pairs, true).map_err(refused)?, Some(missing))
         }
         Err(error) => return Err(refused(error)),
     };
@@ -298,13 +301,13 @@ fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found,
 ///
 /// # Errors
 /// Returns an error if the devices do not belong together at all, or if too few are current.
-pub fn inspect(paths: &[PathBuf]) -> Result<Status, VolumeIoError> {
+pub fn inspect(paths: &[PathBuf]) -> Result<VolumeStatus, VolumeIoError> {
     let (devices, mut pairs) = surveyed(paths, MEMBER_TIMEOUT)?;
     let mut devices = devices.take_all();
     let mut paths = paths.to_vec();
     let mut stale = Vec::new();
     let assembly = loop {
-        match choose(&pairs, true) {
+        match assemble(&pairs, true) {
             Ok(assembly) => break assembly,
             Err(AssemblyError::Stale {
                 given,
@@ -328,7 +331,7 @@ pub fn inspect(paths: &[PathBuf]) -> Result<Status, VolumeIoError> {
     };
     let devices = in_place(&assembly, devices);
     let (array, devices) = laid_out(&assembly.superblock, devices)?;
-    let mut status = Status::known(&assembly.superblock, &array, &devices);
+    let mut status = VolumeStatus::known(&assembly.superblock, &array, &devices);
     for (member, given) in assembly.given.iter().enumerate() {
         if let Some(given) = given {
             status.members[member].set_superblocks(&pairs[*given]);
@@ -372,8 +375,8 @@ impl Found {
     }
 
     /// Returns the status that the members' superblocks describe.
-    pub fn status(&self) -> Status {
-        Status::known(&self.superblock, &self.array, &self.devices)
+    pub fn status(&self) -> VolumeStatus {
+        VolumeStatus::known(&self.superblock, &self.array, &self.devices)
     }
 
     /// Opens the volume, and recovers from a crash.
@@ -389,7 +392,7 @@ impl Found {
     ///
     /// # Errors
     /// Returns the errors of [`Volume::open`].
-    pub fn open_on<M: Members>(
+    pub fn open_on<M: MemberIo>(
         self,
         members: impl FnOnce(Devices) -> M,
         hole: WriteHole,
@@ -424,7 +427,7 @@ impl Found {
     ///
     /// # Errors
     /// Returns an error if the member has not failed, or if the device cannot replace it.
-    pub fn substitute(
+    pub fn check_substitute(
         &self,
         member: usize,
         path: &Path,
@@ -459,7 +462,7 @@ fn substitute(
         return Err(VolumeError::Member { member, problem }.into());
     }
     // The failed device is released, because it may be its own replacement.
-    devices.put(member, None);
+    devices.set_device(member, None);
     let returned = |outstanding| match outstanding {
         0 => Ok(()),
         outstanding => Err(VolumeIoError::Outstanding {
@@ -520,8 +523,8 @@ pub fn replace(
         superblock.maps.0 as usize * superblock.sector_bytes as usize,
         0,
     );
-    block_on(volume.take_place(member, id))?;
-    devices.put(member, Some(device));
+    block_on(volume.replace_member(member, id))?;
+    devices.set_device(member, Some(device));
     if !bytes.is_empty() {
         let front = Lbn(superblock_sectors(superblock.sector_bytes).0);
         let back = superblock.second(member) - superblock.maps;
@@ -533,7 +536,7 @@ pub fn replace(
         if ops.iter().any(|op| op.outcome.is_err()) {
             let problem = "cannot be written";
             let error = unwritten(VolumeError::Member { member, problem }, devices);
-            devices.put(member, None);
+            devices.set_device(member, None);
             return Err(error);
         }
     }
@@ -562,7 +565,7 @@ fn unwritten(error: VolumeError, devices: &Devices) -> VolumeIoError {
 ///
 /// # Errors
 /// Returns the errors of [`Volume::rebuild_step`].
-pub fn rebuild_some<M: Members + Sync>(volume: &Volume<M>) -> Result<bool, VolumeError>
+pub fn rebuild_for_a_second<M: MemberIo + Sync>(volume: &Volume<M>) -> Result<bool, VolumeError>
 where
     M::Buffer: Send,
 {
@@ -572,7 +575,7 @@ where
     let stripes = (REBUILD_BYTES / of_a_member.max(1)).max(1);
     let begun = Instant::now();
     let steps = || -> Result<bool, VolumeError> {
-        while begun.elapsed() < REBUILD_SPELL {
+        while begun.elapsed() < REBUILD_PERIOD {
             if !block_on(volume.rebuild_step(stripes))? {
                 return Ok(false);
             }
@@ -634,7 +637,7 @@ fn surveyed(
         .collect();
     let devices = Devices::new(devices.into_iter().map(Some).collect());
     devices.set_timeout(timeout);
-    let pairs = block_on(survey(&devices, &sizes));
+    let pairs = block_on(read_superblocks(&devices, &sizes));
     for (path, pair) in std::iter::zip(paths, &pairs) {
         pair.usable().map_err(|error| VolumeIoError::Superblock {
             path: path.clone(),
@@ -697,7 +700,7 @@ fn array_of(superblock: &Superblock, maps: &[Vec<u8>]) -> Result<Array, VolumeIo
             map: Arc::new(map),
         });
     }
-    let shape = Shape {
+    let shape = ArrayShape {
         level: superblock.level,
         chunks: superblock.chunks,
         granule: superblock.granule,

@@ -12,26 +12,26 @@ use std::time::{Duration, Instant};
 use rustix::fd::BorrowedFd;
 use rustix::net::Shutdown;
 
-use super::files::Silent;
+use super::files::UnresponsiveMember;
 use super::server::VolumeServer;
-use super::watch::within;
+use super::watch::with_timeout;
 
 /// The message, after a device's path, of a server that has ended while its process remains.
-pub const LINGERS: &str =
+pub const LINGERING_MESSAGE: &str =
     "requests to it have not returned; the server's process stays until the kernel returns them";
 
 /// The time that members have for an orderly shutdown, and the silence after which a member is not
 /// waited for.
-const GRACE: Duration = Duration::from_millis(1500);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The poll interval during shutdown.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The time limit for the final message, which may have no reader.
-const LAST_WORD: Duration = Duration::from_millis(100);
+const MESSAGE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The exit status of a server that has ended as in a crash.
-const STATUS: i32 = 3;
+const EXIT_STATUS: i32 = 3;
 
 impl VolumeServer {
     /// Limits the duration of a shutdown; call it once the server has been told to end. If requests
@@ -41,16 +41,16 @@ impl VolumeServer {
         let told = Instant::now();
         loop {
             thread::sleep(LOOK);
-            if told.elapsed() >= GRACE
-                && let Some(silent) = self.volume().members().waited_for(GRACE)
+            if told.elapsed() >= SHUTDOWN_TIMEOUT
+                && let Some(silent) = self.volume().members().waited_for(SHUTDOWN_TIMEOUT)
             {
                 self.end(&silent);
             }
         }
     }
 
-    fn end(&self, silent: &Silent) -> ! {
-        let Silent {
+    fn end(&self, silent: &UnresponsiveMember) -> ! {
+        let UnresponsiveMember {
             member,
             path,
             seconds,
@@ -58,13 +58,13 @@ impl VolumeServer {
         let path = path.display();
         let words = format!(
             "traxtent: member {member} has not answered for {seconds:.1} s: the volume is not stopped in order, and the next \
-             start recovers it; {path}: {LINGERS}\n"
+             start recovers it; {path}: {LINGERING_MESSAGE}\n"
         );
         let say = move || std::io::stderr().write_all(words.as_bytes());
-        let _ = within(LAST_WORD, say);
+        let _ = with_timeout(MESSAGE_TIMEOUT, say);
         self.close_control();
         close_sockets();
-        signal_hook::low_level::exit(STATUS)
+        signal_hook::low_level::exit(EXIT_STATUS)
     }
 }
 

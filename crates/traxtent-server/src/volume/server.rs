@@ -13,12 +13,12 @@ use traxtent_volume::VolumeError;
 use traxtent_volume::superblock::MemberState;
 use uuid::Uuid;
 
-use super::care::{self, MaintenanceTask, Progress, Repairs, Work, care};
+use super::care::{self, MaintenanceKind, MaintenanceProgress, MaintenanceTask, Repairs, maintain};
 use super::error::VolumeIoError;
 use super::quit::close_sockets;
-use super::status::Status;
-use super::{DeviceVolume, LINGERS, MEMBER_TIMEOUT, find_within, replace, substitute};
-use crate::serve::control::{Control, Orders};
+use super::status::VolumeStatus;
+use super::{DeviceVolume, LINGERING_MESSAGE, MEMBER_TIMEOUT, find_within, replace, substitute};
+use crate::serve::control::{Control, OrderHandler};
 use crate::serve::{BlockSizes, ServeError};
 use pollster::block_on;
 
@@ -29,10 +29,10 @@ const REQUEST_MAX: u32 = 32 << 20;
 const ZEROS: usize = 1 << 20;
 
 /// The time to fail a member while it may still respond. The order is answered within a second.
-const FAIL_SOON: Duration = Duration::from_millis(300);
+const FAIL_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The additional time for the failure once requests no longer wait for the member.
-const FAIL_LATER: Duration = Duration::from_millis(500);
+const FAIL_TIMEOUT_GIVEN_UP: Duration = Duration::from_millis(500);
 
 /// The rate of an automatic initial sync, in bytes per second for each member. It leaves room for
 /// requests.
@@ -42,7 +42,7 @@ pub const SYNC_RATE: u64 = 32 << 20;
 /// order is the resulting [`Status`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Order {
+pub enum VolumeOrder {
     /// Only returns the status.
     Status,
     /// Declares a member failed.
@@ -64,7 +64,7 @@ pub enum Order {
     /// Begins a rebuild, a sync or a scrub, which continues after the reply.
     Begin {
         /// The kind of work.
-        work: Work,
+        work: MaintenanceKind,
         /// The maximum rate in bytes per second for each member.
         rate: Option<u64>,
         /// The changes that a scrub may make.
@@ -80,17 +80,17 @@ pub enum Order {
 /// A served volume.
 #[derive(Debug)]
 pub struct VolumeServer {
-    kept: Arc<Kept>,
+    kept: Arc<ServedVolume>,
     control: Mutex<Option<Control>>,
     /// The messages about members that have been printed; each is printed once.
-    said: Mutex<Vec<String>>,
+    reported: Mutex<Vec<String>>,
     /// The rate of an initial sync that begins with the server; `None` if it waits for an order.
     sync_rate: Option<u64>,
 }
 
 /// The state that requests and orders share.
 #[derive(Debug)]
-struct Kept {
+struct ServedVolume {
     volume: DeviceVolume,
     stop: AtomicBool,
     worker: Mutex<Worker>,
@@ -103,7 +103,7 @@ struct Worker {
     /// No more orders are taken.
     closed: bool,
     thread: Option<JoinHandle<()>>,
-    progress: Option<Progress>,
+    progress: Option<MaintenanceProgress>,
 }
 
 impl VolumeServer {
@@ -131,16 +131,16 @@ impl VolumeServer {
         let control = control.map(Control::open).transpose()?;
         let volume = found.open()?;
         // These failures were known before.
-        let said = failed(&Status::of(&volume));
+        let said = failed(&VolumeStatus::of(&volume));
         Ok(VolumeServer {
-            kept: Arc::new(Kept {
+            kept: Arc::new(ServedVolume {
                 volume,
                 stop: AtomicBool::new(false),
                 worker: Mutex::default(),
                 failing: Mutex::default(),
             }),
             control: Mutex::new(control),
-            said: Mutex::new(said),
+            reported: Mutex::new(said),
             sync_rate: Some(SYNC_RATE),
         })
     }
@@ -159,12 +159,12 @@ impl VolumeServer {
         if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
             control.start(&self.kept).map_err(ServeError::Thread)?;
         }
-        let status = Status::served(self.volume(), None);
+        let status = VolumeStatus::served(self.volume(), None);
         let is_complete = status.members.iter().all(|member| member.state == "active");
         if status.unsynced() > 0 && is_complete && self.sync_rate.is_some() {
             let task = MaintenanceTask {
                 rate: self.sync_rate,
-                ..MaintenanceTask::new(Work::Sync)
+                ..MaintenanceTask::new(MaintenanceKind::Sync)
             };
             self.kept.begin(task)?;
         }
@@ -196,7 +196,7 @@ impl VolumeServer {
     /// Returns the errors of [`traxtent_volume::Volume::read`].
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), VolumeError> {
         let done = block_on(self.volume().read(self.at(offset)?, buffer));
-        self.look_after();
+        self.report_failures();
         done
     }
 
@@ -214,7 +214,7 @@ impl VolumeServer {
                 Ok(())
             }
         });
-        self.look_after();
+        self.report_failures();
         done
     }
 
@@ -239,7 +239,7 @@ impl VolumeServer {
     /// Returns the errors of [`traxtent_volume::Volume::flush`].
     pub fn flush(&self) -> Result<(), VolumeError> {
         let done = block_on(self.volume().flush());
-        self.look_after();
+        self.report_failures();
         done
     }
 
@@ -252,9 +252,9 @@ impl VolumeServer {
         self.kept.worker().closed = true;
         self.kept.pause();
         let done = block_on(self.volume().stop());
-        let lingering = self.volume().members().lingering();
+        let lingering = self.volume().members().devices_with_outstanding();
         for path in &lingering {
-            eprintln!("traxtent: {}: {LINGERS}", path.display());
+            eprintln!("traxtent: {}: {LINGERING_MESSAGE}", path.display());
         }
         if !lingering.is_empty() {
             close_sockets();
@@ -270,7 +270,7 @@ impl VolumeServer {
     /// Reports members that have failed, if any operation has. Two kinds of members are durably
     /// declared failed: those whose files were found to be shortened, which would read as zeros if
     /// they grew again; and those that did not respond in time, which receive no more operations.
-    fn look_after(&self) {
+    fn report_failures(&self) {
         let volume = self.volume();
         if !volume.members().had_failures() {
             return;
@@ -279,8 +279,8 @@ impl VolumeServer {
             // If the volume cannot do without the member, it is broken, which is reported below.
             let _ = block_on(volume.fail(member));
         }
-        let mut said = self.said.lock().expect("nobody panics with it");
-        for line in failed(&Status::served(volume, None)) {
+        let mut said = self.reported.lock().expect("nobody panics with it");
+        for line in failed(&VolumeStatus::served(volume, None)) {
             if !said.contains(&line) {
                 eprintln!("traxtent: {line}");
                 said.push(line);
@@ -301,7 +301,7 @@ impl VolumeServer {
 }
 
 /// Returns the messages about a volume that is degraded or broken.
-fn failed(status: &Status) -> Vec<String> {
+fn failed(status: &VolumeStatus) -> Vec<String> {
     let failed = status.members.iter().filter(|one| one.state == "failed");
     let mut lines: Vec<String> = failed
         .map(|one| format!("member {} has failed", one.member))
@@ -312,30 +312,33 @@ fn failed(status: &Status) -> Vec<String> {
     lines
 }
 
-impl Orders for Kept {
-    fn carry_out(self: &Arc<Kept>, line: &str) -> Result<String, ServeError> {
+impl OrderHandler for ServedVolume {
+    fn carry_out(self: &Arc<ServedVolume>, line: &str) -> Result<String, ServeError> {
         let order = serde_json::from_str(line).map_err(|error| {
             VolumeIoError::Order(format!("an order of a volume is a line of JSON: {error}"))
         })?;
         if self.worker().closed {
             return Err(ServeError::Stopped);
         }
-        let unfinished = self.obey(order)?;
+        let unfinished = self.execute(order)?;
         let progress = self.worker().progress.clone();
-        let mut status = Status::served(&self.volume, progress);
+        let mut status = VolumeStatus::served(&self.volume, progress);
         status.unfinished = unfinished;
         Ok(serde_json::to_string(&status).expect("it is plain data"))
     }
 }
 
-impl Kept {
+impl ServedVolume {
     /// Carries out an order; returns a description of work that is not yet complete.
-    fn obey(self: &Arc<Kept>, order: Order) -> Result<Option<String>, VolumeIoError> {
+    fn execute(
+        self: &Arc<ServedVolume>,
+        order: VolumeOrder,
+    ) -> Result<Option<String>, VolumeIoError> {
         let volume = &self.volume;
         match order {
-            Order::Status => {}
-            Order::Fail { member } => return self.fail(member),
-            Order::Replace {
+            VolumeOrder::Status => {}
+            VolumeOrder::Fail { member } => return self.fail(member),
+            VolumeOrder::Replace {
                 member,
                 with,
                 id,
@@ -347,18 +350,18 @@ impl Kept {
                 let device = substitute(&superblock, devices, member, &with, force, |_| None)?;
                 replace(volume, device, id)?;
             }
-            Order::Begin { work, rate, repair } => {
+            VolumeOrder::Begin { work, rate, repair } => {
                 self.begin(MaintenanceTask { work, repair, rate })?
             }
-            Order::RepairSuperblocks => block_on(volume.repair_superblocks())?,
-            Order::Pause => self.pause(),
+            VolumeOrder::RepairSuperblocks => block_on(volume.repair_superblocks())?,
+            VolumeOrder::Pause => self.pause(),
         }
         Ok(None)
     }
 
     /// Declares a member failed. Requests that it does not return stop waiting for it. Requests to
     /// other members may delay this, in which case it continues after the reply.
-    fn fail(self: &Arc<Kept>, member: usize) -> Result<Option<String>, VolumeIoError> {
+    fn fail(self: &Arc<ServedVolume>, member: usize) -> Result<Option<String>, VolumeIoError> {
         let unfinished = || {
             Ok(Some(format!(
                 "fail {member} goes on: it waits for requests that are under way"
@@ -374,7 +377,7 @@ impl Kept {
         let (tell, told) = mpsc::sync_channel(1);
         let kept = Arc::clone(self);
         let run = move || {
-            let done = block_on(kept.volume.declare_failed(member));
+            let done = block_on(kept.volume.mark_failed(member));
             kept.failing().retain(|other| *other != member);
             if let Err(mpsc::SendError(Err(error))) = tell.send(done) {
                 eprintln!("traxtent: fail {member}: {error}");
@@ -385,13 +388,13 @@ impl Kept {
             self.failing().retain(|other| *other != member);
             return Err(VolumeIoError::Thread(error));
         }
-        if let Ok(done) = told.recv_timeout(FAIL_SOON) {
+        if let Ok(done) = told.recv_timeout(FAIL_TIMEOUT) {
             return Ok(done.map(|()| None)?);
         }
         if self.can_spare(member) {
-            self.volume.members().give_up(member, FAIL_SOON / 2);
+            self.volume.members().give_up(member, FAIL_TIMEOUT / 2);
         }
-        match told.recv_timeout(FAIL_LATER) {
+        match told.recv_timeout(FAIL_TIMEOUT_GIVEN_UP) {
             Ok(done) => Ok(done.map(|()| None)?),
             Err(_) => unfinished(),
         }
@@ -399,7 +402,7 @@ impl Kept {
 
     /// Returns whether the volume currently works without a member.
     fn can_spare(&self, member: usize) -> bool {
-        let superblock = self.volume.known().superblock;
+        let superblock = self.volume.snapshot().superblock;
         let others = superblock.members.iter().enumerate();
         let others =
             others.filter(|(other, entry)| *other != member && entry.state == MemberState::Active);
@@ -415,9 +418,9 @@ impl Kept {
     }
 
     /// Begins a rebuild, a sync or a scrub.
-    fn begin(self: &Arc<Kept>, task: MaintenanceTask) -> Result<(), VolumeIoError> {
+    fn begin(self: &Arc<ServedVolume>, task: MaintenanceTask) -> Result<(), VolumeIoError> {
         care::check(&self.volume, task)?;
-        let begun = Progress::begin(&self.volume, task.work, task.rate);
+        let begun = MaintenanceProgress::begin(&self.volume, task.work, task.rate);
         let mut worker = self.worker();
         if let Some(other) = worker.progress.as_ref().filter(|other| other.under_way) {
             return Err(VolumeIoError::Order(format!(
@@ -428,8 +431,9 @@ impl Kept {
         self.stop.store(false, Ordering::Relaxed);
         let kept = Arc::clone(self);
         let run = move || {
-            let tell = |progress: &Progress| kept.worker().progress = Some(progress.clone());
-            let ended = care(&kept.volume, task, &kept.stop, tell);
+            let tell =
+                |progress: &MaintenanceProgress| kept.worker().progress = Some(progress.clone());
+            let ended = maintain(&kept.volume, task, &kept.stop, tell);
             if let Some(progress) = &mut kept.worker().progress {
                 progress.under_way = false;
                 progress.error = ended.err().map(|error| error.to_string());

@@ -23,7 +23,7 @@ const WORD: u64 = 64;
 
 /// The regions of a file whose space is known to be allocated.
 #[derive(Debug)]
-pub(super) struct Space {
+pub(super) struct ReservedSpace {
     bytes: u64,
     /// One bit per region.
     reserved: Vec<AtomicU64>,
@@ -31,11 +31,11 @@ pub(super) struct Space {
     is_unknown: AtomicBool,
 }
 
-impl Space {
+impl ReservedSpace {
     /// Creates the state of a file of `bytes` bytes, without reserved regions.
-    pub(super) fn new(bytes: u64) -> Space {
+    pub(super) fn new(bytes: u64) -> ReservedSpace {
         let words = bytes.div_ceil(REGION * WORD);
-        Space {
+        ReservedSpace {
             bytes,
             reserved: (0..words).map(|_| AtomicU64::new(0)).collect(),
             is_unknown: AtomicBool::new(false),
@@ -101,7 +101,7 @@ mod tests {
         let bytes = 3 * REGION + 4096;
         file.set_len(bytes).unwrap();
         let blocks = || rustix::fs::fstat(&file).unwrap().st_blocks;
-        let space = Space::new(bytes);
+        let space = ReservedSpace::new(bytes);
         let at = 2 * REGION - 512;
         space.reserve(&file, at..at + 1024).unwrap();
         if space.is_unknown.load(Ordering::Relaxed) {
@@ -132,7 +132,7 @@ mod tests {
         }
         let file = File::create(folder.path().join("member")).unwrap();
         file.set_len(4 * REGION).unwrap();
-        let space = Space::new(4 * REGION);
+        let space = ReservedSpace::new(4 * REGION);
         let parts = (0..64).map(|part| part << 16..(part + 1) << 16);
         let reserved = parts.map(|part| space.reserve(&file, part));
         let reserved: Vec<bool> = reserved.map(|reserved| reserved.is_ok()).collect();

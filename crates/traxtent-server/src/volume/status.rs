@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use traxtent_layout::raid::{Array, Chunks};
+use traxtent_layout::raid::{Array, ChunkRule};
 use traxtent_volume::SuperblockPair;
 use traxtent_volume::superblock::{MemberState, Superblock, SuperblockError};
 
-use super::care::Progress;
+use super::care::MaintenanceProgress;
 use super::{DeviceVolume, Devices};
 use pollster::block_on;
 
 /// The status of a volume and its members.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Status {
+pub struct VolumeStatus {
     /// The volume's UUID.
     pub volume: String,
     /// The RAID level, such as `raid-5`.
@@ -52,7 +52,7 @@ pub struct Status {
     #[serde(default)]
     pub stale: Vec<StaleMember>,
     /// The current maintenance, or the last one since the volume has been served.
-    pub work: Option<Progress>,
+    pub work: Option<MaintenanceProgress>,
     /// A description of an order that is not yet complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<String>,
@@ -121,23 +121,23 @@ impl MemberStatus {
     }
 }
 
-impl Status {
+impl VolumeStatus {
     /// Returns the status of an open volume that is not served.
-    pub fn of(volume: &DeviceVolume) -> Status {
+    pub fn of(volume: &DeviceVolume) -> VolumeStatus {
         let superblock = block_on(volume.superblock());
-        Status::known(&superblock, volume.array(), volume.members())
+        VolumeStatus::known(&superblock, volume.array(), volume.members())
     }
 
     /// Returns the status that the superblock of an unserved volume describes.
-    pub(super) fn known(superblock: &Superblock, array: &Array, devices: &Devices) -> Status {
+    pub(super) fn known(superblock: &Superblock, array: &Array, devices: &Devices) -> VolumeStatus {
         let members = superblock.members.iter().enumerate();
-        Status {
+        VolumeStatus {
             volume: superblock.volume.to_string(),
             level: superblock.level.name().to_owned(),
             chunks: superblock.chunks.name().to_owned(),
             chunk_sectors: match superblock.chunks {
-                Chunks::Fixed(sectors) => sectors.0,
-                Chunks::Tracks | Chunks::LargestTrack | Chunks::SmallestTrack => 0,
+                ChunkRule::Fixed(sectors) => sectors.0,
+                ChunkRule::Tracks | ChunkRule::LargestTrack | ChunkRule::SmallestTrack => 0,
             },
             sector_bytes: superblock.sector_bytes,
             bytes: superblock.capacity.0 * u64::from(superblock.sector_bytes),
@@ -186,9 +186,9 @@ impl Status {
 
     /// Returns the status of a served volume. This never waits, because a member may block
     /// everything else.
-    pub(super) fn served(volume: &DeviceVolume, work: Option<Progress>) -> Status {
-        let known = volume.known();
-        let mut status = Status::known(&known.superblock, volume.array(), volume.members());
+    pub(super) fn served(volume: &DeviceVolume, work: Option<MaintenanceProgress>) -> VolumeStatus {
+        let known = volume.snapshot();
+        let mut status = VolumeStatus::known(&known.superblock, volume.array(), volume.members());
         for member in &mut status.members {
             member.rebuilt_stripes = member.rebuilt_stripes.map(|_| volume.rebuilt());
             let device = volume.members().device(member.member);
@@ -197,7 +197,7 @@ impl Status {
             let waiting = volume.members().waiting(member.member);
             member.waiting_seconds = waiting.map(|waiting| waiting.as_secs());
         }
-        Status {
+        VolumeStatus {
             served: true,
             broken: known.broken,
             repaired_sectors: volume.repaired().0,

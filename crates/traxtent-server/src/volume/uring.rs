@@ -13,8 +13,8 @@ use io_uring::squeue::Entry;
 use io_uring::types::{SubmitArgs, Timespec};
 use smallvec::SmallVec;
 
-use super::buffers::Aligned;
-use super::watch::{SLICE, Turn};
+use super::buffers::AlignedBuffer;
+use super::watch::{OutstandingOp, POLL_INTERVAL};
 
 /// The maximum number of simultaneous operations; more wait for their turn.
 const ENTRIES: u32 = 64;
@@ -31,19 +31,19 @@ thread_local! {
 /// An operation for the kernel, with everything that the kernel may use until the operation has
 /// ended.
 #[derive(Debug)]
-pub(super) struct Ask {
+pub(super) struct RingOp {
     /// The operation.
     pub(super) entry: Entry,
     /// Its memory, which is not shared.
-    pub(super) memory: Aligned,
+    pub(super) memory: AlignedBuffer,
     /// Its turn, which keeps the device's file open.
-    pub(super) turn: Turn,
+    pub(super) turn: OutstandingOp,
     /// The kernel's result (see `io_uring_enter(2)`).
     pub(super) result: Option<i32>,
 }
 
 /// Operations for the kernel. Those that were given up are replaced by `None`.
-pub(super) type Asks = SmallVec<[Option<Ask>; 8]>;
+pub(super) type RingOps = SmallVec<[Option<RingOp>; 8]>;
 
 /// Returns whether the kernel offers this thread a ring.
 pub(super) fn is_offered() -> bool {
@@ -72,7 +72,7 @@ fn new_ring() -> Option<IoUring> {
 /// # Safety
 /// Each entry must refer to its own `memory` and to a file of its own `turn`'s device.
 #[allow(unsafe_code)]
-pub(super) unsafe fn carry_out(asks: &mut Asks, timeout: Duration) {
+pub(super) unsafe fn carry_out(asks: &mut RingOps, timeout: Duration) {
     RING.with_borrow_mut(|own| {
         let mut next = 0;
         let mut under_way = 0;
@@ -88,11 +88,11 @@ pub(super) unsafe fn carry_out(asks: &mut Asks, timeout: Duration) {
                 }
                 next += 1;
             }
-            let slice = Timespec::from(SLICE.min(timeout));
+            let slice = Timespec::from(POLL_INTERVAL.min(timeout));
             let bound = SubmitArgs::new().timespec(&slice);
             let entered = ring.submitter().submit_with_args(under_way, &bound);
             if let Err(error) = entered
-                && !is_passing(&error)
+                && !is_transient(&error)
             {
                 // The kernel may use the memory for an unknown time.
                 eprintln!("traxtent: io_uring_enter: {error}");
@@ -106,7 +106,7 @@ pub(super) unsafe fn carry_out(asks: &mut Asks, timeout: Duration) {
             if under_way > 0 && all_given_up(&asks[..next], timeout) {
                 let late = take_late(&mut asks[..next]);
                 let ring = std::mem::replace(&mut own.1, new_ring());
-                leave(ring, late);
+                detach_late_ops(ring, late);
                 under_way = 0;
             }
         }
@@ -114,7 +114,7 @@ pub(super) unsafe fn carry_out(asks: &mut Asks, timeout: Duration) {
 }
 
 /// Returns whether all outstanding operations belong to devices that have been given up.
-fn all_given_up(asks: &[Option<Ask>], timeout: Duration) -> bool {
+fn all_given_up(asks: &[Option<RingOp>], timeout: Duration) -> bool {
     let under_way = asks.iter().flatten().filter(|ask| ask.result.is_none());
     let mut all = true;
     for ask in under_way {
@@ -124,7 +124,7 @@ fn all_given_up(asks: &[Option<Ask>], timeout: Duration) -> bool {
     all
 }
 
-fn take_late(asks: &mut [Option<Ask>]) -> Vec<(u64, Ask)> {
+fn take_late(asks: &mut [Option<RingOp>]) -> Vec<(u64, RingOp)> {
     let mut late = Vec::new();
     for (number, place) in asks.iter_mut().enumerate() {
         if let Some(ask) = place.take_if(|ask| ask.result.is_none()) {
@@ -136,7 +136,7 @@ fn take_late(asks: &mut [Option<Ask>]) -> Vec<(u64, Ask)> {
 
 /// Lets a thread wait for operations that may never return. If no thread can be started, memory and
 /// files are leaked.
-fn leave(ring: Option<IoUring>, late: Vec<(u64, Ask)>) {
+fn detach_late_ops(ring: Option<IoUring>, late: Vec<(u64, RingOp)>) {
     // Whatever happens to the thread, this is not dropped before the kernel has returned
     // everything.
     let left = Box::leak(Box::new((ring, late)));
@@ -145,7 +145,7 @@ fn leave(ring: Option<IoUring>, late: Vec<(u64, Ask)>) {
         let Some(ring) = place else { return };
         while !late.is_empty() {
             if let Err(error) = ring.submit_and_wait(1)
-                && !is_passing(&error)
+                && !is_transient(&error)
             {
                 return;
             }
@@ -160,7 +160,7 @@ fn leave(ring: Option<IoUring>, late: Vec<(u64, Ask)>) {
 }
 
 /// Returns whether the same call may succeed later.
-fn is_passing(error: &io::Error) -> bool {
+fn is_transient(error: &io::Error) -> bool {
     error.raw_os_error() == Some(TIMER_EXPIRED)
         || matches!(
             error.kind(),

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use rustix::fs::FileType;
 use traxtent_map::TrackMap;
-use traxtent_probe::{Moved, ProbeError, Sample, Target};
+use traxtent_probe::{CheckSample, MovedBoundary, ProbeError, Target};
 use traxtent_units::Rng;
 
 use traxtent_io::device;
 
 /// The size of the sample of a map. It takes some seconds on a disk without address translation.
-const SAMPLE: Sample = Sample {
+const SAMPLE: CheckSample = CheckSample {
     translated: 200,
     runs: 4,
     tracks: 16,
@@ -23,7 +23,7 @@ const FUSE: rustix::fs::FsWord = 0x6573_5546;
 
 /// The result of comparing a map with its drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum MapVerdict {
     /// The sampled boundaries are where the map has them.
     Holds {
         /// The number of boundaries tested.
@@ -32,7 +32,7 @@ pub enum Verdict {
         by: &'static str,
     },
     /// A boundary is elsewhere.
-    Moved(Moved),
+    Moved(MovedBoundary),
     /// The map could not be checked, for the given reason.
     Unknown(String),
 }
@@ -44,16 +44,16 @@ pub fn verify_map(
     map: &TrackMap,
     seed: u64,
     progress: &mut dyn FnMut(u64, u64),
-) -> Verdict {
+) -> MapVerdict {
     let is_file = rustix::fs::stat(path)
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
     let is_of_a_program = || rustix::fs::statfs(path).is_ok_and(|fs| fs.f_type == FUSE);
     if is_file && !is_of_a_program() {
-        return Verdict::Unknown("a file shows nothing of a disk's tracks".to_owned());
+        return MapVerdict::Unknown("a file shows nothing of a disk's tracks".to_owned());
     }
     match device::open(path) {
         Ok(mut target) => verify_on(&mut target, map, seed, progress),
-        Err(error) => Verdict::Unknown(error.to_string()),
+        Err(error) => MapVerdict::Unknown(error.to_string()),
     }
 }
 
@@ -63,28 +63,28 @@ pub fn verify_on(
     map: &TrackMap,
     seed: u64,
     progress: &mut dyn FnMut(u64, u64),
-) -> Verdict {
+) -> MapVerdict {
     let capacity = target.identity().capacity.0;
     if map.end().0 > capacity {
-        return Verdict::Moved(Moved {
+        return MapVerdict::Moved(MovedBoundary {
             lbn: map.end(),
             says: format!("the drive ends at LBN {capacity}"),
         });
     }
-    let checked = traxtent_probe::check(target, map, SAMPLE, &mut Rng::new(seed), progress);
+    let checked = traxtent_probe::check_map(target, map, SAMPLE, &mut Rng::new(seed), progress);
     // An error only means that the drive does not support the setting.
     let _ = target.switch_caching(true);
     match checked {
         Ok(checked) => match checked.moved {
-            Some(moved) => Verdict::Moved(moved),
-            None => Verdict::Holds {
+            Some(moved) => MapVerdict::Moved(moved),
+            None => MapVerdict::Holds {
                 tested: checked.tested,
                 by: checked.by,
             },
         },
         Err(ProbeError::NotRotating(_)) => {
-            Verdict::Unknown("it does not turn as a disk does".to_owned())
+            MapVerdict::Unknown("it does not turn as a disk does".to_owned())
         }
-        Err(error) => Verdict::Unknown(error.to_string()),
+        Err(error) => MapVerdict::Unknown(error.to_string()),
     }
 }

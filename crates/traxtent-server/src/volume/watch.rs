@@ -21,28 +21,28 @@ pub const MEMBER_TIMEOUTS: std::ops::RangeInclusive<u64> = 1..=3600;
 
 /// The poll interval of threads that wait for operations, because another thread may give the
 /// device up meanwhile.
-pub(super) const SLICE: Duration = Duration::from_millis(100);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A device's outstanding operations.
 #[derive(Debug)]
-pub(super) struct Watch {
-    under_way: Mutex<UnderWay>,
+pub(super) struct OutstandingOps {
+    under_way: Mutex<OpTimes>,
     /// The milliseconds without a response when the device was given up, plus one; 0 if it was not
     /// given up.
     given_up: AtomicU64,
 }
 
 #[derive(Debug)]
-struct UnderWay {
+struct OpTimes {
     /// The start of each operation; entries are reused.
     begun: Vec<Option<Instant>>,
     last_returned: Instant,
 }
 
-impl Default for Watch {
-    fn default() -> Watch {
-        Watch {
-            under_way: Mutex::new(UnderWay {
+impl Default for OutstandingOps {
+    fn default() -> OutstandingOps {
+        OutstandingOps {
+            under_way: Mutex::new(OpTimes {
                 begun: Vec::new(),
                 last_returned: Instant::now(),
             }),
@@ -51,7 +51,7 @@ impl Default for Watch {
     }
 }
 
-impl Watch {
+impl OutstandingOps {
     /// Returns the number of outstanding operations.
     pub(super) fn outstanding(&self) -> usize {
         self.lock().begun.iter().flatten().count()
@@ -90,7 +90,7 @@ impl Watch {
         let _ = self.given_up.compare_exchange(0, noted, order, order);
     }
 
-    fn lock(&self) -> MutexGuard<'_, UnderWay> {
+    fn lock(&self) -> MutexGuard<'_, OpTimes> {
         self.under_way.lock().expect("nobody panics with it")
     }
 }
@@ -98,14 +98,14 @@ impl Watch {
 /// An operation that is outstanding from the creation of this value until it is dropped. It keeps
 /// the device open.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct OutstandingOp {
     device: Arc<Device>,
     place: usize,
     begun: Instant,
 }
 
-impl Turn {
-    pub(super) fn new(device: Arc<Device>) -> Turn {
+impl OutstandingOp {
+    pub(super) fn new(device: Arc<Device>) -> OutstandingOp {
         let begun = Instant::now();
         let place = {
             let mut under_way = device.watch().lock();
@@ -117,7 +117,7 @@ impl Turn {
             }
             place
         };
-        Turn {
+        OutstandingOp {
             device,
             place,
             begun,
@@ -136,7 +136,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for OutstandingOp {
     fn drop(&mut self) {
         let mut under_way = self.device.watch().lock();
         under_way.begun[self.place] = None;
@@ -146,7 +146,7 @@ impl Drop for Turn {
 
 /// Runs a function that may never return, and waits for it no longer than `timeout`. A later result
 /// is dropped.
-pub(super) fn within<T: Send + 'static>(
+pub(super) fn with_timeout<T: Send + 'static>(
     timeout: Duration,
     what: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {

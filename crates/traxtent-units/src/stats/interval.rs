@@ -4,7 +4,7 @@ use super::moments::Moments;
 
 /// The confidence level of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Confidence {
+pub enum ConfidenceLevel {
     /// 90 %.
     P90,
     /// 95 %.
@@ -14,7 +14,7 @@ pub enum Confidence {
 
 /// A mean and the half width of its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval {
+pub struct ConfidenceInterval {
     /// The mean of the runs.
     pub mean: f64,
     /// Half the width of the interval, which runs from mean - half_width to mean + half_width.
@@ -24,9 +24,9 @@ pub struct Interval {
     pub runs: u64,
 }
 
-impl Interval {
+impl ConfidenceInterval {
     /// Returns the interval for the results of independent runs, or `None` if there are none.
-    pub fn of(figures: &[f64], confidence: Confidence) -> Option<Interval> {
+    pub fn of(figures: &[f64], confidence: ConfidenceLevel) -> Option<ConfidenceInterval> {
         let mut moments = Moments::default();
         figures.iter().for_each(|&figure| moments.push(figure));
         let runs = moments.count();
@@ -36,7 +36,7 @@ impl Interval {
         let half_width = (runs > 1).then(|| {
             student_t(runs - 1, confidence) * libm::sqrt(moments.variance() / runs as f64)
         });
-        Some(Interval {
+        Some(ConfidenceInterval {
             mean: moments.mean(),
             half_width,
             runs,
@@ -46,10 +46,10 @@ impl Interval {
 
 /// Returns the value that |t| with `freedom` degrees of freedom stays below with the given
 /// confidence.
-fn student_t(freedom: u64, confidence: Confidence) -> f64 {
+fn student_t(freedom: u64, confidence: ConfidenceLevel) -> f64 {
     let (table, normal) = match confidence {
-        Confidence::P90 => (&T90, 1.644_853_626_951_472_7),
-        Confidence::P95 => (&T95, 1.959_963_984_540_054),
+        ConfidenceLevel::P90 => (&T90, 1.644_853_626_951_472_7),
+        ConfidenceLevel::P95 => (&T95, 1.959_963_984_540_054),
     };
     match table.get(freedom as usize - 1) {
         Some(&value) => value,
@@ -86,10 +86,10 @@ mod tests {
     /// beyond them?
     #[test]
     fn student_t_is_continuous() {
-        assert!((student_t(40, Confidence::P95) - 2.0211).abs() < 1e-4);
-        assert!((student_t(100, Confidence::P95) - 1.9840).abs() < 1e-4);
-        assert!((student_t(40, Confidence::P90) - 1.6839).abs() < 1e-4);
-        for confidence in [Confidence::P90, Confidence::P95] {
+        assert!((student_t(40, ConfidenceLevel::P95) - 2.0211).abs() < 1e-4);
+        assert!((student_t(100, ConfidenceLevel::P95) - 1.9840).abs() < 1e-4);
+        assert!((student_t(40, ConfidenceLevel::P90) - 1.6839).abs() < 1e-4);
+        for confidence in [ConfidenceLevel::P90, ConfidenceLevel::P95] {
             for freedom in 1..200 {
                 let (here, next) = (
                     student_t(freedom, confidence),

@@ -11,6 +11,6 @@ mod moments;
 mod quantiles;
 
 pub use demerit::{DEMERIT_QUANTILES, demerit, demerit_binned};
-pub use interval::{Confidence, Interval};
+pub use interval::{ConfidenceInterval, ConfidenceLevel};
 pub use moments::{ComponentMeans, Moments};
 pub use quantiles::{QUANTILE_ERROR, Quantiles, SAMPLES_EXACT};

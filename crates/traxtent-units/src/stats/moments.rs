@@ -77,12 +77,12 @@ impl Moments {
     }
 
     /// The smallest number, or `None` if no number was added.
-    pub fn least(&self) -> Option<f64> {
+    pub fn min(&self) -> Option<f64> {
         (self.count > 0).then_some(self.least)
     }
 
     /// The largest number, or `None` if no number was added.
-    pub fn greatest(&self) -> Option<f64> {
+    pub fn max(&self) -> Option<f64> {
         (self.count > 0).then_some(self.greatest)
     }
 }

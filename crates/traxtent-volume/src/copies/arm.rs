@@ -12,27 +12,27 @@ use std::task::{Poll, Waker};
 
 use smallvec::SmallVec;
 
-use super::Clocked;
-use traxtent_layout::tpl::{Accuracy, Head};
+use super::MemberClock;
+use traxtent_layout::tpl::{Accuracy, HeadTracker};
 use traxtent_units::{Lbn, SimTime};
 
 /// The largest number of others that may be served before a waiter. After that, it is next.
-const PATIENCE: u64 = 64;
+const BYPASS_MAX: u64 = 64;
 
 /// LBNs at which a request could begin.
 pub(super) type Places = SmallVec<[Lbn; 8]>;
 
 #[derive(Debug)]
-pub(super) struct Arm(Mutex<State>);
+pub(super) struct DriveQueue(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    head: Option<Head>,
+    head: Option<HeadTracker>,
     is_taken: bool,
     waiting: Vec<Waiting>,
     /// The number of waiters that arrived, and the number that were given the drive.
-    came: u64,
-    went: u64,
+    arrived: u64,
+    served: u64,
 }
 
 #[derive(Debug)]
@@ -47,8 +47,8 @@ struct Waiting {
 }
 
 /// Exclusive use of the drive until this is dropped.
-pub(super) struct Turn<'a, M: Clocked> {
-    arm: &'a Arm,
+pub(super) struct Turn<'a, M: MemberClock> {
+    arm: &'a DriveQueue,
     clock: &'a M,
     /// The waiter's ticket; `None` without a survey, in which case there is no waiting.
     ticket: Option<u64>,
@@ -56,25 +56,25 @@ pub(super) struct Turn<'a, M: Clocked> {
     pub(super) index: usize,
 }
 
-impl Arm {
-    pub(super) fn new(head: Option<Head>) -> Arm {
-        Arm(Mutex::new(State {
+impl DriveQueue {
+    pub(super) fn new(head: Option<HeadTracker>) -> DriveQueue {
+        DriveQueue(Mutex::new(State {
             head,
             is_taken: false,
             waiting: Vec::new(),
-            came: 0,
-            went: 0,
+            arrived: 0,
+            served: 0,
         }))
     }
 
     /// Waits for the drive. `is_work` marks background work.
-    pub(super) async fn turn<'a, M: Clocked>(
+    pub(super) async fn turn<'a, M: MemberClock>(
         &'a self,
         clock: &'a M,
         places: Places,
         is_work: bool,
     ) -> Turn<'a, M> {
-        let Some(ticket) = self.come(clock.now(), places, is_work) else {
+        let Some(ticket) = self.join(clock.now(), places, is_work) else {
             return Turn {
                 arm: self,
                 clock,
@@ -107,11 +107,11 @@ impl Arm {
     }
 
     /// Joins the queue. Returns `None` without a survey, in which case there is no queue.
-    fn come(&self, now: SimTime, places: Places, is_work: bool) -> Option<u64> {
+    fn join(&self, now: SimTime, places: Places, is_work: bool) -> Option<u64> {
         let mut state = self.state();
         state.head.as_ref()?;
-        let (ticket, since) = (state.came, state.went);
-        state.came += 1;
+        let (ticket, since) = (state.arrived, state.served);
+        state.arrived += 1;
         state.waiting.push(Waiting {
             ticket,
             since,
@@ -125,7 +125,7 @@ impl Arm {
     }
 
     /// Updates the head's state.
-    pub(super) fn learn(&self, what: impl FnOnce(&mut Head)) {
+    pub(super) fn update_head(&self, what: impl FnOnce(&mut HeadTracker)) {
         if let Some(head) = &mut self.state().head {
             what(head);
         }
@@ -133,7 +133,7 @@ impl Arm {
 
     /// Returns the accuracy of the predictions; `None` without a survey.
     pub(super) fn accuracy(&self) -> Option<Accuracy> {
-        self.state().head.as_ref().map(Head::accuracy)
+        self.state().head.as_ref().map(HeadTracker::accuracy)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -150,7 +150,7 @@ impl State {
         let oldest = self.waiting.iter().min_by_key(|one| one.ticket);
         let oldest = oldest.expect("somebody waits");
         let is_work = self.waiting.iter().all(|waiting| waiting.is_work);
-        let may = |waiting: &&Waiting| match oldest.since + PATIENCE < self.went {
+        let may = |waiting: &&Waiting| match oldest.since + BYPASS_MAX < self.served {
             true => waiting.ticket == oldest.ticket,
             false => waiting.is_work == is_work,
         };
@@ -172,11 +172,11 @@ impl State {
             waker.wake();
         }
         self.is_taken = true;
-        self.went += 1;
+        self.served += 1;
     }
 }
 
-impl<M: Clocked> Drop for Turn<'_, M> {
+impl<M: MemberClock> Drop for Turn<'_, M> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
         let now = self.clock.now();

@@ -45,11 +45,11 @@ use std::sync::{Mutex as Now, MutexGuard as NowGuard};
 use async_lock::{Mutex, RwLock};
 
 pub use error::CopiesError;
-pub use open::{Found, Made, NewVolume, find, find_superblock};
+pub use open::{FoundVolume, NewVolume, PreparedVolume, find, find_superblock};
 
-use super::{Failed, Members, NoSpace, Op};
-use arm::{Arm, Places};
-use traxtent_layout::tpl::{Accuracy, Head, Home, Plan, Run, Step, Tpl};
+use super::{Failed, MemberIo, NoSpace, Op};
+use arm::{DriveQueue, Places};
+use traxtent_layout::tpl::{Accuracy, BlockHome, DeviceStep, HeadTracker, Run, TablePlan, Tpl};
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
 
 /// The device's index among the members.
@@ -60,23 +60,23 @@ const LOCKS: usize = 64;
 
 /// The largest amount of block data kept in memory, in bytes, because some replicas are out of
 /// date.
-const BEHIND_BYTES: usize = 16 << 20;
+const PENDING_BYTES_MAX: usize = 16 << 20;
 
 /// A device with a clock.
-pub trait Clocked: Members {
+pub trait MemberClock: MemberIo {
     /// Returns the current time.
     fn now(&self) -> SimTime;
 }
 
 /// An open volume. See [the module](self).
 #[derive(Debug)]
-pub struct Copies<M> {
+pub struct ReplicatedVolume<M> {
     members: M,
     sector_bytes: usize,
     block_sectors: u64,
     blocks: u64,
     revolution: Span,
-    arm: Arm,
+    arm: DriveQueue,
     state: Now<State>,
     /// Held while a plan is carried out.
     plans: Mutex<()>,
@@ -93,13 +93,13 @@ pub struct Copies<M> {
 struct State {
     tpl: Tpl,
     /// The contents of blocks that have out-of-date replicas.
-    behind: BTreeMap<Home, Box<[u8]>>,
+    pending: BTreeMap<BlockHome, Box<[u8]>>,
     /// Replicas that could not be written.
-    hopeless: BTreeMap<Home, u32>,
+    unwritable: BTreeMap<BlockHome, u32>,
     /// Replicas that could not be read, and are to be rewritten.
-    unread: BTreeMap<Home, u32>,
+    unreadable: BTreeMap<BlockHome, u32>,
     /// The contents of blocks of which no replica is fully readable.
-    mend: BTreeMap<Home, Box<[u8]>>,
+    rebuilt_blocks: BTreeMap<BlockHome, Box<[u8]>>,
     /// The number of outstanding requests, the end of the last one, and its track.
     asked: u64,
     last: SimTime,
@@ -109,9 +109,9 @@ struct State {
 }
 
 /// An outstanding request.
-struct Asked<'a, M: Clocked>(&'a Copies<M>);
+struct Outstanding<'a, M: MemberClock>(&'a ReplicatedVolume<M>);
 
-impl<M: Clocked> Drop for Asked<'_, M> {
+impl<M: MemberClock> Drop for Outstanding<'_, M> {
     fn drop(&mut self) {
         let now = self.0.members.now();
         let mut state = self.0.state();
@@ -129,25 +129,25 @@ struct Piece {
     sectors: u64,
 }
 
-impl<M: Clocked> Copies<M> {
-    fn new(members: M, tpl: Tpl, head: Option<Head>) -> Copies<M> {
+impl<M: MemberClock> ReplicatedVolume<M> {
+    fn new(members: M, tpl: Tpl, head: Option<HeadTracker>) -> ReplicatedVolume<M> {
         let header = tpl.header();
         let locks = || (0..LOCKS).map(|_| RwLock::new(())).collect();
         // Without a survey, the usual 7200 revolutions per minute are assumed.
-        let period = head.as_ref().map_or(8.33e9, Head::period);
-        Copies {
+        let period = head.as_ref().map_or(8.33e9, HeadTracker::period);
+        ReplicatedVolume {
             sector_bytes: header.sector_bytes as usize,
             block_sectors: header.block_sectors.into(),
             blocks: tpl.shape().blocks(),
             revolution: Span(period as u64),
-            arm: Arm::new(head),
+            arm: DriveQueue::new(head),
             state: Now::new(State {
                 next: work::Next::new(&tpl),
                 tpl,
-                behind: BTreeMap::new(),
-                hopeless: BTreeMap::new(),
-                unread: BTreeMap::new(),
-                mend: BTreeMap::new(),
+                pending: BTreeMap::new(),
+                unwritable: BTreeMap::new(),
+                unreadable: BTreeMap::new(),
+                rebuilt_blocks: BTreeMap::new(),
                 asked: 0,
                 last: members.now(),
                 track: None,
@@ -321,7 +321,7 @@ impl<M: Clocked> Copies<M> {
             // Some may have been synchronized or discarded in the meantime.
             let first = |home| (home, !self.state().tpl.current(Run { home, blocks: 1 }) & 1);
             for (run, copies) in work::groups(run.homes().map(first)) {
-                if !self.bring(run, copies, false).await? {
+                if !self.update_replicas(run, copies, false).await? {
                     return Err(CopiesError::Unwritable(self.sector_of(run)));
                 }
             }
@@ -365,10 +365,11 @@ impl<M: Clocked> Copies<M> {
     }
 
     /// Carries out a plan whose pages are locked.
-    async fn carry_out(&self, plan: Plan, is_work: bool) -> Result<(), CopiesError> {
+    async fn carry_out(&self, plan: TablePlan, is_work: bool) -> Result<(), CopiesError> {
         for step in plan.steps().to_vec() {
             if let Err(error) = self.perform(&step, is_work).await {
-                if matches!(step, Step::Table { .. }) || plan.changes_table() && step == Step::Flush
+                if matches!(step, DeviceStep::Table { .. })
+                    || plan.changes_table() && step == DeviceStep::Flush
                 {
                     // It is unknown which of the two states is on the device. Anything that relies
                     // on either must not be written.
@@ -383,7 +384,10 @@ impl<M: Clocked> Copies<M> {
             let mut state = self.state();
             let rest = state.tpl.commit(plan);
             let State {
-                tpl, behind, mend, ..
+                tpl,
+                pending: behind,
+                rebuilt_blocks: mend,
+                ..
             } = &mut *state;
             mend.retain(|home, _| tpl.holds(*home));
             behind.retain(|home, _| {
@@ -403,23 +407,23 @@ impl<M: Clocked> Copies<M> {
         Ok(())
     }
 
-    async fn perform(&self, step: &Step, is_work: bool) -> Result<(), CopiesError> {
+    async fn perform(&self, step: &DeviceStep, is_work: bool) -> Result<(), CopiesError> {
         match step {
-            Step::Flush => Ok(self.one(Op::flush(DEVICE)).await?),
-            Step::Table { lbn, bytes } => {
+            DeviceStep::Flush => Ok(self.one(Op::flush(DEVICE)).await?),
+            DeviceStep::Table { lbn, bytes } => {
                 let _turn = self.turn([*lbn].into_iter().collect(), is_work).await;
-                self.arm.learn(|head| head.moved_to(*lbn));
+                self.arm.update_head(|head| head.moved_to(*lbn));
                 Ok(self.one(Op::write(DEVICE, *lbn, bytes)).await?)
             }
-            Step::Zeros { to, sectors } => {
+            DeviceStep::Zeros { to, sectors } => {
                 let zeros = vec![0; sectors.0 as usize * self.sector_bytes];
                 self.write_all(to, &zeros, is_work).await
             }
-            Step::Copy { from, to, sectors } => {
+            DeviceStep::Copy { from, to, sectors } => {
                 let mut bytes = self.members.buffer(sectors.0 as usize * self.sector_bytes);
                 {
                     let _turn = self.turn([*from].into_iter().collect(), is_work).await;
-                    self.arm.learn(|head| head.moved_to(*from));
+                    self.arm.update_head(|head| head.moved_to(*from));
                     self.one(Op::read(DEVICE, *from, &mut bytes)).await?;
                 }
                 self.write_all(to, &bytes, is_work).await
@@ -437,9 +441,9 @@ impl<M: Clocked> Copies<M> {
         ops[0].outcome
     }
 
-    fn ask(&self) -> Asked<'_, M> {
+    fn ask(&self) -> Outstanding<'_, M> {
         self.state().asked += 1;
-        Asked(self)
+        Outstanding(self)
     }
 
     fn check_writable(&self) -> Result<(), CopiesError> {
@@ -499,7 +503,7 @@ impl<M: Clocked> Copies<M> {
         let end = piece.from + piece.sectors;
         let blocks = piece.from / size..end.div_ceil(size);
         blocks.map(move |block| {
-            let home = Home {
+            let home = BlockHome {
                 index: piece.run.home.index + block as u32,
                 ..piece.run.home
             };

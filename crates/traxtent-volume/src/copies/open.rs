@@ -5,11 +5,15 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::superblock::{Attached, SUPERBLOCK_BYTES, Superblock, decode_survey, encode_survey};
-use super::{Clocked, Copies, CopiesError, DEVICE};
+use super::superblock::{
+    Attachment, ReplicatedSuperblock, SUPERBLOCK_BYTES, decode_survey, encode_survey,
+};
+use super::{CopiesError, DEVICE, MemberClock, ReplicatedVolume};
 use crate::superblock::SuperblockError;
-use crate::{Members, Op};
-use traxtent_layout::tpl::{Bounds, Config, Head, Step, Survey, Tpl, TplError};
+use crate::{MemberIo, Op};
+use traxtent_layout::tpl::{
+    Config, DeviceStep, HeadTracker, PartitionBounds, Survey, Tpl, TplError,
+};
 use traxtent_map::{MapFile, TrackMap};
 use traxtent_units::{Lbn, Sectors};
 
@@ -29,7 +33,7 @@ pub struct NewVolume {
     /// The size of a block in bytes.
     pub block_bytes: u32,
     /// The smallest and largest number of replicas.
-    pub bounds: Bounds,
+    pub bounds: PartitionBounds,
     /// The number of regions of the device, which are filled one after another.
     pub regions: u16,
     /// The device's track map.
@@ -40,12 +44,12 @@ pub struct NewVolume {
 
 /// The data to be written for a new volume.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct PreparedVolume {
     /// The superblock.
-    pub superblock: Superblock,
+    pub superblock: ReplicatedSuperblock,
     /// The empty layout.
     pub layout: Tpl,
-    steps: Vec<Step>,
+    steps: Vec<DeviceStep>,
     attachments: Vec<u8>,
 }
 
@@ -54,18 +58,18 @@ impl NewVolume {
     ///
     /// # Errors
     /// Returns an error if a value is out of bounds, or if the device is too small.
-    pub fn make(&self) -> Result<Made, CopiesError> {
+    pub fn make(&self) -> Result<PreparedVolume, CopiesError> {
         let mut attachments = self.map.to_text().into_bytes();
         let too_large = CopiesError::Device("hold so large a map");
-        let map = Attached::of(&attachments).ok_or(too_large.clone())?;
+        let map = Attachment::of(&attachments).ok_or(too_large.clone())?;
         let survey = self.survey.as_ref().map(encode_survey).unwrap_or_default();
-        let superblock = Superblock {
+        let superblock = ReplicatedSuperblock {
             volume: self.volume,
             sector_bytes: self.sector_bytes,
             sectors: self.sectors,
             layout: self.layout,
             map,
-            survey: Attached::of(&survey).ok_or(too_large)?,
+            survey: Attachment::of(&survey).ok_or(too_large)?,
         };
         attachments.extend(survey);
         let bytes = superblock.attachments().0 * u64::from(self.sector_bytes);
@@ -96,7 +100,7 @@ impl NewVolume {
         let map = Arc::new(self.map.tracks.clone());
         let range = range(&superblock, &map);
         let (layout, steps) = Tpl::format(map, range, &config)?;
-        Ok(Made {
+        Ok(PreparedVolume {
             superblock,
             layout,
             steps,
@@ -105,15 +109,15 @@ impl NewVolume {
     }
 }
 
-impl Made {
+impl PreparedVolume {
     /// Writes the volume. From the first write on, earlier contents of the device are no longer a
     /// volume. The new volume exists after the last write.
     ///
     /// # Errors
     /// Returns an error if the device fails.
-    pub async fn write<M: Members>(&self, members: &M) -> Result<(), CopiesError> {
+    pub async fn write<M: MemberIo>(&self, members: &M) -> Result<(), CopiesError> {
         let mut block = self.superblock.encode();
-        let own = Superblock::own(self.superblock.sector_bytes).0;
+        let own = ReplicatedSuperblock::superblock_sectors(self.superblock.sector_bytes).0;
         block.resize(own as usize * self.superblock.sector_bytes as usize, 0);
         let zeros = vec![0; block.len()];
         let places = self.superblock.places();
@@ -123,11 +127,11 @@ impl Made {
         one(members, Op::flush(DEVICE)).await?;
         for step in &self.steps {
             match step {
-                Step::Table { lbn, bytes } => {
+                DeviceStep::Table { lbn, bytes } => {
                     one(members, Op::write(DEVICE, *lbn, bytes)).await?;
                 }
-                Step::Flush => one(members, Op::flush(DEVICE)).await?,
-                Step::Zeros { .. } | Step::Copy { .. } => {
+                DeviceStep::Flush => one(members, Op::flush(DEVICE)).await?,
+                DeviceStep::Zeros { .. } | DeviceStep::Copy { .. } => {
                     unreachable!("an empty layout has no data")
                 }
             }
@@ -146,9 +150,9 @@ impl Made {
 
 /// A volume that was found. Nothing has been written yet.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundVolume {
     /// The volume's superblock.
-    pub superblock: Superblock,
+    pub superblock: ReplicatedSuperblock,
     /// The device's track map.
     pub map: Arc<TrackMap>,
     /// The survey, if there is one.
@@ -156,10 +160,10 @@ pub struct Found {
     /// The volume's layout.
     pub layout: Tpl,
     /// The steps that rewrite copies of the table that are out of date or damaged.
-    repairs: Vec<Step>,
+    repairs: Vec<DeviceStep>,
 }
 
-impl Found {
+impl FoundVolume {
     /// Returns the number of steps that repair the table before the volume is used.
     pub fn repairs(&self) -> usize {
         self.repairs.len()
@@ -172,12 +176,12 @@ impl Found {
 /// Returns an error if neither position has a usable superblock. The error is that of the first
 /// position, unless nothing is there. Also returns an error if the superblock states another device
 /// size.
-pub async fn find_superblock<M: Members>(
+pub async fn find_superblock<M: MemberIo>(
     members: &M,
     sectors: Sectors,
     sector_bytes: u32,
-) -> Result<Superblock, CopiesError> {
-    let own = Superblock::own(sector_bytes.max(1));
+) -> Result<ReplicatedSuperblock, CopiesError> {
+    let own = ReplicatedSuperblock::superblock_sectors(sector_bytes.max(1));
     let mut first = None;
     let last = sectors.0.checked_sub(own.0).map(Lbn);
     // A device smaller than a superblock has none.
@@ -185,7 +189,7 @@ pub async fn find_superblock<M: Members>(
         let mut bytes = members.buffer(SUPERBLOCK_BYTES.max(sector_bytes as usize));
         let read = one(members, Op::read(DEVICE, at, &mut bytes)).await;
         let found = match read {
-            Ok(()) => Superblock::decode(&bytes),
+            Ok(()) => ReplicatedSuperblock::decode(&bytes),
             Err(_) => Err(SuperblockError::Impossible("it cannot be read")),
         };
         match found {
@@ -213,11 +217,11 @@ pub async fn find_superblock<M: Members>(
 /// # Errors
 /// Returns an error if there is no volume, if both copies of a part of it are damaged, or if its
 /// map is not the one with which it was made.
-pub async fn find<M: Members>(
+pub async fn find<M: MemberIo>(
     members: &M,
     sectors: Sectors,
     sector_bytes: u32,
-) -> Result<Found, CopiesError> {
+) -> Result<FoundVolume, CopiesError> {
     let superblock = find_superblock(members, sectors, sector_bytes).await?;
     let bytes = superblock.attachments().0 as usize * sector_bytes as usize;
     let (mut map, mut survey) = (None, None);
@@ -272,7 +276,7 @@ pub async fn find<M: Members>(
             problem: "it is another volume's",
         }));
     }
-    Ok(Found {
+    Ok(FoundVolume {
         superblock,
         map,
         survey,
@@ -282,8 +286,8 @@ pub async fn find<M: Members>(
 }
 
 /// Returns the LBNs available to a layout.
-fn range(superblock: &Superblock, map: &TrackMap) -> Range<Lbn> {
-    let inside = superblock.inside();
+fn range(superblock: &ReplicatedSuperblock, map: &TrackMap) -> Range<Lbn> {
+    let inside = superblock.layout_range();
     inside.start.max(map.first())..inside.end.min(map.end())
 }
 
@@ -310,26 +314,28 @@ impl Known {
     }
 }
 
-impl<M: Clocked> Copies<M> {
+impl<M: MemberClock> ReplicatedVolume<M> {
     /// Opens a volume that was found on these members. Copies of the table are repaired first.
     ///
     /// # Errors
     /// Returns an error if the device fails.
-    pub async fn open(members: M, found: Found) -> Result<Copies<M>, CopiesError> {
+    pub async fn open(members: M, found: FoundVolume) -> Result<ReplicatedVolume<M>, CopiesError> {
         for step in &found.repairs {
             match step {
-                Step::Table { lbn, bytes } => {
+                DeviceStep::Table { lbn, bytes } => {
                     one(&members, Op::write(DEVICE, *lbn, bytes)).await?;
                 }
                 _ => one(&members, Op::flush(DEVICE)).await?,
             }
         }
-        let head = found.survey.map(|survey| Head::new(found.map, survey));
-        Ok(Copies::new(members, found.layout, head))
+        let head = found
+            .survey
+            .map(|survey| HeadTracker::new(found.map, survey));
+        Ok(ReplicatedVolume::new(members, found.layout, head))
     }
 }
 
-async fn one<M: Members>(members: &M, op: Op<'_>) -> Result<(), CopiesError> {
+async fn one<M: MemberIo>(members: &M, op: Op<'_>) -> Result<(), CopiesError> {
     let mut ops = [op];
     members.run(&mut ops).await;
     Ok(ops[0].outcome?)

@@ -9,7 +9,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::superblock::SuperblockError;
-use traxtent_layout::tpl::{Reach, Survey};
+use traxtent_layout::tpl::{PositioningCurve, Survey};
 use traxtent_units::{Lbn, Sectors, SimTime};
 
 /// The size of a superblock in bytes.
@@ -26,7 +26,7 @@ const DISTANCES_MAX: usize = 1 << 16;
 
 /// The description of a volume with replicas, on its device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Superblock {
+pub struct ReplicatedSuperblock {
     /// The volume's ID.
     pub volume: Uuid,
     /// The size of a logical sector in bytes.
@@ -36,24 +36,24 @@ pub struct Superblock {
     /// The ID of the volume's layout.
     pub layout: u64,
     /// The text of the track map.
-    pub map: Attached,
+    pub map: Attachment,
     /// The survey. It has no bytes if there is none.
-    pub survey: Attached,
+    pub survey: Attachment,
 }
 
 /// The size and the checksum of an attachment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Attached {
+pub struct Attachment {
     /// The number of bytes.
     pub bytes: u32,
     /// The CRC-32 of the bytes.
     pub crc: u32,
 }
 
-impl Attached {
+impl Attachment {
     /// Describes these bytes. Returns `None` if they are 4 GiB or more, which no attachment can be.
-    pub fn of(bytes: &[u8]) -> Option<Attached> {
-        Some(Attached {
+    pub fn of(bytes: &[u8]) -> Option<Attachment> {
+        Some(Attachment {
             bytes: u32::try_from(bytes.len()).ok()?,
             crc: crc32fast::hash(bytes),
         })
@@ -89,9 +89,9 @@ fn whole(bytes: u64, sector_bytes: u32) -> Sectors {
     Sectors(bytes.div_ceil(sector_bytes.into()))
 }
 
-impl Superblock {
+impl ReplicatedSuperblock {
     /// Returns the number of sectors of a superblock.
-    pub fn own(sector_bytes: u32) -> Sectors {
+    pub fn superblock_sectors(sector_bytes: u32) -> Sectors {
         whole(SUPERBLOCK_BYTES as u64, sector_bytes)
     }
 
@@ -103,14 +103,15 @@ impl Superblock {
 
     /// Returns the first LBN of each superblock, with that of its attachments.
     pub fn places(&self) -> [(Lbn, Lbn); 2] {
-        let own = Superblock::own(self.sector_bytes);
+        let own = ReplicatedSuperblock::superblock_sectors(self.sector_bytes);
         let second = Lbn(self.sectors.0) - own;
         [(Lbn(0), Lbn(own.0)), (second, second - self.attachments())]
     }
 
     /// Returns the LBNs that remain for the layout.
-    pub fn inside(&self) -> std::ops::Range<Lbn> {
-        let around = Superblock::own(self.sector_bytes).0 + self.attachments().0;
+    pub fn layout_range(&self) -> std::ops::Range<Lbn> {
+        let around =
+            ReplicatedSuperblock::superblock_sectors(self.sector_bytes).0 + self.attachments().0;
         Lbn(around)..Lbn(self.sectors.0.saturating_sub(around).max(around))
     }
 
@@ -141,7 +142,7 @@ impl Superblock {
     /// # Errors
     /// Returns an error if the bytes are not a superblock, have another version, are damaged, or
     /// hold impossible values.
-    pub fn decode(bytes: &[u8]) -> Result<Superblock, SuperblockError> {
+    pub fn decode(bytes: &[u8]) -> Result<ReplicatedSuperblock, SuperblockError> {
         use SuperblockError::Impossible;
         let bytes = bytes.get(..SUPERBLOCK_BYTES).ok_or(SuperblockError::None)?;
         let (own, _) = Bytes::read_from_prefix(bytes).map_err(|_| SuperblockError::None)?;
@@ -158,21 +159,22 @@ impl Superblock {
         if !sector_bytes.is_power_of_two() || !(512..=4096).contains(&sector_bytes) {
             return Err(Impossible("its sectors' size"));
         }
-        let found = Superblock {
+        let found = ReplicatedSuperblock {
             volume: Uuid::from_bytes(own.volume),
             sector_bytes,
             sectors: Sectors(own.sectors.get()),
             layout: own.layout.get(),
-            map: Attached {
+            map: Attachment {
                 bytes: own.map_bytes.get(),
                 crc: own.map_crc.get(),
             },
-            survey: Attached {
+            survey: Attachment {
                 bytes: own.survey_bytes.get(),
                 crc: own.survey_crc.get(),
             },
         };
-        let around = Superblock::own(sector_bytes).0 + found.attachments().0;
+        let around =
+            ReplicatedSuperblock::superblock_sectors(sector_bytes).0 + found.attachments().0;
         if own.reserved.get() != 0 || found.sectors.0 > SECTORS_MAX || found.sectors.0 <= 2 * around
         {
             return Err(Impossible("its areas"));
@@ -245,7 +247,7 @@ pub fn decode_survey(bytes: &[u8], tracks: usize) -> Option<Survey> {
         angles: angles
             .map(|two| u16::from_le_bytes([two[0], two[1]]))
             .collect(),
-        reach: Reach::new(points),
+        reach: PositioningCurve::new(points),
         period,
         phase: (SimTime::ZERO, 0.0),
     })

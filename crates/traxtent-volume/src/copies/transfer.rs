@@ -4,12 +4,13 @@ use std::sync::atomic::Ordering;
 
 use super::arm::Places;
 use super::{
-    BEHIND_BYTES, Clocked, Copies, CopiesError, DEVICE, Failed, NoSpace, Op, Piece, State,
+    CopiesError, DEVICE, Failed, MemberClock, NoSpace, Op, PENDING_BYTES_MAX, Piece,
+    ReplicatedVolume, State,
 };
-use traxtent_layout::tpl::{Home, Run};
+use traxtent_layout::tpl::{BlockHome, Run};
 use traxtent_units::{Lbn, Sectors};
 
-impl<M: Clocked> Copies<M> {
+impl<M: MemberClock> ReplicatedVolume<M> {
     /// Writes the same data to several places, in the order in which they pass.
     pub(super) async fn write_all(
         &self,
@@ -22,7 +23,7 @@ impl<M: Clocked> Copies<M> {
         while !left.is_empty() {
             let turn = self.turn(left.iter().copied().collect(), is_work).await;
             let place = left.swap_remove(turn.index);
-            self.arm.learn(|head| head.moved_to(place));
+            self.arm.update_head(|head| head.moved_to(place));
             self.one(Op::write(DEVICE, place, bytes)).await?;
         }
         Ok(())
@@ -53,7 +54,7 @@ impl<M: Clocked> Copies<M> {
             let read = self.one(Op::read(DEVICE, lbn, into)).await;
             let completed = self.members.now();
             let sectors = piece.sectors;
-            self.arm.learn(|head| match read {
+            self.arm.update_head(|head| match read {
                 // Reads of the length with which the drive was surveyed.
                 Ok(()) if sectors == self.block_sectors => {
                     head.completed(lbn, sectors as u32, sent, completed);
@@ -69,13 +70,13 @@ impl<M: Clocked> Copies<M> {
         for (run, from, sectors) in self.blocks_of(piece) {
             let (part, others) = rest.split_at_mut(sectors as usize * self.sector_bytes);
             rest = others;
-            self.read_apart(Piece { run, from, sectors }, part).await?;
+            self.read_block(Piece { run, from, sectors }, part).await?;
         }
         Ok(())
     }
 
     /// Reads sectors of one block from any replica that can be read, and records those that cannot.
-    async fn read_apart(&self, piece: Piece, into: &mut [u8]) -> Result<(), CopiesError> {
+    async fn read_block(&self, piece: Piece, into: &mut [u8]) -> Result<(), CopiesError> {
         let run = piece.run;
         let mut failed = 0;
         loop {
@@ -93,7 +94,7 @@ impl<M: Clocked> Copies<M> {
             let turn = self.turn(lbns, false).await;
             let (copy, lbn) = places[turn.index];
             let lbn = lbn + from;
-            self.arm.learn(|head| head.moved_to(lbn));
+            self.arm.update_head(|head| head.moved_to(lbn));
             let read = self.one(Op::read(DEVICE, lbn, into)).await;
             drop(turn);
             match read {
@@ -103,8 +104,8 @@ impl<M: Clocked> Copies<M> {
         }
         if failed != 0 {
             let mut state = self.state();
-            if state.tpl.failed(run, failed) {
-                *state.unread.entry(run.home).or_default() |= failed;
+            if state.tpl.record_failure(run, failed) {
+                *state.unreadable.entry(run.home).or_default() |= failed;
             }
         }
         Ok(())
@@ -126,7 +127,7 @@ impl<M: Clocked> Copies<M> {
             for place in &places {
                 let lbn = *place + Sectors(sector);
                 let _turn = self.turn([lbn].into_iter().collect(), false).await;
-                self.arm.learn(|head| head.moved_to(lbn));
+                self.arm.update_head(|head| head.moved_to(lbn));
                 if self.one(Op::read(DEVICE, lbn, bytes)).await.is_ok() {
                     found = true;
                     break;
@@ -141,7 +142,7 @@ impl<M: Clocked> Copies<M> {
         let from = piece.from as usize * self.sector_bytes;
         into.copy_from_slice(&block[from..from + into.len()]);
         if whole {
-            self.state().mend.insert(run.home, block.into());
+            self.state().rebuilt_blocks.insert(run.home, block.into());
         }
         Ok(())
     }
@@ -176,10 +177,13 @@ impl<M: Clocked> Copies<M> {
         let (mut left, is_full): (Vec<(u32, Lbn)>, bool) = {
             let mut state = self.state();
             state.track = Some(run.home.track);
-            let behind = (state.behind.len() + run.blocks as usize) * self.block_bytes();
+            let behind = (state.pending.len() + run.blocks as usize) * self.block_bytes();
             let writable = state.tpl.writable(run);
             let mask = if first { writable & 1 } else { writable };
-            (state.tpl.places(run, mask).collect(), behind > BEHIND_BYTES)
+            (
+                state.tpl.places(run, mask).collect(),
+                behind > PENDING_BYTES_MAX,
+            )
         };
         let lbns: Places = left.iter().map(|(_, lbn)| *lbn).collect();
         self.reserve(&lbns, bytes)?;
@@ -188,7 +192,7 @@ impl<M: Clocked> Copies<M> {
             let lbns: Places = left.iter().map(|(_, lbn)| *lbn).collect();
             let turn = self.turn(lbns, false).await;
             let (copy, lbn) = left.swap_remove(turn.index);
-            self.arm.learn(|head| head.moved_to(lbn));
+            self.arm.update_head(|head| head.moved_to(lbn));
             match self.one(Op::write(DEVICE, lbn, bytes)).await {
                 Ok(()) => written |= 1 << copy,
                 Err(Failed) => failed |= 1 << copy,
@@ -198,22 +202,22 @@ impl<M: Clocked> Copies<M> {
         if written == 0 {
             // The contents are unknown after a failed write.
             for home in run.homes() {
-                let _ = state.tpl.failed(Run { home, blocks: 1 }, failed);
+                let _ = state.tpl.record_failure(Run { home, blocks: 1 }, failed);
             }
             return Err(CopiesError::Unwritable(self.sector_of_locked(&state, run)));
         }
-        state.tpl.wrote(run, written)?;
+        state.tpl.record_write(run, written)?;
         for (home, block) in run.homes().zip(bytes.chunks_exact(self.block_bytes())) {
             let one = Run { home, blocks: 1 };
             // These replicas are now like all others.
-            state.unread.remove(&home);
-            state.mend.remove(&home);
+            state.unreadable.remove(&home);
+            state.rebuilt_blocks.remove(&home);
             if failed != 0 {
-                *state.hopeless.entry(home).or_default() |= failed;
+                *state.unwritable.entry(home).or_default() |= failed;
             }
             match state.tpl.current(one) == state.tpl.writable(one) {
-                true => state.behind.remove(&home),
-                false => state.behind.insert(home, block.into()),
+                true => state.pending.remove(&home),
+                false => state.pending.insert(home, block.into()),
             };
         }
         Ok(())
@@ -227,7 +231,7 @@ impl<M: Clocked> Copies<M> {
     }
 
     /// Updates replicas of blocks. Returns whether all could be written. Their track is locked.
-    pub(super) async fn bring(
+    pub(super) async fn update_replicas(
         &self,
         run: Run,
         copies: u32,
@@ -235,7 +239,7 @@ impl<M: Clocked> Copies<M> {
     ) -> Result<bool, CopiesError> {
         let mut bytes = Vec::with_capacity(run.blocks as usize * self.block_bytes());
         for home in run.homes() {
-            let kept = self.state().behind.get(&home).cloned();
+            let kept = self.state().pending.get(&home).cloned();
             if let Some(kept) = kept {
                 bytes.extend(kept);
                 continue;
@@ -247,7 +251,7 @@ impl<M: Clocked> Copies<M> {
                 from: 0,
                 sectors: self.block_sectors,
             };
-            self.read_apart(piece, &mut bytes[begin..]).await?;
+            self.read_block(piece, &mut bytes[begin..]).await?;
         }
         let mut left: Vec<(u32, Lbn)> = {
             let state = self.state();
@@ -261,20 +265,20 @@ impl<M: Clocked> Copies<M> {
             let lbns: Places = left.iter().map(|(_, lbn)| *lbn).collect();
             let turn = self.turn(lbns, is_work).await;
             let (copy, lbn) = left.swap_remove(turn.index);
-            self.arm.learn(|head| head.moved_to(lbn));
+            self.arm.update_head(|head| head.moved_to(lbn));
             let wrote = self.one(Op::write(DEVICE, lbn, &bytes)).await;
             drop(turn);
             let mut state = self.state();
             match wrote {
                 Ok(()) => {
-                    state.tpl.synced(run, 1 << copy);
+                    state.tpl.record_sync(run, 1 << copy);
                     run.homes()
                         .for_each(|home| self.note_repaired(&mut state, home, copy));
                 }
                 Err(Failed) => {
                     all = false;
                     for home in run.homes() {
-                        *state.hopeless.entry(home).or_default() |= 1 << copy;
+                        *state.unwritable.entry(home).or_default() |= 1 << copy;
                     }
                 }
             }
@@ -283,15 +287,15 @@ impl<M: Clocked> Copies<M> {
         for home in run.homes() {
             let one = Run { home, blocks: 1 };
             if state.tpl.current(one) == state.tpl.writable(one) {
-                state.behind.remove(&home);
+                state.pending.remove(&home);
             }
         }
         Ok(all)
     }
 
     /// Counts a replica that could not be read, and has been rewritten.
-    fn note_repaired(&self, state: &mut State, home: Home, copy: u32) {
-        let Some(unread) = state.unread.get_mut(&home) else {
+    fn note_repaired(&self, state: &mut State, home: BlockHome, copy: u32) {
+        let Some(unread) = state.unreadable.get_mut(&home) else {
             return;
         };
         if *unread >> copy & 1 == 1 {
@@ -299,7 +303,7 @@ impl<M: Clocked> Copies<M> {
             self.repaired.fetch_add(1, Ordering::Relaxed);
         }
         if *unread == 0 {
-            state.unread.remove(&home);
+            state.unreadable.remove(&home);
         }
     }
 }

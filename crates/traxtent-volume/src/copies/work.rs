@@ -4,17 +4,17 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use super::{Clocked, Copies, CopiesError, State};
-use traxtent_layout::tpl::{Home, Run, Step, Tpl};
+use super::{CopiesError, MemberClock, ReplicatedVolume, State};
+use traxtent_layout::tpl::{BlockHome, DeviceStep, Run, Tpl};
 use traxtent_units::{SimTime, Span};
 
 /// The idle time before a write's other replicas are updated while the head is still on the track.
 /// It is less than the time to the next replica, and more than the turnaround of a client.
-const PASSING_AFTER: Span = Span(500_000_000);
+const IDLE_BEFORE_PASSING: Span = Span(500_000_000);
 
 /// The idle time before pages of the table are closed, in revolutions. The next write on a closed
 /// page must open it again.
-const CLOSING_AFTER: u64 = 250;
+const IDLE_REVOLUTIONS_BEFORE_CLOSING: u64 = 250;
 
 /// The progress of background work.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Next {
     sync: usize,
     split: usize,
     /// A track that is being filled, and its remaining steps, with the next one last.
-    filling: (usize, Vec<Step>),
+    filling: (usize, Vec<DeviceStep>),
     /// Tracks on which the work failed.
     given_up: BTreeSet<usize>,
 }
@@ -46,7 +46,7 @@ enum Job {
     /// Update a track's replicas.
     Sync(usize),
     /// Rewrite a block of which no replica is fully readable.
-    Mend(Home),
+    Rewrite(BlockHome),
     /// Make the replicas of a track equal after a crash.
     Resync(usize),
     /// Continue splitting tracks.
@@ -61,14 +61,14 @@ impl State {
     fn job(&self, revolution: Span, settling: bool) -> Option<(Job, Span)> {
         let first = self.tpl.shape().tracks().start;
         if let Some(track) = self.track.filter(|track| self.is_behind(*track)) {
-            return Some((Job::Sync(track), PASSING_AFTER.min(revolution)));
+            return Some((Job::Sync(track), IDLE_BEFORE_PASSING.min(revolution)));
         }
         let behind = self.next_behind(self.next.sync);
         if let Some(track) = behind.or_else(|| self.next_behind(first)) {
             return Some((Job::Sync(track), revolution));
         }
-        if let Some(home) = self.mend.keys().next() {
-            return Some((Job::Mend(*home), revolution));
+        if let Some(home) = self.rebuilt_blocks.keys().next() {
+            return Some((Job::Rewrite(*home), revolution));
         }
         let mut from = first;
         while let Some(track) = self.tpl.suspect(from) {
@@ -87,7 +87,10 @@ impl State {
         loop {
             let track = self.tpl.closable(from)?;
             if !self.next.given_up.contains(&track) {
-                return Some((Job::Close(track), Span(revolution.0 * CLOSING_AFTER)));
+                return Some((
+                    Job::Close(track),
+                    Span(revolution.0 * IDLE_REVOLUTIONS_BEFORE_CLOSING),
+                ));
             }
             from = self.tpl.page(track).end;
             if from >= self.tpl.shape().tracks().end {
@@ -98,13 +101,13 @@ impl State {
 
     /// Returns whether a track has out-of-date replicas that may be written.
     fn is_behind(&self, track: usize) -> bool {
-        let on = self.tpl.stale(Home { track, index: 0 });
+        let on = self.tpl.stale(BlockHome { track, index: 0 });
         on.take_while(|(home, _)| home.track == track)
             .any(|(home, current)| self.missing(home, current) != 0)
     }
 
     fn next_behind(&self, from: usize) -> Option<usize> {
-        let mut stale = self.tpl.stale(Home {
+        let mut stale = self.tpl.stale(BlockHome {
             track: from,
             index: 0,
         });
@@ -112,9 +115,9 @@ impl State {
         found.map(|(home, _)| home.track)
     }
 
-    fn missing(&self, home: Home, current: u32) -> u32 {
+    fn missing(&self, home: BlockHome, current: u32) -> u32 {
         let run = Run { home, blocks: 1 };
-        let hopeless = self.hopeless.get(&home).copied().unwrap_or(0);
+        let hopeless = self.unwritable.get(&home).copied().unwrap_or(0);
         self.tpl.writable(run) & !current & !hopeless
     }
 
@@ -143,7 +146,7 @@ impl State {
     }
 }
 
-impl<M: Clocked> Copies<M> {
+impl<M: MemberClock> ReplicatedVolume<M> {
     /// Returns the time at which work is due if no request arrives before. `None` while requests
     /// are outstanding, or when nothing is left to do.
     pub fn due(&self) -> Option<SimTime> {
@@ -174,7 +177,7 @@ impl<M: Clocked> Copies<M> {
         let Some(job) = job else { return Ok(false) };
         let (track, done) = match job {
             Job::Sync(track) => (track, self.sync(track).await),
-            Job::Mend(home) => (home.track, self.mend(home).await),
+            Job::Rewrite(home) => (home.track, self.mend(home).await),
             Job::Resync(track) => (track, self.resync(track).await),
             Job::Split => {
                 let done = self.split_some().await;
@@ -198,7 +201,7 @@ impl<M: Clocked> Copies<M> {
 
     /// Updates the replicas on a track. Consecutive blocks are updated together.
     async fn sync(&self, track: usize) -> Result<(), CopiesError> {
-        let home = Home { track, index: 0 };
+        let home = BlockHome { track, index: 0 };
         let _page = self.page(Run { home, blocks: 1 }).read().await;
         let _track = self.track(track).upgradable_read().await;
         let groups: Vec<(Run, u32)> = {
@@ -209,11 +212,11 @@ impl<M: Clocked> Copies<M> {
             groups(on.map(|(home, current)| (home, state.missing(home, current))))
         };
         for (run, missing) in groups {
-            if let Err(error) = self.bring(run, missing, true).await {
+            if let Err(error) = self.update_replicas(run, missing, true).await {
                 // The block cannot be read, so there is nothing to write.
                 let mut state = self.state();
                 for home in run.homes() {
-                    *state.hopeless.entry(home).or_default() |= missing;
+                    *state.unwritable.entry(home).or_default() |= missing;
                 }
                 if self.is_broken.load(Ordering::SeqCst) {
                     return Err(error);
@@ -224,14 +227,14 @@ impl<M: Clocked> Copies<M> {
     }
 
     /// Writes all replicas of a block of which none is fully readable.
-    async fn mend(&self, home: Home) -> Result<(), CopiesError> {
+    async fn mend(&self, home: BlockHome) -> Result<(), CopiesError> {
         let run = Run { home, blocks: 1 };
         let _page = self.page(run).read().await;
         let _track = self.track(home.track).write().await;
         let (block, places) = {
             let mut state = self.state();
             // It is gone if it was written or discarded in the meantime.
-            let Some(block) = state.mend.remove(&home) else {
+            let Some(block) = state.rebuilt_blocks.remove(&home) else {
                 return Ok(());
             };
             let mask = state.tpl.current(run);
@@ -246,7 +249,7 @@ impl<M: Clocked> Copies<M> {
 
     /// Makes the replicas on a track equal to the first ones.
     async fn resync(&self, track: usize) -> Result<(), CopiesError> {
-        let home = Home { track, index: 0 };
+        let home = BlockHome { track, index: 0 };
         let _plans = self.plans.lock().await;
         let _page = self.page(Run { home, blocks: 1 }).read().await;
         let _track = self.track(track).upgradable_read().await;
@@ -262,7 +265,7 @@ impl<M: Clocked> Copies<M> {
             let (track, steps) = &mut state.next.filling;
             (*track, steps.pop())
         };
-        let home = |track| Home { track, index: 0 };
+        let home = |track| BlockHome { track, index: 0 };
         if let Some(step) = step {
             let run = Run {
                 home: home(track),
@@ -332,7 +335,7 @@ impl<M: Clocked> Copies<M> {
 
     /// Closes the page of a track.
     async fn close(&self, track: usize) -> Result<(), CopiesError> {
-        let home = Home { track, index: 0 };
+        let home = BlockHome { track, index: 0 };
         let _plans = self.plans.lock().await;
         let _page = self.page(Run { home, blocks: 1 }).write().await;
         let plan = {
@@ -350,7 +353,7 @@ impl<M: Clocked> Copies<M> {
 }
 
 /// Groups consecutive blocks that have the same mask into runs.
-pub(super) fn groups(blocks: impl Iterator<Item = (Home, u32)>) -> Vec<(Run, u32)> {
+pub(super) fn groups(blocks: impl Iterator<Item = (BlockHome, u32)>) -> Vec<(Run, u32)> {
     let mut groups: Vec<(Run, u32)> = Vec::new();
     for (home, mask) in blocks.filter(|(_, mask)| *mask != 0) {
         match groups.last_mut() {

@@ -14,7 +14,7 @@ use std::io::BufRead;
 
 use super::error::TraceError;
 use super::fields::{PS_PER_S, TIME_MAX_PS};
-use super::lines::{Line, Lines};
+use super::lines::{Line, TraceInput};
 use super::{BlkparseEvent, TraceRecord};
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{SimTime, Span};
@@ -28,9 +28,9 @@ pub(super) struct Blkparse {
     action: &'static str,
     origin: Option<u64>,
     /// The time by which the last record arrived before the first one.
-    pub(super) early: Span,
+    pub(super) before_origin: Span,
     /// The write that follows a flush.
-    behind: Option<TraceRecord>,
+    after_flush: Option<TraceRecord>,
 }
 
 impl Blkparse {
@@ -43,16 +43,16 @@ impl Blkparse {
             sector_bytes,
             action,
             origin: None,
-            early: Span::ZERO,
-            behind: None,
+            before_origin: Span::ZERO,
+            after_flush: None,
         }
     }
 
     pub(super) fn next<R: BufRead>(
         &mut self,
-        lines: &mut Lines<R>,
+        lines: &mut TraceInput<R>,
     ) -> Result<Option<TraceRecord>, TraceError> {
-        if let Some(record) = self.behind.take() {
+        if let Some(record) = self.after_flush.take() {
             return Ok(Some(record));
         }
         while let Some(line) = lines.next_line()? {
@@ -116,7 +116,7 @@ impl Blkparse {
         let since = || event.ps.saturating_sub(self.origin.unwrap_or(event.ps));
         let record = |request| TraceRecord {
             arrival: Some(SimTime(since())),
-            think: None,
+            pause: None,
             measured: None,
             device: event.device,
             request,
@@ -127,9 +127,9 @@ impl Blkparse {
         };
         if first.is_some() {
             let origin = *self.origin.get_or_insert(event.ps);
-            self.early = Span(origin.saturating_sub(event.ps));
+            self.before_origin = Span(origin.saturating_sub(event.ps));
         }
-        self.behind = second;
+        self.after_flush = second;
         Ok(first)
     }
 }

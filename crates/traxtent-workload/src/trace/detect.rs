@@ -1,7 +1,7 @@
 //! Detection of a trace's format.
 
 use super::error::TraceError;
-use super::lines::Lines;
+use super::lines::TraceInput;
 use super::{TraceFormat, blkparse, disksim, fio, log, msr, spc, srt};
 
 /// The maximum number of bytes that [`detect`] uses.
@@ -69,7 +69,7 @@ pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
     let fits = |least| tried.iter().find(|(_, fit)| *fit >= least);
     // If a format parses the first line, or finds an empty request there, reading the trace in that
     // format reports the error and its line.
-    if let Some((format, _)) = fits(Fit::All).or_else(|| fits(Fit::Begins)) {
+    if let Some((format, _)) = fits(Fit::All).or_else(|| fits(Fit::FirstLine)) {
         return Ok(*format);
     }
     let first = whole
@@ -88,14 +88,14 @@ enum Fit {
     /// The first line does not fit.
     No,
     /// The first line fits or is an empty request, but a later line does not fit.
-    Begins,
+    FirstLine,
     /// All lines fit, and there is at least one.
     All,
 }
 
 fn reads(format: TraceFormat, bytes: &[u8]) -> Fit {
-    let so_far = |tried: usize| if tried > 0 { Fit::Begins } else { Fit::No };
-    let mut lines = Lines::new(format, bytes);
+    let so_far = |tried: usize| if tried > 0 { Fit::FirstLine } else { Fit::No };
+    let mut lines = TraceInput::new(format, bytes);
     let mut origin = None;
     for tried in 0..LINES_TRIED {
         let line = match lines.next_line() {
@@ -120,7 +120,7 @@ fn reads(format: TraceFormat, bytes: &[u8]) -> Fit {
         };
         match read {
             Ok(()) => {}
-            Err(TraceError::Empty { .. }) => return Fit::Begins,
+            Err(TraceError::Empty { .. }) => return Fit::FirstLine,
             Err(_) => return so_far(tried),
         }
     }

@@ -13,7 +13,7 @@ use std::io::BufRead;
 use super::TraceRecord;
 use super::error::TraceError;
 use super::fields::{PS_PER_MS, PS_PER_US};
-use super::lines::{Line, Lines};
+use super::lines::{Line, TraceInput};
 use traxtent_units::request::Op;
 use traxtent_units::{SimTime, Span};
 
@@ -24,7 +24,7 @@ pub(super) struct Validate;
 impl Ascii {
     pub(super) fn next<R: BufRead>(
         &mut self,
-        lines: &mut Lines<R>,
+        lines: &mut TraceInput<R>,
     ) -> Result<Option<TraceRecord>, TraceError> {
         lines.next_line()?.map(|line| ascii(&line)).transpose()
     }
@@ -33,7 +33,7 @@ impl Ascii {
 impl Validate {
     pub(super) fn next<R: BufRead>(
         &mut self,
-        lines: &mut Lines<R>,
+        lines: &mut TraceInput<R>,
     ) -> Result<Option<TraceRecord>, TraceError> {
         lines.next_line()?.map(|line| validate(&line)).transpose()
     }
@@ -47,7 +47,7 @@ pub(super) fn ascii(line: &Line<'_>) -> Result<TraceRecord, TraceError> {
     let op = if flags & 1 == 1 { Op::Read } else { Op::Write };
     Ok(TraceRecord {
         arrival: Some(SimTime(line.time("arrival", arrival, PS_PER_MS)?)),
-        think: None,
+        pause: None,
         measured: None,
         device: line.whole("device", device, u64::from(u32::MAX))? as u32,
         request: line.sectors(op, line.whole("block", block, i64::MAX as u64)?, blocks)?,
@@ -67,7 +67,7 @@ pub(super) fn validate(line: &Line<'_>) -> Result<TraceRecord, TraceError> {
     };
     Ok(TraceRecord {
         arrival: None,
-        think: Some(Span(line.time("pause", pause, PS_PER_US)?)),
+        pause: Some(Span(line.time("pause", pause, PS_PER_US)?)),
         measured: Some(Span(line.time("service time", service, PS_PER_US)?)),
         device: 0,
         request: line.sectors(op, line.whole("block", block, i64::MAX as u64)?, blocks)?,

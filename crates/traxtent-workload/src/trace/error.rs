@@ -7,7 +7,7 @@ use traxtent_units::Span;
 
 /// A position in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TracePosition {
     /// A line of text, counted from 1.
     Line(u64),
     /// A binary record, counted from 1, and the offset of its first byte.
@@ -19,11 +19,13 @@ pub enum Place {
     },
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TracePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Line(line) => write!(f, "line {line}"),
-            Place::Record { number, offset } => write!(f, "record {number} at byte {offset}"),
+            TracePosition::Line(line) => write!(f, "line {line}"),
+            TracePosition::Record { number, offset } => {
+                write!(f, "record {number} at byte {offset}")
+            }
         }
     }
 }
@@ -38,7 +40,7 @@ pub enum TraceError {
         /// The format that the trace is read as.
         format: TraceFormat,
         /// The position.
-        place: Place,
+        place: TracePosition,
         /// The name of the field.
         field: &'static str,
         /// The value found, cut after 60 bytes.
@@ -48,11 +50,11 @@ pub enum TraceError {
     },
     /// A line or record of the wrong shape.
     #[error("{format} trace, {place}: {expected}")]
-    Shape {
+    Malformed {
         /// The format that the trace is read as.
         format: TraceFormat,
         /// The position.
-        place: Place,
+        place: TracePosition,
         /// The shape expected, and the one found.
         expected: String,
     },
@@ -62,7 +64,7 @@ pub enum TraceError {
         /// The format that the trace is read as.
         format: TraceFormat,
         /// The position.
-        place: Place,
+        place: TracePosition,
         /// The part within which the file ends.
         within: &'static str,
     },
@@ -72,7 +74,7 @@ pub enum TraceError {
         /// The format that the trace is read as.
         format: TraceFormat,
         /// The position.
-        place: Place,
+        place: TracePosition,
         /// The unit of the request's length: sectors or bytes.
         unit: &'static str,
     },
@@ -84,7 +86,7 @@ pub enum TraceError {
         /// The format that the trace is read as.
         format: TraceFormat,
         /// The position.
-        place: Place,
+        place: TracePosition,
         /// The time by which the request arrives too early.
         back: Span,
     },
@@ -114,7 +116,7 @@ pub enum TraceError {
         /// The format that the trace is read as.
         format: TraceFormat,
         /// The position.
-        place: Place,
+        place: TracePosition,
         /// The I/O error.
         error: std::io::Error,
     },

@@ -15,7 +15,7 @@ use std::io::BufRead;
 use super::TraceRecord;
 use super::error::TraceError;
 use super::fields::{PS_PER_US, TIME_MAX_PS};
-use super::lines::{Line, Lines};
+use super::lines::{Line, TraceInput};
 use traxtent_units::SimTime;
 use traxtent_units::request::{Op, Request};
 
@@ -59,7 +59,7 @@ impl Fio {
 
     pub(super) fn next<R: BufRead>(
         &mut self,
-        lines: &mut Lines<R>,
+        lines: &mut TraceInput<R>,
     ) -> Result<Option<TraceRecord>, TraceError> {
         if !self.begun {
             match lines.next_line()? {
@@ -131,7 +131,7 @@ impl Fio {
         let device = self.number(line, file)?;
         Ok(Some(TraceRecord {
             arrival: Some(SimTime(time)),
-            think: None,
+            pause: None,
             measured: None,
             device,
             request,

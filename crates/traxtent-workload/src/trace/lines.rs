@@ -3,30 +3,30 @@
 use std::io::{BufRead, ErrorKind, Read};
 
 use super::TraceFormat;
-use super::error::{Place, TraceError};
+use super::error::{TraceError, TracePosition};
 
 /// The longest line. No format comes near it; a longer line is refused before it fills the memory.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// Input with counted lines and bytes.
-pub(super) struct Lines<R> {
+pub(super) struct TraceInput<R> {
     format: TraceFormat,
     input: R,
     line: Vec<u8>,
     /// The position of the last record.
-    at: Place,
+    at: TracePosition,
     /// The line or record being read, counted from 1.
     number: u64,
     offset: u64,
 }
 
-impl<R: BufRead> Lines<R> {
-    pub(super) fn new(format: TraceFormat, input: R) -> Lines<R> {
-        Lines {
+impl<R: BufRead> TraceInput<R> {
+    pub(super) fn new(format: TraceFormat, input: R) -> TraceInput<R> {
+        TraceInput {
             format,
             input,
             line: Vec::new(),
-            at: Place::Line(0),
+            at: TracePosition::Line(0),
             number: 0,
             offset: 0,
         }
@@ -38,12 +38,12 @@ impl<R: BufRead> Lines<R> {
 
     /// The position of the last record. It is the last line read, unless the format sets it by
     /// [`Lines::mark`].
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> TracePosition {
         self.at
     }
 
     /// Sets the position of the record that is returned.
-    pub(super) fn mark(&mut self, place: Place) {
+    pub(super) fn set_position(&mut self, place: TracePosition) {
         self.at = place;
     }
 
@@ -52,7 +52,7 @@ impl<R: BufRead> Lines<R> {
         loop {
             self.line.clear();
             self.number += 1;
-            let place = Place::Line(self.number);
+            let place = TracePosition::Line(self.number);
             let mut limited = (&mut self.input).take(LINE_BYTES_MAX as u64 + 1);
             let read =
                 limited
@@ -67,7 +67,7 @@ impl<R: BufRead> Lines<R> {
             }
             if read > LINE_BYTES_MAX {
                 let expected = format!("a line is longer than {LINE_BYTES_MAX} bytes");
-                return Err(TraceError::Shape {
+                return Err(TraceError::Malformed {
                     format: self.format,
                     place,
                     expected,
@@ -79,12 +79,12 @@ impl<R: BufRead> Lines<R> {
                 break;
             }
         }
-        let text = std::str::from_utf8(&self.line).map_err(|error| TraceError::Shape {
+        let text = std::str::from_utf8(&self.line).map_err(|error| TraceError::Malformed {
             format: self.format,
-            place: Place::Line(self.number),
+            place: TracePosition::Line(self.number),
             expected: format!("byte {} is not text", error.valid_up_to()),
         })?;
-        self.at = Place::Line(self.number);
+        self.at = TracePosition::Line(self.number);
         Ok(Some(Line {
             format: self.format,
             place: self.at,
@@ -148,8 +148,8 @@ impl<R: BufRead> Lines<R> {
         self.offset
     }
 
-    pub(super) fn record_place(&self) -> Place {
-        Place::Record {
+    pub(super) fn record_place(&self) -> TracePosition {
+        TracePosition::Record {
             number: self.number,
             offset: self.offset,
         }
@@ -167,7 +167,7 @@ impl<R: BufRead> Lines<R> {
     pub(super) fn ends_within(&self, within: &'static str) -> TraceError {
         TraceError::Truncated {
             format: self.format,
-            place: Place::Line(self.number),
+            place: TracePosition::Line(self.number),
             within,
         }
     }
@@ -177,7 +177,7 @@ impl<R: BufRead> Lines<R> {
 #[derive(Clone, Copy)]
 pub(super) struct Line<'a> {
     pub(super) format: TraceFormat,
-    pub(super) place: Place,
+    pub(super) place: TracePosition,
     pub(super) text: &'a str,
 }
 
@@ -192,7 +192,7 @@ impl Line<'_> {
     }
 
     pub(super) fn shape(&self, expected: impl Into<String>) -> TraceError {
-        TraceError::Shape {
+        TraceError::Malformed {
             format: self.format,
             place: self.place,
             expected: expected.into(),

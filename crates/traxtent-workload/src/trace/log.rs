@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use super::TraceRecord;
-use super::error::{Place, TraceError};
+use super::error::{TraceError, TracePosition};
 use super::fields::PS_PER_MS;
-use super::lines::{Line, Lines};
+use super::lines::{Line, TraceInput};
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{SimTime, Span};
 
@@ -25,20 +25,20 @@ pub const COLUMNS: &str = "request,device,op,fua,lbn,sectors,issued_ms,submitted
     queue_ms,overhead_ms,seek_ms,settle_ms,head_switch_ms,rotation_ms,transfer_ms,bus_ms,served,measured_ms";
 
 /// The maximum number of rows held. No drive has this many requests outstanding.
-const HELD_MAX: usize = 65_536;
+const ROWS_HELD_MAX: usize = 65_536;
 
 #[derive(Default)]
 pub(super) struct Log {
     begun: bool,
     /// The number of the next record.
     next: u64,
-    held: BTreeMap<u64, (TraceRecord, Place)>,
+    held: BTreeMap<u64, (TraceRecord, TracePosition)>,
 }
 
 impl Log {
     pub(super) fn next<R: BufRead>(
         &mut self,
-        lines: &mut Lines<R>,
+        lines: &mut TraceInput<R>,
     ) -> Result<Option<TraceRecord>, TraceError> {
         if !self.begun {
             match lines.next_line()? {
@@ -49,7 +49,7 @@ impl Log {
                 None => return Err(lines.ends_within("its first line")),
             }
         }
-        while self.held.len() < HELD_MAX
+        while self.held.len() < ROWS_HELD_MAX
             && self.held.keys().next() != Some(&self.next)
             && let Some(line) = lines.next_line()?
         {
@@ -61,7 +61,7 @@ impl Log {
             }
         }
         Ok(self.held.pop_first().map(|(number, (record, place))| {
-            lines.mark(place);
+            lines.set_position(place);
             self.next = number.saturating_add(1);
             record
         }))
@@ -97,7 +97,7 @@ fn row(line: &Line<'_>) -> Result<(u64, TraceRecord), TraceError> {
     };
     let record = TraceRecord {
         arrival: Some(SimTime(line.time("issued_ms", issued, PS_PER_MS)?)),
-        think: None,
+        pause: None,
         measured,
         device: line.whole("device", device, u64::from(u32::MAX))? as u32,
         request,

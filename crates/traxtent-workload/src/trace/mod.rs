@@ -32,10 +32,10 @@ use std::io::BufRead;
 use std::str::FromStr;
 
 pub use detect::{DETECT_BYTES, detect};
-pub use error::{Place, TraceError};
+pub use error::{TraceError, TracePosition};
 pub use log::COLUMNS as LOG_COLUMNS;
 pub use order::OrderWarning;
-pub use units::{GAPS_JUDGED, GapSuspicion, GapWarning};
+pub use units::{GAPS_CHECKED, GapSuspicion, GapWarning};
 
 use order::OrderCheck;
 use traxtent_units::request::Request;
@@ -49,7 +49,7 @@ pub struct TraceRecord {
     /// it is as recorded.
     pub arrival: Option<SimTime>,
     /// The pause between this request's completion and the next request.
-    pub think: Option<Span>,
+    pub pause: Option<Span>,
     /// The time that the real drive took for the request.
     pub measured: Option<Span>,
     /// The device: the format's own number, or the order of appearance if the format gives names.
@@ -150,7 +150,7 @@ pub struct TraceOptions {
     /// The size of the simulated drive's logical sectors.
     pub sector_bytes: u32,
     /// The blkparse event that counts as the arrival.
-    pub blkparse: BlkparseEvent,
+    pub blkparse_event: BlkparseEvent,
     /// Whether arrivals out of order are refused or counted. Off for a replay that uses no
     /// arrivals.
     pub check_order: bool,
@@ -160,7 +160,7 @@ impl Default for TraceOptions {
     fn default() -> TraceOptions {
         TraceOptions {
             sector_bytes: 512,
-            blkparse: BlkparseEvent::default(),
+            blkparse_event: BlkparseEvent::default(),
             check_order: true,
         }
     }
@@ -168,7 +168,7 @@ impl Default for TraceOptions {
 
 /// An iterator over the records of a trace. It ends at the first error.
 pub struct TraceReader<R> {
-    lines: lines::Lines<R>,
+    lines: lines::TraceInput<R>,
     parser: Parser,
     gaps: GapCheck,
     order: OrderCheck,
@@ -197,15 +197,16 @@ impl<R: BufRead> TraceReader<R> {
             TraceFormat::HpSrt => Parser::Srt(srt::Srt::new(sector_bytes)),
             TraceFormat::Spc => Parser::Spc(spc::Spc { sector_bytes }),
             TraceFormat::Msr => Parser::Msr(msr::Msr::new(sector_bytes)),
-            TraceFormat::Blkparse => {
-                Parser::Blkparse(blkparse::Blkparse::new(sector_bytes, options.blkparse))
-            }
+            TraceFormat::Blkparse => Parser::Blkparse(blkparse::Blkparse::new(
+                sector_bytes,
+                options.blkparse_event,
+            )),
             TraceFormat::FioV2 => Parser::Fio(fio::Fio::v2(sector_bytes)),
             TraceFormat::FioV3 => Parser::Fio(fio::Fio::v3(sector_bytes)),
             TraceFormat::RequestLog => Parser::Log(log::Log::default()),
         };
         TraceReader {
-            lines: lines::Lines::new(format, input),
+            lines: lines::TraceInput::new(format, input),
             parser,
             gaps: GapCheck::new(format),
             order: OrderCheck::new(format, options.check_order),
@@ -253,14 +254,14 @@ impl<R: BufRead> Iterator for TraceReader<R> {
             Ok(Some(record)) => {
                 let early = match &self.parser {
                     Parser::Msr(parser) => parser.early,
-                    Parser::Blkparse(parser) => parser.early,
+                    Parser::Blkparse(parser) => parser.before_origin,
                     _ => Span::ZERO,
                 };
-                if let Err(error) = self.order.see(&record, early, self.lines.place()) {
+                if let Err(error) = self.order.check(&record, early, self.lines.place()) {
                     self.ended = true;
                     return Some(Err(error));
                 }
-                self.gaps.see(&record);
+                self.gaps.add(&record);
                 return Some(Ok(record));
             }
             Ok(None) => self.gaps.end(),

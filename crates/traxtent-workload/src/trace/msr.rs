@@ -10,7 +10,7 @@ use std::io::BufRead;
 use super::TraceRecord;
 use super::error::TraceError;
 use super::fields::{PS_PER_NS, TIME_MAX_PS};
-use super::lines::{Line, Lines};
+use super::lines::{Line, TraceInput};
 use traxtent_units::request::Op;
 use traxtent_units::{SimTime, Span};
 
@@ -35,7 +35,7 @@ impl Msr {
 
     pub(super) fn next<R: BufRead>(
         &mut self,
-        lines: &mut Lines<R>,
+        lines: &mut TraceInput<R>,
     ) -> Result<Option<TraceRecord>, TraceError> {
         while let Some(line) = lines.next_line()? {
             if self.origin.is_none() && is_heading(&line) {
@@ -88,7 +88,7 @@ pub(super) fn msr(
     let size = line.whole("size", size, u64::MAX)?;
     let record = TraceRecord {
         arrival: Some(SimTime(since * PS_PER_TICK)),
-        think: None,
+        pause: None,
         measured: Some(Span(response * PS_PER_TICK)),
         device: line.whole("disk", disk, u64::from(u32::MAX))? as u32,
         request: line.bytes(op, offset, size, sector_bytes)?,

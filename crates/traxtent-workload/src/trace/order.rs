@@ -6,7 +6,7 @@
 //! events and our own log are gathered from several processors or threads. A step back of some
 //! microseconds is normal there, so these are counted.
 
-use super::error::{Place, TraceError};
+use super::error::{TraceError, TracePosition};
 use super::{TraceFormat, TraceRecord};
 use traxtent_units::Span;
 
@@ -16,9 +16,9 @@ pub struct OrderWarning {
     /// The number of such arrivals.
     pub count: u64,
     /// The position of the first one.
-    pub first: Place,
+    pub first: TracePosition,
     /// The largest time by which one precedes the latest arrival before it.
-    pub furthest: Span,
+    pub step_back_max: Span,
 }
 
 impl std::fmt::Display for OrderWarning {
@@ -33,7 +33,7 @@ impl std::fmt::Display for OrderWarning {
              latest above it: sort the trace by time to have it issued at its own",
             self.count,
             self.first,
-            self.furthest.as_ms()
+            self.step_back_max.as_ms()
         )
     }
 }
@@ -53,7 +53,7 @@ fn is_ordered(format: TraceFormat) -> bool {
 
 pub(super) struct OrderCheck {
     format: TraceFormat,
-    on: bool,
+    enabled: bool,
     /// The latest arrival, in picoseconds from the trace's origin.
     latest: Option<u64>,
     warning: Option<OrderWarning>,
@@ -63,20 +63,20 @@ impl OrderCheck {
     pub(super) fn new(format: TraceFormat, on: bool) -> OrderCheck {
         OrderCheck {
             format,
-            on,
+            enabled: on,
             latest: None,
             warning: None,
         }
     }
 
     /// Checks a record; `early` is the time by which it arrived before the trace's origin.
-    pub(super) fn see(
+    pub(super) fn check(
         &mut self,
         record: &TraceRecord,
         early: Span,
-        place: Place,
+        place: TracePosition,
     ) -> Result<(), TraceError> {
-        let Some(arrival) = record.arrival.filter(|_| self.on) else {
+        let Some(arrival) = record.arrival.filter(|_| self.enabled) else {
             return Ok(());
         };
         let latest = *self.latest.get_or_insert(arrival.0);
@@ -95,10 +95,10 @@ impl OrderCheck {
         let warning = self.warning.get_or_insert(OrderWarning {
             count: 0,
             first: place,
-            furthest: Span::ZERO,
+            step_back_max: Span::ZERO,
         });
         warning.count += 1;
-        warning.furthest = warning.furthest.max(back);
+        warning.step_back_max = warning.step_back_max.max(back);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use std::io::BufRead;
 use super::TraceRecord;
 use super::error::TraceError;
 use super::fields::PS_PER_S;
-use super::lines::{Line, Lines};
+use super::lines::{Line, TraceInput};
 use traxtent_units::SimTime;
 use traxtent_units::request::Op;
 
@@ -21,7 +21,7 @@ pub(super) struct Spc {
 impl Spc {
     pub(super) fn next<R: BufRead>(
         &mut self,
-        lines: &mut Lines<R>,
+        lines: &mut TraceInput<R>,
     ) -> Result<Option<TraceRecord>, TraceError> {
         lines
             .next_line()?
@@ -42,7 +42,7 @@ pub(super) fn spc(line: &Line<'_>, sector_bytes: u32) -> Result<TraceRecord, Tra
     let length = line.whole("bytes", bytes, u64::MAX)?;
     Ok(TraceRecord {
         arrival: Some(SimTime(line.time("timestamp", seconds, PS_PER_S)?)),
-        think: None,
+        pause: None,
         measured: None,
         device: line.whole("ASU", unit, u64::from(u32::MAX))? as u32,
         request: line.bytes(op, offset, length, sector_bytes)?,

@@ -16,9 +16,9 @@
 use std::io::BufRead;
 
 use super::TraceRecord;
-use super::error::{Place, TraceError};
+use super::error::{TraceError, TracePosition};
 use super::fields::{PS_PER_S, PS_PER_US, covering};
-use super::lines::Lines;
+use super::lines::TraceInput;
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{SimTime, Span};
 
@@ -64,7 +64,7 @@ impl Srt {
 
     pub(super) fn next<R: BufRead>(
         &mut self,
-        lines: &mut Lines<R>,
+        lines: &mut TraceInput<R>,
     ) -> Result<Option<TraceRecord>, TraceError> {
         loop {
             let mut head = [0; 2];
@@ -77,15 +77,15 @@ impl Srt {
                 }
                 None => self.begin(lines, &mut head)?,
             };
-            let place = Place::Record {
+            let place = TracePosition::Record {
                 number: match lines.record_place() {
-                    Place::Record { number, .. } | Place::Line(number) => number,
+                    TracePosition::Record { number, .. } | TracePosition::Line(number) => number,
                 },
                 offset: lines.offset().saturating_sub(8),
             };
             let [size, id] = head;
             if !plausible(size, id) {
-                return Err(TraceError::Shape {
+                return Err(TraceError::Malformed {
                     format: lines.format(),
                     place,
                     expected: format!(
@@ -102,7 +102,7 @@ impl Srt {
             lines.words(&mut rest[..(size as usize - 52) / 4], false)?;
             if id & 0xffff == SHORT_IO {
                 let format = lines.format();
-                lines.mark(place);
+                lines.set_position(place);
                 if body[BYTES] == 0 {
                     return Err(TraceError::Empty {
                         format,
@@ -126,7 +126,7 @@ impl Srt {
     /// Reads the header, if there is one, and the first two words after it.
     fn begin<R: BufRead>(
         &mut self,
-        lines: &mut Lines<R>,
+        lines: &mut TraceInput<R>,
         head: &mut [u32; 2],
     ) -> Result<u32, TraceError> {
         if !lines.words(head, true)? {
@@ -137,7 +137,7 @@ impl Srt {
             self.unit_bytes = Some(512);
             return Ok(512);
         }
-        let mut sizes = SectorSizes::default();
+        let mut sizes = HeaderSectorSizes::default();
         loop {
             match lines.byte()? {
                 _ if lines.offset() > HEADER_BYTES_MAX => {
@@ -145,7 +145,7 @@ impl Srt {
                 }
                 None => return Err(lines.truncated("its header, without a form feed")),
                 Some(FORM_FEED) => break,
-                Some(byte) => sizes.see(byte),
+                Some(byte) => sizes.push(byte),
             }
         }
         let unit = sizes.common();
@@ -196,7 +196,7 @@ impl Srt {
         let op = if flags & 1 == 1 { Op::Read } else { Op::Write };
         Ok(TraceRecord {
             arrival: Some(SimTime(arrival)),
-            think: None,
+            pause: None,
             measured: Some(Span(u64::from(stop - start) * PS_PER_US)),
             device: device >> 8 & 0xff,
             request: Request {
@@ -211,14 +211,14 @@ impl Srt {
 
 /// Extracts `sectorsize = N` from the header while it is read.
 #[derive(Default)]
-struct SectorSizes {
+struct HeaderSectorSizes {
     line: Vec<u8>,
     found: Option<u32>,
     differ: bool,
 }
 
-impl SectorSizes {
-    fn see(&mut self, byte: u8) {
+impl HeaderSectorSizes {
+    fn push(&mut self, byte: u8) {
         if byte != b'\n' {
             // The lines of interest are short.
             if self.line.len() < 200 {

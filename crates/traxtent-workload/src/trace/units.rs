@@ -13,10 +13,10 @@ use super::{TraceFormat, TraceRecord};
 use traxtent_units::{SimTime, Span};
 
 /// The number of gaps that are judged.
-pub const GAPS_JUDGED: usize = 1000;
+pub const GAPS_CHECKED: usize = 1000;
 
 /// The smallest number of gaps that permits a judgement.
-const GAPS_LEAST: usize = 10;
+const GAPS_MIN: usize = 10;
 
 const LONG: Span = Span(5_000_000_000_000);
 
@@ -86,7 +86,7 @@ impl GapCheck {
         }
     }
 
-    pub(super) fn see(&mut self, record: &TraceRecord) {
+    pub(super) fn add(&mut self, record: &TraceRecord) {
         if self.done {
             return;
         }
@@ -95,10 +95,10 @@ impl GapCheck {
                 self.gaps.push(arrival.saturating_since(last));
             }
             self.last = Some(arrival);
-        } else if let Some(think) = record.think {
+        } else if let Some(think) = record.pause {
             self.gaps.push(think);
         }
-        if self.gaps.len() == GAPS_JUDGED {
+        if self.gaps.len() == GAPS_CHECKED {
             self.end();
         }
     }
@@ -106,7 +106,7 @@ impl GapCheck {
     pub(super) fn end(&mut self) {
         if !self.done {
             self.done = true;
-            self.warning = self.judge();
+            self.warning = self.warning_of_gaps();
             self.gaps = Vec::new();
         }
     }
@@ -115,10 +115,10 @@ impl GapCheck {
         self.warning
     }
 
-    fn judge(&mut self) -> Option<GapWarning> {
+    fn warning_of_gaps(&mut self) -> Option<GapWarning> {
         let gaps = self.gaps.len();
         // A version 2 log of fio may hold no times at all.
-        if gaps < GAPS_LEAST
+        if gaps < GAPS_MIN
             || (self.format == TraceFormat::FioV2 && self.gaps.iter().all(|&gap| gap == Span::ZERO))
         {
             return None;

@@ -8,10 +8,10 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use traxtent_check::layers::Medium;
-use traxtent_check::measure::{Grid, Measured, believe};
+use traxtent_check::layers::MediaKind;
+use traxtent_check::measure::{GridMeasurement, MeasuredGrid, apply_measured};
 use traxtent_check::report::Measurement;
-use traxtent_check::stack::{Place, Spread};
+use traxtent_check::stack::{ByteRange, Spread};
 use traxtent_check::{Kind, Stack};
 use traxtent_io::device::BlockTarget;
 use traxtent_probe::{Identity, Target, TargetError, Timing};
@@ -36,7 +36,7 @@ pub(super) struct Measure {
         value_delimiter = ',',
         conflicts_with_all = ["collect", "quiet"]
     )]
-    measure: Option<Vec<Grid>>,
+    measure: Option<Vec<MeasuredGrid>>,
     /// LBNs that --measure may overwrite; the physical sector and the erase block are found by
     /// writing
     #[arg(long, value_name = "FIRST..END", value_parser = parse::lbns, requires = "measure")]
@@ -49,9 +49,9 @@ pub(super) struct Measure {
     seed: u64,
 }
 
-fn grids() -> impl TypedValueParser<Value = Grid> {
-    PossibleValuesParser::new(Grid::all().map(Grid::name)).map(|name| {
-        let mut all = Grid::all().into_iter();
+fn grids() -> impl TypedValueParser<Value = MeasuredGrid> {
+    PossibleValuesParser::new(MeasuredGrid::all().map(MeasuredGrid::name)).map(|name| {
+        let mut all = MeasuredGrid::all().into_iter();
         all.find(|grid| grid.name() == name)
             .expect("only names pass")
     })
@@ -102,7 +102,7 @@ impl Measure {
             Kind::Disk(disk) => Some(disk.medium),
             _ => None,
         });
-        let grids = self.grids(asked, medium.next().unwrap_or(Medium::Unknown))?;
+        let grids = self.grids(asked, medium.next().unwrap_or(MediaKind::Unknown))?;
         let mut target =
             BlockTarget::open(&path).map_err(|error| Failure::Io(error.to_string()))?;
         target.notes().iter().for_each(note);
@@ -119,14 +119,14 @@ impl Measure {
             target,
             progress: Progress::new("requests", None),
         };
-        let mut found: Vec<Measured> = Vec::new();
+        let mut found: Vec<GridMeasurement> = Vec::new();
         for grid in grids {
             let measured = grid.measure(&mut target, self.scratch.clone(), self.seed);
             found.push(measured.map_err(|error| Failure::Io(format!("{node}: {error}")))?);
         }
         drop(target);
-        believe(stack, &node, &found);
-        let beside = |measured: Measured| Measurement {
+        apply_measured(stack, &node, &found);
+        let beside = |measured: GridMeasurement| Measurement {
             node: node.clone(),
             claimed_bytes: measured.grid.claimed(&limits),
             measured,
@@ -135,7 +135,7 @@ impl Measure {
     }
 
     /// Returns the named measurements, or all that suit the drive.
-    fn grids(&self, asked: &[Grid], medium: Medium) -> Result<Vec<Grid>> {
+    fn grids(&self, asked: &[MeasuredGrid], medium: MediaKind) -> Result<Vec<MeasuredGrid>> {
         let writes = self.scratch.is_some();
         if let Some(grid) = asked.iter().find(|grid| grid.writes() && !writes) {
             return Err(Failure::input(format!(
@@ -146,12 +146,12 @@ impl Measure {
         if !asked.is_empty() {
             return Ok(asked.to_vec());
         }
-        let suits = |grid: &Grid| match grid {
-            Grid::Chunk => true,
-            Grid::PhysicalSector => writes,
-            Grid::EraseBlock => writes && medium != Medium::Rotating,
+        let suits = |grid: &MeasuredGrid| match grid {
+            MeasuredGrid::Chunk => true,
+            MeasuredGrid::PhysicalSector => writes,
+            MeasuredGrid::EraseBlock => writes && medium != MediaKind::Rotating,
         };
-        Ok(Grid::all().into_iter().filter(suits).collect())
+        Ok(MeasuredGrid::all().into_iter().filter(suits).collect())
     }
 
     /// Prints what is to be overwritten and the known layers there, and asks for confirmation.
@@ -171,7 +171,7 @@ impl Measure {
         }
         let logical = u64::from(identity.logical_bytes);
         let (start, end) = (scratch.start.0 * logical, scratch.end.0 * logical);
-        let there = lying_in(stack, node, &(start..end));
+        let there = layers_in(stack, node, &(start..end));
         let there = match there.as_slice() {
             [] => "nothing that is known lies there".to_owned(),
             layers => format!("there: {}", layers.join(", ")),
@@ -200,14 +200,14 @@ impl Measure {
 }
 
 /// Returns the layers above a device that have bytes in a range of the device, or may have.
-fn lying_in(stack: &Stack, node: &str, range: &Range<u64>) -> Vec<String> {
+fn layers_in(stack: &Stack, node: &str, range: &Range<u64>) -> Vec<String> {
     // The start of each layer on the device; the inner value is `None` if the layer's pieces are
     // scattered. Layers come after those below them.
     let mut starts: Vec<Option<Option<u64>>> = Vec::new();
     let mut there = Vec::new();
     for (id, layer) in stack.iter() {
         let is_device = layer.node.as_deref() == Some(node);
-        let below = |place: &Place| starts.get(place.layer.0).copied().flatten();
+        let below = |place: &ByteRange| starts.get(place.layer.0).copied().flatten();
         let start = match layer.on.as_slice() {
             _ if is_device => Some(Some(0)),
             [place] if layer.spread == Spread::Joined => {

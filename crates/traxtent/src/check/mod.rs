@@ -9,13 +9,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use traxtent_check::collect::Archive;
-use traxtent_check::drive::Stated;
+use traxtent_check::collect::StackArchive;
+use traxtent_check::drive::StatedDrive;
 use traxtent_check::files::{Mounted, extents_in_image, extents_of_mounted};
-use traxtent_check::report::{self, Report, Tally};
-use traxtent_check::rules::{Extent, Tracks};
-use traxtent_check::source::{FileSource, Pieces};
-use traxtent_check::target::{Host, TargetError, look};
+use traxtent_check::report::{self, Report, SeverityCounts};
+use traxtent_check::rules::{Extent, TrackCheck};
+use traxtent_check::source::{FileSource, JoinedSource};
+use traxtent_check::target::{HostPaths, TargetError, examine_targets};
 use traxtent_check::{Finding, Kind, LayerId, Rule, Severity, Stack};
 use traxtent_map::TrackMap;
 use traxtent_model::profile::Profile;
@@ -141,7 +141,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 /// Returns the archive in a file; `None` if the file is not an archive.
-fn archive(path: &Path) -> Result<Option<Archive>> {
+fn archive(path: &Path) -> Result<Option<StackArchive>> {
     let fail = |error| Failure::file(path, &error);
     // A device or a pipe is never an archive, and opening it may block.
     if !fs::metadata(path).map_err(fail)?.is_file() {
@@ -153,29 +153,30 @@ fn archive(path: &Path) -> Result<Option<Archive>> {
         .take(64)
         .read_to_end(&mut bytes)
         .map_err(fail)?;
-    if !Archive::recognize(&bytes) {
+    if !StackArchive::recognize(&bytes) {
         return Ok(None);
     }
     file.take(ARCHIVE_BYTES)
         .read_to_end(&mut bytes)
         .map_err(fail)?;
-    let archive = Archive::read(&bytes).map_err(|error| Failure::at(path.display(), error))?;
+    let archive = StackArchive::read(&bytes).map_err(|error| Failure::at(path.display(), error))?;
     Ok(Some(archive))
 }
 
 /// Checks this machine, or images.
 fn machine(args: &Args) -> Result<()> {
     let drive = Drive::of(args)?;
-    let host = Host::default();
-    let files = Files::of(args, &host)?;
+    let host = HostPaths::default();
+    let files = RequestedFiles::of(args, &host)?;
     let devices = files.devices();
     let targets = devices.as_ref().unwrap_or(&args.targets);
-    let mut stack = look(targets, &drive.stated, &host).map_err(|error| match error {
-        TargetError::File { path, error } => Failure::file(&path, &error),
-        error => Failure::Io(error.to_string()),
-    })?;
+    let mut stack =
+        examine_targets(targets, &drive.stated, &host).map_err(|error| match error {
+            TargetError::File { path, error } => Failure::file(&path, &error),
+            error => Failure::Io(error.to_string()),
+        })?;
     if let Some(path) = &args.collect {
-        return output::write(path, &Archive::new(hostname(), stack).write());
+        return output::write(path, &StackArchive::new(hostname(), stack).write());
     }
     let measured = args.measure.measure(targets, &mut stack)?;
     let findings = drive.judge(&stack, files.extents(&stack)?, &args.ignore);
@@ -183,17 +184,17 @@ fn machine(args: &Args) -> Result<()> {
         output::json(&Report::new(None, &stack, &findings).with_measured(&measured))?;
     } else if !args.quiet {
         let mut out = output::stdout();
-        out.write_all(report::measured(&measured).as_bytes())?;
-        out.write_all(report::text(&stack, &findings).as_bytes())?;
+        out.write_all(report::format_measurements(&measured).as_bytes())?;
+        out.write_all(report::format_stack(&stack, &findings).as_bytes())?;
         output::finish(out)?;
     }
     verdict(args, &findings)
 }
 
 /// Checks the archives of other machines, with one row each.
-fn hosts(args: &Args, archives: Vec<Archive>) -> Result<()> {
+fn hosts(args: &Args, archives: Vec<StackArchive>) -> Result<()> {
     let drive = Drive::of(args)?;
-    let judged: Vec<(Archive, Vec<Finding>)> = archives
+    let judged: Vec<(StackArchive, Vec<Finding>)> = archives
         .into_iter()
         .map(|archive| {
             let findings = drive.judge(&archive.stack, Vec::new(), &args.ignore);
@@ -211,7 +212,7 @@ fn hosts(args: &Args, archives: Vec<Archive>) -> Result<()> {
     {
         let mut out = output::stdout();
         writeln!(out, "{}", archive.host)?;
-        out.write_all(report::text(&archive.stack, findings).as_bytes())?;
+        out.write_all(report::format_stack(&archive.stack, findings).as_bytes())?;
         output::finish(out)?;
     } else if !args.quiet {
         let mut out = output::stdout();
@@ -225,7 +226,7 @@ fn hosts(args: &Args, archives: Vec<Archive>) -> Result<()> {
     verdict(args, &all)
 }
 
-fn rows(judged: &[(Archive, Vec<Finding>)]) -> Table {
+fn rows(judged: &[(StackArchive, Vec<Finding>)]) -> Table {
     let right = |title| (title, Side::Right);
     let mut table = Table::new([
         ("host", Side::Left),
@@ -239,7 +240,7 @@ fn rows(judged: &[(Archive, Vec<Finding>)]) -> Table {
     for (archive, findings) in judged {
         let layers = &archive.stack.layers;
         let drives = layers.iter().filter(|layer| layer.on.is_empty()).count();
-        let tally = Tally::of(findings);
+        let tally = SeverityCounts::of(findings);
         let worst = findings.first();
         let worst = worst.map_or("-".to_owned(), |finding| {
             format!(
@@ -296,7 +297,7 @@ fn hostname() -> String {
 
 /// The drive below everything, as far as it is specified.
 struct Drive {
-    stated: Stated,
+    stated: StatedDrive,
     tracks: Option<(TrackMap, u64)>,
     profile: Option<Arc<Profile>>,
 }
@@ -306,7 +307,7 @@ impl Drive {
         let mut drive = match &args.drive {
             Some(text) => Drive::load(text)?,
             None => Drive {
-                stated: Stated::default(),
+                stated: StatedDrive::default(),
                 tracks: None,
                 profile: None,
             },
@@ -341,13 +342,13 @@ impl Drive {
         let identity = &file.identity;
         let logical = u64::from(identity.logical_bytes);
         let mut stated = match &subject {
-            Subject::Drive(drive) => Stated::of(&drive.profile),
-            Subject::Map(name, _) => Stated {
+            Subject::Drive(drive) => StatedDrive::of(&drive.profile),
+            Subject::Map(name, _) => StatedDrive {
                 model: Some(name.clone()),
                 logical_bytes: Some(logical),
                 physical_bytes: Some(u64::from(identity.physical_bytes)),
                 is_rotating: true,
-                ..Stated::default()
+                ..StatedDrive::default()
             },
         };
         stated.capacity_bytes = Some(identity.capacity.0.saturating_mul(logical));
@@ -362,17 +363,17 @@ impl Drive {
     }
 
     fn judge(&self, stack: &Stack, extents: Vec<Extent>, ignored: &[Rule]) -> Vec<Finding> {
-        let tracks = self.tracks.as_ref().map(|(map, sector_bytes)| Tracks {
+        let tracks = self.tracks.as_ref().map(|(map, sector_bytes)| TrackCheck {
             map,
             sector_bytes: *sector_bytes,
             extents,
         });
-        traxtent_check::judge(stack, tracks.as_ref(), self.profile.as_deref(), ignored)
+        traxtent_check::findings(stack, tracks.as_ref(), self.profile.as_deref(), ignored)
     }
 }
 
 /// The files whose extents are requested.
-enum Files {
+enum RequestedFiles {
     /// No files.
     None,
     /// Mounted files with their names.
@@ -381,10 +382,10 @@ enum Files {
     In(PathBuf, Vec<String>),
 }
 
-impl Files {
-    fn of(args: &Args, host: &Host) -> Result<Files> {
+impl RequestedFiles {
+    fn of(args: &Args, host: &HostPaths) -> Result<RequestedFiles> {
         match args.targets.as_slice() {
-            _ if args.file.is_empty() => Ok(Files::None),
+            _ if args.file.is_empty() => Ok(RequestedFiles::None),
             [] => {
                 let locate = |name: &String| {
                     let path = Path::new(name);
@@ -392,11 +393,11 @@ impl Files {
                         .map_err(|error| Failure::file(path, &error))?;
                     Ok((name.clone(), file))
                 };
-                Ok(Files::Mounted(
+                Ok(RequestedFiles::Mounted(
                     args.file.iter().map(locate).collect::<Result<_>>()?,
                 ))
             }
-            [image] => Ok(Files::In(image.clone(), args.file.clone())),
+            [image] => Ok(RequestedFiles::In(image.clone(), args.file.clone())),
             _ => Err(Failure::input(
                 "--file is for one image, or without a TARGET for a mounted file",
             )),
@@ -406,7 +407,7 @@ impl Files {
     /// Returns the devices of mounted files, which are then the targets.
     fn devices(&self) -> Option<Vec<PathBuf>> {
         match self {
-            Files::Mounted(files) => {
+            RequestedFiles::Mounted(files) => {
                 Some(files.iter().map(|(_, file)| file.device.clone()).collect())
             }
             _ => None,
@@ -425,8 +426,8 @@ impl Files {
         };
         let mut extents = Vec::new();
         match self {
-            Files::None => {}
-            Files::Mounted(files) => {
+            RequestedFiles::None => {}
+            RequestedFiles::Mounted(files) => {
                 for (name, file) in files {
                     let device = file.device.to_str();
                     let mut layers = stack
@@ -442,7 +443,7 @@ impl Files {
                     extents.extend(on(layer, name, file.extents.clone()));
                 }
             }
-            Files::In(image, names) => {
+            RequestedFiles::In(image, names) => {
                 let mut layers = stack.iter().filter_map(|(id, layer)| match &layer.kind {
                     Kind::Ext(ext) => Some((id, layer, ext)),
                     _ => None,
@@ -460,7 +461,7 @@ impl Files {
                 let (_, start) = stack.in_one_piece(id).ok_or_else(none)?;
                 let source =
                     FileSource::open(image).map_err(|error| Failure::file(image, &error))?;
-                let part = Pieces::part(Rc::new(source), start, layer.bytes);
+                let part = JoinedSource::part(Rc::new(source), start, layer.bytes);
                 for name in names {
                     let ranges = extents_in_image(&part, ext, name)
                         .map_err(|error| Failure::at(image.display(), error))?;

@@ -11,7 +11,7 @@ use traxtent_experiments::{Experiment, PublishedPoint, Seeds, Unit, Verdict, exp
 use traxtent_lab::curve::{EfficiencyCurve, Queue, random_in_zone_0};
 use traxtent_lab::traxtents::{MAIN_DRIVE, streaming_efficiency};
 use traxtent_lab::{Bench, LabError};
-use traxtent_model::profile::{Profile, Standing};
+use traxtent_model::profile::{OriginKind, Profile};
 use traxtent_probe::Algorithm;
 
 use crate::claims::{self, Findings};
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .collect::<Result<Vec<_>>>()?;
     let head_times = HeadTimes::measure(&bench).map_err(broken)?;
     let plan = claims::plan(Seeds::Only(SEED));
-    let findings = Findings(claims::measure(&beside(), &plan)?.findings);
+    let findings = Findings(claims::measure(&track_experiments(), &plan)?.findings);
     let modern = bench.with_drive(MODERN_DRIVE).map_err(broken)?;
     let modern_head_times = HeadTimes::measure(&modern).map_err(broken)?;
     let picture = picture(&bench, &modern)?;
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         head_times,
         modern_head_times,
         findings,
-        modern: standing(&modern.profile),
+        modern: assumed_sentence(&modern.profile),
         fitted,
     };
     fs::create_dir_all(&args.out).map_err(|error| Failure::file(&args.out, &error))?;
@@ -116,7 +116,7 @@ impl HeadTimes {
 }
 
 /// Returns the experiments on reads and writes of one track.
-fn beside() -> Vec<&'static Experiment> {
+fn track_experiments() -> Vec<&'static Experiment> {
     let chosen = experiments().iter();
     chosen
         .filter(|experiment| EXPERIMENTS.contains(&experiment.number.as_str()))
@@ -198,10 +198,10 @@ fn fitted(profile: &Profile) -> String {
 }
 
 /// States how many of a drive's figures are assumed, in a sentence.
-fn standing(profile: &Profile) -> String {
-    let paths = profile.figures();
+fn assumed_sentence(profile: &Profile) -> String {
+    let paths = profile.value_paths();
     let tally = profile.provenance.tally(paths.iter().map(String::as_str));
-    let assumed = tally[Standing::Assumed as usize];
+    let assumed = tally[OriginKind::Assumed as usize];
     format!(
         "Of the {} figures of {}, {assumed} are assumed.",
         paths.len(),
@@ -253,18 +253,18 @@ impl Report {
         for ((name, unaligned, aligned), published) in self.head_times.rows.iter().zip(published) {
             table.row([
                 (*name).to_owned(),
-                Unit::Ms.show(*unaligned),
-                Unit::Ms.show(*aligned),
-                Unit::Change.show(aligned / unaligned - 1.0),
+                Unit::Ms.format(*unaligned),
+                Unit::Ms.format(*aligned),
+                Unit::Change.format(aligned / unaligned - 1.0),
                 published.map_or_else(String::new, |f| f.claim.published()),
             ]);
         }
         for (name, unaligned, aligned) in &self.modern_head_times.rows {
             table.row([
                 format!("{name}, {MODERN_DRIVE}"),
-                Unit::Ms.show(*unaligned),
-                Unit::Ms.show(*aligned),
-                Unit::Change.show(aligned / unaligned - 1.0),
+                Unit::Ms.format(*unaligned),
+                Unit::Ms.format(*aligned),
+                Unit::Change.format(aligned / unaligned - 1.0),
                 String::new(),
             ]);
         }
@@ -275,7 +275,7 @@ impl Report {
         let mut out = output::stdout();
         writeln!(out, "{}, probed blind:", self.bench.profile.model)?;
         for probe in &self.probes {
-            writeln!(out, "  {}", probe.says())?;
+            writeln!(out, "  {}", probe.summary_line())?;
         }
         writeln!(out, "\n{}\n", self.intro())?;
         self.head_time_table().write(&mut out)?;
@@ -354,7 +354,7 @@ impl Report {
         let probes: String = self
             .probes
             .iter()
-            .map(|probe| format!("<li>{}</li>\n", escape(&probe.says())))
+            .map(|probe| format!("<li>{}</li>\n", escape(&probe.summary_line())))
             .collect();
         let next: String = NEXT
             .iter()

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use traxtent_lab::Bench;
 use traxtent_map::{MapBuilder, TrackMap, differences};
-use traxtent_probe::{Algorithm, Counted, Counts, Found, Region, Target, Verify, extract};
+use traxtent_probe::{
+    Algorithm, CountingTarget, Found, Region, RequestCounts, Target, Verify, extract,
+};
 use traxtent_sim::SimTarget;
 use traxtent_units::Span;
 
@@ -21,7 +23,7 @@ pub(super) struct BlindProbe {
     pub(super) tracks: TrackMap,
     /// The number of boundaries that differ from the drive's own.
     wrong: usize,
-    counts: Counts,
+    counts: RequestCounts,
     drive_time: Span,
 }
 
@@ -30,7 +32,7 @@ impl BlindProbe {
     /// only for the comparison.
     pub(super) fn of(bench: &Bench, algorithm: Algorithm) -> Result<BlindProbe> {
         let drive = SimTarget::new(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
-        let mut target = Counted::new(match algorithm.translates() {
+        let mut target = CountingTarget::new(match algorithm.translates() {
             true => drive,
             false => drive.without_translation(),
         });
@@ -55,7 +57,7 @@ impl BlindProbe {
     }
 
     /// Returns a one-line summary.
-    pub(super) fn says(&self) -> String {
+    pub(super) fn summary_line(&self) -> String {
         let (how, count, what) = match self.algorithm.translates() {
             true => (
                 "by translating addresses",

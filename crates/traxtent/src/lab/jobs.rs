@@ -5,7 +5,7 @@ use std::io::Write;
 use std::num::NonZeroU32;
 
 use serde_json::{Value, json};
-use traxtent_experiments::jobs::{Jobs, Miss, jobs};
+use traxtent_experiments::jobs::{ExceededBound, Jobs, jobs};
 use traxtent_lab::jobs::{Effect, JOBS, Rate, effects};
 use traxtent_lab::{Bench, LabError};
 use traxtent_model::profile::builtin;
@@ -84,7 +84,7 @@ fn print_jobs(measured: &[(&str, Jobs)], args: &Args) -> Result<()> {
     let misses = measured
         .iter()
         .flat_map(|(name, jobs)| jobs.misses.iter().map(move |miss| (*name, miss)));
-    let misses: Vec<(&str, &Miss)> = misses.collect();
+    let misses: Vec<(&str, &ExceededBound)> = misses.collect();
     if args.json {
         output::json(&measured.iter().map(drive_json).collect::<Vec<_>>())?;
     } else {
@@ -199,29 +199,31 @@ fn drive_json((name, jobs): &(&str, Jobs)) -> Value {
 
 /// A changed figure that affects some drives: the number of drives, and the drive and job that it
 /// affects most.
-struct Felt<'a> {
+struct AffectedDrives<'a> {
     drives: usize,
     most: (&'a str, &'a Effect),
 }
 
 fn print_effects(measured: &[(&str, Vec<Effect>)], args: &Args) -> Result<()> {
     let distance = |effect: &Effect| effect.ratio.ln().abs();
-    let mut felt: BTreeMap<(&str, &str), Felt<'_>> = BTreeMap::new();
+    let mut felt: BTreeMap<(&str, &str), AffectedDrives<'_>> = BTreeMap::new();
     let all = measured
         .iter()
         .flat_map(|(name, effects)| effects.iter().map(move |effect| (*name, effect)));
     for (name, effect) in all.filter(|(_, effect)| (effect.ratio - 1.0).abs() > EFFECT_LEAST) {
-        let entry = felt.entry((effect.key, effect.value)).or_insert(Felt {
-            drives: 0,
-            most: (name, effect),
-        });
+        let entry = felt
+            .entry((effect.key, effect.value))
+            .or_insert(AffectedDrives {
+                drives: 0,
+                most: (name, effect),
+            });
         entry.drives += 1;
         if distance(effect) > distance(entry.most.1) {
             entry.most = (name, effect);
         }
     }
     if args.json {
-        let row = |((key, value), felt): (&(&str, &str), &Felt<'_>)| {
+        let row = |((key, value), felt): (&(&str, &str), &AffectedDrives<'_>)| {
             json!({
                 "key": key,
                 "value": value,

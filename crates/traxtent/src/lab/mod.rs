@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde_json::json;
 use traxtent_experiments::{
-    Experiment, Outcome, PAPERS, Plan, Seeds, Selection, Store, Verdict, experiments,
+    Experiment, PAPERS, RunOutcome, RunPlan, Seeds, Selection, Store, Verdict, experiments,
 };
 
 use crate::claims::{self, Findings};
@@ -99,7 +99,7 @@ struct How {
 }
 
 impl How {
-    fn plan(&self, pictures: bool) -> Result<Plan> {
+    fn plan(&self, pictures: bool) -> Result<RunPlan> {
         let seeds = match self.seed {
             Some(seed) => Seeds::Only(seed),
             None => Seeds::First(usize::from(self.seeds)),
@@ -107,7 +107,7 @@ impl How {
         let open = |folder: &PathBuf| {
             Store::open(folder, &build()?).map_err(|error| Failure::Io(error.to_string()))
         };
-        Ok(Plan {
+        Ok(RunPlan {
             quick: self.quick,
             pictures,
             store: self.resume.as_ref().map(open).transpose()?,
@@ -222,7 +222,7 @@ fn run_some(
         plot::check_ending(&folder.join("any.svg"))?;
         output::folder(folder)?;
     }
-    let plan = Plan {
+    let plan = RunPlan {
         changes: set.to_vec(),
         ..how.plan(pictures.is_some())?
     };
@@ -252,7 +252,7 @@ fn selection(ids: &[String]) -> Result<Selection> {
 }
 
 /// Runs the experiments of the selected claims, and drops the findings for their other claims.
-fn measure(selection: &Selection, plan: &Plan) -> Result<(Findings, Outcome)> {
+fn measure(selection: &Selection, plan: &RunPlan) -> Result<(Findings, RunOutcome)> {
     let mut outcome = claims::measure(&selection.experiments(), plan)?;
     for (experiment, reason) in &outcome.skipped {
         note(format!("{} is skipped: {reason}", experiment.number));
@@ -289,7 +289,7 @@ const OTHERWISE: &str =
     "figures of the drives are not their own (--set): verdicts say what would be";
 
 /// Draws pictures into a directory, each in a file with its experiment's number as its name.
-fn draw(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>> {
+fn draw(outcome: &RunOutcome, folder: &Path) -> Result<Vec<PathBuf>> {
     let draw = |(experiment, figure): &(&Experiment, _)| {
         let path = folder.join(format!("{}.svg", experiment.number.to_lowercase()));
         plot::figure(&path, figure, experiment.figure.as_ref())?;

@@ -178,9 +178,9 @@ fn rows(findings: &[&Finding]) -> String {
 
 /// Returns the measured value, with its range over seeds and other candidate values.
 fn measured(finding: &Finding) -> String {
-    let show = |number| escape(&finding.claim.unit.show(number));
+    let show = |number| escape(&finding.claim.unit.format(number));
     let mut text = show(finding.measured());
-    let (least, most) = (show(finding.spread().least), show(finding.spread().most));
+    let (least, most) = (show(finding.spread().min), show(finding.spread().max));
     if least != most {
         text += &format!(" <small>{least} to {most}</small>");
     }

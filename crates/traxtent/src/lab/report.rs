@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
 fn write(args: &Args) -> Result<()> {
     let selection = selection(&args.ids)?;
     let path = place(&args.out)?;
-    let page = output::Whole::create(&path)?;
+    let page = output::AtomicFile::create(&path)?;
     let plan = args.how.plan(cfg!(feature = "plot"))?;
     let (findings, outcome) = measure(&selection, &plan)?;
     let head = page::Head {

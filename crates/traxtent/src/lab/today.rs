@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use traxtent_experiments::Unit;
-use traxtent_lab::today::{Answer, Asked, DRIVES, Question, ask_all, efficiency_curves};
+use traxtent_lab::today::{Answer, DRIVES, DriveAnswers, Question, efficiency_curves, measure_all};
 use traxtent_lab::{Bench, LabError};
 
 use crate::drives::bytes;
@@ -36,13 +36,13 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<()> {
     if let Some(path) = &args.picture {
         plot::check_ending(path)?;
-        output::Whole::create(path)?;
+        output::AtomicFile::create(path)?;
     }
     let benches = benches(args).map_err(broken)?;
     let asked = {
         let answers = 2 * benches.len() * Question::ALL.len();
         let progress = Progress::new("answers", Some(answers as u64));
-        ask_all(&benches, &|| progress.add(1)).map_err(broken)?
+        measure_all(&benches, &|| progress.add(1)).map_err(broken)?
     };
     if let Some(path) = &args.picture {
         plot::figure(path, &efficiency_curves(&benches).map_err(broken)?, None)?;
@@ -85,7 +85,7 @@ fn words(question: Question) -> (&'static str, Unit) {
     }
 }
 
-fn drive_json(asked: &Asked) -> Value {
+fn drive_json(asked: &DriveAnswers) -> Value {
     let bench = &asked.bench;
     let answer = |question: Question, zero_latency: bool, answer: &Answer| {
         json!({
@@ -101,7 +101,7 @@ fn drive_json(asked: &Asked) -> Value {
     let answers = asked.rows.iter().flat_map(|row| {
         [
             answer(row.question, true, &row.zero_latency),
-            answer(row.question, false, &row.first_sector_first),
+            answer(row.question, false, &row.ordinary_access),
         ]
     });
     json!({
@@ -114,7 +114,7 @@ fn drive_json(asked: &Asked) -> Value {
     })
 }
 
-fn print(asked: &[Asked], args: &Args) -> Result<()> {
+fn print(asked: &[DriveAnswers], args: &Args) -> Result<()> {
     let mut out = output::stdout();
     for drive in asked {
         let profile = &drive.bench.profile;
@@ -124,7 +124,7 @@ fn print(asked: &[Asked], args: &Args) -> Result<()> {
             profile.name,
             profile.model,
             bytes(track_bytes(&drive.bench)),
-            Unit::Ms.show(profile.revolution_ms()),
+            Unit::Ms.format(profile.revolution_ms()),
         )?;
         table(drive).write(&mut out)?;
         writeln!(out)?;
@@ -142,7 +142,7 @@ fn print(asked: &[Asked], args: &Args) -> Result<()> {
     output::finish(out)
 }
 
-fn table(drive: &Asked) -> Table {
+fn table(drive: &DriveAnswers) -> Table {
     let mut table = Table::new([
         ("AS", Side::Left),
         ("", Side::Left),
@@ -153,14 +153,14 @@ fn table(drive: &Asked) -> Table {
     ]);
     for row in &drive.rows {
         let (what, unit) = words(row.question);
-        for (access, answer) in [("yes", &row.zero_latency), ("no", &row.first_sector_first)] {
+        for (access, answer) in [("yes", &row.zero_latency), ("no", &row.ordinary_access)] {
             table.row([
                 row.question.claim().to_owned(),
                 what.to_owned(),
                 access.to_owned(),
-                unit.show(answer.unaligned),
-                unit.show(answer.aligned),
-                Unit::Change.show(answer.change()),
+                unit.format(answer.unaligned),
+                unit.format(answer.aligned),
+                Unit::Change.format(answer.change()),
             ]);
         }
     }

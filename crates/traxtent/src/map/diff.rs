@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::json;
-use traxtent_map::{Difference, Side, differences};
+use traxtent_map::{MapDifference, Side, differences};
 
 use super::Subject;
 use crate::failure::{Failure, Result};
@@ -12,7 +12,7 @@ use crate::output;
 /// Writes a line for each track that is only in one map: `-` for the first map, `+` for the second.
 pub(super) fn text(left: &Subject, right: &Subject, mut out: impl Write) -> Result<()> {
     let mut count = 0_u64;
-    for Difference { side, track } in differences(&left.file().tracks, &right.file().tracks) {
+    for MapDifference { side, track } in differences(&left.file().tracks, &right.file().tracks) {
         let sign = match side {
             Side::Left => '-',
             Side::Right => '+',
@@ -34,7 +34,7 @@ pub(super) fn json(left: &Subject, right: &Subject, mut out: impl Write) -> Resu
         json!(right_name)
     )?;
     let mut count = 0_u64;
-    for Difference { side, track } in differences(&left.file().tracks, &right.file().tracks) {
+    for MapDifference { side, track } in differences(&left.file().tracks, &right.file().tracks) {
         let object = json!({
             "only_in": match side { Side::Left => "left", Side::Right => "right" },
             "track": track.index,

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::{Value, json};
-use traxtent_map::{LbnRanges, MapFile, Method};
+use traxtent_map::{LbnRanges, MapFile, MapSource};
 use traxtent_model::geometry::{Geometry, Track, write_csv};
 use traxtent_units::Lbn;
 
@@ -78,7 +78,7 @@ fn write_mapped_track(
 
 /// Returns how a track's end was confirmed, if a probe found it.
 fn confirm(file: &MapFile, index: usize) -> Option<&'static str> {
-    let probed = matches!(file.method, Method::Probe(..));
+    let probed = matches!(file.method, MapSource::Probe(..));
     let confirm = probed.then(|| file.confidence.of(index)).flatten();
     confirm.map(|confirm| confirm.name())
 }
@@ -122,7 +122,7 @@ fn write_map_json(file: &MapFile, out: &mut impl Write) -> Result<()> {
         "translations": file.cost.translations,
         "drive_time_s": file.cost.drive_time.as_ms() / 1000.0,
         "unreadable": pairs(&file.unreadable),
-        "moved": pairs(&file.moved),
+        "moved": pairs(&file.remapped),
         "notes": file.notes,
         "first_lbn": map.first().0,
         "end_lbn": map.end().0,

@@ -5,7 +5,7 @@ use std::io::{BufRead, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use traxtent_map::{MapFile, Method, TrackMap, TrackMapError};
+use traxtent_map::{MapFile, MapSource, TrackMap, TrackMapError};
 use traxtent_model::geometry::Geometry;
 use traxtent_probe::{Identity, Target as _};
 use traxtent_sim::SimTarget;
@@ -71,7 +71,7 @@ fn of_model(drive: &NamedDrive) -> MapFile {
     let identity = target.identity().clone();
     MapFile::new(
         identity,
-        Method::Model,
+        MapSource::Model,
         TrackMap::of_sizes(drive.geometry.track_sizes()),
     )
 }
@@ -104,7 +104,7 @@ pub(crate) fn read_map(path: &Path) -> Result<Option<MapFile>> {
         physical_bytes: LIST_SECTOR_BYTES,
         ..Identity::default()
     };
-    Ok(Some(MapFile::new(identity, Method::List, tracks)))
+    Ok(Some(MapFile::new(identity, MapSource::List, tracks)))
 }
 
 fn wrong(path: &Path, error: TrackMapError) -> Failure {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use traxtent_map::{LbnRanges, MapFile, Method};
+use traxtent_map::{LbnRanges, MapFile, MapSource};
 use traxtent_probe::Confirm;
 
 use super::Subject;
@@ -41,7 +41,7 @@ pub(crate) fn of_file(name: &str, file: &MapFile, out: &mut impl Write) -> io::R
     line("drive", drive(file))?;
     line("sizes", sizes(file))?;
     line("known from", method(file))?;
-    if let Method::Probe(..) = file.method {
+    if let MapSource::Probe(..) = file.method {
         line("confidence", confidence(file))?;
     }
     if !file.complete {
@@ -54,7 +54,7 @@ pub(crate) fn of_file(name: &str, file: &MapFile, out: &mut impl Write) -> io::R
             format!("LBNs {} to {}", region.first, region.end.0 - 1),
         )?;
     }
-    for (name, ranges) in [("unreadable", &file.unreadable), ("moved", &file.moved)] {
+    for (name, ranges) in [("unreadable", &file.unreadable), ("moved", &file.remapped)] {
         if !ranges.is_empty() {
             line(name, listed(ranges))?;
         }
@@ -99,9 +99,9 @@ fn sizes(file: &MapFile) -> String {
 
 fn method(file: &MapFile) -> String {
     match file.method {
-        Method::Model => "the drive's model".to_owned(),
-        Method::List => "a list of tracks".to_owned(),
-        Method::Probe(algorithm, verify) => format!(
+        MapSource::Model => "the drive's model".to_owned(),
+        MapSource::List => "a list of tracks".to_owned(),
+        MapSource::Probe(algorithm, verify) => format!(
             "a probe by {}, verification {}: {} reads, {} translations, {:.1} s of the drive's time",
             algorithm.name(),
             verify.name(),

@@ -26,7 +26,7 @@ const TITLE: f64 = 17.0;
 const TEXT: f64 = 14.0;
 
 /// An area, and the number of its pixels per displayed pixel.
-pub(super) struct Sheet<'a, DB: DrawingBackend> {
+pub(super) struct ScaledArea<'a, DB: DrawingBackend> {
     pub(super) area: &'a DrawingArea<DB, Shift>,
     pub(super) scale: f64,
 }
@@ -40,7 +40,7 @@ pub(super) struct Axis<'a> {
 }
 
 /// An entry of a legend.
-pub(super) enum Sign<'a> {
+pub(super) enum LegendEntry<'a> {
     Line(usize, &'a str),
     Dot(usize, &'a str),
     Bar(usize, &'a str),
@@ -50,7 +50,7 @@ pub(super) enum Sign<'a> {
 /// A chart with its axes drawn.
 pub(super) type Plane<'a, DB> = ChartContext<'a, DB, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
+impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     /// Converts a displayed length to pixels of this area.
     pub(super) fn px(&self, length: f64) -> i32 {
         (length * self.scale).round() as i32
@@ -73,7 +73,7 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
     }
 
     /// Draws a legend below the title, in as many rows as needed. Returns its lower end.
-    pub(super) fn legend(&self, top: f64, left: f64, signs: &[Sign<'_>]) -> DrawnTo<DB> {
+    pub(super) fn legend(&self, top: f64, left: f64, signs: &[LegendEntry<'_>]) -> DrawnTo<DB> {
         const ROW: f64 = 22.0;
         let font = self.text(TEXT, INK);
         let (mut x, mut row) = (self.px(left), 0.0);
@@ -85,13 +85,13 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
             }
             let middle = self.px(top + row * ROW);
             let name = match sign {
-                Sign::Line(colour, name) => {
+                LegendEntry::Line(colour, name) => {
                     let line = vec![(x, middle), (x + self.px(24.0), middle)];
                     self.area
                         .draw(&PathElement::new(line, self.stroke(*colour)))?;
                     name
                 }
-                Sign::Dot(colour, name) => {
+                LegendEntry::Dot(colour, name) => {
                     let dot = Circle::new(
                         (x + self.px(14.0), middle),
                         self.px(4.0),
@@ -100,7 +100,7 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
                     self.area.draw(&dot)?;
                     name
                 }
-                Sign::Bar(colour, name) => {
+                LegendEntry::Bar(colour, name) => {
                     let corners = [
                         (x + self.px(4.0), middle - self.px(7.0)),
                         (x + self.px(24.0), middle + self.px(7.0)),
@@ -109,7 +109,7 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
                         .draw(&Rectangle::new(corners, colour_of(*colour)))?;
                     name
                 }
-                Sign::Mark(name) => {
+                LegendEntry::Mark(name) => {
                     self.diamond((x + self.px(12.0), middle), INK)?;
                     name
                 }
@@ -296,12 +296,13 @@ impl<'a, DB: DrawingBackend> Sheet<'a, DB> {
     }
 }
 
-impl<'a> Sign<'a> {
+impl<'a> LegendEntry<'a> {
     fn name(&self) -> &'a str {
         match self {
-            Sign::Line(_, name) | Sign::Dot(_, name) | Sign::Bar(_, name) | Sign::Mark(name) => {
-                name
-            }
+            LegendEntry::Line(_, name)
+            | LegendEntry::Dot(_, name)
+            | LegendEntry::Bar(_, name)
+            | LegendEntry::Mark(name) => name,
         }
     }
 }

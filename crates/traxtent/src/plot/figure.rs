@@ -8,37 +8,37 @@ use traxtent_experiments::{FigureSpec, PublishedPoint};
 use traxtent_lab::{Better, Figure, Panel, Style};
 
 use super::canvas::{self, Drawn, Picture};
-use super::chart::{Axis, Plane, Sheet, Sign, plain};
+use super::chart::{Axis, LegendEntry, Plane, ScaledArea, plain};
 use super::{Inline, Key};
 use crate::failure::{Failure, Result};
 
 /// Draws a picture of an experiment.
 pub(crate) fn figure(path: &Path, picture: &Figure, spec: Option<&FigureSpec>) -> Result<()> {
     let panels = picture.panels.iter().enumerate();
-    let panels = panels.map(|(index, panel)| Marked::of(panel, index, spec));
+    let panels = panels.map(|(index, panel)| MarkedPanel::of(panel, index, spec));
     canvas::write(path, &Framed(panels.collect()))
 }
 
 /// Draws one panel without a title and a legend, which the page provides.
 pub(crate) fn inline(picture: &Figure, index: usize, spec: &FigureSpec) -> Result<Inline> {
-    let marked = Marked::of(&picture.panels[index], index, Some(spec));
+    let marked = MarkedPanel::of(&picture.panels[index], index, Some(spec));
     let key = |sign| match sign {
-        Sign::Line(colour, name) => Key {
+        LegendEntry::Line(colour, name) => Key {
             class: "line",
             colour: Some(colour),
             name: name.to_owned(),
         },
-        Sign::Dot(colour, name) => Key {
+        LegendEntry::Dot(colour, name) => Key {
             class: "dot",
             colour: Some(colour),
             name: name.to_owned(),
         },
-        Sign::Bar(colour, name) => Key {
+        LegendEntry::Bar(colour, name) => Key {
             class: "bar",
             colour: Some(colour),
             name: name.to_owned(),
         },
-        Sign::Mark(name) => Key {
+        LegendEntry::Mark(name) => Key {
             class: "mark",
             colour: None,
             name: name.to_owned(),
@@ -56,20 +56,20 @@ const HEADROOM: f64 = 1.05;
 const BAR: std::ops::Range<f64> = 0.42..0.86;
 
 /// A panel with the paper's points.
-struct Marked<'a> {
+struct MarkedPanel<'a> {
     panel: &'a Panel,
     points: Vec<&'a PublishedPoint>,
 }
 
 /// The ratio to the first cell of its row, better or worse, at which a surface's cell has its full
 /// colour.
-const FULL: f64 = 2.0;
+const FULL_COLOUR_RATIO: f64 = 2.0;
 
 /// Panels side by side, with titles and legends.
-struct Framed<'a>(Vec<Marked<'a>>);
+struct Framed<'a>(Vec<MarkedPanel<'a>>);
 
 /// A panel alone.
-struct Bare<'a>(Marked<'a>);
+struct Bare<'a>(MarkedPanel<'a>);
 
 impl Picture for Framed<'_> {
     fn size(&self) -> (u32, u32) {
@@ -82,7 +82,7 @@ impl Picture for Framed<'_> {
     fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, scale: f64) -> Drawn<DB> {
         let areas = area.split_evenly(self.grid());
         for (marked, area) in self.0.iter().zip(&areas) {
-            let sheet = Sheet { area, scale };
+            let sheet = ScaledArea { area, scale };
             sheet.title(&marked.panel.title)?;
             let bottom = sheet.legend(50.0, 70.0, &marked.signs())?;
             marked.draw(&sheet, bottom + 6.0)?;
@@ -118,14 +118,14 @@ impl Picture for Bare<'_> {
     }
 
     fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, scale: f64) -> Drawn<DB> {
-        self.0.draw(&Sheet { area, scale }, 10.0)
+        self.0.draw(&ScaledArea { area, scale }, 10.0)
     }
 }
 
-impl<'a> Marked<'a> {
-    fn of(panel: &'a Panel, index: usize, spec: Option<&'a FigureSpec>) -> Marked<'a> {
+impl<'a> MarkedPanel<'a> {
+    fn of(panel: &'a Panel, index: usize, spec: Option<&'a FigureSpec>) -> MarkedPanel<'a> {
         let points = spec.map_or(&[][..], |spec| &spec.published);
-        Marked {
+        MarkedPanel {
             panel,
             points: points.iter().filter(|point| point.panel == index).collect(),
         }
@@ -142,25 +142,25 @@ impl<'a> Marked<'a> {
         series.map(|series| series.style).map(colour).collect()
     }
 
-    fn signs(&self) -> Vec<Sign<'a>> {
+    fn signs(&self) -> Vec<LegendEntry<'a>> {
         let series = self.panel.series.iter().zip(self.colours());
         if self.better().is_some() {
             let names = ["better than the first of the row", "worse"];
             return (0..)
                 .zip(names)
-                .map(|(colour, name)| Sign::Bar(colour, name))
+                .map(|(colour, name)| LegendEntry::Bar(colour, name))
                 .collect();
         }
-        let mut signs: Vec<Sign<'a>> = series
+        let mut signs: Vec<LegendEntry<'a>> = series
             .filter_map(|(series, colour)| match series.style {
-                Style::Line => Some(Sign::Line(colour, &series.name)),
-                Style::Dots => Some(Sign::Dot(colour, &series.name)),
-                Style::Bar => Some(Sign::Bar(colour, &series.name)),
+                Style::Line => Some(LegendEntry::Line(colour, &series.name)),
+                Style::Dots => Some(LegendEntry::Dot(colour, &series.name)),
+                Style::Bar => Some(LegendEntry::Bar(colour, &series.name)),
                 Style::Dashed | Style::Surface(_) => None,
             })
             .collect();
         if !self.points.is_empty() {
-            signs.push(Sign::Mark("published"));
+            signs.push(LegendEntry::Mark("published"));
         }
         signs
     }
@@ -172,7 +172,7 @@ impl<'a> Marked<'a> {
         ours.copied().chain(published)
     }
 
-    fn draw<DB: DrawingBackend>(&self, sheet: &Sheet<'_, DB>, top: f64) -> Drawn<DB> {
+    fn draw<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>, top: f64) -> Drawn<DB> {
         if let Some(better) = self.better() {
             self.draw_surface(sheet, top, better)
         } else if self.panel.rows.is_empty() {
@@ -196,7 +196,7 @@ impl<'a> Marked<'a> {
     /// Draws a row of cells for each series, with its name above and a frame around the best cell.
     fn draw_surface<DB: DrawingBackend>(
         &self,
-        sheet: &Sheet<'_, DB>,
+        sheet: &ScaledArea<'_, DB>,
         top: f64,
         better: Better,
     ) -> Drawn<DB> {
@@ -229,7 +229,7 @@ impl<'a> Marked<'a> {
                 [(left, top - BAR.start), (left + 1.0, top - BAR.end)]
             };
             for (column, point) in (0..).zip(&series.points) {
-                let strength = times(point).ln() / FULL.ln();
+                let strength = times(point).ln() / FULL_COLOUR_RATIO.ln();
                 sheet.cell(&mut plane, corners(column), strength.clamp(-1.0, 1.0))?;
                 let middle = (f64::from(column) + 1.0, top - (BAR.start + BAR.end) / 2.0);
                 sheet.value(&plane, &three_digits(point.1), middle)?;
@@ -244,7 +244,7 @@ impl<'a> Marked<'a> {
         Ok(())
     }
 
-    fn draw_curves<DB: DrawingBackend>(&self, sheet: &Sheet<'_, DB>, top: f64) -> Drawn<DB> {
+    fn draw_curves<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>, top: f64) -> Drawn<DB> {
         let most =
             |of: fn((f64, f64)) -> f64| self.points().map(of).fold(f64::MIN_POSITIVE, f64::max);
         let least = |of: fn((f64, f64)) -> f64| self.points().map(of).fold(0.0, f64::min);
@@ -264,7 +264,7 @@ impl<'a> Marked<'a> {
     }
 
     /// Draws the bars of each row one after another, with the row's name above.
-    fn draw_bars<DB: DrawingBackend>(&self, sheet: &Sheet<'_, DB>, top: f64) -> Drawn<DB> {
+    fn draw_bars<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>, top: f64) -> Drawn<DB> {
         let rows = &self.panel.rows;
         let mut ends = vec![0.0_f64; rows.len()];
         let mut bars = Vec::new();
@@ -304,7 +304,7 @@ impl<'a> Marked<'a> {
 
     fn draw_published<'p, DB: DrawingBackend>(
         &self,
-        sheet: &Sheet<'p, DB>,
+        sheet: &ScaledArea<'p, DB>,
         plane: &Plane<'p, DB>,
         place: impl Fn((f64, f64)) -> (f64, f64),
     ) -> Drawn<DB> {
@@ -357,7 +357,7 @@ mod tests {
             ],
             ..Panel::default()
         });
-        let framed = Framed(vec![Marked::of(&picture.panels[0], 0, None)]);
+        let framed = Framed(vec![MarkedPanel::of(&picture.panels[0], 0, None)]);
         let svg = canvas::svg(&framed).unwrap();
         let lines: Vec<&str> = svg.lines().map(str::trim).collect();
         for text in [

@@ -8,7 +8,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use traxtent_model::drive::Breakdown;
 
 use super::canvas::{self, Drawn, Picture};
-use super::chart::{Axis, COLOURS, INK, Sheet, Sign, percent, plain};
+use super::chart::{Axis, COLOURS, INK, LegendEntry, ScaledArea, percent, plain};
 use super::{Efficiency, EfficiencyPanel, Response, Validation};
 use crate::failure::Result;
 
@@ -51,10 +51,10 @@ impl Picture for Response {
     }
 
     fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, scale: f64) -> Drawn<DB> {
-        let sheet = Sheet { area, scale };
+        let sheet = ScaledArea { area, scale };
         sheet.title(&self.title)?;
         let (left, right) = area.split_horizontally(sheet.px(560.0));
-        let cdf = Sheet { area: &left, scale };
+        let cdf = ScaledArea { area: &left, scale };
         let mut plane = cdf.axes(
             52.0,
             &time_axis(self.p99_9_ms * 1.02),
@@ -68,7 +68,7 @@ impl Picture for Response {
             .filter(|point| point.0 <= end)
             .collect();
         cdf.curve(&mut plane, 0, &shown)?;
-        self.draw_parts(&Sheet {
+        self.draw_parts(&ScaledArea {
             area: &right,
             scale,
         })
@@ -77,7 +77,7 @@ impl Picture for Response {
 
 impl Response {
     /// Draws a bar for each component of the mean response time.
-    fn draw_parts<DB: DrawingBackend>(&self, sheet: &Sheet<'_, DB>) -> Drawn<DB> {
+    fn draw_parts<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>) -> Drawn<DB> {
         const TOP: f64 = 86.0;
         const ROW: f64 = 34.0;
         const NAMES: f64 = 100.0;
@@ -129,13 +129,13 @@ impl Picture for Validation {
     }
 
     fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, scale: f64) -> Drawn<DB> {
-        let sheet = Sheet { area, scale };
+        let sheet = ScaledArea { area, scale };
         sheet.title(&self.title)?;
-        let signs: Vec<Sign<'_>> = self
+        let signs: Vec<LegendEntry<'_>> = self
             .curves
             .iter()
             .enumerate()
-            .map(|(index, curve)| Sign::Line(index, &curve.name))
+            .map(|(index, curve)| LegendEntry::Line(index, &curve.name))
             .collect();
         sheet.legend(50.0, 70.0, &signs)?;
         let mut plane = sheet.axes(
@@ -163,21 +163,21 @@ impl Picture for Efficiency {
             .iter()
             .zip(area.split_evenly((1, self.panels.len())))
         {
-            panel.draw(&Sheet { area: &area, scale })?;
+            panel.draw(&ScaledArea { area: &area, scale })?;
         }
         Ok(())
     }
 }
 
 impl EfficiencyPanel {
-    fn draw<DB: DrawingBackend>(&self, sheet: &Sheet<'_, DB>) -> Drawn<DB> {
+    fn draw<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>) -> Drawn<DB> {
         sheet.title(&self.title)?;
         let lines = self.curves.iter().enumerate();
-        let mut signs: Vec<Sign<'_>> = lines
-            .map(|(index, curve)| Sign::Line(index, &curve.name))
+        let mut signs: Vec<LegendEntry<'_>> = lines
+            .map(|(index, curve)| LegendEntry::Line(index, &curve.name))
             .collect();
         if !self.marks.is_empty() {
-            signs.push(Sign::Mark("published"));
+            signs.push(LegendEntry::Mark("published"));
         }
         sheet.legend(50.0, 70.0, &signs)?;
         // The unit is chosen so that axis labels are round numbers.

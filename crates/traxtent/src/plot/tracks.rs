@@ -6,7 +6,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::canvas::{self, Drawn, Picture};
-use super::chart::{Axis, COLOURS, Sheet, Sign, plain};
+use super::chart::{Axis, COLOURS, LegendEntry, ScaledArea, plain};
 use super::{Tracks, TracksPanel};
 use crate::failure::Result;
 
@@ -27,16 +27,16 @@ impl Picture for Tracks {
     }
 
     fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, scale: f64) -> Drawn<DB> {
-        Sheet { area, scale }.title(&self.title)?;
+        ScaledArea { area, scale }.title(&self.title)?;
         let mut rest = area.clone();
         for (index, panel) in self.panels.iter().enumerate() {
-            let sheet = Sheet { area: &rest, scale };
+            let sheet = ScaledArea { area: &rest, scale };
             let (top, height) = match index {
                 0 => (TOP, 60 + 2 * PANEL),
                 _ => (8.0, PANEL),
             };
             let (mine, below) = rest.split_vertically(sheet.px(f64::from(height)));
-            let sheet = Sheet { area: &mine, scale };
+            let sheet = ScaledArea { area: &mine, scale };
             panel.draw(&sheet, top, &self.lbns)?;
             rest = below;
         }
@@ -47,12 +47,13 @@ impl Picture for Tracks {
 impl TracksPanel {
     fn draw<DB: DrawingBackend>(
         &self,
-        sheet: &Sheet<'_, DB>,
+        sheet: &ScaledArea<'_, DB>,
         top: f64,
         lbns: &std::ops::Range<f64>,
     ) -> Drawn<DB> {
         let lines = self.legend.iter().enumerate();
-        let signs: Vec<Sign<'_>> = lines.map(|(k, name)| Sign::Line(k, name)).collect();
+        let signs: Vec<LegendEntry<'_>> =
+            lines.map(|(k, name)| LegendEntry::Line(k, name)).collect();
         sheet.legend(top + 8.0, 70.0, &signs)?;
         let top = if signs.is_empty() { top } else { top + 26.0 };
         let (unit, title) = if lbns.end - lbns.start >= 2e7 {

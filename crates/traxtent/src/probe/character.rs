@@ -8,18 +8,19 @@ use traxtent_map::TrackMap;
 use traxtent_model::geometry::Order;
 use traxtent_model::profile::Profile;
 use traxtent_probe::character::{
-    Character, LayoutOrder, Options, Progress as Stage, Residual, characterize, residuals,
+    Characterization, CharacterizeOptions, CharacterizeProgress as Stage, LayoutOrder, Residual,
+    characterize, residuals,
 };
 use traxtent_probe::{ProbeError, Target};
 
 use super::Args;
-use super::meter::Meter;
+use super::meter::ProbeMeter;
 use crate::failure::{Failure, Result, warn};
 use crate::progress::Progress;
 
 /// The characterization of a drive, and the accuracy of its fitted profile.
-pub(super) struct Measured {
-    pub(super) character: Character,
+pub(super) struct MeasuredDrive {
+    pub(super) character: Characterization,
     pub(super) profile: Profile,
     /// The results of `--fit`.
     pub(super) residuals: Vec<Residual>,
@@ -33,11 +34,11 @@ pub(super) fn wanted(args: &Args) -> bool {
 /// Measures the drive. A failure is only a warning unless a profile was requested.
 pub(super) fn measure(
     target: &mut dyn Target,
-    meter: &Meter,
+    meter: &ProbeMeter,
     tracks: &TrackMap,
     args: &Args,
-) -> Result<Option<Measured>> {
-    let options = Options {
+) -> Result<Option<MeasuredDrive>> {
+    let options = CharacterizeOptions {
         destructive: args.destructive,
         seed: args.seed,
     };
@@ -52,7 +53,7 @@ pub(super) fn measure(
         } else {
             Vec::new()
         };
-        Ok(Measured {
+        Ok(MeasuredDrive {
             character,
             profile,
             residuals,
@@ -75,7 +76,7 @@ pub(super) fn measure(
     }
 }
 
-impl Measured {
+impl MeasuredDrive {
     /// Writes a summary, one item per line.
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let character = &self.character;
@@ -109,8 +110,8 @@ impl Measured {
                 format!(
                     "{}: mean {:.3} ms, of the drive {:.3} ms ({:+.2} %); demerit {:.3} ms ({:.2} %)",
                     residual.workload,
-                    residual.twin_ms,
-                    residual.source_ms,
+                    residual.fitted_ms,
+                    residual.drive_ms,
                     residual.mean_error() * 100.0,
                     residual.demerit_ms,
                     residual.relative_demerit() * 100.0
@@ -127,7 +128,7 @@ impl Measured {
             order,
             surfaces,
             width,
-            surety,
+            confidence: surety,
         } = character.layout_order();
         object["layout_order"] = json!(name(order));
         object["zero_latency"] = json!(character.zero_latency());
@@ -158,8 +159,8 @@ impl Measured {
                 json!({
                     "workload": residual.workload,
                     "requests": residual.requests,
-                    "drive_ms": residual.source_ms,
-                    "twin_ms": residual.twin_ms,
+                    "drive_ms": residual.drive_ms,
+                    "twin_ms": residual.fitted_ms,
                     "mean_error": residual.mean_error(),
                     "demerit_ms": residual.demerit_ms,
                     "relative_demerit": residual.relative_demerit(),

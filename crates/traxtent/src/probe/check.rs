@@ -7,18 +7,18 @@ use std::io::Write;
 use std::path::Path;
 
 use serde_json::json;
-use traxtent_map::{Cost, MapFile, Method};
-use traxtent_probe::{Checked, Identity, ProbeError, Sample, Target};
+use traxtent_map::{MapFile, MapSource, ProbeCost};
+use traxtent_probe::{CheckSample, Identity, MapCheck, ProbeError, Target};
 use traxtent_units::Rng;
 
-use super::meter::Meter;
+use super::meter::ProbeMeter;
 use crate::failure::{Failure, Result};
 use crate::map::read_map;
 use crate::output;
 use crate::progress::Progress;
 
 /// The size of the sample.
-const SAMPLE: Sample = Sample {
+const SAMPLE: CheckSample = CheckSample {
     translated: 1000,
     runs: 8,
     tracks: 64,
@@ -27,15 +27,15 @@ const SAMPLE: Sample = Sample {
 /// The result of a check.
 pub(super) struct Report {
     map: String,
-    checked: Checked,
+    checked: MapCheck,
     boundaries: u64,
-    cost: Cost,
+    cost: ProbeCost,
 }
 
 /// Tests a random sample of the boundaries of a map.
 pub(super) fn check(
     target: &mut dyn Target,
-    meter: &Meter,
+    meter: &ProbeMeter,
     path: &Path,
     seed: u64,
 ) -> Result<Report> {
@@ -50,7 +50,8 @@ pub(super) fn check(
             .add(1);
     };
     let mut rng = Rng::new(seed);
-    let asked = traxtent_probe::check(&mut watched, &file.tracks, SAMPLE, &mut rng, &mut progress);
+    let asked =
+        traxtent_probe::check_map(&mut watched, &file.tracks, SAMPLE, &mut rng, &mut progress);
     let _ = target.switch_caching(true);
     let checked = asked.map_err(|error| match error {
         _ if meter.stopped() => Failure::Io("stopped".to_owned()),
@@ -67,9 +68,9 @@ pub(super) fn check(
 
 /// Checks that a map fits the drive. A list of tracks does not identify its drive.
 fn belongs(file: &MapFile, identity: &Identity) -> Result<(), String> {
-    if file.method != Method::List {
+    if file.method != MapSource::List {
         return file
-            .is_of(identity)
+            .check_drive(identity)
             .map_err(|mismatch| mismatch.to_string());
     }
     if file.tracks.end().0 > identity.capacity.0 {

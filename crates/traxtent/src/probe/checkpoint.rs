@@ -13,7 +13,7 @@ use crate::output;
 
 /// The interval at which the file is written. A shorter probe has no checkpoint, unless it is
 /// stopped.
-const EVERY: Duration = Duration::from_secs(5);
+const WRITE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A checkpoint file, which may not exist yet.
 pub(super) struct Checkpoint {
@@ -66,7 +66,7 @@ impl Checkpoint {
 
     /// Returns whether the file should be written again.
     pub(super) fn due(&self) -> bool {
-        self.last.elapsed() >= EVERY
+        self.last.elapsed() >= WRITE_INTERVAL
     }
 
     /// Writes the file. A new file beside it is synchronized to the disk before it is renamed.

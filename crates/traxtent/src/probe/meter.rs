@@ -5,28 +5,28 @@ use std::collections::BTreeSet;
 
 use rustix::time::{ClockId, clock_gettime};
 use traxtent_io::device::Interrupt;
-use traxtent_map::Cost;
+use traxtent_map::ProbeCost;
 use traxtent_model::geometry::Place;
-use traxtent_probe::{Counts, Defects, Identity, Target, TargetError, Timing};
+use traxtent_probe::{Defects, Identity, RequestCounts, Target, TargetError, Timing};
 use traxtent_units::request::Request;
 use traxtent_units::{Lbn, SimTime};
 
 use crate::failure::{Failure, Result};
 
 /// The cost of a search, readable while it runs.
-pub(super) struct Meter {
+pub(super) struct ProbeMeter {
     began: SimTime,
     now: Cell<SimTime>,
-    counts: Cell<Counts>,
+    counts: Cell<RequestCounts>,
     unreadable: RefCell<BTreeSet<Lbn>>,
     stop: Interrupt,
 }
 
-impl Meter {
+impl ProbeMeter {
     /// Begins to count, and to handle Ctrl-C.
-    pub(super) fn start(target: &dyn Target) -> Result<Meter> {
+    pub(super) fn start(target: &dyn Target) -> Result<ProbeMeter> {
         let stop = Interrupt::catch().map_err(|error| Failure::Io(format!("signals: {error}")))?;
-        Ok(Meter {
+        Ok(ProbeMeter {
             began: target.now(),
             now: Cell::new(target.now()),
             counts: Cell::default(),
@@ -36,8 +36,8 @@ impl Meter {
     }
 
     /// Returns the target with its requests counted by this meter.
-    pub(super) fn watch<'a>(&'a self, target: &'a mut dyn Target) -> Watched<'a> {
-        Watched {
+    pub(super) fn watch<'a>(&'a self, target: &'a mut dyn Target) -> MeteredTarget<'a> {
+        MeteredTarget {
             target,
             meter: self,
         }
@@ -49,9 +49,9 @@ impl Meter {
     }
 
     /// Returns the cost so far.
-    pub(super) fn cost(&self) -> Cost {
+    pub(super) fn cost(&self) -> ProbeCost {
         let counts = self.counts.get();
-        Cost {
+        ProbeCost {
             reads: counts.requests,
             translations: counts.translations,
             drive_time: self.now.get().saturating_since(self.began),
@@ -65,12 +65,12 @@ impl Meter {
 }
 
 /// A target whose requests a [`Meter`] counts.
-pub(super) struct Watched<'a> {
+pub(super) struct MeteredTarget<'a> {
     target: &'a mut dyn Target,
-    meter: &'a Meter,
+    meter: &'a ProbeMeter,
 }
 
-impl Watched<'_> {
+impl MeteredTarget<'_> {
     fn ask<T>(
         &mut self,
         requests: u64,
@@ -89,7 +89,7 @@ impl Watched<'_> {
     }
 }
 
-impl Target for Watched<'_> {
+impl Target for MeteredTarget<'_> {
     fn identity(&self) -> &Identity {
         self.target.identity()
     }

@@ -20,8 +20,8 @@ use crate::output;
 use crate::parse;
 use crate::target::TARGET_HELP;
 use device::Subject;
-use meter::Meter;
-use search::Plan;
+use meter::ProbeMeter;
+use search::ProbePlan;
 
 /// Find a drive's tracks by measuring the drive
 ///
@@ -84,12 +84,12 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let noise = args.noise.then_some(args.seed);
     let Subject { name, mut target } = Subject::open(&args.target, noise, args.destructive)?;
-    let meter = Meter::start(&*target)?;
+    let meter = ProbeMeter::start(&*target)?;
     if let Some(map) = &args.check {
         return check::check(&mut *target, &meter, map, args.seed)?.print(args.json);
     }
     let (algorithm, why) = choose(args.algorithm, &mut meter.watch(&mut *target))?;
-    let plan = Plan::new(args, &name, target.identity(), algorithm)?;
+    let plan = ProbePlan::new(args, &name, target.identity(), algorithm)?;
     if !args.json {
         note(format!("{name} by {}, {why}", algorithm.name()));
     }

@@ -3,12 +3,12 @@
 use std::io::Write;
 
 use serde_json::{Value, json};
-use traxtent_map::Method;
+use traxtent_map::MapSource;
 use traxtent_probe::Confirm;
 
 use super::Args;
-use super::character::Measured;
-use super::search::Done;
+use super::character::MeasuredDrive;
+use super::search::ProbeResult;
 use crate::failure::Result;
 use crate::map;
 use crate::output;
@@ -16,8 +16,8 @@ use crate::output;
 /// Prints the result.
 pub(super) fn print(
     name: &str,
-    done: &Done,
-    measured: Option<&Measured>,
+    done: &ProbeResult,
+    measured: Option<&MeasuredDrive>,
     why: &str,
     args: &Args,
 ) -> Result<()> {
@@ -46,9 +46,9 @@ pub(super) fn print(
     output::finish(out)
 }
 
-fn object(name: &str, done: &Done, why: &str, args: &Args) -> Value {
+fn object(name: &str, done: &ProbeResult, why: &str, args: &Args) -> Value {
     let file = &done.file;
-    let Method::Probe(algorithm, verify) = file.method else {
+    let MapSource::Probe(algorithm, verify) = file.method else {
         unreachable!("the file is a probe's");
     };
     let confidence: serde_json::Map<String, Value> = Confirm::ALL
@@ -77,7 +77,7 @@ fn object(name: &str, done: &Done, why: &str, args: &Args) -> Value {
         "host_cpu_s": done.cpu_s,
         "confidence": confidence,
         "unreadable": count(&file.unreadable),
-        "moved": done.moved_known.then(|| count(&file.moved)),
+        "moved": done.moved_known.then(|| count(&file.remapped)),
         "doubtful": done.doubtful,
         "notes": file.notes,
         "resumed": done.resumed,

@@ -2,24 +2,24 @@
 
 use std::ops::ControlFlow;
 
-use traxtent_map::{Cost, MapBuilder, MapFile, Method, lbn_ranges};
+use traxtent_map::{MapBuilder, MapFile, MapSource, ProbeCost, lbn_ranges};
 use traxtent_probe::{
     Algorithm, Extraction, Found, Identity, ProbeError, Region, Target, TargetError, extract,
-    kept_elsewhere,
+    remapped_lbns,
 };
 use traxtent_units::{Lbn, Sectors, Span};
 
 use super::Args;
 use super::checkpoint::Checkpoint;
-use super::meter::{Meter, cpu_seconds};
+use super::meter::{ProbeMeter, cpu_seconds};
 use crate::failure::{Failure, Result, warn};
 use crate::progress::Progress;
 
 /// The parameters of a search, and the results of an earlier part.
-pub(super) struct Plan {
+pub(super) struct ProbePlan {
     name: String,
     identity: Identity,
-    method: Method,
+    method: MapSource,
     algorithm: Algorithm,
     /// The requested region.
     whole: Region,
@@ -32,7 +32,7 @@ pub(super) struct Plan {
 }
 
 /// A completed search.
-pub(super) struct Done {
+pub(super) struct ProbeResult {
     pub(super) file: MapFile,
     pub(super) checkpoint: Checkpoint,
     pub(super) cpu_s: f64,
@@ -43,14 +43,14 @@ pub(super) struct Done {
     pub(super) doubtful: u64,
 }
 
-impl Plan {
+impl ProbePlan {
     /// Creates the plan from the options, and reads the checkpoint.
     pub(super) fn new(
         args: &Args,
         name: &str,
         identity: &Identity,
         algorithm: Algorithm,
-    ) -> Result<Plan> {
+    ) -> Result<ProbePlan> {
         let mut whole = Region::whole(identity.capacity);
         if let Some(region) = &args.region {
             if region.end > whole.end {
@@ -65,7 +65,7 @@ impl Plan {
                 aligned: region.start == Lbn(0),
             };
         }
-        let method = Method::Probe(algorithm, args.verify);
+        let method = MapSource::Probe(algorithm, args.verify);
         let mut checkpoint = Checkpoint::new(args, name);
         let (mut tracks, mut left, mut before) = (MapBuilder::default(), whole, None);
         if args.resume {
@@ -77,7 +77,7 @@ impl Plan {
         } else {
             checkpoint.refuse_existing()?;
         }
-        Ok(Plan {
+        Ok(ProbePlan {
             name: name.to_owned(),
             identity: identity.clone(),
             method,
@@ -91,7 +91,7 @@ impl Plan {
     }
 
     /// Returns the results so far.
-    fn file(&self, complete: bool, cost: Cost, found: Extraction) -> Option<MapFile> {
+    fn file(&self, complete: bool, cost: ProbeCost, found: Extraction) -> Option<MapFile> {
         let (tracks, confidence) = self.tracks.clone().finish()?;
         let region = (self.whole != Region::whole(self.identity.capacity)).then_some(self.whole);
         let mut file = MapFile {
@@ -103,7 +103,7 @@ impl Plan {
             tracks,
             confidence,
             unreadable: lbn_ranges(found.unreadable),
-            moved: lbn_ranges(found.moved),
+            remapped: lbn_ranges(found.remapped),
             notes: found.notes,
         };
         if let Some(before) = &self.before {
@@ -112,7 +112,7 @@ impl Plan {
             file.cost.drive_time = Span(file.cost.drive_time.0 + before.cost.drive_time.0);
             for (ours, theirs) in [
                 (&mut file.unreadable, &before.unreadable),
-                (&mut file.moved, &before.moved),
+                (&mut file.remapped, &before.remapped),
             ] {
                 *ours = lbn_ranges(
                     theirs
@@ -134,8 +134,12 @@ impl Plan {
 const STEP: usize = 64;
 
 /// Runs the search. If it ends early, a checkpoint remains.
-pub(super) fn run(mut plan: Plan, target: &mut dyn Target, meter: &Meter) -> Result<Done> {
-    let Method::Probe(_, verify) = plan.method else {
+pub(super) fn run(
+    mut plan: ProbePlan,
+    target: &mut dyn Target,
+    meter: &ProbeMeter,
+) -> Result<ProbeResult> {
+    let MapSource::Probe(_, verify) = plan.method else {
         unreachable!("a plan is for a probe");
     };
     let (algorithm, left) = (plan.algorithm, plan.left);
@@ -144,7 +148,7 @@ pub(super) fn run(mut plan: Plan, target: &mut dyn Target, meter: &Meter) -> Res
         let progress = Progress::new("LBNs", Some(left.end.0 - left.first.0));
         let plan = &mut plan;
         let mut unreported = 0;
-        let mut sink = |found: Found| match take(plan, found, meter) {
+        let mut sink = |found: Found| match store_track(plan, found, meter) {
             Ok(()) if meter.stopped() => ControlFlow::Break(()),
             Ok(()) => {
                 unreported += u64::from(found.sectors);
@@ -175,19 +179,19 @@ pub(super) fn run(mut plan: Plan, target: &mut dyn Target, meter: &Meter) -> Res
             if let Some(before) = &plan.before {
                 // The checkpoint does not contain the LBNs that the earlier part found to be stored
                 // elsewhere.
-                let whole = kept_elsewhere(&mut meter.watch(&mut *target), plan.whole);
+                let whole = remapped_lbns(&mut meter.watch(&mut *target), plan.whole);
                 let whole =
                     whole.map_err(|error| Failure::Io(format!("{}: {error}", plan.name)))?;
-                found.moved_known = whole.is_some();
-                found.moved.extend(whole.into_iter().flatten());
-                if found.doubtful > 0 {
+                found.remapped_complete = whole.is_some();
+                found.remapped.extend(whole.into_iter().flatten());
+                if found.untested_irregular > 0 {
                     let [_, sampled, _] = before.confidence.counts();
-                    found.doubtful += sampled;
+                    found.untested_irregular += sampled;
                 }
             }
-            let (moved_known, doubtful) = (found.moved_known, found.doubtful);
+            let (moved_known, doubtful) = (found.remapped_complete, found.untested_irregular);
             let none = || Failure::Io(format!("{}: no track begins in the region", plan.name));
-            Ok(Done {
+            Ok(ProbeResult {
                 file: plan.file(true, meter.cost(), found).ok_or_else(none)?,
                 resumed: plan.before.is_some(),
                 checkpoint: plan.checkpoint,
@@ -196,12 +200,12 @@ pub(super) fn run(mut plan: Plan, target: &mut dyn Target, meter: &Meter) -> Res
                 doubtful,
             })
         }
-        Err(error) => Err(ended(plan, meter, &error)),
+        Err(error) => Err(early_end(plan, meter, &error)),
     }
 }
 
 /// Stores a track, and writes a checkpoint when one is due.
-fn take(plan: &mut Plan, found: Found, meter: &Meter) -> Result<()> {
+fn store_track(plan: &mut ProbePlan, found: Found, meter: &ProbeMeter) -> Result<()> {
     // Timing does not measure beyond the region, so it cannot determine whether a track ends with
     // the region.
     let end = found.first_lbn + Sectors(u64::from(found.sectors));
@@ -219,7 +223,7 @@ fn take(plan: &mut Plan, found: Found, meter: &Meter) -> Result<()> {
 }
 
 /// Writes the checkpoint; returns false if there is nothing to store.
-fn save(plan: &mut Plan, meter: &Meter) -> Result<bool> {
+fn save(plan: &mut ProbePlan, meter: &ProbeMeter) -> Result<bool> {
     let found = Extraction {
         unreadable: meter.unreadable(),
         ..Extraction::default()
@@ -231,7 +235,7 @@ fn save(plan: &mut Plan, meter: &Meter) -> Result<bool> {
 }
 
 /// Returns the reason why a search ended early, after writing its checkpoint.
-fn ended(mut plan: Plan, meter: &Meter, error: &ProbeError) -> Failure {
+fn early_end(mut plan: ProbePlan, meter: &ProbeMeter, error: &ProbeError) -> Failure {
     let name = &plan.name;
     let why = match error {
         _ if meter.stopped() => format!("{name}: stopped"),
@@ -301,7 +305,7 @@ mod tests {
         Arc::new(Geometry::build(&profile.geometry).unwrap())
     }
 
-    fn probe(checkpoint: &Path, resume: bool, faults: Faults) -> Result<Done> {
+    fn probe(checkpoint: &Path, resume: bool, faults: Faults) -> Result<ProbeResult> {
         let command = Args::augment_args(Command::new("probe"));
         let checkpoint = checkpoint.to_str().unwrap();
         let mut words = vec![
@@ -316,8 +320,8 @@ mod tests {
         let args = Args::from_arg_matches(&command.get_matches_from(words)).unwrap();
         let profile = Arc::new(profile::builtin(DRIVE).unwrap());
         let mut target = SimTarget::new(profile, geometry()).with_faults(faults);
-        let meter = Meter::start(&target)?;
-        let plan = Plan::new(&args, DRIVE, target.identity(), Algorithm::Walk)?;
+        let meter = ProbeMeter::start(&target)?;
+        let plan = ProbePlan::new(&args, DRIVE, target.identity(), Algorithm::Walk)?;
         run(plan, &mut target, &meter)
     }
 
@@ -328,7 +332,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("checkpoint");
         let gone = |after| Faults {
-            gone_after: Some(after),
+            unresponsive_after: Some(after),
             ..Faults::default()
         };
         let Err(Failure::Io(line)) = probe(&path, false, gone(20_000)) else {
@@ -369,7 +373,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("checkpoint");
         let faults = Faults {
-            gone_after: Some(0),
+            unresponsive_after: Some(0),
             ..Faults::default()
         };
         let Err(Failure::Io(line)) = probe(&path, false, faults) else {

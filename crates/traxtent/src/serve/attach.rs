@@ -69,7 +69,7 @@ fn escaped(path: &str) -> String {
 }
 
 /// Prints the served drive, its address, and the commands that attach it.
-pub(crate) fn introduce(
+pub(crate) fn print_address(
     args: &Args,
     profile: &Profile,
     address: &Address,
@@ -118,7 +118,7 @@ pub(crate) fn introduce(
     if let Some(exposed) = exposed {
         writeln!(out, "warning     {exposed}")?;
     }
-    for (name, line) in ways(address, profile) {
+    for (name, line) in attach_commands(address, profile) {
         writeln!(out, "{name:<11} {line}")?;
     }
     writeln!(out, "stop        Ctrl-C")?;
@@ -127,7 +127,7 @@ pub(crate) fn introduce(
 
 /// Returns commands that attach the drive. docs/serve.md describes how each presents the drive's
 /// sectors.
-fn ways(address: &Address, profile: &Profile) -> Vec<(&'static str, String)> {
+fn attach_commands(address: &Address, profile: &Profile) -> Vec<(&'static str, String)> {
     let uri = address.uri();
     let sector = profile.sector;
     let node = match address {

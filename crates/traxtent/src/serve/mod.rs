@@ -13,7 +13,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tempfile::TempDir;
 use traxtent_io::device::guard;
-use traxtent_model::disk::{Disk, Memory, Scenario};
+use traxtent_model::disk::{Disk, MemoryMedia, Scenario};
 use traxtent_model::drive::Drive;
 use traxtent_model::profile::Profile;
 use traxtent_server::serve::{Receipt, Speed};
@@ -24,7 +24,7 @@ use crate::output;
 use crate::target::{Machine, Target};
 use crate::volume::holds;
 use attach::Address;
-use nbdkit::{Nbdkit, Order};
+use nbdkit::{Nbdkit, ServerConfig};
 
 /// Serve a drive as a network block device, in the drive's own time
 ///
@@ -113,13 +113,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Address::Socket(path) = &address
         && !path.parent().is_some_and(Path::is_dir)
     {
-        return Err(Failure::unmade(path, &ErrorKind::NotFound.into()));
+        return Err(Failure::cannot_create(path, &ErrorKind::NotFound.into()));
     }
     let receipt = args
         .receipt
         .clone()
         .unwrap_or_else(|| folder.path().join("receipt.json"));
-    let order = Order {
+    let order = ServerConfig {
         address: &address,
         pidfile: folder.path().join("pid"),
         threads: profile.queue.depth.max(16),
@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         // permission for them.
         set_mode(path, args.socket_mode.unwrap_or(0o600))?;
     }
-    attach::introduce(args, &profile, &address, &order.keys)?;
+    attach::print_address(args, &profile, &address, &order.keys)?;
     let status = match args.command.split_first() {
         Some((program, rest)) => {
             let mut command = Command::new(program);
@@ -174,8 +174,8 @@ fn check_scenario(path: &Path, profile: &Profile) -> Result<()> {
     let scenario =
         Scenario::from_toml(&text).map_err(|error| Failure::at(path.display(), error))?;
     let drive = Drive::new(profile).map_err(|error| Failure::at(&profile.name, error))?;
-    Disk::with_media(drive, Memory::new())
-        .play(&scenario)
+    Disk::with_media(drive, MemoryMedia::new())
+        .schedule_faults(&scenario)
         .map_err(|error| Failure::at(path.display(), error))
 }
 

@@ -10,8 +10,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
-use traxtent_server::serve::clear_left;
-use traxtent_server::volume::LINGERS;
+use traxtent_server::serve::remove_stale_socket;
+use traxtent_server::volume::LINGERING_MESSAGE;
 
 use super::attach::Address;
 use super::{LOOK, tools};
@@ -25,7 +25,7 @@ const LINGERING: Duration = Duration::from_millis(200);
 const THREADS_MAX: u32 = 8192;
 
 /// The configuration of a server.
-pub(crate) struct Order<'a> {
+pub(crate) struct ServerConfig<'a> {
     pub(crate) address: &'a Address,
     /// nbdkit writes this file when it is ready.
     pub(crate) pidfile: PathBuf,
@@ -35,7 +35,7 @@ pub(crate) struct Order<'a> {
     pub(crate) keys: Vec<(&'static str, String)>,
 }
 
-impl Order<'_> {
+impl ServerConfig<'_> {
     pub(crate) fn key(&self, name: &str) -> &str {
         let found = self.keys.iter().find(|(key, _)| *key == name);
         found.map_or("", |(_, value)| value)
@@ -47,14 +47,14 @@ pub(crate) struct Nbdkit {
     child: RefCell<Child>,
     /// The thread that relays nbdkit's messages.
     voice: RefCell<Option<JoinHandle<()>>>,
-    said: Arc<Said>,
+    said: Arc<NbdkitMessages>,
     /// The socket, which nbdkit creates and does not remove.
     socket: Option<PathBuf>,
 }
 
 /// nbdkit's messages before it was ready; later ones are relayed.
 #[derive(Default)]
-struct Said {
+struct NbdkitMessages {
     ready: AtomicBool,
     /// The time at which it reported that it has ended, but that the kernel may keep its process.
     lingers: Mutex<Option<Instant>>,
@@ -63,7 +63,7 @@ struct Said {
 
 impl Nbdkit {
     /// Starts nbdkit, and waits until it accepts clients.
-    pub(crate) fn start(order: &Order<'_>) -> Result<Nbdkit> {
+    pub(crate) fn start(order: &ServerConfig<'_>) -> Result<Nbdkit> {
         let program = tools::nbdkit()?;
         let plugin = tools::plugin(&program)?;
         let mut command = Command::new(&program);
@@ -79,7 +79,7 @@ impl Nbdkit {
         }
         match order.address {
             Address::Socket(path) => {
-                clear_left(path).map_err(|error| Failure::file(path, &error))?;
+                remove_stale_socket(path).map_err(|error| Failure::file(path, &error))?;
                 command.arg("--unix").arg(path)
             }
             Address::Port(ip, port) => {
@@ -100,7 +100,7 @@ impl Nbdkit {
         let mut child = command
             .spawn()
             .map_err(|error| Failure::file(&program, &error))?;
-        let said = Arc::new(Said::default());
+        let said = Arc::new(NbdkitMessages::default());
         let voice = child.stderr.take().map(|stderr| {
             let said = Arc::clone(&said);
             thread::spawn(move || said.listen(BufReader::new(stderr)))
@@ -113,7 +113,7 @@ impl Nbdkit {
         };
         while !order.pidfile.exists() {
             if server.ended()?.is_some() {
-                return Err(server.last_words());
+                return Err(server.final_message());
             }
             thread::sleep(LOOK);
         }
@@ -154,9 +154,9 @@ impl Nbdkit {
             let ended = self.ended();
             if !matches!(ended, Ok(None)) {
                 let _ = running.kill();
-                let_go(running);
+                reap(running);
                 ended?;
-                return Err(self.last_words());
+                return Err(self.final_message());
             }
             thread::sleep(LOOK);
         }
@@ -168,7 +168,7 @@ impl Nbdkit {
             // nbdkit also received the signal if it came from a terminal.
             match self.ended()? {
                 Some(status) if status.success() => return Ok(()),
-                Some(_) => return Err(self.last_words()),
+                Some(_) => return Err(self.final_message()),
                 None => thread::sleep(LOOK),
             }
         }
@@ -212,7 +212,7 @@ impl Nbdkit {
     }
 
     /// Returns nbdkit's message when it ended.
-    fn last_words(&self) -> Failure {
+    fn final_message(&self) -> Failure {
         if let Some(voice) = self.voice.take() {
             voice.join().expect("it does not panic");
         }
@@ -238,11 +238,11 @@ impl Drop for Nbdkit {
     }
 }
 
-impl Said {
+impl NbdkitMessages {
     /// Relays nbdkit's lines until it ends. Lines from before it is ready are kept.
     fn listen(&self, stderr: impl BufRead) {
         for line in stderr.lines().map_while(std::io::Result::ok) {
-            if line.ends_with(LINGERS) {
+            if line.ends_with(LINGERING_MESSAGE) {
                 *self.lingers.lock().expect("nobody panics with it") = Some(Instant::now());
             }
             let line = line.strip_prefix("nbdkit: ").unwrap_or(&line);
@@ -291,7 +291,7 @@ fn terminate(child: &Child) {
 
 /// Waits for a killed command, unless the kernel keeps it because it waits for the drive that is no
 /// longer served.
-fn let_go(mut killed: Child) {
+fn reap(mut killed: Child) {
     let begun = Instant::now();
     while matches!(killed.try_wait(), Ok(None)) && begun.elapsed() < LINGERING {
         thread::sleep(LOOK);

@@ -9,14 +9,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use traxtent_workload::{ReplayPace, Size, TraceFormat};
+use traxtent_workload::{ReplayPace, RequestSizes, TraceFormat};
 
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::plot;
 use crate::table::{Side, Table};
 use crate::target::{Machine, TARGET_HELP};
-use run::{Log, Run};
+use run::{Log, SimulationRun};
 use summary::{Figures, Summary, show};
 use sweep::Setting;
 use workload::Workload;
@@ -120,7 +120,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             }
         }
         for &seed in &seeds {
-            runs.push(Run {
+            runs.push(SimulationRun {
                 machine: machine.clone(),
                 workload: workload.clone(),
                 seed,
@@ -149,7 +149,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .iter()
         .zip(&summaries)
         .step_by(seeds.len())
-        .map(|(run, summary)| remedy(run, summary))
+        .map(|(run, summary)| alignment_fix(run, summary))
         .collect();
     let of_seeds = summaries.chunks_mut(seeds.len());
     let figures: Vec<Figures> = of_seeds
@@ -216,17 +216,17 @@ fn seeds(args: &Args, workload: &Workload, stated: Option<u64>) -> Result<Vec<u6
 }
 
 /// Returns the keys to add to a synthetic workload so that its writes cover whole physical sectors.
-fn remedy(run: &Run, summary: &Summary) -> Option<String> {
+fn alignment_fix(run: &SimulationRun, summary: &Summary) -> Option<String> {
     let Workload::Drawn(spec) = &run.workload else {
         return None;
     };
     let sector = run.machine.drives[0].profile.sector;
     // Track sizes cannot be rounded.
     let keys = summary.alignment(sector)?;
-    (spec.size != Size::Track || !keys.contains("round")).then_some(keys)
+    (spec.size != RequestSizes::Track || !keys.contains("round")).then_some(keys)
 }
 
-fn no_requests(run: &Run) -> Failure {
+fn no_requests(run: &SimulationRun) -> Failure {
     let of = run.workload.describe();
     match run.warmup {
         0 => Failure::input(format!("{of}: no request was served")),
@@ -234,7 +234,7 @@ fn no_requests(run: &Run) -> Failure {
     }
 }
 
-fn draw(path: &Path, run: &Run, summary: &mut Summary) -> Result<()> {
+fn draw(path: &Path, run: &SimulationRun, summary: &mut Summary) -> Result<()> {
     const POINTS: usize = 1000;
     let cdf = summary.quantiles.cdf(POINTS).into_iter();
     let picture = plot::Response {
@@ -249,7 +249,7 @@ fn draw(path: &Path, run: &Run, summary: &mut Summary) -> Result<()> {
 /// The results, and the options for printing them.
 struct Report<'a> {
     args: &'a Args,
-    runs: &'a [Run],
+    runs: &'a [SimulationRun],
     seeds: &'a [u64],
     /// The alignment that each point needs.
     remedies: &'a [Option<String>],

@@ -5,22 +5,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use traxtent_io::Packed;
+use traxtent_io::CompressedWriter;
 use traxtent_model::profile::SectorSpec;
 use traxtent_sim::{Host, Outcome, SimulateError, request_log, simulate};
 use traxtent_workload::{
-    Replay, ReplayPace, Source, Synthetic, Synthio, TraceFormat, TraceOptions,
+    Replay, ReplayPace, RequestSource, Synthetic, Synthio, TraceFormat, TraceOptions,
 };
 
 use super::summary::Summary;
 use super::workload::{Trace, Workload, trace_failure};
 use crate::failure::{Failure, Result, warn};
-use crate::output::Whole;
+use crate::output::AtomicFile;
 use crate::progress::Progress;
 use crate::target::Machine;
 
 /// One simulation.
-pub(crate) struct Run {
+pub(crate) struct SimulationRun {
     pub(crate) machine: Machine,
     pub(crate) workload: Workload,
     pub(crate) seed: u64,
@@ -41,13 +41,13 @@ pub(crate) struct TracePlan {
 /// A request log that is being written.
 pub(crate) struct Log {
     path: PathBuf,
-    out: Packed<Whole>,
+    out: CompressedWriter<AtomicFile>,
 }
 
 impl Log {
     /// Begins a log.
     pub(crate) fn create(path: &Path) -> Result<Log> {
-        let mut out = Packed::new(Whole::create(path)?, path);
+        let mut out = CompressedWriter::new(AtomicFile::create(path)?, path);
         request_log::write_head(&mut out).map_err(|error| Failure::file(path, &error))?;
         Ok(Log {
             path: path.to_owned(),
@@ -57,7 +57,7 @@ impl Log {
 }
 
 /// Runs one simulation, and writes one row per request.
-pub(crate) fn logged(run: &Run, mut log: Log) -> Result<Summary> {
+pub(crate) fn logged(run: &SimulationRun, mut log: Log) -> Result<Summary> {
     let progress = Progress::new("requests", run.workload.count());
     let mut trouble: io::Result<()> = Ok(());
     let mut line = Vec::with_capacity(512);
@@ -77,7 +77,7 @@ pub(crate) fn logged(run: &Run, mut log: Log) -> Result<Summary> {
 
 /// Runs simulations in parallel. Results are in the given order. The error returned is that of the
 /// first run that failed.
-pub(crate) fn all(runs: &[Run]) -> Result<Vec<Summary>> {
+pub(crate) fn all(runs: &[SimulationRun]) -> Result<Vec<Summary>> {
     let mut counts = runs.iter().map(|run| run.workload.count());
     let total = counts.try_fold(0, |sum: u64, count| Some(sum.saturating_add(count?)));
     let progress = Progress::new("requests", total);
@@ -109,7 +109,11 @@ pub(crate) fn all(runs: &[Run]) -> Result<Vec<Summary>> {
 
 /// Runs one simulation. `sink` receives each request that counts, and may end the run by returning
 /// false.
-fn execute(run: &Run, progress: &Progress, sink: impl FnMut(&Outcome) -> bool) -> Result<Summary> {
+fn execute(
+    run: &SimulationRun,
+    progress: &Progress,
+    sink: impl FnMut(&Outcome) -> bool,
+) -> Result<Summary> {
     let machine = &run.machine;
     let mut host = machine.host()?;
     match &run.workload {
@@ -120,23 +124,25 @@ fn execute(run: &Run, progress: &Progress, sink: impl FnMut(&Outcome) -> bool) -
             let bytes = drive.profile.sector.logical_bytes;
             let mut source =
                 Synthetic::new(&spec, bytes, &*drive.geometry).map_err(Failure::input)?;
-            pump(run, &mut host, &mut source, progress, sink).map_err(|error| match error {
-                SimulateError::Overloaded { .. } => Failure::at(
-                    "workload",
-                    format!("{error}; give a longer arrive=, or outstanding= in its place"),
-                ),
-                error => Failure::at("workload", error),
-            })
+            simulate_source(run, &mut host, &mut source, progress, sink).map_err(
+                |error| match error {
+                    SimulateError::Overloaded { .. } => Failure::at(
+                        "workload",
+                        format!("{error}; give a longer arrive=, or outstanding= in its place"),
+                    ),
+                    error => Failure::at("workload", error),
+                },
+            )
         }
         Workload::Synthio(spec) => {
             let at = |error: &dyn std::fmt::Display| Failure::at(&machine.target, error);
             let mut source = Synthio::new(spec, run.seed).map_err(|error| at(&error))?;
-            pump(run, &mut host, &mut source, progress, sink).map_err(|error| at(&error))
+            simulate_source(run, &mut host, &mut source, progress, sink).map_err(|error| at(&error))
         }
         Workload::Trace(path) => {
             let mut source = run.trace.open(path, machine)?;
-            let result = pump(run, &mut host, &mut source, progress, sink);
-            source.records().doubts().for_each(warn);
+            let result = simulate_source(run, &mut host, &mut source, progress, sink);
+            source.records().warnings().for_each(warn);
             result.map_err(|error| simulation_failure(path, &error))
         }
     }
@@ -154,7 +160,7 @@ impl TracePlan {
             .placed(machine.system.clone())
             .only(self.device)
             .sole(machine.drives.len() == 1);
-        let natural = ReplayPace::natural(trace.format());
+        let natural = ReplayPace::default_for(trace.format());
         let pace = match (self.pace.unwrap_or(natural), self.speed) {
             (pace, None) => pace,
             (ReplayPace::Recorded { .. }, Some(speed)) => ReplayPace::Recorded { speed },
@@ -169,10 +175,10 @@ impl TracePlan {
 }
 
 /// Runs a source to its end on its host.
-fn pump(
-    run: &Run,
+fn simulate_source(
+    run: &SimulationRun,
     host: &mut Host,
-    source: &mut impl Source,
+    source: &mut impl RequestSource,
     progress: &Progress,
     mut sink: impl FnMut(&Outcome) -> bool,
 ) -> Result<Summary, SimulateError> {

@@ -3,12 +3,14 @@
 use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
-use traxtent_model::drive::{Breakdown, Served};
+use traxtent_model::drive::{Breakdown, ServedBy};
 use traxtent_model::profile::SectorSpec;
 use traxtent_sim::Outcome;
 use traxtent_units::SimTime;
 use traxtent_units::request::{Op, Request};
-use traxtent_units::stats::{ComponentMeans, Confidence, Interval, Moments, Quantiles};
+use traxtent_units::stats::{
+    ComponentMeans, ConfidenceInterval, ConfidenceLevel, Moments, Quantiles,
+};
 
 /// The percentiles of a summary: key, title and share.
 const PERCENTILES: [(&str, &str, f64); 5] = [
@@ -76,9 +78,9 @@ impl Summary {
         let request = &outcome.arrival.request;
         self.bytes += u64::from(request.sectors) * u64::from(sector.logical_bytes);
         match outcome.completion.served {
-            Served::Media => {}
-            Served::Buffer => self.from_buffer += 1,
-            Served::Both => self.from_both += 1,
+            ServedBy::Media => {}
+            ServedBy::Buffer => self.from_buffer += 1,
+            ServedBy::Both => self.from_both += 1,
         }
         if request.op == Op::Write && sector.ratio() > 1 {
             self.partial_writes += u64::from(is_partial(request, sector));
@@ -114,12 +116,12 @@ impl Summary {
         let response = Some("response_ms");
         add(response, "mean", self.response.mean());
         add(response, "deviation", self.response.deviation());
-        add(response, "min", self.response.least().unwrap_or(0.0));
+        add(response, "min", self.response.min().unwrap_or(0.0));
         for (key, _, share) in PERCENTILES {
             let time = self.quantiles.at(share);
             add(response, key, time.map_or(0.0, |time| time.as_ms()));
         }
-        add(response, "max", self.response.greatest().unwrap_or(0.0));
+        add(response, "max", self.response.max().unwrap_or(0.0));
         for (name, mean) in Breakdown::NAMES.into_iter().zip(self.parts.means_ms()) {
             add(Some("breakdown_ms"), name, mean);
         }
@@ -193,7 +195,8 @@ impl Figures {
         };
         let over_runs = |(index, figure): (usize, &Figure)| {
             let values: Vec<f64> = runs.iter().map(|run| run[index].value).collect();
-            let interval = Interval::of(&values, Confidence::P95).expect("there is a run");
+            let interval =
+                ConfidenceInterval::of(&values, ConfidenceLevel::P95).expect("there is a run");
             let figure = Figure {
                 value: interval.mean,
                 ..*figure

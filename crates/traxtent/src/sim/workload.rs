@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use traxtent_disksim::System;
-use traxtent_workload::trace::{DETECT_BYTES, Place, detect};
+use traxtent_workload::trace::{DETECT_BYTES, TracePosition, detect};
 use traxtent_workload::{
-    Kind, SpecError, SynthioSpec, TraceError, TraceFormat, TraceOptions, TraceReader, TraceRecord,
-    WorkloadSpec,
+    SynthioSpec, TraceError, TraceFormat, TraceOptions, TraceReader, TraceRecord, WorkloadError,
+    WorkloadKind, WorkloadSpec,
 };
 
 use crate::failure::{Failure, Result};
@@ -34,7 +34,7 @@ impl Workload {
     /// anything else is a file.
     pub(crate) fn parse(text: &str) -> Result<Workload> {
         let first = text.split(',').next().unwrap_or_default().trim();
-        if first.parse::<Kind>().is_ok() {
+        if first.parse::<WorkloadKind>().is_ok() {
             return text.parse().map(Workload::Drawn).map_err(Failure::input);
         }
         let path = Path::new(text);
@@ -49,7 +49,7 @@ impl Workload {
             let toml = input::text(path, SPEC_BYTES)?;
             return match WorkloadSpec::from_toml(&toml) {
                 Ok(spec) => Ok(Workload::Drawn(spec)),
-                Err(SpecError::Toml { line, message }) => {
+                Err(WorkloadError::Toml { line, message }) => {
                     Err(Failure::at(format!("{text}:{line}"), message))
                 }
                 Err(error) => Err(Failure::at(text, error)),
@@ -171,7 +171,7 @@ impl Trace {
     }
 
     /// Returns warnings about the trace, which are complete at its end.
-    pub(crate) fn doubts(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let gaps = self.reader.gap_warning().map(|warning| warning.to_string());
         let misplaced = (self.misplaced > 0).then(|| {
             format!(
@@ -198,7 +198,7 @@ impl Iterator for Trace {
             match (self.only, &self.system) {
                 (Some(only), _) if record.device != only => continue,
                 (Some(_), _) => record.device = 0,
-                (None, Some(system)) => match system.place(record) {
+                (None, Some(system)) => match system.map_record(record) {
                     Some(placed) => record = placed,
                     None => {
                         self.misplaced += 1;
@@ -225,7 +225,7 @@ impl Iterator for Trace {
 pub(crate) fn trace_failure(path: &Path, error: &TraceError) -> Failure {
     let place = match error {
         TraceError::Field { place, .. }
-        | TraceError::Shape { place, .. }
+        | TraceError::Malformed { place, .. }
         | TraceError::Empty { place, .. }
         | TraceError::Order { place, .. }
         | TraceError::Truncated { place, .. }
@@ -233,7 +233,7 @@ pub(crate) fn trace_failure(path: &Path, error: &TraceError) -> Failure {
         _ => None,
     };
     let (at, message) = match place {
-        Some(Place::Line(line)) => (
+        Some(TracePosition::Line(line)) => (
             format!("{}:{line}", path.display()),
             error.to_string().replacen(&format!(", line {line}"), "", 1),
         ),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use traxtent_map::{MapFile, TrackMap};
-use traxtent_server::volume::{Found, Verdict, verify_map};
+use traxtent_server::volume::{Found, MapVerdict, verify_map};
 
 use super::Create;
 use crate::failure::{Failure, Result, note, warn};
@@ -16,7 +16,7 @@ use crate::progress::Progress;
 const TICK: Duration = Duration::from_millis(5);
 
 /// The duration after which the verification is announced.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ANNOUNCE_AFTER: Duration = Duration::from_secs(2);
 
 /// An arbitrary fixed seed, so that verifications are repeatable.
 const SEED: u64 = 0x766f_6c75_6d65;
@@ -46,7 +46,7 @@ pub(super) fn verify_known(found: &Found) {
 /// checked, and returns errors about wrong ones.
 fn verify(maps: &[(PathBuf, Arc<TrackMap>)]) -> Vec<String> {
     let progress = Progress::new("boundaries", None);
-    let verdicts: Vec<Verdict> = std::thread::scope(|scope| {
+    let verdicts: Vec<MapVerdict> = std::thread::scope(|scope| {
         let threads: Vec<_> = maps
             .iter()
             .map(|(path, map)| {
@@ -61,7 +61,7 @@ fn verify(maps: &[(PathBuf, Arc<TrackMap>)]) -> Vec<String> {
             .all(std::thread::ScopedJoinHandle::is_finished)
         {
             std::thread::sleep(TICK);
-            if !told && begun.elapsed() > PATIENCE {
+            if !told && begun.elapsed() > ANNOUNCE_AFTER {
                 note(
                     "looking whether drives have the tracks of their maps; --trust-map does without",
                 );
@@ -77,13 +77,13 @@ fn verify(maps: &[(PathBuf, Arc<TrackMap>)]) -> Vec<String> {
     for ((path, _), verdict) in maps.iter().zip(verdicts) {
         let path = path.display();
         match verdict {
-            Verdict::Holds { tested, by } => {
+            MapVerdict::Holds { tested, by } => {
                 note(format!(
                     "{path}: {tested} boundaries of its map hold, by {by}"
                 ));
             }
-            Verdict::Unknown(why) => note(format!("{path}: its map is not tested: {why}")),
-            Verdict::Moved(moved) => wrong.push(format!(
+            MapVerdict::Unknown(why) => note(format!("{path}: its map is not tested: {why}")),
+            MapVerdict::Moved(moved) => wrong.push(format!(
                 "{path}: its map is not this drive's: the boundary at LBN {} is not there: {}",
                 moved.lbn, moved.says
             )),

@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
-use traxtent_server::volume::{self, DifferenceReport, MemberStatus, Status as VolumeStatus};
+use traxtent_server::volume::{self, DifferenceReport, MemberStatus, VolumeStatus};
 
 use crate::failure::{Failure, Result};
 use crate::output;
 
 /// Prints the outcome of a rebuild, a sync or a scrub, and returns it as the exit status.
-pub(super) fn outcome(as_json: bool, progress: &volume::Progress) -> Result<()> {
+pub(super) fn outcome(as_json: bool, progress: &volume::MaintenanceProgress) -> Result<()> {
     if as_json {
         output::json(progress)?;
     } else {
@@ -37,7 +37,7 @@ pub(super) fn outcome(as_json: bool, progress: &volume::Progress) -> Result<()> 
 }
 
 /// Returns a one-line description of progress.
-fn described(progress: &volume::Progress) -> String {
+fn described(progress: &volume::MaintenanceProgress) -> String {
     let mut line = format!(
         "{}: {} of {} stripes ({:.1} %)",
         progress.work.name(),

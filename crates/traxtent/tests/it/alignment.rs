@@ -4,13 +4,13 @@ use std::path::Path;
 
 use tempfile::TempDir;
 use traxtent_lab::Bench;
-use traxtent_lab::alignment::{FileSystem, Machine, Phase, missing, times};
+use traxtent_lab::alignment::{FileSystem, KernelHost, Phase, times, unavailable_reason};
 
 /// If the partition of ext4 begins within a physical sector, does the drive take longer to write 40
 /// MiB of small files and a large one, and is the loss smaller for reading than for writing?
 #[test]
 fn ext4_on_a_drive_of_large_sectors() {
-    if let Some(reason) = missing() {
+    if let Some(reason) = unavailable_reason() {
         testkit::skip!("{reason}");
     }
     let _ = testkit::tool!("nbdkit");
@@ -18,7 +18,7 @@ fn ext4_on_a_drive_of_large_sectors() {
     let bench = Bench::new("wd10ears", 1).unwrap();
     let run = || {
         let traxtent = Path::new(env!("CARGO_BIN_EXE_traxtent"));
-        let ext4 = (Machine::Host, FileSystem::Ext4);
+        let ext4 = (KernelHost::Host, FileSystem::Ext4);
         times(&bench, ext4, 40, 0, traxtent, folder.path()).unwrap()
     };
     let measured = run();

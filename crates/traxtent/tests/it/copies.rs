@@ -43,7 +43,7 @@ fn device(folder: &Path) {
         physical_bytes: 512,
         ..Default::default()
     };
-    let method = traxtent_map::Method::List;
+    let method = traxtent_map::MapSource::List;
     let map = traxtent_map::MapFile::new(identity, method, tracks);
     fs::write(folder.join("map"), map.to_text()).unwrap();
 }

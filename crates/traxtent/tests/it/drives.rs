@@ -18,7 +18,7 @@ fn list() {
         let figures = drive["figures"].as_object().unwrap();
         let all: u64 = figures.values().map(|count| count.as_u64().unwrap()).sum();
         let profile = traxtent_model::profile::builtin(drive["name"].as_str().unwrap()).unwrap();
-        assert_eq!(all, profile.figures().len() as u64, "{drive}");
+        assert_eq!(all, profile.value_paths().len() as u64, "{drive}");
     }
     assert_eq!(prints(&["drives"]).lines().count(), names.len() + 1);
 }

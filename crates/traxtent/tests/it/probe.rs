@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use traxtent_lab::blind::{RandomDrive, Trial, attempt, random_drive};
+use traxtent_lab::blind::{RandomDrive, Trial, random_drive, run_trial};
 use traxtent_probe::{Algorithm, Verify};
 
 use super::command::{json, prints, traxtent, traxtent_in};
@@ -412,7 +412,7 @@ fn by_timing() {
 fn doubtful_boundaries() {
     let sample = Trial::new(Algorithm::Angle, Verify::Sample);
     let is_doubtful =
-        |drive: &RandomDrive| drive.verifies && attempt(drive, &sample).findings.doubtful > 0;
+        |drive: &RandomDrive| drive.verifies && run_trial(drive, &sample).findings.doubtful > 0;
     let drive = (0..400)
         .map(random_drive)
         .find(is_doubtful)
@@ -453,7 +453,7 @@ fn doubtful_boundaries() {
 #[test]
 fn a_remapped_sector_is_counted() {
     let folder = tempfile::tempdir().unwrap();
-    let has_moved = |drive: &RandomDrive| drive.verifies && !drive.moved().is_empty();
+    let has_moved = |drive: &RandomDrive| drive.verifies && !drive.remapped_lbns().is_empty();
     let drive = (0..100)
         .map(random_drive)
         .find(has_moved)
@@ -475,7 +475,7 @@ fn a_remapped_sector_is_counted() {
         let object: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
         assert_eq!(
             object["moved"],
-            drive.moved().len(),
+            drive.remapped_lbns().len(),
             "{algorithm}, seed {}",
             drive.seed
         );

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use traxtent_map::{MapFile, Method, TrackMap};
+use traxtent_map::{MapFile, MapSource, TrackMap};
 use traxtent_probe::Identity;
 use traxtent_units::Sectors;
 
@@ -238,7 +238,7 @@ fn map_of(path: &Path, zones: &[(u64, u64)]) -> u64 {
         ..Identity::default()
     };
     let map = TrackMap::read_csv(text.as_bytes()).unwrap();
-    let file = MapFile::new(identity, Method::Model, map);
+    let file = MapFile::new(identity, MapSource::Model, map);
     fs::write(path, file.to_text()).unwrap();
     next
 }

@@ -54,7 +54,7 @@ impl Busy {
         }
     }
 
-    fn cut(&mut self, seed: u64, tearing: Tearing) -> traxtent_model::disk::Cut {
+    fn cut(&mut self, seed: u64, tearing: Tearing) -> traxtent_model::disk::PowerCutResult {
         let fault = Fault::PowerCut {
             seed: Some(seed),
             tearing,

@@ -9,7 +9,7 @@ use super::history::stamps;
 use super::{SECTORS, small, stamped, write_back};
 use crate::drive::tiny::tiny;
 
-fn hurt(disk: &mut Disk, fault: &str) {
+fn inject(disk: &mut Disk, fault: &str) {
     disk.inject(disk.now(), fault.parse().unwrap()).unwrap();
 }
 
@@ -17,7 +17,7 @@ fn hurt(disk: &mut Disk, fault: &str) {
 fn first_read(profile: &Profile, fault: Option<&str>, lbn: u64, sectors: usize) -> Breakdown {
     let mut disk = Disk::new(profile).unwrap();
     if let Some(fault) = fault {
-        hurt(&mut disk, fault);
+        inject(&mut disk, fault);
     }
     let mut into = vec![0; sectors * disk.sector_bytes() as usize];
     disk.read(lbn, &mut into).unwrap()
@@ -59,14 +59,14 @@ fn slow_sectors_cost_whole_revolutions() {
 #[test]
 fn slow_sectors_are_slow_on_the_media_only() {
     let mut disk = Disk::new(&tiny()).unwrap();
-    hurt(&mut disk, "slow-sector,lbn=50,revolutions=3");
+    inject(&mut disk, "slow-sector,lbn=50,revolutions=3");
     let mut sector = [0; 512];
     let first = disk.read(50, &mut sector).unwrap();
     let again = disk.read(50, &mut sector).unwrap();
     assert!(first.rotation >= Span::from_ms(30.0));
     assert_eq!(again.rotation, Span::ZERO);
     let mut disk = Disk::new(&tiny()).unwrap();
-    hurt(&mut disk, "slow-sector,lbn=50,revolutions=3");
+    inject(&mut disk, "slow-sector,lbn=50,revolutions=3");
     assert!(disk.write(50, &sector).unwrap().rotation < Span::from_ms(10.0));
 }
 
@@ -78,7 +78,7 @@ fn latent_errors_last_until_they_are_written() {
     profile.cache.write_back = WriteBack::None;
     let mut disk = Disk::new(&profile).unwrap();
     disk.write(0, &stamped(1, 64 * 512)).unwrap();
-    hurt(&mut disk, "latent-error,lbn=19,revolutions=5");
+    inject(&mut disk, "latent-error,lbn=19,revolutions=5");
     let mut all = vec![0; 64 * 512];
     let unreadable = |lbn| Err(DiskError::Unreadable { lbn });
     let before = disk.now();
@@ -103,7 +103,7 @@ fn a_latent_error_is_mended_on_the_media_only() {
     let (mut mended, mut bad) = (0, 0);
     for seed in 0..30 {
         let mut disk = write_back();
-        hurt(&mut disk, "latent-error,lbn=100");
+        inject(&mut disk, "latent-error,lbn=100");
         disk.write(100, &stamped(1, 512)).unwrap();
         let mut sector = [0; 512];
         disk.read(100, &mut sector).unwrap();
@@ -144,7 +144,7 @@ fn grown_defects_go_to_spares() {
             .map(|n| disk.drive().geometry().locate(Lbn(lbn + n)).unwrap())
             .collect();
         disk.flush().unwrap();
-        hurt(&mut disk, &format!("grown-defect,lbn={lbn}"));
+        inject(&mut disk, &format!("grown-defect,lbn={lbn}"));
         let geometry = disk.drive().geometry();
         assert_eq!(geometry.moved_count() as u64, ratio, "{name}");
         for (n, home) in homes.iter().enumerate() {
@@ -235,13 +235,13 @@ fn a_drive_vanishes_and_returns() {
         fua: true,
     };
     let under_way = disk.submit(gone, command, stamped(2, 512)).unwrap();
-    hurt(&mut disk, "vanish,for=1 s");
+    inject(&mut disk, "vanish,for=1 s");
     let failed = disk.poll(gone).unwrap();
     assert_eq!((failed.tag, failed.completed), (under_way, gone));
-    assert_eq!(failed.outcome, Err(DiskError::Gone));
-    assert_eq!(disk.flush(), Err(DiskError::Gone));
+    assert_eq!(failed.outcome, Err(DiskError::Unresponsive));
+    assert_eq!(disk.flush(), Err(DiskError::Unresponsive));
     disk.sleep(Span(999_999_999_999));
-    assert_eq!(disk.flush(), Err(DiskError::Gone));
+    assert_eq!(disk.flush(), Err(DiskError::Unresponsive));
     disk.sleep(Span(1));
     disk.flush().unwrap();
     disk.power_cut(1).unwrap();
@@ -257,10 +257,10 @@ fn the_power_goes_and_returns() {
         let mut disk = write_back();
         disk.write(10, &stamped(1, 512)).unwrap();
         let tag = disk.submit(disk.now(), Command::Flush, Vec::new()).unwrap();
-        hurt(&mut disk, &format!("power-cut,seed={seed},for=3 s"));
+        inject(&mut disk, &format!("power-cut,seed={seed},for=3 s"));
         let done = disk.poll(disk.now()).unwrap();
         assert_eq!((done.tag, done.outcome), (tag, Err(DiskError::PowerCut)));
-        assert_eq!(disk.flush(), Err(DiskError::Gone));
+        assert_eq!(disk.flush(), Err(DiskError::Unresponsive));
         disk.sleep(Span(3_000_000_000_000));
         disk.flush().unwrap();
         lost += u64::from(stamps(&disk, 10, 1) == [0]);
@@ -279,13 +279,13 @@ fn a_scenario_plays_on_the_disks_clock() {
     .parse()
     .unwrap();
     let mut disk = write_back();
-    disk.play(&scenario).unwrap();
+    disk.schedule_faults(&scenario).unwrap();
     let mut sector = [0; 512];
     disk.read(100, &mut sector).unwrap();
     disk.sleep(Span(1_000_000_000_000));
     disk.read(100, &mut sector).unwrap_err();
     disk.sleep(Span(1_000_000_000_000));
-    assert_eq!(disk.read(0, &mut sector), Err(DiskError::Gone));
+    assert_eq!(disk.read(0, &mut sector), Err(DiskError::Unresponsive));
     disk.sleep(Span(1_000_000_000_000));
     disk.read(0, &mut sector).unwrap();
     let events: Vec<_> = std::iter::from_fn(|| disk.next_event()).collect();
@@ -298,7 +298,7 @@ fn a_scenario_plays_on_the_disks_clock() {
             .parse()
             .unwrap();
     assert_eq!(
-        disk.play(&beyond).unwrap_err().to_string(),
+        disk.schedule_faults(&beyond).unwrap_err().to_string(),
         "slow-sector of 1 sectors at LBN 2000: the drive ends at LBN 2000"
     );
 }

@@ -3,14 +3,14 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use traxtent_model::disk::{Disk, DiskError, Media, MediaError, Memory};
+use traxtent_model::disk::{Disk, DiskError, Media, MediaError, MemoryMedia};
 use traxtent_model::drive::Drive;
 
 use super::{SECTORS, small, stamped};
 
 /// Memory that accepts only a limited number of further writes.
 struct Limited {
-    memory: Memory,
+    memory: MemoryMedia,
     left: Rc<Cell<u32>>,
 }
 
@@ -50,7 +50,7 @@ const FULL: DiskError = DiskError::Media(MediaError::NoSpace);
 fn no_room_is_reported_and_nothing_is_lost() {
     let left = Rc::new(Cell::new(1));
     let media = Limited {
-        memory: Memory::new(),
+        memory: MemoryMedia::new(),
         left: Rc::clone(&left),
     };
     let drive = Drive::new(&small(SECTORS[0])).unwrap();

@@ -10,7 +10,7 @@ pub(super) struct History {
     grains: Vec<Grain>,
     /// The number of grains in a logical sector.
     per_sector: usize,
-    under_way: BTreeMap<Tag, (Command, u64, usize)>,
+    outstanding: BTreeMap<Tag, (Command, u64, usize)>,
     /// The number of writes acknowledged.
     acknowledged: usize,
 }
@@ -28,7 +28,7 @@ impl History {
         History {
             grains: vec![Grain::default(); sectors * per_sector],
             per_sector,
-            under_way: BTreeMap::new(),
+            outstanding: BTreeMap::new(),
             acknowledged: 0,
         }
     }
@@ -40,14 +40,14 @@ impl History {
         } else {
             0
         };
-        self.under_way
+        self.outstanding
             .insert(tag, (command, stamp, self.acknowledged));
     }
 
     /// Records that a command has succeeded. Returns the first grain and the number of grains of a
     /// read.
     pub(super) fn completed(&mut self, done: &Completion) -> Option<(usize, usize)> {
-        let (command, stamp, before) = self.under_way.remove(&done.tag).unwrap();
+        let (command, stamp, before) = self.outstanding.remove(&done.tag).unwrap();
         let (lbn, sectors) = command.sectors();
         let first = lbn.0 as usize * self.per_sector;
         let count = sectors as usize * self.per_sector;
@@ -92,7 +92,7 @@ impl History {
     pub(super) fn possible(&self, grain: usize) -> Vec<u64> {
         let Grain { durable, since } = &self.grains[grain];
         let acknowledged = since.iter().map(|(stamp, _)| *stamp);
-        let under_way = self.under_way.values().filter_map(|(command, stamp, _)| {
+        let under_way = self.outstanding.values().filter_map(|(command, stamp, _)| {
             let writes = matches!(command, Command::Write { .. } | Command::WriteZeroes { .. });
             let (lbn, sectors) = command.sectors();
             let first = lbn.0 as usize * self.per_sector;
@@ -107,7 +107,7 @@ impl History {
 
     /// Takes the state after a cut as the new durable state.
     pub(super) fn settle(&mut self, left: &[u64]) {
-        self.under_way.clear();
+        self.outstanding.clear();
         for (grain, stamp) in self.grains.iter_mut().zip(left) {
             *grain = Grain {
                 durable: *stamp,
@@ -121,7 +121,7 @@ impl History {
     }
 
     pub(super) fn under_way(&self) -> usize {
-        self.under_way.len()
+        self.outstanding.len()
     }
 }
 

@@ -111,7 +111,7 @@ fn what_happens_does_not_depend_on_who_looks() {
         let profile = super::small(super::SECTORS[(seed % 5) as usize]);
         let run = |look: &dyn Fn(&mut Rng, SimTime, SimTime) -> Vec<SimTime>| {
             let mut disk = Disk::new(&profile).unwrap();
-            disk.play(&scenario).unwrap();
+            disk.schedule_faults(&scenario).unwrap();
             let (mut rng, mut looks) = (Rng::new(seed), Rng::new(seed));
             let (mut now, mut done) = (SimTime::ZERO, Vec::new());
             for stamp in 1..250 {

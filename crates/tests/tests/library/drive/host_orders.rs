@@ -1,6 +1,6 @@
 //! Cache settings from a host, and what a drive keeps in its buffer regardless of them.
 
-use traxtent_model::drive::{Caching, Completion, Drive, Served};
+use traxtent_model::drive::{Caching, Completion, Drive, ServedBy};
 use traxtent_model::profile::{Profile, ReadAheadUntil, WriteBack};
 use traxtent_units::SimTime;
 use traxtent_units::request::Request;
@@ -41,7 +41,7 @@ fn serve_under(profile: &Profile, orders: &[Caching], requests: &[Request]) -> V
     done
 }
 
-fn served(profile: &Profile, orders: &[Caching], requests: &[Request]) -> Vec<Served> {
+fn served(profile: &Profile, orders: &[Caching], requests: &[Request]) -> Vec<ServedBy> {
     let done = serve_under(profile, orders, requests);
     done.iter().map(|completion| completion.served).collect()
 }
@@ -49,7 +49,7 @@ fn served(profile: &Profile, orders: &[Caching], requests: &[Request]) -> Vec<Se
 /// Does each setting switch the function that it names, and no other?
 #[test]
 fn orders_are_obeyed() {
-    use Served::{Buffer, Media};
+    use ServedBy::{Buffer, Media};
     // A read, the same again, the sectors after it, and a write.
     let requests = [read(20, 10), read(20, 10), read(30, 10), write(50, 5)];
     let orders = |read, read_ahead, write_back| Caching {
@@ -99,7 +99,7 @@ fn a_drive_may_ignore_orders_to_read() {
     let requests = [read(20, 10), read(30, 10), write(50, 5)];
     assert_eq!(
         served(&deaf(caching()), &[Caching::OFF], &requests),
-        [Served::Media, Served::Buffer, Served::Media]
+        [ServedBy::Media, ServedBy::Buffer, ServedBy::Media]
     );
 }
 
@@ -123,7 +123,7 @@ fn what_passed_is_kept_as_often_as_stated() {
         let done = serve(&profile, &requests);
         let kept = done
             .chunks(2)
-            .filter(|pair| pair[1].served == Served::Buffer);
+            .filter(|pair| pair[1].served == ServedBy::Buffer);
         kept.count() as f64 / PAIRS as f64
     };
     let all = share_kept(1.0);

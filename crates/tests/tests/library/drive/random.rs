@@ -70,7 +70,7 @@ impl Case {
             let next = drive.next_wakeup();
             assert!(next.is_none_or(|next| next > now), "woken twice at {now}");
             assert!(
-                !drive.is_quiet() || submitted.len() == done.len(),
+                !drive.is_idle() || submitted.len() == done.len(),
                 "quiet with work outstanding"
             );
             // Sometimes the host pauses, and does not poll the drive during the pause.

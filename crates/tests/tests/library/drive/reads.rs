@@ -1,6 +1,6 @@
 //! Times of reads: positioning, buffer, read-ahead, bus.
 
-use traxtent_model::drive::{Drive, Served, SharedBus};
+use traxtent_model::drive::{Drive, ServedBy, SharedBus};
 use traxtent_model::profile::{BusHold, Delivery, Profile, ReadAheadUntil, SeekSpec};
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{SimTime, Span};
@@ -53,7 +53,7 @@ fn waiting_for_others_counts_as_queue() {
     // The second request waits for one of 3.01 ms, then finds all its sectors in the buffer.
     let done = serve(&p, &[(0.0, read(20, 10)), (1.0, read(22, 5))]);
     assert_eq!(done[0].breakdown.queue, Span::ZERO);
-    assert_eq!(done[1].served, Served::Buffer);
+    assert_eq!(done[1].served, ServedBy::Buffer);
     assert_eq!(done[1].breakdown.queue, Span::from_ms(2.01 - 0.05));
     assert_eq!(done[1].breakdown.overhead, Span::from_ms(0.05));
 }
@@ -64,7 +64,7 @@ fn a_whole_hit_takes_the_bus_alone() {
     let p = tiny_with(|p| p.overheads.read_hit_after_read_ms = 0.2);
     let requests = [(0.0, read(20, 10)), (5.0, read(22, 5))];
     assert_completions(&p, &requests, &[3.01, 5.25]);
-    assert_eq!(serve(&p, &requests)[1].served, Served::Buffer);
+    assert_eq!(serve(&p, &requests)[1].served, ServedBy::Buffer);
     // Not without a cache, nor for a read with forced unit access, nor for a verify.
     let off = tiny_with(|p| p.cache.enabled = false);
     assert_completions(&off, &requests, &[3.01, 12.71]);
@@ -85,7 +85,7 @@ fn a_whole_hit_takes_the_bus_alone() {
 fn a_partial_hit_reads_the_rest() {
     let requests = [(0.0, read(20, 10)), (5.0, read(25, 10))];
     assert_completions(&tiny(), &requests, &[3.01, 13.51]);
-    assert_eq!(serve(&tiny(), &requests)[1].served, Served::Both);
+    assert_eq!(serve(&tiny(), &requests)[1].served, ServedBy::Both);
 }
 
 /// Does a sequential read continue at the position of read-ahead, at media speed and without losing
@@ -98,11 +98,11 @@ fn a_sequential_read_is_served_by_read_ahead() {
         (5.0, read(40, 5)),
     ];
     assert_completions(&reading_ahead(), &requests, &[3.01, 4.01, 5.05]);
-    let served: Vec<Served> = serve(&reading_ahead(), &requests)
+    let served: Vec<ServedBy> = serve(&reading_ahead(), &requests)
         .iter()
         .map(|c| c.served)
         .collect();
-    assert_eq!(served, [Served::Media, Served::Both, Served::Buffer]);
+    assert_eq!(served, [ServedBy::Media, ServedBy::Both, ServedBy::Buffer]);
 }
 
 /// Does a read that begins with the next sector of read-ahead continue it, both within that sector
@@ -124,11 +124,11 @@ fn a_read_of_the_next_sector_joins_read_ahead() {
         let p = drive(stop_in_sector, almost_hits);
         assert_completions(&p, &amid, &[3.01, 4.01]);
         assert_completions(&p, &between, &[10.01, 12.01]);
-        assert_eq!(serve(&p, &amid)[1].served, Served::Both);
+        assert_eq!(serve(&p, &amid)[1].served, ServedBy::Both);
     }
     let leaves = drive(true, false);
     assert_completions(&leaves, &amid, &[3.01, 14.01]);
-    assert_eq!(serve(&leaves, &amid)[1].served, Served::Media);
+    assert_eq!(serve(&leaves, &amid)[1].served, ServedBy::Media);
     assert_completions(&leaves, &between, &[10.01, 12.01]);
 }
 
@@ -144,7 +144,7 @@ fn a_stream_keeps_what_is_to_come() {
     let go_on = (0..12u32).map(|i| (2.6 + 0.5 * f64::from(i), read(u64::from(24 + 2 * i), 2)));
     let requests: Vec<_> = std::iter::once((0.0, read(20, 4))).chain(go_on).collect();
     let served: Vec<_> = serve(&p, &requests).iter().map(|c| c.served).collect();
-    assert!(!served[1..].contains(&Served::Media), "{served:?}");
+    assert!(!served[1..].contains(&ServedBy::Media), "{served:?}");
 }
 
 /// How far does each kind of read-ahead go? A read of sectors beyond it is not a hit.
@@ -158,7 +158,7 @@ fn read_ahead_goes_as_far_as_it_says() {
         // Sectors 50 to 59, then half a second for read-ahead.
         let hit = |lbn| {
             let probe = [(0.0, read(50, 10)), (500.0, read(lbn, 1))];
-            serve(&p, &probe)[1].served == Served::Buffer
+            serve(&p, &probe)[1].served == ServedBy::Buffer
         };
         (50..400).take_while(|&lbn| hit(lbn)).last()
     };
@@ -170,10 +170,10 @@ fn read_ahead_goes_as_far_as_it_says() {
     // the last ones.
     let p = tiny_with(|p| p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd);
     for (lbn, served) in [
-        (123, Served::Buffer),
-        (124, Served::Media),
-        (60, Served::Buffer),
-        (59, Served::Media),
+        (123, ServedBy::Buffer),
+        (124, ServedBy::Media),
+        (60, ServedBy::Buffer),
+        (59, ServedBy::Media),
     ] {
         assert_eq!(
             serve(&p, &[(0.0, read(50, 10)), (500.0, read(lbn, 1))])[1].served,
@@ -276,7 +276,7 @@ fn a_write_ends_the_read_ahead_it_hits() {
         (200.0, read(22, 4)),
     ];
     let done = serve(&p, &requests);
-    assert_eq!(done[2].served, Served::Media, "{done:?}");
+    assert_eq!(done[2].served, ServedBy::Media, "{done:?}");
 }
 
 /// Does a write that takes the segment of a read whose read-ahead is still to come keep the segment
@@ -299,8 +299,8 @@ fn a_write_that_takes_a_segment_has_it_alone() {
             (200.0, read(lbn, 2)),
         ]
     };
-    assert_eq!(serve(&p, &requests(40))[2].served, Served::Media);
-    assert_eq!(serve(&p, &requests(11))[2].served, Served::Buffer);
+    assert_eq!(serve(&p, &requests(40))[2].served, ServedBy::Media);
+    assert_eq!(serve(&p, &requests(11))[2].served, ServedBy::Buffer);
 }
 
 /// When do the sectors of a zero-latency read reach the host, for each order of delivery?

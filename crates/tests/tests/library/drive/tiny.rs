@@ -9,9 +9,9 @@
 use traxtent_model::drive::{Completion, Drive, Tag};
 use traxtent_model::geometry::{GeometrySpec, PerSurface, Skew, ZoneSpec};
 use traxtent_model::profile::{
-    AccessSpec, BusHold, BusSpec, CacheSpec, Delivery, FORMAT, MechanicsSpec, OverheadSpec,
-    Preseek, Profile, Provenance, QueueSpec, ReadAhead, Scheduler, ScsiSpec, SectorSpec, SeekSpec,
-    Standing, WriteBack,
+    AccessSpec, BusHold, BusSpec, CacheSpec, Delivery, FORMAT, MechanicsSpec, OriginKind,
+    OverheadSpec, Preseek, Profile, Provenance, QueueSpec, ReadAhead, Scheduler, ScsiSpec,
+    SectorSpec, SeekSpec, WriteBack,
 };
 use traxtent_units::request::Request;
 use traxtent_units::{Lbn, SimTime};
@@ -65,7 +65,7 @@ pub(crate) fn tiny() -> Profile {
             delivery: Delivery::InOrder,
             hold: BusHold::default(),
         },
-        provenance: Provenance::uniform(Standing::Assumed, "round numbers"),
+        provenance: Provenance::uniform(OriginKind::Assumed, "round numbers"),
         geometry: GeometrySpec {
             surfaces: 2,
             cylinders: 10,

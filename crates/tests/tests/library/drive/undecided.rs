@@ -22,7 +22,7 @@ const STATED_MS: f64 = 0.0001;
 const AGREES_MS: f64 = 0.001;
 
 /// The response times of one request, identified by its index.
-struct Answers {
+struct DisputedTimes {
     request: usize,
     ours_ms: f64,
     disksim_ms: f64,
@@ -30,7 +30,7 @@ struct Answers {
 
 /// Asserts that the model still gives our results.
 #[track_caller]
-fn assert_undecided(profile: &Profile, requests: &[(f64, Request)], answers: &[Answers]) {
+fn assert_undecided(profile: &Profile, requests: &[(f64, Request)], answers: &[DisputedTimes]) {
     let done = serve(profile, requests);
     for answer in answers {
         let is_ms = done[answer.request].response().as_ms();
@@ -59,7 +59,7 @@ fn a_command_during_a_transfer() {
     assert_undecided(
         &drive_with(&folder, "ibm18es", &[("Max queue length", "2")]),
         &[(10.0, read(100_000, 200)), (30.0, read(1_000_300, 8))],
-        &[Answers {
+        &[DisputedTimes {
             request: 1,
             ours_ms: 11.9176,
             disksim_ms: 20.2514,
@@ -79,7 +79,7 @@ fn a_transfer_during_a_command() {
     assert_undecided(
         &profile,
         &[(10.0, read(100_000, 8)), (16.3, read(1_000_000, 8))],
-        &[Answers {
+        &[DisputedTimes {
             request: 0,
             ours_ms: 7.1542,
             disksim_ms: 7.3603,
@@ -90,7 +90,7 @@ fn a_transfer_during_a_command() {
     assert_undecided(
         &profile,
         &sequential,
-        &[Answers {
+        &[DisputedTimes {
             request: 11,
             ours_ms: 16.0422,
             disksim_ms: 18.5650,
@@ -116,12 +116,12 @@ fn a_write_over_a_read_ahead_in_progress() {
             (150.0, read(100_000, 8)),
         ],
         &[
-            Answers {
+            DisputedTimes {
                 request: 3,
                 ours_ms: 5.3193,
                 disksim_ms: 1.1540,
             },
-            Answers {
+            DisputedTimes {
                 request: 4,
                 ours_ms: 5.7315,
                 disksim_ms: 1.1540,
@@ -147,12 +147,12 @@ fn read_ahead_into_a_full_segment_during_a_hit() {
             (34.0, read(100_096, 48)),
         ],
         &[
-            Answers {
+            DisputedTimes {
                 request: 1,
                 ours_ms: 5.4620,
                 disksim_ms: 6.1198,
             },
-            Answers {
+            DisputedTimes {
                 request: 2,
                 ours_ms: 11.6153,
                 disksim_ms: 5.4620,
@@ -176,7 +176,7 @@ fn minimum_read_ahead_while_a_read_waits() {
     assert_undecided(
         &drive_with(&folder, "atlas10k", &changes),
         &[(10.0, read(100_100, 8)), (10.0, read(3_000_000, 8))],
-        &[Answers {
+        &[DisputedTimes {
             request: 1,
             ours_ms: 13.9194,
             disksim_ms: 19.9044,
@@ -198,7 +198,7 @@ fn minimum_read_ahead_while_a_write_waits() {
     assert_undecided(
         &drive_with(&folder, "atlas10k", &changes),
         &[(10.0, read(100_000, 8)), (11.0, write(3_000_000, 8))],
-        &[Answers {
+        &[DisputedTimes {
             request: 1,
             ours_ms: 3.3963,
             disksim_ms: 3.8047,
@@ -226,7 +226,7 @@ fn overhead_after_a_request_in_progress() {
             (60.0, read(3_000_000, 8)),
             (62.0, read(100_008, 8)),
         ],
-        &[Answers {
+        &[DisputedTimes {
             request: 3,
             ours_ms: 0.9160,
             disksim_ms: 1.1570,

@@ -1,7 +1,7 @@
 //! Times of writes: through to the media, into the buffer, appended, in physical sectors; and of
 //! flushes.
 
-use traxtent_model::drive::{Drive, Served};
+use traxtent_model::drive::{Drive, ServedBy};
 use traxtent_model::profile::{Profile, WriteBack, builtin};
 use traxtent_units::SimTime;
 use traxtent_units::request::Request;
@@ -27,11 +27,11 @@ fn writes_complete_on_the_media_or_in_the_buffer() {
     assert_completions(&write_back(|_| ()), &[(0.0, fua(request))], &[3.0]);
     assert_eq!(
         serve(&write_back(|_| ()), &[(0.0, request)])[0].served,
-        Served::Buffer
+        ServedBy::Buffer
     );
     assert_eq!(
         serve(&write_back(|_| ()), &[(0.0, fua(request))])[0].served,
-        Served::Media
+        ServedBy::Media
     );
 }
 
@@ -42,7 +42,7 @@ fn a_disabled_cache_takes_no_write() {
     assert_completions(&off, &[(0.0, write(20, 10))], &[3.0]);
     assert_eq!(
         serve(&off, &[(0.0, write(20, 10))])[0].served,
-        Served::Media
+        ServedBy::Media
     );
 }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use proptest::prelude::*;
-use traxtent_layout::{Allocator, LayoutError, Partition, Placement, Reserve, Space, Strategy};
+use traxtent_layout::{
+    Allocator, AllocatorKind, LayoutError, Partition, Placement, Reserve, Space,
+};
 use traxtent_units::{Block, Blocks};
 
 use super::{blocks, map, numbers, partition};
@@ -18,7 +20,7 @@ struct Watched {
 }
 
 impl Watched {
-    fn new(partition: Partition, strategy: Strategy) -> Watched {
+    fn new(partition: Partition, strategy: AllocatorKind) -> Watched {
         Watched {
             allocator: Allocator::new(partition, strategy),
             used: BTreeSet::new(),
@@ -30,11 +32,11 @@ impl Watched {
     fn regions(&self) -> Vec<Range<Block>> {
         let partition = self.allocator.partition();
         match self.allocator.strategy() {
-            Strategy::Traxtent => partition
+            AllocatorKind::Traxtent => partition
                 .traxtents()
                 .map(|traxtent| traxtent.blocks)
                 .collect(),
-            Strategy::Conventional => {
+            AllocatorKind::Conventional => {
                 let (end, group) = (partition.blocks().0, Allocator::GROUP.0);
                 let starts = (0..end).step_by(group as usize);
                 starts
@@ -129,7 +131,7 @@ impl Watched {
                 let run = home.map(|home| near..home.end.min(near + Blocks(count)));
                 if let Some(run) = run.filter(|run| self.free_run(run)) {
                     assert_eq!(*found, run);
-                } else if self.allocator.strategy() == Strategy::Traxtent
+                } else if self.allocator.strategy() == AllocatorKind::Traxtent
                     && let Some(closest) = self.closest(near, whole)
                 {
                     assert_eq!((found.start, away), (region.start, Some(closest)));
@@ -153,8 +155,8 @@ fn distance(region: &Range<Block>, near: Block) -> u64 {
     }
 }
 
-fn strategy() -> impl proptest::strategy::Strategy<Value = Strategy> {
-    prop::sample::select(Strategy::ALL.to_vec())
+fn strategy() -> impl proptest::strategy::Strategy<Value = AllocatorKind> {
+    prop::sample::select(AllocatorKind::ALL.to_vec())
 }
 
 proptest! {
@@ -185,7 +187,7 @@ proptest! {
                 watched.allocate(near, count, placement);
             }
             let space = watched.allocator.space();
-            if strategy == Strategy::Traxtent {
+            if strategy == AllocatorKind::Traxtent {
                 prop_assert_eq!(space, watched.recount());
             } else {
                 prop_assert_eq!(space.blocks, Blocks(end));
@@ -193,7 +195,7 @@ proptest! {
             }
             for block in (0..end + 2).map(Block) {
                 let possible = block.0 < end
-                    && (strategy == Strategy::Conventional
+                    && (strategy == AllocatorKind::Conventional
                         || watched.allocator.partition().traxtent_of(block).is_some());
                 let free = possible && !watched.used.contains(&block);
                 prop_assert_eq!(watched.allocator.is_free(block), free);
@@ -238,7 +240,7 @@ proptest! {
 /// 5, 5 to 10 and 11 to 15; block 10 is excluded.
 fn three_tracks() -> Allocator {
     let partition = Partition::whole(map(0, &[40, 44, 36]), 8).unwrap();
-    Allocator::new(partition, Strategy::Traxtent)
+    Allocator::new(partition, AllocatorKind::Traxtent)
 }
 
 /// Does a file continue over an excluded block, over a boundary without one, and past a traxtent in
@@ -351,7 +353,7 @@ fn refusals() {
 #[test]
 fn conventional_knows_no_tracks() {
     let partition = Partition::whole(map(0, &[40, 44, 36]), 8).unwrap();
-    let mut allocator = Allocator::new(partition, Strategy::Conventional);
+    let mut allocator = Allocator::new(partition, AllocatorKind::Conventional);
     let found = allocator.allocate(Block(3), Blocks(9), Placement::Next);
     assert_eq!(found, Some(blocks(3..12)));
     let lies = Space::count(allocator.partition(), |block| allocator.is_free(block));

@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use traxtent_layout::raid::{Array, Chunks, Holds, Level, Member, RaidError, Shape, Stripe};
+use traxtent_layout::raid::{
+    Array, ArrayShape, ChunkContents, ChunkRule, Level, Member, RaidError, Stripe,
+};
 use traxtent_map::TrackMap;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile;
@@ -42,15 +44,15 @@ fn any_member() -> impl Strategy<Value = Member> {
     })
 }
 
-fn any_shape() -> impl Strategy<Value = Shape> {
+fn any_shape() -> impl Strategy<Value = ArrayShape> {
     let chunks = prop_oneof![
-        2 => Just(Chunks::Tracks),
-        1 => Just(Chunks::SmallestTrack),
-        1 => Just(Chunks::LargestTrack),
-        1 => (1..4_u64).prop_map(|chunk| Chunks::Fixed(Sectors(chunk * 6))),
+        2 => Just(ChunkRule::Tracks),
+        1 => Just(ChunkRule::SmallestTrack),
+        1 => Just(ChunkRule::LargestTrack),
+        1 => (1..4_u64).prop_map(|chunk| ChunkRule::Fixed(Sectors(chunk * 6))),
     ];
     let levels = prop::sample::select(&Level::ALL[..]);
-    (levels, chunks, 1..4_u32, 0..3_u32).prop_map(|(level, chunks, granule, spares)| Shape {
+    (levels, chunks, 1..4_u32, 0..3_u32).prop_map(|(level, chunks, granule, spares)| ArrayShape {
         level,
         chunks,
         granule,
@@ -80,8 +82,8 @@ fn contents(stripe: &Stripe<'_>) -> Vec<Vec<u8>> {
         .chunks()
         .map(|chunk| {
             let by = match chunk.holds {
-                Holds::Data(k) => k as u64,
-                Holds::Parity => 99,
+                ChunkContents::Data(k) => k as u64,
+                ChunkContents::Parity => 99,
             };
             (0..chunk.sectors.0)
                 .map(|k| noise(by + 7 * stripe.number(), k))
@@ -132,7 +134,7 @@ proptest! {
         for stripe in stripes(&array) {
             prop_assert_eq!(stripe.logical().start, next);
             for k in 0..stripe.data_chunks() {
-                prop_assert_eq!(stripe.data(k).holds, Holds::Data(k));
+                prop_assert_eq!(stripe.data(k).holds, ChunkContents::Data(k));
                 prop_assert_eq!(stripe.logical_of(k).start, next);
                 prop_assert_eq!(stripe.data(k).sectors.0 % u64::from(array.shape().granule), 0);
                 for offset in 0..stripe.data(k).sectors.0 {
@@ -188,7 +190,7 @@ proptest! {
     /// anything but that of whole tracks?
     #[test]
     fn tracks_are_matched_by_rank(members in prop::collection::vec(any_member(), 3..6), spares in 0..3_u32) {
-        let shape = Shape { level: Level::Raid5, chunks: Chunks::Tracks, granule: 1, spares };
+        let shape = ArrayShape { level: Level::Raid5, chunks: ChunkRule::Tracks, granule: 1, spares };
         let Ok(array) = Array::new(shape, members) else { return Ok(()) };
         for (number, member) in array.members().iter().enumerate() {
             let mut counts = std::collections::BTreeMap::new();
@@ -204,15 +206,15 @@ proptest! {
             tracks.sort();
             for stripe in stripes(&array) {
                 let rank = u64::from(spares) + stripe.number();
-                prop_assert_eq!(stripe.on(number).lbn, tracks[rank as usize].1);
+                prop_assert_eq!(stripe.chunk_on(number).lbn, tracks[rank as usize].1);
             }
         }
     }
 }
 
-pub(super) const RAID5: Shape = Shape {
+pub(super) const RAID5: ArrayShape = ArrayShape {
     level: Level::Raid5,
-    chunks: Chunks::Tracks,
+    chunks: ChunkRule::Tracks,
     granule: 1,
     spares: 0,
 };
@@ -223,9 +225,9 @@ pub(super) const RAID5: Shape = Shape {
 #[test]
 fn fixed_chunks_are_left_symmetric() {
     let members = vec![member(0, &[100], 10..100); 3];
-    let chunks = Chunks::Fixed(Sectors(8));
-    let array = Array::new(Shape { chunks, ..RAID5 }, members).unwrap();
-    let holds = |stripe: u64| -> Vec<Holds> {
+    let chunks = ChunkRule::Fixed(Sectors(8));
+    let array = Array::new(ArrayShape { chunks, ..RAID5 }, members).unwrap();
+    let holds = |stripe: u64| -> Vec<ChunkContents> {
         array
             .stripe(stripe)
             .unwrap()
@@ -233,13 +235,13 @@ fn fixed_chunks_are_left_symmetric() {
             .map(|chunk| chunk.holds)
             .collect()
     };
-    use Holds::{Data, Parity};
+    use ChunkContents::{Data, Parity};
     assert_eq!(holds(0), [Data(0), Data(1), Parity]);
     assert_eq!(holds(1), [Data(1), Parity, Data(0)]);
     assert_eq!(holds(2), [Parity, Data(0), Data(1)]);
     assert_eq!(holds(3), holds(0));
     assert_eq!((array.stripes(), array.capacity()), (12, Sectors(180)));
-    assert_eq!(array.stripe(2).unwrap().on(1).lbn, Lbn(26));
+    assert_eq!(array.stripe(2).unwrap().chunk_on(1).lbn, Lbn(26));
 }
 
 /// Does a track that is slightly short stay among its neighbours, and is one that is much too short
@@ -254,7 +256,7 @@ fn tracks_with_defects() {
     let array = Array::new(RAID5, vec![odd, whole.clone(), whole]).unwrap();
     assert_eq!(array.stripes(), 4999);
     let chunk = |stripe| {
-        let chunk = array.stripe(stripe).unwrap().on(0);
+        let chunk = array.stripe(stripe).unwrap().chunk_on(0);
         (chunk.lbn.0, chunk.sectors.0)
     };
     // Stripe 7 has its parity on member 1. Its chunk there is as long as the longest data chunk.
@@ -270,8 +272,8 @@ fn tracks_with_defects() {
 fn spare_tracks() {
     let sizes = [[50; 10], [40; 10]].concat();
     let members = vec![member(0, &sizes, 0..900); 3];
-    let mut array = Array::new(Shape { spares: 2, ..RAID5 }, members).unwrap();
-    let lbn = |array: &Array, stripe| array.stripe(stripe).unwrap().on(1).lbn;
+    let mut array = Array::new(ArrayShape { spares: 2, ..RAID5 }, members).unwrap();
+    let lbn = |array: &Array, stripe| array.stripe(stripe).unwrap().chunk_on(1).lbn;
     assert_eq!((array.stripes(), lbn(&array, 0)), (18, Lbn(100)));
     array.relocate(1, 12, 1).unwrap();
     assert_eq!(
@@ -291,17 +293,18 @@ fn spare_tracks() {
 #[test]
 fn refused() {
     let drive = member(0, &[10; 4], 0..40);
-    let says =
-        |shape: Shape, members: Vec<Member>| Array::new(shape, members).unwrap_err().to_string();
+    let says = |shape: ArrayShape, members: Vec<Member>| {
+        Array::new(shape, members).unwrap_err().to_string()
+    };
     let three = vec![drive.clone(); 3];
-    let fixed = |chunk| Chunks::Fixed(Sectors(chunk));
+    let fixed = |chunk| ChunkRule::Fixed(Sectors(chunk));
     assert_eq!(
         says(RAID5, vec![drive.clone(); 2]),
         "raid-5 of 2 members: it has 3 to 32"
     );
     assert_eq!(
         says(
-            Shape {
+            ArrayShape {
                 granule: 0,
                 ..RAID5
             },
@@ -311,7 +314,7 @@ fn refused() {
     );
     assert!(
         says(
-            Shape {
+            ArrayShape {
                 chunks: fixed(12),
                 granule: 8,
                 ..RAID5
@@ -322,7 +325,7 @@ fn refused() {
     );
     assert!(
         says(
-            Shape {
+            ArrayShape {
                 chunks: fixed(0),
                 ..RAID5
             },
@@ -331,12 +334,12 @@ fn refused() {
         .starts_with("chunks of 0 sectors")
     );
     assert!(
-        says(Shape { spares: 4, ..RAID5 }, three.clone())
+        says(ArrayShape { spares: 4, ..RAID5 }, three.clone())
             .starts_with("member 0: LBNs 0 to 40 have no room for a chunk beside 4")
     );
     assert!(
         says(
-            Shape {
+            ArrayShape {
                 chunks: fixed(8),
                 spares: 1,
                 ..RAID5
@@ -355,7 +358,7 @@ fn refused() {
     );
 }
 
-fn builtin(names: &[&str], shape: Shape) -> Array {
+fn builtin(names: &[&str], shape: ArrayShape) -> Array {
     let members = names.iter().map(|name| {
         let profile = profile::builtin(name).unwrap();
         let map = TrackMap::of_sizes(Geometry::build(&profile.geometry).unwrap().track_sizes());
@@ -392,7 +395,7 @@ fn unevenness(parts: &[u64]) -> f64 {
 #[test]
 fn waste_and_balance_on_table_2() {
     for granule in [1, 8] {
-        let array = builtin(&TABLE_2, Shape { granule, ..RAID5 });
+        let array = builtin(&TABLE_2, ArrayShape { granule, ..RAID5 });
         let usage = array.usage();
         let of = |part: fn(&traxtent_layout::raid::MemberUsage) -> u64| {
             usage.iter().map(part).collect::<Vec<_>>()
@@ -413,8 +416,8 @@ fn waste_and_balance_on_table_2() {
     }
     let smallest = builtin(
         &TABLE_2,
-        Shape {
-            chunks: Chunks::SmallestTrack,
+        ArrayShape {
+            chunks: ChunkRule::SmallestTrack,
             ..RAID5
         },
     );

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 use traxtent_layout::raid::{
-    Age, Array, Chunks, Health, Holds, Level, Members, Plan, Planner, Sum, Update, joined,
+    Array, ChunkContents, ChunkRule, Level, MemberSet, ParityUpdate, StripeHealth, StripePlan,
+    StripePlanner, Version, XorStep, member_requests,
 };
 use traxtent_units::Rng;
 use traxtent_units::request::Request;
@@ -16,13 +17,13 @@ use super::raid::{RAID5, any_array, member};
 struct Bytes<'a> {
     array: &'a Array,
     members: Vec<Vec<u8>>,
-    health: Health,
-    planner: Planner,
+    health: StripeHealth,
+    planner: StripePlanner,
 }
 
 impl<'a> Bytes<'a> {
     /// Creates members of zeros, or of arbitrary bytes if parity was never made.
-    fn new(array: &'a Array, planner: Planner, unsynced: bool, rng: &mut Rng) -> Bytes<'a> {
+    fn new(array: &'a Array, planner: StripePlanner, unsynced: bool, rng: &mut Rng) -> Bytes<'a> {
         let len = |member: usize| array.members()[member].data.end.0 as usize;
         let mut byte = || if unsynced { rng.bits() as u8 } else { 0 };
         Bytes {
@@ -30,9 +31,9 @@ impl<'a> Bytes<'a> {
             members: (0..array.members().len())
                 .map(|member| (0..len(member)).map(|_| byte()).collect())
                 .collect(),
-            health: Health {
+            health: StripeHealth {
                 unsynced,
-                ..Health::GOOD
+                ..StripeHealth::GOOD
             },
             planner,
         }
@@ -42,7 +43,7 @@ impl<'a> Bytes<'a> {
     /// a function that gives the old data that the plan read or computed.
     fn execute<F: Fn(Lbn) -> u8>(
         &mut self,
-        plan: &Plan,
+        plan: &StripePlan,
         new: F,
     ) -> impl Fn(Lbn) -> Option<u8> + use<F> {
         let stripe = self.array.stripe(plan.stripe).unwrap();
@@ -64,8 +65,8 @@ impl<'a> Bytes<'a> {
         let logical: Vec<_> = chunks
             .iter()
             .map(|chunk| match chunk.holds {
-                Holds::Data(k) => Some(stripe.logical_of(k)),
-                Holds::Parity => None,
+                ChunkContents::Data(k) => Some(stripe.logical_of(k)),
+                ChunkContents::Parity => None,
             })
             .collect();
         let mut fresh = vec![vec![None; longest]; chunks.len()];
@@ -78,7 +79,7 @@ impl<'a> Bytes<'a> {
                 fresh[member][row] = Some(new(Lbn(sector)));
             }
         }
-        for Sum {
+        for XorStep {
             member,
             age,
             rows,
@@ -100,8 +101,8 @@ impl<'a> Bytes<'a> {
                     sum ^= zero_beyond(from, fresh[from][row as usize]);
                 }
                 match age {
-                    Age::Old => old[*member][row as usize] = Some(sum),
-                    Age::New => fresh[*member][row as usize] = Some(sum),
+                    Version::Old => old[*member][row as usize] = Some(sum),
+                    Version::New => fresh[*member][row as usize] = Some(sum),
                 }
             }
         }
@@ -130,7 +131,7 @@ impl<'a> Bytes<'a> {
 
     /// Writes, and returns the sectors written: those of stripes for which there was a plan.
     fn write(&mut self, sectors: Range<Lbn>, new: impl Fn(Lbn) -> u8) -> Vec<Range<Lbn>> {
-        let (mut plan, mut written) = (Plan::default(), Vec::new());
+        let (mut plan, mut written) = (StripePlan::default(), Vec::new());
         for (stripe, part) in self.array.stripes_of(sectors) {
             let planned = self
                 .planner
@@ -146,7 +147,7 @@ impl<'a> Bytes<'a> {
 
     /// Reads, and returns the bytes, or `None` for stripes for which there was no plan.
     fn read(&mut self, sectors: Range<Lbn>) -> Vec<Option<u8>> {
-        let (mut plan, mut bytes) = (Plan::default(), Vec::new());
+        let (mut plan, mut bytes) = (StripePlan::default(), Vec::new());
         for (stripe, part) in self.array.stripes_of(sectors) {
             let planned = self
                 .planner
@@ -166,7 +167,7 @@ impl<'a> Bytes<'a> {
     /// Returns whether a plan may be refused: more members are absent than the level can bear, or
     /// one may be unreadable while parity was never made.
     fn may_refuse(&self) -> bool {
-        let Health {
+        let StripeHealth {
             unreadable,
             unsynced,
             ..
@@ -182,7 +183,7 @@ impl<'a> Bytes<'a> {
     }
 
     fn rebuild(&mut self, member: usize) {
-        let (mut plan, array) = (Plan::default(), self.array);
+        let (mut plan, array) = (StripePlan::default(), self.array);
         let failed = self.health.failed;
         for number in 0..array.stripes() {
             let stripe = array.stripe(number).unwrap();
@@ -218,7 +219,7 @@ proptest! {
         dummy_reads: bool,
         unsynced: bool,
     ) {
-        let planner = Planner { positioning: Sectors(positioning), dummy_reads };
+        let planner = StripePlanner { positioning: Sectors(positioning), dummy_reads };
         let mut rng = Rng::new(seed);
         let members = array.members().len() as u64;
         let mut bytes = Bytes::new(&array, planner, unsynced, &mut rng);
@@ -233,7 +234,7 @@ proptest! {
             let sectors = Lbn(start)..Lbn(end);
             let new = |sector: Lbn| turn.wrapping_mul(37) ^ (sector.0 * 11) as u8 ^ 0x5A;
             if rng.below(4) == 0 {
-                bytes.health.unreadable = Members::only(rng.below(members) as usize);
+                bytes.health.unreadable = MemberSet::only(rng.below(members) as usize);
             }
             if rng.below(3) > 0 {
                 for part in bytes.write(sectors, new) {
@@ -245,7 +246,7 @@ proptest! {
                 let read = bytes.read(sectors);
                 prop_assert!(agree(&read, &expected[start as usize..end as usize]));
             }
-            bytes.health.unreadable = Members::NONE;
+            bytes.health.unreadable = MemberSet::NONE;
             if !whole && rng.below(10) == 0 {
                 match bytes.health.failed.first() {
                     Some(member) => bytes.rebuild(member),
@@ -290,12 +291,12 @@ proptest! {
                 (_, Some(parity)) => parity,
                 _ => 0,
             };
-            let chunk = stripe.on(victim);
+            let chunk = stripe.chunk_on(victim);
             if level != Level::Raid0 && chunk.sectors.0 > 0 {
                 let at = chunk.lbn.0 + rng.below(chunk.sectors.0);
                 bytes.members[victim][at as usize] ^= 1 + rng.below(255) as u8;
             }
-            let mut plan = Plan::default();
+            let mut plan = StripePlan::default();
             PLANNER.verify(&stripe, bytes.health, &mut plan);
             prop_assert_eq!(plan.reads.is_empty(), level == Level::Raid0);
             let _ = bytes.execute(&plan, |_| 0);
@@ -309,19 +310,19 @@ fn five() -> Array {
     Array::new(RAID5, vec![member(0, &[100; 10], 0..1000); 5]).unwrap()
 }
 
-const PLANNER: Planner = Planner {
+const PLANNER: StripePlanner = StripePlanner {
     positioning: Sectors(100),
     dummy_reads: true,
 };
 
-fn plan_write(sectors: Range<u64>, failed: Members) -> Plan {
-    let (array, mut plan) = (five(), Plan::default());
+fn plan_write(sectors: Range<u64>, failed: MemberSet) -> StripePlan {
+    let (array, mut plan) = (five(), StripePlan::default());
     let stripe = array.stripe(0).unwrap();
     PLANNER
         .write(
             &stripe,
             Lbn(sectors.start)..Lbn(sectors.end),
-            Health::without(failed),
+            StripeHealth::without(failed),
             &mut plan,
         )
         .unwrap();
@@ -329,7 +330,7 @@ fn plan_write(sectors: Range<u64>, failed: Members) -> Plan {
 }
 
 /// Returns the members and rows of extents.
-fn plain(extents: &[traxtent_layout::raid::Extent]) -> Vec<(usize, Range<u64>)> {
+fn plain(extents: &[traxtent_layout::raid::RowExtent]) -> Vec<(usize, Range<u64>)> {
     extents
         .iter()
         .map(|extent| (extent.member, extent.rows.clone()))
@@ -341,24 +342,24 @@ fn plain(extents: &[traxtent_layout::raid::Extent]) -> Vec<(usize, Range<u64>)> 
 #[test]
 fn the_cheaper_update_is_taken() {
     assert_eq!(
-        Update::ALL.map(Update::name),
+        ParityUpdate::ALL.map(ParityUpdate::name),
         ["read-modify-write", "reconstruct-write"]
     );
-    let whole = plan_write(0..400, Members::NONE);
+    let whole = plan_write(0..400, MemberSet::NONE);
     assert_eq!((whole.reads.len(), whole.writes.len()), (0, 5));
     // One chunk: it and parity (member 4) are fewer than the three others.
     assert_eq!(
-        plain(&plan_write(100..200, Members::NONE).reads),
+        plain(&plan_write(100..200, MemberSet::NONE).reads),
         [(1, 0..100), (4, 0..100)]
     );
     // Three chunks: only the fourth is read.
     assert_eq!(
-        plain(&plan_write(0..300, Members::NONE).reads),
+        plain(&plan_write(0..300, MemberSet::NONE).reads),
         [(3, 0..100)]
     );
     // For the same rows of two chunks both ways cost the same, but the total of rows favours the
     // one that reads fewer.
-    let two = plan_write(90..110, Members::NONE);
+    let two = plan_write(90..110, MemberSet::NONE);
     assert_eq!(
         plain(&two.reads),
         [(0, 90..100), (1, 0..10), (4, 0..10), (4, 90..100)]
@@ -368,7 +369,7 @@ fn the_cheaper_update_is_taken() {
         [(0, 90..100), (1, 0..10), (4, 0..10), (4, 90..100)]
     );
     // Rows for which all chunks are new need no reading.
-    let most = plan_write(10..400, Members::NONE);
+    let most = plan_write(10..400, MemberSet::NONE);
     assert_eq!(plain(&most.reads), [(0, 0..10)]);
 }
 
@@ -376,29 +377,29 @@ fn the_cheaper_update_is_taken() {
 #[test]
 fn degraded_writes() {
     // The failed member is written: parity is computed from the others.
-    let own = plan_write(0..100, Members::only(0));
+    let own = plan_write(0..100, MemberSet::only(0));
     assert_eq!(plain(&own.reads), [(1, 0..100), (2, 0..100), (3, 0..100)]);
     assert_eq!(plain(&own.writes), [(4, 0..100)]);
     // The failed member is not written: the old parity provides its data.
-    let other = plan_write(0..300, Members::only(3));
+    let other = plan_write(0..300, MemberSet::only(3));
     assert_eq!(
         plain(&other.reads),
         [(0, 0..100), (1, 0..100), (2, 0..100), (4, 0..100)]
     );
     // Parity has failed: nothing is to be preserved.
-    let parity = plan_write(0..10, Members::only(4));
+    let parity = plan_write(0..10, MemberSet::only(4));
     assert_eq!(
         (plain(&parity.reads), plain(&parity.writes)),
         (vec![], vec![(0, 0..10)])
     );
     // Two have failed: the data cannot be recovered.
-    let (array, mut plan) = (five(), Plan::default());
-    let two = Members::only(0).with(2);
+    let (array, mut plan) = (five(), StripePlan::default());
+    let two = MemberSet::only(0).with(2);
     let error = PLANNER
         .read(
             &array.stripe(0).unwrap(),
             Lbn(0)..Lbn(10),
-            Health::without(two),
+            StripeHealth::without(two),
             &mut plan,
         )
         .unwrap_err();
@@ -410,7 +411,7 @@ fn degraded_writes() {
         .read(
             &array.stripe(0).unwrap(),
             Lbn(100)..Lbn(110),
-            Health::without(two),
+            StripeHealth::without(two),
             &mut plan,
         )
         .unwrap();
@@ -420,14 +421,14 @@ fn degraded_writes() {
 /// Is parity read exactly where it is the only chunk left out of a read (paper Q, section 3)?
 #[test]
 fn dummy_reads() {
-    let (array, mut plan) = (five(), Plan::default());
+    let (array, mut plan) = (five(), StripePlan::default());
     let stripe = array.stripe(0).unwrap();
-    let mut dummy = |planner: Planner, sectors: Range<u64>, failed| {
+    let mut dummy = |planner: StripePlanner, sectors: Range<u64>, failed| {
         planner
             .read(
                 &stripe,
                 Lbn(sectors.start)..Lbn(sectors.end),
-                Health::without(failed),
+                StripeHealth::without(failed),
                 &mut plan,
             )
             .unwrap();
@@ -435,41 +436,41 @@ fn dummy_reads() {
             .as_ref()
             .map(|dummy| (dummy.member, dummy.rows.clone()))
     };
-    assert_eq!(dummy(PLANNER, 0..400, Members::NONE), Some((4, 0..100)));
-    assert_eq!(dummy(PLANNER, 50..301, Members::NONE), Some((4, 0..100)));
-    assert_eq!(dummy(PLANNER, 0..300, Members::NONE), None);
-    assert_eq!(dummy(PLANNER, 0..400, Members::only(0)), None);
-    assert_eq!(dummy(PLANNER, 0..400, Members::only(4)), None);
-    let without = Planner {
+    assert_eq!(dummy(PLANNER, 0..400, MemberSet::NONE), Some((4, 0..100)));
+    assert_eq!(dummy(PLANNER, 50..301, MemberSet::NONE), Some((4, 0..100)));
+    assert_eq!(dummy(PLANNER, 0..300, MemberSet::NONE), None);
+    assert_eq!(dummy(PLANNER, 0..400, MemberSet::only(0)), None);
+    assert_eq!(dummy(PLANNER, 0..400, MemberSet::only(4)), None);
+    let without = StripePlanner {
         dummy_reads: false,
         ..PLANNER
     };
-    assert_eq!(dummy(without, 0..400, Members::NONE), None);
+    assert_eq!(dummy(without, 0..400, MemberSet::NONE), None);
 }
 
 /// Are extents of consecutive stripes joined if nothing lies between them, up to a size limit, and
 /// split at parity?
 #[test]
 fn extents_are_joined() {
-    let chunks = Chunks::Fixed(Sectors(8));
+    let chunks = ChunkRule::Fixed(Sectors(8));
     let array = Array::new(
-        traxtent_layout::raid::Shape { chunks, ..RAID5 },
+        traxtent_layout::raid::ArrayShape { chunks, ..RAID5 },
         vec![member(0, &[1000], 0..1000); 3],
     )
     .unwrap();
     let requests = |dummy_reads, most| {
-        let planner = Planner {
+        let planner = StripePlanner {
             dummy_reads,
             ..PLANNER
         };
-        let (mut plan, mut extents) = (Plan::default(), Vec::new());
+        let (mut plan, mut extents) = (StripePlan::default(), Vec::new());
         for (stripe, part) in array.stripes_of(Lbn(0)..Lbn(96)) {
             planner
-                .read(&stripe, part, Health::GOOD, &mut plan)
+                .read(&stripe, part, StripeHealth::GOOD, &mut plan)
                 .unwrap();
             extents.extend(plan.reads.iter().chain(&plan.dummy).cloned());
         }
-        let requests = joined(&extents, most, Request::read);
+        let requests = member_requests(&extents, most, Request::read);
         let of_first = requests.into_iter().filter(|(member, _)| *member == 0);
         of_first
             .map(|(_, request)| request.lbn.0..request.end().0)

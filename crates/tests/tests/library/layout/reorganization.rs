@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use traxtent_layout::{
-    Aging, Allocator, File, LayoutError, Move, Partition, Placement, Reorganizer, Space, Strategy,
-    adopt, plan,
+    Aging, Allocator, AllocatorKind, File, LayoutError, Move, Partition, Placement, Reorganizer,
+    Space, adopt, plan_reorganization,
 };
 use traxtent_units::{Block, Blocks};
 
@@ -65,7 +65,7 @@ fn sizes(files: &[File]) -> Vec<Blocks> {
 }
 
 /// Returns files as a workload leaves them.
-fn aged(partition: &Partition, strategy: Strategy, full: f64, seed: u64) -> Vec<File> {
+fn aged(partition: &Partition, strategy: AllocatorKind, full: f64, seed: u64) -> Vec<File> {
     let aging = Aging {
         full,
         turnover: 3.0,
@@ -76,8 +76,8 @@ fn aged(partition: &Partition, strategy: Strategy, full: f64, seed: u64) -> Vec<
     aging.run(&mut Allocator::new(partition.clone(), strategy), seed)
 }
 
-fn strategy() -> impl proptest::strategy::Strategy<Value = Strategy> {
-    prop::sample::select(Strategy::ALL.to_vec())
+fn strategy() -> impl proptest::strategy::Strategy<Value = AllocatorKind> {
+    prop::sample::select(AllocatorKind::ALL.to_vec())
 }
 
 proptest! {
@@ -88,7 +88,7 @@ proptest! {
     fn plans_keep_content(partition in partition(), strategy in strategy(), full in 0.2..1.0_f64, seed in any::<u64>()) {
         let before = aged(&partition, strategy, full, seed);
         let mut disk = content(&before);
-        let made = plan(&partition, before.clone()).unwrap();
+        let made = plan_reorganization(&partition, before.clone()).unwrap();
         made.moves.iter().for_each(|step| apply(step, &partition, &mut disk));
         prop_assert_eq!(disk, content(&made.files));
         prop_assert_eq!(sizes(&made.files), sizes(&before));
@@ -115,7 +115,7 @@ proptest! {
     #[test]
     fn steps_between_changes(partition in partition(), full in 0.2..0.95_f64, budget in 1..50_u64, seed in any::<u64>()) {
         let mut random = Random(seed);
-        let mut files = aged(&partition, Strategy::Conventional, full, seed);
+        let mut files = aged(&partition, AllocatorKind::Conventional, full, seed);
         let mut allocator = adopt(&partition, &files).unwrap();
         let mut reorganizer = Reorganizer::default();
         for _ in 0..60 {
@@ -184,7 +184,7 @@ fn retrofitted() {
             ..Aging::default()
         };
         let files = aging.run(
-            &mut Allocator::new(partition.clone(), Strategy::Conventional),
+            &mut Allocator::new(partition.clone(), AllocatorKind::Conventional),
             seed,
         );
         let misaligned = |files: &[File]| {
@@ -198,7 +198,7 @@ fn retrofitted() {
             "seed {seed}: there is little to do"
         );
         let space = adopt(&partition, &files).unwrap().space();
-        let made = plan(&partition, files).unwrap();
+        let made = plan_reorganization(&partition, files).unwrap();
         assert_eq!(misaligned(&made.files), 0, "seed {seed}");
         let after = made.allocator.space();
         assert!(
@@ -211,7 +211,7 @@ fn retrofitted() {
 /// Does the same workload give the same layout?
 #[test]
 fn aging_repeats() {
-    for strategy in Strategy::ALL {
+    for strategy in AllocatorKind::ALL {
         let (files, space) = after(strategy, 3.0, 1);
         assert_eq!((files.clone(), space), after(strategy, 3.0, 1));
         assert_ne!(files, after(strategy, 3.0, 2).0);
@@ -222,8 +222,8 @@ fn aging_repeats() {
 #[test]
 fn aging_scatters() {
     for seed in 0..testkit::repeats(5) {
-        let (_, filled) = after(Strategy::Conventional, 0.8, seed);
-        let (_, aged) = after(Strategy::Conventional, 8.0, seed);
+        let (_, filled) = after(AllocatorKind::Conventional, 0.8, seed);
+        let (_, aged) = after(AllocatorKind::Conventional, 8.0, seed);
         for space in [aged, filled] {
             assert!((0.75..0.85).contains(&space.share_in_use()), "{space:?}");
         }
@@ -236,7 +236,7 @@ fn aging_scatters() {
 }
 
 /// Returns the aged files on the zones, and how their free space lies on tracks.
-fn after(strategy: Strategy, turnover: f64, seed: u64) -> (Vec<File>, Space) {
+fn after(strategy: AllocatorKind, turnover: f64, seed: u64) -> (Vec<File>, Space) {
     let mut allocator = Allocator::new(zones(), strategy);
     let aging = Aging {
         turnover,
@@ -259,14 +259,14 @@ fn refusals() {
         file.push(blocks(range));
         file
     };
-    let twice = plan(&partition, vec![file(0..4), file(3..5)]).unwrap_err();
+    let twice = plan_reorganization(&partition, vec![file(0..4), file(3..5)]).unwrap_err();
     assert_eq!(twice, LayoutError::InUse(Block(3)));
-    let beyond = plan(&partition, vec![file(12..17)]).unwrap_err();
+    let beyond = plan_reorganization(&partition, vec![file(12..17)]).unwrap_err();
     assert_eq!(
         beyond.to_string(),
         "block 15 is beyond the partition, which has 15 blocks"
     );
-    let mut conventional = Allocator::new(partition, Strategy::Conventional);
+    let mut conventional = Allocator::new(partition, AllocatorKind::Conventional);
     let step = Reorganizer::default().step(&mut conventional, &mut [file(0..4)], Blocks(9));
     assert_eq!(step, Err(LayoutError::NoTracks));
 }

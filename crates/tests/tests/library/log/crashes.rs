@@ -4,7 +4,7 @@
 //! Guards against: reusing a segment before a checkpoint has freed it; accepting a chunk from
 //! before a crash after it; an unfinished checkpoint that leaves no room for the next.
 
-use traxtent_layout::log::{Cleaning, Config, Log, Op};
+use traxtent_layout::log::{Cleaning, Log, LogConfig, LogOp};
 use traxtent_map::TrackMap;
 use traxtent_units::Rng;
 
@@ -14,7 +14,7 @@ use super::{filled, small_map};
 
 /// A device that is copied, cut and checked at every write and flush.
 #[derive(Clone)]
-struct Watched {
+struct CrashedDevice {
     device: Device,
     map: TrackMap,
     cleaning: Cleaning,
@@ -26,19 +26,19 @@ struct Watched {
     watching: bool,
 }
 
-impl Perform for Watched {
-    fn perform(&mut self, op: Op) -> Vec<u8> {
+impl Perform for CrashedDevice {
+    fn perform(&mut self, op: LogOp) -> Vec<u8> {
         self.device.perform(op)
     }
 
-    fn look(&mut self, model: &Model, next: Option<&Op>) {
+    fn look(&mut self, model: &Model, next: Option<&LogOp>) {
         if !self.watching {
             return;
         }
         let mut device = self.device.clone();
         match next {
             // An outstanding write may be torn alone, or together with all writes before it.
-            Some(write @ Op::Write { .. }) => {
+            Some(write @ LogOp::Write { .. }) => {
                 device.perform(write.clone());
                 let seed = self.rng.bits();
                 self.check(&device, Fate::OnlyLast(seed), model);
@@ -56,9 +56,9 @@ impl Perform for Watched {
     }
 }
 
-impl Watched {
-    fn new(map: &TrackMap, config: &Config, rng: Rng) -> Watched {
-        Watched {
+impl CrashedDevice {
+    fn new(map: &TrackMap, config: &LogConfig, rng: Rng) -> CrashedDevice {
+        CrashedDevice {
             device: Device::new(map.end()),
             map: map.clone(),
             cleaning: config.cleaning,
@@ -114,11 +114,11 @@ fn found_by(log: &Log, device: &Device) -> Vec<Stamp> {
 }
 
 /// Works for `steps` steps with simulated cuts at every write, and a real one now and then.
-fn work(seed: u64, steps: u64, lies: bool) -> Watched {
+fn work(seed: u64, steps: u64, lies: bool) -> CrashedDevice {
     let mut rng = Rng::new(seed);
     let map = small_map();
     let config = filled(&mut rng, &map);
-    let watched = Watched::new(&map, &config, rng.split());
+    let watched = CrashedDevice::new(&map, &config, rng.split());
     let mut worker = Worker::format(&map, watched, &config, rng.split());
     // Old enough that segments are cleaned and used again.
     for _ in 0..rng.below(600) {
@@ -139,7 +139,7 @@ fn work(seed: u64, steps: u64, lies: bool) -> Watched {
                 Fate::Units(1, cut),
             ];
             watched.device = watched.device.cut(fates[rng.below(4) as usize]);
-            worker.go_on_with(watched);
+            worker.continue_with(watched);
         }
     }
     worker.device

@@ -1,6 +1,6 @@
 //! A device with a volatile cache, in memory: sectors of 512 bytes, nothing durable before a flush.
 
-use traxtent_layout::log::Op;
+use traxtent_layout::log::LogOp;
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
 
@@ -10,11 +10,11 @@ pub(super) const SECTOR: usize = 512;
 
 /// An executor of a log's operations.
 pub(super) trait Perform {
-    fn perform(&mut self, op: Op) -> Vec<u8>;
+    fn perform(&mut self, op: LogOp) -> Vec<u8>;
 
     /// Called before and after each operation that is not a read, with the content that the log
     /// should have.
-    fn look(&mut self, _model: &Model, _next: Option<&Op>) {}
+    fn look(&mut self, _model: &Model, _next: Option<&LogOp>) {}
 }
 
 #[derive(Clone)]
@@ -108,20 +108,20 @@ impl Device {
 }
 
 impl Perform for Device {
-    fn perform(&mut self, op: Op) -> Vec<u8> {
+    fn perform(&mut self, op: LogOp) -> Vec<u8> {
         match op {
-            Op::Read { lbn, sectors } => {
+            LogOp::Read { lbn, sectors } => {
                 let at = lbn.0 as usize * SECTOR;
                 self.visible[at..at + sectors.0 as usize * SECTOR].to_vec()
             }
-            Op::Write { lbn, data } => {
+            LogOp::Write { lbn, data } => {
                 let at = lbn.0 as usize * SECTOR;
                 self.visible[at..at + data.len()].copy_from_slice(&data);
                 self.volatile.push((at, data));
                 Vec::new()
             }
-            Op::Flush if self.lies => Vec::new(),
-            Op::Flush => {
+            LogOp::Flush if self.lies => Vec::new(),
+            LogOp::Flush => {
                 for (at, data) in self.volatile.drain(..) {
                     self.durable[at..at + data.len()].copy_from_slice(&data);
                 }

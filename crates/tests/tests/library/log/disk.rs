@@ -1,6 +1,6 @@
 //! The log on the model drive, with its volatile cache, its tearing and its power cuts.
 
-use traxtent_layout::log::{Cleaning, Config, Op};
+use traxtent_layout::log::{Cleaning, LogConfig, LogOp};
 use traxtent_map::TrackMap;
 use traxtent_model::disk::{Command, Disk, Fault, Tearing};
 use traxtent_model::profile::WriteBack;
@@ -25,25 +25,25 @@ struct Drive {
 }
 
 impl Perform for Drive {
-    fn perform(&mut self, op: Op) -> Vec<u8> {
+    fn perform(&mut self, op: LogOp) -> Vec<u8> {
         let mut answer = Vec::new();
         match op {
-            Op::Read { lbn, sectors } => {
+            LogOp::Read { lbn, sectors } => {
                 answer.resize(sectors.0 as usize * SECTOR, 0);
                 self.disk.read(lbn.0, &mut answer).unwrap();
             }
-            Op::Write { lbn, data } => drop(self.disk.write(lbn.0, &data).unwrap()),
-            Op::Flush => drop(self.disk.flush().unwrap()),
+            LogOp::Write { lbn, data } => drop(self.disk.write(lbn.0, &data).unwrap()),
+            LogOp::Flush => drop(self.disk.flush().unwrap()),
         }
         answer
     }
 
-    fn look(&mut self, model: &Model, next: Option<&Op>) {
+    fn look(&mut self, model: &Model, next: Option<&LogOp>) {
         if !self.watching {
             return;
         }
         let mut left = self.clone();
-        if let Some(Op::Write { lbn, data }) = next {
+        if let Some(LogOp::Write { lbn, data }) = next {
             let sectors = (data.len() / SECTOR) as u32;
             let write = Command::Write {
                 lbn: *lbn,
@@ -95,7 +95,7 @@ fn on_the_model_drive() {
         });
         let disk = Disk::new(&profile).unwrap();
         let map = TrackMap::of_sizes(disk.drive().geometry().track_sizes());
-        let mut config = Config {
+        let mut config = LogConfig {
             sizing: Default::default(),
             ..config(&mut rng)
         };
@@ -121,7 +121,7 @@ fn on_the_model_drive() {
             if rng.chance(0.02) {
                 let mut drive = worker.device.clone();
                 drive.cut(rng.bits());
-                worker.go_on_with(drive);
+                worker.continue_with(drive);
             }
         }
         cuts += worker.device.cuts;

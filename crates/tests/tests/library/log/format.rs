@@ -1,7 +1,7 @@
 //! The bytes of a log: as documented, and damaged.
 
 use traxtent_layout::log::format::{Checkpoint, Entry, Summary, Superblock, reseal};
-use traxtent_layout::log::{Config, Log, LogError, Op, Place, Segment, Shape};
+use traxtent_layout::log::{Log, LogConfig, LogError, LogOp, LogShape, Place, Segment};
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
 
@@ -9,7 +9,7 @@ use super::device::{Device, Perform, SECTOR};
 use super::model::{Worker, assert_accounts, contents, drain, filled, recover};
 use super::{config, lbns, small_map};
 
-const SHAPE: Shape = Shape {
+const SHAPE: LogShape = LogShape {
     sector_bytes: 512,
     block_sectors: 2,
     grain_sectors: 2,
@@ -177,7 +177,7 @@ fn damage_is_noticed() {
 }
 
 /// Returns a log in use, and its device.
-fn used(seed: u64) -> (Config, Worker<Device>) {
+fn used(seed: u64) -> (LogConfig, Worker<Device>) {
     let mut rng = Rng::new(seed);
     let map = small_map();
     let mut config = config(&mut rng);
@@ -281,11 +281,12 @@ fn a_broken_checkpoint_takes_no_room() {
         worker.log.checkpoint().unwrap();
         let mut pages_written = false;
         while let Some(op) = worker.log.next_op() {
-            let in_region = matches!(&op, Op::Write { data, .. } if data.starts_with(b"traxtcpt"));
+            let in_region =
+                matches!(&op, LogOp::Write { data, .. } if data.starts_with(b"traxtcpt"));
             if in_region {
                 break;
             }
-            pages_written |= matches!(op, Op::Write { .. });
+            pages_written |= matches!(op, LogOp::Write { .. });
             let answer = worker.device.perform(op);
             worker.log.complete(answer).unwrap();
         }
@@ -321,9 +322,9 @@ fn failing_devices() {
         worker.model.now[block as usize] = block;
         while let Some(op) = log.next_op() {
             match op {
-                Op::Read { .. } if refused == 0 => {
+                LogOp::Read { .. } if refused == 0 => {
                     refused += 1;
-                    assert!(matches!(log.refuse(), Err(LogError::Damaged { .. })));
+                    assert!(matches!(log.fail(), Err(LogError::Damaged { .. })));
                 }
                 op => log.complete(device.perform(op)).unwrap(),
             }
@@ -337,9 +338,9 @@ fn failing_devices() {
     log.write(0, &vec![1; log.shape().block_bytes()]).unwrap();
     log.sync().unwrap();
     assert_eq!(log.write(0, &[]), Err(LogError::Busy));
-    assert!(matches!(log.next_op(), Some(Op::Write { .. })));
+    assert!(matches!(log.next_op(), Some(LogOp::Write { .. })));
     assert_eq!(log.next_op(), None);
-    assert_eq!(log.refuse(), Err(LogError::Failed));
+    assert_eq!(log.fail(), Err(LogError::Failed));
     assert_eq!(log.sync(), Err(LogError::Failed));
     assert_eq!(log.read(0), Err(LogError::Failed));
     assert_eq!(log.next_op(), None);

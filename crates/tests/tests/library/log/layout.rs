@@ -1,6 +1,6 @@
 //! Segments over a track map, and configurations that a log refuses.
 
-use traxtent_layout::log::{Config, Log, Shape, Sizing};
+use traxtent_layout::log::{Log, LogConfig, LogShape, Sizing};
 use traxtent_units::{Lbn, Sectors};
 
 use super::device::{Device, Perform};
@@ -10,9 +10,9 @@ use super::{lbns, map_of, small_map};
 #[test]
 fn segments_are_tracks() {
     let map = map_of(250);
-    let config = Config {
+    let config = LogConfig {
         blocks: 20,
-        ..Config::default()
+        ..LogConfig::default()
     };
     let log = Log::format(&map, lbns(&map), &config).unwrap();
     let tracks = map.tracks().map(|track| (track.first_lbn, track.sectors));
@@ -59,23 +59,23 @@ fn segments_of_one_size() {
 fn writes_share_no_grain() {
     struct Grains(Device);
     impl Perform for Grains {
-        fn perform(&mut self, op: traxtent_layout::log::Op) -> Vec<u8> {
-            if let traxtent_layout::log::Op::Write { lbn, data } = &op {
+        fn perform(&mut self, op: traxtent_layout::log::LogOp) -> Vec<u8> {
+            if let traxtent_layout::log::LogOp::Write { lbn, data } = &op {
                 assert!(lbn.0.is_multiple_of(4) && data.len().is_multiple_of(2048));
             }
             self.0.perform(op)
         }
     }
     let map = map_of(100);
-    let shape = Shape {
+    let shape = LogShape {
         sector_bytes: 512,
         block_sectors: 4,
         grain_sectors: 4,
     };
-    let config = Config {
+    let config = LogConfig {
         blocks: 40,
         shape,
-        ..Config::default()
+        ..LogConfig::default()
     };
     let mut log = Log::format(&map, lbns(&map), &config).unwrap();
     let mut device = Grains(Device::new(map.end()));
@@ -93,17 +93,17 @@ fn writes_share_no_grain() {
 #[test]
 fn refused() {
     let map = map_of(250);
-    let error = |change: fn(&mut Config)| {
-        let mut config = Config {
+    let error = |change: fn(&mut LogConfig)| {
+        let mut config = LogConfig {
             blocks: 20,
-            ..Config::default()
+            ..LogConfig::default()
         };
         change(&mut config);
         Log::format(&map, lbns(&map), &config)
             .unwrap_err()
             .to_string()
     };
-    let most = Config::default().most_blocks(&map, lbns(&map)).unwrap();
+    let most = LogConfig::default().most_blocks(&map, lbns(&map)).unwrap();
     assert_eq!(
         error(|config| config.blocks = 0),
         format!("0 blocks: from 1 to {most} fit beside the room that cleaning needs")
@@ -132,7 +132,7 @@ fn refused() {
         "segment size is 0: expected at least 1 sector"
     );
     let end = map.end();
-    let beyond = Log::format(&map, Lbn(0)..Lbn(end.0 + 1), &Config::default());
+    let beyond = Log::format(&map, Lbn(0)..Lbn(end.0 + 1), &LogConfig::default());
     assert_eq!(
         beyond.unwrap_err().to_string(),
         format!(
@@ -141,9 +141,9 @@ fn refused() {
         )
     );
 
-    let config = Config {
+    let config = LogConfig {
         blocks: most,
-        ..Config::default()
+        ..LogConfig::default()
     };
     let mut log = Log::format(&map, lbns(&map), &config).unwrap();
     super::model::drain(&mut log, &mut Device::new(end));

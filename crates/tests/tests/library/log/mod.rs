@@ -8,7 +8,7 @@ mod layout;
 
 mod model;
 
-use traxtent_layout::log::{Cleaning, Config, Policy, Shape, Sizing};
+use traxtent_layout::log::{Cleaning, CleaningPolicy, LogConfig, LogShape, Sizing};
 use traxtent_map::TrackMap;
 use traxtent_units::Rng;
 use traxtent_units::{Lbn, Sectors};
@@ -34,18 +34,18 @@ fn map_of(sectors: u64) -> TrackMap {
 }
 
 /// Returns a configuration with a random shape and one block.
-fn config(rng: &mut Rng) -> Config {
+fn config(rng: &mut Rng) -> LogConfig {
     let sizing = match rng.below(4) {
         0 => Sizing::Aligned(Sectors(10)),
         1 => Sizing::Fixed(Sectors(25)),
         _ => Sizing::Tracks,
     };
     let (block_sectors, grain_sectors) = [(1, 1), (1, 1), (2, 1), (2, 2)][rng.below(4) as usize];
-    let policy = Policy::ALL[rng.below(2) as usize];
-    Config {
+    let policy = CleaningPolicy::ALL[rng.below(2) as usize];
+    LogConfig {
         id: 1 + rng.below(1 << 40),
         blocks: 1,
-        shape: Shape {
+        shape: LogShape {
             sector_bytes: 512,
             block_sectors,
             grain_sectors,
@@ -60,7 +60,7 @@ fn config(rng: &mut Rng) -> Config {
 }
 
 /// Returns a configuration with as many blocks as the map has room for, or fewer.
-fn filled(rng: &mut Rng, map: &TrackMap) -> Config {
+fn filled(rng: &mut Rng, map: &TrackMap) -> LogConfig {
     let mut config = config(rng);
     let most = config.most_blocks(map, lbns(map)).unwrap();
     config.blocks = if rng.chance(0.5) {
@@ -99,14 +99,14 @@ fn keeps_what_is_written() {
 /// sizing?
 #[test]
 fn goes_on_for_ever() {
-    for policy in Policy::ALL {
+    for policy in CleaningPolicy::ALL {
         for sizing in [
             Sizing::Tracks,
             Sizing::Aligned(Sectors(12)),
             Sizing::Fixed(Sectors(40)),
         ] {
             let map = small_map();
-            let mut config = Config {
+            let mut config = LogConfig {
                 sizing,
                 ..config(&mut Rng::new(0))
             };
@@ -140,10 +140,10 @@ fn names() {
     ] {
         assert_eq!(sizing.to_string().parse(), Ok(sizing));
     }
-    for policy in Policy::ALL {
+    for policy in CleaningPolicy::ALL {
         assert_eq!(policy.to_string().parse(), Ok(policy));
     }
-    let error = "lazy".parse::<Policy>().unwrap_err().to_string();
+    let error = "lazy".parse::<CleaningPolicy>().unwrap_err().to_string();
     assert_eq!(error, "\"lazy\": expected greedy or cost-benefit");
     for text in ["", "fixed", "fixed:0", "fixed:4294967296", "tracks:1"] {
         let error = text.parse::<Sizing>().unwrap_err().to_string();

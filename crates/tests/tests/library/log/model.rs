@@ -1,6 +1,8 @@
 //! A model of a log's content, and a worker that uses the log.
 
-use traxtent_layout::log::{Cleaning, Config, Found, Log, LogError, Op, Progress, Recovery};
+use traxtent_layout::log::{
+    BlockLocation, Cleaning, Log, LogConfig, LogError, LogOp, Recovery, RecoveryStep,
+};
 use traxtent_map::TrackMap;
 use traxtent_units::Rng;
 
@@ -75,7 +77,7 @@ pub(super) struct Worker<D> {
 }
 
 impl<D: Perform> Worker<D> {
-    pub(super) fn format(map: &TrackMap, device: D, config: &Config, rng: Rng) -> Worker<D> {
+    pub(super) fn format(map: &TrackMap, device: D, config: &LogConfig, rng: Rng) -> Worker<D> {
         let mut worker = Worker {
             log: Log::format(map, lbns(map), config).unwrap(),
             device,
@@ -93,7 +95,7 @@ impl<D: Perform> Worker<D> {
     /// flush.
     fn drain(&mut self, mut syncs: bool) {
         while let Some(op) = self.log.next_op() {
-            let (reads, flushes) = (matches!(op, Op::Read { .. }), op == Op::Flush);
+            let (reads, flushes) = (matches!(op, LogOp::Read { .. }), op == LogOp::Flush);
             if !reads {
                 self.device.look(&self.model, Some(&op));
             }
@@ -190,7 +192,7 @@ impl<D: Perform> Worker<D> {
 
 /// Continues with the state that a power cut has left.
 impl<D: Perform> Worker<D> {
-    pub(super) fn go_on_with(&mut self, device: D) {
+    pub(super) fn continue_with(&mut self, device: D) {
         self.device = device;
         self.log = recover(&self.map, &mut self.device, self.cleaning).unwrap();
         drain(&mut self.log, &mut self.device);
@@ -218,8 +220,8 @@ pub(super) fn recover(
     let mut step = Recovery::begin(lbns(map), SECTOR as u32, cleaning);
     loop {
         step = match step {
-            Progress::Ask(op, recovery) => recovery.answer(device.perform(op))?,
-            Progress::Open(log) => return Ok(*log),
+            RecoveryStep::Ask(op, recovery) => recovery.answer(device.perform(op))?,
+            RecoveryStep::Open(log) => return Ok(*log),
         }
     }
 }
@@ -233,9 +235,9 @@ pub(super) fn contents(log: &Log, device: &mut impl Perform) -> Vec<Stamp> {
 /// Returns the stamp of a block, whose bytes must all agree.
 pub(super) fn read(log: &Log, device: &mut impl Perform, block: u64) -> Result<Stamp, LogError> {
     match log.read(block)? {
-        Found::Nothing => Ok(0),
-        Found::Here(bytes) => Ok(stamp(bytes)),
-        Found::At(place) => {
+        BlockLocation::Nothing => Ok(0),
+        BlockLocation::Here(bytes) => Ok(stamp(bytes)),
+        BlockLocation::At(place) => {
             let bytes = device.perform(log.op_for(place));
             log.verify(place, &bytes)?;
             Ok(stamp(&bytes))

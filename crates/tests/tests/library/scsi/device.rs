@@ -6,8 +6,8 @@ use traxtent_model::profile::{Profile, ReadAheadUntil};
 use traxtent_scsi::diagnostic::{TranslateRequest, Translation};
 use traxtent_scsi::mode::{CachingPage, GeometryPage, ModeData, pages};
 use traxtent_scsi::{
-    AdditionalSense, Address, Answer, DefectList, DefectWidth, DeviceServer, Faults, FieldPointer,
-    Format, ModeWidth, Payload, Sense, SenseKey, Status,
+    AdditionalSense, Address, AddressFormat, CommandResponse, DefectList, DefectWidth,
+    DeviceServer, Faults, FieldPointer, ModeWidth, Payload, Sense, SenseKey, Status,
 };
 use traxtent_units::request::Op;
 use traxtent_units::{Cylinder, Lbn, SimTime, Span, Surface};
@@ -30,7 +30,7 @@ impl Device {
 
     /// Sends a command once the last one is complete. Returns the response and the time that the
     /// command took.
-    fn send(&mut self, command: &str, data: &[u8]) -> (Answer, Span) {
+    fn send(&mut self, command: &str, data: &[u8]) -> (CommandResponse, Span) {
         let sent = self.now;
         let answer = self.server.execute(sent, &hex(command), data);
         self.now = answer.completed;
@@ -501,13 +501,13 @@ fn every_address_translates() {
     let mut device = Device::new(&profile);
     for lbn in (0..geometry.capacity().0).map(Lbn) {
         let form = if lbn.0 % 2 == 0 {
-            Format::ShortBlock
+            AddressFormat::ShortBlock
         } else {
-            Format::LongBlock
+            AddressFormat::LongBlock
         };
         let there = TranslateRequest {
             supplied: form,
-            wanted: Format::PhysicalSector,
+            wanted: AddressFormat::PhysicalSector,
             address: Address::Block(lbn),
         };
         let answer = translate(&mut device, there);
@@ -521,7 +521,7 @@ fn every_address_translates() {
         };
         assert_eq!(bits, expected, "{lbn}");
         let back = TranslateRequest {
-            supplied: Format::PhysicalSector,
+            supplied: AddressFormat::PhysicalSector,
             wanted: form,
             address: Address::Sector(place),
         };
@@ -538,8 +538,8 @@ fn every_address_translates() {
         };
         if let Occupant::Bad | Occupant::Empty = geometry.lbn_at(place) {
             let question = TranslateRequest {
-                supplied: Format::PhysicalSector,
-                wanted: Format::ShortBlock,
+                supplied: AddressFormat::PhysicalSector,
+                wanted: AddressFormat::ShortBlock,
                 address: Address::Sector(place),
             };
             let answer = translate(&mut device, question);
@@ -595,7 +595,10 @@ fn defects_are_listed() {
         panic!("zeros");
     };
     let list = DefectList::decode(DefectWidth::Ten, &bytes).unwrap();
-    assert_eq!((list.format, list.addresses), (Format::PhysicalSector, all));
+    assert_eq!(
+        (list.format, list.addresses),
+        (AddressFormat::PhysicalSector, all)
+    );
 }
 
 /// Does a drive that lacks a kind of request refuse it as an unknown command?

@@ -10,8 +10,9 @@ use traxtent_scsi::mode::{
     BlockDescriptor, CachingPage, FormatPage, GeometryPage, ModeData, pages,
 };
 use traxtent_scsi::{
-    AdditionalSense, Address, BlockOp, Blocks, Capacity, Command, Compare, DefectList, DefectWidth,
-    Format, ModeSense, ModeWidth, PageValues, ReadDefectData, Sense, SenseFormat, SenseKey, Width,
+    AdditionalSense, Address, AddressFormat, BlockOp, Blocks, Capacity, Command, Compare,
+    DefectList, DefectWidth, ModeSense, ModeWidth, PageValues, ReadDefectData, Sense, SenseFormat,
+    SenseKey, Width,
 };
 use traxtent_units::{Cylinder, Lbn, Surface};
 
@@ -236,7 +237,7 @@ fn commands() {
             width,
             primary: true,
             grown: false,
-            format: Format::PhysicalSector,
+            format: AddressFormat::PhysicalSector,
             index,
             allocation: 0x1234,
         })
@@ -407,16 +408,16 @@ fn sector(cylinder: u32, surface: u16, slot: u32) -> Address {
 #[test]
 fn translate_address() {
     let question = TranslateRequest {
-        supplied: Format::ShortBlock,
-        wanted: Format::PhysicalSector,
+        supplied: AddressFormat::ShortBlock,
+        wanted: AddressFormat::PhysicalSector,
         address: Address::Block(Lbn(0x0102_0304)),
     };
     let bytes = hex("40 00 00 0a 00 05 01 02 03 04 00 00 00 00");
     assert_eq!(question.encode().unwrap(), bytes);
     let answer = hex("40 00 00 12 00 45 00 20 08 02 00 00 01 4d 00 20 08 02 00 00 01 4e");
     let expected = Translation {
-        supplied: Format::ShortBlock,
-        translated: Format::PhysicalSector,
+        supplied: AddressFormat::ShortBlock,
+        translated: AddressFormat::PhysicalSector,
         reserved_area: false,
         alternate_sector: true,
         alternate_track: false,
@@ -437,7 +438,7 @@ fn defect_lists() {
     let list = DefectList {
         primary: true,
         grown: false,
-        format: Format::PhysicalSector,
+        format: AddressFormat::PhysicalSector,
         length: 16,
         addresses: vec![sector(1, 2, 3), sector(0x12_3456, 7, 8)],
     };

@@ -10,9 +10,9 @@ use traxtent_scsi::mode::{
     BlockDescriptor, CachingPage, FormatPage, GeometryPage, ModeData, pages,
 };
 use traxtent_scsi::{
-    AdditionalSense, Address, BlockOp, Blocks, Capacity, Command, Compare, DefectList, DefectWidth,
-    FieldPointer, Format, ModeSense, ModeWidth, PageValues, ReadDefectData, Sense, SenseFormat,
-    SenseKey, Width,
+    AdditionalSense, Address, AddressFormat, BlockOp, Blocks, Capacity, Command, Compare,
+    DefectList, DefectWidth, FieldPointer, ModeSense, ModeWidth, PageValues, ReadDefectData, Sense,
+    SenseFormat, SenseKey, Width,
 };
 use traxtent_units::{Cylinder, Lbn, Surface};
 
@@ -26,8 +26,8 @@ fn block_op() -> impl Strategy<Value = BlockOp> {
     ])
 }
 
-fn format() -> impl Strategy<Value = Format> {
-    prop::sample::select(Format::ALL.to_vec())
+fn format() -> impl Strategy<Value = AddressFormat> {
+    prop::sample::select(AddressFormat::ALL.to_vec())
 }
 
 /// An LBN and a count, and a width that can express them.
@@ -145,15 +145,15 @@ fn command() -> impl Strategy<Value = Command> {
     ]
 }
 
-fn address(format: Format) -> BoxedStrategy<Address> {
+fn address(format: AddressFormat) -> BoxedStrategy<Address> {
     match format {
-        Format::ShortBlock => any::<u32>()
+        AddressFormat::ShortBlock => any::<u32>()
             .prop_map(|lbn| Address::Block(Lbn(lbn.into())))
             .boxed(),
-        Format::LongBlock => any::<u64>()
+        AddressFormat::LongBlock => any::<u64>()
             .prop_map(|lbn| Address::Block(Lbn(lbn)))
             .boxed(),
-        Format::PhysicalSector => (0..1u32 << 24, any::<u8>(), any::<u32>())
+        AddressFormat::PhysicalSector => (0..1u32 << 24, any::<u8>(), any::<u32>())
             .prop_map(|(cylinder, head, slot)| {
                 Address::Sector(Place {
                     cylinder: Cylinder(cylinder),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use traxtent_layout::tpl::Step;
+use traxtent_layout::tpl::DeviceStep;
 use traxtent_units::Rng;
 use traxtent_units::{Lbn, Sectors};
 
@@ -52,23 +52,23 @@ impl Device {
     }
 
     /// Performs a step, one write after another; `look` sees the device after each.
-    pub(super) fn perform(&mut self, step: &Step, mut look: impl FnMut(&Device)) {
+    pub(super) fn perform(&mut self, step: &DeviceStep, mut look: impl FnMut(&Device)) {
         match step {
-            Step::Flush => self.flush(),
-            Step::Table { lbn, bytes } => {
+            DeviceStep::Flush => self.flush(),
+            DeviceStep::Table { lbn, bytes } => {
                 for (index, sector) in bytes.chunks(SECTOR).enumerate() {
                     let at = lbn.0 + index as u64;
                     self.pending.push((at, Sector::Table(sector.to_vec())));
                     look(self);
                 }
             }
-            Step::Zeros { to, sectors } => {
+            DeviceStep::Zeros { to, sectors } => {
                 for place in to {
                     (0..sectors.0).for_each(|sector| self.write(place.0 + sector, 0));
                     look(self);
                 }
             }
-            Step::Copy { from, to, sectors } => {
+            DeviceStep::Copy { from, to, sectors } => {
                 let stamps: Vec<u64> = (0..sectors.0).map(|at| self.stamp(from.0 + at)).collect();
                 for place in to {
                     for (at, stamp) in stamps.iter().enumerate() {

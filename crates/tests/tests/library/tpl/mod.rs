@@ -7,7 +7,7 @@ mod model;
 mod shape;
 mod table;
 
-use traxtent_layout::tpl::{Bounds, Config, Count};
+use traxtent_layout::tpl::{Config, PartitionBounds, PartitionCount};
 use traxtent_map::TrackMap;
 use traxtent_units::Lbn;
 
@@ -23,13 +23,17 @@ fn map_of(tracks: u64, sectors: u64) -> TrackMap {
     TrackMap::read_csv(csv.as_bytes()).unwrap()
 }
 
-fn bounds(least: u32, most: u32) -> Bounds {
-    Bounds::new(Count::new(least).unwrap(), Count::new(most).unwrap()).unwrap()
+fn bounds(least: u32, most: u32) -> PartitionBounds {
+    PartitionBounds::new(
+        PartitionCount::new(least).unwrap(),
+        PartitionCount::new(most).unwrap(),
+    )
+    .unwrap()
 }
 
 /// Returns a configuration with pages of 160 bytes, which hold 64 tracks, in two sectors, so that
 /// they can be torn.
-fn config(bounds: Bounds) -> Config {
+fn config(bounds: PartitionBounds) -> Config {
     Config {
         id: 77,
         sector_bytes: 80,

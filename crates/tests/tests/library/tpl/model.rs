@@ -1,6 +1,6 @@
 //! A user of the layout that records its own writes.
 
-use traxtent_layout::tpl::{Count, Home, Plan, Run, Step, Tpl, TplError};
+use traxtent_layout::tpl::{BlockHome, DeviceStep, PartitionCount, Run, TablePlan, Tpl, TplError};
 use traxtent_map::TrackMap;
 use traxtent_units::Rng;
 
@@ -129,7 +129,7 @@ impl User {
                 }
                 self.look();
             }
-            self.tpl.wrote(run, copies).unwrap();
+            self.tpl.record_write(run, copies).unwrap();
             block += u64::from(run.blocks);
         }
     }
@@ -137,7 +137,7 @@ impl User {
     /// Updates some replicas of some blocks.
     fn sync_some(&mut self) {
         for _ in 0..1 + self.rng.below(4) {
-            let from = Home {
+            let from = BlockHome {
                 track: self.track(),
                 index: 0,
             };
@@ -145,28 +145,28 @@ impl User {
                 return;
             };
             let more = self.rng.bits() as u32;
-            self.bring(home, current, more);
+            self.update_replicas(home, current, more);
         }
     }
 
     /// Copies a block from a current replica to others.
-    fn bring(&mut self, home: Home, current: u32, to: u32) {
+    fn update_replicas(&mut self, home: BlockHome, current: u32, to: u32) {
         let run = Run { home, blocks: 1 };
         let to = to & self.tpl.writable(run) & !current;
         let from = self.tpl.place(run, current.trailing_zeros());
-        let step = Step::Copy {
+        let step = DeviceStep::Copy {
             from,
             to: self.tpl.places(run, to).map(|(_, lbn)| lbn).collect(),
             sectors: self.tpl.shape().sectors(1),
         };
         self.perform(&step);
-        self.tpl.synced(run, to);
+        self.tpl.record_sync(run, to);
     }
 
     fn flush(&mut self) {
-        let behind: Vec<(Home, u32)> = self.tpl.before_flush().collect();
+        let behind: Vec<(BlockHome, u32)> = self.tpl.before_flush().collect();
         for (home, current) in behind {
-            self.bring(home, current, 1);
+            self.update_replicas(home, current, 1);
         }
         self.device.flush();
         for sector in &mut self.sectors {
@@ -179,7 +179,7 @@ impl User {
         let from = self.track();
         // Some tracks are filled. Requests may come before their entries are written.
         for _ in 0..1 + self.rng.below(3) {
-            let Some(track) = self.tpl.splittable(from, Count::MOST) else {
+            let Some(track) = self.tpl.splittable(from, PartitionCount::MOST) else {
                 break;
             };
             for step in self.tpl.fill(track).unwrap() {
@@ -214,7 +214,7 @@ impl User {
             return;
         };
         let indices = self.tpl.shape().layer_on(track, layer as usize);
-        let home = |index| Home { track, index };
+        let home = |index| BlockHome { track, index };
         let first = self.tpl.shape().block(home(indices.start)).unwrap();
         let blocks = first..first + u64::from(indices.end - indices.start);
         // Trimming a part of it has no effect.
@@ -253,7 +253,7 @@ impl User {
         }
     }
 
-    fn carry_out(&mut self, plan: Plan) {
+    fn carry_out(&mut self, plan: TablePlan) {
         assert_eq!(
             self.tpl.merge(self.tpl.shape().tracks().start),
             Err(TplError::Busy)
@@ -266,7 +266,7 @@ impl User {
         }
     }
 
-    fn perform(&mut self, step: &Step) {
+    fn perform(&mut self, step: &DeviceStep) {
         // The checks need the whole user, so the device is taken out.
         let mut device = std::mem::take(&mut self.device);
         let mut seen = Vec::new();

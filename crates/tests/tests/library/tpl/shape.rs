@@ -1,13 +1,13 @@
 //! The locations of blocks and their replicas.
 
 use proptest::prelude::*;
-use traxtent_layout::tpl::{Count, Home, Shape, TplError};
+use traxtent_layout::tpl::{BlockHome, PartitionCount, ReplicaMap, TplError};
 use traxtent_map::TrackMap;
 
 use super::bounds;
 
 /// Any shape on a map of up to 400 tracks, most of them of one size, and the number of its regions.
-fn shape() -> impl Strategy<Value = (Shape, u16)> {
+fn shape() -> impl Strategy<Value = (ReplicaMap, u16)> {
     let run = (20..140_u64, prop_oneof![1..4_usize, 1..300_usize]);
     let runs = prop::collection::vec(run, 1..6);
     let parts = (runs, 1..4_u32, 0..6_u32, 0..6_u32, 0..40_usize, 1..6_u16);
@@ -22,7 +22,7 @@ fn shape() -> impl Strategy<Value = (Shape, u16)> {
         }
         let map = TrackMap::read_csv(text.as_bytes()).unwrap();
         let tracks = skip.min(map.len() - 1)..map.len();
-        Shape::new(
+        ReplicaMap::new(
             map,
             tracks,
             block,
@@ -40,7 +40,7 @@ proptest! {
     #[test]
     fn every_block_has_a_home((shape, regions) in shape()) {
         let each = shape.tracks().len().div_ceil(regions.into());
-        let mut before: Option<(usize, usize, Home)> = None;
+        let mut before: Option<(usize, usize, BlockHome)> = None;
         for block in 0..shape.blocks() {
             let home = shape.home(block).unwrap();
             prop_assert_eq!(shape.block(home), Some(block));
@@ -56,7 +56,7 @@ proptest! {
     /// this the tracks' size over m, except for less than one block per track?
     #[test]
     fn capacity_is_that_over_m((shape, regions) in shape()) {
-        for count in Count::ALL {
+        for count in PartitionCount::ALL {
             if !(shape.bounds().least()..=shape.bounds().most()).contains(&count) {
                 continue;
             }
@@ -70,7 +70,7 @@ proptest! {
             }
             prop_assert_eq!((0..shape.blocks()).filter(|block| fits(*block)).count() as u64, most);
             let tracks = shape.tracks();
-            let sizes = tracks.clone().map(|track| shape.share(track, Count::ONE));
+            let sizes = tracks.clone().map(|track| shape.share(track, PartitionCount::ONE));
             let all: u64 = sizes.map(u64::from).sum();
             let lost = all as f64 / f64::from(count.get()) - most as f64;
             prop_assert!(lost >= 0.0 && lost < tracks.len() as f64, "{lost}");
@@ -86,12 +86,12 @@ proptest! {
         let mapped = shape.map().track(track).unwrap();
         let block = u64::from(shape.block_sectors());
         let blocks = mapped.sectors.0 / block;
-        for count in Count::ALL {
+        for count in PartitionCount::ALL {
             let share = shape.share(track, count);
             let mut taken = vec![false; blocks as usize];
             for index in 0..share {
-                let home = Home { track, index };
-                let places: Vec<u64> = shape.copies(home, count).map(|lbn| lbn.0).collect();
+                let home = BlockHome { track, index };
+                let places: Vec<u64> = shape.replica_lbns(home, count).map(|lbn| lbn.0).collect();
                 for (copy, &place) in places.iter().enumerate() {
                     let at = place - mapped.first_lbn.0;
                     prop_assert_eq!(at % block, 0);
@@ -102,7 +102,7 @@ proptest! {
                     prop_assert!(copy == 0 && places.len() == 1 || next - place >= u64::from(share) * block);
                 }
                 if let Some(half) = count.halved() {
-                    let kept: Vec<u64> = shape.copies(home, half).map(|lbn| lbn.0).collect();
+                    let kept: Vec<u64> = shape.replica_lbns(home, half).map(|lbn| lbn.0).collect();
                     let seconds: Vec<u64> = places.iter().copied().step_by(2).collect();
                     prop_assert_eq!(kept, seconds);
                 }
@@ -116,17 +116,20 @@ proptest! {
 #[test]
 fn refused() {
     assert_eq!(
-        Count::new(3).unwrap_err().to_string(),
+        PartitionCount::new(3).unwrap_err().to_string(),
         "3 partitions of a track: expected 1, 2, 4, 8, 16 or 32"
     );
-    let (two, eight) = (Count::new(2).unwrap(), Count::new(8).unwrap());
-    let crossed = traxtent_layout::tpl::Bounds::new(eight, two).unwrap_err();
+    let (two, eight) = (
+        PartitionCount::new(2).unwrap(),
+        PartitionCount::new(8).unwrap(),
+    );
+    let crossed = traxtent_layout::tpl::PartitionBounds::new(eight, two).unwrap_err();
     assert_eq!(
         crossed.to_string(),
         "at least 8 partitions of a track, and at most 2: the bounds are crossed"
     );
     let map = super::map_of(4, 60);
-    let none = Shape::new(map, 0..4, 2, bounds(1, 32), 1).unwrap_err();
+    let none = ReplicaMap::new(map, 0..4, 2, bounds(1, 32), 1).unwrap_err();
     assert!(
         matches!(
             none,

@@ -1,6 +1,6 @@
 //! The table: its damage, its map, its memory.
 
-use traxtent_layout::tpl::{Config, Step, Tpl, TplError};
+use traxtent_layout::tpl::{Config, DeviceStep, Tpl, TplError};
 use traxtent_map::TrackMap;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::builtin;
@@ -15,7 +15,7 @@ fn formatted(map: &TrackMap) -> (Tpl, Device, Vec<u64>) {
     let mut device = Device::default();
     let mut places = Vec::new();
     for step in &steps {
-        if let Step::Table { lbn, .. } = step {
+        if let DeviceStep::Table { lbn, .. } = step {
             places.push(lbn.0);
         }
         device.perform(step, |_| ());

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use traxtent_units::request::Request;
 use traxtent_units::{Lbn, SimTime};
-use traxtent_workload::trace::{Place, detect};
+use traxtent_workload::trace::{TracePosition, detect};
 use traxtent_workload::{TraceFormat, TraceOptions, TraceReader, TraceRecord};
 
 use super::{failure, read, samples, srt};
@@ -284,20 +284,20 @@ fn steps_back_are_counted() {
         (
             Msr,
             "70000,h,0,Read,0,512,3\n10000,h,0,Read,0,512,3\n80000,h,0,Read,0,512,3\n79000,h,0,Read,0,512,3\n",
-            Some((2, Place::Line(2), 6.0)),
+            Some((2, TracePosition::Line(2), 6.0)),
         ),
         (
             Blkparse,
             "8,0 0 1 0.100 7 D R 8 + 8 [x]\n8,0 1 1 0.101 7 D R 8 + 8 [x]\n8,0 0 2 0.0995 7 D R 8 + 8 [x]\n",
-            Some((1, Place::Line(3), 1.5)),
+            Some((1, TracePosition::Line(3), 1.5)),
         ),
         (RequestLog, &log, None),
-        (RequestLog, &late, Some((2, Place::Line(2), 5.0))),
+        (RequestLog, &late, Some((2, TracePosition::Line(2), 5.0))),
     ] {
         let mut reader = TraceReader::new(format, text.as_bytes(), TraceOptions::default());
         assert!(reader.by_ref().all(|record| record.is_ok()), "{text}");
         let found = reader.order_warning();
-        let found = found.map(|it| (it.count, it.first, it.furthest.as_ms()));
+        let found = found.map(|it| (it.count, it.first, it.step_back_max.as_ms()));
         assert_eq!(found, counted, "{text}");
     }
 }
@@ -345,7 +345,7 @@ proptest! {
         }).collect();
         let expected = records.iter().map(|&(ps, device, lbn, sectors, read)| TraceRecord {
             arrival: Some(SimTime(ps)),
-            think: None,
+            pause: None,
             measured: None,
             device,
             request: if read { Request::read(Lbn(lbn), sectors) } else { Request::write(Lbn(lbn), sectors) },

@@ -116,7 +116,7 @@ fn open(format: TraceFormat, arrival_us: u64, device: u32, request: Request) -> 
     let _ = format;
     TraceRecord {
         arrival,
-        think: None,
+        pause: None,
         measured: None,
         device,
         request,
@@ -192,7 +192,7 @@ fn disksim_formats() {
     );
     let semi = |think: u64, measured, request| TraceRecord {
         arrival: None,
-        think: Some(Span(think * 1_000_000)),
+        pause: Some(Span(think * 1_000_000)),
         measured: Some(Span(measured)),
         device: 0,
         request,
@@ -331,7 +331,7 @@ fn blkparse_events() {
         ]
     );
     let options = TraceOptions {
-        blkparse: BlkparseEvent::Queue,
+        blkparse_event: BlkparseEvent::Queue,
         ..TraceOptions::default()
     };
     let queued: Vec<_> = TraceReader::new(format, BLKPARSE.as_bytes(), options)
@@ -345,7 +345,7 @@ fn blkparse_events() {
 fn srt_records() {
     let record = |arrival, measured, device, request| TraceRecord {
         arrival: Some(SimTime(arrival)),
-        think: None,
+        pause: None,
         measured: Some(Span(measured)),
         device,
         request,

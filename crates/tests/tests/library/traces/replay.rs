@@ -6,7 +6,7 @@ use std::io::BufReader;
 use traxtent_units::{SimTime, Span};
 use traxtent_workload::trace::{DETECT_BYTES, GapSuspicion, detect};
 use traxtent_workload::{
-    Due, Replay, ReplayPace, Source, TraceError, TraceFormat, TraceOptions, TraceReader,
+    NextStep, Replay, ReplayPace, RequestSource, TraceError, TraceFormat, TraceOptions, TraceReader,
 };
 
 use super::ASCII;
@@ -76,7 +76,7 @@ fn replay(format: TraceFormat, text: &str, pace: ReplayPace) -> Result<Vec<f64>,
     loop {
         let done = queue.front().map(|&(_, done): &(u64, SimTime)| done);
         match source.due()? {
-            Due::At(at) if done.is_none_or(|done| at <= done) => {
+            NextStep::At(at) if done.is_none_or(|done| at <= done) => {
                 let arrival = source.take(at).unwrap();
                 free = free.max(at) + Span::from_ms(5.0);
                 queue.push_back((arrival.tag, free));
@@ -117,7 +117,7 @@ fn replay_paces() {
     let validate = TraceFormat::DiskSimValidate;
     let text = "R Hit 1 1 1 1000\nR Hit 1 1 1 2500\nR Hit 1 1 1 9\n";
     assert_eq!(
-        replay(validate, text, ReplayPace::natural(validate)).unwrap(),
+        replay(validate, text, ReplayPace::default_for(validate)).unwrap(),
         [0.0, 6.0, 13.5]
     );
     let missing = replay(ascii, ASCII, ReplayPace::SemiClosed)

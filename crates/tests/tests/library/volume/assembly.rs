@@ -2,13 +2,15 @@
 
 use std::cell::RefCell;
 
-use traxtent_layout::raid::{Chunks, Level};
+use traxtent_layout::raid::{ChunkRule, Level};
 use traxtent_units::Rng;
 use traxtent_units::{Lbn, Sectors};
 use traxtent_volume::superblock::{
     MemberEntry, MemberState, SUPERBLOCK_BYTES, Superblock, SuperblockError,
 };
-use traxtent_volume::{AssemblyError, Repair, SuperblockPair, Volume, WriteHole, choose, survey};
+use traxtent_volume::{
+    AssemblyError, Repair, SuperblockPair, Volume, WriteHole, assemble, read_superblocks,
+};
 use uuid::Uuid;
 
 use super::memory::{Drive, Memory, SECTOR, interleave, wait};
@@ -33,7 +35,7 @@ fn member(index: usize, generation: u64, failed: &[usize]) -> Superblock {
         index,
         members: (0..3).map(entry).collect(),
         level: Level::Raid5,
-        chunks: Chunks::Fixed(Sectors(128)),
+        chunks: ChunkRule::Fixed(Sectors(128)),
         granule: 8,
         spares: 0,
         sector_bytes: 512,
@@ -70,11 +72,11 @@ fn damaged(index: usize, first: u64) -> SuperblockPair {
 #[test]
 fn kinds_of_members() {
     let all = [pair(2, 7, 6), pair(0, 7, 6), pair(1, 6, 6)];
-    let assembly = choose(&all, false).expect("a crash between two superblocks is no failure");
+    let assembly = assemble(&all, false).expect("a crash between two superblocks is no failure");
     assert_eq!(assembly.given, [Some(1), Some(2), Some(0)]);
     assert_eq!(assembly.superblock.generation, 7);
     assert!(assembly.superblock.members.iter().all(|one| !one.doubtful));
-    assert_eq!(choose(&[], true), Err(AssemblyError::Nothing));
+    assert_eq!(assemble(&[], true), Err(AssemblyError::Nothing));
     let without_1 = |index| SuperblockPair {
         first: Ok(member(index, 7, &[1])),
         second: Ok(member(index, 7, &[1])),
@@ -82,7 +84,7 @@ fn kinds_of_members() {
     // It also wrote its first superblock, and then refused the second.
     let stale = [without_1(0), pair(1, 7, 6), without_1(2)];
     assert_eq!(
-        choose(&stale, true),
+        assemble(&stale, true),
         Err(AssemblyError::Stale {
             given: 1,
             member: 1,
@@ -93,7 +95,7 @@ fn kinds_of_members() {
     );
     let twice = [all[0].clone(), all[1].clone(), all[0].clone()];
     assert_eq!(
-        choose(&twice, true),
+        assemble(&twice, true),
         Err(AssemblyError::Twice {
             given: 2,
             first: 0,
@@ -105,10 +107,10 @@ fn kinds_of_members() {
         one.as_mut().unwrap().volume = Uuid::from_u128(9);
     }
     assert!(matches!(
-        choose(&foreign, true),
+        assemble(&foreign, true),
         Err(AssemblyError::Foreign { given: 1, .. })
     ));
-    let missing = choose(&all[..2], false);
+    let missing = assemble(&all[..2], false);
     assert_eq!(
         missing,
         Err(AssemblyError::Missing {
@@ -116,7 +118,7 @@ fn kinds_of_members() {
             enough: true
         })
     );
-    let forced = choose(&all[..2], true).expect("two of three are enough");
+    let forced = assemble(&all[..2], true).expect("two of three are enough");
     assert_eq!(forced.superblock.members[1].state, MemberState::Failed);
     // One round was abandoned because member 1 refused it, and the next one was interrupted.
     let cut = |index, second| SuperblockPair {
@@ -124,9 +126,9 @@ fn kinds_of_members() {
         second: Ok(second),
     };
     let left = [cut(0, member(0, 8, &[1])), cut(2, member(2, 6, &[]))];
-    let assembly = choose(&left, false).expect("all that are left are here");
+    let assembly = assemble(&left, false).expect("all that are left are here");
     assert!(assembly.superblock.members.iter().all(|one| !one.doubtful));
-    let few = choose(&all[..1], true);
+    let few = assemble(&all[..1], true);
     assert_eq!(
         few,
         Err(AssemblyError::Missing {
@@ -150,7 +152,7 @@ fn an_old_copy_is_stale() {
             dropped: false,
         })
     };
-    let three = |pairs: [SuperblockPair; 3]| choose(&pairs, false).map(|assembly| assembly.given);
+    let three = |pairs: [SuperblockPair; 3]| assemble(&pairs, false).map(|assembly| assembly.given);
     let current = Ok(vec![Some(0), Some(1), Some(2)]);
     assert_eq!(
         three([pair(0, 4, 4), pair(1, 6, 6), pair(2, 6, 6)]),
@@ -175,7 +177,7 @@ fn an_old_copy_is_stale() {
         current
     );
     let undecided = |given, own, other, newest| {
-        Err(AssemblyError::Undecided {
+        Err(AssemblyError::MaybeStale {
             given,
             member: given,
             own,
@@ -218,7 +220,7 @@ fn members_that_were_used_apart() {
     };
     for order in [[0, 1], [1, 0]] {
         let sides = order.map(|index| alone(index, &[1 - index, 2]));
-        let apart = choose(&sides, true);
+        let apart = assemble(&sides, true);
         assert!(
             matches!(apart, Err(AssemblyError::Diverged { generation: 8, .. })),
             "{apart:?}"
@@ -226,7 +228,7 @@ fn members_that_were_used_apart() {
         // Also if the superblock is unusable that would show that one side relied on it.
         let [mut one, other] = sides;
         one.second = Err(SuperblockError::None);
-        let apart = choose(&[one, other], true);
+        let apart = assemble(&[one, other], true);
         assert!(
             matches!(apart, Err(AssemblyError::Diverged { generation: 8, .. })),
             "{apart:?}"
@@ -236,7 +238,7 @@ fn members_that_were_used_apart() {
         for own in [8, 9] {
             let mut pairs = vec![pair(0, own, 7), alone(1, &[0]), alone(2, &[0])];
             pairs.swap(0, order[0]);
-            let found = choose(&pairs, true);
+            let found = assemble(&pairs, true);
             let given = order[0];
             assert_eq!(
                 found,
@@ -286,7 +288,7 @@ fn lives(made: &Setup, life: Life, rng: &mut Rng) -> Vec<Moment> {
             let array = made.array.clone();
             let volume = Volume::open(array, &memory, superblock, WriteHole::Closed);
             let volume = volume.await.unwrap();
-            let note = || *rounds.borrow_mut() = volume.known().superblock.generation;
+            let note = || *rounds.borrow_mut() = volume.snapshot().superblock.generation;
             note();
             let data = vec![round as u8 + 1; SECTOR];
             volume.write(Lbn(0), &data).await.unwrap();
@@ -329,7 +331,7 @@ fn pairs_of(drives: &[Drive]) -> Vec<SuperblockPair> {
         .map(|drive| (sectors(drive), SECTOR as u32))
         .collect();
     let memory = Memory::new(drives.to_vec(), None);
-    wait(survey(&&memory, &devices))
+    wait(read_superblocks(&&memory, &devices))
 }
 
 /// Returns the members that should be assembled: all that the last completed round has not dropped.
@@ -390,7 +392,7 @@ fn crash(
         let (members, assembly) = loop {
             let of = |index: &usize| pairs[*index].clone();
             let members: Vec<SuperblockPair> = expected.iter().map(of).collect();
-            match choose(&members, true) {
+            match assemble(&members, true) {
                 Ok(assembly) => break (members, assembly),
                 Err(AssemblyError::Stale {
                     given,
@@ -429,7 +431,7 @@ fn crash(
                         let one = [&mut pair.first, &mut pair.second];
                         *one.into_iter().nth(damage % 2).unwrap() = Err(SuperblockError::Damaged);
                     }
-                    let found = choose(&with_copy, true);
+                    let found = assemble(&with_copy, true);
                     tally.copies += 1;
                     tally.refused += u64::from(found.is_err());
                     assert!(
@@ -512,7 +514,7 @@ fn a_member_that_returns_is_stale() {
             drop(volume);
             let mut drives = memory.drives.into_inner();
             drives[0] = returning;
-            let found = choose(&pairs_of(&drives), true);
+            let found = assemble(&pairs_of(&drives), true);
             assert!(
                 matches!(found, Err(AssemblyError::Stale { given: 0, .. })),
                 "seed {seed}: {found:?}"
@@ -543,7 +545,7 @@ fn the_second_superblock_of_a_member_that_grew() {
         assert!(pairs[0].first.is_err(), "{destroyed:?}");
         let second = pairs[0].second.as_ref();
         assert_eq!(second.map(|second| second.index), Ok(0), "{destroyed:?}");
-        let assembly = choose(&pairs, false).unwrap();
+        let assembly = assemble(&pairs, false).unwrap();
         assert!(assembly.superblock.members[0].doubtful);
         assert!(!assembly.superblock.members[1].doubtful);
         if destroyed.end > SECTOR {
@@ -568,14 +570,14 @@ fn a_start_without_a_member_before_the_sync() {
         .map(|at| at as u8 ^ (at / 500) as u8)
         .collect();
     wait(volume.write(Lbn(0), &data)).unwrap();
-    let refused = wait(volume.declare_failed(1)).unwrap_err().to_string();
+    let refused = wait(volume.mark_failed(1)).unwrap_err().to_string();
     assert!(
         refused.contains("before the initial sync has ended"),
         "{refused}"
     );
     wait(volume.stop()).unwrap();
     memory.drives.borrow_mut()[1].gone = true;
-    let mut assembly = choose(&wait(surveyed(&&memory)), true).unwrap();
+    let mut assembly = assemble(&wait(surveyed(&&memory)), true).unwrap();
     let stripes = made.array.stripes();
     let refused = assembly.check_synced(stripes, false);
     assert_eq!(
@@ -591,7 +593,7 @@ fn a_start_without_a_member_before_the_sync() {
     wait(volume.read(Lbn(0), &mut read)).unwrap();
     assert!(read == data);
     wait(volume.stop()).unwrap();
-    let mut again = choose(&wait(surveyed(&&memory)), false).unwrap();
+    let mut again = assemble(&wait(surveyed(&&memory)), false).unwrap();
     assert_eq!(again.check_synced(stripes, false), Ok(()));
 }
 

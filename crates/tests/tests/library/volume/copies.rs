@@ -4,21 +4,21 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use traxtent_layout::tpl::{Bounds, Count, Reach, Survey, TplError};
-use traxtent_map::{MapFile, Method, TrackMap};
+use traxtent_layout::tpl::{PartitionBounds, PartitionCount, PositioningCurve, Survey, TplError};
+use traxtent_map::{MapFile, MapSource, TrackMap};
 use traxtent_probe::Identity;
 use traxtent_units::Rng;
 use traxtent_units::{Lbn, Sectors, SimTime};
 use traxtent_volume::copies::superblock::{decode_survey, encode_survey};
-use traxtent_volume::copies::{Clocked, Copies, CopiesError, NewVolume, find};
+use traxtent_volume::copies::{CopiesError, MemberClock, NewVolume, ReplicatedVolume, find};
 use uuid::Uuid;
 
 use super::memory::{Drive, Memory, SECTOR, Tasks, interleave, later, wait};
 
-type Volume<'a> = Copies<&'a Memory>;
+type Volume<'a> = ReplicatedVolume<&'a Memory>;
 
 /// Each operation that changes something takes half a revolution.
-impl Clocked for &Memory {
+impl MemberClock for &Memory {
     fn now(&self) -> SimTime {
         SimTime(self.count.get() * 500_000_000)
     }
@@ -52,11 +52,11 @@ fn new_volume(rng: &mut Rng) -> NewVolume {
     let survey = Survey {
         first_track: 0,
         angles: (0..tracks.len()).map(|_| rng.bits() as u16).collect(),
-        reach: Reach::new(vec![(0, 0.1), (100, 0.8)]),
+        reach: PositioningCurve::new(vec![(0, 0.1), (100, 0.8)]),
         period: 1e9,
         phase: (SimTime::ZERO, 0.0),
     };
-    let count = |count| Count::new(count).expect("a count");
+    let count = |count| PartitionCount::new(count).expect("a count");
     NewVolume {
         volume: Uuid::from_u128(9),
         layout: rng.bits(),
@@ -64,9 +64,9 @@ fn new_volume(rng: &mut Rng) -> NewVolume {
         sector_bytes: SECTOR as u32,
         page_bytes: SECTOR as u32,
         block_bytes: 2 * SECTOR as u32,
-        bounds: Bounds::new(count(least), count(most)).expect("bounds"),
+        bounds: PartitionBounds::new(count(least), count(most)).expect("bounds"),
         regions: 1 + rng.below(3) as u16,
-        map: MapFile::new(identity, Method::Model, tracks),
+        map: MapFile::new(identity, MapSource::Model, tracks),
         // Without a survey, replicas are updated immediately.
         survey: rng.chance(0.5).then_some(survey),
     }
@@ -81,7 +81,7 @@ fn made(new: &NewVolume, rng: &mut Rng) -> Memory {
 fn open(memory: &Memory) -> Result<Volume<'_>, CopiesError> {
     let sectors = memory.drives.borrow()[0].visible.len() / SECTOR;
     let found = wait(find(&memory, Sectors(sectors as u64), SECTOR as u32))?;
-    wait(Copies::open(memory, found))
+    wait(ReplicatedVolume::open(memory, found))
 }
 
 /// The history of a sector: the values written to it, oldest first; the first that may be found
@@ -344,7 +344,7 @@ fn bad_segments_are_mended() {
         for track in tpl.shape().tracks() {
             let count = tpl.track(track).count;
             let sectors = tpl.shape().map().track(track).expect("it is there");
-            if count == Count::ONE {
+            if count == PartitionCount::ONE {
                 continue;
             }
             // No run as long as a partition holds two replicas.
@@ -475,7 +475,8 @@ fn refused() {
     );
 
     let mut crowded = new.clone();
-    crowded.bounds = Bounds::new(Count::ONE, Count::MOST).expect("bounds");
+    crowded.bounds =
+        PartitionBounds::new(PartitionCount::ONE, PartitionCount::MOST).expect("bounds");
     assert!(matches!(
         crowded.make().map(drop),
         Err(CopiesError::Layout(TplError::DoesNotFit { most: 32, .. }))
@@ -524,7 +525,7 @@ fn surveys_come_back() {
     let survey = Survey {
         first_track: 3,
         angles: vec![1, 2, 65_535],
-        reach: Reach::new(vec![(0, 0.25), (7, 0.5)]),
+        reach: PositioningCurve::new(vec![(0, 0.25), (7, 0.5)]),
         period: 6e9,
         phase: (SimTime::ZERO, 0.0),
     };

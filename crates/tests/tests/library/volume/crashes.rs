@@ -559,7 +559,7 @@ fn crash(
 fn nothing_flushed_is_lost() {
     // Tiny workloads have few states, so more workloads are run to reach the number of states.
     let seeds = testkit::repeats(SEEDS);
-    let progress = testkit::Progress::new("states", seeds * STATES);
+    let progress = testkit::SoakProgress::new("states", seeds * STATES);
     let (next, all) = (AtomicU64::new(0), Mutex::new(Tally::default()));
     let work = || {
         loop {

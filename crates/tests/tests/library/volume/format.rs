@@ -1,6 +1,6 @@
 //! Superblocks: their bytes, and that no flipped byte is accepted.
 
-use traxtent_layout::raid::{Chunks, Level};
+use traxtent_layout::raid::{ChunkRule, Level};
 use traxtent_units::{Lbn, Sectors};
 use traxtent_volume::superblock::{
     MemberEntry, MemberState, SUPERBLOCK_BYTES, Superblock, SuperblockError, reseal,
@@ -29,7 +29,7 @@ fn example() -> Superblock {
             entry(3, MemberState::Active, 100_002),
         ],
         level: Level::Raid5,
-        chunks: Chunks::Tracks,
+        chunks: ChunkRule::Tracks,
         granule: 8,
         spares: 4,
         sector_bytes: 512,

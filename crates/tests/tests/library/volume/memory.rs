@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use traxtent_units::Rng;
-use traxtent_volume::{Action, Failed, Members, Op};
+use traxtent_volume::{Action, Failed, MemberIo, Op};
 
 pub(super) const SECTOR: usize = 512;
 
@@ -134,7 +134,7 @@ impl Memory {
     }
 }
 
-impl Members for &Memory {
+impl MemberIo for &Memory {
     type Buffer = Vec<u8>;
 
     fn buffer(&self, bytes: usize) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! Scrubs: all problems are reported, and only those that the caller selects are repaired.
 
-use traxtent_layout::raid::{Holds, Level, Members as MemberSet};
+use traxtent_layout::raid::{ChunkContents, Level, MemberSet};
 use traxtent_units::Rng;
 use traxtent_units::{Lbn, Sectors};
 use traxtent_volume::superblock::MemberState;
@@ -17,7 +17,7 @@ const SECTORS: Repair = Repair {
 
 fn from(member: usize) -> Repair {
     Repair {
-        from: Some(member),
+        preferred: Some(member),
         ..SECTORS
     }
 }
@@ -61,7 +61,7 @@ fn data_of(made: &Setup, memory: &Memory) -> Vec<Vec<u8>> {
 
 /// Returns the member's sector that holds a row of a stripe's chunk.
 fn place(made: &Setup, stripe: u64, member: usize, row: u64) -> usize {
-    let chunk = made.array.stripe(stripe).unwrap().on(member);
+    let chunk = made.array.stripe(stripe).unwrap().chunk_on(member);
     (chunk.lbn.0 + row) as usize
 }
 
@@ -154,7 +154,7 @@ fn zeros_in_place_of_data_under_parity() {
         assert!(wrong > made.array.stripes(), "{wrong} rows");
         assert!(data_of(&made, &memory) == left, "{repair:?} wrote");
     }
-    wait(volume.declare_failed(1)).unwrap();
+    wait(volume.mark_failed(1)).unwrap();
     let mut read = vec![0; data.len()];
     wait(volume.read(Lbn(0), &mut read)).unwrap();
     assert!(read == data);
@@ -342,7 +342,7 @@ fn refused_writes() {
         let here = made.array.stripe(stripe).unwrap();
         let target = here.chunks().find(|chunk| match level {
             Level::Raid1 => chunk.member == last,
-            _ => chunk.holds == Holds::Parity,
+            _ => chunk.holds == ChunkContents::Parity,
         });
         let target = target.unwrap();
         memory.drives.borrow_mut()[target.member].visible[target.lbn.0 as usize * SECTOR] ^= 1;
@@ -352,7 +352,7 @@ fn refused_writes() {
             wait(volume.sync(stripe)).unwrap();
         } else {
             let repair = Repair {
-                from: Some(0),
+                preferred: Some(0),
                 ..PARITY
             };
             wait(volume.scrub(stripe, repair)).unwrap();

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use traxtent_layout::raid::{Array, Chunks, Level, Member, Shape};
+use traxtent_layout::raid::{Array, ArrayShape, ChunkRule, Level, Member};
 use traxtent_map::TrackMap;
 use traxtent_units::Rng;
 use traxtent_units::Sectors;
 use traxtent_volume::superblock::Superblock;
 use traxtent_volume::{
-    AssemblyError, Format, SuperblockPair, Volume, VolumeError, WriteHole, choose, survey,
+    AssemblyError, NewVolume, SuperblockPair, Volume, VolumeError, WriteHole, assemble,
+    read_superblocks,
 };
 use uuid::Uuid;
 
@@ -32,10 +33,10 @@ pub(super) fn setup_of(level: Level, count: usize, rng: &mut Rng) -> Setup {
     let fixed = rng.chance(0.5);
     let chunk = 1 + rng.below(6);
     let chunks = match fixed {
-        true => Chunks::Fixed(Sectors(chunk)),
-        false => Chunks::Tracks,
+        true => ChunkRule::Fixed(Sectors(chunk)),
+        false => ChunkRule::Tracks,
     };
-    let format = |sectors: &[u64]| Format {
+    let format = |sectors: &[u64]| NewVolume {
         volume: Uuid::from_u128(u128::from(journal) << 64 | 7),
         level,
         chunks,
@@ -76,7 +77,7 @@ pub(super) fn setup_of(level: Level, count: usize, rng: &mut Rng) -> Setup {
             data: entry.data.clone(),
         }
     });
-    let shape = Shape {
+    let shape = ArrayShape {
         level,
         chunks,
         granule: 1,
@@ -104,7 +105,7 @@ pub(super) async fn surveyed(memory: &&Memory) -> Vec<SuperblockPair> {
         (Sectors(sectors as u64), SECTOR as u32)
     };
     let devices: Vec<_> = memory.drives.borrow().iter().map(device).collect();
-    let mut found = survey(memory, &devices).await;
+    let mut found = read_superblocks(memory, &devices).await;
     found.retain(|pair| pair.newest().is_some());
     found
 }
@@ -112,7 +113,7 @@ pub(super) async fn surveyed(memory: &&Memory) -> Vec<SuperblockPair> {
 /// Assembles the members found, without those that the others have dropped.
 pub(super) fn assembled(array: &Array, mut found: Vec<SuperblockPair>) -> Superblock {
     loop {
-        match choose(&found, true) {
+        match assemble(&found, true) {
             Ok(mut assembly) => {
                 assembly
                     .check_synced(array.stripes(), true)

@@ -7,7 +7,7 @@ use traxtent_layout::raid::Level;
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
 use traxtent_volume::superblock::MemberState;
-use traxtent_volume::{Action, Members, NoSpace, Op, Volume, VolumeError, WriteHole};
+use traxtent_volume::{Action, MemberIo, NoSpace, Op, Volume, VolumeError, WriteHole};
 
 use super::memory::{Memory, SECTOR, wait};
 use super::setup::setup;
@@ -19,7 +19,7 @@ struct Thin<'a> {
     writes: Cell<usize>,
 }
 
-impl Members for &Thin<'_> {
+impl MemberIo for &Thin<'_> {
     type Buffer = Vec<u8>;
 
     fn buffer(&self, bytes: usize) -> Vec<u8> {

@@ -10,7 +10,7 @@ use traxtent_io::device::{BlockTarget, Device, Interrupt, SgTransport, in_use, o
 use traxtent_probe::ScsiTarget;
 use traxtent_probe::{ProbeError, Target, TargetError, qualify};
 use traxtent_scsi::mode::CACHING_PAGE;
-use traxtent_scsi::{Data, PageValues, Status, Transport, TransportError};
+use traxtent_scsi::{DataTransfer, PageValues, Status, Transport, TransportError};
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, Sectors};
 
@@ -59,14 +59,16 @@ fn inquiry_by_bytes() {
         let before = transport.now();
         let mut room = [0; 96];
         let inquiry = [0x12, 0, 0, 0, 96, 0];
-        let reply = transport.execute(&inquiry, Data::In(&mut room)).unwrap();
+        let reply = transport
+            .execute(&inquiry, DataTransfer::In(&mut room))
+            .unwrap();
         assert_eq!(reply.status, Status::Good);
         assert!(reply.received >= 36 && reply.received <= 96, "{reply:?}");
         assert_eq!(&room[8..26], b"Linux   scsi_debug");
         assert!(before <= reply.timing.sent && reply.timing.sent < reply.timing.completed);
         // An unknown command: illegal request, invalid operation code.
         let reply = transport
-            .execute(&[0xff, 0, 0, 0, 0, 0], Data::None)
+            .execute(&[0xff, 0, 0, 0, 0, 0], DataTransfer::None)
             .unwrap();
         assert_eq!(reply.status, Status::CheckCondition);
         assert_eq!((reply.sense[2] & 0x0f, reply.sense[12]), (5, 0x20));
@@ -277,7 +279,7 @@ fn times_out() {
     fs::write(OPTIONS, "4").unwrap();
     fs::write(every, "-1").unwrap();
     let begin = Instant::now();
-    let late = transport.execute(&ready, Data::None).unwrap_err();
+    let late = transport.execute(&ready, DataTransfer::None).unwrap_err();
     assert!(begin.elapsed() > Duration::from_millis(400));
     assert!(
         matches!(&late, TransportError::Refused(why) if why.contains("no answer within 500 ms"))

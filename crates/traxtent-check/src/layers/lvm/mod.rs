@@ -124,8 +124,8 @@ fn metadata_text(source: &dyn Source, start: u64, bytes: u64) -> Parsed<String> 
             .checked_add(offset)
             .ok_or_else(|| wrong(format!("a metadata area would be at byte {start}")))
     };
-    let mut text = source.take(at(offset)?, before_turn as usize)?;
-    text.extend(source.take(at(RING_AT)?, (count - before_turn) as usize)?);
+    let mut text = source.read(at(offset)?, before_turn as usize)?;
+    text.extend(source.read(at(RING_AT)?, (count - before_turn) as usize)?);
     let text = String::from_utf8(text).map_err(|_| wrong("its text is no text"))?;
     Ok(Some(text.trim_end_matches('\0').to_owned()))
 }

@@ -12,7 +12,7 @@ use testkit::guest::Guest;
 
 use super::cases::TODAY;
 use super::workshop;
-use super::{Case, Made, Workshop};
+use super::{Case, ImageMaker, Made};
 use crate::drives;
 
 const fn case(
@@ -23,8 +23,8 @@ const fn case(
     Case {
         name,
         made_by,
-        lives_on: TODAY,
-        wrong,
+        drive: TODAY,
+        findings: wrong,
     }
 }
 
@@ -91,21 +91,21 @@ const CASES: &[Case] = &[
 ];
 
 /// Makes the images of all cases.
-pub(super) fn make(workshop: &Workshop) -> Vec<(&'static Case, Made)> {
+pub(super) fn make(workshop: &ImageMaker) -> Vec<(&'static Case, Made)> {
     let answer = boot(workshop);
     CASES
         .iter()
         .map(|case| {
             let made = match &answer {
                 Ok(()) => Made::Images(workshop::images(&workshop.folder_of(case.name))),
-                Err(why) => Made::Without(why.clone()),
+                Err(why) => Made::Unavailable(why.clone()),
             };
             (case, made)
         })
         .collect()
 }
 
-fn boot(workshop: &Workshop) -> Result<(), String> {
+fn boot(workshop: &ImageMaker) -> Result<(), String> {
     let programs = ["mdadm", "sgdisk", "mke2fs", "mkfs.xfs"];
     let paths = programs.map(testkit::tool);
     let mut with: Vec<(&Path, &str)> = Vec::new();
@@ -155,7 +155,7 @@ fn boot(workshop: &Workshop) -> Result<(), String> {
 }
 
 /// Creates the empty images of a case.
-fn drives_of(case: &Case, workshop: &Workshop) -> Vec<PathBuf> {
+fn drives_of(case: &Case, workshop: &ImageMaker) -> Vec<PathBuf> {
     let folder = workshop.folder_of(case.name);
     std::fs::create_dir_all(&folder).unwrap();
     let image = |n| folder.join(format!("disk{n}.img"));

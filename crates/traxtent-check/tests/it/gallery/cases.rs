@@ -42,8 +42,8 @@ const fn case(
     Case {
         name,
         made_by,
-        lives_on,
-        wrong,
+        drive: lives_on,
+        findings: wrong,
     }
 }
 

@@ -8,11 +8,11 @@ mod workshop;
 
 use std::path::Path;
 
-use traxtent_check::drive::Stated;
-use traxtent_check::target::{Host, look};
-use traxtent_check::{Kind, Severity, judge};
+use traxtent_check::drive::StatedDrive;
+use traxtent_check::target::{HostPaths, examine_targets};
+use traxtent_check::{Kind, Severity, findings};
 
-pub(crate) use workshop::{Made, Workshop, is_root};
+pub(crate) use workshop::{ImageMaker, Made, is_root};
 
 /// An image, how it is made, and what is wrong with it.
 pub(crate) struct Case {
@@ -21,9 +21,9 @@ pub(crate) struct Case {
     /// The commands that make `disk.img`, or its members; see [`workshop`].
     pub(crate) made_by: &'static str,
     /// The drive that it is meant for.
-    pub(crate) lives_on: Drive,
+    pub(crate) drive: Drive,
     /// Every finding of severity warning or higher: the rule and the layer.
-    pub(crate) wrong: &'static [(&'static str, &'static str)],
+    pub(crate) findings: &'static [(&'static str, &'static str)],
 }
 
 /// The stated properties of a drive. Zero means that a property is not stated.
@@ -37,15 +37,15 @@ pub(crate) struct Drive {
 }
 
 impl Drive {
-    pub(crate) fn stated(self) -> Stated {
+    pub(crate) fn stated(self) -> StatedDrive {
         let some = |bytes: u64| Some(bytes).filter(|&bytes| bytes > 0);
-        Stated {
+        StatedDrive {
             physical_bytes: some(self.physical_bytes),
             chunk_bytes: some(self.chunk_bytes),
             stripe_bytes: some(self.stripe_bytes),
             erase_bytes: some(self.erase_bytes),
             first_aligned_byte: some(self.first_aligned_byte),
-            ..Stated::default()
+            ..StatedDrive::default()
         }
     }
 
@@ -67,9 +67,9 @@ impl Drive {
 }
 
 /// Returns the findings of severity warning or higher: rule and layer.
-pub(crate) fn findings(images: &[std::path::PathBuf], drive: Drive) -> Vec<(String, String)> {
-    let stack = look(images, &drive.stated(), &Host::default()).unwrap();
-    let mut found: Vec<_> = judge(&stack, None, None, &[])
+pub(crate) fn findings_of(images: &[std::path::PathBuf], drive: Drive) -> Vec<(String, String)> {
+    let stack = examine_targets(images, &drive.stated(), &HostPaths::default()).unwrap();
+    let mut found: Vec<_> = findings(&stack, None, None, &[])
         .into_iter()
         .filter(|finding| finding.severity >= Severity::Warning)
         .map(|finding| {
@@ -89,7 +89,7 @@ pub(crate) fn findings(images: &[std::path::PathBuf], drive: Drive) -> Vec<(Stri
 
 /// Makes all cases whose images can be made on this host.
 fn made(folder: &Path) -> Vec<(&'static Case, Made)> {
-    let workshop = Workshop::new(folder);
+    let workshop = ImageMaker::new(folder);
     let alone = cases::CASES
         .iter()
         .map(|case| (case, workshop.make(case.name, case.made_by)));
@@ -109,18 +109,18 @@ fn right_and_wrong() {
     for (case, made) in &all {
         let images = match made {
             Made::Images(images) => images,
-            Made::Without(why) => {
+            Made::Unavailable(why) => {
                 skipped.push(format!("{}: {why}", case.name));
                 continue;
             }
         };
         looked_at += 1;
-        let found = findings(images, case.lives_on);
+        let found = findings_of(images, case.drive);
         let found: Vec<_> = found
             .iter()
             .map(|(rule, layer)| (rule.as_str(), layer.as_str()))
             .collect();
-        let mut wrong = case.wrong.to_vec();
+        let mut wrong = case.findings.to_vec();
         wrong.sort_unstable();
         if found != wrong {
             failures.push(format!("{}: {found:?} instead of {wrong:?}", case.name));

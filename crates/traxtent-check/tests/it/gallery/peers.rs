@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Case, Made, findings};
+use super::{Case, Made, findings_of};
 
 /// The text of the page before its table.
 const HEAD: &str = "# Who finds what\n
@@ -23,18 +23,18 @@ pub(super) fn page(cases: &[(&Case, Made)]) -> String {
     let mut page = HEAD.to_owned();
     let made = cases.iter().filter_map(|(case, made)| match made {
         Made::Images(images) => Some((case, images)),
-        Made::Without(_) => None,
+        Made::Unavailable(_) => None,
     });
     let mut rows = String::new();
     let mut score = Score::default();
     for (case, images) in made {
-        let ours = findings(images, case.lives_on);
+        let ours = findings_of(images, case.drive);
         let others = [
             parted(&images[0], "minimal"),
             parted(&images[0], "optimal"),
             sgdisk(&images[0]),
         ];
-        let wrong = !case.wrong.is_empty();
+        let wrong = !case.findings.is_empty();
         score.add(
             wrong,
             &[Some(ours.is_empty()), others[0], others[1], others[2]],
@@ -47,7 +47,7 @@ pub(super) fn page(cases: &[(&Case, Made)]) -> String {
             rows,
             "| {} | {} | {} | {} | {} |",
             case.name,
-            case.lives_on.name(),
+            case.drive.name(),
             if wrong { "wrong" } else { "right" },
             if ours.is_empty() {
                 "nothing".to_owned()

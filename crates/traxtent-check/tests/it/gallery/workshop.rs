@@ -42,17 +42,17 @@ pub(crate) enum Made {
     /// The images.
     Images(Vec<PathBuf>),
     /// The case cannot be made on this host, for this reason.
-    Without(String),
+    Unavailable(String),
 }
 
 /// A folder in which cases are made.
-pub(crate) struct Workshop {
+pub(crate) struct ImageMaker {
     folder: PathBuf,
 }
 
-impl Workshop {
-    pub(crate) fn new(folder: &Path) -> Workshop {
-        Workshop {
+impl ImageMaker {
+    pub(crate) fn new(folder: &Path) -> ImageMaker {
+        ImageMaker {
             folder: folder.to_owned(),
         }
     }
@@ -70,7 +70,7 @@ impl Workshop {
     /// If an installed tool fails.
     pub(crate) fn make(&self, name: &str, commands: &str) -> Made {
         if let Err(why) = needs(commands) {
-            return Made::Without(why);
+            return Made::Unavailable(why);
         }
         let folder = self.folder_of(name);
         std::fs::create_dir_all(&folder).unwrap();
