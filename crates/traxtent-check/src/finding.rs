@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::price::WorkCost;
+use crate::cost::WorkCost;
 use crate::stack::LayerId;
 
 /// The severity of a finding.
@@ -64,16 +64,16 @@ pub struct Finding {
     pub off: Option<Misalignment>,
     /// The commands that fix the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mend: Option<Fix>,
+    pub fix: Option<Fix>,
     /// The share of blocks or of a file's extents that are affected, for findings about them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<AffectedShare>,
     /// The cost of the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub price: Option<FindingCost>,
+    pub cost: Option<FindingCost>,
     /// The reason why the cost is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unpriced: Option<String>,
+    pub no_cost_reason: Option<String>,
 }
 
 /// The part of a set of blocks or extents that is affected.

@@ -11,6 +11,7 @@
 //! ```
 
 pub mod collect;
+pub mod cost;
 pub mod drive;
 pub mod examine;
 pub mod files;
@@ -18,7 +19,6 @@ pub mod finding;
 pub mod layers;
 pub mod measure;
 pub mod plan;
-pub mod price;
 pub mod quirks;
 pub mod report;
 pub mod rules;
@@ -47,12 +47,12 @@ pub fn findings(
 ) -> Vec<Finding> {
     let mut findings = rules::check(stack, tracks);
     findings.retain(|finding| !ignored.contains(&finding.rule));
-    let mut prices = price::FindingCosts::for_profile(profile);
+    let mut prices = cost::FindingCosts::for_profile(profile);
     for finding in &mut findings {
-        finding.mend = plan::mend::fix(finding, stack);
+        finding.fix = plan::fix::fix(finding, stack);
         match prices.cost_of(finding, stack) {
-            Ok(price) => finding.price = Some(price),
-            Err(why) => finding.unpriced = Some(why),
+            Ok(price) => finding.cost = Some(price),
+            Err(why) => finding.no_cost_reason = Some(why),
         }
     }
     findings

@@ -94,10 +94,7 @@ impl<'a> Report<'a> {
 
     /// Returns the same report with measurements.
     pub fn with_measured(self, measured: &'a [Measurement]) -> Report<'a> {
-        Report {
-            measured,
-            ..self
-        }
+        Report { measured, ..self }
     }
 }
 
@@ -178,7 +175,7 @@ fn words(text: &mut String, finding: &Finding) {
         finding.rule.id(),
         finding.what
     );
-    if let Some(price) = &finding.price {
+    if let Some(price) = &finding.cost {
         let typical = if price.typical {
             ", a typical drive"
         } else {
@@ -196,12 +193,12 @@ fn words(text: &mut String, finding: &Finding) {
             );
         }
     }
-    if let Some(why) = &finding.unpriced
+    if let Some(why) = &finding.no_cost_reason
         && finding.severity > Severity::Info
     {
         let _ = writeln!(text, "         its price is not told: {why}");
     }
-    if let Some(mend) = &finding.mend {
+    if let Some(mend) = &finding.fix {
         let _ = writeln!(text, "         to mend it: {}", mend.note);
         for command in &mend.commands {
             let _ = writeln!(text, "           {command}");

@@ -5,7 +5,6 @@
 //! does not model are reported as unused, for a warning.
 #![forbid(unsafe_code)]
 
-mod blame;
 mod drive;
 mod emulate;
 mod g1;
@@ -13,6 +12,7 @@ mod g2;
 mod g4;
 mod layout;
 mod lexer;
+mod parameter_source;
 mod params;
 mod seek;
 mod system;

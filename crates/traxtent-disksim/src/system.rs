@@ -1,7 +1,7 @@
 //! A complete parameter file: drives, their buses and arrays, the host's queue, the workload.
 
-use super::blame::blame;
 use super::drive::{BusTimes, disk_profile, model_profile, ms, scheduler};
+use super::parameter_source::blame;
 use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -11,32 +11,32 @@
 
 mod algorithm;
 mod angle;
-mod ask;
-mod bad;
-pub mod character;
+pub mod characterization;
 mod check;
 mod clock;
 mod count;
+mod defect_lists;
 mod dixtrac;
-mod elsewhere;
 mod jump;
 mod method;
 mod pattern;
 mod planned;
+mod remapped;
 mod scan;
 mod scsi;
+mod spindle;
 mod survey;
 mod target;
 mod track_end;
+mod translation;
 mod tree;
-mod turning;
 mod walk;
 
 pub use algorithm::{Extraction, ProbeError, Prober, TrackSink, extract};
 pub use check::{CheckSample, MapCheck, MovedBoundary, check_map};
 pub use count::{CountingTarget, RequestCounts};
-pub use elsewhere::remapped_lbns;
 pub use method::{MethodEvidence, QualifiedMethod, RejectedMethod, TimingMethod, qualify};
+pub use remapped::remapped_lbns;
 pub use scsi::{CachingOff, ScsiTarget};
 pub use survey::survey;
 pub use target::{Defects, Target, TargetError};

@@ -15,8 +15,8 @@
 //! ours. Not covered: switching off the look-ahead of an ATA disk, which requires ATA commands.
 
 use super::algorithm::ProbeError;
+use super::spindle::{REVOLUTION_MS, Spindle, distance_from_revolution, median};
 use super::target::{Target, TargetError};
-use super::turning::{REVOLUTION_MS, Spindle, distance_from_revolution, median};
 use traxtent_units::Rng;
 use traxtent_units::request::Timing;
 use traxtent_units::request::{Op, Request};

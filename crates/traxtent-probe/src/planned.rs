@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::algorithm::ProbeError;
-use super::ask::{Translator, are_neighbours, track_of};
-use super::bad::DefectLists;
+use super::defect_lists::DefectLists;
 use super::pattern::{Expected, Slots, Step, step};
+use super::translation::{Translator, are_neighbours, track_of};
 use traxtent_model::geometry::Place;
 use traxtent_units::Surface;
 

@@ -39,12 +39,12 @@
 //! and back between two tests without a net effect.
 
 use super::algorithm::{Extraction, ProbeError, TrackSink};
-use super::ask::{TrackAddress, TrackOutput, Translator, track_of};
-use super::bad::DefectLists;
+use super::defect_lists::DefectLists;
 use super::pattern::{Expected, Pattern, Slots};
 use super::planned::{Known, PlannedTrack, tests};
 use super::target::Target;
 use super::track_end::{Search, first_track, track_end};
+use super::translation::{TrackAddress, TrackOutput, Translator, track_of};
 use traxtent_map::{Confirm, Region};
 use traxtent_model::geometry::Place;
 

@@ -39,19 +39,19 @@
 //! RAID-6; a journal on a separate device; growing and reshaping.
 #![forbid(unsafe_code)]
 
+mod admin;
 mod assembly;
 pub mod copies;
-mod desk;
 mod error;
+mod journal_space;
 mod members;
 mod open;
-mod orders;
 mod read;
 mod rebuild;
 pub mod record;
 mod recovery;
-mod ring;
 mod scrub;
+mod stripe_buffer;
 mod stripe_rows;
 pub mod superblock;
 mod sync;
@@ -71,9 +71,9 @@ pub use members::{Action, Failed, MemberIo, NoSpace, Op};
 pub use open::NewVolume;
 pub use scrub::{Difference, Fault, Repair, Scrubbed};
 
-use desk::StripeBuffers;
+use journal_space::JournalSpace;
 use record::{JournalRecord, head_sectors};
-use ring::JournalSpace;
+use stripe_buffer::StripeBuffers;
 use superblock::{MemberState, Superblock, superblock_sectors};
 use traxtent_layout::raid::{Array, Level, Stripe, StripePlanner};
 use traxtent_units::{Lbn, Sectors};

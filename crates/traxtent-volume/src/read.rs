@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::desk::WriteData;
 use super::error::no_plan;
+use super::stripe_buffer::WriteData;
 use super::sync::Synced;
 use super::{AT_ONCE, Action, MemberIo, Op, Ops, PLANNER, State, Volume, VolumeError};
 use traxtent_units::{Lbn, Sectors};
@@ -29,7 +29,7 @@ impl<M: MemberIo> Volume<M> {
     }
 
     async fn read_once(&self, range: Range<Lbn>, into: &mut [u8]) -> Result<(), VolumeError> {
-        let mut desks = self.take_buffers();
+        let mut buffers = self.take_buffers();
         let (mut from, mut rest) = (range.start, into);
         while from < range.end {
             let state = self.gate.read().await;
@@ -44,10 +44,10 @@ impl<M: MemberIo> Volume<M> {
             let mut firsts: SmallVec<[Lbn; AT_ONCE]> = SmallVec::new();
             let mut absent: SmallVec<[(Lbn, &mut [u8]); 4]> = SmallVec::new();
             for (stripe, part) in self.array.stripes_of(from..range.end) {
-                let desk = self.prepare_buffer(&mut desks, 0, &state, &stripe, part.clone());
-                let plan = &mut desk.plan;
+                let buffer = self.prepare_buffer(&mut buffers, 0, &state, &stripe, part.clone());
+                let plan = &mut buffer.plan;
                 PLANNER
-                    .read(&stripe, part.clone(), desk.health, plan)
+                    .read(&stripe, part.clone(), buffer.health, plan)
                     .map_err(no_plan)?;
                 let pieces = ops.len() + absent.len();
                 if pieces > 0 && pieces + plan.reads.len() > AT_ONCE {
@@ -80,7 +80,7 @@ impl<M: MemberIo> Volume<M> {
                 }
             }
         }
-        self.return_buffers(desks);
+        self.return_buffers(buffers);
         Ok(())
     }
 
@@ -97,17 +97,17 @@ impl<M: MemberIo> Volume<M> {
         let range = first..first + sectors;
         let stripe = self.stripe_of(first);
         let _lock = self.stripes[self.lock_of(stripe.number())].lock().await;
-        let mut desks = self.take_buffers();
-        let desk = self.prepare_buffer(&mut desks, 0, state, &stripe, range.clone());
-        desk.health.unreadable = unreadable.iter().map(|(member, _)| *member).collect();
+        let mut buffers = self.take_buffers();
+        let buffer = self.prepare_buffer(&mut buffers, 0, state, &stripe, range.clone());
+        buffer.health.unreadable = unreadable.iter().map(|(member, _)| *member).collect();
         self.carry_out(
-            &mut desks.desks[..1],
+            &mut buffers.buffers[..1],
             WriteData::NONE,
             |stripe, part, health, plan| PLANNER.read(stripe, part, health, plan),
         )
         .await?;
-        desks.desks[0].copy_old(&stripe, &range, into);
-        self.return_buffers(desks);
+        buffers.buffers[0].copy_old(&stripe, &range, into);
+        self.return_buffers(buffers);
         if let Some((member, at)) = unreadable {
             let mut ops = [Op::write(member, at, into)];
             self.members.run(&mut ops).await;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use async_lock::Mutex;
 use smallvec::SmallVec;
 
-use super::desk::{StripeBuffer, StripeBuffers, WriteData};
+use super::stripe_buffer::{StripeBuffer, StripeBuffers, WriteData};
 use super::superblock::MemberState;
 use super::{Failures, MemberIo, PLANNER, State, Volume, VolumeError};
 
@@ -78,11 +78,11 @@ impl<M: MemberIo> Volume<M> {
         let before = std::mem::replace(&mut next.last, Arc::clone(&own));
         next.stripe = numbers.end;
         drop(next);
-        let mut desks = self.take_buffers();
+        let mut buffers = self.take_buffers();
         let written = self
-            .rebuild_stripes(member, numbers.clone(), &state, &mut desks)
+            .rebuild_stripes(member, numbers.clone(), &state, &mut buffers)
             .await;
-        self.return_buffers(desks);
+        self.return_buffers(buffers);
         // Stripes count as rebuilt in their order.
         drop(before.lock().await);
         let is_next = self.rebuilt.load(Ordering::SeqCst) == first;
@@ -108,15 +108,16 @@ impl<M: MemberIo> Volume<M> {
         member: usize,
         numbers: Range<u64>,
         state: &State,
-        desks: &mut StripeBuffers<M::Buffer>,
+        buffers: &mut StripeBuffers<M::Buffer>,
     ) -> Result<Failures, VolumeError> {
         let stripes = numbers.map(|number| self.stripe(number));
         let mut count = 0;
         for stripe in stripes.filter(|stripe| stripe.sectors_on(member).0 > 0) {
-            self.prepare_buffer(desks, count, state, &stripe, stripe.logical());
+            self.prepare_buffer(buffers, count, state, &stripe, stripe.logical());
             count += 1;
         }
-        self.rewrite(state, member, &mut desks.desks[..count]).await
+        self.rewrite(state, member, &mut buffers.buffers[..count])
+            .await
     }
 
     /// Makes the progress of a rebuild durable, so that it continues from there after a stop.

@@ -219,15 +219,15 @@ impl<M: MemberIo> Volume<M> {
                 Err(error) => Err(error),
             };
         };
-        let mut desks = self.take_buffers();
-        let desk = self.prepare_buffer(&mut desks, 0, state, stripe, stripe.logical());
-        if desk.health.failed.has(parity) {
+        let mut buffers = self.take_buffers();
+        let buffer = self.prepare_buffer(&mut buffers, 0, state, stripe, stripe.logical());
+        if buffer.health.failed.has(parity) {
             return Ok(());
         }
-        match self.rewrite(state, parity, &mut desks.desks[..1]).await {
+        match self.rewrite(state, parity, &mut buffers.buffers[..1]).await {
             Ok(failed) => check_no_failures(&failed),
             Err(VolumeError::Unreadable(_)) => {
-                let absent = desks.desks[0].health.absent();
+                let absent = buffers.buffers[0].health.absent();
                 let gone = stripe.chunks().filter(|chunk| absent.has(chunk.member));
                 let gone = gone.filter_map(|chunk| match chunk.holds {
                     ChunkContents::Data(k) => Some(stripe.logical_of(k)),

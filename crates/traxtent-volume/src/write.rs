@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use super::desk::{StripeBuffer, StripeBuffers, WriteData};
 use super::error::no_plan;
+use super::journal_space::RecordKind;
 use super::record::{JournalRecord, RecordEntry, head_sectors};
-use super::ring::RecordKind;
+use super::stripe_buffer::{StripeBuffer, StripeBuffers, WriteData};
 use super::superblock::{MemberState, lost_max};
 use super::sync::Synced;
 use super::{
@@ -52,11 +52,11 @@ impl<M: MemberIo> Volume<M> {
         let mut ops = Ops::new();
         let mut rest = data;
         for (stripe, part) in self.array.stripes_of(range) {
-            let desk = self.prepare_buffer(&mut work, 0, &state, &stripe, part.clone());
-            let planned = PLANNER.write(&stripe, part, desk.health, &mut desk.plan);
+            let buffer = self.prepare_buffer(&mut work, 0, &state, &stripe, part.clone());
+            let planned = PLANNER.write(&stripe, part, buffer.health, &mut buffer.plan);
             planned.map_err(no_plan)?;
-            self.reserve(&state, std::slice::from_ref(desk))?;
-            for write in &desk.plan.writes {
+            self.reserve(&state, std::slice::from_ref(buffer))?;
+            for write in &buffer.plan.writes {
                 let sectors = (write.rows.end - write.rows.start) as usize;
                 let (now, later) = rest.split_at(sectors * self.sector_bytes);
                 ops.push(Op::write(write.member, write.lbn, now));
@@ -191,15 +191,15 @@ impl<M: MemberIo> Volume<M> {
             count += 1;
         }
         self.carry_out(
-            &mut work.desks[..count],
+            &mut work.buffers[..count],
             given,
             |stripe, part, health, plan| PLANNER.write(stripe, part, health, plan),
         )
         .await?;
-        self.reserve(&state, &work.desks[..count])?;
+        self.reserve(&state, &work.buffers[..count])?;
         let mut announced = self.write_record(&state, &mut work, count, given).await?;
         if let Some(failed) = &mut announced {
-            failed.extend(self.write_planned(&work.desks[..count], given).await);
+            failed.extend(self.write_planned(&work.buffers[..count], given).await);
             failed.sort_unstable();
             failed.dedup();
         }
@@ -211,13 +211,13 @@ impl<M: MemberIo> Volume<M> {
     pub(super) fn reserve(
         &self,
         state: &State,
-        desks: &[StripeBuffer<M::Buffer>],
+        buffers: &[StripeBuffer<M::Buffer>],
     ) -> Result<(), VolumeError> {
         let members = state.superblock.members.iter().enumerate();
         let live = members.filter(|(_, member)| member.state == MemberState::Active);
         let journal = &state.superblock.journal;
         let journals = live.map(|(member, _)| (member, journal.clone()));
-        let writes = desks.iter().flat_map(|desk| &desk.plan.writes);
+        let writes = buffers.iter().flat_map(|buffer| &buffer.plan.writes);
         let writes = writes.map(|write| {
             let sectors = Sectors(write.rows.end - write.rows.start);
             (write.member, write.lbn..write.lbn + sectors)
@@ -232,7 +232,7 @@ impl<M: MemberIo> Volume<M> {
     /// Returns the kind of record that the journal needs before a stripe is written.
     fn kind(
         &self,
-        desk: &StripeBuffer<M::Buffer>,
+        buffer: &StripeBuffer<M::Buffer>,
         before: Option<RecordKind>,
         degraded: bool,
     ) -> Option<RecordKind> {
@@ -240,12 +240,12 @@ impl<M: MemberIo> Volume<M> {
         match self.level() {
             Level::Raid0 => None,
             Level::Raid1 => {
-                (journals && desk.plan.writes.len() > 1).then_some(RecordKind::Intended)
+                (journals && buffer.plan.writes.len() > 1).then_some(RecordKind::Intended)
             }
             // There is no parity to update, or its member is gone.
-            Level::Raid4 | Level::Raid5 if desk.plan.sums.is_empty() => None,
+            Level::Raid4 | Level::Raid5 if buffer.plan.sums.is_empty() => None,
             Level::Raid4 | Level::Raid5 => {
-                let whole = desk.is_whole && !degraded && before != Some(RecordKind::Logged);
+                let whole = buffer.is_whole && !degraded && before != Some(RecordKind::Logged);
                 journals.then_some(if whole {
                     RecordKind::Intended
                 } else {
@@ -265,8 +265,8 @@ impl<M: MemberIo> Volume<M> {
         given: WriteData<'_>,
     ) -> Result<Option<Failures>, VolumeError> {
         let bytes = self.sector_bytes;
-        let StripeBuffers { desks, entries } = work;
-        let desks = &desks[..count];
+        let StripeBuffers { buffers, entries } = work;
+        let buffers = &buffers[..count];
         let mut logged: SmallVec<[&StripeBuffer<M::Buffer>; STRIPES_AT_ONCE]> = SmallVec::new();
         let mut new: SmallVec<[u64; STRIPES_AT_ONCE]> = SmallVec::new();
         let degraded = is_degraded(&state.superblock);
@@ -274,15 +274,15 @@ impl<M: MemberIo> Volume<M> {
         {
             let mut ring = self.ring();
             let mut kinds: SmallVec<[(u64, RecordKind); STRIPES_AT_ONCE]> = SmallVec::new();
-            for desk in desks {
-                let stripe = desk.plan.stripe;
+            for buffer in buffers {
+                let stripe = buffer.plan.stripe;
                 let before = ring.kind(stripe);
-                let kind = self.kind(desk, before, degraded);
+                let kind = self.kind(buffer, before, degraded);
                 ring.dirty |= kind != Some(RecordKind::Logged);
                 let Some(kind) = kind else { continue };
                 match (kind, before) {
                     (RecordKind::Logged, Some(RecordKind::Intended)) => return Ok(None),
-                    (RecordKind::Logged, _) => logged.push(desk),
+                    (RecordKind::Logged, _) => logged.push(buffer),
                     (RecordKind::Intended, None) => entries.push(RecordEntry::Intent { stripe }),
                     // A record of the intent exists already.
                     (RecordKind::Intended, Some(_)) => continue,
@@ -295,9 +295,9 @@ impl<M: MemberIo> Volume<M> {
                 }
             }
         }
-        for desk in &logged {
-            entries.extend(desk.plan.writes.iter().map(|write| RecordEntry::Place {
-                stripe: desk.plan.stripe,
+        for buffer in &logged {
+            entries.extend(buffer.plan.writes.iter().map(|write| RecordEntry::Place {
+                stripe: buffer.plan.stripe,
                 member: write.member as u32,
                 at: write.lbn,
                 sectors: (write.rows.end - write.rows.start) as u32,
@@ -322,7 +322,7 @@ impl<M: MemberIo> Volume<M> {
         }
         let mut buffer = self.members.buffer(sectors * bytes);
         let mut end = head_sectors(record.entries.len(), bytes) * bytes;
-        for (_, bytes) in logged.iter().flat_map(|desk| desk.writes(given)) {
+        for (_, bytes) in logged.iter().flat_map(|buffer| buffer.writes(given)) {
             buffer[end..end + bytes.len()].copy_from_slice(bytes);
             end += bytes.len();
         }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use traxtent_check::plan::mend::quoted;
+use traxtent_check::plan::fix::quoted;
 use traxtent_check::plan::recipe::{Recipe, Step};
+use traxtent_check::plan::stack_spec::GRAMMAR;
 use traxtent_check::plan::tools::{self, Tool};
-use traxtent_check::plan::want::GRAMMAR;
 use traxtent_check::plan::{self, DriveProperties, StackSpec};
 use traxtent_io::device::BlockTarget;
 use traxtent_map::TrackMap;

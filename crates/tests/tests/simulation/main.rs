@@ -1,6 +1,6 @@
 //! Tests of the executors.
 
-mod character;
+mod characterization;
 mod cuts;
 mod devices;
 mod drives;

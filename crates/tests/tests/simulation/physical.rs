@@ -6,7 +6,7 @@ use traxtent_map::TrackMap;
 use traxtent_model::geometry::{Geometry, Place};
 use traxtent_model::profile::builtin::builtin;
 use traxtent_model::profile::{Profile, WriteBack};
-use traxtent_probe::character::{Characterization, CharacterizeOptions, characterize};
+use traxtent_probe::characterization::{Characterization, CharacterizeOptions, characterize};
 use traxtent_probe::{Identity, Target, TargetError, Timing};
 use traxtent_sim::{Noise, SimTarget};
 use traxtent_units::request::{Op, Request};

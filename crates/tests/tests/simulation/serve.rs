@@ -240,10 +240,7 @@ fn a_full_queue_is_reordered() {
     });
     assert_eq!(most.max(), Some(32));
     let order: Vec<u64> = completed.iter().map(|(_, number)| *number).collect();
-    let overtaken = order
-        .windows(2)
-        .filter(|pair| pair[0] > pair[1])
-        .count();
+    let overtaken = order.windows(2).filter(|pair| pair[0] > pair[1]).count();
     assert!(overtaken > 16, "{order:?}");
     assert_eq!(records(&log).len(), 128);
 }

@@ -3,12 +3,12 @@
 //! Nothing here runs a command or writes to a device.
 
 pub mod badblocks;
-pub mod ground;
-pub mod mend;
+pub mod fix;
 pub mod recipe;
+pub mod stack_spec;
+pub mod target_drive;
 pub mod tools;
-pub mod want;
 
-pub use ground::{DriveProperties, PartitionPlace};
 pub use recipe::{Recipe, StackPlanError, Step, plan_stack};
-pub use want::StackSpec;
+pub use stack_spec::StackSpec;
+pub use target_drive::{DriveProperties, PartitionPlace};

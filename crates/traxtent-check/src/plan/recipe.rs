@@ -5,8 +5,8 @@ use traxtent_layout::{LayoutError, Partition};
 use traxtent_units::Lbn;
 
 use super::badblocks::{BadBlocks, FileSystemSpec, NoListError};
-use super::ground::{ALIGNMENT_BYTES, DriveProperties, PartitionPlace};
-use super::want::{FileSystem, Partitioner, StackSpec, Table};
+use super::stack_spec::{FileSystem, Partitioner, StackSpec, Table};
+use super::target_drive::{ALIGNMENT_BYTES, DriveProperties, PartitionPlace};
 
 /// The offset of md's data, after its superblock and bitmap. The default of mdadm depends on the
 /// size; this offset has room for both at any size, and is a multiple of every chunk.

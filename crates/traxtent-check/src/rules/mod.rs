@@ -56,10 +56,10 @@ impl Finding {
             layer,
             what,
             off: None,
-            mend: None,
+            fix: None,
             share: None,
-            price: None,
-            unpriced: None,
+            cost: None,
+            no_cost_reason: None,
         }
     }
 

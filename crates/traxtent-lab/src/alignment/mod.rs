@@ -14,7 +14,7 @@
 //! Left out: the host's own time, and the kernels of the paper, for which the present ones stand
 //! in.
 
-mod gather;
+mod coalesce;
 mod guest;
 mod replay;
 mod session;

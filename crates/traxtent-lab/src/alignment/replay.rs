@@ -21,7 +21,7 @@ use traxtent_units::{Lbn, SimTime, Span};
 use traxtent_workload::trace::{TraceError, TraceFormat, TraceOptions, TraceReader};
 use traxtent_workload::{Arrival, NextStep, RequestSource, Urgency};
 
-use super::gather::WriteBuffer;
+use super::coalesce::WriteBuffer;
 use crate::bench::{Bench, LabError};
 
 /// The largest request, in logical sectors, that Linux of the time sent to a SATA drive

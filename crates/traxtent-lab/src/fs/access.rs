@@ -368,7 +368,8 @@ impl SimulatedHost {
         let group = *first..Block(last.0 + 1);
         for file in files {
             let File {
-                read_together: companions, ..
+                read_together: companions,
+                ..
             } = self.files.get_mut(*file);
             *companions = Some(group.clone());
         }

@@ -133,9 +133,7 @@ fn mean_read_ms(bench: &Bench, step: u64, rng: &mut Rng) -> Result<f64, LabError
 
 /// The nth cliff, or infinity if there is none.
 fn nth(cliffs: &[u32], n: usize) -> f64 {
-    cliffs
-        .get(n)
-        .map_or(f64::INFINITY, |&at| f64::from(at))
+    cliffs.get(n).map_or(f64::INFINITY, |&at| f64::from(at))
 }
 
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
@@ -147,8 +145,7 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
         let track = bench.geometry.track_of(**lbn);
         track.is_some_and(|track| track.first_lbn == **lbn)
     };
-    let ends =
-        [(0.0, &from_0), (256.0, &from_256)].map(|(from, cliffs)| from + nth(cliffs, 0));
+    let ends = [(0.0, &from_0), (256.0, &from_256)].map(|(from, cliffs)| from + nth(cliffs, 0));
     let at_cliffs = mean_read_ms(bench, u64::from(PROOF_SECTORS), &mut rng)?;
     let elsewhere = mean_read_ms(bench, 1, &mut rng)?;
     Ok(vec![

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::cut::Tearing;
-use super::span;
+use super::duration_text;
 use traxtent_units::{Lbn, Span};
 
 /// A fault of a disk.
@@ -129,7 +129,9 @@ impl Fault {
             "power-cut" => Fault::PowerCut {
                 seed: fields.whole("seed", 0..=u64::MAX)?,
                 tearing: fields.take("tearing", str::parse)?.unwrap_or_default(),
-                off: fields.take("for", span::parse)?.unwrap_or_default(),
+                off: fields
+                    .take("for", duration_text::parse)?
+                    .unwrap_or_default(),
             },
             "latent-error" => Fault::LatentError {
                 lbn: fields.lbn()?,
@@ -157,10 +159,10 @@ impl Fault {
                 length: fields.length()?,
             },
             "lying-flush" => Fault::LyingFlush {
-                length: fields.take("for", span::parse)?,
+                length: fields.take("for", duration_text::parse)?,
             },
             "lying-fua" => Fault::LyingFua {
-                length: fields.take("for", span::parse)?,
+                length: fields.take("for", duration_text::parse)?,
             },
             _ => {
                 return Err(FaultError {
@@ -178,7 +180,7 @@ impl Fault {
         let place = |lbn: Lbn, sectors: u32| {
             vec![("lbn", lbn.to_string()), ("sectors", sectors.to_string())]
         };
-        let time = |length: Span| ("for", span::write(length));
+        let time = |length: Span| ("for", duration_text::write(length));
         match *self {
             Fault::PowerCut { seed, tearing, off } => {
                 let seed = seed.map(|seed| ("seed", seed.to_string()));
@@ -302,7 +304,7 @@ impl<'a> Fields<'a> {
     }
 
     fn length(&mut self) -> Result<Span, FaultError> {
-        let length = self.take("for", span::parse)?;
+        let length = self.take("for", duration_text::parse)?;
         length.ok_or_else(|| self.missing("for"))
     }
 

@@ -40,14 +40,14 @@
 
 mod command;
 mod cut;
+mod duration_text;
 mod embed;
 mod error;
 mod fault;
+mod fault_effects;
 mod media;
 mod scenario;
-mod span;
 mod store;
-mod upset;
 mod volatile;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -58,9 +58,9 @@ pub use command::{Command, Completion, Tag};
 pub use cut::{PowerCutResult, Tearing};
 pub use error::DiskError;
 pub use fault::{Fault, FaultError};
+pub use fault_effects::FaultEvent;
 pub use media::{Media, MediaError, MemoryMedia};
 pub use scenario::{Scenario, ScenarioError, Scheduled};
-pub use upset::FaultEvent;
 
 use crate::drive::{self, Breakdown, Drive};
 use crate::geometry::GeometrySpec;

@@ -13,8 +13,8 @@ use std::str::FromStr;
 
 use toml::de::{DeTable, DeValue};
 
+use super::duration_text;
 use super::fault::{Fault, FaultError};
-use super::span;
 use traxtent_units::SimTime;
 
 /// Faults and their times.
@@ -113,7 +113,7 @@ impl Scenario {
     pub fn to_toml(&self) -> String {
         let mut text = format!("seed = {}\nfaults = [\n", self.seed);
         for Scheduled { at, fault } in &self.faults {
-            let at = span::write(at.since(SimTime::ZERO));
+            let at = duration_text::write(at.since(SimTime::ZERO));
             let _ = write!(text, "  {{ at = \"{at}\", fault = \"{}\"", fault.name());
             for (key, value) in fault.fields() {
                 let _ = match value.parse::<u64>() {
@@ -168,7 +168,7 @@ fn entry_of(entry: &DeValue, last: Option<SimTime>) -> Result<Scheduled, FaultEr
     };
     let (at, name) = (take("at")?, take("fault")?);
     let bad_time = |problem| wrong("at", format!("{at:?}: {problem}"));
-    let at = SimTime::ZERO + span::parse(&at).map_err(bad_time)?;
+    let at = SimTime::ZERO + duration_text::parse(&at).map_err(bad_time)?;
     if last.is_some_and(|last| at < last) {
         let problem = "is before the entry above it; the list is in order of time".to_owned();
         return Err(wrong("at", problem));

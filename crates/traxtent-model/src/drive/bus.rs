@@ -250,24 +250,28 @@ pub(super) struct BusBehaviour {
 ///
 /// Returns the begin of the first transfer and the end of the last one.
 pub(super) fn deliver(
-    manners: &BusBehaviour,
+    bus_behaviour: &BusBehaviour,
     ramps: &[Ramp],
     from: SimTime,
     connected: bool,
 ) -> (SimTime, SimTime) {
-    let seamless = manners.connect == Span::ZERO && manners.disconnect == Span::ZERO;
-    if connected || (seamless && manners.watermark <= 1) {
-        if manners.hold || seamless {
-            return flow(manners.per_sector, ramps, from);
+    let seamless = bus_behaviour.connect == Span::ZERO && bus_behaviour.disconnect == Span::ZERO;
+    if connected || (seamless && bus_behaviour.watermark <= 1) {
+        if bus_behaviour.hold || seamless {
+            return flow(bus_behaviour.per_sector, ramps, from);
         }
-        return chunks(manners, ramps, from, true);
+        return chunks(bus_behaviour, ramps, from, true);
     }
-    if manners.hold {
+    if bus_behaviour.hold {
         let total: u32 = ramps.iter().map(|ramp| ramp.sectors).sum();
-        let ready = nth(ramps, manners.watermark.clamp(1, total));
-        return flow(manners.per_sector, ramps, from.max(ready) + manners.connect);
+        let ready = nth(ramps, bus_behaviour.watermark.clamp(1, total));
+        return flow(
+            bus_behaviour.per_sector,
+            ramps,
+            from.max(ready) + bus_behaviour.connect,
+        );
     }
-    chunks(manners, ramps, from, false)
+    chunks(bus_behaviour, ramps, from, false)
 }
 
 /// Transfers each sector once it is available and the one before has been transferred.
@@ -285,7 +289,7 @@ fn flow(per_sector: Span, ramps: &[Ramp], from: SimTime) -> (SimTime, SimTime) {
 
 /// The drive leaves the bus whenever no sector is available, and connects again once enough are.
 fn chunks(
-    manners: &BusBehaviour,
+    bus_behaviour: &BusBehaviour,
     ramps: &[Ramp],
     from: SimTime,
     connected: bool,
@@ -295,17 +299,17 @@ fn chunks(
     let (mut now, mut out, mut connected, mut begin) = (from, 0, connected, None);
     while out < total {
         if !connected {
-            let wanted = (out + manners.watermark.max(1)).min(total);
-            now = now.max(nth(ramps, wanted)) + manners.connect;
+            let wanted = (out + bus_behaviour.watermark.max(1)).min(total);
+            now = now.max(nth(ramps, wanted)) + bus_behaviour.connect;
             connected = true;
         }
         let chunk = there(now) - out;
         if chunk > 0 {
             begin.get_or_insert(now);
-            now += Span(manners.per_sector.0 * u64::from(chunk));
+            now += Span(bus_behaviour.per_sector.0 * u64::from(chunk));
             out += chunk;
         } else {
-            now += manners.disconnect;
+            now += bus_behaviour.disconnect;
             connected = false;
         }
     }
@@ -317,7 +321,7 @@ fn chunks(
 ///
 /// Returns the begin of the first transfer and the end of the last one.
 pub(super) fn deliver_any_order(
-    manners: &BusBehaviour,
+    bus_behaviour: &BusBehaviour,
     ramps: &[Ramp],
     from: SimTime,
     (first_there, media_end): (SimTime, SimTime),
@@ -327,12 +331,13 @@ pub(super) fn deliver_any_order(
     let connect = if connected {
         Span::ZERO
     } else {
-        manners.connect
+        bus_behaviour.connect
     };
     let begin = from.max(first_there) + connect;
     (
         begin,
-        (begin + Span(manners.per_sector.0 * total)).max(media_end + manners.per_sector),
+        (begin + Span(bus_behaviour.per_sector.0 * total))
+            .max(media_end + bus_behaviour.per_sector),
     )
 }
 

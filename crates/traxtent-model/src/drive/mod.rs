@@ -14,6 +14,7 @@ mod breakdown;
 mod bus;
 mod cache;
 mod controller;
+mod disturbances;
 mod oversize;
 mod physical;
 mod readahead;
@@ -21,7 +22,6 @@ mod reads;
 mod schedule;
 mod serve;
 mod sweep;
-mod upset;
 mod writes;
 
 pub use breakdown::Breakdown;
@@ -34,6 +34,7 @@ pub use bus::SharedBus;
 use bus::{Bus, Ramp};
 use cache::{Cache, ReadPlace, State, WritePlace};
 use controller::Controller;
+use disturbances::RetryTable;
 use readahead::ReadAheadRun;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,7 +42,6 @@ use sweep::{AccessModel, DataArrival, Leg};
 use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
-use upset::RetryTable;
 
 /// The identifier of a request, unique and ascending during the drive's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -310,7 +310,7 @@ pub(super) fn sweep_write(
 /// begins.
 #[derive(Debug)]
 pub(super) struct ReadTransfers {
-    manners: BusBehaviour,
+    bus_behaviour: BusBehaviour,
     /// The segment's size.
     size: u64,
     sectors: u64,
@@ -330,14 +330,14 @@ impl ReadTransfers {
     /// Creates the transfers of a read of `sectors` sectors through a segment of `size` sectors.
     /// The first `buffered` sectors are in the buffer. The drive may use the bus from `from` on.
     pub(super) fn new(
-        manners: BusBehaviour,
+        bus_behaviour: BusBehaviour,
         (from, connected): (SimTime, bool),
         size: u32,
         sectors: u32,
         buffered: u32,
     ) -> ReadTransfers {
         ReadTransfers {
-            manners,
+            bus_behaviour,
             size: u64::from(size),
             sectors: u64::from(sectors),
             buffered,
@@ -352,10 +352,11 @@ impl ReadTransfers {
     fn extend(&mut self, until: SimTime, there: &PassedSectors) {
         while self.known < self.sectors && self.now <= until {
             if !self.connected {
-                let wanted = (self.known + u64::from(self.manners.watermark)).min(self.sectors);
+                let wanted =
+                    (self.known + u64::from(self.bus_behaviour.watermark)).min(self.sectors);
                 match there
                     .time(wanted - 1)
-                    .map(|at| self.now.max(at) + self.manners.connect)
+                    .map(|at| self.now.max(at) + self.bus_behaviour.connect)
                 {
                     Some(start) if start <= until => self.now = start,
                     _ => break,
@@ -365,15 +366,15 @@ impl ReadTransfers {
             let count = there.count(self.now).saturating_sub(self.known);
             if count > 0 {
                 self.transfers.push((self.known, self.now));
-                self.now += Span(self.manners.per_sector.0 * count);
+                self.now += Span(self.bus_behaviour.per_sector.0 * count);
                 self.known += count;
-            } else if self.manners.hold {
+            } else if self.bus_behaviour.hold {
                 match there.time(self.known) {
                     Some(at) if at <= until => self.now = self.now.max(at),
                     _ => break,
                 }
             } else {
-                self.now += self.manners.disconnect;
+                self.now += self.bus_behaviour.disconnect;
                 self.connected = false;
             }
         }
@@ -386,7 +387,7 @@ impl ReadTransfers {
         }
         let transfer = self.transfers.partition_point(|&(first, _)| first <= index) - 1;
         let (first, start) = self.transfers[transfer];
-        Some(start + Span(self.manners.per_sector.0 * (index - first + 1)))
+        Some(start + Span(self.bus_behaviour.per_sector.0 * (index - first + 1)))
     }
 
     /// Returns whether the segment has room for sector `index` at `now`.

@@ -356,7 +356,7 @@ impl Drive {
         } else {
             (f64::from(cache.segment_sectors) * cache.read_watermark).ceil()
         };
-        let manners = BusBehaviour {
+        let bus_behaviour = BusBehaviour {
             per_sector: c.read_sector,
             hold: c.hold_read,
             watermark: (watermark as u32).max(1),
@@ -364,11 +364,11 @@ impl Drive {
             disconnect: c.read_disconnect.get(job.after_read),
         };
         if hit && arriving {
-            (manners, self.hit_from(job, at, arriving), true)
+            (bus_behaviour, self.hit_from(job, at, arriving), true)
         } else if c.never_disconnect && arriving {
-            (manners, job.ready + c.data_preparation, true)
+            (bus_behaviour, job.ready + c.data_preparation, true)
         } else {
-            (manners, job.off_bus.max(at), false)
+            (bus_behaviour, job.off_bus.max(at), false)
         }
     }
 
@@ -388,10 +388,11 @@ impl Drive {
         }
         let track = self.geometry.track_of(job.request.lbn)?;
         let passes = Span(self.mechanics.revolution().0 / u64::from(track.slots));
-        let (manners, from, connected) = self.bus_behaviour(job, at, arriving, fill.hit);
-        let may_be_late = manners.per_sector > passes || manners.watermark > 1;
+        let (bus_behaviour, from, connected) = self.bus_behaviour(job, at, arriving, fill.hit);
+        let may_be_late = bus_behaviour.per_sector > passes || bus_behaviour.watermark > 1;
         let buffered = (fill.from.0 - job.request.lbn.0) as u32;
-        may_be_late.then(|| ReadTransfers::new(manners, (from, connected), size, sectors, buffered))
+        may_be_late
+            .then(|| ReadTransfers::new(bus_behaviour, (from, connected), size, sectors, buffered))
     }
 
     /// Transfers a read's sectors to the host and returns the end of the last transfer.
@@ -404,19 +405,19 @@ impl Drive {
         ramps: &[Ramp],
         media: (SimTime, SimTime),
     ) -> SimTime {
-        let (manners, from, connected) = self.bus_behaviour(job, at, arriving, hit);
+        let (bus_behaviour, from, connected) = self.bus_behaviour(job, at, arriving, hit);
         let c = &self.controller;
         let in_order = c.in_order;
         let around = match connected {
             true => (Span::ZERO, c.read_completion),
-            false => (manners.connect, c.read_completion),
+            false => (bus_behaviour.connect, c.read_completion),
         };
         self.bus.advance(at);
         let (_, sent) = self
             .bus
             .reserve_transfer(from, around, |from| match in_order {
-                true => deliver(&manners, ramps, from, connected),
-                false => bus::deliver_any_order(&manners, ramps, from, media, connected),
+                true => deliver(&bus_behaviour, ramps, from, connected),
+                false => bus::deliver_any_order(&bus_behaviour, ramps, from, media, connected),
             });
         sent
     }

@@ -6,7 +6,7 @@
 //! leg begins with the first sector of the piece that arrives under the head, and ends one
 //! revolution later (paper T, section 2.2, "Zero-latency access").
 
-use super::upset::RetryTable;
+use super::disturbances::RetryTable;
 use crate::geometry::{Geometry, Piece};
 use crate::mechanics::{HeadMove, HeadPosition, Mechanics};
 use traxtent_units::{Lbn, Sectors, SimTime, Span};

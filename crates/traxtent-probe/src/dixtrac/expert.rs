@@ -1,7 +1,7 @@
 //! Step 3: locating the spares, by combining the results of several translations.
 
 use super::super::algorithm::ProbeError;
-use super::super::ask::Translator;
+use super::super::translation::Translator;
 use super::zone::{PlanStart, SparingRule, Zone};
 use traxtent_model::geometry::{Place, Sparing};
 use traxtent_units::Cylinder;

@@ -25,10 +25,10 @@ mod follow;
 mod zone;
 
 use super::algorithm::{Extraction, ProbeError, TrackSink};
-use super::ask::{TrackAddress, TrackOutput, Translator, track_of};
 use super::planned::PlannedTrack;
 use super::target::Target;
 use super::track_end::{Search, first_track};
+use super::translation::{TrackAddress, TrackOutput, Translator, track_of};
 use super::walk::next_end;
 use traxtent_map::{Confirm, Region};
 use traxtent_model::geometry::{Place, Sparing};

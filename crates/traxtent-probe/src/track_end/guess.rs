@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::{LbnPlace, Track};
 use crate::algorithm::ProbeError;
-use crate::ask::{are_neighbours, track_of};
+use crate::translation::{are_neighbours, track_of};
 use traxtent_model::geometry::Place;
 
 /// The longest run of LBNs that may be remapped.

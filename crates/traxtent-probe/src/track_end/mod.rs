@@ -9,7 +9,7 @@
 mod guess;
 
 use super::algorithm::ProbeError;
-use super::ask::{Translator, track_of};
+use super::translation::{Translator, track_of};
 use traxtent_map::Region;
 use traxtent_model::geometry::Place;
 

@@ -5,12 +5,12 @@
 //! members work in parallel (io_uring). [`VolumeServer`] also takes orders.
 
 mod buffers;
-mod care;
 mod error;
 mod files;
 mod lanes;
-mod quit;
+mod maintenance;
 mod server;
+mod shutdown;
 mod space;
 mod status;
 mod uring;
@@ -38,15 +38,15 @@ use traxtent_volume::{
 
 use traxtent_io::device::guard::volume_on;
 
-pub use care::{
-    DifferenceReport, MaintenanceKind, MaintenanceProgress, MaintenanceTask, RATE_MIN, Repairs,
-    maintain,
-};
 pub use error::VolumeIoError;
 use files::Identity;
 pub use files::{AlignedBuffer, Device, Devices};
-pub use quit::LINGERING_MESSAGE;
+pub use maintenance::{
+    DifferenceReport, MaintenanceKind, MaintenanceProgress, MaintenanceTask, RATE_MIN, Repairs,
+    maintain,
+};
 pub use server::{SYNC_RATE, VolumeOrder, VolumeServer};
+pub use shutdown::LINGERING_MESSAGE;
 pub use status::{LostRange, MemberStatus, StaleMember, VolumeStatus};
 pub use verify::{MapVerdict, verify_map, verify_on};
 pub use watch::{MEMBER_TIMEOUT, MEMBER_TIMEOUTS};

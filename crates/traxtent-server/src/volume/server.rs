@@ -13,9 +13,11 @@ use traxtent_volume::VolumeError;
 use traxtent_volume::superblock::MemberState;
 use uuid::Uuid;
 
-use super::care::{self, MaintenanceKind, MaintenanceProgress, MaintenanceTask, Repairs, maintain};
 use super::error::VolumeIoError;
-use super::quit::close_sockets;
+use super::maintenance::{
+    self, MaintenanceKind, MaintenanceProgress, MaintenanceTask, Repairs, maintain,
+};
+use super::shutdown::close_sockets;
 use super::status::VolumeStatus;
 use super::{DeviceVolume, LINGERING_MESSAGE, MEMBER_TIMEOUT, find_within, replace, substitute};
 use crate::serve::control::{Control, OrderHandler};
@@ -419,7 +421,7 @@ impl ServedVolume {
 
     /// Begins a rebuild, a sync or a scrub.
     fn begin(self: &Arc<ServedVolume>, task: MaintenanceTask) -> Result<(), VolumeIoError> {
-        care::check(&self.volume, task)?;
+        maintenance::check(&self.volume, task)?;
         let begun = MaintenanceProgress::begin(&self.volume, task.work, task.rate);
         let mut worker = self.worker();
         if let Some(other) = worker.progress.as_ref().filter(|other| other.under_way) {

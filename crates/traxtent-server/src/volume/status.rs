@@ -7,7 +7,7 @@ use traxtent_layout::raid::{Array, ChunkRule};
 use traxtent_volume::SuperblockPair;
 use traxtent_volume::superblock::{MemberState, Superblock, SuperblockError};
 
-use super::care::MaintenanceProgress;
+use super::maintenance::MaintenanceProgress;
 use super::{DeviceVolume, Devices};
 use pollster::block_on;
 

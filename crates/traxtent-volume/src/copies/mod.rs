@@ -30,12 +30,12 @@
 //! # Left out
 //! Several devices; concurrent requests to the device if it has a survey.
 
-mod arm;
 mod error;
+mod maintenance;
 mod open;
+mod queue;
 pub mod superblock;
 mod transfer;
-mod work;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -48,7 +48,7 @@ pub use error::CopiesError;
 pub use open::{FoundVolume, NewVolume, PreparedVolume, find, find_superblock};
 
 use super::{Failed, MemberIo, NoSpace, Op};
-use arm::{DriveQueue, Places};
+use queue::{DriveQueue, Places};
 use traxtent_layout::tpl::{Accuracy, BlockHome, DeviceStep, HeadTracker, Run, TablePlan, Tpl};
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
 
@@ -105,7 +105,7 @@ struct State {
     last: SimTime,
     track: Option<usize>,
     /// The next tracks to synchronize and to split.
-    next: work::Next,
+    next: maintenance::Next,
 }
 
 /// An outstanding request.
@@ -142,7 +142,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             revolution: Span(period as u64),
             arm: DriveQueue::new(head),
             state: Now::new(State {
-                next: work::Next::new(&tpl),
+                next: maintenance::Next::new(&tpl),
                 tpl,
                 pending: BTreeMap::new(),
                 unwritable: BTreeMap::new(),
@@ -314,13 +314,13 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// Returns an error if a first replica cannot be written, or if the device cannot be flushed.
     pub async fn flush(&self) -> Result<(), CopiesError> {
         let _asked = self.ask();
-        let behind: Vec<(Run, u32)> = work::groups(self.state().tpl.before_flush());
+        let behind: Vec<(Run, u32)> = maintenance::groups(self.state().tpl.before_flush());
         for (run, _) in behind {
             let _page = self.page(run).read().await;
             let _track = self.track(run.home.track).upgradable_read().await;
             // Some may have been synchronized or discarded in the meantime.
             let first = |home| (home, !self.state().tpl.current(Run { home, blocks: 1 }) & 1);
-            for (run, copies) in work::groups(run.homes().map(first)) {
+            for (run, copies) in maintenance::groups(run.homes().map(first)) {
                 if !self.update_replicas(run, copies, false).await? {
                     return Err(CopiesError::Unwritable(self.sector_of(run)));
                 }
@@ -431,7 +431,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         }
     }
 
-    async fn turn(&self, places: Places, is_work: bool) -> arm::Turn<'_, M> {
+    async fn turn(&self, places: Places, is_work: bool) -> queue::Turn<'_, M> {
         self.arm.turn(&self.members, places, is_work).await
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::arm::Places;
+use super::queue::Places;
 use super::{
     CopiesError, DEVICE, Failed, MemberClock, NoSpace, Op, PENDING_BYTES_MAX, Piece,
     ReplicatedVolume, State,

@@ -1,6 +1,6 @@
 //! `traxtent probe`: finds a drive's tracks by measuring the drive.
 
-mod character;
+mod characterization;
 mod check;
 mod checkpoint;
 mod device;
@@ -99,8 +99,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     // The map has been written. Without --map, the result is printed below.
     done.checkpoint.remove();
-    let measured = if character::wanted(args) {
-        character::measure(&mut *target, &meter, &done.file.tracks, args)?
+    let measured = if characterization::wanted(args) {
+        characterization::measure(&mut *target, &meter, &done.file.tracks, args)?
     } else {
         None
     };

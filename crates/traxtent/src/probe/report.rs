@@ -7,7 +7,7 @@ use traxtent_map::MapSource;
 use traxtent_probe::Confirm;
 
 use super::Args;
-use super::character::MeasuredDrive;
+use super::characterization::MeasuredDrive;
 use super::search::ProbeResult;
 use crate::failure::Result;
 use crate::map;

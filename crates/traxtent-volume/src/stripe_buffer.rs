@@ -50,7 +50,7 @@ pub(super) struct StripeBuffer<B> {
 /// The stripe buffers of a request, one per stripe. They are kept for later requests.
 #[derive(Debug)]
 pub(super) struct StripeBuffers<B> {
-    pub(super) desks: Vec<StripeBuffer<B>>,
+    pub(super) buffers: Vec<StripeBuffer<B>>,
     pub(super) entries: Vec<RecordEntry>,
 }
 
@@ -198,34 +198,34 @@ impl<M: MemberIo> Volume<M> {
     pub(super) fn take_buffers(&self) -> StripeBuffers<M::Buffer> {
         let mut idle = self.idle.lock().expect("nobody panics with it");
         idle.pop().unwrap_or_else(|| StripeBuffers {
-            desks: Vec::new(),
+            buffers: Vec::new(),
             entries: Vec::new(),
         })
     }
 
     /// Keeps stripe buffers for later requests.
-    pub(super) fn return_buffers(&self, mut desks: StripeBuffers<M::Buffer>) {
-        for desk in &mut desks.desks {
-            desk.memory = None;
+    pub(super) fn return_buffers(&self, mut buffers: StripeBuffers<M::Buffer>) {
+        for buffer in &mut buffers.buffers {
+            buffer.memory = None;
         }
-        desks.entries.clear();
+        buffers.entries.clear();
         let mut idle = self.idle.lock().expect("nobody panics with it");
         if idle.len() < STRIPE_BUFFERS_KEPT {
-            idle.push(desks);
+            idle.push(buffers);
         }
     }
 
     /// Prepares a stripe buffer for a part of a stripe, whose lock is held.
     pub(super) fn prepare_buffer<'a>(
         &self,
-        desks: &'a mut StripeBuffers<M::Buffer>,
+        buffers: &'a mut StripeBuffers<M::Buffer>,
         number: usize,
         state: &State,
         stripe: &Stripe<'_>,
         part: Range<Lbn>,
     ) -> &'a mut StripeBuffer<M::Buffer> {
-        while desks.desks.len() <= number {
-            desks.desks.push(StripeBuffer {
+        while buffers.buffers.len() <= number {
+            buffers.buffers.push(StripeBuffer {
                 part: Lbn(0)..Lbn(0),
                 is_whole: false,
                 health: StripeHealth::GOOD,
@@ -235,13 +235,13 @@ impl<M: MemberIo> Volume<M> {
                 sector_bytes: self.sector_bytes,
             });
         }
-        let desk = &mut desks.desks[number];
-        desk.is_whole = part == stripe.logical();
-        desk.part = part;
-        desk.health = self.health(state, stripe);
-        desk.plan.stripe = stripe.number();
-        desk.is_read = false;
-        desk
+        let buffer = &mut buffers.buffers[number];
+        buffer.is_whole = part == stripe.logical();
+        buffer.part = part;
+        buffer.health = self.health(state, stripe);
+        buffer.plan.stripe = stripe.number();
+        buffer.is_read = false;
+        buffer
     }
 
     /// Returns the health of a stripe whose lock is held.
@@ -257,22 +257,22 @@ impl<M: MemberIo> Volume<M> {
 
     /// Carries out all outstanding reads of the plans at once, and records the members that failed
     /// to read. Returns whether all reads succeeded.
-    pub(super) async fn fetch(&self, desks: &mut [StripeBuffer<M::Buffer>]) -> bool {
-        for desk in desks.iter_mut().filter(|desk| !desk.is_read) {
-            let bytes = desk.sectors() * self.sector_bytes;
+    pub(super) async fn fetch(&self, buffers: &mut [StripeBuffer<M::Buffer>]) -> bool {
+        for buffer in buffers.iter_mut().filter(|buffer| !buffer.is_read) {
+            let bytes = buffer.sectors() * self.sector_bytes;
             // The old buffer is released first.
-            desk.memory = None;
-            desk.memory = (bytes > 0).then(|| self.members.buffer(bytes));
+            buffer.memory = None;
+            buffer.memory = (bytes > 0).then(|| self.members.buffer(bytes));
         }
         let mut ops = Ops::new();
         let mut owners: SmallVec<[usize; AT_ONCE]> = SmallVec::new();
-        for (owner, desk) in desks
+        for (owner, buffer) in buffers
             .iter_mut()
             .enumerate()
-            .filter(|(_, desk)| !desk.is_read)
+            .filter(|(_, buffer)| !buffer.is_read)
         {
-            desk.is_read = true;
-            ops.extend(desk.reads());
+            buffer.is_read = true;
+            ops.extend(buffer.reads());
             owners.resize(ops.len(), owner);
         }
         if ops.is_empty() {
@@ -284,9 +284,9 @@ impl<M: MemberIo> Volume<M> {
             failed.map(|(op, owner)| (owner, op.member)).collect();
         drop(ops);
         for (owner, member) in &failed {
-            let desk = &mut desks[*owner];
-            desk.is_read = false;
-            desk.health.unreadable = desk.health.unreadable.with(*member);
+            let buffer = &mut buffers[*owner];
+            buffer.is_read = false;
+            buffer.health.unreadable = buffer.health.unreadable.with(*member);
         }
         failed.is_empty()
     }
@@ -295,41 +295,46 @@ impl<M: MemberIo> Volume<M> {
     /// holds the stripes' locks and does the writes.
     pub(super) async fn carry_out(
         &self,
-        desks: &mut [StripeBuffer<M::Buffer>],
+        buffers: &mut [StripeBuffer<M::Buffer>],
         given: WriteData<'_>,
         plan: impl Fn(&Stripe<'_>, Range<Lbn>, StripeHealth, &mut StripePlan) -> Result<(), RaidError>,
     ) -> Result<(), VolumeError> {
         loop {
-            for desk in desks.iter_mut().filter(|desk| !desk.is_read) {
-                let stripe = self.stripe(desk.plan.stripe);
-                let planned = plan(&stripe, desk.part.clone(), desk.health, &mut desk.plan);
+            for buffer in buffers.iter_mut().filter(|buffer| !buffer.is_read) {
+                let stripe = self.stripe(buffer.plan.stripe);
+                let planned = plan(
+                    &stripe,
+                    buffer.part.clone(),
+                    buffer.health,
+                    &mut buffer.plan,
+                );
                 planned.map_err(no_plan)?;
             }
-            if self.fetch(desks).await {
+            if self.fetch(buffers).await {
                 break;
             }
         }
-        self.sum(desks, given);
+        self.sum(buffers, given);
         Ok(())
     }
 
     /// Computes the exclusive ors of the data that has been read.
-    pub(super) fn sum(&self, desks: &mut [StripeBuffer<M::Buffer>], given: WriteData<'_>) {
-        for desk in desks {
-            let stripe = self.stripe(desk.plan.stripe);
-            desk.sum(&stripe, given);
+    pub(super) fn sum(&self, buffers: &mut [StripeBuffer<M::Buffer>], given: WriteData<'_>) {
+        for buffer in buffers {
+            let stripe = self.stripe(buffer.plan.stripe);
+            buffer.sum(&stripe, given);
         }
     }
 
     /// Carries out the writes of plans. Returns the members that failed.
     pub(super) async fn write_planned(
         &self,
-        desks: &[StripeBuffer<M::Buffer>],
+        buffers: &[StripeBuffer<M::Buffer>],
         given: WriteData<'_>,
     ) -> Failures {
         let mut ops = Ops::new();
         let mut failed = Failures::new();
-        for (write, bytes) in desks.iter().flat_map(|desk| desk.writes(given)) {
+        for (write, bytes) in buffers.iter().flat_map(|buffer| buffer.writes(given)) {
             ops.push(Op::write(write.member, write.lbn, bytes));
             if ops.len() == AT_ONCE {
                 self.members.run(&mut ops).await;

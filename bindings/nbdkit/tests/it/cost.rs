@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use traxtent_check::price::{Load, typical, work_cost};
+use traxtent_check::cost::{Load, typical, work_cost};
 use traxtent_model::profile::{Profile, builtin};
 
 use crate::nbdkit::{Server, key, write};

@@ -12,8 +12,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::ask::{TrackAddress, track_of};
 use super::target::Defects;
+use super::translation::{TrackAddress, track_of};
 use traxtent_model::geometry::Place;
 
 /// The slots that a drive lists as bad.

@@ -19,16 +19,16 @@ mod angles;
 mod buffer;
 mod crossing;
 mod figure;
+mod firmware;
 mod fit;
-mod habits;
+mod fitted_profile;
 mod layout;
+mod min_time;
 mod order;
 mod physical;
-mod reach;
 mod seek;
 mod stopwatch;
 mod timed;
-mod twin;
 mod writes;
 
 use std::collections::BTreeMap;
@@ -371,7 +371,7 @@ pub fn characterize(
         translations: watch.translations,
     };
     stage!("habits");
-    habits::firmware(&mut watch, &mut character, map.end())?;
+    firmware::firmware(&mut watch, &mut character, map.end())?;
     character.requests = watch.requests;
     character.drive_ms = watch.now() - began.as_ms();
     Ok(character)

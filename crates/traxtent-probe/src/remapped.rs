@@ -9,9 +9,9 @@
 use std::ops::RangeInclusive;
 
 use super::algorithm::ProbeError;
-use super::ask::track_of;
-use super::bad::DefectLists;
+use super::defect_lists::DefectLists;
 use super::target::{Defects, Target, TargetError};
+use super::translation::track_of;
 use traxtent_map::Region;
 use traxtent_model::geometry::Place;
 use traxtent_units::Lbn;

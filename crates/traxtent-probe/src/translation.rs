@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use super::algorithm::{Extraction, ProbeError, TrackSink};
-use super::bad::DefectLists;
+use super::defect_lists::DefectLists;
 use super::target::{Target, TargetError};
 use traxtent_map::{Confirm, Found, Region};
 use traxtent_model::geometry::Place;

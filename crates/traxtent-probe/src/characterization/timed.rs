@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use super::angles::AngleMeter;
 use super::layout::{TrackLayout, TrackPosition, learn};
-use super::reach::{SectorPair, min_time};
+use super::min_time::{SectorPair, min_time};
 use super::stopwatch::{STEADY, Stopwatch};
 use crate::ProbeError;
 use traxtent_map::MappedTrack;

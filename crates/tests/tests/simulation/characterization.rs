@@ -5,7 +5,7 @@ use std::sync::Arc;
 use traxtent_map::TrackMap;
 use traxtent_model::geometry::{Geometry, Order};
 use traxtent_model::profile::{Profile, SeekSpec, builtin};
-use traxtent_probe::character::{
+use traxtent_probe::characterization::{
     Characterization, CharacterizeOptions, LayoutConfidence, Residual, characterize, residuals,
 };
 use traxtent_probe::{ProbeError, TargetError};

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use traxtent_map::TrackMap;
 use traxtent_model::geometry::Order;
 use traxtent_model::profile::Profile;
-use traxtent_probe::character::{
+use traxtent_probe::characterization::{
     Characterization, CharacterizeOptions, CharacterizeProgress as Stage, LayoutOrder, Residual,
     characterize, residuals,
 };

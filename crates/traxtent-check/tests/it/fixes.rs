@@ -52,7 +52,7 @@ fn kinds(stack: &Stack) -> Vec<String> {
 /// Returns whether a command recreates a layer, so that its content is lost, as the finding's note
 /// states.
 fn is_anew(finding: &Finding) -> bool {
-    let mend = finding.mend.as_ref();
+    let mend = finding.fix.as_ref();
     mend.is_some_and(|mend| {
         mend.note.contains("copy the data away") || mend.note.contains("make it LUKS2")
     })
@@ -60,7 +60,7 @@ fn is_anew(finding: &Finding) -> bool {
 
 fn commands(finding: &Finding) -> &[String] {
     finding
-        .mend
+        .fix
         .as_ref()
         .map_or(&[], |mend| mend.commands.as_slice())
 }
