@@ -6,10 +6,11 @@ use traxtent_core::geometry::{Geometry, Order};
 use traxtent_core::probe::character::{
     Character, Options, Residual, Surety, characterize, residuals,
 };
-use traxtent_core::probe::{ProbeError, TargetError};
+use traxtent_core::probe::{ProbeError, Target, TargetError};
 use traxtent_core::profile::{Profile, SeekSpec, builtin};
 use traxtent_core::request::Op;
 use traxtent_core::trackmap::TrackMap;
+use traxtent_core::units::SimTime;
 use traxtent_exec::{Faults, Noise, SimTarget};
 
 fn drive(name: &str) -> (Arc<Profile>, Arc<Geometry>) {
@@ -39,18 +40,12 @@ const WRITES: Options = Options {
 /// Of 1999 and 1994, with zero-latency access and without; two of today.
 const DRIVES: [&str; 4] = ["atlas10k2", "hp-c3323a", "toshiba-p300", "hd103sj"];
 
-/// Drives whose fitted profiles miss the demerit in sequence: 2.0 to 6.1 % of the mean, where 2 % is asked for. They met it before reads
-/// in sequence joined read-ahead, which shortened the mean. The cause is not known.
-const MISSED_IN_SEQUENCE: [&str; 6] = [
-    "cheetah15k7",
-    "hd103sj",
-    "quantum-viking",
-    "toshiba-p300",
-    "toshiba-x300",
-    "wd10ears",
-];
+/// Whether a fit is as close as it is asked for: mean response within 1 %, demerit within 2 % of the mean.
+fn is_close(residual: &Residual) -> bool {
+    residual.mean_error().abs() < 0.01 && residual.relative_demerit() < 0.02
+}
 
-/// Asserts what a fit is asked for: mean response within 1 %, demerit within 2 % of the mean.
+/// Asserts what a fit is asked for.
 fn assert_close(name: &str, residuals: &[Residual]) {
     assert_eq!(residuals.len(), 3, "{name}");
     for residual in residuals {
@@ -65,12 +60,7 @@ fn assert_close(name: &str, residuals: &[Residual]) {
             100.0 * residual.mean_error(),
             100.0 * residual.relative_demerit()
         );
-        assert!(residual.mean_error().abs() < 0.01, "{name} {residual:?}");
-        let most = match *workload == "sequential" && MISSED_IN_SEQUENCE.contains(&name) {
-            true => 0.065,
-            false => 0.02,
-        };
-        assert!(residual.relative_demerit() < most, "{name} {residual:?}");
+        assert!(is_close(residual), "{name} {residual:?}");
     }
 }
 
@@ -117,9 +107,6 @@ fn twins_through_an_unsteady_host() {
                 let character = character(&mut noisy, &map, options);
                 let profile = character.to_profile();
                 let residuals = residuals(&mut quiet, &profile, options, &mut |_| ()).unwrap();
-                let is_close = |residual: &Residual| {
-                    residual.mean_error().abs() < 0.01 && residual.relative_demerit() < 0.02
-                };
                 if MISSED_IN_NOISE.contains(&(name, seed, options.destructive)) {
                     println!("{name} {seed}: missed: {residuals:?}");
                     assert!(!residuals.iter().all(is_close), "{name} {seed} is met now");
@@ -139,7 +126,8 @@ const MISSED: [(&str, &str); 2] = [
     ),
     (
         "atlas10k-disksim",
-        "its bus is slower than its media and it reads on adaptively: its segments are taken for shorter",
+        "its bus is slower than its media and it reads on adaptively: its segments are taken for shorter, \
+         which misses by 4 to 10 % in sequence with some seeds",
     ),
 ];
 
@@ -157,6 +145,50 @@ fn twins_of_all_drives() {
             name,
             &residuals(&mut target, &profile, WRITES, &mut |_| ()).unwrap(),
         );
+    }
+}
+
+/// Does a drive respond as its own profile, whatever angle it begins at? Only the first request of all
+/// may differ, by a revolution or so.
+#[test]
+fn a_drive_is_its_own_twin() {
+    for name in ["quantum-viking", "toshiba-p300", "toshiba-x300", "hd103sj"] {
+        let (profile, _) = drive(name);
+        let period = 60_000.0 / profile.mechanics.as_ref().unwrap().rpm;
+        for quarter in 0..4 {
+            for options in [READS, WRITES] {
+                let (mut target, _) = target(name);
+                target.wait_until(SimTime::from_ms(f64::from(quarter) * period / 4.0));
+                let residuals = residuals(&mut target, &profile, options, &mut |_| ()).unwrap();
+                for residual in residuals {
+                    let most = match residual.workload {
+                        "random" => 0.01,
+                        _ => 1e-9,
+                    };
+                    assert!(
+                        residual.relative_demerit() < most,
+                        "{name} {quarter} {residual:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Is it found when a drive asks for more of a write that is larger than a segment?
+#[test]
+fn write_watermarks() {
+    for name in ["quantum-viking", "ibm18es", "map3367nc", "hd103sj"] {
+        let (mut target, map) = target(name);
+        let character = character(&mut target, &map, WRITES);
+        let watermark = character
+            .figures()
+            .iter()
+            .find(|figure| figure.name == "cache.write_watermark")
+            .unwrap();
+        let truth = builtin(name).unwrap().cache.write_watermark;
+        assert_eq!(watermark.value, truth, "{name} {watermark}");
+        assert!(watermark.high - watermark.low < 0.25, "{name} {watermark}");
     }
 }
 

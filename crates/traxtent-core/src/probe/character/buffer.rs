@@ -12,7 +12,7 @@ use crate::trackmap::MappedTrack;
 use crate::units::{Lbn, Sectors};
 
 /// The largest request, in sectors.
-const REQUEST_MAX: u32 = 16_384;
+pub(super) const REQUEST_MAX: u32 = 16_384;
 /// The most sectors that a drive is expected to read ahead.
 const AHEAD_MAX: u64 = 1 << 16;
 /// The most segments that a cache is expected to have.

@@ -4,11 +4,13 @@
 //! nearest is kept, if it comes nearer by more than chance does. Behind a steady host the twin's
 //! spindle is in step with the drive's, and request is compared with request. An unsteady host
 //! sends the next request a little early or late, which may cost or save a revolution: there the
-//! twin is given a host as unsteady, and distributions are compared.
+//! twin is given a host as unsteady, and distributions are compared. The write watermark is found
+//! by writes, request by request whatever the host.
 
 use std::sync::Arc;
 
 use super::Character;
+use super::buffer::REQUEST_MAX;
 use super::figure::Figure;
 use super::fit::requests;
 use super::stopwatch::{STEADY, Stopwatch};
@@ -20,7 +22,7 @@ use crate::stats::demerit;
 use crate::units::{Lbn, SimTime};
 use crate::workload::Rng;
 
-/// A request of the sequence, as it went on the drive.
+/// A request of a sequence, as it went on the drive.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     request: Request,
@@ -48,6 +50,8 @@ const RUN: u32 = 25;
 const MIXED: usize = 500;
 const SEQUENTIAL: usize = 400;
 const UNSTEADY: usize = 3;
+/// Writes larger than a segment with which the write watermark is tried.
+const REFILLS: usize = 32;
 /// Hosts in front of the twin.
 const HOSTS: u64 = 3;
 
@@ -92,6 +96,14 @@ const HABITS: &[Habit] = &[
     },
 ];
 
+/// How much of a write is still in a full segment when the drive asks for more.
+const WATERMARK: Habit = Habit {
+    name: "cache.write_watermark",
+    choices: SIXTEENTHS,
+    set: |c, v| c.buffer.cache.write_watermark = v,
+    get: |c| c.buffer.cache.write_watermark,
+};
+
 /// Tries the habits and keeps the best.
 pub(super) fn habits(
     watch: &mut Stopwatch<'_>,
@@ -120,11 +132,7 @@ pub(super) fn habits(
             }
         }
     };
-    // Chance brings a request nearer, and distributions more than requests.
-    let (share, least) = match host {
-        Host::Steady => (0.98, 0.001),
-        Host::Unsteady(_) => (0.9, 0.01),
-    };
+    let (share, least) = host.chance();
     let mut best = distance(character);
     for _ in 0..2 {
         for habit in HABITS {
@@ -165,29 +173,116 @@ pub(super) fn habits(
     Ok(())
 }
 
+/// Finds the write watermark: writes of two segments are timed and run on a twin of each choice.
+/// What they overwrite is lost. A segment that was measured wrong makes the watermark wrong, too.
+pub(super) fn write_watermark(
+    watch: &mut Stopwatch<'_>,
+    character: &mut Character,
+    end: Lbn,
+) -> Result<(), ProbeError> {
+    let Habit {
+        name,
+        choices,
+        set,
+        get,
+    } = WATERMARK;
+    let segment = character.buffer.cache.segment_sectors;
+    let sectors = (2 * segment).min(REQUEST_MAX);
+    if sectors <= segment || end.0 <= u64::from(sectors) {
+        return Ok(());
+    }
+    let mut requests = Vec::new();
+    for _ in 0..REFILLS {
+        let lbn = Lbn(watch.rng.below(end.0 - u64::from(sectors)));
+        // A write still in the buffer would be in the way of the next.
+        requests.extend([Request::write(lbn, sectors), Request::flush()]);
+    }
+    let (began, turns) = begin(watch)?;
+    let samples = time(watch, requests, began)?;
+    let Ok(geometry) = Geometry::build(&character.to_profile().geometry) else {
+        return Ok(());
+    };
+    let geometry = Arc::new(geometry);
+    let period = 60_000.0 / character.rpm();
+    let start = turns * period + character.buffer.completion_ms;
+    let before = get(character);
+    let mut distance = |choice: f64| {
+        set(character, choice);
+        let drive = Drive::with_geometry(Arc::new(character.to_profile()), geometry.clone());
+        in_step(drive, &samples, start, period)
+    };
+    let usual = distance(before);
+    let tried: Vec<(f64, f64)> = choices.iter().map(|&c| (c, distance(c))).collect();
+    let nearest = tried.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1));
+    let (nearest, best) = nearest.expect("there are choices");
+    let (share, least) = Host::of(watch).chance();
+    let is_nearer = |apart: f64, other: f64| apart < share * other - least;
+    let found = match is_nearer(best, usual) {
+        true => nearest,
+        false => before,
+    };
+    set(character, found);
+    let mut as_good = tried
+        .iter()
+        .filter(|choice| !is_nearer(best, choice.1))
+        .map(|choice| choice.0);
+    let (low, high) = (as_good.next(), as_good.next_back());
+    let low = low.expect("the nearest is as good");
+    let high = high.unwrap_or(low);
+    // Where all are as good, nothing has been measured.
+    if (low, high) != (0.0, 1.0) {
+        character.figures.push(Figure {
+            name: name.to_owned(),
+            value: found,
+            low,
+            high,
+            unit: "of a segment",
+            how: "writes of two segments: the sixteenth with which a twin repeats them best",
+            samples: samples.len() as u64,
+        });
+    }
+    Ok(())
+}
+
 /// Times a sequence of reads; also the spindle's angle when it began, in turns.
 fn sequence(watch: &mut Stopwatch<'_>, end: Lbn) -> Result<(Vec<Sample>, f64), ProbeError> {
-    watch.read_reference()?;
-    // A pause ends whatever the drive does, so that drive and twin begin alike.
     let seed = watch.rng.bits();
-    let began = watch.now();
-    let turns = watch.angle(began);
+    let (began, turns) = begin(watch)?;
     let mut samples = Vec::new();
     let times = match watch.deviation() < STEADY {
         true => 1,
         false => UNSTEADY,
     };
     for (workload, count) in [("mixed", MIXED * times), ("sequential", SEQUENTIAL * times)] {
-        for request in requests(workload, RUN, count, end, seed, false) {
-            let answer = watch.ask(request)?;
-            samples.push(Sample {
-                request,
-                sent: answer.sent - began,
-                response: answer.response(),
-            });
-        }
+        let requests = requests(workload, RUN, count, end, seed, false);
+        samples.extend(time(watch, requests, began)?);
     }
     Ok((samples, turns))
+}
+
+/// Reads the reference, which ends whatever the drive does, so that drive and twin begin alike.
+/// Returns the time and the spindle's angle then, in turns.
+fn begin(watch: &mut Stopwatch<'_>) -> Result<(f64, f64), ProbeError> {
+    watch.read_reference()?;
+    let began = watch.now();
+    Ok((began, watch.angle(began)))
+}
+
+/// Times requests, each sent when the one before it is complete.
+fn time(
+    watch: &mut Stopwatch<'_>,
+    requests: Vec<Request>,
+    began: f64,
+) -> Result<Vec<Sample>, ProbeError> {
+    let sample = |request| {
+        let answer = watch.ask(request)?;
+        Ok(Sample {
+            request,
+            sent: answer.sent - began,
+            response: answer.response(),
+        })
+    };
+    requests.into_iter().map(sample).collect()
 }
 
 /// The host in front of the drive.
@@ -212,6 +307,15 @@ impl Host {
                 .filter(|late| late.abs() < 0.25)
                 .collect(),
         )
+    }
+
+    /// How much nearer a twin comes by chance: to which part of its distance, and by how many
+    /// milliseconds. Chance brings distributions nearer than requests.
+    fn chance(&self) -> (f64, f64) {
+        match self {
+            Host::Steady => (0.98, 0.001),
+            Host::Unsteady(_) => (0.9, 0.01),
+        }
     }
 }
 

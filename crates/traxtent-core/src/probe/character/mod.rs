@@ -111,6 +111,7 @@ const PROFILE_PATHS: &[&str] = &[
     "bus.write_sector_ms",
     "cache.write_back",
     "cache.write_segments",
+    "cache.write_watermark",
     "mechanics.write_settle_ms",
     "mechanics.seek.write",
     "overheads.write_miss_after_read_ms",
@@ -368,6 +369,9 @@ pub fn characterize(
     };
     stage!("habits");
     habits::habits(&mut watch, &mut character, map.end())?;
+    if options.destructive {
+        habits::write_watermark(&mut watch, &mut character, map.end())?;
+    }
     character.requests = watch.requests;
     character.drive_ms = watch.now() - began.as_ms();
     Ok(character)
