@@ -50,8 +50,8 @@ fn once(path: &Path) -> f64 {
     let taken = begun.elapsed();
     // The group of the inputs also has a pool.
     assert_eq!(stack.layers.len(), 9, "{text}");
-    let priced = findings.iter().filter(|finding| finding.cost.is_some());
-    assert_eq!(priced.count(), 2, "{text}");
+    let with_cost = findings.iter().filter(|finding| finding.cost.is_some());
+    assert_eq!(with_cost.count(), 2, "{text}");
     taken.as_secs_f64() * 1e3
 }
 

@@ -5,7 +5,7 @@
 //! a given number of sectors after it. The mean times per request, once the buffer is full, are
 //! compared. No device is read or written. The same profile, load and offset give the same cost.
 //!
-//! [`mod@array`] adds the effects of arrays, and [`crossing`] those of track boundaries. [`Prices`]
+//! [`mod@array`] adds the effects of arrays, and [`crossing`] those of track boundaries. [`FindingCosts`]
 //! tells the cost of each finding, or why it has none. Left out: the whole host except for its
 //! turnaround.
 
@@ -176,7 +176,7 @@ pub fn work_cost(profile: &Profile, load: Load, behind: u32) -> Result<WorkCost,
 /// Returns the cost of every kind of work that depends on physical sectors.
 ///
 /// # Errors
-/// See [`price`].
+/// See [`cost`].
 pub fn sector_costs(profile: &Profile, behind: u32) -> Result<Vec<WorkCost>, ProfileError> {
     let of = |load| work_cost(profile, load, behind);
     Load::FOR_SECTORS.into_iter().map(of).collect()
@@ -186,7 +186,7 @@ pub fn sector_costs(profile: &Profile, behind: u32) -> Result<Vec<WorkCost>, Pro
 /// sectors.
 ///
 /// # Errors
-/// See [`price`].
+/// See [`cost`].
 pub fn block_costs(profile: &Profile, block_bytes: u64) -> Result<Vec<WorkCost>, ProfileError> {
     let drive = Drive::new(profile)?;
     let sector = profile.sector;
@@ -368,7 +368,7 @@ mod tests {
     fn order_and_jumper() {
         let of = |name: &str, behind| sector_costs(&builtin(name).unwrap(), behind).unwrap();
         let shifted = of("wd10ears-jumper", 0);
-        assert!(shifted.iter().all(|price| price.extra_ms() == 0.0));
+        assert!(shifted.iter().all(|cost| cost.extra_ms() == 0.0));
         for name in ["wd10ears", "st2000l003", "dt01aca300"] {
             let [small, files, large, reads] = of(name, 2)[..] else {
                 panic!("four loads")

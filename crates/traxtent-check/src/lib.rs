@@ -47,11 +47,11 @@ pub fn findings(
 ) -> Vec<Finding> {
     let mut findings = rules::check(stack, tracks);
     findings.retain(|finding| !ignored.contains(&finding.rule));
-    let mut prices = cost::FindingCosts::for_profile(profile);
+    let mut costs = cost::FindingCosts::for_profile(profile);
     for finding in &mut findings {
         finding.fix = plan::fix::fix(finding, stack);
-        match prices.cost_of(finding, stack) {
-            Ok(price) => finding.cost = Some(price),
+        match costs.cost_of(finding, stack) {
+            Ok(cost) => finding.cost = Some(cost),
             Err(why) => finding.no_cost_reason = Some(why),
         }
     }

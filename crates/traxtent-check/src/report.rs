@@ -175,14 +175,14 @@ fn words(text: &mut String, finding: &Finding) {
         finding.rule.id(),
         finding.what
     );
-    if let Some(price) = &finding.cost {
-        let typical = if price.typical {
+    if let Some(cost) = &finding.cost {
+        let typical = if cost.typical {
             ", a typical drive"
         } else {
             ""
         };
-        let _ = writeln!(text, "         costs, on {}{typical}:", price.profile);
-        for item in &price.items {
+        let _ = writeln!(text, "         costs, on {}{typical}:", cost.profile);
+        for item in &cost.items {
             let _ = writeln!(
                 text,
                 "           {}: {:.2} ms instead of {:.2} ms ({:+.0} %)",
@@ -196,11 +196,11 @@ fn words(text: &mut String, finding: &Finding) {
     if let Some(why) = &finding.no_cost_reason
         && finding.severity > Severity::Info
     {
-        let _ = writeln!(text, "         its price is not told: {why}");
+        let _ = writeln!(text, "         its cost is not told: {why}");
     }
-    if let Some(mend) = &finding.fix {
-        let _ = writeln!(text, "         to mend it: {}", mend.note);
-        for command in &mend.commands {
+    if let Some(fix) = &finding.fix {
+        let _ = writeln!(text, "         to fix it: {}", fix.note);
+        for command in &fix.commands {
             let _ = writeln!(text, "           {command}");
         }
     }

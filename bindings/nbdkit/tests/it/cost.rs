@@ -117,7 +117,7 @@ impl Job<'_> {
         ]);
         let offset = behind * self.profile.sector.logical_bytes;
         let output = Command::new("fio")
-            .args(["--name=price", "--ioengine=nbd", "--output-format=json"])
+            .args(["--name=cost", "--ioengine=nbd", "--output-format=json"])
             .args(["--norandommap", "--time_based", "--randseed=1"])
             .arg(format!("--uri={}", server.uri()))
             .arg(format!("--rw={}", self.pattern))

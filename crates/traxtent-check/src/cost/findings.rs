@@ -95,7 +95,7 @@ fn reason_without_cost(rule: Rule) -> Option<&'static str> {
         | Rule::DriveSize
         | Rule::Damaged
         | Rule::Unreadable => "it is data that are at stake, not time",
-        Rule::UnknownContent => "what is not known has no price",
+        Rule::UnknownContent => "what is not known has no cost",
         Rule::PartitionErase | Rule::DataErase | Rule::SolidState => "flash is not modelled",
         Rule::Shingled => "shingled recording is not modelled",
         Rule::ChunkSize => {
@@ -113,7 +113,7 @@ fn reason_without_cost(rule: Rule) -> Option<&'static str> {
         | Rule::HintPhysical
         | Rule::HintBridge
         | Rule::HintDiscard
-        | Rule::AlignmentOffset => "a hint costs nothing; what is made by it has its own price",
+        | Rule::AlignmentOffset => "a hint costs nothing; what is made by it has its own cost",
         Rule::MixedSectors => "what is made on the members decides",
         _ => return None,
     })

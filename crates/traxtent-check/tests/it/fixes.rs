@@ -52,9 +52,9 @@ fn kinds(stack: &Stack) -> Vec<String> {
 /// Returns whether a command recreates a layer, so that its content is lost, as the finding's note
 /// states.
 fn is_anew(finding: &Finding) -> bool {
-    let mend = finding.fix.as_ref();
-    mend.is_some_and(|mend| {
-        mend.note.contains("copy the data away") || mend.note.contains("make it LUKS2")
+    let fix = finding.fix.as_ref();
+    fix.is_some_and(|fix| {
+        fix.note.contains("copy the data away") || fix.note.contains("make it LUKS2")
     })
 }
 
@@ -62,7 +62,7 @@ fn commands(finding: &Finding) -> &[String] {
     finding
         .fix
         .as_ref()
-        .map_or(&[], |mend| mend.commands.as_slice())
+        .map_or(&[], |fix| fix.commands.as_slice())
 }
 
 /// Runs some commands, and returns their output as an error if they fail.
@@ -85,13 +85,13 @@ fn typed(folder: &Path, commands: &[String]) -> Result<(), String> {
 
 /// Is every finding that has commands gone after running them, without a worse one?
 #[test]
-fn what_is_printed_mends() {
+fn what_is_printed_fixes() {
     if !Path::new("/dev/loop-control").exists() || !is_root() {
         testkit::skip!("parts of images take loop devices, which are root's");
     }
     let folder = tempfile::tempdir().unwrap();
     let workshop = ImageMaker::new(folder.path());
-    let (mut mended, mut without, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut fixed, mut without, mut failures) = (Vec::new(), Vec::new(), Vec::new());
     for case in CASES.iter().filter(|case| !case.findings.is_empty()) {
         if let Some((_, why)) = NOT_TYPED.iter().find(|(name, _)| *name == case.name) {
             without.push(format!("{}: {why}", case.name));
@@ -139,7 +139,7 @@ fn what_is_printed_mends() {
                 failures.push(format!("{line}: still there after {:#?}", commands(first)));
                 break;
             }
-            mended.push(line);
+            fixed.push(line);
         }
         let (_, left) = look_at(&images, case);
         without.extend(
@@ -148,8 +148,8 @@ fn what_is_printed_mends() {
                 .map(|finding| format!("{}: {} has no commands", case.name, finding.rule.id())),
         );
     }
-    println!("{} mended: {mended:#?}\nnot: {without:#?}", mended.len());
+    println!("{} fixed: {fixed:#?}\nnot: {without:#?}", fixed.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     let is_equipped = !without.iter().any(|why| why.ends_with("is not installed"));
-    assert!(mended.len() >= 25 || !is_equipped, "{mended:#?}");
+    assert!(fixed.len() >= 25 || !is_equipped, "{fixed:#?}");
 }

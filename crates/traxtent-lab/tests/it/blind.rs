@@ -25,14 +25,14 @@ fn all_exact_but(known: &[u64], drives: u64, trial: &Trial) {
     let threads = thread::available_parallelism().map_or(1, |count| count.get().min(2));
     let outcomes = run(0..testkit::repeats(drives), trial, threads, |_| ());
     let is_known = |outcome: &&Outcome| known.contains(&outcome.seed);
-    let mended = outcomes.iter().filter(is_known);
-    let mended: Vec<u64> = mended
+    let fixed = outcomes.iter().filter(is_known);
+    let fixed: Vec<u64> = fixed
         .filter(|outcome| outcome.is_exact())
         .map(|outcome| outcome.seed)
         .collect();
     assert!(
-        mended.is_empty(),
-        "known as missed, and are not any more: {mended:?}"
+        fixed.is_empty(),
+        "known as missed, and are not any more: {fixed:?}"
     );
     let wrong = outcomes
         .iter()

@@ -169,7 +169,7 @@ impl<M: Media> Disk<M> {
 
     /// Removes the retries of unreadable sectors that have been written.
     pub(super) fn clear_retries_of_rewritten(&mut self) {
-        for bytes in self.store.take_mended() {
+        for bytes in self.store.take_fixed() {
             let size = u64::from(self.sector_bytes());
             let lbns = Lbn(bytes.start / size)..Lbn(bytes.end.div_ceil(size));
             self.drive.set_retries(self.now, lbns, 0);

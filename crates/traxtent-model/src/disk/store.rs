@@ -150,7 +150,7 @@ impl<M: Media> Store<M> {
     }
 
     /// Returns the ranges that were unreadable and have been written since the last call.
-    pub(super) fn take_mended(&mut self) -> Vec<Range<u64>> {
+    pub(super) fn take_fixed(&mut self) -> Vec<Range<u64>> {
         std::mem::take(&mut self.platters.rewritten)
     }
 

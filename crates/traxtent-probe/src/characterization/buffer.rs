@@ -12,7 +12,7 @@ use traxtent_model::profile::{BusHold, CacheSpec, Delivery, ReadAhead, ReadAhead
 use traxtent_units::{Lbn, Sectors};
 
 /// The largest request, in sectors.
-const REQUEST_MAX: u32 = 16_384;
+pub(super) const REQUEST_MAX: u32 = 16_384;
 /// The largest number of sectors that a drive is expected to read ahead.
 const AHEAD_MAX: u64 = 1 << 16;
 /// The largest number of segments that a cache is expected to have.

@@ -5,11 +5,13 @@
 //! would explain. On a steady host, the simulated spindle is in phase with the drive's, and single
 //! requests are compared. An unsteady host sends the next request slightly early or late, which may
 //! cost or save a revolution. There the simulation includes an equally unsteady host, and
-//! distributions are compared.
+//! distributions are compared. The write watermark is found by writes; there, single requests are
+//! compared on every host.
 
 use std::sync::Arc;
 
 use super::Characterization;
+use super::buffer::REQUEST_MAX;
 use super::figure::Measurement;
 use super::fit::requests;
 use super::stopwatch::{STEADY, Stopwatch};
@@ -21,7 +23,7 @@ use traxtent_units::request::Request;
 use traxtent_units::stats::demerit;
 use traxtent_units::{Lbn, SimTime};
 
-/// A request of the sequence, with its times on the drive.
+/// A request of a sequence, with its times on the drive.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     request: Request,
@@ -49,6 +51,8 @@ const RUN: u32 = 25;
 const MIXED: usize = 500;
 const SEQUENTIAL: usize = 400;
 const UNSTEADY: usize = 3;
+/// The number of writes larger than a segment that are timed for the write watermark.
+const REFILLS: usize = 32;
 /// The number of simulated unsteady hosts.
 const HOSTS: u64 = 3;
 
@@ -59,7 +63,7 @@ const SIXTEENTHS: &[f64] = &[
     0.8125, 0.875, 0.9375, 1.0,
 ];
 
-const HABITS: &[FirmwareBehaviour] = &[
+const BEHAVIOURS: &[FirmwareBehaviour] = &[
     FirmwareBehaviour {
         name: "overheads.read_completion_ms",
         choices: SIXTEENTHS,
@@ -93,6 +97,14 @@ const HABITS: &[FirmwareBehaviour] = &[
     },
 ];
 
+/// The share of a full segment that a write still holds when the drive requests more data.
+const WATERMARK: FirmwareBehaviour = FirmwareBehaviour {
+    name: "cache.write_watermark",
+    choices: SIXTEENTHS,
+    set: |c, v| c.buffer.cache.write_watermark = v,
+    get: |c| c.buffer.cache.write_watermark,
+};
+
 /// Tries all choices of each behaviour and keeps the best.
 pub(super) fn firmware(
     watch: &mut Stopwatch<'_>,
@@ -121,25 +133,21 @@ pub(super) fn firmware(
             }
         }
     };
-    // Chance may bring single requests nearer, and distributions even more so.
-    let (share, least) = match host {
-        Host::Steady => (0.98, 0.001),
-        Host::Unsteady(_) => (0.9, 0.01),
-    };
+    let (share, least) = host.chance();
     let mut best = distance(character);
     for _ in 0..2 {
-        for habit in HABITS {
-            for &choice in habit.choices {
-                let before = (habit.get)(character);
+        for behaviour in BEHAVIOURS {
+            for &choice in behaviour.choices {
+                let before = (behaviour.get)(character);
                 if choice == before {
                     continue;
                 }
-                (habit.set)(character, choice);
+                (behaviour.set)(character, choice);
                 let tried = distance(character);
                 if tried < share * best - least {
                     best = tried;
                 } else {
-                    (habit.set)(character, before);
+                    (behaviour.set)(character, before);
                 }
             }
         }
@@ -150,45 +158,133 @@ pub(super) fn firmware(
         low: 0.0,
         high: character.buffer.hit_ms.min(character.overhead).max(0.0),
         unit: "ms",
-        how: "the part of the overheads that comes last: the sixteenth of it with which a twin repeats a sequence of reads best",
+        how: "the part of the overheads that comes last: the sixteenth of it with which a fitted profile repeats a sequence of reads best",
         samples: samples.len() as u64,
     });
     character.notes.push(format!(
-        "A twin repeats {} reads that were timed for it to {best:.3} ms, with the habits that do best: {}.",
+        "A fitted profile repeats {} reads that were timed for it to {best:.3} ms, with the firmware behaviours that do best: {}.",
         samples.len(),
-        HABITS
+        BEHAVIOURS
             .iter()
-            .filter(|habit| habit.choices.len() == 2)
-            .map(|habit| format!("{} {}", habit.name, is((habit.get)(character))))
+            .filter(|behaviour| behaviour.choices.len() == 2)
+            .map(|behaviour| format!("{} {}", behaviour.name, is((behaviour.get)(character))))
             .collect::<Vec<_>>()
             .join(", "),
     ));
     Ok(())
 }
 
+/// Finds the write watermark: times writes of two segments, and simulates them with a fitted profile
+/// for each choice. The overwritten data are lost. A wrong segment size also makes the watermark
+/// wrong.
+pub(super) fn write_watermark(
+    watch: &mut Stopwatch<'_>,
+    character: &mut Characterization,
+    end: Lbn,
+) -> Result<(), ProbeError> {
+    let FirmwareBehaviour {
+        name,
+        choices,
+        set,
+        get,
+    } = WATERMARK;
+    let segment = character.buffer.cache.segment_sectors;
+    let sectors = (2 * segment).min(REQUEST_MAX);
+    if sectors <= segment || end.0 <= u64::from(sectors) {
+        return Ok(());
+    }
+    let mut requests = Vec::new();
+    for _ in 0..REFILLS {
+        let lbn = Lbn(watch.rng.below(end.0 - u64::from(sectors)));
+        // A write that is still in the buffer would delay the next.
+        requests.extend([Request::write(lbn, sectors), Request::flush()]);
+    }
+    let (began, turns) = begin(watch)?;
+    let samples = time(watch, requests, began)?;
+    let Ok(geometry) = Geometry::build(&character.to_profile().geometry) else {
+        return Ok(());
+    };
+    let geometry = Arc::new(geometry);
+    let period = 60_000.0 / character.rpm();
+    let start = turns * period + character.buffer.completion_ms;
+    let before = get(character);
+    let mut distance = |choice: f64| {
+        set(character, choice);
+        let drive = Drive::with_geometry(Arc::new(character.to_profile()), geometry.clone());
+        in_step(drive, &samples, start, period)
+    };
+    let usual = distance(before);
+    let tried: Vec<(f64, f64)> = choices.iter().map(|&c| (c, distance(c))).collect();
+    let nearest = tried.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1));
+    let (nearest, best) = nearest.expect("there are choices");
+    let (share, least) = Host::of(watch).chance();
+    let is_nearer = |apart: f64, other: f64| apart < share * other - least;
+    let found = match is_nearer(best, usual) {
+        true => nearest,
+        false => before,
+    };
+    set(character, found);
+    let mut as_good = tried
+        .iter()
+        .filter(|choice| !is_nearer(best, choice.1))
+        .map(|choice| choice.0);
+    let (low, high) = (as_good.next(), as_good.next_back());
+    let low = low.expect("the nearest is as good");
+    let high = high.unwrap_or(low);
+    // If all choices fit equally well, nothing has been measured.
+    if (low, high) != (0.0, 1.0) {
+        character.figures.push(Measurement {
+            name: name.to_owned(),
+            value: found,
+            low,
+            high,
+            unit: "of a segment",
+            how: "writes of two segments: the sixteenth with which the fitted profile repeats them best",
+            samples: samples.len() as u64,
+        });
+    }
+    Ok(())
+}
+
 /// Times a sequence of reads. Also returns the spindle's angle at its beginning, in revolutions.
 fn sequence(watch: &mut Stopwatch<'_>, end: Lbn) -> Result<(Vec<Sample>, f64), ProbeError> {
-    watch.read_reference()?;
-    // A pause ends all activity of the drive, so that drive and simulation begin in the same state.
     let seed = watch.rng.bits();
-    let began = watch.now();
-    let turns = watch.angle(began);
+    let (began, turns) = begin(watch)?;
     let mut samples = Vec::new();
     let times = match watch.deviation() < STEADY {
         true => 1,
         false => UNSTEADY,
     };
     for (workload, count) in [("mixed", MIXED * times), ("sequential", SEQUENTIAL * times)] {
-        for request in requests(workload, RUN, count, end, seed, false) {
-            let answer = watch.send(request)?;
-            samples.push(Sample {
-                request,
-                sent: answer.sent - began,
-                response: answer.response(),
-            });
-        }
+        let requests = requests(workload, RUN, count, end, seed, false);
+        samples.extend(time(watch, requests, began)?);
     }
     Ok((samples, turns))
+}
+
+/// Reads the reference sector, which ends all other activity of the drive, so that drive and
+/// simulation begin in the same state. Returns the time and the spindle's angle, in revolutions.
+fn begin(watch: &mut Stopwatch<'_>) -> Result<(f64, f64), ProbeError> {
+    watch.read_reference()?;
+    let began = watch.now();
+    Ok((began, watch.angle(began)))
+}
+
+/// Times requests. Each is sent when the previous one is complete.
+fn time(
+    watch: &mut Stopwatch<'_>,
+    requests: Vec<Request>,
+    began: f64,
+) -> Result<Vec<Sample>, ProbeError> {
+    let sample = |request| {
+        let answer = watch.send(request)?;
+        Ok(Sample {
+            request,
+            sent: answer.sent - began,
+            response: answer.response(),
+        })
+    };
+    requests.into_iter().map(sample).collect()
 }
 
 /// The host that sends requests to the drive.
@@ -214,6 +310,15 @@ impl Host {
                 .filter(|late| late.abs() < 0.25)
                 .collect(),
         )
+    }
+
+    /// The improvement that chance explains: the remaining share of the distance, and the
+    /// difference in milliseconds. Chance brings distributions nearer than single requests.
+    fn chance(&self) -> (f64, f64) {
+        match self {
+            Host::Steady => (0.98, 0.001),
+            Host::Unsteady(_) => (0.9, 0.01),
+        }
     }
 }
 
@@ -262,8 +367,8 @@ fn as_unsteady(mut drive: Drive, samples: &[Sample], late: &[f64], seed: u64) ->
             .iter()
             .map(|sample| sample.response)
             .collect();
-        let twin = times.get(first..last).unwrap_or(&[]);
-        apart += demerit(&mut on_time(twin), &mut on_time(&drive)).unwrap_or(0.0);
+        let fitted = times.get(first..last).unwrap_or(&[]);
+        apart += demerit(&mut on_time(fitted), &mut on_time(&drive)).unwrap_or(0.0);
     }
     apart / 2.0
 }

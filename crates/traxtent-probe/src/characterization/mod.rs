@@ -4,7 +4,7 @@
 //! [`characterize`] takes a [`Target`] and its [`TrackMap`]. It measures the rotational speed, the
 //! position and angle of each track, the seek curve, the head switch, overheads, bus and cache.
 //! Every figure has a confidence interval and a description of its measurement.
-//! [`Character::to_profile`] converts the figures to a fitted profile, and [`fit()`] measures how
+//! [`Characterization::to_profile`] converts the figures to a fitted profile, and [`fit()`] measures how
 //! close the profile is to the drive.
 //!
 //! The methods are those of Worthington, Ganger, Patt, Wilkes, "On-line extraction of SCSI disk
@@ -114,6 +114,7 @@ const PROFILE_PATHS: &[&str] = &[
     "bus.write_sector_ms",
     "cache.write_back",
     "cache.write_segments",
+    "cache.write_watermark",
     "mechanics.write_settle_ms",
     "mechanics.seek.write",
     "overheads.write_miss_after_read_ms",
@@ -217,14 +218,14 @@ pub fn characterize(
     watch.grain = physical.read_grain();
 
     stage!("layout");
-    let (layout, surety) = match by_translation(&mut watch, &tracks) {
+    let (layout, confidence) = match by_translation(&mut watch, &tracks) {
         Err(ProbeError::Target(TargetError::Unsupported(_))) => (
             timed::layout(&mut watch, &tracks, &mut notes)?,
             LayoutConfidence::Timed,
         ),
         layout => (layout?, LayoutConfidence::Translated),
     };
-    let order = order::classify(&layout, surety);
+    let order = order::classify(&layout, confidence);
     stage!("angles");
     let angles = angles::angles(&mut watch, map, &layout, &mut |done| {
         progress(CharacterizeProgress {
@@ -370,8 +371,11 @@ pub fn characterize(
         requests: 0,
         translations: watch.translations,
     };
-    stage!("habits");
+    stage!("firmware behaviours");
     firmware::firmware(&mut watch, &mut character, map.end())?;
+    if options.destructive {
+        firmware::write_watermark(&mut watch, &mut character, map.end())?;
+    }
     character.requests = watch.requests;
     character.drive_ms = watch.now() - began.as_ms();
     Ok(character)

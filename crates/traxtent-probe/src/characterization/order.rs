@@ -26,12 +26,12 @@ pub enum LayoutConfidence {
 }
 
 /// Returns the order that most tracks follow.
-pub(super) fn classify(layout: &TrackLayout, surety: LayoutConfidence) -> LayoutOrder {
+pub(super) fn classify(layout: &TrackLayout, confidence: LayoutConfidence) -> LayoutOrder {
     let irregular = LayoutOrder {
         order: None,
         surfaces: layout.surfaces,
         width: None,
-        confidence: surety,
+        confidence: confidence,
     };
     let total: usize = layout.sections.iter().map(|stretch| stretch.tracks).sum();
     let mut votes = [(0_usize, None); 6];

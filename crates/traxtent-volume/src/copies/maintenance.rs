@@ -177,7 +177,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         let Some(job) = job else { return Ok(false) };
         let (track, done) = match job {
             Job::Sync(track) => (track, self.sync(track).await),
-            Job::Rewrite(home) => (home.track, self.mend(home).await),
+            Job::Rewrite(home) => (home.track, self.fix(home).await),
             Job::Resync(track) => (track, self.resync(track).await),
             Job::Split => {
                 let done = self.split_some().await;
@@ -227,7 +227,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     }
 
     /// Writes all replicas of a block of which none is fully readable.
-    async fn mend(&self, home: BlockHome) -> Result<(), CopiesError> {
+    async fn fix(&self, home: BlockHome) -> Result<(), CopiesError> {
         let run = Run { home, blocks: 1 };
         let _page = self.page(run).read().await;
         let _track = self.track(home.track).write().await;

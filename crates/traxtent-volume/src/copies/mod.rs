@@ -386,10 +386,10 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             let State {
                 tpl,
                 pending: behind,
-                rebuilt_blocks: mend,
+                rebuilt_blocks: fix,
                 ..
             } = &mut *state;
-            mend.retain(|home, _| tpl.holds(*home));
+            fix.retain(|home, _| tpl.holds(*home));
             behind.retain(|home, _| {
                 let run = Run {
                     home: *home,

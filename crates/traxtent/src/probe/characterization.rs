@@ -106,7 +106,7 @@ impl MeasuredDrive {
         }
         for residual in &self.residuals {
             line(
-                "twin",
+                "fit",
                 format!(
                     "{}: mean {:.3} ms, of the drive {:.3} ms ({:+.2} %); demerit {:.3} ms ({:.2} %)",
                     residual.workload,
@@ -128,7 +128,7 @@ impl MeasuredDrive {
             order,
             surfaces,
             width,
-            confidence: surety,
+            confidence: confidence,
         } = character.layout_order();
         object["layout_order"] = json!(name(order));
         object["zero_latency"] = json!(character.zero_latency());
@@ -147,7 +147,7 @@ impl MeasuredDrive {
         object["character"] = json!({
             "surfaces": surfaces,
             "width_tracks": width,
-            "order_known_by": format!("{surety:?}").to_lowercase(),
+            "order_known_by": format!("{confidence:?}").to_lowercase(),
             "figures": figures.collect::<Vec<_>>(),
             "reads": character.requests,
             "translations": character.translations,
@@ -160,7 +160,7 @@ impl MeasuredDrive {
                     "workload": residual.workload,
                     "requests": residual.requests,
                     "drive_ms": residual.drive_ms,
-                    "twin_ms": residual.fitted_ms,
+                    "fitted_ms": residual.fitted_ms,
                     "mean_error": residual.mean_error(),
                     "demerit_ms": residual.demerit_ms,
                     "relative_demerit": residual.relative_demerit(),

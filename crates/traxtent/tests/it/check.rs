@@ -210,7 +210,7 @@ fn collected() {
 /// a typical one, with slower small writes and unaffected reads? Is none given for an aligned
 /// partition, or for one that only ends within a physical sector?
 #[test]
-fn prices() {
+fn costs() {
     let _ = tool!("sfdisk");
     let folder = TempDir::new().unwrap();
     let path = image(&folder, &[34, 16_384]).unwrap();
@@ -222,24 +222,24 @@ fn prices() {
         let answer = traxtent(&[&["check", path, "--json"], options].concat());
         let found: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
         let findings = found["findings"].as_array().unwrap();
-        let priced: Vec<_> = findings
+        let with_cost: Vec<_> = findings
             .iter()
-            .filter(|found| found["price"].is_object())
+            .filter(|found| found["cost"].is_object())
             .collect();
-        assert_eq!(priced.len(), 1, "{findings:?}");
-        assert_eq!(priced[0]["rule"], "partition-start");
-        let price = &priced[0]["price"];
+        assert_eq!(with_cost.len(), 1, "{findings:?}");
+        assert_eq!(with_cost[0]["rule"], "partition-start");
+        let cost = &with_cost[0]["cost"];
         assert_eq!(
-            (&price["profile"], &price["typical"]),
+            (&cost["profile"], &cost["typical"]),
             (&drive.into(), &typical.into())
         );
         let more = |work: &str| {
-            let items = price["items"].as_array().unwrap();
+            let items = cost["items"].as_array().unwrap();
             let item = items.iter().find(|item| item["work"] == work).unwrap();
             item["actual_ms"].as_f64().unwrap() / item["aligned_ms"].as_f64().unwrap()
         };
-        assert!(more("small-writes") > 2.0, "{price}");
-        assert!((more("reads") - 1.0).abs() < 0.02, "{price}");
+        assert!(more("small-writes") > 2.0, "{cost}");
+        assert!((more("reads") - 1.0).abs() < 0.02, "{cost}");
     }
 }
 
@@ -452,5 +452,5 @@ fn mounted_files() {
         crossing.as_u64() >= Some(1) && crossing.as_u64() <= of.as_u64(),
         "{found}"
     );
-    assert!(found["price"]["items"].is_array(), "{found}");
+    assert!(found["cost"]["items"].is_array(), "{found}");
 }

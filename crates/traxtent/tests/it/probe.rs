@@ -507,7 +507,7 @@ fn profile_and_fit() {
         "probe",
         "atlas10k2",
         "--profile",
-        "twin.toml",
+        "fitted profile.toml",
         "--fit",
         "--json",
     ]);
@@ -528,9 +528,9 @@ fn profile_and_fit() {
         .map(|one| one["workload"].as_str());
     let workloads: Vec<&str> = workloads.flatten().collect();
     assert_eq!(workloads, ["random", "sequential", "mixed"]);
-    let answer = run(&["map", "twin.toml", "--diff", "atlas10k2"]);
+    let answer = run(&["map", "fitted profile.toml", "--diff", "atlas10k2"]);
     assert_eq!(answer.status, 0, "{}", answer.err);
-    let answer = run(&["sim", "twin.toml", "random,count=1000"]);
+    let answer = run(&["sim", "fitted profile.toml", "random,count=1000"]);
     assert_eq!(answer.status, 0, "{}", answer.err);
 
     let found = run(&["probe", "atlas10k2", "--tracks-only", "--json"]);

@@ -99,8 +99,8 @@ fn latent_errors_last_until_they_are_written() {
 /// Is a bad sector readable while the cache holds it, and bad again if the power fails before it is
 /// on the media?
 #[test]
-fn a_latent_error_is_mended_on_the_media_only() {
-    let (mut mended, mut bad) = (0, 0);
+fn a_latent_error_is_fixed_on_the_media_only() {
+    let (mut fixed, mut bad) = (0, 0);
     for seed in 0..30 {
         let mut disk = write_back();
         inject(&mut disk, "latent-error,lbn=100");
@@ -111,7 +111,7 @@ fn a_latent_error_is_mended_on_the_media_only() {
         match disk.read(100, &mut sector) {
             Ok(_) => {
                 assert_eq!(sector[0], 1);
-                mended += 1;
+                fixed += 1;
             }
             Err(error) => {
                 assert_eq!(error, DiskError::Unreadable { lbn: 100 });
@@ -119,7 +119,7 @@ fn a_latent_error_is_mended_on_the_media_only() {
             }
         }
     }
-    assert!(mended > 0 && bad > 0);
+    assert!(fixed > 0 && bad > 0);
 }
 
 /// Does a grown defect move its sectors to a spare, so that reading across it takes longer and the

@@ -333,7 +333,7 @@ fn filled(seed: u64) -> (Memory, Vec<u64>, Rng) {
 /// If a segment as long as a partition is bad on every track, is all data read from other replicas
 /// and rewritten, so that no sector in use is bad afterwards?
 #[test]
-fn bad_segments_are_mended() {
+fn bad_segments_are_fixed() {
     let mut repaired = 0;
     for seed in 0..testkit::repeats(30) {
         eprintln!("seed {seed}");
@@ -354,7 +354,7 @@ fn bad_segments_are_mended() {
         }
         memory.drives.borrow_mut()[0].bad = in_use;
         let mut bytes = vec![0; held.len() * SECTOR];
-        wait(volume.read(Lbn(0), &mut bytes)).expect("sisters hold it");
+        wait(volume.read(Lbn(0), &mut bytes)).expect("replicas hold it");
         let found: Vec<u64> = bytes.chunks_exact(SECTOR).map(value).collect();
         assert_eq!(found, held);
         while volume.due().is_some() {
@@ -363,7 +363,7 @@ fn bad_segments_are_mended() {
         // Replicas that have not been read yet are found bad when they are read.
         let tpl = volume.layout();
         assert_eq!(tpl.stale_count(), 0);
-        wait(volume.read(Lbn(0), &mut bytes)).expect("sisters hold it");
+        wait(volume.read(Lbn(0), &mut bytes)).expect("replicas hold it");
         let found: Vec<u64> = bytes.chunks_exact(SECTOR).map(value).collect();
         assert_eq!(found, held);
         repaired += volume.repaired();
@@ -394,7 +394,7 @@ fn what_no_copy_has_is_named() {
     wait(volume.read(Lbn(at.0 + 1), &mut bytes)).expect("the other sector of the block");
     assert_eq!(value(&bytes), held[at.0 as usize + 1]);
     // It is readable again once it has been written.
-    wait(volume.write(at, &[7; 2 * SECTOR])).expect("writes mend");
+    wait(volume.write(at, &[7; 2 * SECTOR])).expect("writes fix");
     wait(volume.read(at, &mut bytes)).expect("it was written");
     assert_eq!(bytes, [7; SECTOR]);
 }

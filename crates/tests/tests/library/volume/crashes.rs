@@ -176,7 +176,7 @@ async fn client(
                 }
                 match done {
                     Ok(()) => {}
-                    Err(VolumeError::Unreadable(sector)) => panic!("sector {sector} is not mended"),
+                    Err(VolumeError::Unreadable(sector)) => panic!("sector {sector} is not fixed"),
                     Err(_) => break,
                 }
             }

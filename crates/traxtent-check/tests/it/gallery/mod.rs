@@ -73,7 +73,7 @@ pub(crate) fn findings_of(images: &[std::path::PathBuf], drive: Drive) -> Vec<(S
         .into_iter()
         .filter(|finding| finding.severity >= Severity::Warning)
         .map(|finding| {
-            assert!(finding.fix.is_some(), "nothing mends {finding:?}");
+            assert!(finding.fix.is_some(), "nothing fixes {finding:?}");
             let layer = stack.layer(finding.layer);
             let name = match layer.kind {
                 Kind::Disk(_) => "drive".to_owned(),
