@@ -73,7 +73,7 @@ pub fn experiments() -> &'static [Experiment] {
 
 /// A name that no claim has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no claim is called {0:?}")]
+#[error("no claim is named {0:?}")]
 pub struct UnknownClaim(pub String);
 
 /// Claims chosen by name.

@@ -148,7 +148,7 @@ impl Claim {
         let nearest = measured
             .iter()
             .min_by(|a, b| distance(a).total_cmp(&distance(b)));
-        *nearest.expect("a claim is held against some number")
+        *nearest.expect("a claim is compared with at least one number")
     }
 
     /// Returns whether an ID names this claim: its own ID, or that of a group, as T13 and T name

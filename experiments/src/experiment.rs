@@ -158,14 +158,14 @@ impl Experiment {
             return Err(check.error(
                 "measure",
                 read.measure,
-                "no measurement of the lab is called that",
+                "no measurement of the lab has this name",
             ));
         };
         check.ensure(
             read.figure.is_none() || measurement.draw.is_some(),
             "figure",
             &read.measure,
-            "this measurement has no picture",
+            "this measurement has no figure",
         )?;
         Ok(Experiment {
             number,
@@ -192,7 +192,12 @@ impl Experiment {
     pub fn judge(&'static self, by_seed: &[(u64, Vec<f64>)]) -> Vec<Finding> {
         let wanted: usize = self.claims.iter().map(|claim| claim.nearest_of).sum();
         for (_, numbers) in by_seed {
-            assert_eq!(numbers.len(), wanted, "{}: one number a claim", self.number);
+            assert_eq!(
+                numbers.len(),
+                wanted,
+                "{}: the number of measured values differs from that of the claims",
+                self.number
+            );
         }
         let mut from = 0;
         let finding = |claim: &'static Claim| {
@@ -264,7 +269,7 @@ impl Check<'_> {
         self.ensure(!drives.is_empty(), "drive", "[]", "must be at least one")?;
         for drive in drives {
             let known = profile::builtin::names().any(|name| name == drive);
-            self.ensure(known, "drive", drive, "no built-in drive is called that")?;
+            self.ensure(known, "drive", drive, "no built-in drive has this name")?;
         }
         Ok(())
     }
@@ -280,7 +285,7 @@ impl Check<'_> {
                 id,
                 "must begin with the folder's number",
             )?;
-            self.ensure(ids.insert(id), "id", id, "must not come twice")?;
+            self.ensure(ids.insert(id), "id", id, "must be unique")?;
             self.ensure(
                 (1..=16).contains(&claim.nearest_of),
                 "nearest_of",
@@ -292,7 +297,7 @@ impl Check<'_> {
                 claim.scored || !claim.reason.is_empty(),
                 &format!("{id}: reason"),
                 "nothing",
-                "a claim that is not scored needs one",
+                "a claim that is not scored needs a reason",
             )?;
         }
         Ok(())
@@ -309,7 +314,7 @@ impl Check<'_> {
             ends.iter().all(|end| end.is_finite()) && in_order,
             &key("published"),
             &format!("{ends:?}"),
-            "must be a number, or a range from the less to the greater",
+            "must be a number, or a range in ascending order",
         )?;
         let (by, least) = match claim.within {
             Tolerance::Absolute(by) | Tolerance::Relative(by) => (by, 0.0),
@@ -321,7 +326,7 @@ impl Check<'_> {
             by.is_finite() && by >= least,
             &key("within"),
             &by.to_string(),
-            "must be a number, a tolerance not below 0, a factor not below 1",
+            "must be a number; a tolerance of at least 0, or a factor of at least 1",
         )
     }
 }

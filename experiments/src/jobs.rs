@@ -57,10 +57,10 @@ impl fmt::Display for ExceededBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ExceededBound::ShortReads(share) => {
-                write!(f, "reads of 128 KiB have {share:.2} of the streaming rate")
+                write!(f, "reads of 128 KiB reach {share:.2} of the streaming rate")
             }
             ExceededBound::Streaming(share) => {
-                write!(f, "streaming has {share:.2} of the published rate")
+                write!(f, "streaming reaches {share:.2} of the published rate")
             }
             ExceededBound::Access(share) => {
                 write!(
@@ -74,7 +74,7 @@ impl fmt::Display for ExceededBound {
                 share,
             }) => write!(
                 f,
-                "reads in sequence of {size_kib} KiB at depth {depth} have {share:.2} of the rate at a lower size or depth"
+                "sequential reads of {size_kib} KiB at depth {depth} reach {share:.2} of the rate at a smaller size or lower depth"
             ),
         }
     }

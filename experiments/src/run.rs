@@ -105,14 +105,14 @@ pub fn run(
             let of_drives = results.by_ref().take(experiment.drives.len());
             let numbers = of_drives.flat_map(|result| match result {
                 Stored::Numbers(numbers) => numbers,
-                Stored::Picture(_) => unreachable!("numbers come before the picture"),
+                Stored::Picture(_) => unreachable!("numbers come before the figure"),
             });
             by_seed.push((seed, numbers.collect()));
         }
         outcome.findings.extend(experiment.judge(&by_seed));
         if plan.pictures && experiment.figure.is_some() {
             let Some(Stored::Picture(figure)) = results.next() else {
-                unreachable!("the picture comes last")
+                unreachable!("the figure comes last")
             };
             outcome.pictures.push((experiment, figure));
         }
@@ -129,9 +129,9 @@ fn split_runnable(
     plan: &RunPlan,
 ) -> (Vec<Skipped>, Vec<&'static Experiment>) {
     let reason = |experiment: &Experiment| match experiment.measurement.missing {
-        _ if experiment.traces && plan.traces.is_none() => {
-            Some("the traces that come with DiskSim are not there (--traces)".to_owned())
-        }
+        _ if experiment.traces && plan.traces.is_none() => Some(
+            "needs the traces that come with DiskSim; give their folder with --traces".to_owned(),
+        ),
         Some(missing) => missing(),
         None => None,
     };

@@ -29,7 +29,7 @@ static TARGET: LazyLock<Target> = LazyLock::new(|| {
         std::process::exit(0);
     }
     fuzz::find(&name).unwrap_or_else(|| {
-        eprintln!("FUZZ_TARGET is {name:?}, which is no target");
+        eprintln!("FUZZ_TARGET is {name:?}, which is not a target; FUZZ_TARGET=list prints all");
         std::process::exit(2);
     })
 });

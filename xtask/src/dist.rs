@@ -110,7 +110,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     println!("made {}", shown(&package));
     tally.add(deb::lint(&package));
     match options.no_trial {
-        true => tally.skip("Debian root", "it was not asked for"),
+        true => tally.skip("Debian root", "not requested (--no-trial)"),
         false => tally.add(root::trial(&tarball, &package, &artifacts)),
     }
     Ok(tally.report())
@@ -153,7 +153,7 @@ impl Artifacts {
         let version = shell::output(&binary.to_string_lossy(), ["--version"])?;
         let version = version
             .strip_prefix("traxtent ")
-            .context("traxtent --version names no version")?;
+            .context("traxtent --version reports no version")?;
         Ok(Artifacts {
             version: version.to_owned(),
             epoch: epoch(),

@@ -90,7 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
                 .any(|known| known == name);
             ensure!(
                 known,
-                "{name:?} is no target; the targets are {}",
+                "unknown target {name:?}; the targets are {}",
                 engine.targets.join(", ")
             );
             vec![name.clone()]

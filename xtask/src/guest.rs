@@ -24,7 +24,7 @@ fn unpack() -> Result<()> {
         return Ok(());
     }
     for program in ["apt-get", "apt-cache", "dpkg-deb"] {
-        shell::program(program).with_context(|| format!("there is no {program} here"))?;
+        shell::program(program).with_context(|| format!("{program} is not installed"))?;
     }
     let download = root.join("download");
     fs::create_dir_all(&download)?;
@@ -51,5 +51,5 @@ fn newest() -> Result<String> {
         let name = line.trim().strip_prefix("Depends: ")?;
         name.starts_with("linux-image-").then(|| name.to_owned())
     });
-    package.with_context(|| format!("apt-cache names no kernel behind {NEWEST}"))
+    package.with_context(|| format!("apt-cache lists no kernel for {NEWEST}"))
 }

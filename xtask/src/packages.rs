@@ -71,7 +71,11 @@ pub(crate) const FOR_TESTS: &[Package] = &[
     package("gzip", "gzip", "compressed traces and logs"),
     package("zstd", "zstd", "compressed traces and logs"),
     package("g++", "c++", "the fuzzing engine"),
-    package("sg3-utils", "sg_vpd", "what others read in SCSI answers"),
+    package(
+        "sg3-utils",
+        "sg_vpd",
+        "decoding of SCSI responses by other programs",
+    ),
     package(
         "qemu-system-x86",
         "qemu-system-x86_64",
@@ -135,7 +139,7 @@ fn missing(packages: &[Package]) -> impl Iterator<Item = &Package> {
 fn apt_install(packages: &[&Package]) -> Result<()> {
     anyhow::ensure!(
         shell::program("apt-get").is_some(),
-        "there is no apt-get here"
+        "apt-get is not installed"
     );
     anyhow::ensure!(shell::is_root(), "only root may install");
     shell::run(Command::new("apt-get").args(["update", "--quiet=2"]))?;

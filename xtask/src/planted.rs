@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         .iter()
         .find(|name| all.iter().all(|one| one.name != **name))
     {
-        bail!("{unknown}: no such patch in {FOLDER}; --list names those there are");
+        bail!("{unknown}: no such patch in {FOLDER}; --list prints all");
     }
     all.retain(|one| options.name.is_empty() || options.name.contains(&one.name));
     if options.list {

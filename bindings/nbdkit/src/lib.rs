@@ -39,7 +39,7 @@ pub extern "C" fn plugin_init() -> *mut Plugin {
         name: c"traxtent".as_ptr(),
         longname: c"traxtent: a modelled disk".as_ptr(),
         version: concat_version().as_ptr(),
-        description: c"a disk whose every delay is the model's".as_ptr(),
+        description: c"a disk with the response times of a model".as_ptr(),
         load: None,
         unload: None,
         config: Some(config),
@@ -88,17 +88,17 @@ pub extern "C" fn plugin_init() -> *mut Plugin {
 }
 
 const HELP: &CStr = c"\
-[drive=]<DRIVE>   a built-in drive's name, or a profile's file (required, or volume=)
-file=<FILE>       the drive's data; without it they are in memory
-speed=<FACTOR>    so many times as fast as real
-seed=<N>          for what is random in faults
+[drive=]<DRIVE>   name of a built-in drive, or profile file (required unless volume= is given)
+file=<FILE>       file for the drive's data; by default they are in memory
+speed=<FACTOR>    speed as a multiple of real time
+seed=<N>          seed for random choices in faults
 scenario=<FILE>   faults and their times
-log=<FILE>        a row a request
-receipt=<FILE>    how true to the model the run was
-control=<SOCKET>  takes orders: for faults, or to a volume
-volume=<FILE>     a member of a volume, once for each, instead of a drive
-member-timeout=<SECONDS>  a member that does not answer for so long fails (30)
-sync-rate=<BYTES> the rate of the initial sync, a second of each member, or off";
+log=<FILE>        log with one row per request
+receipt=<FILE>    report of the timing accuracy of the run
+control=<SOCKET>  socket for orders: faults of a drive, maintenance of a volume
+volume=<FILE>     member of a volume, instead of a drive; once per member
+member-timeout=<SECONDS>  time without a response after which a member fails (30)
+sync-rate=<BYTES> rate of the initial sync per second and member, or off";
 
 /// Returns the version with the zero byte that terminates C strings.
 fn concat_version() -> &'static CStr {

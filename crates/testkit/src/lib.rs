@@ -28,7 +28,7 @@ macro_rules! shared_data {
     ($relative:expr) => {
         match $crate::shared_data($relative) {
             Some(path) => path,
-            None => $crate::skip!("reference data {} is not here", $relative),
+            None => $crate::skip!("reference data {} are not available", $relative),
         }
     };
 }
@@ -74,7 +74,7 @@ pub fn tool(name: &str) -> Option<PathBuf> {
 pub fn repeats(usually: u64) -> u64 {
     let factor = env::var("TRAXTENT_SOAK").map_or(1, |text| {
         text.parse()
-            .unwrap_or_else(|_| panic!("TRAXTENT_SOAK is {text:?}, which is no whole number"))
+            .unwrap_or_else(|_| panic!("TRAXTENT_SOAK is {text:?}; it must be a whole number"))
     });
     usually.saturating_mul(factor)
 }
@@ -113,7 +113,7 @@ impl SoakProgress {
             // A failure to print is harmless.
             let _ = writeln!(
                 io::stderr(),
-                "{done} of {of} {what}, {rate:.0} a second, about {left:.0} s left"
+                "{done} of {of} {what}, {rate:.0} per second, about {left:.0} s left"
             );
         }
     }

@@ -36,7 +36,9 @@ pub enum ArchiveError {
     #[error("{0}")]
     Json(#[from] serde_json::Error),
     /// The file has another format or version.
-    #[error("is a {found:?} of version {version}; {FORMAT:?} of version {VERSION} is read")]
+    #[error(
+        "the format is {found:?}, version {version}; only {FORMAT:?}, version {VERSION}, can be read"
+    )]
     Version {
         /// The format that it states.
         found: String,

@@ -292,7 +292,10 @@ impl Examiner<'_> {
                 Ok(Rc::new(JoinedSource::part(Rc::clone(source), start, bytes)))
             } else {
                 let end = start.saturating_add(bytes);
-                let problem = format!("it ends at byte {end}, the drive at {}", source.bytes());
+                let problem = format!(
+                    "it ends at byte {end}, but the drive ends at {}",
+                    source.bytes()
+                );
                 Err(Unknown::Damaged(problem))
             };
             self.examine_layer(layer, part, depth + 1);
@@ -318,12 +321,12 @@ impl Examiner<'_> {
             // The further path comes after the device that it leads to, so only its name can tell
             // the relation.
             let opened = *opened;
-            self.stack.layers[id.0].name.push_str(" (further path)");
+            self.stack.layers[id.0].name.push_str(" (another path)");
             let title = self.stack.layer(opened).name.clone();
             self.cover(
                 id,
                 "unknown",
-                Kind::Unknown(Unknown::Named(format!("a further path of {title}"))),
+                Kind::Unknown(Unknown::Named(format!("another path to {title}"))),
             );
             return true;
         }

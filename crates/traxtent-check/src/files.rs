@@ -38,13 +38,12 @@ pub fn extents_of_mounted(path: &Path, host: &HostPaths) -> io::Result<Mounted> 
     let nowhere = Flags::UNKNOWN | Flags::DELALLOC | Flags::DATA_INLINE | Flags::NOT_ALIGNED;
     let meta = fs::metadata(path)?;
     if !meta.is_file() {
-        return Err(io::Error::other("is no regular file"));
+        return Err(io::Error::other("not a regular file"));
     }
     let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
     let link = host.sys.join(format!("dev/block/{major}:{minor}"));
-    let real = fs::canonicalize(&link).map_err(|_| {
-        io::Error::other("its file system does not lie on a block device of its own")
-    })?;
+    let real = fs::canonicalize(&link)
+        .map_err(|_| io::Error::other("its file system is not on a block device of its own"))?;
     let name = real.file_name().unwrap_or_default();
     let mut extents = Vec::new();
     for extent in fiemap::fiemap(path)? {

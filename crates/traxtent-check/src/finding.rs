@@ -45,7 +45,7 @@ impl std::str::FromStr for Severity {
 
 /// There is no severity with this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no severity: info, warning or fault")]
+#[error("unknown severity {0:?}; use info, warning or fault")]
 pub struct UnknownSeverity(String);
 
 /// A problem of a layer that a rule has found.
@@ -154,43 +154,43 @@ macro_rules! rules {
 }
 
 rules! {
-    PartitionStart "partition-start" Fault "A partition begins off the physical sectors of the drive.",
-    PartitionEnd "partition-end" Info "A partition ends off the physical sectors of the drive.",
-    PartitionChunk "partition-chunk" Fault "A partition begins off the chunks of the array below it.",
-    PartitionStripe "partition-stripe" Fault "A partition begins off the full stripes of the array below it.",
-    PartitionErase "partition-erase" Warning "A partition begins off the erase blocks of the drive.",
+    PartitionStart "partition-start" Fault "A partition does not begin at a physical sector of the drive.",
+    PartitionEnd "partition-end" Info "A partition does not end at a physical sector of the drive.",
+    PartitionChunk "partition-chunk" Fault "A partition does not begin at a chunk of the array below it.",
+    PartitionStripe "partition-stripe" Fault "A partition does not begin at a full stripe of the array below it.",
+    PartitionErase "partition-erase" Warning "A partition does not begin at an erase block of the drive.",
     PartitionOverlap "partition-overlap" Fault "Two partitions share sectors, or one reaches beyond the drive.",
-    TableDamaged "table-damaged" Fault "A partition table contradicts itself: a checksum, a length, a chain that goes round in circles.",
-    TableSectorSize "table-sector-size" Fault "A GPT was written for another sector size than the drive has.",
-    DataStart "data-start" Fault "The data of an md member, a physical volume or a LUKS device begin off the physical sectors.",
-    DataChunk "data-chunk" Fault "The data of a layer begin off the chunks of the array below it.",
-    DataStripe "data-stripe" Fault "The data of a layer begin off the full stripes of the array below it.",
-    DataErase "data-erase" Warning "The data of a layer begin off the erase blocks of the drive.",
-    ChunkSize "chunk-size" Fault "The chunk of an array, or the extent or chunk of a volume, is no multiple of the physical sector.",
+    TableDamaged "table-damaged" Fault "A partition table contradicts itself: a wrong checksum or length, or a circular chain.",
+    TableSectorSize "table-sector-size" Fault "A GPT was written for a sector size other than the drive's.",
+    DataStart "data-start" Fault "The data of an md member, a physical volume or a LUKS device do not begin at a physical sector.",
+    DataChunk "data-chunk" Fault "The data of a layer do not begin at a chunk of the array below it.",
+    DataStripe "data-stripe" Fault "The data of a layer do not begin at a full stripe of the array below it.",
+    DataErase "data-erase" Warning "The data of a layer do not begin at an erase block of the drive.",
+    ChunkSize "chunk-size" Fault "The chunk of an array, or the extent or chunk of a volume, is not a multiple of the physical sector.",
     LuksSector "luks-sector" Warning "LUKS encrypts sectors smaller than the physical sector.",
-    LuksEnd "luks-end" Fault "A LUKS device does not end on a sector of its own size, so it cannot be opened.",
+    LuksEnd "luks-end" Fault "The length of a LUKS device is not a multiple of its sector size, so it cannot be opened.",
     FsBlock "fs-block" Fault "A file system's block is smaller than the physical sector.",
-    FsStart "fs-start" Fault "A file system begins off the physical sectors.",
-    BeyondEnd "beyond-end" Fault "A layer says that it is longer than where it lies.",
-    DriveSize "drive-size" Fault "An image is longer than the drive that it is for.",
+    FsStart "fs-start" Fault "A file system does not begin at a physical sector.",
+    BeyondEnd "beyond-end" Fault "A layer is longer than the space that it lies in.",
+    DriveSize "drive-size" Fault "An image is longer than its drive.",
     ExtStride "ext-stride" Warning "The stride or stripe width of ext2, 3 or 4 does not match the array below.",
     XfsUnit "xfs-unit" Warning "The stripe unit or width of XFS does not match the array below.",
-    XfsLogUnit "xfs-log-unit" Warning "The log of XFS is written in units that do not suit the drive or array below.",
+    XfsLogUnit "xfs-log-unit" Warning "The unit of XFS log writes does not fit the drive or array below.",
     XfsSector "xfs-sector" Warning "The sector of XFS is smaller than the physical sector of the drive.",
     ZfsAshift "zfs-ashift" Fault "The ashift of a ZFS pool is below the physical sector.",
     SwapPage "swap-page" Fault "Swap space is used in pages that are smaller than the physical sector.",
-    HintOptimal "hint-optimal" Warning "The optimal I/O size that a device states cannot be true.",
-    HintMinimum "hint-minimum" Warning "The minimum I/O size that a device states contradicts its physical sector.",
-    HintPhysical "hint-physical" Warning "A drive states physical sectors of another size than its model is known for, or its times tell.",
-    HintBridge "hint-bridge" Warning "A USB bridge may translate sectors, so what it states need not be the drive's.",
-    HintDiscard "hint-discard" Info "The discard granularity that a device states cannot be its erase block.",
+    HintOptimal "hint-optimal" Warning "The optimal I/O size that a device reports is impossible.",
+    HintMinimum "hint-minimum" Warning "The minimum I/O size that a device reports contradicts its physical sector.",
+    HintPhysical "hint-physical" Warning "A drive reports a physical sector size that differs from the known one of its model or the measured one.",
+    HintBridge "hint-bridge" Warning "A USB bridge may translate sectors, so the sizes that it reports may not be the drive's.",
+    HintDiscard "hint-discard" Info "The discard granularity that a device reports cannot be its erase block.",
     AlignmentOffset "alignment-offset" Warning "LBN 0 of the drive does not begin a physical sector.",
     MixedSectors "mixed-sectors" Fault "The members of an array or volume group have sectors of different sizes.",
     TrackCrossing "track-crossing" Info "File-system blocks or extents of files cross track boundaries.",
-    Shingled "shingled" Info "The drive is shingled: writes that are not sequential are rewritten later.",
-    SolidState "solid-state" Info "The drive has no tracks; erase blocks are what counts.",
-    UnknownContent "unknown-content" Info "What lies here is not known, so its alignment is not either.",
-    Damaged "damaged" Fault "A header says what it is, and contradicts its format.",
+    Shingled "shingled" Info "The drive is shingled: it rewrites data later that were not written sequentially.",
+    SolidState "solid-state" Info "The drive has no tracks; only its erase blocks matter.",
+    UnknownContent "unknown-content" Info "The content is not known, so its alignment is not checked.",
+    Damaged "damaged" Fault "A header contradicts the format that it names.",
     Unreadable "unreadable" Fault "A layer cannot be read.",
 }
 
@@ -212,5 +212,5 @@ impl std::str::FromStr for Rule {
 
 /// There is no rule with this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no finding called {0:?}; docs/check.md lists them")]
+#[error("unknown finding {0:?}; docs/check.md lists all findings")]
 pub struct UnknownRule(String);

@@ -95,7 +95,7 @@ impl MeasuredGrid {
         scratch: Option<Range<Lbn>>,
         seed: u64,
     ) -> Result<GridMeasurement, TargetError> {
-        let range = || scratch.ok_or_else(|| refused("it takes a range to write to".to_owned()));
+        let range = || scratch.ok_or_else(|| refused("a range to write to is needed".to_owned()));
         match self {
             MeasuredGrid::Chunk => chunk(target, seed),
             MeasuredGrid::PhysicalSector => physical_sector(target, range()?, seed),
@@ -170,7 +170,8 @@ pub fn physical_sector(
     let most = (SECTOR_MAX / logical.max(1)).max(1);
     let places = scratch.end.0.saturating_sub(scratch.start.0) / u64::from(most);
     if places < 16 {
-        let why = format!("a scratch range of {places} x {SECTOR_MAX} bytes: 16 are needed");
+        let why =
+            format!("scratch range of {places} x {SECTOR_MAX} bytes is too small: 16 are needed");
         return Err(refused(why));
     }
     let mut rng = Rng::new(seed);
@@ -180,7 +181,7 @@ pub fn physical_sector(
         first: Lbn(0),
         sigmas: 0.0,
         requests: 0,
-        why: "writes do not differ as physical sectors make them",
+        why: "writes do not differ in the way that physical sectors cause",
     };
     let mut all = Moments::default();
     let mut blurred = false;
@@ -213,18 +214,18 @@ pub fn physical_sector(
                 bytes: Some(u64::from(size * logical)),
                 first: Lbn(u64::from(shift)),
                 sigmas,
-                why: "writes at one shift alone are quick",
+                why: "only writes at one shift are fast",
                 ..measured
             });
         }
     }
     Ok(match all.mean() {
         mean if mean < MEDIA_LEAST_MS => GridMeasurement {
-            why: "writes are complete before the media can have them",
+            why: "writes complete before they can have reached the media",
             ..measured
         },
         _ if blurred => GridMeasurement {
-            why: "writes differ too much among themselves to tell",
+            why: "write times vary too much for a conclusion",
             ..measured
         },
         _ if all.deviation() < 0.2 * all.mean() => GridMeasurement {
@@ -277,7 +278,7 @@ pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<GridMeasurement, Targ
         first: Lbn(0),
         sigmas: 0.0,
         requests: 0,
-        why: "reads across multiples of no size are slower",
+        why: "reads across multiples are not slower at any size",
     };
     let mut size = CHUNK_BYTES.end - 1;
     while size >= CHUNK_BYTES.start && size >= 4 * logical {
@@ -329,7 +330,7 @@ pub fn erase_block(
     let room = scratch.end.0.saturating_sub(scratch.start.0) * logical;
     if room < 16 * ERASE_BLOCK_BYTES.start {
         let why = format!(
-            "a scratch range of {room} bytes: {} are needed",
+            "scratch range of {room} bytes is too small: {} are needed",
             16 * ERASE_BLOCK_BYTES.start
         );
         return Err(refused(why));
@@ -341,7 +342,7 @@ pub fn erase_block(
         first: Lbn(0),
         sigmas: 0.0,
         requests: 0,
-        why: "writes that begin with blocks of any size are no quicker: the drive maps smaller pieces, or hides it",
+        why: "writes that begin with a block are not faster at any block size: the drive maps smaller units, or hides the effect",
     };
     let mut gain_most = 0.0;
     let doubled = |size: &u64| Some(2 * size).filter(|size| ERASE_BLOCK_BYTES.contains(size));
@@ -379,7 +380,7 @@ pub fn erase_block(
             measured = GridMeasurement {
                 bytes: Some(size),
                 sigmas,
-                why: "writes that begin with one are quicker than those that begin amid one, more than at any other size",
+                why: "writes that begin with one are faster than those that begin within one, by more than at any other size",
                 ..measured
             };
         } else if measured.bytes.is_none() {

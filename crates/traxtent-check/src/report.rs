@@ -126,7 +126,7 @@ pub fn format_measurements(found: &[Measurement]) -> String {
         };
         let size = match measured.bytes {
             Some(size) if measured.first.0 > 0 => {
-                format!("{}, from LBN {} on", bytes(size), measured.first)
+                format!("{}, first at LBN {}", bytes(size), measured.first)
             }
             Some(size) => bytes(size),
             None => "not found".to_owned(),
@@ -134,7 +134,7 @@ pub fn format_measurements(found: &[Measurement]) -> String {
         let claim = claimed_bytes.map_or("nothing".to_owned(), bytes);
         let _ = writeln!(
             text,
-            "{node}: {name} by {} requests: {size} ({}, {:.1} standard errors); the kernel says {claim}",
+            "{node}: {name} by {} requests: {size} ({}, {:.1} standard errors); the kernel reports {claim}",
             measured.requests, measured.why, measured.sigmas
         );
     }
@@ -181,7 +181,7 @@ fn words(text: &mut String, finding: &Finding) {
         } else {
             ""
         };
-        let _ = writeln!(text, "         costs, on {}{typical}:", cost.profile);
+        let _ = writeln!(text, "         cost on {}{typical}:", cost.profile);
         for item in &cost.items {
             let _ = writeln!(
                 text,
@@ -196,10 +196,10 @@ fn words(text: &mut String, finding: &Finding) {
     if let Some(why) = &finding.no_cost_reason
         && finding.severity > Severity::Info
     {
-        let _ = writeln!(text, "         its cost is not told: {why}");
+        let _ = writeln!(text, "         no cost given: {why}");
     }
     if let Some(fix) = &finding.fix {
-        let _ = writeln!(text, "         to fix it: {}", fix.note);
+        let _ = writeln!(text, "         fix: {}", fix.note);
         for command in &fix.commands {
             let _ = writeln!(text, "           {command}");
         }
@@ -373,7 +373,7 @@ fn describe(layer: &Layer) -> String {
             Unknown::Named(name) => name.clone(),
             Unknown::Blank => "blank".to_owned(),
             Unknown::Nameless => "unknown".to_owned(),
-            Unknown::Elsewhere(_) => "not looked into".to_owned(),
+            Unknown::Elsewhere(_) => "not examined".to_owned(),
             Unknown::Unreadable(_) => "cannot be read".to_owned(),
             Unknown::Damaged(_) => "damaged".to_owned(),
         },
@@ -388,8 +388,8 @@ fn disk(disk: &Disk, size: &str) -> String {
     let by = match disk.physical_by {
         SizeSource::Stated => "as stated",
         SizeSource::Measured => "as measured",
-        SizeSource::Quirk => "known of its model",
-        SizeSource::Kernel => "says the kernel",
+        SizeSource::Quirk => "known for its model",
+        SizeSource::Kernel => "from the kernel",
         SizeSource::Assumed => "assumed",
     };
     let _ = write!(

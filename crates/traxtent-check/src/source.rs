@@ -36,7 +36,7 @@ pub enum SourceError {
         bytes: u64,
     },
     /// They lie on a device that is not available.
-    #[error("the bytes from {offset} on lie on a member that is not here")]
+    #[error("the bytes from {offset} lie on a member that is not available")]
     Absent {
         /// The first byte requested.
         offset: u64,
@@ -110,7 +110,7 @@ impl FileSource {
         let kind = std::fs::metadata(path)?.file_type();
         // Opening a pipe would wait for its other end.
         if !kind.is_file() && !kind.is_block_device() {
-            return Err(io::Error::other("is no file and no block device"));
+            return Err(io::Error::other("not a file or a block device"));
         }
         let file = File::open(path)?;
         let bytes = if kind.is_block_device() {

@@ -15,7 +15,7 @@ use crate::layers::{
 #[non_exhaustive]
 pub enum StackError {
     /// A layer lies on one that does not come before it.
-    #[error("layer {layer} lies on layer {on}, which is not before it")]
+    #[error("layer {layer} lies on layer {on}, which does not come before it")]
     Order {
         /// The position of the layer.
         layer: usize,
@@ -23,7 +23,7 @@ pub enum StackError {
         on: usize,
     },
     /// A layer other than a drive lies on nothing, or a drive lies on something.
-    #[error("layer {layer} lies on {count} others, and is a {what}")]
+    #[error("layer {layer}: a {what} cannot lie on {count} layers")]
     PlaceCount {
         /// The position of the layer.
         layer: usize,
@@ -33,7 +33,7 @@ pub enum StackError {
         what: &'static str,
     },
     /// A size is out of bounds.
-    #[error("layer {layer} has a {what} of {value}; {low} to {high} are possible")]
+    #[error("layer {layer}: {what} of {value} is out of bounds; {low} to {high} are allowed")]
     Size {
         /// The position of the layer.
         layer: usize,
@@ -245,7 +245,7 @@ impl Stack {
                 (Kind::Disk(_), 1..) => return places("disk"),
                 (Kind::Disk(_) | Kind::LogicalVolume(_) | Kind::ThinPool(_), _) => {}
                 (Kind::Table(_) | Kind::Partition(_), 2..) => return places("table or partition"),
-                (_, 0) => return places("layer of something else"),
+                (_, 0) => return places("layer above drives"),
                 _ => {}
             }
             for (what, value, low) in found.kind.sizes() {
@@ -357,7 +357,7 @@ impl Kind {
             Kind::Swap(swap) => vec![("page", swap.page_bytes, 1)],
             Kind::Zfs(zfs) => zfs
                 .ashift
-                .map(|shift| ("least write", 1u64.checked_shl(shift).unwrap_or(0), 1))
+                .map(|shift| ("smallest write", 1u64.checked_shl(shift).unwrap_or(0), 1))
                 .into_iter()
                 .collect(),
             _ => Vec::new(),

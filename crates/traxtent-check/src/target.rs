@@ -43,13 +43,13 @@ pub enum TargetError {
         error: io::Error,
     },
     /// The target is a folder, a pipe or a terminal.
-    #[error("{}: is no image file and no block device", path.display())]
+    #[error("{}: not an image file or a block device", path.display())]
     Kind {
         /// The path of the target.
         path: PathBuf,
     },
     /// The kernel does not list the block device.
-    #[error("{}: {} has no block device {name}", path.display(), sys.display())]
+    #[error("{}: {} lists no block device {name}", path.display(), sys.display())]
     Device {
         /// The path of the target.
         path: PathBuf,

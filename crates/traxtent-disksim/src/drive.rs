@@ -80,7 +80,7 @@ pub(super) fn disk_profile(
     }
     if !flag_or(block, "Immed transfer partial hit", true)? {
         warnings.push(format!(
-            "{}: partial hits transfer at once, whatever the watermark",
+            "{}: partial hits are transferred at once, regardless of the watermark",
             place(block)
         ));
     }
@@ -174,7 +174,7 @@ fn mechanics(
     match block.get_str("Access time type")? {
         Some("trackSwitchPlusRotation") | None => {}
         Some(other) => warnings.push(format!(
-            "{}: access time type {other}: rotation is modelled",
+            "{}: access time type {other} is not modelled: rotation is included",
             place(block)
         )),
     }
@@ -243,7 +243,7 @@ fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
                 single,
             ] = block.need_list(VALUES)?
             else {
-                return Err(values.error(format!("{VALUES}: six are needed")));
+                return Err(values.error(format!("{VALUES}: six values are required")));
             };
             let ms = |node: &Node| in_key(VALUES, node.f64());
             let first_ms = if name == "hplplus10" {
@@ -259,7 +259,7 @@ fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
                     .collect()
             };
             let division = u32::try_from(in_key(VALUES, division.int())?).map_err(|_| {
-                let problem = format!("{VALUES}: the first is not a distance in cylinders");
+                let problem = format!("{VALUES}: the first value is not a distance in cylinders");
                 division.error(problem)
             })?;
             SeekSpec::Hpl {
@@ -289,7 +289,7 @@ fn seek(block: &Block, sources: &Sources<'_>) -> Result<SeekSpec, ParamError> {
         }
         other => {
             return Err(kind.error(format!(
-                "seek type {other} is none of constant, linear, curve, hpl, hplplus10, extracted"
+                "seek type {other} is not one of constant, linear, curve, hpl, hplplus10, extracted"
             )));
         }
     })
@@ -306,7 +306,7 @@ fn overheads(block: &Block) -> Result<OverheadSpec, ParamError> {
         match own * scale {
             ms if (0.0..=LONGEST_MS).contains(&ms) => Ok(ms),
             ms => Err(block.require(key)?.error(format!(
-                "{key} = {own}: times \"{SCALE}\" it is {ms}; must be from 0 to {LONGEST_MS} ms"
+                "{key} = {own}: multiplied by \"{SCALE}\" it is {ms}; must be from 0 to {LONGEST_MS} ms"
             ))),
         }
     };
@@ -365,7 +365,7 @@ fn cache(block: &Block, warnings: &mut Vec<String>) -> Result<CacheSpec, ParamEr
     if write_segments > segments {
         let node = block.require("Maximum number of write segments")?;
         warnings.push(format!(
-            "{}:{}: \"Maximum number of write segments\" = {write_segments}: cut to the {segments} of \"Number of \
+            "{}:{}: \"Maximum number of write segments\" = {write_segments}: limited to the {segments} of \"Number of \
              buffer segments\"",
             node.file, node.line
         ));
@@ -475,7 +475,7 @@ pub(super) fn scheduler(
     };
     if !exact {
         warnings.push(format!(
-            "{}: scheduling policy {policy} is not modelled as such: {scheduler:?} stands in",
+            "{}: scheduling policy {policy} is not modelled exactly: {scheduler:?} is used instead",
             place(queue)
         ));
     }
@@ -497,19 +497,19 @@ pub(super) fn scheduler(
         &[
             (
                 "Sequential stream scheme",
-                "sequential requests are not joined in the queue",
+                "sequential requests are not merged in the queue",
             ),
             (
                 "Overlapping request scheme",
-                "overlapping requests are not joined in the queue",
+                "overlapping requests are not merged in the queue",
             ),
             (
                 "Scheduling priority scheme",
-                "urgent requests do not go first",
+                "urgent requests are not served first",
             ),
             (
                 "Scheduling timeout scheme",
-                "requests do not time out of the policy",
+                "requests are not given priority after a timeout",
             ),
         ],
     )?;

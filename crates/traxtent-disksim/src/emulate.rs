@@ -62,13 +62,13 @@ impl Mapping {
         }
         if scheme != 0 && band.spares >= region {
             return Err(format!(
-                "Number of spares: {} of a region of {region}",
+                "Number of spares: {}; must be less than the size of a region, {region}",
                 band.spares
             ));
         }
         let lbns = sectors.checked_sub(lost + band.reserved).ok_or_else(|| {
             format!(
-                "{lost} spare and slipped and {} empty blocks exceed the zone's {sectors}",
+                "{lost} spare or slipped blocks and {} empty blocks exceed the zone's {sectors} blocks",
                 band.reserved
             )
         })?;
@@ -89,7 +89,7 @@ impl Mapping {
         let ascending = band.slips.windows(2).all(|pair| pair[0] < pair[1]);
         if !ascending && band.slips.len() > UNORDERED_MAX {
             return Err(format!(
-                "{} slips that do not ascend; at most {UNORDERED_MAX} may",
+                "{} slips that are not in ascending order; at most {UNORDERED_MAX} are supported",
                 band.slips.len()
             ));
         }
@@ -98,7 +98,7 @@ impl Mapping {
             && band.defects.len() as u64 * cylinders_reached > DEFECT_CHECKS_MAX
         {
             return Err(format!(
-                "{} defects among {} slips, with {region} blocks a cylinder: too many to follow",
+                "{} defects and {} slips, with {region} blocks per cylinder: too many to process",
                 band.defects.len(),
                 band.slips.len()
             ));
@@ -209,7 +209,7 @@ impl Mapping {
             }
             if looks > SLIP_CHECKS_MAX {
                 return Err(format!(
-                    "{} slips, with {} blocks a cylinder: too many to follow",
+                    "{} slips, with {} blocks per cylinder: too many to process",
                     slips.len(),
                     self.region
                 ));

@@ -70,7 +70,7 @@ pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, 
     if matches!(scheme, 5 | 6) {
         imported.notes.push(format!(
             "sparing scheme {scheme}: DiskSim's manual keeps spares at the front of a cylinder, its LBN translation \
-             at the end; read as the translation does"
+             at the end; the import follows the translation"
         ));
     }
     let revolutions = in_revolutions(layout, false)?;
@@ -93,7 +93,7 @@ pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, 
         let collisions = map.collisions(&band);
         if !collisions.is_empty() {
             imported.notes.push(format!(
-                "line {}: DiskSim's translation puts {} LBNs on sectors that hold another; read as it does",
+                "line {}: DiskSim's translation puts {} LBNs on sectors that hold another LBN; the import does the same",
                 block.line,
                 collisions.len()
             ));
@@ -111,12 +111,12 @@ pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, 
     if disk.blocks != first_lbn {
         let blocks = disk.blocks;
         imported.notes.push(format!(
-            "the zones hold {first_lbn} blocks, not the Block count of {blocks}"
+            "the zones hold {first_lbn} blocks; Block count is {blocks}"
         ));
     }
     if imported.spec.cylinders > disk.cylinders {
         imported.notes.push(format!(
-            "the zones reach beyond the {} cylinders given",
+            "the zones extend beyond the disk's {} cylinders",
             disk.cylinders
         ));
     }

@@ -55,7 +55,7 @@ pub(super) fn layout(
         if extent.lbn != next {
             return Err(at_line(
                 extent.line,
-                format!("LBN {} follows LBN {next}", extent.lbn),
+                format!("expected LBN {next}, found LBN {}", extent.lbn),
             ));
         }
         next += u64::from(extent.sectors);
@@ -83,7 +83,7 @@ pub(super) fn layout(
     let mut notes = Vec::new();
     if disk.blocks > next {
         notes.push(format!(
-            "the map holds {next} blocks, fewer than the Block count of {}",
+            "the map holds {next} blocks, fewer than Block count, which is {}",
             disk.blocks
         ));
     }

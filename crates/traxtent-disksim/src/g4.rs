@@ -30,13 +30,13 @@ pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, 
     let mut notes = Vec::new();
     if disk.blocks > held {
         notes.push(format!(
-            "the tree holds {held} blocks, fewer than the Block count of {}",
+            "the tree holds {held} blocks, fewer than Block count, which is {}",
             disk.blocks
         ));
     }
     if innermost >= disk.cylinders.into() {
         notes.push(format!(
-            "the tree reaches cylinder {innermost} of {}",
+            "the tree extends to cylinder {innermost}; the disk has {} cylinders",
             disk.cylinders
         ));
     }
@@ -160,7 +160,7 @@ impl Reader<'_> {
         };
         if entry.len > size {
             let problem = format!(
-                "the entry has {} LBNs an instance, its child only {size}",
+                "the entry has {} LBNs per instance, but its child has only {size}",
                 entry.len
             );
             return Err(entry.at.error(problem));
@@ -209,7 +209,7 @@ fn entries(node: &Node) -> Result<Vec<Entry<'_>>, ParamError> {
         let mut next = |what: &str| {
             fields
                 .next()
-                .ok_or_else(|| at.error(format!("the entry lacks its {what}")))
+                .ok_or_else(|| at.error(format!("the entry has no {what}")))
         };
         let lbn = bounded(at, 0, 1 << 53)? as u64;
         let cylinder = bounded(next("cylinder")?, -(1 << 24), 1 << 24)? as i32;
@@ -223,7 +223,9 @@ fn entries(node: &Node) -> Result<Vec<Entry<'_>>, ParamError> {
         let is_track = match kind.str()? {
             "TRACK" => true,
             "IDX" => false,
-            other => return Err(kind.error(format!("the child type is IDX or TRACK, not {other}"))),
+            other => {
+                return Err(kind.error(format!("the child type must be IDX or TRACK, not {other}")));
+            }
         };
         let child = bounded(next("child")?, 0, i64::MAX)? as usize;
         let head = if is_track {
@@ -273,7 +275,7 @@ fn groups<'a>(
     let list = layout.get_list(key)?.unwrap_or_default();
     if !list.len().is_multiple_of(size) {
         let problem = format!(
-            "{key} has {} numbers, which is no multiple of {size}",
+            "{key} has {} numbers, which is not a multiple of {size}",
             list.len()
         );
         return Err(layout.require(key)?.error(problem));

@@ -29,7 +29,7 @@ pub(super) struct DiskSize {
 /// or g4.
 pub fn disk_geometry(disk: &Block, sources: &Sources<'_>) -> Result<ImportedLayout, ParamError> {
     if disk.kind != "dm_disk" {
-        return Err(disk.error(format!("a dm_disk block was expected, not {}", disk.kind)));
+        return Err(disk.error(format!("expected a dm_disk block, found {}", disk.kind)));
     }
     let layout: &Rc<Block> = disk.need_block("Layout Model")?;
     let size = DiskSize {
@@ -67,7 +67,7 @@ pub(super) fn in_revolutions(block: &Block, default: bool) -> Result<bool, Param
         Some("revolutions") => Ok(true),
         Some("sectors") => Ok(false),
         Some(other) => Err(block.require("Skew units")?.error(format!(
-            "skew units are revolutions or sectors, not {other}"
+            "skew units must be revolutions or sectors, not {other}"
         ))),
     }
 }

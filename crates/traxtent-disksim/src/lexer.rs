@@ -123,7 +123,7 @@ impl<'a> Lexer<'a> {
         let path = join(&at.file, name);
         if self.stack.len() >= DEPTH_MAX {
             return Err(at.error(format!(
-                "files include each other more than {DEPTH_MAX} deep"
+                "included files are nested more than {DEPTH_MAX} deep"
             )));
         }
         if self.stack.iter().any(|text| *text.file == *path) {

@@ -277,7 +277,7 @@ impl Block {
     /// Returns an error if the key is missing.
     pub fn require(&self, key: &str) -> Result<&Node, ParamError> {
         self.get(key)
-            .ok_or_else(|| self.error(format!("{} lacks \"{key}\"", self.kind)))
+            .ok_or_else(|| self.error(format!("{} has no \"{key}\"", self.kind)))
     }
 
     /// Returns a whole number, if the key is present.
@@ -660,7 +660,7 @@ impl Parser<'_> {
                 for name in names {
                     self.ranged += 1;
                     if self.ranged > RANGE_MAX {
-                        let problem = format!("ranges stand for more than {RANGE_MAX} names");
+                        let problem = format!("ranges contain more than {RANGE_MAX} names");
                         return Err(at.error(problem));
                     }
                     out.push(Node {
@@ -682,7 +682,9 @@ impl Parser<'_> {
     fn enter(&mut self, at: &Lexeme) -> Result<(), ParamError> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(at.error(format!("blocks and lists nest more than {DEPTH_MAX} deep")));
+            return Err(at.error(format!(
+                "blocks and lists are nested more than {DEPTH_MAX} deep"
+            )));
         }
         Ok(())
     }

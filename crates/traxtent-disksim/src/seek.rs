@@ -62,7 +62,7 @@ pub fn parse_seeks(file: &str, text: &[u8]) -> Result<Vec<SeekPoint>, ParamError
             [read, _, write] => (read, Some(write)),
             _ => {
                 return Err(error(format!(
-                    "{} columns, but a row has two to four",
+                    "{} columns; a row must have two to four",
                     times.len() + 1
                 )));
             }
@@ -72,7 +72,7 @@ pub fn parse_seeks(file: &str, text: &[u8]) -> Result<Vec<SeekPoint>, ParamError
             .is_some_and(|before| before.distance >= distance)
         {
             return Err(error(format!(
-                "distance {distance} does not exceed the one before"
+                "distance {distance} is not greater than the one before it"
             )));
         }
         points.push(SeekPoint {
@@ -88,10 +88,10 @@ pub fn parse_seeks(file: &str, text: &[u8]) -> Result<Vec<SeekPoint>, ParamError
     };
     match announced {
         Some(count) if count > points.len() => Err(short(format!(
-            "{} seeks are given, {count} are announced",
+            "{} seeks found; the heading announces {count}",
             points.len()
         ))),
-        _ if points.is_empty() => Err(short("there are no seeks".to_string())),
+        _ if points.is_empty() => Err(short("no seeks found".to_string())),
         _ => Ok(points),
     }
 }

@@ -119,7 +119,7 @@ pub fn load_system(
         names.truncate(NAMES_LISTED_MAX);
         let problem = match only {
             Some(only) if !names.is_empty() => format!(
-                "there is no disk called {only:?}, but {}{more}",
+                "there is no disk called {only:?}; the disks are {}{more}",
                 names.join(", ")
             ),
             _ => "does not describe a disk".to_owned(),
@@ -289,7 +289,7 @@ impl Loader<'_> {
     fn profile(&mut self, block: &Block, name: &str, bus: BusTimes) -> Result<Profile, ParamError> {
         if block.kind == "dm_disk" {
             self.warnings.push(format!(
-                "{}:{}: a layout alone: the drive has no cache, no overheads and an infinitely fast bus",
+                "{}:{}: the block has a layout only: the drive is modelled with no cache, no overheads and an infinitely fast bus",
                 block.file, block.line
             ));
         }
@@ -397,7 +397,7 @@ impl Loader<'_> {
             if distribution.str()? != "Striped" {
                 let scheme = distribution.str()?;
                 return Err(distribution.error(format!(
-                    "an array that is {scheme}: only Striped is modelled"
+                    "distribution scheme {scheme} is not modelled in an array; only Striped is"
                 )));
             }
             let chunk = block.need_bounded("Stripe unit", 1u32, u32::MAX)?;
@@ -420,7 +420,7 @@ impl Loader<'_> {
                 }
                 scheme => {
                     return Err(redundancy.error(format!(
-                        "{scheme} is not modelled, but Noredun, Parity_disk, Parity_rotated"
+                        "{scheme} is not modelled; only Noredun, Parity_disk and Parity_rotated are"
                     )));
                 }
             };
@@ -444,7 +444,9 @@ impl Loader<'_> {
         if !arrays.is_empty()
             && let Some(plain) = plain
         {
-            return Err(plain.error("is no array, but others are: all are, or none"));
+            return Err(plain.error(
+                "is not an array, but other organisations are; all must be arrays, or none",
+            ));
         }
         Ok(arrays)
     }
@@ -620,7 +622,7 @@ fn generator(block: &Block, device: &DeviceNumbers<'_>) -> Result<SynthioGenerat
 
 fn distribution(node: &Node) -> Result<Distribution, ParamError> {
     let [kind, values @ ..] = node.list()? else {
-        return Err(node.error("a distribution has a name"));
+        return Err(node.error("a distribution must begin with its name"));
     };
     let values = values
         .iter()
@@ -633,7 +635,7 @@ fn distribution(node: &Node) -> Result<Distribution, ParamError> {
         ("poisson", &[base, mean]) => Ok(Distribution::Poisson { base, mean }),
         ("twovalue", &[first, second, probability]) => Ok(Distribution::two_value(first, second, probability)),
         (name, values) => Err(node.error(format!(
-            "{name} with {} numbers is none of uniform, normal, exponential, poisson (2), twovalue (3)",
+            "{name} with {} numbers is not one of uniform, normal, exponential, poisson (2), twovalue (3)",
             values.len()
         ))),
     }

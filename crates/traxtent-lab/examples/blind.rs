@@ -46,12 +46,22 @@ struct Options {
 
 fn algorithm(name: &str) -> Result<Algorithm, String> {
     let found = Algorithm::ALL.into_iter().find(|a| a.name() == name);
-    found.ok_or_else(|| format!("one of {}", Algorithm::ALL.map(Algorithm::name).join(", ")))
+    found.ok_or_else(|| {
+        format!(
+            "expected one of {}",
+            Algorithm::ALL.map(Algorithm::name).join(", ")
+        )
+    })
 }
 
 fn layouts(name: &str) -> Result<Layouts, String> {
     let found = Layouts::ALL.into_iter().find(|l| l.name() == name);
-    found.ok_or_else(|| format!("one of {}", Layouts::ALL.map(Layouts::name).join(", ")))
+    found.ok_or_else(|| {
+        format!(
+            "expected one of {}",
+            Layouts::ALL.map(Layouts::name).join(", ")
+        )
+    })
 }
 
 fn verify(name: &str) -> Result<Verify, String> {
@@ -59,7 +69,7 @@ fn verify(name: &str) -> Result<Verify, String> {
         "none" => Ok(Verify::None),
         "sample" => Ok(Verify::Sample),
         "full" => Ok(Verify::Full),
-        _ => Err("one of none, sample, full".to_owned()),
+        _ => Err("expected one of none, sample, full".to_owned()),
     }
 }
 
@@ -103,7 +113,7 @@ fn probe_all(options: &Options, trial: &Trial) -> bool {
     let wrong: Vec<&Outcome> = outcomes.iter().filter(|o| !o.is_exact()).collect();
     let doubtful = outcomes.iter().filter(|o| o.findings.doubtful > 0).count();
     println!(
-        "{}{}, {} drives, seed {} and on: {} of {} exact, {doubtful} with doubtful boundaries; {}",
+        "{}{}, {} drives, seeds from {}: {} of {} exact, {doubtful} with doubtful boundaries; {}",
         name(trial),
         if trial.noise.is_some() {
             ", with noise"
@@ -177,13 +187,13 @@ impl std::fmt::Display for Costs {
             (self.translations, "translations"),
         ] {
             if count > 0 {
-                write!(f, ", {count} {what} ({:.3} a track)", a_track(count))?;
+                write!(f, ", {count} {what} ({:.3} per track)", a_track(count))?;
             }
         }
         let host_s = self.host.as_secs_f64();
         write!(
             f,
-            ", {:.0} s of the drives, {host_s:.1} s of the host",
+            ", {:.0} s drive time, {host_s:.1} s host CPU",
             self.drive_s
         )
     }

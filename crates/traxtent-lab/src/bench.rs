@@ -27,7 +27,7 @@ use crate::video::VideoError;
 #[non_exhaustive]
 pub enum LabError {
     /// No built-in drive has this name.
-    #[error("no built-in drive is called {0:?}")]
+    #[error("no built-in drive is named {0:?}")]
     UnknownDrive(String),
     /// The drive's profile is invalid.
     #[error(transparent)]

@@ -72,13 +72,15 @@ pub fn subjects(disksim: Option<&Path>) -> Vec<Subject> {
         profile: profile::builtin(name)
             .filter(|profile| profile.mechanics.is_some())
             .map(Box::new)
-            .ok_or("it has no tracks that take time".to_owned()),
+            .ok_or("its tracks take no time".to_owned()),
     });
     let mut all: Vec<Subject> = built_in.collect();
     match disksim.map(specifications) {
         Some(Ok(files)) => all.extend(files.iter().map(|file| disksim_drive(file))),
         Some(Err(error)) => all.push(absent(error.to_string())),
-        None => all.push(absent("no folder of DiskSim's files is given".to_owned())),
+        None => all.push(absent(
+            "no folder with DiskSim's parameter files is given".to_owned(),
+        )),
     }
     all
 }
@@ -174,7 +176,7 @@ pub fn measure(
 }
 
 /// The error text of a probe that took too long.
-pub const TOO_LONG: &str = "the time bound of the table is reached";
+pub const TOO_LONG: &str = "the time limit of the table is reached";
 
 /// A target that disappears after a limited processor time.
 struct Bounded<T> {

@@ -7,11 +7,11 @@ use traxtent_units::{Block, Blocks, Lbn};
 #[non_exhaustive]
 pub enum LayoutError {
     /// A block size of 0 sectors.
-    #[error("a block of 0 sectors: a block has 1 sector or more")]
+    #[error("a block cannot have 0 sectors; it needs at least 1")]
     NoSectors,
     /// A block size that is not a whole number of sectors.
     #[error(
-        "a block is a multiple of the drive's sector of {sector_bytes} bytes, not {block_bytes} bytes"
+        "a block of {block_bytes} bytes is not a multiple of the drive's sector size, {sector_bytes} bytes"
     )]
     PartOfSector {
         /// The size of the block.
@@ -21,7 +21,7 @@ pub enum LayoutError {
     },
     /// A partition that ends before it begins, or is too small for one block.
     #[error(
-        "a partition of LBNs {start} to {end} has no room for a block of {block_sectors} sectors"
+        "a partition of LBNs {start} to {end} is too small for a block of {block_sectors} sectors"
     )]
     NoBlocks {
         /// The partition's first LBN.
@@ -33,7 +33,7 @@ pub enum LayoutError {
     },
     /// A partition that the track map does not cover.
     #[error(
-        "a partition of LBNs {start} to {end} is not within the map, which has LBNs {map_start} to {map_end}"
+        "a partition of LBNs {start} to {end} is not within the map, which covers LBNs {map_start} to {map_end}"
     )]
     NotCovered {
         /// The partition's first LBN.
@@ -46,10 +46,10 @@ pub enum LayoutError {
         map_end: Lbn,
     },
     /// A group of no blocks, or of too many.
-    #[error("groups of {0}: a group has 1 block or more, and fewer than 2^32")]
+    #[error("a group of {0} is not possible; a group needs at least 1 block and fewer than 2^32")]
     Group(Blocks),
     /// A block after the last of the partition.
-    #[error("block {block} is beyond the partition, which has {blocks}")]
+    #[error("block {block} is beyond the end of the partition, which has {blocks}")]
     Beyond {
         /// The block.
         block: Block,
@@ -60,16 +60,16 @@ pub enum LayoutError {
     #[error("block {0} is excluded: it spans a boundary between tracks")]
     Excluded(Block),
     /// A block that is in use where a free one is needed.
-    #[error("block {0} is in use already")]
+    #[error("block {0} is already in use")]
     InUse(Block),
     /// A block that is free where one in use is needed.
-    #[error("block {0} is free already")]
+    #[error("block {0} is already free")]
     Free(Block),
     /// An allocator that ignores tracks, where one that follows them is needed.
-    #[error("the allocator knows no tracks: files are reorganized with one that does")]
+    #[error("the allocator ignores tracks; reorganizing files needs a traxtent allocator")]
     NoTracks,
     /// A request for more blocks than are free.
-    #[error("{wanted} are asked for, and {free} are free")]
+    #[error("{wanted} requested, but only {free} free")]
     Full {
         /// The number of blocks requested.
         wanted: Blocks,

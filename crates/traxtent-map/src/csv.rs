@@ -40,7 +40,7 @@ impl TrackMap {
             let (first, sectors) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
             if line == 1 {
                 if (first, sectors) != ("first_lbn", "sectors") {
-                    let says = "a track map begins with the names first_lbn,sectors";
+                    let says = "a track map must begin with the header first_lbn,sectors";
                     return Err(wrong(says.to_owned()));
                 }
                 continue;

@@ -26,7 +26,7 @@ pub enum TrackMapError {
     },
     /// The bytes are not a track map.
     #[error(
-        "is no track map: its first line is not `{}` and a version",
+        "is not a track map: its first line must be `{}` and a version",
         super::MAGIC
     )]
     NotATrackMap,
@@ -40,11 +40,11 @@ pub enum TrackMapError {
         found: String,
     },
     /// The file is truncated.
-    #[error("is cut short: its last line is not the checksum")]
+    #[error("is truncated: its last line is not the checksum")]
     Truncated,
     /// The checksum does not match: the file was changed after it was written.
     #[error(
-        "was altered or damaged: its checksum is {stated:08x}, that of its bytes {computed:08x}"
+        "was altered or damaged: its checksum line states {stated:08x}, but its bytes give {computed:08x}"
     )]
     Altered {
         /// The checksum in the last line.
@@ -59,7 +59,7 @@ pub enum TrackMapError {
 #[non_exhaustive]
 pub enum PushError {
     /// There is a gap or an overlap between the tracks.
-    #[error("first_lbn: {first_lbn}: the track before ends at LBN {expected}")]
+    #[error("first_lbn: {first_lbn}: expected {expected}, where the previous track ends")]
     NotNext {
         /// The LBN at which the track begins.
         first_lbn: Lbn,

@@ -75,7 +75,7 @@ pub enum ResumeMismatch {
         present: String,
     },
     /// The checkpoint belongs to a search with another region or method.
-    #[error("is of a search of {theirs}, this one is of {ours}")]
+    #[error("belongs to a search of {theirs}; this search is of {ours}")]
     Search {
         /// The region and method of the checkpoint.
         theirs: String,
@@ -83,7 +83,7 @@ pub enum ResumeMismatch {
         ours: String,
     },
     /// The search is already complete.
-    #[error("is complete")]
+    #[error("is already complete")]
     Complete,
 }
 

@@ -133,7 +133,7 @@ impl<'a> Header<'a> {
                 .split_once(':')
                 .ok_or_else(|| wrong(number, "expected a key, a colon and a value"))?;
             if key != "note" && entries.iter().any(|entry| entry.1 == key) {
-                return Err(wrong(number, format!("{key}: is there twice")));
+                return Err(wrong(number, format!("{key}: occurs twice")));
             }
             entries.push((number, key, value.trim()));
         }
@@ -169,7 +169,7 @@ impl<'a> Header<'a> {
     ) -> Result<T> {
         let end = self.end;
         self.optional(key, expected, parse)?
-            .ok_or_else(|| wrong(end, format!("there is no {key} before this line")))
+            .ok_or_else(|| wrong(end, format!("the key {key} is missing before this line")))
     }
 
     fn number(&mut self, key: &str) -> Result<u64> {
@@ -221,7 +221,7 @@ impl<'a> Header<'a> {
             notes.push(note);
         }
         if let Some((number, key, _)) = self.entries.first() {
-            return Err(wrong(*number, format!("{key:?} is no key of this format")));
+            return Err(wrong(*number, format!("{key:?}: unknown key")));
         }
 
         let sizes = section(lines, "sizes", |word| {
@@ -235,7 +235,7 @@ impl<'a> Header<'a> {
         if [count, predicted, sampled, tested] != stated || sizes.extent().count != count {
             return Err(wrong(
                 self.end,
-                "the tracks are not as many as the header says",
+                "the number of tracks differs from the header",
             ));
         }
         if lbns.start.0.checked_add(sizes.extent().sum) != Some(lbns.end.0)
@@ -243,7 +243,7 @@ impl<'a> Header<'a> {
         {
             return Err(wrong(
                 self.end,
-                "the tracks do not cover the LBNs that the header says",
+                "the tracks do not cover the LBNs that the header states",
             ));
         }
         let file = MapFile {
@@ -263,7 +263,7 @@ impl<'a> Header<'a> {
         };
         match lines.lines.next() {
             None => Ok(file),
-            Some((number, _)) => Err(wrong(number, "is beyond the last section")),
+            Some((number, _)) => Err(wrong(number, "unexpected text after the last section")),
         }
     }
 }
@@ -309,7 +309,7 @@ fn list(lines: &mut Lines<'_>, name: &str) -> Result<LbnRanges> {
             match found.filter(|found| after.is_none_or(|after| found.start > after)) {
                 Some(found) => ranges.push(found),
                 None => {
-                    let says = "expected an LBN or FIRST..END beyond the one before";
+                    let says = "expected an LBN or FIRST..END after the previous range";
                     return Err(wrong(number, format!("{name}: {word:?}: {says}")));
                 }
             }
@@ -360,7 +360,7 @@ impl Terms {
             rest = rest.trim_start_matches(' ');
             if let Some(behind) = rest.strip_prefix('(') {
                 if self.open.len() == DEPTH_MAX {
-                    return Err(format!("more than {DEPTH_MAX} groups within each other"));
+                    return Err(format!("groups are nested more than {DEPTH_MAX} deep"));
                 }
                 self.open.push(Vec::new());
                 rest = behind;
@@ -370,7 +370,10 @@ impl Terms {
                 return Ok(());
             };
             let term = if first == ')' {
-                let terms = self.open.pop().ok_or("a group ends that has not begun")?;
+                let terms = self
+                    .open
+                    .pop()
+                    .ok_or("a closing parenthesis has no opening one")?;
                 if terms.is_empty() {
                     return Err("a group is empty".to_owned());
                 }
@@ -380,7 +383,7 @@ impl Terms {
             } else {
                 let end = rest.find(['*', ' ', '(', ')']).unwrap_or(rest.len());
                 let word = &rest[..end];
-                let number = number(word).ok_or_else(|| format!("{word:?} is no number here"))?;
+                let number = number(word).ok_or_else(|| format!("{word:?}: unexpected value"))?;
                 let times = times(&mut rest, end)?;
                 Term::Run { number, times }
             };
@@ -393,7 +396,7 @@ impl Terms {
 
     fn finish(self) -> std::result::Result<RunPattern, &'static str> {
         if !self.open.is_empty() {
-            return Err("a group does not end");
+            return Err("a group is not closed");
         }
         if self.pattern.extent().count == 0 {
             return Err("there are no tracks");

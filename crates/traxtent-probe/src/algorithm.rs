@@ -36,7 +36,7 @@ pub struct Extraction {
 }
 
 /// The note for drives on which no list gives the remapped LBNs.
-const MOVED_UNKNOWN: &str = "sectors kept elsewhere are not counted: the drive does not translate addresses or lists no defects";
+const MOVED_UNKNOWN: &str = "remapped sectors are not counted: the drive does not translate addresses, or does not list its defects";
 
 /// The reason why a search ends early. The tracks found so far have already been passed to the
 /// sink.

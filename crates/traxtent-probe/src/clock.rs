@@ -270,7 +270,7 @@ impl<'a> Clock<'a> {
         }
         Err(ProbeError::Inconsistent {
             lbn: Lbn(lbn),
-            problem: format!("{READINGS_MAX} reads took times that do not agree"),
+            problem: format!("{READINGS_MAX} reads of one sector gave inconsistent angles"),
         })
     }
 

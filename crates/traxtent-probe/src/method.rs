@@ -221,7 +221,7 @@ fn attempt(target: &mut dyn Target, method: TimingMethod) -> Result<QualifiedMet
             Err(Failure::Test(why)) => {
                 let others = match between {
                     0 => String::new(),
-                    n => format!(" after {n} reads elsewhere"),
+                    n => format!(" (with {n} distant reads before each timed one)"),
                 };
                 failure = Some(Failure::Test(why + &others));
             }
@@ -254,8 +254,8 @@ fn unread_lbns_turn(target: &mut dyn Target) -> Result<(), Failure> {
     let typical = median(responses);
     if typical < REVOLUTION_MS.0 / 2.0 {
         return Err(Failure::NotRotating(format!(
-            "sectors far apart, not read before, come in {typical:.3} ms, \
-             faster than half a turn at 20,000 RPM"
+            "distant sectors that have not been read before arrive in {typical:.3} ms, \
+             faster than half a revolution at 20,000 RPM"
         )));
     }
     Ok(())
@@ -290,7 +290,9 @@ struct Test<'a> {
 impl Test<'_> {
     fn run(&mut self) -> Result<QualifiedMethod, Failure> {
         if self.target.identity().capacity.0 < 1024 {
-            return Err(Failure::Test("it has less than 1024 sectors".to_owned()));
+            return Err(Failure::Test(
+                "the drive has fewer than 1024 sectors".to_owned(),
+            ));
         }
         self.base = self.readable()?;
         let again_ms = self.same_again()?;
@@ -299,7 +301,7 @@ impl Test<'_> {
         let turns = again_ms / revolution;
         if self.between == 0 && (turns - 1.0).abs() > 0.02 {
             return Err(Failure::Test(format!(
-                "the same sector again takes {turns:.3} revolutions of {revolution:.3} ms"
+                "reading the same sector again takes {turns:.3} revolutions of {revolution:.3} ms; expected 1"
             )));
         }
         let (early, neighbours) = self.neighbours(revolution)?;
@@ -360,8 +362,8 @@ impl Test<'_> {
         let least = if self.between == 0 { 1.0 } else { 0.5 };
         if typical < least * REVOLUTION_MS.0 {
             return Err(Failure::Test(format!(
-                "the same sector again takes {:.3} ms, faster than any disk turns \
-                 (20,000 RPM are 3 ms)",
+                "reading the same sector again takes {:.3} ms, faster than any disk turns \
+                 (3 ms at 20,000 RPM)",
                 median(responses)
             )));
         }
@@ -383,8 +385,8 @@ impl Test<'_> {
         Spindle::of_completions(&completions).ok_or_else(|| {
             let cached = responses.iter().filter(|ms| **ms < CACHED_MS).count();
             let why = format!(
-                "the same sector, asked for at random times, takes {:.3} ms in the median, but \
-                 does not come at whole revolutions of any length from 3 to 30 ms",
+                "the same sector, read at random times, takes {:.3} ms in the median, but does \
+                 not arrive at multiples of any revolution from 3 to 30 ms",
                 median(responses)
             );
             // A few may come from a disk and have happened to be in time.
@@ -426,7 +428,7 @@ impl Test<'_> {
         // After reads elsewhere, the head may arrive just before it.
         if self.between == 0 && (asked < TRIALS || 10 * early > asked) {
             return Err(Failure::Test(format!(
-                "the sector after the one just served comes early in {early} of {asked} cases"
+                "the sector after the one just read arrives before its turn in {early} of {asked} trials"
             )));
         }
         Ok((early, asked))
@@ -454,8 +456,8 @@ impl Test<'_> {
         let phases = seen.len() as u32;
         if 2 * own < phases {
             return Err(Failure::NotRotating(format!(
-                "{most} of {phases} sectors far apart come at the same beat of {revolution:.3} \
-                 ms: a timer ticks, no disk turns"
+                "{most} of {phases} distant sectors arrive at the same phase of {revolution:.3} \
+                 ms: this is a timer, not a rotating disk"
             )));
         }
         Ok((own, phases))

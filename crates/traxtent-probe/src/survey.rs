@@ -274,7 +274,7 @@ impl Arm<'_, '_> {
                 .map
                 .track(to)
                 .map_or(self.map.first(), |track| track.first_lbn),
-            problem: "its track cannot be read".to_owned(),
+            problem: "the sectors of its track cannot be read".to_owned(),
         })
     }
 }

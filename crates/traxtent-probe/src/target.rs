@@ -92,10 +92,10 @@ pub enum TargetError {
         sectors: u32,
     },
     /// The drive refused the request for a reason of its own.
-    #[error("the drive refused: {0}")]
+    #[error("the drive refused the request: {0}")]
     Refused(String),
     /// The drive is gone: no further request will succeed.
-    #[error("the drive has gone: {0}")]
+    #[error("the drive is gone: {0}")]
     Gone(String),
 }
 

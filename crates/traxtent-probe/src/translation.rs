@@ -163,7 +163,10 @@ impl<'a, 's> TrackOutput<'a, 's> {
             first_lbn: Lbn(self.at),
             sectors: u32::try_from(end - self.at).map_err(|_| ProbeError::Inconsistent {
                 lbn: Lbn(self.at),
-                problem: format!("a track of {} sectors", end - self.at),
+                problem: format!(
+                    "the track has {} sectors, more than 2^32 - 1",
+                    end - self.at
+                ),
             })?,
             confirm,
         };

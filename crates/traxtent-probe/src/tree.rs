@@ -96,7 +96,7 @@ pub(super) fn tree(
     };
     if !tree.ask.has_list {
         tree.ask
-            .note("no defect lists: every cylinder or pass is asked about");
+            .note("the drive has no defect lists: every cylinder or pass is tested by translation");
     }
     while tree.out.wants_more() {
         if !tree.jump()? {

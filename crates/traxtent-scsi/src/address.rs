@@ -136,5 +136,5 @@ impl Address {
 
 /// An address that a format cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an address that its form cannot express")]
+#[error("an address that its format cannot express")]
 pub struct Inexpressible;

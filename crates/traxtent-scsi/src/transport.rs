@@ -65,7 +65,7 @@ pub enum Status {
 #[non_exhaustive]
 pub enum TransportError {
     /// The drive, or the connection to it, is no longer there.
-    #[error("the drive has gone: {0}")]
+    #[error("the drive is no longer available: {0}")]
     Unavailable(String),
     /// The transport refuses the command.
     #[error("{0}")]

@@ -10,7 +10,7 @@ pub(super) use zerocopy::big_endian::{U16, U32, U64};
 #[non_exhaustive]
 pub enum ScsiError {
     /// The bytes end too early.
-    #[error("{what}: {got} bytes where at least {needed} are needed")]
+    #[error("{what}: {got} bytes; at least {needed} are needed")]
     Truncated {
         /// The structure expected.
         what: &'static str,
@@ -20,13 +20,13 @@ pub enum ScsiError {
         got: usize,
     },
     /// An unknown command.
-    #[error("operation code {opcode:#04x} is not known")]
+    #[error("unknown operation code {opcode:#04x}")]
     UnknownOperation {
         /// The first byte of the command.
         opcode: u8,
     },
     /// A field with an invalid value.
-    #[error("{what}: byte {byte} may not be {value:#x}")]
+    #[error("{what}: byte {byte} must not be {value:#x}")]
     Field {
         /// The structure expected.
         what: &'static str,

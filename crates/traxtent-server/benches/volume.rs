@@ -104,8 +104,8 @@ fn volume<M: MemberIo>(
 fn whole_stripes(seed: u64, folder: &Path) -> Outcome<()> {
     println!(
         "RAID-5 of {MEMBERS} members, chunks of {} KiB: writes of whole stripes, {} MiB each, GB/s of data; medians of {RUNS} runs.\n\
-         The bound is the rate of copies in memory, divided over data and parity: {} of {MEMBERS} parts. Members are plain memory, or\n\
-         files in memory; of those, what threads write to the files themselves is beside it, divided in the same way.",
+         The bound is the rate of copies in memory, divided over data and parity: {} of {MEMBERS} parts. Members are plain memory or\n\
+         files in memory. For files, the rate of direct writes by threads is given too, divided in the same way.",
         CHUNK >> 10,
         REQUEST >> 20,
         MEMBERS - 1,
@@ -177,7 +177,7 @@ fn whole_stripes(seed: u64, folder: &Path) -> Outcome<()> {
     }
     let verdict = if good { "" } else { ": missed" };
     println!(
-        "members that are memory: a ratio of at least 0.5 is asked for{verdict}. Files: what the kernel takes for each page is no copying\n"
+        "members in memory: the required ratio is at least 0.5{verdict}. Files: the kernel's time per page is not copying\n"
     );
     Ok(())
 }
@@ -267,7 +267,7 @@ where
 /// Measures the cost of the journal if it stores the data of writes.
 fn small_writes(seed: u64, folder: &Path) -> Outcome<()> {
     println!(
-        "random writes of 4 KiB, one at a time, medians of {RUNS} runs (flushes of such members cost nothing: this is copying and computing)"
+        "random writes of 4 KiB, one at a time, medians of {RUNS} runs (flushes of such members cost nothing; only copying and computing are measured)"
     );
     let mut rates = [Vec::new(), Vec::new()];
     let mut costs = [Vec::new(), Vec::new()];
@@ -294,12 +294,12 @@ fn small_writes(seed: u64, folder: &Path) -> Outcome<()> {
         .zip(rates.into_iter().zip(costs))
     {
         println!(
-            "{name:<12}{:>10.0} a second{:>10.2} CPU s/GB",
+            "{name:<12}{:>10.0} per second{:>10.2} CPU s/GB",
             median(rates),
             median(costs)
         );
     }
-    println!("with the journal {share:.2} of the rate without\n");
+    println!("with the journal: {share:.2} of the rate without it\n");
     Ok(())
 }
 

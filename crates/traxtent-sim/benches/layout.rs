@@ -58,7 +58,7 @@ fn main() {
             let begun = processor_seconds();
             let empty = Allocator::new(partition.clone(), strategy);
             println!(
-                "{:<14} made in {:.0} ms",
+                "{:<14} created in {:.0} ms",
                 strategy.name(),
                 1e3 * (processor_seconds() - begun)
             );
@@ -140,7 +140,7 @@ fn table(map: &Arc<TrackMap>, sector_bytes: u32, page_sectors: u32, seed: u64) {
         .collect();
     seconds.sort_by(f64::total_cmp);
     println!(
-        "table of partitions: {alike:.2} bytes a track where all are alike, {:.2} where one in each page is not; loaded in {:.0} ms ({:.0} to {:.0})",
+        "table of the track partition layout: {alike:.2} bytes per track if all are alike, {:.2} if one in each page differs; loaded in {:.0} ms ({:.0} to {:.0})",
         memory(&layout),
         1e3 * seconds[RUNS / 2],
         1e3 * seconds[0],

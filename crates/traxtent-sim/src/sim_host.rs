@@ -79,7 +79,9 @@ impl Host {
     /// Returns the reason if it is not.
     pub(crate) fn check_connected(&self) -> Result<(), String> {
         match self.disconnect_after {
-            Some(limit) if self.requests > limit => Err(format!("it left after {limit} requests")),
+            Some(limit) if self.requests > limit => {
+                Err(format!("disconnected after {limit} requests"))
+            }
             _ => Ok(()),
         }
     }

@@ -70,8 +70,8 @@ pub enum SimulateError {
     },
     /// More requests wait than the host keeps.
     #[error(
-        "request {number}: {QUEUE_MAX} requests wait for drive {drive} at {} ms of simulated time, the most that are kept: \
-         they come faster than the drive serves them",
+        "request {number}: {QUEUE_MAX} requests wait for drive {drive} at {} ms of simulated time, the maximum: \
+         requests arrive faster than the drive serves them",
         at.0 / 1_000_000_000
     )]
     Overloaded {
@@ -83,7 +83,9 @@ pub enum SimulateError {
         at: SimTime,
     },
     /// The request names a device that does not exist.
-    #[error("request {number}: device {device}: there are {devices}, counted from 0")]
+    #[error(
+        "request {number}: device {device} does not exist; there are {devices} devices, numbered from 0"
+    )]
     Device {
         /// The number of the request, from 1 in order of issue.
         number: u64,

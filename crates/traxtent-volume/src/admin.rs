@@ -24,7 +24,7 @@ impl<M: MemberIo> Volume<M> {
         let has_parity = matches!(self.level(), Level::Raid4 | Level::Raid5);
         if has_parity && state.superblock.synced < self.array.stripes() {
             return Err(problem(
-                "cannot be spared before the initial sync has ended: `sync` first",
+                "cannot be marked as failed before the initial sync is complete; run `sync` first",
             ));
         }
         let broken = state.broken;
@@ -32,7 +32,7 @@ impl<M: MemberIo> Volume<M> {
             state.broken = broken;
             self.publish(&state);
             return Err(problem(
-                "cannot be spared: the others do not have all that it has",
+                "cannot be marked as failed; the other members do not have all of its data",
             ));
         }
         self.persist(&mut state).await?;
@@ -50,7 +50,9 @@ impl<M: MemberIo> Volume<M> {
         let members = &mut state.superblock.members;
         let is_rebuilding = |state| matches!(state, MemberState::Rebuilding(_));
         if members.iter().any(|other| is_rebuilding(other.state)) {
-            return Err(problem("has to wait until another is rebuilt"));
+            return Err(problem(
+                "cannot be replaced yet; another member is being rebuilt",
+            ));
         }
         match members.get_mut(member) {
             Some(entry) if entry.state == MemberState::Failed => {

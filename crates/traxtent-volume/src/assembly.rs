@@ -152,10 +152,10 @@ impl<M: MemberIo> Reader<'_, M> {
         }
         let found = Superblock::decode(&bytes).and_then(|superblock| {
             if superblock.sector_bytes != sector_bytes {
-                return Err(SuperblockError::Elsewhere("has sectors of another size"));
+                return Err(SuperblockError::Elsewhere("has a different sector size"));
             }
             if superblock.members[superblock.index].sectors > sectors {
-                return Err(SuperblockError::Elsewhere("is smaller, or was cut short"));
+                return Err(SuperblockError::Elsewhere("is smaller, or was truncated"));
             }
             Ok(superblock)
         });
@@ -199,7 +199,7 @@ pub enum AssemblyError {
     #[error("no members are given")]
     Nothing,
     /// A device without a usable superblock.
-    #[error("number {given}: {error}")]
+    #[error("device {given}: {error}")]
     Unusable {
         /// The device's number.
         given: usize,
@@ -207,7 +207,7 @@ pub enum AssemblyError {
         error: SuperblockError,
     },
     /// Members of different volumes.
-    #[error("number {given} belongs to volume {theirs}, number 0 to {ours}")]
+    #[error("device {given} belongs to volume {theirs}, but device 0 belongs to {ours}")]
     Foreign {
         /// The device's number.
         given: usize,
@@ -217,7 +217,7 @@ pub enum AssemblyError {
         ours: Uuid,
     },
     /// The same member given twice.
-    #[error("numbers {first} and {given} are the same member, {member}")]
+    #[error("devices {first} and {given} are both member {member}; name only one of them")]
     Twice {
         /// The device's number.
         given: usize,
@@ -228,7 +228,7 @@ pub enum AssemblyError {
     },
     /// An old copy of a member, or a member without which the others continued.
     #[error(
-        "number {given} is stale: member {member} has generation {own} there, and the volume went on to {newest}; leave it out"
+        "device {given} is stale: its generation as member {member} is {own}, but the volume's is {newest}; omit it"
     )]
     Stale {
         /// The device's number.
@@ -244,7 +244,7 @@ pub enum AssemblyError {
     },
     /// A member that may be stale, because a superblock that would show it is unusable.
     #[error(
-        "number {given} may be stale: member {member} has generation {own} there, and member {other} has {newest} in its first superblock; its second one, which would tell, is unusable; name only the members that are current"
+        "device {given} may be stale: its generation as member {member} is {own}, but member {other} has {newest} in its first superblock, and its second superblock is unusable; name only the members that are current"
     )]
     MaybeStale {
         /// The number of the device that may be stale.
@@ -262,7 +262,7 @@ pub enum AssemblyError {
     },
     /// Members that were written to separately.
     #[error(
-        "numbers {first} and {given} went separate ways: both have generation {generation} and differ; name only the members of one side"
+        "devices {first} and {given} have diverged: both have generation {generation}, but different contents; name only the members of one side"
     )]
     Diverged {
         /// The number of a device of one side.
@@ -273,7 +273,7 @@ pub enum AssemblyError {
         generation: u64,
     },
     /// Missing members.
-    #[error("{} missing; {}", list(.members), if *.enough { "name it too; or, if it is gone for good, `assemble --force` goes on without redundancy" } else { "the others are not enough to go on" })]
+    #[error("{} missing; {}", list(.members), if *.enough { "name it too, or, if it is dead, use `assemble --force` to start the volume degraded" } else { "the other members are not enough to start the volume" })]
     Missing {
         /// The missing members.
         members: Vec<usize>,
@@ -282,7 +282,7 @@ pub enum AssemblyError {
     },
     /// A missing member, whose data cannot be computed because parity was never initialized.
     #[error(
-        "{} missing, and the initial sync has done {synced} of {stripes} stripes: blocks there cannot be computed; name it too; or, if it is gone for good, `assemble --force` goes on with what was written",
+        "{} missing, and the initial sync has completed only {synced} of {stripes} stripes, so that the missing blocks cannot be computed; name it too, or, if it is dead, use `assemble --force` to keep only the data that was written",
         list(.members)
     )]
     Unsynced {

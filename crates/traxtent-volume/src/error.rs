@@ -8,7 +8,7 @@ use traxtent_units::{Lbn, Sectors};
 #[non_exhaustive]
 pub enum VolumeError {
     /// Sectors beyond the end of the volume.
-    #[error("sectors {first} to {end}: the volume has {capacity}")]
+    #[error("sectors {first} to {end} are not within the volume, which has {capacity}")]
     Range {
         /// The first sector requested.
         first: Lbn,
@@ -18,7 +18,7 @@ pub enum VolumeError {
         capacity: Sectors,
     },
     /// A length that is not a whole number of sectors.
-    #[error("{bytes} bytes are no whole number of sectors of {sector_bytes} bytes")]
+    #[error("{bytes} bytes are not a whole number of sectors of {sector_bytes} bytes")]
     Length {
         /// The number of bytes requested.
         bytes: usize,
@@ -26,16 +26,16 @@ pub enum VolumeError {
         sector_bytes: usize,
     },
     /// Data that neither the member nor the rest of the stripe can supply.
-    #[error("sector {0}: the member cannot read it, and the other members cannot make up for it")]
+    #[error("sector {0}: it cannot be read from its member, nor computed from the others")]
     Unreadable(Lbn),
     /// Data that was in flight at a loss of power, on a member that is gone.
     #[error(
-        "sectors {0} to {1} are lost: they were being written when the volume stopped, and a member is gone"
+        "sectors {0} to {1} are lost: they were being written during a crash, and a member is missing; write them again"
     )]
     Lost(u64, u64),
     /// More failed members than the level tolerates.
     #[error(
-        "{failed} of {members} members have failed: the volume can only be read, where its data are whole"
+        "{failed} of {members} members have failed; the volume is read-only, and only intact data can be read"
     )]
     Broken {
         /// The number of failed members.
@@ -44,7 +44,9 @@ pub enum VolumeError {
         members: usize,
     },
     /// A member has no space for a write. Nothing was written.
-    #[error("member {member}: no space left for the write; free some where the member lies")]
+    #[error(
+        "member {member}: no space left for the write; free some space on the member's file system"
+    )]
     NoSpace {
         /// The member.
         member: usize,
@@ -56,7 +58,7 @@ pub enum VolumeError {
     #[error("more than {0} ranges would be lost; nothing was changed")]
     TooMuchLost(usize),
     /// A journal that cannot hold a stripe.
-    #[error("the journal has {journal}, and a stripe needs {needed}")]
+    #[error("the journal has {journal}, but a stripe needs {needed}; make the journal larger")]
     Journal {
         /// The size of the journal.
         journal: Sectors,
@@ -64,7 +66,9 @@ pub enum VolumeError {
         needed: Sectors,
     },
     /// A journal record that no volume writes.
-    #[error("the journal asks for a write outside of the data of member {member}, at sector {at}")]
+    #[error(
+        "a journal record describes a write outside the data of member {member}, at sector {at}"
+    )]
     Record {
         /// The member that it names.
         member: u32,
@@ -73,7 +77,7 @@ pub enum VolumeError {
     },
     /// A repair of data while a member is doubtful.
     #[error(
-        "member {member}: a superblock of it was missing or damaged; if its data are good, `repair-superblocks` first; if not, `fail` it and rebuild"
+        "member {member}: one of its superblocks was missing or damaged; if its data is good, run `repair-superblocks` first; if not, `fail` it and rebuild"
     )]
     Doubtful {
         /// The member.

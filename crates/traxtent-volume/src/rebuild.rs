@@ -27,7 +27,9 @@ impl<M: MemberIo> Volume<M> {
             .into_iter()
             .any(|other| matches!(other.state, MemberState::Rebuilding(_)))
         {
-            return Err(problem("has to wait until another is rebuilt"));
+            return Err(problem(
+                "cannot be rebuilt yet; another member is being rebuilt",
+            ));
         }
         self.settle(&mut state, true).await?;
         self.rebuilt.store(0, Ordering::SeqCst);

@@ -248,7 +248,7 @@ fn check_no_failures(failed: &Failures) -> Result<(), VolumeError> {
         None => Ok(()),
         Some(&member) => Err(VolumeError::Member {
             member,
-            problem: "fails while the journal is repeated; leave it out",
+            problem: "failed while the journal was replayed; omit it",
         }),
     }
 }

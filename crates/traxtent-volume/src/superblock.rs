@@ -104,25 +104,25 @@ pub enum MemberState {
 #[non_exhaustive]
 pub enum SuperblockError {
     /// There is no superblock.
-    #[error("no superblock of a volume")]
+    #[error("it is not a volume's superblock")]
     None,
     /// An unknown version.
-    #[error("a superblock of version {0}; known is {VERSION}")]
+    #[error("unsupported superblock version {0}; expected {VERSION}")]
     Version(u32),
     /// A wrong checksum.
-    #[error("a damaged superblock: its checksum is wrong")]
+    #[error("damaged superblock: its checksum is wrong")]
     Damaged,
     /// Impossible values.
-    #[error("a superblock that cannot be: {0}")]
+    #[error("invalid superblock: {0}")]
     Impossible(&'static str),
     /// A superblock of another device, or of this one before it changed.
-    #[error("a superblock of another device: this one {0}")]
+    #[error("the superblock belongs to another device: this one {0}")]
     Elsewhere(&'static str),
     /// A read error at the superblock's position.
-    #[error("a superblock that cannot be read")]
+    #[error("the superblock cannot be read")]
     Unreadable,
     /// A second superblock of another volume or member than the first one.
-    #[error("a superblock of another volume or member than the first one")]
+    #[error("the second superblock belongs to a different volume or member than the first")]
     Mismatched,
 }
 
@@ -334,12 +334,12 @@ impl Superblock {
         }
         let level = level_of(head.level).ok_or(Impossible("its level"))?;
         let chunks = chunks_of(head.rule, head.chunk.get());
-        let chunks = chunks.ok_or(Impossible("what its chunks are"))?;
+        let chunks = chunks.ok_or(Impossible("its rule for chunks"))?;
         let sector_bytes = head.sector_bytes.get();
         if !sector_bytes.is_power_of_two()
             || !(512..=SUPERBLOCK_BYTES as u32).contains(&sector_bytes)
         {
-            return Err(Impossible("its sectors' size"));
+            return Err(Impossible("its sector size"));
         }
         let counters = [
             &head.generation,
@@ -349,7 +349,7 @@ impl Superblock {
             &head.capacity,
         ];
         if counters.iter().any(|counter| counter.get() > COUNTER_MAX) || head.granule.get() == 0 {
-            return Err(Impossible("a counter that no volume reaches"));
+            return Err(Impossible("an impossibly large counter"));
         }
         let (entries, rest) = rest.split_at(count * size_of::<EntryBytes>());
         let entries = entries.chunks_exact(size_of::<EntryBytes>());
@@ -359,7 +359,7 @@ impl Superblock {
         let journal = Lbn(head.journal_first.get())..Lbn(head.journal_end.get());
         let around = superblock_sectors(sector_bytes).0.checked_add(maps);
         let around = around.filter(|around| *around < COUNTER_MAX);
-        let around = around.ok_or(Impossible("its maps' size"))?;
+        let around = around.ok_or(Impossible("the size of its track maps"))?;
         let map_bytes: u64 = members
             .iter()
             .map(|member| u64::from(member.map_bytes))

@@ -211,7 +211,7 @@ impl<'a> RequestGenerator<'a> {
         };
         if generator.first_fit().is_none() {
             let by_itself = match spec.align {
-                StartAlignment::Size => "; align=none starts requests at any of them",
+                StartAlignment::Size => "; with align=none, requests can start at any LBN",
                 _ => "",
             };
             let reason = format!(
@@ -427,7 +427,9 @@ fn region(spec: &WorkloadSpec, tracks: &dyn TrackSource) -> Result<Range<u64>, W
     if capacity == 0 || capacity > i64::MAX as u64 {
         return Err(WorkloadError::Conflict {
             key: "lbns",
-            reason: format!("a drive of {capacity} LBNs has no requests"),
+            reason: format!(
+                "the drive has {capacity} LBNs; a workload needs 1 to 9223372036854775807"
+            ),
         });
     }
     match &spec.region {

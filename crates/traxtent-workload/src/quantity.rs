@@ -232,7 +232,7 @@ fn distribution(
                     number(value)?,
                     weight
                         .parse()
-                        .map_err(|_| format!("{weight:?} is no weight"))?,
+                        .map_err(|_| format!("{weight:?} is not a weight; expected a number"))?,
                 )),
                 None => Ok((number(text)?, 1.0)),
             };
@@ -240,7 +240,7 @@ fn distribution(
         }
         _ => {
             return Err(format!(
-                "{name:?} is no distribution; they are constant, uniform, normal, exp, poisson, choice"
+                "{name:?} is not a distribution; expected constant, uniform, normal, exp, poisson or choice"
             ));
         }
     };
@@ -263,7 +263,7 @@ fn length_value(text: &str) -> Parsed<(f64, LengthUnit)> {
         "GB" => 1e9,
         _ => {
             return Err(format!(
-                "expected a length such as 8 (sectors), 4KiB, 1MiB or 500kB; {unit:?} is no unit of length"
+                "expected a length such as 8 (sectors), 4KiB, 1MiB or 500kB; {unit:?} is not a unit of length"
             ));
         }
     };
@@ -314,5 +314,5 @@ fn number_value(text: &str) -> Parsed<f64> {
     // -0 would be written differently from 0.
     value
         .map(|value| value + 0.0)
-        .ok_or_else(|| format!("{text:?} is no number"))
+        .ok_or_else(|| format!("{text:?} is not a number"))
 }

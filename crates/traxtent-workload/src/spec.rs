@@ -23,13 +23,13 @@ pub const GRAMMAR_VERSION: u32 = 1;
 
 /// Every key and its meaning, in the order in which a specification is written.
 pub const WORKLOAD_KEYS: &[(&str, &str)] = &[
-    ("count", "how many requests; default 10000"),
+    ("count", "number of requests; default 10000"),
     (
         "time",
-        "the simulated time after which none is issued; default none",
+        "simulated time after which no request is issued; default none",
     ),
     ("seed", "whole number; default 1"),
-    ("read", "share of reads, as 0.66 or 66%; default 1"),
+    ("read", "share of reads, such as 0.66 or 66%; default 1"),
     (
         "fua",
         "share of the writes that force unit access; default 0",
@@ -44,8 +44,8 @@ pub const WORKLOAD_KEYS: &[(&str, &str)] = &[
     ),
     (
         "align",
-        "where random requests start: size (at multiples of the request size, as fio does), none (at any sector), \
-         track, or a length whose multiples they are; default size",
+        "where random requests start: at multiples of the request size (size, as in fio), at any sector (none), \
+         at tracks (track), or at multiples of a length; default size",
     ),
     ("offset", "length added to an aligned start; default 0"),
     (
@@ -58,19 +58,19 @@ pub const WORKLOAD_KEYS: &[(&str, &str)] = &[
     ),
     (
         "distance",
-        "distribution of the distance of local requests, either sign; needed with local",
+        "distribution of the distance of local requests, of either sign; required with local",
     ),
     (
         "lbns",
-        "the range of LBNs used, as 0..1000000, end excluded; default the whole drive",
+        "range of LBNs used, such as 0..1000000, end excluded; default the whole drive",
     ),
     (
         "zone",
-        "the zone used, counted from 0 at the first LBN; not with lbns",
+        "zone used, counted from 0 at the first LBN; cannot be combined with lbns",
     ),
     (
         "outstanding",
-        "closed: this many requests are always with the drive; default 1",
+        "closed: number of outstanding requests; default 1",
     ),
     (
         "think",
@@ -78,7 +78,7 @@ pub const WORKLOAD_KEYS: &[(&str, &str)] = &[
     ),
     (
         "arrive",
-        "open: distribution of the time between arrivals; not with outstanding or think",
+        "open: distribution of the time between arrivals; cannot be combined with outstanding or think",
     ),
 ];
 
@@ -202,7 +202,7 @@ pub enum WorkloadError {
         expected: String,
     },
     /// An unknown key.
-    #[error("workload: {key:?} is no key; the keys are {}", key_names())]
+    #[error("workload: unknown key {key:?}; the keys are {}", key_names())]
     UnknownKey {
         /// The key.
         key: String,
@@ -220,7 +220,7 @@ pub enum WorkloadError {
         text: String,
     },
     /// A missing or unknown kind.
-    #[error("workload: {text:?} is no kind; the kinds are random, sequential, mixed")]
+    #[error("workload: unknown kind {text:?}; the kinds are random, sequential, mixed")]
     Kind {
         /// The text found.
         text: String,
@@ -388,7 +388,7 @@ impl WorkloadSpec {
         if (key == "zone" && seen.contains(&"lbns")) || (key == "lbns" && seen.contains(&"zone")) {
             return Err(WorkloadError::Conflict {
                 key: "zone",
-                reason: "not together with lbns".to_owned(),
+                reason: "cannot be combined with lbns".to_owned(),
             });
         }
         if key == "arrive" && (seen.contains(&"outstanding") || seen.contains(&"think")) {
@@ -411,16 +411,19 @@ impl WorkloadSpec {
         };
         match self.kind {
             WorkloadKind::Random if self.sequential != 0.0 => {
-                conflict("seq", "only in a mixed workload")
+                conflict("seq", "possible only in a mixed workload")
             }
             WorkloadKind::Sequential if self.sequential != 1.0 => {
-                conflict("seq", "only in a mixed workload")
+                conflict("seq", "possible only in a mixed workload")
             }
             WorkloadKind::Sequential if self.local != 0.0 => {
-                conflict("local", "only in a random or mixed workload")
+                conflict("local", "possible only in a random or mixed workload")
             }
             _ if self.sequential + self.local > 1.0 => {
-                let reason = format!("with seq {} the probabilities exceed 1", self.sequential);
+                let reason = format!(
+                    "seq {} plus local exceed 1; reduce one of them",
+                    self.sequential
+                );
                 Err(WorkloadError::Conflict {
                     key: "local",
                     reason,
@@ -438,7 +441,7 @@ impl WorkloadSpec {
                 conflict("offset", "needs align=track or a length")
             }
             _ if self.size == RequestSizes::Track && self.size_multiple.1 != 1 => {
-                conflict("round", "not with size=track")
+                conflict("round", "cannot be combined with size=track")
             }
             _ => Ok(()),
         }

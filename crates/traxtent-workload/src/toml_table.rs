@@ -60,8 +60,12 @@ pub(super) fn read(text: &str) -> Result<WorkloadSpec, WorkloadError> {
             _ => pairs.push((offset, name, text)),
         }
     }
-    let kind =
-        kind.ok_or_else(|| at(0, "kind is missing: random, sequential or mixed".to_owned()))?;
+    let kind = kind.ok_or_else(|| {
+        at(
+            0,
+            "kind is missing; expected random, sequential or mixed".to_owned(),
+        )
+    })?;
     // Keys are set in file order, so that the first error reported is the first one in the file.
     pairs.sort_by_key(|pair| pair.0);
 

@@ -127,7 +127,7 @@ fn status(args: &Status) -> Result<()> {
     match found.repairs() == 0 && found.layout.suspect(tracks.start).is_none() {
         true => Ok(()),
         false => Err(Failure::Finding(
-            "it was not stopped in order: copies are brought up to date while it is served"
+            "the volume was not stopped cleanly; its replicas are updated while it is served"
                 .to_owned(),
         )),
     }
@@ -136,7 +136,7 @@ fn status(args: &Status) -> Result<()> {
 fn destroy(args: &Destroy) -> Result<()> {
     if !args.force {
         return Err(Failure::input(
-            "the volume's data would be lost: say --force",
+            "the volume's data would be lost; confirm with --force",
         ));
     }
     copies::destroy(&args.device).map_err(failure)
@@ -179,14 +179,14 @@ fn show(superblock: &ReplicatedSuperblock, layout: &Tpl, as_json: bool) -> Resul
     let mut out = output::stdout();
     writeln!(
         out,
-        "volume {}: {least} to {most} copies of each block, {all} bytes, {used} in use",
+        "volume {}: {least} to {most} replicas of each block, {all} bytes, {used} in use",
         superblock.volume
     )?;
     for (count, tracks) in counted() {
         writeln!(out, "  {tracks} tracks with {count}")?;
     }
     if superblock.survey.bytes == 0 {
-        writeln!(out, "  not surveyed: reads take any copy")?;
+        writeln!(out, "  not surveyed: reads take any replica")?;
     }
     output::finish(out)
 }
@@ -205,7 +205,8 @@ fn bounds(text: &str) -> std::result::Result<PartitionBounds, String> {
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     let count = |text: &str| {
         let number: Option<u32> = text.parse().ok();
-        let number = number.ok_or("expected a number of copies such as 2, or bounds such as 1..2");
+        let number =
+            number.ok_or("expected a number of replicas, such as 2, or a range, such as 1..2");
         PartitionCount::new(number?).map_err(|error| error.to_string())
     };
     PartitionBounds::new(count(least)?, count(most)?).map_err(|error| error.to_string())

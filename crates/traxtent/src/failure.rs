@@ -41,7 +41,7 @@ impl Failure {
     pub(crate) fn cannot_create(path: &Path, error: &io::Error) -> Failure {
         match path.parent() {
             Some(folder) if error.kind() == io::ErrorKind::NotFound => Failure::Io(format!(
-                "{}: cannot be made: there is no folder {}",
+                "{}: cannot be created: there is no directory {}",
                 path.display(),
                 folder.display()
             )),

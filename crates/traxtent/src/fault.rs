@@ -56,7 +56,7 @@ fn line(args: &Args) -> Result<String> {
         if dashed && !figure.contains('=') {
             let value = figures
                 .next()
-                .ok_or_else(|| Failure::input(format!("--{figure}: its value is missing")))?;
+                .ok_or_else(|| Failure::input(format!("--{figure}: missing value")))?;
             line.push('=');
             line.push_str(value);
         }

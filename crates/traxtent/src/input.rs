@@ -20,7 +20,7 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
         let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
         // Opening a directory succeeds, and reading it fails with a less useful message.
         if file.metadata().is_ok_and(|meta| meta.is_dir()) {
-            return Err(Failure::Io(format!("{}: is a folder", path.display())));
+            return Err(Failure::Io(format!("{}: is a directory", path.display())));
         }
         Box::new(file)
     };

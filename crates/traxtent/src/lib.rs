@@ -44,7 +44,7 @@ struct Cli {
 }
 
 const EXIT_STATUS: &str = "\
-Exit status: 0 done; 1 done, and something was found; 2 usage or bad input; 3 a file or device cannot be used.";
+Exit status: 0 success; 1 success, with findings; 2 wrong usage or bad input; 3 a file or device cannot be used.";
 
 #[derive(Subcommand, Debug)]
 enum Verb {
@@ -132,7 +132,7 @@ fn man(verb: Option<&str>) -> failure::Result<()> {
         None => root,
         Some(name) => root
             .find_subcommand(name)
-            .ok_or_else(|| failure::Failure::input(format!("there is no verb {name:?}")))?
+            .ok_or_else(|| failure::Failure::input(format!("unknown subcommand {name:?}")))?
             .clone(),
     };
     let mut bytes = Vec::new();

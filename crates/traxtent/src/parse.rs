@@ -38,7 +38,7 @@ pub(crate) fn lbns(text: &str) -> Result<Range<Lbn>, String> {
         .and_then(|(first, end)| Some(first.parse().ok()?..end.parse().ok()?))
         .filter(|range: &Range<u64>| range.start < range.end)
         .map(|range| Lbn(range.start)..Lbn(range.end))
-        .ok_or_else(|| "expected FIRST..END, two LBNs, the second behind the last".to_owned())
+        .ok_or_else(|| "expected FIRST..END, where END is the first LBN after the range".to_owned())
 }
 
 /// Parses a positive factor.

@@ -226,7 +226,7 @@ impl VideoResult<'_> {
         let mut out = output::stdout();
         writeln!(
             out,
-            "{}, zone {} with tracks of {} that play {}; {}",
+            "{}, zone {}, where a track has {} and plays for {}; {}",
             self.drive.profile.model,
             self.ask.zone,
             bytes(self.plan.track_bytes),
@@ -254,7 +254,7 @@ impl VideoResult<'_> {
             Placement::Unaligned { .. } => bytes(offer.io_bytes),
         });
         row("round", &|offer| time(offer.round));
-        row("streams a disk, at most", &|offer| {
+        row("streams per disk, at most", &|offer| {
             offer.streams_per_disk.to_string()
         });
         row("streams", &|offer| match self.carries(offer) {

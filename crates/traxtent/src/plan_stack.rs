@@ -89,7 +89,7 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
         output::write(&folder.join(SCRIPT), script(&recipe).as_bytes())?;
     } else if recipe.bad_blocks.is_some() {
         note(format!(
-            "--output DIR writes {LIST}, which mke2fs is to read"
+            "use --output DIR to write {LIST}, which mke2fs reads"
         ));
     }
     if args.json {
@@ -125,7 +125,7 @@ impl StackTarget {
         if let Some(name) = &args.drive {
             if matches!(place.node, Node::Elsewhere) {
                 return Err(Failure::input(format!(
-                    "--drive: {} is a drive itself",
+                    "--drive: {} is already a drive; remove the option",
                     args.target
                 )));
             }
@@ -133,7 +133,7 @@ impl StackTarget {
             if (other.lbns, other.logical_bytes) != (place.ground.lbns, place.ground.logical_bytes)
             {
                 return Err(Failure::input(format!(
-                    "--drive {name}: it has {} sectors of {} bytes, {} has {} of {}",
+                    "--drive {name}: has {} sectors of {} bytes, but {} has {} of {}",
                     other.lbns,
                     other.logical_bytes,
                     args.target,
@@ -188,8 +188,8 @@ impl StackTarget {
             Node::Elsewhere if devices[0].starts_with("/dev/DISK") => {
                 let placeholders = devices.join(", ");
                 recipe.notes.push(match devices.len() {
-                    1 => format!("{placeholders} stands for the drive; --device PATH puts in yours."),
-                    _ => format!("{placeholders} stand for the drives; --device PATH, once for each, puts in yours."),
+                    1 => format!("Replace {placeholders} by the drive's path, or use --device PATH."),
+                    _ => format!("Replace {placeholders} by the drives' paths, or use --device PATH once for each."),
                 });
             }
             _ => {}
@@ -281,7 +281,7 @@ fn note_tools(recipe: &mut Recipe) {
             )),
             Some(text) => match tools::version_in(&text) {
                 Some((version, word)) if version < tool.min_version => recipe.notes.push(format!(
-                    "{} is {word} here; {} needs {} or later.",
+                    "{} {word} is installed here; {} needs {} or later.",
                     tool.program, tool.needed_feature, tool.min_version
                 )),
                 Some((_, word)) => installed.push(format!("{} {word}", tool.program)),
@@ -290,9 +290,10 @@ fn note_tools(recipe: &mut Recipe) {
         }
     }
     if !installed.is_empty() {
-        recipe
-            .notes
-            .push(format!("For {}, as installed here.", installed.join(", ")));
+        recipe.notes.push(format!(
+            "Written for the installed versions: {}.",
+            installed.join(", ")
+        ));
     }
 }
 

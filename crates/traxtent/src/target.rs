@@ -133,7 +133,7 @@ impl Machine {
             .map(|drive| drive.name.as_str())
             .collect();
         Err(Failure::input(format!(
-            "{} has {} drives; name one of them behind a #: {}",
+            "{} has {} drives; append # and the name of one: {}",
             self.target,
             names.len(),
             names.join(", ")
@@ -230,8 +230,7 @@ fn load_disksim(target: &str, file: &Path, disk: Option<&str>) -> Result<Machine
 fn read_profile(path: &Path) -> Result<Profile> {
     let text = input::text(path, PROFILE_BYTES)?;
     if MapFile::recognize(text.as_bytes()) {
-        let why =
-            "is a track map: it says where tracks lie, not how a drive moves; this wants a drive";
+        let why = "is a track map, which does not describe the drive's mechanics; name a drive";
         return Err(Failure::at(format!("{}:1", path.display()), why));
     }
     Profile::from_toml(&text).map_err(|error| {
@@ -287,9 +286,7 @@ fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
 fn unknown(name: &str) -> Failure {
     let hint = match nearest(name, profile::builtin::names()) {
         Some(known) => format!("did you mean {known}?"),
-        None => {
-            "`traxtent drives` lists those there are, a file needs a / or . in its name".to_owned()
-        }
+        None => "`traxtent drives` lists them; a file name must contain / or .".to_owned(),
     };
     Failure::input(format!("no built-in drive is called {name:?}: {hint}"))
 }

@@ -65,7 +65,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             Ok(Some(times)) => times,
             Ok(None) => {
                 let trace = pair.trace.display();
-                note(format!("{trace}: has no measured times, left out"));
+                note(format!(
+                    "{trace}: omitted, because it has no measured times"
+                ));
                 continue;
             }
             Err(failure) => {
@@ -153,7 +155,7 @@ fn pairs(args: &Args) -> Result<Vec<Pair>> {
                 return Err(Failure::at(
                     path.display(),
                     format!(
-                        "no {} beside it: name a drive with --drive",
+                        "there is no {}; name a drive with --drive",
                         parameters.display()
                     ),
                 ));
@@ -188,7 +190,7 @@ fn in_folder(folder: &Path, args: &Args, pairs: &mut Vec<Pair>) -> Result<()> {
             pairs.push(pair(name.clone(), trace.clone(), &parameters, args));
         } else {
             note(format!(
-                "{}: no {name}.parv beside it, left out",
+                "{}: omitted, because there is no {name}.parv",
                 trace.display()
             ));
         }
@@ -257,7 +259,7 @@ fn write(verdicts: &[Verdict]) -> Result<()> {
         ("SIMULATED MEAN", Side::Right),
         ("MEASURED MEAN", Side::Right),
         ("DEMERIT", Side::Right),
-        ("OF THE MEAN", Side::Right),
+        ("SHARE OF MEAN", Side::Right),
     ]);
     for verdict in verdicts {
         table.row([

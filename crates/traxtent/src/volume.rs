@@ -296,7 +296,7 @@ fn create(args: &Create) -> Result<()> {
     }
     if args.chunk.is_none() && args.maps.len() != args.members.len() {
         return Err(Failure::input(format!(
-            "{} members and {} track maps: chunks that are tracks need --map for each member, others --chunk",
+            "{} members, but {} track maps; give --map once for each member, or a chunk size with --chunk",
             args.members.len(),
             args.maps.len()
         )));
@@ -340,7 +340,9 @@ fn status(args: &Status) -> Result<()> {
     show(&status, args.json)?;
     match status.is_whole() {
         true => Ok(()),
-        false => Err(Failure::Finding("the volume is not whole".to_owned())),
+        false => Err(Failure::Finding(
+            "the volume is degraded or damaged; see above".to_owned(),
+        )),
     }
 }
 
@@ -375,7 +377,7 @@ fn ask(socket: &Path, asked: &Asked) -> Result<VolumeStatus> {
     let answer = send_order(socket, &line).map_err(|error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::UnexpectedEof => {
             Failure::Io(format!(
-                "{}: no server answers there any more",
+                "{}: no server responds; it may have ended",
                 socket.display()
             ))
         }
@@ -401,16 +403,15 @@ fn serve(args: &Serve) -> Result<()> {
     }
     let control = if has_copies(&args.members) {
         if args.control.is_some() {
-            let why = "--control: a volume with copies takes no orders";
+            let why = "--control: a volume with replicas takes no orders";
             return Err(Failure::input(why));
         }
         if args.sync_rate.is_some() {
-            let why = "--sync-rate: a volume with copies needs no sync";
+            let why = "--sync-rate: a volume with replicas needs no sync";
             return Err(Failure::input(why));
         }
         if args.member_timeout.is_some() {
-            let why =
-                "--member-timeout: a volume with copies has one member, and cannot do without it";
+            let why = "--member-timeout: a volume with replicas has only one member";
             return Err(Failure::input(why));
         }
         None
@@ -421,8 +422,8 @@ fn serve(args: &Serve) -> Result<()> {
         let left = found.status().unsynced();
         if left > 0 {
             let goes_on = match args.sync_rate.as_deref() {
-                Some("off") => "`sync` with the control socket does them",
-                _ => "the sync goes on while the volume is served",
+                Some("off") => "run `sync` with the control socket",
+                _ => "the sync continues while the volume is served",
             };
             note(format!("{left} stripes are not synced yet; {goes_on}"));
         }
@@ -457,7 +458,7 @@ fn serve(args: &Serve) -> Result<()> {
             let uri = &address.environment()[0].1;
             note(format!("the volume is served at {uri}"));
             if let Some(control) = control {
-                note(format!("it takes orders at {control}"));
+                note(format!("the control socket is {control}"));
             }
             server.serve_until(&stopped)?;
             None
@@ -476,7 +477,7 @@ fn warn_of(status: &VolumeStatus) {
         let number = member.member;
         match member.state.as_str() {
             "failed" => warn(format!(
-                "member {number} has failed: replace and rebuild it"
+                "member {number} has failed; replace and rebuild it"
             )),
             "rebuilding" => warn(format!("member {number} is not rebuilt yet")),
             _ => {}
@@ -495,7 +496,7 @@ fn found(members: &[PathBuf], force: bool) -> Result<Found> {
 fn explained(error: VolumeIoError, members: &[PathBuf]) -> Failure {
     match members {
         [path] if has_copies(members) => {
-            let why = "it holds a volume with copies, which `volume serve` serves; `volume copies` has its other verbs";
+            let why = "holds a volume with replicas; use `volume serve` or `volume copies`";
             Failure::at(path.display(), why)
         }
         _ => failure(error),
@@ -605,9 +606,9 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
             if args.no_wait {
                 return show(&status, args.json);
             }
-            let progress = status.work.ok_or_else(|| {
-                Failure::at(socket.display(), "the server does not say how far it is")
-            })?;
+            let progress = status
+                .work
+                .ok_or_else(|| Failure::at(socket.display(), "the server reports no progress"))?;
             tell(&progress);
             if !progress.under_way {
                 break progress;
@@ -620,7 +621,9 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
         }
     } else {
         if args.no_wait {
-            return Err(Failure::input("--no-wait: only a server goes on alone"));
+            return Err(Failure::input(
+                "--no-wait: only a server can continue in the background; give its control socket",
+            ));
         }
         let found = match work {
             MaintenanceKind::Scrub => volume::find_with_suspects(&args.members, false, false),
@@ -662,7 +665,7 @@ pub(crate) fn holds(path: &Path) -> Option<String> {
         Content::Swap(_) => "swap space",
         Content::Unknown(Unknown::Named(name)) => return Some(name),
         Content::Unknown(Unknown::Damaged(why)) => {
-            return Some(format!("something damaged: {why}"));
+            return Some(format!("damaged content: {why}"));
         }
         _ => return None,
     };
@@ -718,7 +721,7 @@ fn sync_rate(text: &str) -> std::result::Result<String, String> {
 fn rate(text: &str) -> std::result::Result<u64, String> {
     match bytes(text)? {
         rate if rate < volume::RATE_MIN => Err(format!(
-            "{rate} bytes a second; expected 64K at least, such as 50M"
+            "{rate} bytes per second; expected at least 64K, such as 50M"
         )),
         rate => Ok(rate),
     }
@@ -735,5 +738,5 @@ pub(crate) fn bytes(text: &str) -> std::result::Result<u64, String> {
     let number: Option<u64> = digits.parse().ok();
     number
         .and_then(|number| number.checked_mul(1 << shift))
-        .ok_or_else(|| "expected bytes, such as 65536, 64K, 64M".to_owned())
+        .ok_or_else(|| "expected a number of bytes, such as 65536, 64K or 64M".to_owned())
 }

@@ -42,7 +42,7 @@ fn one_clear_line() {
         (
             "published = 0.73",
             "published = [0.8, 0.7]",
-            "a range from the less to the greater",
+            "a range in ascending order",
             String::new(),
         ),
         (
@@ -103,7 +103,7 @@ fn one_clear_line() {
         (
             "efficiency-of-a-track",
             "efficiency-peaks",
-            "figure = efficiency-peaks: this measurement has no picture",
+            "figure = efficiency-peaks: this measurement has no figure",
             String::new(),
         ),
     ];
@@ -123,7 +123,7 @@ fn one_clear_line() {
     }
     let twice = text.clone() + &text[text.find("[[claim]]").unwrap()..];
     let error = Experiment::parse("T02", &twice).unwrap_err().to_string();
-    assert!(error.contains("id = T2: must not come twice"), "{error}");
+    assert!(error.contains("id = T2: must be unique"), "{error}");
 }
 
 /// Is a folder refused whose name is not the number of a claim?

@@ -82,7 +82,10 @@ impl Server {
         let child = nbdkit.args(plugin).stdin(Stdio::null()).spawn()?;
         let mut server = Nbdkit { child, socket };
         while !pidfile.exists() {
-            ensure!(server.child.try_wait()?.is_none(), "nbdkit has ended");
+            ensure!(
+                server.child.try_wait()?.is_none(),
+                "nbdkit exited before it was ready"
+            );
             thread::sleep(Duration::from_millis(10));
         }
         Ok(server)
@@ -116,7 +119,9 @@ impl Server {
         } else {
             "write"
         };
-        job[way]["iops"].as_f64().context("fio names no rate")
+        job[way]["iops"]
+            .as_f64()
+            .context("fio's report has no rate")
     }
 }
 

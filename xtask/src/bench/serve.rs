@@ -80,7 +80,7 @@ impl Bench {
     /// Measures the requests per second without mechanics, compared with nbdkit's memory plugin.
     fn speed(&self) -> Result<bool> {
         println!(
-            "requests/s, medians of {ROUNDS} rounds of {} s on each side in turn; the ratio is the median of theirs",
+            "requests/s, medians of {ROUNDS} rounds of {} s on each side in turn; the ratio is the median of the rounds' ratios",
             self.seconds
         );
         println!("{:<24}{:>12}{:>12}{:>8}", "", "memory", "traxtent", "ratio");
@@ -115,7 +115,7 @@ impl Bench {
             let verdict = if ratio >= SHARE_LEAST { "" } else { "  missed" };
             println!("{name:<24}{memory:>12.0}{ours:>12.0}{ratio:>8.2}{verdict}");
         }
-        println!("at least {SHARE_LEAST} is asked for\n");
+        println!("required: at least {SHARE_LEAST}\n");
         Ok(good)
     }
 
@@ -169,7 +169,7 @@ impl Bench {
                 );
             }
         }
-        println!("p50 within 1 % and p99 within 2 % are asked for, on a machine that is idle");
+        println!("required on an idle machine: p50 within 1 %, p99 within 2 %");
         Ok(good)
     }
 

@@ -108,7 +108,7 @@ fn served(seed: u64, seconds: u32, memory: &Path) -> Result<bool> {
     volume.extend(members.iter().map(|path| format!("volume={path}")));
     let sides = [vec!["file".to_owned(), plain], volume];
     println!(
-        "RAID-0 of 4 files in memory, chunks of 64 KiB, beside nbdkit's file plugin on one: requests/s, medians of {ROUNDS} rounds of {seconds} s on each side in turn; the ratio is the median of theirs; processor seconds of nbdkit a GB"
+        "RAID-0 of 4 files in memory, chunks of 64 KiB, compared with nbdkit's file plugin on one file: requests/s, medians of {ROUNDS} rounds of {seconds} s on each side in turn; the ratio is the median of the rounds' ratios; processor seconds of nbdkit per GB"
     );
     println!(
         "{:<24}{:>10}{:>10}{:>8}{:>12}{:>10}",
@@ -141,7 +141,7 @@ fn served(seed: u64, seconds: u32, memory: &Path) -> Result<bool> {
             "{name:<24}{file:>10.0}{ours:>10.0}{ratio:>8.2}{file_cost:>12.2}{our_cost:>10.2}{verdict}"
         );
     }
-    println!("at least {SHARE_LEAST} is asked for\n");
+    println!("required: at least {SHARE_LEAST}\n");
     for path in members {
         fs::remove_file(path)?;
     }

@@ -47,10 +47,10 @@ pub(super) fn trial(tarball: &Path, package: &Path, artifacts: &Artifacts) -> Ta
                     root.run("cd /tmp && traxtent demo").map(drop),
                 );
             }
-            Ok(_) => tally.skip("Debian root: demo", "the command has none"),
+            Ok(_) => tally.skip("Debian root: demo", "the command has no demo"),
             Err(error) => tally.check("Debian root: --help", Err(error)),
         }
-        tally.check("Debian root: package goes without a trace", root.remove());
+        tally.check("Debian root: package is removed completely", root.remove());
     }
     tally
 }
@@ -59,7 +59,7 @@ fn obstacle() -> Option<&'static str> {
     if shell::program("debootstrap").is_none() {
         Some("debootstrap is not installed")
     } else if !shell::is_root() {
-        Some("only root may make one")
+        Some("only root can make a Debian root")
     } else {
         None
     }

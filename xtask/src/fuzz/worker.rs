@@ -53,7 +53,7 @@ pub(super) fn run(program: &Path, job: &Job) -> Result<Outcome> {
     let folders = Folders::make(job)?;
     let mut child = command(program, job, &folders)
         .spawn()
-        .context("the engine does not start")?;
+        .context("cannot start the engine")?;
     let mut log = Log::default();
     let started = Instant::now();
     let mut shown = started;
@@ -92,7 +92,7 @@ pub(super) fn replay(program: &Path, target: &str, input: &Path) -> Result<ExitC
     let sound = command.status()?.success();
     println!(
         "the target {} this input",
-        if sound { "stands" } else { "breaks on" }
+        if sound { "handles" } else { "breaks on" }
     );
     Ok(if sound {
         ExitCode::SUCCESS

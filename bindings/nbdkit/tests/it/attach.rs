@@ -24,7 +24,7 @@ pub(crate) fn missing() -> Option<String> {
     let devices = ["/dev/fuse", "/dev/loop-control"];
     let closed = |path: &&str| fs::File::options().write(true).open(path).is_err();
     let device = devices.iter().find(|path| closed(path))?;
-    Some(format!("{device} cannot be used here"))
+    Some(format!("{device} cannot be opened for writing"))
 }
 
 /// A drive as a block device.

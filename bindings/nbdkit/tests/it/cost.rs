@@ -143,7 +143,7 @@ impl Job<'_> {
     }
 
     /// Returns the range of the work in bytes: 16 GiB as in the model, in whole blocks, or the
-    /// first zone of a drive with tracks of this size.
+    /// first zone of a drive, where a track has this size.
     fn size(&self) -> u64 {
         let zone = &self.profile.geometry.zones[0];
         let tracks = u64::from(zone.last_cylinder) * u64::from(self.profile.geometry.surfaces);

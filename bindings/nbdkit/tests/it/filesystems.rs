@@ -58,7 +58,7 @@ fn lives(kind: &str, make: &[&str], check: &[&str]) {
     let mounted = match attached.mount(&place) {
         Ok(mounted) => mounted,
         Err(error) if error.contains("unknown filesystem type") => {
-            testkit::skip!("this kernel has no {kind}")
+            testkit::skip!("this kernel does not support {kind}")
         }
         Err(error) => panic!("{error}"),
     };
@@ -123,7 +123,7 @@ fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
     let mounted = match attached.mount(&place) {
         Ok(mounted) => mounted,
         Err(error) if error.contains("unknown filesystem type") => {
-            testkit::skip!("this kernel has no {kind}")
+            testkit::skip!("this kernel does not support {kind}")
         }
         Err(error) => panic!("{error}"),
     };

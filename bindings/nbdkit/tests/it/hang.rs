@@ -327,7 +327,7 @@ fn stops_while_hung(kind: Kind) {
     assert!(writes.join().unwrap().is_err());
     let said = life.server.output();
     assert!(
-        said.contains("member 1 has not answered for")
+        said.contains("member 1 has not responded for")
             && said.contains("stays until the kernel returns"),
         "{said}"
     );

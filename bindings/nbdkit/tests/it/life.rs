@@ -297,7 +297,7 @@ fn pulled_under_a_rebuild() {
         let ended = life.ended();
         let error = ended.error.clone().unwrap_or_default();
         assert!(
-            !ended.done && error.contains("failed while it was rebuilt"),
+            !ended.done && error.contains("failed during the rebuild"),
             "seed {seed}: {ended:?}"
         );
         assert_eq!(life.status().members[member].state, "failed", "seed {seed}");

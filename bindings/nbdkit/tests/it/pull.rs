@@ -35,7 +35,7 @@ pub(crate) fn missing() -> Option<String> {
     }
     let fuse = File::options().write(true).open("/dev/fuse");
     fuse.is_err()
-        .then(|| "/dev/fuse cannot be used here".to_owned())
+        .then(|| "/dev/fuse cannot be opened for writing".to_owned())
 }
 
 impl Pullable {

@@ -44,7 +44,7 @@ fn keys() {
         (vec![drive.clone(), key("seed", "x")], "seed=x"),
         (
             vec![drive.clone(), key("file", path("short.img"))],
-            "1000 bytes, the drive 67108864",
+            "1000 bytes are too few; the drive needs 67108864",
         ),
         (
             vec![drive.clone(), key("file", folder.path().display())],
@@ -202,7 +202,7 @@ fn a_mounted_device() {
     fs::File::create(&image).unwrap().set_len(80 << 20).unwrap();
     run(&make, &["-q", "-t", "ext4", "-F", image.to_str().unwrap()]);
     let Some(device) = Loop::attach(&losetup, &image) else {
-        testkit::skip!("there is no loop device");
+        testkit::skip!("no loop device is available");
     };
     let mounted = Mount::device(&mount, device.path(), &folder.path().join("mnt"));
     let Ok(mounted) = mounted else {

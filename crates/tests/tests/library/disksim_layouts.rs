@@ -209,7 +209,7 @@ fn impossible_layouts_are_refused() {
         (
             "spares = 2",
             "spares = 30",
-            "test.model:4: Number of spares: 30 of a region of 30",
+            "test.model:4: Number of spares: 30; must be less than the size of a region, 30",
         ),
         (
             "slips = [  ]",

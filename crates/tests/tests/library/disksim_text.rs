@@ -127,7 +127,7 @@ fn broken_text() {
         ),
         (
             "instantiate [ a0 .. a99999999 ] as B",
-            "dir/top:1: ranges stand for more than 10000 names",
+            "dir/top:1: ranges contain more than 10000 names",
         ),
     ] {
         assert_eq!(parse(text).unwrap_err(), message);
@@ -135,7 +135,7 @@ fn broken_text() {
     let deep = format!("kind A {{ x = {}", "[".repeat(1_000_000));
     assert_eq!(
         parse(&deep).unwrap_err(),
-        "dir/top:1: blocks and lists nest more than 64 deep"
+        "dir/top:1: blocks and lists are nested more than 64 deep"
     );
     let wrong = parse("kind A { x = [ ] }").unwrap();
     let wrong = wrong.block("A").unwrap().get_f64("x").unwrap_err();
@@ -198,10 +198,10 @@ fn seek_files() {
     };
     assert_eq!(points, [point(1, 0.5, None), point(10, 0.75, Some(0.9))]);
     for (text, message) in [
-        ("", "x.seek:1: there are no seeks"),
+        ("", "x.seek:1: no seeks found"),
         (
             "Seek distances measured: 2\n1, 0.5\n",
-            "x.seek:2: 1 seeks are given, 2 are announced",
+            "x.seek:2: 1 seeks found; the heading announces 2 are announced",
         ),
         (
             "1, nan\n",
@@ -209,10 +209,10 @@ fn seek_files() {
         ),
         (
             "1, 2\n1, 2\n",
-            "x.seek:2: distance 1 does not exceed the one before",
+            "x.seek:2: distance 1 is not greater than the one before it",
         ),
         ("x, 2\n", "x.seek:1: \"x\" is not a seek distance"),
-        ("1\n", "x.seek:1: 1 columns, but a row has two to four"),
+        ("1\n", "x.seek:1: 1 columns; a row must have two to four"),
     ] {
         assert_eq!(parse(text).unwrap_err(), message);
     }

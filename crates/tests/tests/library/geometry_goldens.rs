@@ -145,7 +145,7 @@ fn moved_lbns_are_pieces_of_their_own() {
     let taken = Geometry::build(&spec).unwrap_err().to_string();
     assert_eq!(
         taken,
-        "moved 0: cylinder 1, surface 0, slot 7 is not free to take LBN 3"
+        "moved 0: cylinder 1, surface 0, slot 7 is not free for LBN 3"
     );
 }
 
@@ -180,7 +180,7 @@ fn impossible_descriptions_are_refused() {
         ),
         (
             |s| s.zones[0].sectors_per_track = PerSurface::Each(vec![1]),
-            "zone 0: sectors_per_track lists 1 surfaces of 2",
+            "zone 0: sectors_per_track has 1 surfaces of 2",
         ),
         (
             |s| s.zones[0].slips = vec![80],
@@ -192,15 +192,15 @@ fn impossible_descriptions_are_refused() {
         ),
         (
             |s| s.zones[0].spares = 1,
-            "zone 0: 1 spares, but the sparing scheme keeps none in a zone",
+            "zone 0: 1 spares, but this sparing scheme has no spares in a zone",
         ),
         (
             |s| s.zones[0].track_skew = Skew::Revolutions(f64::NAN),
-            "zone 0: a skew or first_angle is not a number of at most a billion",
+            "zone 0: a skew or first_angle is not finite, or exceeds a billion",
         ),
         (
             |s| s.zones.push(s.zones[0].clone()),
-            "zone 1: it shares cylinder 0 with zone 0",
+            "zone 1: overlaps zone 0 with zone 0",
         ),
         (
             |s| s.width_tracks = Some(3),
@@ -208,7 +208,7 @@ fn impossible_descriptions_are_refused() {
         ),
         (
             |s| s.order = Order::SeekForwardSurfaceForward,
-            "geometry: a seek-first order needs width_tracks",
+            "geometry: a seek-first order requires width_tracks",
         ),
         (
             |s| s.zones.clear(),

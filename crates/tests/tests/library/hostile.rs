@@ -69,7 +69,7 @@ fn moved_sectors_without_end() {
         }],
         ..GeometrySpec::default()
     };
-    assert!(refused(&spec).contains("moved 0: sectors in all is 50000000"));
+    assert!(refused(&spec).contains("moved 0: total sectors is 50000000"));
 }
 
 /// Is a single slip refused that covers millions of tracks, each of which would be stored?

@@ -85,17 +85,17 @@ fn the_scsi_table_may_be_left_out() {
         (
             "scsi.vendor",
             "NINECHARS",
-            "up to 8 characters of ASCII, without blanks around them",
+            "up to 8 ASCII characters, without leading or trailing blanks",
         ),
         (
             "scsi.serial",
             " 1",
-            "up to 32 characters of ASCII, without blanks around them",
+            "up to 32 ASCII characters, without leading or trailing blanks",
         ),
         (
             "scsi.product",
             "\u{fc}",
-            "up to 16 characters of ASCII, without blanks around them",
+            "up to 16 ASCII characters, without leading or trailing blanks",
         ),
     ] {
         let error = profile.with_value(key, value).unwrap_err().to_string();
@@ -291,12 +291,12 @@ fn every_figure_has_an_origin() {
         (
             "mechanics.rmp",
             "assumed: x",
-            "provenance.\"mechanics.rmp\" = \"assumed: x\": covers no figure of this profile",
+            "provenance.\"mechanics.rmp\" = \"assumed: x\": covers no value of this profile",
         ),
         (
             "mechanics.rp",
             "assumed: x",
-            "provenance.\"mechanics.rp\" = \"assumed: x\": covers no figure of this profile",
+            "provenance.\"mechanics.rp\" = \"assumed: x\": covers no value of this profile",
         ),
         (
             "mechanics.rpm",

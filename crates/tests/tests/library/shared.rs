@@ -13,6 +13,6 @@ pub(crate) fn shared(path: &str) -> Option<PathBuf> {
     if file.exists() {
         return Some(file);
     }
-    eprintln!("skipped: {} is not there", file.display());
+    eprintln!("skipped: {} is missing", file.display());
     None
 }

@@ -183,7 +183,7 @@ fn errors() {
         (body.to_owned(), "is cut short"),
         (
             text.replace("50*2", "50*3"),
-            "was altered or damaged: its checksum is ",
+            "was altered or damaged: its checksum line states ",
         ),
         (
             with("note: another", &long),
@@ -195,11 +195,11 @@ fn errors() {
         ),
         (
             with("state: incomplete\n", ""),
-            "line 20: there is no state before this line",
+            "line 20: there is no state is missing is missing before this line",
         ),
         (
             with("note: another", "reads: 5"),
-            "line 20: reads: is there twice",
+            "line 20: reads: occurs twice",
         ),
         (
             with("note: another", "colour: red"),
@@ -236,7 +236,7 @@ fn errors() {
         ),
         (
             with("50*2 48 1", "50*2 0 1"),
-            "line 22: sizes: \"0\" is no number here",
+            "line 22: sizes: \"0\": unexpected value",
         ),
         (
             with("50*2 48 1", "50*0 48 1"),
@@ -244,7 +244,7 @@ fn errors() {
         ),
         (
             with("50*2 48 1", "(50*2 48 1"),
-            "line 22: sizes: a group does not end",
+            "line 22: sizes: a group is not closed",
         ),
         (
             with("50*2 48 1", "50*2 48) 1"),
@@ -273,7 +273,7 @@ fn errors() {
         ),
         (
             with("t s*2 p", "t s*2 q"),
-            "line 24: confidence: \"q\" is no number here",
+            "line 24: confidence: \"q\": unexpected value",
         ),
         (
             with("3..6 9", "3..6 6"),
@@ -281,7 +281,7 @@ fn errors() {
         ),
         (
             with("moved:\n101\n", "moved:\n101\nlost:\n"),
-            "line 29: is beyond the last section",
+            "line 29: unexpected text after the last section",
         ),
     ] {
         let error = MapFile::read(text.as_bytes()).unwrap_err().to_string();
@@ -319,7 +319,7 @@ fn resuming() {
 
     let scan = MapSource::Probe(Algorithm::Scan, Verify::Full);
     let error = file.resume(&file.identity, scan, region).unwrap_err();
-    let says = "is of a search of LBNs 90 to 900 by angle sample, this one is of LBNs 90 to 900 by scan full";
+    let says = "belongs to a search of LBNs 90 to 900 by angle sample; this search is of LBNs 90 to 900 by scan full";
     assert_eq!(error.to_string(), says);
     let complete = MapFile {
         complete: true,

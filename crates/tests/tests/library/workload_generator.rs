@@ -386,7 +386,7 @@ fn misfits() {
         ),
         (
             "random,size=20,lbns=1..21".to_owned(),
-            "no aligned request fits the 20 LBNs from 1; align=none starts".to_owned(),
+            "no aligned request fits the 20 LBNs from 1; with align=none".to_owned(),
         ),
         (
             "random,align=1GiB,lbns=1..900".to_owned(),

@@ -120,11 +120,11 @@ fn refusals_name_key_value_and_bound() {
     for (text, expected) in [
         (
             "",
-            "workload: \"\" is no kind; the kinds are random, sequential, mixed",
+            "workload: unknown kind \"\"; the kinds are random, sequential, mixed",
         ),
         (
             "radnom",
-            "workload: \"radnom\" is no kind; the kinds are random, sequential, mixed",
+            "workload: unknown kind \"radnom\"; the kinds are random, sequential, mixed",
         ),
         (
             "random,read=1.5",
@@ -146,14 +146,14 @@ fn refusals_name_key_value_and_bound() {
         ("random,arrive=10", "expected a time with its unit"),
         ("random,arrive=-1ms", "a time must not be negative"),
         ("random,size=uniform:8..8", "the range 8..8 is empty"),
-        ("random,size=8qB", "\"qB\" is no unit of length"),
+        ("random,size=8qB", "\"qB\" is not a unit of length"),
         ("random,size=choice:8@0", "all weights are 0"),
         ("random,size=uniform:1..4KiB", "in sectors, or all in bytes"),
         (
             "random,size=poisson:1e9",
             "a Poisson mean must be at most 10000",
         ),
-        ("random,size=gauss:1", "\"gauss\" is no distribution"),
+        ("random,size=gauss:1", "\"gauss\" is not a distribution"),
         (
             "random,arrive=1ms,outstanding=2",
             "open (arrive) or closed (outstanding, think), not both",
@@ -162,15 +162,18 @@ fn refusals_name_key_value_and_bound() {
             "random,outstanding=2,arrive=1ms",
             "open (arrive) or closed (outstanding, think), not both",
         ),
-        ("random,zone=1,lbns=0..9", "not together with lbns"),
-        ("random,seq=0.5", "workload: seq: only in a mixed workload"),
+        ("random,zone=1,lbns=0..9", "cannot be combined with lbns"),
+        (
+            "random,seq=0.5",
+            "workload: seq: possible possible possible only in a mixed workload",
+        ),
         (
             "sequential,local=0.5,distance=4",
-            "only in a random or mixed workload",
+            "possible possible only in a random or mixed workload",
         ),
         (
             "mixed,seq=0.7,local=0.7,distance=4",
-            "with seq 0.7 the probabilities exceed 1",
+            "seq 0.7 plus local exceed 1; reduce one of them",
         ),
         ("random,local=0.5", "workload: local: needs distance"),
         ("random,distance=4", "workload: distance: needs local"),

@@ -66,10 +66,10 @@ fn assert_nothing_turns(device: &mut dyn Target) {
     for reason in [
         "verify: the drive does not support VERIFY",
         "read-fua: the drive does not support force unit access",
-        "read: the same sector again takes 0.",
-        "faster than any disk turns (20,000 RPM are 3 ms)",
+        "read: reading reading the same sector again takes 0.",
+        "faster than any disk turns (3 ms at 20,000 RPM)",
         "caching stays on: the drive does not support cache control",
-        "read-interleaved: sectors far apart, not read before, come in 0.",
+        "read-interleaved: distant sectors that have not been read before arrive in 0.",
     ] {
         assert!(why.contains(reason), "{reason:?} is not in {why:?}");
     }
@@ -148,7 +148,7 @@ fn only_reads_within_bounds_are_served() {
                 op: Op::Write,
                 ..read
             },
-            "the drive refused: writes are not allowed",
+            "the drive refused the request: writes are not allowed",
         ),
         (Request::read(Lbn(9), 0), "0 sectors at LBN 9"),
         (Request::read(Lbn(9), u32::MAX), "from 1 to 131072"),
@@ -192,21 +192,18 @@ fn what_is_no_disk_is_refused() {
         assert!(!error.to_string().contains('\n'));
         error.to_string()
     };
-    assert_eq!(
-        told("/no/disk"),
-        "/no/disk: there is no such device or file"
-    );
+    assert_eq!(told("/no/disk"), "/no/disk: no such device or file");
     assert_eq!(
         told("/proc"),
-        "/proc: a folder, no block device or image file"
+        "/proc: a folder; expected a block device or image file"
     );
     assert_eq!(
         told("/dev/null"),
-        "/dev/null: a character device, no block device or image file"
+        "/dev/null: a character device; expected a block device or image file"
     );
     let path = empty.0.to_str().unwrap();
     assert_eq!(
         told(path),
-        format!("{path}: it has 511 bytes, less than a sector")
+        format!("{path}: it has 511 bytes are less than one sector")
     );
 }

@@ -90,7 +90,7 @@ fn a_way_of_timing_is_found_once() {
     assert!(3 * once < 2 * anew, "{once} requests instead of {anew}");
 }
 
-/// Are tracks found through a cache that cannot be switched off and that only reads elsewhere
+/// Are tracks found through a cache that cannot be switched off and that only distant reads before each timed one)
 /// flush? Does `angle` also find them without skew, when only reads across a boundary show it?
 #[test]
 fn through_a_cache_that_stays() {
@@ -141,7 +141,7 @@ fn through_a_cache_that_stays() {
                 ended.notes,
                 [
                     "timed by read-interleaved",
-                    "sectors kept elsewhere are not counted: the drive does not translate addresses or lists no defects",
+                    "remapped sectors are not counted: the drive does not translate addresses, or does not list its defects",
                 ],
                 "{name}"
             );

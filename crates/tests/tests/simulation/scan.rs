@@ -166,7 +166,7 @@ fn drives() -> impl Iterator<Item = Drive> {
         .map(Drive::built_in);
     let folder = shared_data("disksim");
     if folder.is_none() {
-        println!("the reference data are not here");
+        println!("the reference data are missing");
     }
     let files = folder.into_iter().flat_map(|folder| {
         let below = ["", "maxtor300g", "wd4tb"].map(|part| folder.join(part));

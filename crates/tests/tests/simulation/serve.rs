@@ -439,7 +439,10 @@ fn files() {
         .set_len(1000)
         .unwrap();
     let small = Server::open(settings).unwrap_err().to_string();
-    assert!(small.contains("1000 bytes, the drive 4194304"), "{small}");
+    assert!(
+        small.contains("1000 bytes are too few; the drive needs 4194304"),
+        "{small}"
+    );
 }
 
 /// Is each key checked, and the wrong one named?

@@ -104,7 +104,7 @@ fn exact(drive: &Drive, algorithm: Algorithm) -> Probed {
 fn reference_models() {
     for name in MODELS {
         let Some(drive) = model(name) else {
-            skip!("reference data disksim/{name}.model is not here");
+            skip!("reference data disksim/{name}.model are missing");
         };
         let tracks = drive.geometry.track_count() as f64;
         let tree = exact(&drive, Algorithm::Tree);
@@ -130,7 +130,7 @@ fn reference_models() {
 fn reference_models_by_jumps() {
     for name in MODELS.iter().filter(|name| !name.contains("wd4tb")) {
         let Some(drive) = model(name) else {
-            skip!("reference data disksim/{name}.model is not here");
+            skip!("reference data disksim/{name}.model are missing");
         };
         exact(&drive, Algorithm::Jump);
     }
@@ -156,7 +156,7 @@ fn reference_models_by_expertise() {
     let mut wrong = Vec::new();
     for name in MODELS {
         let Some(drive) = model(name) else {
-            skip!("reference data disksim/{name}.model is not here");
+            skip!("reference data disksim/{name}.model are missing");
         };
         let (probed, off) = run(&drive, Algorithm::Dixtrac, drive.target());
         wrong.extend(off);
@@ -173,7 +173,7 @@ fn reference_models_by_expertise() {
 fn without_defect_lists() {
     for name in ["atlas10k", "barracuda", "ibm18es", "maxtor300g/maxtor300g"] {
         let Some(drive) = model(name) else {
-            skip!("reference data disksim/{name}.model is not here");
+            skip!("reference data disksim/{name}.model are missing");
         };
         let target = drive.target().with_defect_lists(DefectLists::Absent);
         let (probed, off) = run(&drive, Algorithm::Tree, target);

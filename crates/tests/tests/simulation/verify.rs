@@ -59,6 +59,6 @@ fn what_does_not_turn() {
     let verdict = look(&mut target.without_translation(), &map);
     assert_eq!(
         verdict,
-        MapVerdict::Unknown("it does not turn as a disk does".to_owned())
+        MapVerdict::Unknown("its timing is not that of a rotating disk".to_owned())
     );
 }

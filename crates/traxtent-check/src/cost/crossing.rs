@@ -27,8 +27,8 @@ pub enum CrossingLoad {
 impl CrossingLoad {
     pub(super) fn name(self) -> &'static str {
         match self {
-            CrossingLoad::PieceReads => "reads of one at random",
-            CrossingLoad::PieceWrites => "writes of one at random",
+            CrossingLoad::PieceReads => "random reads of one block or extent",
+            CrossingLoad::PieceWrites => "random writes of one block or extent",
         }
     }
 

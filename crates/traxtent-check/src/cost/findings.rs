@@ -79,14 +79,14 @@ fn trial(finding: &Finding, stack: &Stack) -> Result<Trial, String> {
     };
     match (block, disk()) {
         (Some(block), Some(disk)) => Ok(Trial::Blocks(block, sectors(disk)?)),
-        _ => Err("the model has no figure for it".to_owned()),
+        _ => Err("the model does not cover this case".to_owned()),
     }
 }
 
 /// Returns the reason why findings of a rule never have a cost.
 fn reason_without_cost(rule: Rule) -> Option<&'static str> {
     Some(match rule {
-        Rule::PartitionEnd => "only who writes the last sectors pays for it",
+        Rule::PartitionEnd => "only writes to the last sectors are affected",
         Rule::LuksEnd
         | Rule::PartitionOverlap
         | Rule::TableDamaged
@@ -94,27 +94,31 @@ fn reason_without_cost(rule: Rule) -> Option<&'static str> {
         | Rule::BeyondEnd
         | Rule::DriveSize
         | Rule::Damaged
-        | Rule::Unreadable => "it is data that are at stake, not time",
-        Rule::UnknownContent => "what is not known has no cost",
+        | Rule::Unreadable => "the problem affects data, not time",
+        Rule::UnknownContent => "the content is not known",
         Rule::PartitionErase | Rule::DataErase | Rule::SolidState => "flash is not modelled",
         Rule::Shingled => "shingled recording is not modelled",
         Rule::ChunkSize => {
-            "only some chunks begin amid a physical sector, and which are used is not known"
+            "only some chunks begin within a physical sector, and it is not known which of them are used"
         }
         Rule::LuksSector => {
-            "the drive sees the file system's blocks; small sectors cost the processor"
+            "the drive receives the file system's blocks; small sectors cost only processor time"
         }
         Rule::ExtStride | Rule::XfsUnit => {
-            "where it puts files then is the file system's choice, which is not modelled"
+            "the cost depends on the file system's placement of files, which is not modelled"
         }
-        Rule::XfsLogUnit | Rule::XfsSector => "how often the log is written is the workload's",
+        Rule::XfsLogUnit | Rule::XfsSector => {
+            "the cost depends on how often the workload writes the log"
+        }
         Rule::HintOptimal
         | Rule::HintMinimum
         | Rule::HintPhysical
         | Rule::HintBridge
         | Rule::HintDiscard
-        | Rule::AlignmentOffset => "a hint costs nothing; what is made by it has its own cost",
-        Rule::MixedSectors => "what is made on the members decides",
+        | Rule::AlignmentOffset => {
+            "a hint itself costs nothing; layers that follow it have findings of their own"
+        }
+        Rule::MixedSectors => "the cost depends on the layers above the members",
         _ => return None,
     })
 }
@@ -132,7 +136,7 @@ fn off_grid(off: Misalignment, stack: &Stack) -> Result<Trial, String> {
         let sectors = sectors(disk)?;
         if off.every == disk.physical_bytes {
             let behind = u32::try_from(off.by / disk.logical_bytes);
-            let behind = behind.map_err(|_| "it is too far off".to_owned())?;
+            let behind = behind.map_err(|_| "the offset is too large for the model".to_owned())?;
             return Ok(Trial::OffSector(behind, sectors));
         }
     }
@@ -167,16 +171,16 @@ fn shape(array: LayerId, stack: &Stack) -> Result<ArrayShape, String> {
             (Some(chunk), Some(stripe)) => (chunk, stripe, 1, 1),
             _ => {
                 return Err(
-                    "how many drives are behind the controller is not known (--chunk and --stripe tell)"
+                    "the number of drives behind the controller is not known; state --chunk and --stripe"
                         .to_owned(),
                 );
             }
         },
-        _ => return Err("the model has no figure for it".to_owned()),
+        _ => return Err("the model does not cover this case".to_owned()),
     };
     let data = stripe_bytes.checked_div(chunk_bytes).unwrap_or(0);
     if data == 0 {
-        return Err("how many chunks make a stripe is not known".to_owned());
+        return Err("the number of chunks in a stripe is not known".to_owned());
     }
     Ok(ArrayShape {
         data,
@@ -196,7 +200,7 @@ fn simulate(profile: Option<&Profile>, trial: Trial) -> CostResult {
     let same = |(logical, physical)| match (logical, physical) == own {
         true => Ok(()),
         false => Err(format!(
-            "{} has sectors of {}/{}, this drive of {logical}/{physical}",
+            "{} has sectors of {}/{} bytes, but this drive has {logical}/{physical}",
             on.name, own.0, own.1
         )),
     };
@@ -215,11 +219,11 @@ fn simulate(profile: Option<&Profile>, trial: Trial) -> CostResult {
         }
         Trial::OffStripes(behind, shape) => or(
             array::array_costs(on, shape, behind),
-            "its chunks are not whole sectors of the model, or its members too many",
+            "its chunks are not whole sectors of the model, or it has too many members",
         )?,
         Trial::Across(share) => or(
             crossing::crossing_costs(on, share),
-            "one of them has no whole physical sector on either side",
+            "a block or extent is too short for a whole physical sector on each side of a boundary",
         )?,
     };
     Ok(FindingCost {

@@ -148,7 +148,7 @@ fn lay_out(on: &GroupParts, volume: &Volume, built: &Built) -> VolumeLayout {
         .map(|area| place(on, area, last, built))
         .collect();
     let Some(places) = places else {
-        return nowhere("it lies on a volume that is not here");
+        return nowhere("it lies on a volume that is not available");
     };
     let alone = segments.is_empty();
     let chunks = data_chunks(last);
@@ -177,7 +177,7 @@ fn lay_out(on: &GroupParts, volume: &Volume, built: &Built) -> VolumeLayout {
 
 fn closed(kind: &str) -> Unknown {
     let reason =
-        format!("a volume of type {kind} is only looked into where the kernel has opened it");
+        format!("a volume of type {kind} can be examined only if the kernel has opened it");
     Unknown::Elsewhere(reason)
 }
 
@@ -203,9 +203,13 @@ fn first_of(segment: &Segment, built: &Built) -> Bytes {
     match segment.areas.first() {
         Some(Area::Logical { name, .. }) => match built.get(name) {
             Some(Some((_, bytes))) => bytes.clone(),
-            _ => Err(Unknown::Elsewhere("its mirrors are not here".to_owned())),
+            _ => Err(Unknown::Elsewhere(
+                "its mirrors are not available".to_owned(),
+            )),
         },
-        _ => Err(Unknown::Elsewhere("its mirrors are not here".to_owned())),
+        _ => Err(Unknown::Elsewhere(
+            "its mirrors are not available".to_owned(),
+        )),
     }
 }
 

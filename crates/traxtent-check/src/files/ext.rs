@@ -38,11 +38,11 @@ pub fn extents_in_image(
     for name in path.split('/').filter(|name| !name.is_empty()) {
         let number = tables
             .find(&inode, name)?
-            .ok_or_else(|| wrong(format!("there is no {name:?} of {path:?}")))?;
+            .ok_or_else(|| wrong(format!("{path:?}: there is no {name:?}")))?;
         inode = tables.inode(number)?;
     }
     if inode.kind() != Kind::File {
-        return Err(wrong(format!("{path:?} is no regular file")));
+        return Err(wrong(format!("{path:?} is not a regular file")));
     }
     tables.extents(&inode)
 }
@@ -112,7 +112,7 @@ impl<'a> Tables<'a> {
         let incompatible = le32(&superblock, 96) as u32;
         if incompatible & META_BG != 0 {
             return Err(wrong(
-                "its group descriptors are spread over the groups".to_owned(),
+                "its group descriptors are spread over the groups (meta_bg), which is not supported".to_owned(),
             ));
         }
         let is_wide = incompatible & HAS_64BIT != 0;
@@ -140,7 +140,7 @@ impl<'a> Tables<'a> {
         );
         if sizes.0 < 32 || sizes.1 < 128 || sizes.2 == 0 || tables.block_bytes == 0 {
             return Err(wrong(format!(
-                "descriptors, inodes, inodes a group would be {sizes:?}"
+                "sizes of descriptors and inodes, and inodes per group, are invalid: {sizes:?}"
             )));
         }
         Ok(tables)
@@ -174,7 +174,7 @@ impl<'a> Tables<'a> {
     fn block(&self, number: u64) -> Result<u64, LayerError> {
         if number == 0 || number >= self.blocks {
             return Err(wrong(format!(
-                "block {number} is none of its {}",
+                "block {number} is out of bounds; there are {}",
                 self.blocks
             )));
         }
@@ -184,9 +184,7 @@ impl<'a> Tables<'a> {
     /// Returns the inode of a name in a directory.
     fn find(&self, folder: &Inode, name: &str) -> Result<Option<u64>, LayerError> {
         if folder.kind() != Kind::Folder {
-            return Err(wrong(format!(
-                "{name:?} is looked for in what is no folder"
-            )));
+            return Err(wrong(format!("the parent of {name:?} is not a directory")));
         }
         let mut left = folder.bytes().min(FOLDER_BYTES_MAX);
         for extent in self.extents(folder)? {
@@ -205,7 +203,9 @@ impl<'a> Tables<'a> {
 
     fn extents(&self, inode: &Inode) -> Result<Vec<Range<u64>>, LayerError> {
         if inode.flags() & INLINE != 0 {
-            return Err(wrong("its bytes are in its inode".to_owned()));
+            return Err(wrong(
+                "its data are in its inode, which is not supported".to_owned(),
+            ));
         }
         let mut walk = Walk {
             tables: self,
@@ -238,7 +238,7 @@ fn find_in_block(block: &[u8], name: &str) -> Result<Option<u64>, LayerError> {
         let letters = usize::from(block[at + 6]);
         if length < 8 || at + length > block.len() || letters + 8 > length {
             return Err(wrong(format!(
-                "an entry of a directory has {length} bytes and {letters} letters"
+                "a directory entry has an invalid length of {length} bytes with a name of {letters}"
             )));
         }
         if inode != 0 && block[at + 8..at + 8 + letters] == *name.as_bytes() {

@@ -30,7 +30,8 @@ pub fn parse(source: &dyn Source) -> Parsed<Btrfs> {
         if power_of_two(bytes, 512..=65_536) {
             Ok(bytes)
         } else {
-            let problem = format!("a {name} would have {bytes} bytes; 512 to 65536 are possible");
+            let problem =
+                format!("{name} size of {bytes} bytes is invalid; 512 to 65536 are allowed");
             Err(contradiction("Btrfs", problem))
         }
     };

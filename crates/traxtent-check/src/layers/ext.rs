@@ -36,7 +36,8 @@ pub fn parse(source: &dyn Source) -> Parsed<Ext> {
     }
     let shift = fields.le32(24);
     if shift > 6 {
-        let problem = format!("blocks would have 2^(10+{shift}) bytes; at most 2^16 are possible");
+        let problem =
+            format!("block size of 2^(10+{shift}) bytes is invalid; at most 2^16 are allowed");
         return Err(contradiction("ext", problem));
     }
     let block_bytes = 1024u64 << shift;
@@ -50,7 +51,7 @@ pub fn parse(source: &dyn Source) -> Parsed<Ext> {
     let clusters = u64::from(fields.le32(36));
     if clusters == 0 || clusters > 8 * block_bytes || group_blocks < clusters {
         let problem = format!(
-            "a group would have {group_blocks} blocks; its bitmap has room for {}",
+            "group size of {group_blocks} blocks is invalid; the bitmap has room for {}",
             8 * block_bytes
         );
         return Err(contradiction("ext", problem));
@@ -58,7 +59,7 @@ pub fn parse(source: &dyn Source) -> Parsed<Ext> {
     let first_block = u64::from(fields.le32(20));
     if first_block != u64::from(block_bytes == 1024) && group_blocks == clusters {
         let problem =
-            format!("the first block would be {first_block} with blocks of {block_bytes} bytes");
+            format!("first block {first_block} is invalid with blocks of {block_bytes} bytes");
         return Err(contradiction("ext", problem));
     }
     Ok(Some(Ext {

@@ -40,7 +40,7 @@ pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
             let (mut table, partitions) = backup.table(source)?;
             table
                 .damage
-                .insert(0, "only its backup is there".to_owned());
+                .insert(0, "only its backup is present".to_owned());
             return Ok(Some((table, partitions)));
         }
     }
@@ -103,7 +103,7 @@ impl Header {
         }
         if self.own != self.at {
             let problem = format!(
-                "it says that it is in sector {}, and is in {}",
+                "its header states sector {}, but is in sector {}",
                 self.own, self.at
             );
             damage.push(problem);
@@ -128,14 +128,14 @@ impl Header {
         let last = (source.bytes() / self.sector_bytes).saturating_sub(1);
         if self.other > last {
             damage.push(format!(
-                "its backup would be in sector {}, beyond the last, {last}: the table is of a larger drive",
+                "its backup would be in sector {}, beyond the last one, {last}: the table is from a larger drive",
                 self.other
             ));
         } else if Header::read(source, self.sector_bytes, self.other)?.is_none() {
             damage.push(format!("there is no backup in sector {}", self.other));
         } else if self.other != last {
             damage.push(format!(
-                "its backup is in sector {} and not in the last, {last}: the table is of a smaller drive",
+                "its backup is in sector {}, not in the last one, {last}: the table is from a smaller drive",
                 self.other
             ));
         }
@@ -150,7 +150,7 @@ impl Header {
         let entry_bytes = self.entry_bytes;
         if entry_bytes < ENTRY_BYTES || !entry_bytes.is_power_of_two() || entry_bytes > 4096 {
             damage.push(format!(
-                "its entries would have {entry_bytes} bytes; 128, 256, … 4096 are possible"
+                "entry size of {entry_bytes} bytes is invalid; 128, 256, … 4096 are allowed"
             ));
             return Ok(Vec::new());
         }
@@ -158,7 +158,7 @@ impl Header {
         let count = stated.min(LIST_BYTES_MAX);
         if count < stated {
             damage.push(format!(
-                "it would have {} entries; the first {} are looked at",
+                "it states {} entries; only the first {} are checked",
                 self.entries,
                 count / u64::from(entry_bytes)
             ));
@@ -166,7 +166,7 @@ impl Header {
         let at = self.list_at.saturating_mul(self.sector_bytes);
         let Some(list) = header(source, at, count as usize)? else {
             damage.push(format!(
-                "its entries would be in sector {}, where nothing is",
+                "its entries would be in sector {}, which cannot be read",
                 self.list_at
             ));
             return Ok(Vec::new());
@@ -184,13 +184,13 @@ impl Header {
             let number = index as u32 + 1;
             if last < first || last == u64::MAX {
                 damage.push(format!(
-                    "partition {number} would end in sector {last}, before it begins in {first}"
+                    "partition {number} ends in sector {last}, before its start in sector {first}"
                 ));
                 continue;
             }
             if first < self.first_usable || last > self.last_usable {
                 damage.push(format!(
-                    "partition {number}, sectors {first} to {last}, is not within the usable ones, {} to {}",
+                    "partition {number}, sectors {first} to {last}, is outside the usable ones, {} to {}",
                     self.first_usable, self.last_usable
                 ));
             }

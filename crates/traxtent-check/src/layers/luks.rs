@@ -39,7 +39,7 @@ pub fn parse(source: &dyn Source) -> Parsed<Luks> {
         2 => second(source, fields).map(Some),
         version => Err(contradiction(
             "LUKS",
-            format!("its version would be {version}"),
+            format!("version {version} is not supported"),
         )),
     }
 }
@@ -64,7 +64,7 @@ fn second(source: &dyn Source, fields: Fields<'_>) -> Result<Luks, LayerError> {
     let header_bytes = fields.be64(8);
     if !power_of_two(header_bytes, 16 << 10..=4 << 20) {
         return Err(wrong(format!(
-            "its header would have {header_bytes} bytes; 16 KiB to 4 MiB are possible"
+            "header size of {header_bytes} bytes is invalid; 16 KiB to 4 MiB are allowed"
         )));
     }
     let text = source.read(BINARY_BYTES, (header_bytes - BINARY_BYTES) as usize)?;
@@ -73,20 +73,23 @@ fn second(source: &dyn Source, fields: Fields<'_>) -> Result<Luks, LayerError> {
         .position(|&byte| byte == 0)
         .unwrap_or(text.len());
     let text: Text = serde_json::from_slice(&text[..end])
-        .map_err(|error| wrong(format!("its text: {error}")))?;
+        .map_err(|error| wrong(format!("its JSON text: {error}")))?;
     let segment = text
         .segments
         .values()
         .find(|segment| segment.kind == "crypt")
         .ok_or_else(|| wrong("it has no encrypted segment".to_owned()))?;
     let number = |name: &str, text: &str| {
-        text.parse::<u64>()
-            .map_err(|_| wrong(format!("the {name} of its segment is {text:?}, no number")))
+        text.parse::<u64>().map_err(|_| {
+            wrong(format!(
+                "the {name} of its segment is {text:?}, not a number"
+            ))
+        })
     };
     let sector_bytes = segment.sector_size.unwrap_or(SECTOR);
     if !power_of_two(sector_bytes, 512..=4096) {
         return Err(wrong(format!(
-            "its sectors would have {sector_bytes} bytes; 512 to 4096 are possible"
+            "sector size of {sector_bytes} bytes is invalid; 512 to 4096 are allowed"
         )));
     }
     Ok(Luks {

@@ -133,7 +133,7 @@ impl Reader<'_> {
         let mut number = 5;
         loop {
             if seen.contains(&at) {
-                let problem = format!("the chain of logical partitions comes back to sector {at}");
+                let problem = format!("the chain of logical partitions loops back to sector {at}");
                 self.damage.push(problem);
                 return Ok(());
             }
@@ -147,7 +147,7 @@ impl Reader<'_> {
             let sector = header(self.source, at.saturating_mul(self.sector_bytes), 512)?;
             let Some(entries) = sector.as_deref().and_then(entries) else {
                 let problem =
-                    format!("sector {at}, in the chain of logical partitions, is no table");
+                    format!("sector {at}, in the chain of logical partitions, is not a table");
                 self.damage.push(problem);
                 return Ok(());
             };

@@ -121,7 +121,7 @@ fn members(count: u32) -> Result<u32, LayerError> {
         Ok(count)
     } else {
         let problem =
-            format!("an array would have {count} members; 1 to {MEMBERS_MAX} are possible");
+            format!("an array of {count} members is invalid; 1 to {MEMBERS_MAX} are allowed");
         Err(contradiction("md", problem))
     }
 }
@@ -144,7 +144,7 @@ fn chunk(level: RaidLevel, bytes: u64) -> Result<u64, LayerError> {
         return Ok(0);
     }
     if bytes == 0 || !bytes.is_multiple_of(SECTOR) || bytes > 1 << 31 {
-        let problem = format!("a chunk would have {bytes} bytes");
+        let problem = format!("chunk size of {bytes} bytes is invalid");
         return Err(contradiction("md", problem));
     }
     Ok(bytes)

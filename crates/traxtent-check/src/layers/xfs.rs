@@ -22,12 +22,14 @@ pub fn parse(source: &dyn Source) -> Parsed<Xfs> {
     let block_bytes = u64::from(fields.be32(4));
     let sector_bytes = u64::from(fields.be16(102));
     if !power_of_two(block_bytes, 512..=65_536) {
-        let problem = format!("blocks would have {block_bytes} bytes; 512 to 65536 are possible");
+        let problem =
+            format!("block size of {block_bytes} bytes is invalid; 512 to 65536 are allowed");
         return Err(contradiction("XFS", problem));
     }
     if !power_of_two(sector_bytes, 512..=32_768) || sector_bytes > block_bytes {
-        let problem =
-            format!("sectors would have {sector_bytes} bytes, in blocks of {block_bytes}");
+        let problem = format!(
+            "sector size of {sector_bytes} bytes is invalid with blocks of {block_bytes} bytes"
+        );
         return Err(contradiction("XFS", problem));
     }
     // A unit of 1 means that there is none.

@@ -66,7 +66,7 @@ fn bounded(ashift: u64) -> Result<u32, LayerError> {
     if (9..=17).contains(&ashift) {
         Ok(ashift as u32)
     } else {
-        let problem = format!("ashift would be {ashift}; 9 to 17 are possible");
+        let problem = format!("ashift of {ashift} is invalid; 9 to 17 are allowed");
         Err(contradiction("ZFS", problem))
     }
 }

@@ -80,11 +80,11 @@ pub struct BadBlocks {
 #[non_exhaustive]
 pub enum NoListError {
     /// Every track boundary falls between two blocks.
-    #[error("every track boundary falls between two blocks, so no block is to be left out")]
+    #[error("every track boundary falls between two blocks, so no block has to be left out")]
     NoneExcluded,
     /// Too many blocks would be given up.
     #[error(
-        "{excluded} of {blocks} blocks lie on two tracks, more than one in {EXCLUDED_ONE_IN}: smaller blocks lose less"
+        "{excluded} of {blocks} blocks span two tracks, more than one in {EXCLUDED_ONE_IN}; smaller blocks lose less"
     )]
     TooManyExcluded {
         /// The blocks that span two tracks.
@@ -93,21 +93,21 @@ pub enum NoListError {
         blocks: u64,
     },
     /// The block numbers exceed 32 bits.
-    #[error("{blocks} blocks are more than mke2fs -l can name ({BLOCKS_MAX})")]
+    #[error("{blocks} blocks exceed the limit of mke2fs -l ({BLOCKS_MAX})")]
     TooLarge {
         /// The blocks in all.
         blocks: u64,
     },
     /// Groups have no room for their tables, whatever their size.
     #[error(
-        "groups have no room for superblock, descriptors and an inode table of {least} blocks: larger blocks would do"
+        "groups have no room for superblock, descriptors and an inode table of {least} blocks; use larger blocks"
     )]
     NoRoom {
         /// The smallest useful table in blocks.
         least: u64,
     },
     /// mke2fs does not support the block size.
-    #[error("a block of {0} bytes is none of 1024, 2048 and 4096")]
+    #[error("block size of {0} bytes is invalid; use 1024, 2048 or 4096")]
     BlockSize(u32),
 }
 

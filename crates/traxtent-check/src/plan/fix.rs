@@ -10,7 +10,7 @@ use crate::stack::{Kind, Layer, LayerId, Stack};
 
 /// The steps that are necessary if a layer is recreated.
 const COPY_AWAY: &str =
-    "cannot be moved in place: copy the data away, make it anew, copy them back";
+    "cannot be moved in place: copy the data away, recreate the layer, copy the data back";
 
 /// The free sectors that sfdisk 2.38 needs after a partition that it moves. It refuses with two,
 /// and not with nine.
@@ -75,38 +75,38 @@ impl FindingContext<'_> {
             Rule::XfsLogUnit | Rule::XfsSector => self.recreate_xfs(),
             Rule::TableDamaged | Rule::PartitionOverlap => self.table(),
             Rule::TableSectorSize => Some(note_only(
-                "connect the drive as it was when the table was written, or write a table anew: copy the data away first",
+                "connect the drive as it was when the table was written, or copy the data away and write a new table",
             )),
             Rule::ZfsAshift => Some(note_only(
-                "the ashift of a vdev never changes: make a pool anew with `zpool create -o ashift=12`, and send the data to it",
+                "the ashift of a vdev cannot be changed: create a new pool with `zpool create -o ashift=12`, and send the data to it",
             )),
             Rule::SwapPage => Some(note_only(
-                "pages are the machine's; keep swap on a drive with smaller physical sectors",
+                "the machine determines the page size; put swap on a drive with smaller physical sectors",
             )),
             Rule::HintOptimal | Rule::HintMinimum | Rule::HintDiscard => Some(note_only(
-                "nothing on the drive is wrong: tell tools the alignment yourself (parted --align none, mkfs.xfs -d noalign, mdadm --data-offset)",
+                "nothing on the drive is wrong: set the alignment explicitly (parted --align none, mkfs.xfs -d noalign, mdadm --data-offset)",
             )),
             Rule::HintPhysical | Rule::HintBridge => Some(note_only(
-                "say --physical-sector 4096 to whatever asks, and align to that",
+                "state the size with --physical-sector 4096, and align to it",
             )),
             Rule::AlignmentOffset => Some(note_only(
-                "take the jumper off before the drive has data, or begin partitions where the drive's physical sectors do",
+                "remove the jumper before the drive holds data, or begin partitions at the drive's physical sectors",
             )),
             Rule::MixedSectors => Some(note_only(
-                "replace the members with the smaller sectors, and make what lies on them for the larger ones",
+                "replace the members that have smaller sectors, and create the layers above them for the larger ones",
             )),
             Rule::BeyondEnd => Some(note_only(
-                "restore what it lies on to its old size before anything is written; or check the file system and shrink it (e2fsck -f, resize2fs)",
+                "restore the layer below to its former size before anything is written, or check the file system and shrink it (e2fsck -f, resize2fs)",
             )),
             Rule::DriveSize => Some(note_only(
-                "shrink from above, file system first, until the last partition ends before the drive does",
+                "shrink the layers, file system first, until the last partition ends before the end of the drive",
             )),
             Rule::Damaged => Some(note_only(
                 "use the format's own repair (e2fsck, xfs_repair, mdadm --assemble, cryptsetup repair) on a copy first",
             )),
             Rule::TrackCrossing => Some(Fix {
                 note:
-                    "only a new file system leaves out what spans two tracks: copy the data away first"
+                    "only a new file system can exclude blocks that span two tracks: copy the data away first"
                         .to_owned(),
                 commands: vec!["traxtent plan stack DRIVE --for fs=ext4 --output DIR".to_owned()],
             }),
@@ -168,7 +168,7 @@ impl FindingContext<'_> {
             let sectors = layer.bytes / sector;
             return Some(Fix {
                 note: format!(
-                    "have a backup of {}: it is moved with its data into the room behind it",
+                    "back up {} first: it is moved with its data into the space after it",
                     layer.name
                 ),
                 commands: vec![format!(
@@ -182,7 +182,7 @@ impl FindingContext<'_> {
         if partition.role != PartitionRole::Primary {
             return Some(Fix {
                 note: format!(
-                    "sfdisk does not move logical partitions: copy the data of {} away, delete it, make it anew, copy them back",
+                    "sfdisk does not move logical partitions: copy the data of {} away, delete it, recreate it, copy the data back",
                     layer.name
                 ),
                 commands: vec![
@@ -193,7 +193,7 @@ impl FindingContext<'_> {
         }
         Some(Fix {
             note: format!(
-                "have a backup of {}; what lies in it must end {cut} bytes before it does (shrink a file system first): the first command cuts its end off, the second moves it with its data",
+                "back up {} first; its content must end {cut} bytes before its end (shrink a file system first); the first command shortens it, the second moves it with its data",
                 layer.name
             ),
             // If sfdisk is given a new start and a new length at once, it changes the table but
@@ -232,7 +232,7 @@ impl FindingContext<'_> {
         let device = quoted(&Self::device(drive));
         Some(Fix {
             note: format!(
-                "what lies in {} must end before sector {sectors} of it; nothing is moved",
+                "the content of {} must end before its sector {sectors}; nothing is moved",
                 layer.name
             ),
             commands: vec![format!(
@@ -322,8 +322,8 @@ impl FindingContext<'_> {
         };
         let device = quoted(self.layer.node.as_deref().unwrap_or("/dev/md0"));
         Some(Fix {
-            note: "md changes the chunk of RAID 4, 5, 6 and 10 in place, slowly; back up first, and type this where \
-                   md.backup does not come to lie on the array"
+            note: "md changes the chunk of RAID 4, 5, 6 and 10 in place, slowly; back up first, and run this in a folder where \
+                   md.backup is not on the array"
                 .to_owned(),
             commands: vec![format!(
                 "mdadm --grow {device} --chunk=64 --backup-file=md.backup"
@@ -338,7 +338,7 @@ impl FindingContext<'_> {
         let device = self.device_below()?;
         if luks.version == 1 {
             return Some(Fix {
-                note: "LUKS1 has sectors of 512 bytes: make it LUKS2, closed and with a backup of its header, and encrypt it anew".to_owned(),
+                note: "LUKS1 has sectors of 512 bytes: close the device, back up its header, convert it to LUKS2 and re-encrypt it".to_owned(),
                 commands: vec![
                     format!("cryptsetup convert --type luks2 {device}"),
                     format!("cryptsetup reencrypt --force-offline-reencrypt --sector-size 4096 {device}"),
@@ -346,7 +346,7 @@ impl FindingContext<'_> {
             });
         }
         Some(Fix {
-            note: "closed, and with a backup of its header: everything is encrypted anew, which may be interrupted; the file system on it must have blocks of 4096 bytes or more".to_owned(),
+            note: "close the device and back up its header first; all data are re-encrypted, which may be interrupted; the file system on it must have blocks of 4096 bytes or more".to_owned(),
             commands: vec![format!("cryptsetup reencrypt --force-offline-reencrypt --sector-size 4096 {device}")],
         })
     }
@@ -360,7 +360,7 @@ impl FindingContext<'_> {
             _ => return Some(note_only(COPY_AWAY)),
         };
         Some(Fix {
-            note: "the block size of a file system never changes: copy the data away first"
+            note: "the block size of a file system cannot be changed: copy the data away first"
                 .to_owned(),
             commands: vec![command],
         })
@@ -391,7 +391,7 @@ impl FindingContext<'_> {
         let device = self.device_below()?;
         let (chunk, stripe) = self.stripes().unwrap_or((0, 0));
         Some(Fix {
-            note: "at once, unmounted or mounted; files that are there stay where they are"
+            note: "takes effect at once, mounted or not; existing files stay where they are"
                 .to_owned(),
             commands: vec![format!(
                 "tune2fs -E stride={},stripe_width={} {device}",
@@ -406,7 +406,7 @@ impl FindingContext<'_> {
         let anew = self.recreate_xfs()?;
         Some(Fix {
             note: format!(
-                "copy the data away (xfsdump), make it anew, copy them back; or mount it with sunit={},swidth={} (of 512 bytes), which lasts only if the kernel's log does not say that the alignment cannot be changed",
+                "copy the data away (xfsdump), recreate it, copy the data back; or mount it with sunit={},swidth={} (in units of 512 bytes), which is permanent unless the kernel's log reports that the alignment cannot be changed",
                 chunk / 512,
                 stripe / 512
             ),
@@ -429,7 +429,7 @@ impl FindingContext<'_> {
             _ => String::new(),
         };
         Some(Fix {
-            note: "neither the sector nor the log of XFS changes: copy the data away (xfsdump), make it anew, copy them back".to_owned(),
+            note: "the sector and the log unit of XFS cannot be changed: copy the data away (xfsdump), recreate it, copy the data back".to_owned(),
             commands: vec![format!("mkfs.xfs -f -s size=4096{stripes} {device}")],
         })
     }
@@ -441,7 +441,7 @@ impl FindingContext<'_> {
         let device = quoted(&Self::device(self.drive_below(self.id)));
         let (note, command) = match table.scheme {
             Scheme::Gpt => (
-                "writes both copies anew from the one that is whole; look at what `sgdisk --print` says of it first",
+                "rewrites both copies from the intact one; check the output of `sgdisk --print` first",
                 format!("sgdisk --move-second-header {device}"),
             ),
             Scheme::Mbr => (

@@ -85,7 +85,7 @@ pub struct BadBlockFile {
 pub enum StackPlanError {
     /// The block is smaller than a physical sector.
     #[error(
-        "blocks of {block_bytes} bytes on physical sectors of {physical_bytes}: each small write would be a read, a turn and a write; say block={physical_bytes}"
+        "blocks of {block_bytes} bytes on physical sectors of {physical_bytes}: each small write would be a read, a revolution and a write; use block={physical_bytes}"
     )]
     BlockBelowSector {
         /// The block size of the file system, or the sector size of LUKS.
@@ -95,7 +95,7 @@ pub enum StackPlanError {
     },
     /// The file-system block is smaller than a sector of LUKS.
     #[error(
-        "blocks of {block_bytes} bytes on encrypted sectors of {sector_bytes}: say luks={block_bytes}"
+        "blocks of {block_bytes} bytes on encrypted sectors of {sector_bytes}: use luks={block_bytes}"
     )]
     BlockBelowLuks {
         /// The block size of the file system.
@@ -104,7 +104,7 @@ pub enum StackPlanError {
         sector_bytes: u32,
     },
     /// The partition ends beyond the sector numbers of an MBR.
-    #[error("an MBR names sectors below {}, the partition ends at LBN {end}: say table=gpt", 1_u64 << 32)]
+    #[error("an MBR can address only sectors below {}, but the partition ends at LBN {end}; use table=gpt", 1_u64 << 32)]
     MbrTooShort {
         /// The first LBN after the partition.
         end: u64,
@@ -118,7 +118,7 @@ pub enum StackPlanError {
         lbns: u64,
     },
     /// The number of device names differs from the number of drives.
-    #[error("{disks} disks are wanted and {named} devices named")]
+    #[error("{disks} disks are needed, but {named} devices are named")]
     Devices {
         /// The number of drives that the stack needs.
         disks: u32,
@@ -206,7 +206,7 @@ impl<'a> RecipeBuilder<'a> {
     }
 
     fn partitions(&mut self, devices: &[String]) -> Result<(), StackPlanError> {
-        self.note(format!("Everything on {} is lost.", devices.join(", ")));
+        self.note(format!("All data on {} will be lost.", devices.join(", ")));
         if self.want.table == Table::None {
             self.below = devices.to_vec();
             if self.ground.lowest_aligned.0 > 0 {
@@ -332,7 +332,7 @@ impl<'a> RecipeBuilder<'a> {
             self.below.join(" ")
         );
         self.step(
-            "The array; its data begin on a multiple of its chunk",
+            "The array; its data begin at a multiple of its chunk",
             "mdadm",
             vec![command],
         );
@@ -421,7 +421,7 @@ impl<'a> RecipeBuilder<'a> {
         }
         let (device, data) = (self.device(), self.whole_stripes(LUKS_DATA_BYTES));
         self.step(
-            &format!("Encryption in sectors of {sector} bytes; data begin {} KiB behind the header's start", data >> 10),
+            &format!("Encryption in sectors of {sector} bytes; data begin {} KiB after the start of the header", data >> 10),
             "cryptsetup",
             vec![
                 format!(
@@ -492,7 +492,7 @@ impl<'a> RecipeBuilder<'a> {
                 let what = format!("{what}, without those that span two tracks");
                 self.step(&what, "mke2fs", vec![words.join(" ")]);
                 self.step(
-                    "Nothing to complain about?",
+                    "Is the file system consistent?",
                     "e2fsck",
                     vec![format!("e2fsck -fn {device}")],
                 );
@@ -506,7 +506,9 @@ impl<'a> RecipeBuilder<'a> {
                 });
                 return Ok(());
             }
-            Some(Err(why)) => self.note(format!("mke2fs gets no list of bad blocks: {why}.")),
+            Some(Err(why)) => {
+                self.note(format!("There is no list of bad blocks for mke2fs: {why}."))
+            }
             None => {}
         }
         let stripes = self.stripes.map_or(String::new(), |(chunk, stripe)| {
@@ -533,7 +535,7 @@ impl<'a> RecipeBuilder<'a> {
         };
         let Some(base) = self.base else {
             self.note(
-                "The blocks of the array lie on several drives in turn, so tracks are not looked at above it.".to_owned(),
+                "The blocks of the array lie on several drives in turn, so tracks are not considered above it.".to_owned(),
             );
             return Ok(None);
         };
@@ -564,14 +566,14 @@ impl<'a> RecipeBuilder<'a> {
         }
         if let (1.., Some(last)) = (plan.too_many, plan.list.last()) {
             self.note(format!(
-                "{} stay in use, all behind block {last}, because the inode of bad blocks must be shorter than 2 GiB; two partitions{} would take all.",
+                "{} stay in use, all after block {last}, because the inode of bad blocks must be shorter than 2 GiB; two partitions{} would avoid this.",
                 plan.too_many,
                 if self.want.block_bytes > 1024 { " or smaller blocks" } else { "" }
             ));
         }
         if plan.inode_ratio() > 2 * self.want.inode_ratio {
             self.note(format!(
-                "There is an inode for each {} bytes, not for each {}: the inode table of a group fits between two such blocks.",
+                "There is one inode per {} bytes, not per {}, so that the inode table of a group fits between two such blocks.",
                 plan.inode_ratio(),
                 self.want.inode_ratio
             ));

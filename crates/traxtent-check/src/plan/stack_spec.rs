@@ -145,14 +145,14 @@ pub struct StackSpec {
 /// The words, each with its values.
 pub const GRAMMAR: &str = "\
 fs=ext2|ext3|ext4|xfs|btrfs|swap  the file system [ext4]
-block=BYTES                       its blocks: 1024, 2048 or 4096 [4096]
-inode-ratio=BYTES                 of ext2, 3 and 4: bytes for each inode [16384]
+block=BYTES                       its block size: 1024, 2048 or 4096 [4096]
+inode-ratio=BYTES                 bytes per inode of ext2, 3 and 4 [16384]
 luks[=BYTES]                      encryption, in sectors of 512, 1024, 2048 or 4096 [the physical sector]
 lvm                               a volume group with one volume
 raid=LEVEL[xCHUNK]                an md array: 0, 1, 4, 5, 6 or 10; chunks of 4k to 64m [512k]
-disks=N                           how many drives [the fewest of the level; 1 without raid]
+disks=N                           number of drives [the least for the level; 1 without raid]
 table=gpt|mbr|none                the partition table [gpt]
-with=sfdisk|parted|sgdisk         what writes it [sfdisk]
+with=sfdisk|parted|sgdisk         the program that writes it [sfdisk]
 tracks=yes|no                     begin at a track boundary, leave out blocks that span two [yes, where known]";
 
 /// Why the words are invalid.
@@ -180,7 +180,7 @@ impl FromStr for StackSpec {
                 None => (word, None),
             };
             if seen.contains(&key) {
-                return Err(fail("is said twice".to_owned()));
+                return Err(fail("is given twice".to_owned()));
             }
             seen.push(key);
             want.set(key, value, &mut disks).map_err(fail)?;
@@ -252,7 +252,7 @@ impl StackSpec {
                 self.inode_ratio = ratio.ok_or("expected bytes from 1k to 64m")?;
             }
             _ => {
-                return Err("there is no such word; there are block, disks, fs, inode-ratio, luks, lvm, raid, table, tracks and with".to_owned());
+                return Err("unknown word; use block, disks, fs, inode-ratio, luks, lvm, raid, table, tracks or with".to_owned());
             }
         }
         Ok(())
@@ -280,7 +280,7 @@ impl StackSpec {
             return Err("sgdisk writes GPT only: with=sfdisk or with=parted".to_owned());
         }
         if !self.fs.is_ext() && self.block_bytes != 4096 {
-            return Err(format!("{} gets blocks of 4096 bytes here", self.fs));
+            return Err(format!("{} must have blocks of 4096 bytes", self.fs));
         }
         Ok(())
     }
@@ -366,7 +366,7 @@ mod tests {
                 "\"fs=zfs\": expected one of ext2, ext3, ext4, xfs, btrfs, swap",
             ),
             ("fs", "\"fs\": expected one of ext2"),
-            ("", "\"\": there is no such word; there are block, disks"),
+            ("", "\"\": unknown word; use block, disks"),
             ("raid=3", "\"raid=3\": expected a level of 0, 1, 4"),
             (
                 "raid=5x65k",
@@ -375,7 +375,7 @@ mod tests {
             ("raid=1x64k", "\"raid=1x64k\": RAID 1 has no chunks"),
             ("raid=6,disks=3", "RAID 6 needs 4 disks"),
             ("disks=2", "several disks need raid="),
-            ("fs=ext4,fs=xfs", "\"fs=xfs\": is said twice"),
+            ("fs=ext4,fs=xfs", "\"fs=xfs\": is given twice"),
             ("block=512", "expected one of 1024, 2048, 4096"),
             ("table=mbr,with=sgdisk", "sgdisk writes GPT only"),
             (

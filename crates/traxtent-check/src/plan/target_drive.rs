@@ -99,7 +99,7 @@ impl DriveProperties {
             (
                 at,
                 true,
-                "a track begins there, and a physical sector; no track nearby begins on the grid of 1 MiB",
+                "a track and a physical sector begin there; no track nearby begins on the grid of 1 MiB",
             )
         } else if map.is_some() {
             (
@@ -111,7 +111,7 @@ impl DriveProperties {
             (
                 least,
                 false,
-                "it is on the grid of 1 MiB, and so of every physical sector",
+                "it is on the grid of 1 MiB, and therefore at a physical sector",
             )
         };
         // The length is a number of whole MiB, which leaves the end on a physical sector.

@@ -28,7 +28,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
             && limits.alignment_offset == Some(-1)
         {
             let what = format!(
-                "the kernel finds no alignment of {} that fits all that it lies on",
+                "the kernel finds no alignment of {} that fits all layers below it",
                 layer.name
             );
             say(Rule::AlignmentOffset, what);
@@ -41,8 +41,8 @@ fn drive(layer: &Layer, disk: &Disk, say: &mut impl FnMut(Rule, String)) {
     let shift = disk.first_aligned_byte % disk.physical_bytes;
     if shift != 0 {
         let what = format!(
-            "LBN 0 of {name} does not begin a physical sector: the first that does is {} (a jumper does that); \
-             begin partitions {} behind multiples of {}",
+            "LBN 0 of {name} does not begin a physical sector: the first that does is {} (a jumper can cause this); \
+             begin partitions {} after multiples of {}",
             disk.first_aligned_byte / disk.logical_bytes,
             bytes(shift),
             bytes(disk.physical_bytes)
@@ -58,7 +58,7 @@ fn drive(layer: &Layer, disk: &Disk, say: &mut impl FnMut(Rule, String)) {
     {
         let source = disk.model.as_deref().and_then(quirks::find);
         let what = format!(
-            "{name} says that its physical sectors have {}; drives like it have {} ({})",
+            "{name} reports physical sectors of {}; drives of its model have {} ({})",
             bytes(claimed),
             bytes(disk.physical_bytes),
             source.map_or("", |quirk| &quirk.source)
@@ -70,7 +70,7 @@ fn drive(layer: &Layer, disk: &Disk, say: &mut impl FnMut(Rule, String)) {
         && claimed != disk.physical_bytes
     {
         let what = format!(
-            "{name} says that its physical sectors have {}; by its times they have {}",
+            "{name} reports physical sectors of {}; by measurement they have {}",
             bytes(claimed),
             bytes(disk.physical_bytes)
         );
@@ -78,15 +78,15 @@ fn drive(layer: &Layer, disk: &Disk, say: &mut impl FnMut(Rule, String)) {
     }
     if disk.usb && disk.logical_bytes > 512 {
         let what = format!(
-            "{name} is behind a USB bridge that shows sectors of {}; if the bridge translates, nothing on the drive \
-             is found without it",
+            "{name} is behind a USB bridge that reports sectors of {}; if the bridge translates sectors, nothing on the drive \
+             can be found without it",
             bytes(disk.logical_bytes)
         );
         say(Rule::HintBridge, what);
     } else if disk.usb && claimed == Some(512) && disk.physical_by == SizeSource::Kernel {
         let what = format!(
-            "{name} is behind a USB bridge that says nothing of physical sectors; the drive may have 4096 bytes \
-             (tell --physical-sector 4096)"
+            "{name} is behind a USB bridge that does not report physical sectors; they may have 4096 bytes \
+             (use --physical-sector 4096)"
         );
         say(Rule::HintBridge, what);
     }
@@ -102,13 +102,13 @@ fn sizes(layer: &Layer, limits: &Limits, say: &mut impl FnMut(Rule, String)) {
     let minimum = limits.io_min_bytes.unwrap_or(0);
     if optimal == BOGUS_OPTIMAL {
         let what = format!(
-            "{name} states an optimal I/O size of 33553920 bytes, 65,535 sectors: what a bridge says that does not \
-             know; tools that align to it align to nothing"
+            "{name} states an optimal I/O size of 33553920 bytes, 65,535 sectors: the value of bridges that have no \
+             information; alignment to it is useless"
         );
         say(Rule::HintOptimal, what);
     } else if !optimal.is_multiple_of(physical) {
         let what = format!(
-            "{name} states an optimal I/O size of {optimal} bytes, no multiple of its physical sector of {}",
+            "{name} states an optimal I/O size of {optimal} bytes, not a multiple of its physical sector of {}",
             bytes(physical)
         );
         say(Rule::HintOptimal, what);
@@ -120,7 +120,7 @@ fn sizes(layer: &Layer, limits: &Limits, say: &mut impl FnMut(Rule, String)) {
     }
     if minimum > 0 && !minimum.is_multiple_of(physical) {
         let what = format!(
-            "{name} states a minimum I/O size of {minimum} bytes, no multiple of its physical sector of {}",
+            "{name} states a minimum I/O size of {minimum} bytes, not a multiple of its physical sector of {}",
             bytes(physical)
         );
         say(Rule::HintMinimum, what);
@@ -128,7 +128,7 @@ fn sizes(layer: &Layer, limits: &Limits, say: &mut impl FnMut(Rule, String)) {
     let discard = limits.discard_bytes.unwrap_or(0);
     if !discard.is_multiple_of(physical) {
         let what = format!(
-            "{name} states a discard granularity of {discard} bytes, no multiple of its physical sector of {}",
+            "{name} states a discard granularity of {discard} bytes, not a multiple of its physical sector of {}",
             bytes(physical)
         );
         say(Rule::HintDiscard, what);

@@ -74,15 +74,15 @@ fn drive_kind(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
         MediaKind::ShingledHostManaged => (
             Rule::Shingled,
             format!(
-                "{name} is shingled and managed by its host: what lies on it has to write zones in order \
-                 (Btrfs, F2FS, XFS with zones), and alignment to tracks is of no use"
+                "{name} is shingled and host-managed: file systems on it have to write zones in order \
+                 (Btrfs, F2FS, XFS with zones), and alignment to tracks has no effect"
             ),
         ),
         MediaKind::ShingledHostAware => (
             Rule::Shingled,
             format!(
-                "{name} is shingled and shows its zones: it takes any write and rewrites what was not in order later, so \
-                 write zones in order, in long runs, and keep it out of arrays with parity; small writes are dear \
+                "{name} is shingled and reports its zones: it accepts writes in any order and reorders them later, so \
+                 write zones in order, in long runs, and keep it out of arrays with parity; small writes are slow \
                  wherever they begin"
             ),
         ),
@@ -96,7 +96,7 @@ fn drive_kind(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
         MediaKind::SolidStateZoned => (
             Rule::SolidState,
             format!(
-                "{name} is solid-state in zones that its host manages: what lies on it has to write zones in order \
+                "{name} is solid-state, zoned and host-managed: file systems on it have to write zones in order \
                  (Btrfs, F2FS, XFS with zones), and it has no tracks"
             ),
         ),
@@ -108,7 +108,7 @@ fn drive_kind(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
                     bytes(erase)
                 ),
                 None => format!(
-                    "{name} is solid-state: its erase block is not known; begin at multiples of 1 MiB, or tell \
+                    "{name} is solid-state: its erase block is not known; begin partitions at multiples of 1 MiB, or state \
                      --erase-block"
                 ),
             },
@@ -128,11 +128,11 @@ fn content(stack: &Stack, id: LayerId, unknown: &Unknown, findings: &mut Finding
         ),
         Unknown::Nameless => (
             Rule::UnknownContent,
-            format!("what {name} holds is not known, so its alignment is not either"),
+            format!("the content of {name} is not known, so its alignment is not checked"),
         ),
         Unknown::Elsewhere(reason) => (
             Rule::UnknownContent,
-            format!("{name} is not looked into: {reason}"),
+            format!("{name} is not examined: {reason}"),
         ),
         Unknown::Unreadable(reason) => {
             (Rule::Unreadable, format!("{name} cannot be read: {reason}"))

@@ -21,7 +21,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
         {
             let drive = &stack.layer(disk).name;
             let what = format!(
-                "{} {} {}, and a physical sector of {drive} has {}",
+                "{} {} {}, but a physical sector of {drive} has {}",
                 title,
                 unit.words,
                 bytes(size),
@@ -33,7 +33,10 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
             && end > layer.bytes
             && layer.bytes > 0
         {
-            let what = format!("{} would end at byte {end} of {}", title, layer.bytes);
+            let what = format!(
+                "{} ends at byte {end}, beyond its {} bytes",
+                title, layer.bytes
+            );
             say(Rule::BeyondEnd, what);
         }
         match &layer.kind {
@@ -42,7 +45,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
                     && capacity < layer.bytes
                 {
                     let what = format!(
-                        "{} has {} bytes, the drive that it is for {capacity}",
+                        "{} has {} bytes, but its drive has {capacity}",
                         title, layer.bytes
                     );
                     say(Rule::DriveSize, what);
@@ -56,7 +59,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
                     && !volume.extent_bytes.is_multiple_of(stripe)
                 {
                     let what = format!(
-                        "extents of {} have {}, no multiple of the full stripe of {}, {}: volumes begin off stripes",
+                        "extents of {} have {}, not a multiple of the full stripe of {}, {}: volumes do not begin at stripes",
                         title,
                         bytes(volume.extent_bytes),
                         stack.layer(array).name,
@@ -122,7 +125,7 @@ fn luks_end(name: &str, below_bytes: u64, luks: &Luks, say: &mut impl FnMut(Rule
     let left = luks_remainder(luks, below_bytes);
     if left != 0 {
         let what = format!(
-            "{} encrypts sectors of {} and has {left} bytes too many behind the last: it cannot be opened",
+            "{} encrypts sectors of {} and has {left} extra bytes after the last one: it cannot be opened",
             name,
             bytes(luks.sector_bytes)
         );
@@ -143,7 +146,7 @@ fn ext_stride(stack: &Stack, id: LayerId, name: &str, ext: &Ext, findings: &mut 
     );
     if stride == 0 && width == 0 {
         let what = format!(
-            "{name} was not told of {array}, whose chunk is {}",
+            "{name} has no stripe parameters for {array}, whose chunk is {}",
             bytes(chunk)
         );
         return say(Severity::Info, what);
@@ -171,7 +174,7 @@ fn xfs_units(stack: &Stack, id: LayerId, name: &str, xfs: &Xfs, findings: &mut F
     let (unit, width) = (xfs.unit_bytes, xfs.width_bytes);
     if unit > 0 && !width.is_multiple_of(unit) {
         let what = format!(
-            "{name} has a stripe width of {}, no multiple of its unit of {}",
+            "{name} has a stripe width of {}, not a multiple of its unit of {}",
             bytes(width),
             bytes(unit)
         );
@@ -181,7 +184,7 @@ fn xfs_units(stack: &Stack, id: LayerId, name: &str, xfs: &Xfs, findings: &mut F
         let array = &stack.layer(array).name;
         if unit == 0 {
             let what = format!(
-                "{name} was not told of {array}, whose chunk is {}",
+                "{name} has no stripe parameters for {array}, whose chunk is {}",
                 bytes(chunk)
             );
             say(Rule::XfsUnit, Severity::Info, what);
@@ -202,7 +205,7 @@ fn xfs_units(stack: &Stack, id: LayerId, name: &str, xfs: &Xfs, findings: &mut F
     };
     if log > LOG_UNIT_MAX {
         let what = format!(
-            "{name} writes its log in units of {}; {} is the most",
+            "{name} writes its log in units of {}; the greatest is {}",
             bytes(log),
             bytes(LOG_UNIT_MAX)
         );

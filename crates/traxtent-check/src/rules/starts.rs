@@ -68,7 +68,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
             finding.severity = Severity::Info;
             finding
                 .what
-                .push_str(&format!("; the data of {above} are on it all the same"));
+                .push_str(&format!("; the data of {above} are aligned nevertheless"));
         }
     }
 }

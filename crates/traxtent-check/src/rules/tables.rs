@@ -49,7 +49,7 @@ fn sector_size(
     // An MBR does not state the sector size for which it was written.
     if scheme == Scheme::Gpt && sector != disk.logical_bytes {
         let what = format!(
-            "the GPT of {} was written for sectors of {}; the drive has {}, so nobody finds it there",
+            "the GPT of {} was written for sectors of {}; the drive has {}, so the table is not found",
             on.name,
             bytes(sector),
             bytes(disk.logical_bytes)

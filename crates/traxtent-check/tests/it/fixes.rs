@@ -87,7 +87,7 @@ fn typed(folder: &Path, commands: &[String]) -> Result<(), String> {
 #[test]
 fn what_is_printed_fixes() {
     if !Path::new("/dev/loop-control").exists() || !is_root() {
-        testkit::skip!("parts of images take loop devices, which are root's");
+        testkit::skip!("partitions of images need loop devices, which only root may attach");
     }
     let folder = tempfile::tempdir().unwrap();
     let workshop = ImageMaker::new(folder.path());

@@ -83,7 +83,7 @@ fn linear_and_striped() {
     let image = Image::new(128 * MIB);
     let paths = [image.path.clone(), image.beside("other.img", 128 * MIB)];
     let Some(loops) = Loops::over(losetup, &paths) else {
-        skip!("no loop device can be had");
+        skip!("no loop device is available");
     };
     loops.lvm(&lvm, "pvcreate NODES");
     let group = format!("traxtent{}", std::process::id());
@@ -143,7 +143,7 @@ fn data_start() {
     let (lvm, losetup) = (tool!("lvm"), tool!("losetup"));
     let image = Image::new(128 * MIB);
     let Some(loops) = Loops::over(losetup, std::slice::from_ref(&image.path)) else {
-        skip!("no loop device can be had");
+        skip!("no loop device is available");
     };
     loops.lvm(
         &lvm,

@@ -85,7 +85,7 @@ impl BlockTarget {
         }
         let mut notes = Vec::new();
         if !direct {
-            notes.push("the kernel refuses direct reads, so its cache answers".to_owned());
+            notes.push("the kernel refuses direct reads; its cache may serve reads".to_owned());
         }
         let whole = device.map(|device| sysfs::whole(&sysfs::directory(device)));
         let fact = |name: &str| whole.as_deref().and_then(|whole| sysfs::text(whole, name));
@@ -128,7 +128,7 @@ impl BlockTarget {
             let (path, problem) = (
                 path.to_owned(),
                 TargetError::Refused(format!(
-                    "LBNs {} to {}: it has LBNs 0 to {capacity}",
+                    "LBNs {} to {}: the device ends at LBN {capacity}",
                     lbns.start, lbns.end
                 )),
             );
@@ -244,10 +244,10 @@ impl BlockTarget {
         }
         let folder = sysfs::directory(self.device?);
         if !folder.exists() {
-            return Some(format!("{path}: the kernel has removed it"));
+            return Some(format!("{path}: the kernel has removed the device"));
         }
         let state = sysfs::text(&sysfs::whole(&folder), "device/state")?;
-        (state == "offline").then(|| format!("{path}: the kernel has taken it offline"))
+        (state == "offline").then(|| format!("{path}: the kernel has taken the device offline"))
     }
 }
 
@@ -275,7 +275,9 @@ impl Target for BlockTarget {
             Op::Read if fua => return Err(TargetError::Unsupported("force unit access")),
             Op::Verify => return Err(TargetError::Unsupported("VERIFY")),
             Op::Flush if self.scratch.is_none() => {
-                return Err(TargetError::Unsupported("flushing what is only read"));
+                return Err(TargetError::Unsupported(
+                    "a flush without permission to write",
+                ));
             }
             Op::Flush => return self.flush().map_err(|errno| self.failed(request, errno)),
             Op::Read | Op::Write => {}
@@ -285,7 +287,7 @@ impl Target for BlockTarget {
         let bytes = u64::from(sectors) * sector;
         if sectors == 0 || bytes > TRANSFER_BYTES_MAX {
             let why = format!(
-                "{sectors} sectors at LBN {lbn}: from 1 to {}",
+                "{sectors} sectors at LBN {lbn}: expected 1 to {}",
                 TRANSFER_BYTES_MAX / sector
             );
             return Err(TargetError::Refused(why));
@@ -329,11 +331,11 @@ fn open_direct(path: &Path) -> Result<(OwnedFd, bool), Errno> {
 
 fn kind_of(kind: FileType) -> &'static str {
     match kind {
-        FileType::Directory => "a folder",
+        FileType::Directory => "a directory",
         FileType::CharacterDevice => "a character device",
         FileType::Fifo => "a pipe",
         FileType::Socket => "a socket",
-        _ => "something else",
+        _ => "a special file",
     }
 }
 

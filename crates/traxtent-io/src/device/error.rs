@@ -12,14 +12,14 @@ use super::guard::Refusal;
 #[non_exhaustive]
 pub enum DeviceError {
     /// The path does not exist.
-    #[error("{}: there is no such device or file", path.display())]
+    #[error("{}: no such device or file", path.display())]
     Missing {
         /// The path.
         path: PathBuf,
     },
     /// Access is denied.
     #[error(
-        "{}: no permission to {what} it; disks are root's, or the group disk's",
+        "{}: no permission to {what} the device; become root or join the group disk",
         path.display()
     )]
     NoPermission {
@@ -29,7 +29,7 @@ pub enum DeviceError {
         what: &'static str,
     },
     /// The path names neither a block device nor a file.
-    #[error("{}: {kind}, no block device or image file", path.display())]
+    #[error("{}: is {kind}; expected a block device or image file", path.display())]
     NoDisk {
         /// The path.
         path: PathBuf,
@@ -37,13 +37,13 @@ pub enum DeviceError {
         kind: &'static str,
     },
     /// The device does not accept SCSI commands.
-    #[error("{}: it takes no SCSI commands", path.display())]
+    #[error("{}: the device does not accept SCSI commands", path.display())]
     NoScsi {
         /// The path.
         path: PathBuf,
     },
     /// Another program holds the device exclusively.
-    #[error("{}: another program holds it", path.display())]
+    #[error("{}: another program holds the device", path.display())]
     Busy {
         /// The path.
         path: PathBuf,
@@ -52,7 +52,7 @@ pub enum DeviceError {
     #[error(transparent)]
     Guarded(#[from] Refusal),
     /// The device is empty, or shorter than one sector.
-    #[error("{}: it has {bytes} bytes, less than a sector", path.display())]
+    #[error("{}: {bytes} bytes are less than one sector", path.display())]
     Empty {
         /// The path.
         path: PathBuf,

@@ -33,7 +33,7 @@ const RELEASE_TIMEOUT: Duration = Duration::from_millis(500);
 #[non_exhaustive]
 pub enum Refusal {
     /// The device or file is in use.
-    #[error("{}: in use: {user}; it is never written to meanwhile", path.display())]
+    #[error("{}: in use: {user}; release it before writing to it", path.display())]
     InUse {
         /// The path.
         path: PathBuf,
@@ -41,13 +41,13 @@ pub enum Refusal {
         user: String,
     },
     /// Another server or command has locked the path.
-    #[error("{}: another process has locked it", .0.display())]
+    #[error("{}: locked by another process", .0.display())]
     Locked(PathBuf),
     /// The path names neither a file nor a block device.
     #[error("{}: neither a file nor a block device", .0.display())]
     Kind(PathBuf),
     /// An output would overwrite a device.
-    #[error("{}: a block device; output goes to a file: name one", .0.display())]
+    #[error("{}: is a block device; name a file for the output", .0.display())]
     Output(PathBuf),
     /// The system refused an operation.
     #[error("{}: cannot {what} it: {error}", path.display())]

@@ -57,7 +57,9 @@ pub fn open(path: &Path) -> Result<Device, DeviceError> {
     // A disk that does not identify itself through SCSI may still be readable.
     match BlockTarget::open(path) {
         Ok(mut target) if !matches!(problem, TargetError::Gone(_)) => {
-            target.notes.push(format!("no SCSI commands: {problem}"));
+            target
+                .notes
+                .push(format!("SCSI commands cannot be used: {problem}"));
             Ok(Device::Block(Box::new(target)))
         }
         _ => Err(DeviceError::Drive {

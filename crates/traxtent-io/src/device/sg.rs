@@ -101,7 +101,7 @@ impl SgTransport {
         // Host codes are from the kernel's scsi_status.h; driver code 6 is a time-out.
         match (header.host_status, header.driver_status & 0x0f) {
             (0x00, 0x06) | (0x03, _) => {
-                let why = format!("no answer within {} ms", self.timeout_ms);
+                let why = format!("no response within {} ms", self.timeout_ms);
                 Err(self.refused(why))
             }
             (0x00, _) => Ok(()),

@@ -66,8 +66,14 @@ fn main() -> Result<()> {
         .into_iter()
         .filter(|drive| wanted(&options.drives, &|text| drive.name.contains(text)))
         .collect();
-    anyhow::ensure!(!methods.is_empty(), "no method is called so");
-    anyhow::ensure!(!drives.is_empty(), "no drive is called so");
+    anyhow::ensure!(
+        !methods.is_empty(),
+        "no method name begins with the text given by --algorithm"
+    );
+    anyhow::ensure!(
+        !drives.is_empty(),
+        "no drive name contains the text given by --drive"
+    );
     let mut table = Table::open(&options.csv, &options.page, names)?;
     println!("{}", Row::HEAD);
     for drive in &drives {

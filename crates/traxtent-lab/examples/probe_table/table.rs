@@ -67,7 +67,7 @@ impl Row {
         let covered = measured.covered * 100.0;
         let note = match failure {
             _ if stopped => {
-                format!("{bound_s} s of processor time took it over {covered:.1} % of the drive")
+                format!("{bound_s} s of processor time covered {covered:.1} % of the drive")
             }
             Some(failure) => failure.to_owned(),
             None => String::new(),
@@ -207,7 +207,10 @@ impl Table {
         let page = fs::read_to_string(&self.page).with_context(context)?;
         let [begin, end] = MARKS.map(|mark| page.find(mark));
         let (Some(begin), Some(end)) = (begin, end) else {
-            anyhow::bail!("{}: the lines {MARKS:?} are not there", self.page.display());
+            anyhow::bail!(
+                "{}: the lines {MARKS:?} are missing; add them where the tables belong",
+                self.page.display()
+            );
         };
         let (before, after) = (&page[..begin + MARKS[0].len()], &page[end..]);
         fs::write(&self.page, format!("{before}\n{}{after}", self.markdown())).with_context(context)
@@ -228,7 +231,7 @@ impl Table {
                 "reads"
             };
             out += &format!(
-                "\n### {name}\n\n| drive | tracks | {asked} | a track | drive time | host CPU | result | ends of tracks |\n\
+                "\n### {name}\n\n| drive | tracks | {asked} | per track | drive time | host CPU | result | ends of tracks |\n\
                  |---|--:|--:|--:|--:|--:|---|---|\n"
             );
             for row in rows {

@@ -107,7 +107,7 @@ fn main() -> Result<()> {
 fn host(bench: &Bench) -> Result<()> {
     println!("\n{}\n", bench.profile.model);
     println!(
-        "| jitter | partitions | no copies | drive chooses | host chooses | share of the gain | angles off by | missed | expected |"
+        "| jitter | partitions | no replicas | drive chooses | host chooses | share of the gain | angle error | missed | expected |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     for jitter_ms in [0.0, 0.1] {
@@ -134,7 +134,7 @@ fn volume(bench: &Bench, real: bool, tracks: usize, reads: u64, copies: &[u32]) 
         bench.profile.model
     );
     println!(
-        "| clock | jitter | copies | no copies | drive chooses | the volume's reads | share of the gain | angles off by | missed | expected |"
+        "| clock | jitter | replicas | no replicas | drive chooses | volume chooses | share of the gain | angle error | missed | expected |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let jitters: &[f64] = if real { &[0.0] } else { &[0.0, 0.1] };
@@ -175,10 +175,10 @@ fn volume(bench: &Bench, real: bool, tracks: usize, reads: u64, copies: &[u32]) 
 fn writes(bench: &Bench) -> Result<()> {
     let points = surface(bench)?;
     println!(
-        "\n{}: {RATE} requests a second; {DEPTH} outstanding\n",
+        "\n{}: {RATE} requests per second; {DEPTH} outstanding\n",
         bench.profile.model
     );
-    println!("| copies become current | reads | 1 | 2 | 4 | 8 | 16 | 32 | best |");
+    println!("| replicas are updated | reads | 1 | 2 | 4 | 8 | 16 | 32 | best |");
     println!("|---|---|---|---|---|---|---|---|---|");
     for sync in ReplicaSync::ALL {
         for reads in SHARES {
@@ -201,11 +201,11 @@ fn writes(bench: &Bench) -> Result<()> {
 
 fn day_table(bench: &Bench, most: u32, levels: &[f64], regions: u16) -> Result<()> {
     println!(
-        "\n{}, at most {most} in {regions} regions where they follow free space\n",
+        "\n{}, at most {most} partitions, in {regions} regions, where their number follows free space\n",
         bench.profile.model
     );
     println!(
-        "| in use | 1 | 2 | 4 | 8 | 16 | 32 | following | over the best | in the background |"
+        "| in use | 1 | 2 | 4 | 8 | 16 | 32 | following free space | ratio to the best | background work |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     for level in day::levels(bench, most, levels, regions)? {
@@ -237,7 +237,7 @@ fn compare(bench: &Bench) -> Result<()> {
             .map(|depth| format!("{depth} outstanding"))
             .collect();
         println!(
-            "| layout | capacity | {RATE} a second | {} |",
+            "| layout | capacity | {RATE} per second | {} |",
             depths.join(" | ")
         );
         println!("|---|---|---|---|---|---|");
@@ -256,9 +256,12 @@ fn compare(bench: &Bench) -> Result<()> {
             );
             Ok(())
         };
-        row("one copy".to_owned(), BlockPlacement::ShortStroke(1))?;
+        row("one replica".to_owned(), BlockPlacement::ShortStroke(1))?;
         for count in COUNTS {
-            row(format!("{count} copies"), BlockPlacement::Partitions(count))?;
+            row(
+                format!("{count} replicas"),
+                BlockPlacement::Partitions(count),
+            )?;
             row(
                 format!("short-stroked to 1/{count}"),
                 BlockPlacement::ShortStroke(count),
@@ -272,10 +275,10 @@ fn compare(bench: &Bench) -> Result<()> {
 fn traces(bench: &Bench) -> Result<()> {
     let drive = SurveyedDrive::new(bench)?;
     println!(
-        "\n{}, its trace, addresses folded to the capacity\n",
+        "\n{}, the drive's trace, with addresses folded into the capacity\n",
         bench.profile.model
     );
-    println!("| capacity | copies | short-stroked | one copy, whole drive |");
+    println!("| capacity | replicas | short-stroked | one replica, whole drive |");
     println!("|---|---|---|---|");
     let whole = trace(bench, &drive, BlockPlacement::ShortStroke(1), 1)?;
     for count in COUNTS {

@@ -42,7 +42,7 @@ impl Kernel {
         fit.sort();
         let release = fit.into_iter().next().ok_or_else(|| {
             format!(
-                "no kernel in {} has the modules jfs and reiserfs (TRAXTENT_GUEST names a folder in which packages are unpacked)",
+                "{}: no kernel there has the modules jfs and reiserfs; install linux-image-amd64, or set TRAXTENT_GUEST to a folder with the unpacked packages",
                 root.display()
             )
         })?;

@@ -166,12 +166,12 @@ pub fn unavailable_reason() -> Option<String> {
     let closed = |path: &&str| File::options().write(true).open(path).is_err();
     let devices = ["/dev/fuse", "/dev/loop-control"];
     if let Some(device) = devices.iter().find(|path| closed(path)) {
-        return Some(format!("{device} cannot be used here"));
+        return Some(format!("{device} cannot be opened for writing"));
     }
     let unknown = FileSystem::OF_HOST
         .into_iter()
         .find(|kind| !kind.is_known())?;
-    Some(format!("this kernel has no {}", unknown.name()))
+    Some(format!("this kernel does not support {}", unknown.name()))
 }
 
 /// Finds a program by its name, in the administrators' folders too.

@@ -104,7 +104,7 @@ pub fn probe(
         let end = Lbn(found.first_lbn.0 + u64::from(found.sectors));
         let from = *findings.bounds.last().unwrap_or(&Lbn(0));
         if found.first_lbn != from || found.sectors == 0 {
-            disorder = Some(format!("{found:?} behind LBN {from}"));
+            disorder = Some(format!("{found:?} after LBN {from}"));
             return ControlFlow::Break(());
         }
         if findings.bounds.is_empty() {
@@ -137,7 +137,7 @@ pub fn probe(
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    format!("panicked: {}", text.unwrap_or("without a word"))
+    format!("panicked: {}", text.unwrap_or("without a message"))
 }
 
 /// A drive, and the result of a probe of it.

@@ -95,7 +95,7 @@ impl LayoutSurvey {
                 line += &format!(", slots {}..{} bad", run.start, run.end);
             }
             for lbn in self.moved_of(track) {
-                line += &format!(", LBN {lbn} elsewhere");
+                line += &format!(", LBN {lbn} remapped");
             }
             line + "\n"
         };

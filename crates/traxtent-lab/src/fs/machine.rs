@@ -192,7 +192,7 @@ impl SimulatedHost {
     /// # Panics
     /// Panics if no request is outstanding.
     pub(super) fn wait(&mut self) {
-        assert!(self.sleep(None), "nothing is under way to wait for");
+        assert!(self.sleep(None), "no request is outstanding");
     }
 
     /// Waits until no request is outstanding.

@@ -161,7 +161,7 @@ impl BackingStorage {
                     completed: completion.completed - ahead,
                     ..completion
                 };
-                let arrays = self.arrays.as_mut().expect("looked at above");
+                let arrays = self.arrays.as_mut().expect("checked above");
                 let progress = arrays.complete(part, completion);
                 let complete = match progress {
                     CompletionEffect::Released(parts) => {

@@ -224,7 +224,7 @@ pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
         panels: vec![
             panel(
                 deaf,
-                "Growing reads, buffer ordered off: a drive that reads ahead anyway",
+                "Growing reads with the buffer ordered off: a drive that still reads ahead",
             )?,
             panel(&obedient, "The same drive, if it obeyed")?,
         ],

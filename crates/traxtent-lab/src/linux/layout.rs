@@ -111,7 +111,7 @@ pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
         }
     });
     let panel = Panel {
-        title: "Where tracks lie, by translation of each one's first LBN".to_owned(),
+        title: "Places of tracks, by translation of their first LBNs".to_owned(),
         x: "LBN, thousands".to_owned(),
         y: "track number on its surface (cylinder)".to_owned(),
         series: series.collect(),

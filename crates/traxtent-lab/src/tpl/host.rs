@@ -371,7 +371,7 @@ impl TplHost {
         let places = || self.tpl.places(run, mask);
         let choice = self.head.choose(self.now, places().map(|(_, lbn)| lbn));
         let index = choice.map_or(0, |choice| choice.index);
-        places().nth(index).expect("there is a copy")
+        places().nth(index).expect("there is a replica")
     }
 
     fn write_copies(&mut self, run: Run, mask: u32) {

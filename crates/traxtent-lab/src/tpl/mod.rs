@@ -61,7 +61,8 @@ fn trace_of(bench: &Bench) -> Result<PathBuf, LabError> {
         why,
     };
     let folder = bench.traces.as_ref();
-    let folder = folder.ok_or_else(|| missing("no folder of traces is given".to_owned()))?;
+    let folder =
+        folder.ok_or_else(|| missing("no folder with traces is given; use --traces".to_owned()))?;
     let trace = TRACES.iter().find(|(drive, _)| drive == name);
     let (_, trace) = trace.ok_or_else(|| missing("none was measured".to_owned()))?;
     Ok(folder.join(trace))

@@ -86,7 +86,10 @@ impl<T: TimedReads> MemberIo for Device<T> {
     }
 
     async fn run(&self, ops: &mut [Op<'_>]) {
-        let mut sectors = self.sectors.lock().expect("nobody panics with it");
+        let mut sectors = self
+            .sectors
+            .lock()
+            .expect("no thread panics while it holds the lock");
         for op in ops {
             match &mut op.action {
                 Action::Read(at, into) => {

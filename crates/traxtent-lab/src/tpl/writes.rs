@@ -112,7 +112,7 @@ pub(crate) fn surfaces(bench: &Bench) -> Result<Figure, LabError> {
                 .collect(),
         };
         Panel {
-            title: format!("Copies become current {}", sync.name()),
+            title: format!("Replicas are updated {}", sync.name()),
             x: "partitions of a track".to_owned(),
             y: y.to_owned(),
             series: SHARES.into_iter().map(row).collect(),
@@ -120,8 +120,8 @@ pub(crate) fn surfaces(bench: &Bench) -> Result<Figure, LabError> {
         }
     };
     let panels = ReplicaSync::ALL.into_iter().flat_map(|sync| {
-        let response = format!("mean response (ms), {RATE} a second");
-        let rate = format!("requests a second, {DEPTH} outstanding");
+        let response = format!("mean response time (ms), {RATE} requests per second");
+        let rate = format!("requests per second, {DEPTH} outstanding");
         [
             panel(sync, &response, Better::Less, |point| point.response_ms),
             panel(sync, &rate, Better::More, |point| point.rate),

@@ -33,7 +33,7 @@ use crate::figure::{Figure, Panel, Series};
 pub enum VideoError {
     /// The zone contains no whole track, or the drive does not have it.
     #[error(
-        "zone {zone}: the drive has {zones} zones, counted from 0, and the zone must hold a whole track"
+        "zone {zone}: no such zone, or no whole track in it; the drive has {zones} zones, counted from 0"
     )]
     NoSuchZone {
         /// The requested zone.
@@ -42,7 +42,7 @@ pub enum VideoError {
         zones: usize,
     },
     /// The drive takes no time.
-    #[error("a drive without mechanics: nothing bounds its streams")]
+    #[error("the drive has no mechanics, so nothing limits its streams; choose another drive")]
     NoMechanics,
 }
 
@@ -166,7 +166,7 @@ pub fn startup_figure(bench: &Bench) -> Result<Figure, LabError> {
         Ok(Series::line(name, points))
     };
     Ok(Figure::of(Panel {
-        title: format!("{}: ten disks, 4 Mb/s a stream", bench.profile.model),
+        title: format!("{}: ten disks, 4 Mb/s per stream", bench.profile.model),
         x: "concurrent streams".into(),
         y: "worst-case startup latency (s)".into(),
         series: vec![

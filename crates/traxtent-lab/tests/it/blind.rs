@@ -203,7 +203,7 @@ fn irregular_drives_are_exact() {
 fn a_sample_of_an_irregular_drive_does_not_mislead() {
     let outcomes = irregular(40, &Trial::new(Algorithm::Angle, Verify::Sample));
     none_of(
-        "wrong without a word",
+        "wrong without a message",
         outcomes.iter().filter(|o| o.is_silently_wrong()),
     );
     let doubtful = outcomes.iter().filter(|o| o.findings.doubtful > 0).count();

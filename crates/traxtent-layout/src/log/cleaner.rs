@@ -339,7 +339,7 @@ impl Log {
             return Err(LogError::Format {
                 at: line.first,
                 what: "a segment",
-                problem: "its summaries do not tell all that lives in it",
+                problem: "its summaries do not list all of its live blocks",
             });
         }
         for page in pages {

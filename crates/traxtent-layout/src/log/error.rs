@@ -25,7 +25,7 @@ pub enum LogError {
         expected: &'static str,
     },
     /// The map does not cover all tracks of the range.
-    #[error("LBNs {from} to {to} are asked for: the map covers {first} to {end}")]
+    #[error("LBNs {from} to {to} are not within the map, which covers {first} to {end}")]
     NotCovered {
         /// The first LBN of the range.
         from: Lbn,
@@ -37,7 +37,7 @@ pub enum LogError {
         end: Lbn,
     },
     /// No blocks, or more than fit in addition to the space that cleaning needs.
-    #[error("{blocks} blocks: from 1 to {most} fit beside the room that cleaning needs")]
+    #[error("{blocks} blocks do not fit; with the space that cleaning needs, 1 to {most} do")]
     TooMany {
         /// The number of blocks requested.
         blocks: u64,
@@ -45,7 +45,7 @@ pub enum LogError {
         most: u64,
     },
     /// A block that the log does not have.
-    #[error("block {block}: the log has {blocks}")]
+    #[error("block {block} does not exist; the log has {blocks} blocks")]
     NoSuchBlock {
         /// The block's number.
         block: u64,
@@ -53,7 +53,7 @@ pub enum LogError {
         blocks: u64,
     },
     /// Data whose length does not fit the operation.
-    #[error("{bytes} bytes where {expected} are expected")]
+    #[error("got {bytes} bytes, expected {expected}")]
     Length {
         /// The number of bytes given.
         bytes: usize,
@@ -61,17 +61,17 @@ pub enum LogError {
         expected: usize,
     },
     /// Operations are pending and must be carried out first.
-    #[error("operations are waiting")]
+    #[error("operations are pending; carry them out first")]
     Busy,
     /// A result for an operation that was not issued.
-    #[error("no operation is under way")]
+    #[error("no operation is outstanding")]
     NothingOutstanding,
     /// The device failed a write, a flush, or an essential read. Synced data is safe: recover the
     /// log.
-    #[error("the device failed earlier: the log has to be recovered")]
+    #[error("the device failed earlier; recover the log")]
     Failed,
     /// Nothing more can be written. This happens only because of segments that cannot be cleaned.
-    #[error("no segment can be freed")]
+    #[error("the log is full, and no segment can be cleaned")]
     Full,
     /// Bytes that are not the expected structure of a log.
     #[error("LBN {at}: {what}: {problem}")]
@@ -84,12 +84,12 @@ pub enum LogError {
         problem: &'static str,
     },
     /// A block whose bytes differ from those written.
-    #[error("LBN {at}: the block there fails its checksum")]
+    #[error("LBN {at}: the checksum of the block is wrong")]
     Damaged {
         /// The block's LBN.
         at: Lbn,
     },
     /// Neither checkpoint is intact.
-    #[error("neither checkpoint is whole; the second: {0}")]
+    #[error("neither checkpoint is intact; the second: {0}")]
     NoCheckpoint(Box<LogError>),
 }

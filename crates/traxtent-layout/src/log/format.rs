@@ -201,7 +201,7 @@ impl Superblock {
             SuperblockBytes::read_from_prefix(bytes).map_err(|_| wrong("too few bytes"))?;
         checked(bytes, SUPERBLOCK, size_of::<SuperblockBytes>()).map_err(&wrong)?;
         if head.version.get() != VERSION {
-            return Err(wrong("a version that is not known"));
+            return Err(wrong("unknown version"));
         }
         let shape = LogShape {
             sector_bytes: head.sector_bytes.get(),
@@ -211,17 +211,19 @@ impl Superblock {
         let superblock = Superblock {
             id: head.id.get(),
             range: Lbn(head.first.get())..Lbn(head.end.get()),
-            shape: shape.check().map_err(|_| wrong("impossible sizes"))?,
+            shape: shape
+                .check()
+                .map_err(|_| wrong("its sizes are impossible"))?,
             blocks: head.blocks.get(),
             region_sectors: head.region_sectors.get(),
         };
         if superblock.range.start != at {
-            return Err(wrong("it belongs elsewhere"));
+            return Err(wrong("it belongs to another LBN"));
         }
         if superblock.fits() {
             Ok(superblock)
         } else {
-            Err(wrong("more than the range holds"))
+            Err(wrong("its regions and blocks do not fit its range"))
         }
     }
 
@@ -323,10 +325,12 @@ impl Checkpoint {
         }
         let counters = [&head.number, &head.epoch, &head.sequence, &head.clock];
         if counters.iter().any(|counter| counter.get() > COUNTER_MAX) {
-            return Err(wrong("a counter that no log reaches"));
+            return Err(wrong("a counter is impossibly large"));
         }
         if pages as u64 != superblock.shape.pages(superblock.blocks) {
-            return Err(wrong("pages of another count than the blocks take"));
+            return Err(wrong(
+                "its number of map pages does not fit its number of blocks",
+            ));
         }
         let (lines, places) = rest.split_at(segments * size_of::<SegmentBytes>());
         let lines = lines.chunks_exact(size_of::<SegmentBytes>());
@@ -343,7 +347,7 @@ impl Checkpoint {
                 && room > 0
                 && line.youngest <= COUNTER_MAX;
             if !sound {
-                return Err(wrong("a segment that cannot be"));
+                return Err(wrong("a segment's position or size is impossible"));
             }
             free_from = line.end();
         }
@@ -404,10 +408,10 @@ impl Summary {
         let count = head.entries.get() as usize;
         checked(bytes, SUMMARY, SUMMARY_BYTES + count * ENTRY_BYTES).map_err(&wrong)?;
         if head.at.get() != at.0 {
-            return Err(wrong("it belongs elsewhere"));
+            return Err(wrong("it belongs to another LBN"));
         }
         if head.youngest.get() > COUNTER_MAX {
-            return Err(wrong("a counter that no log reaches"));
+            return Err(wrong("a counter is impossibly large"));
         }
         let entries = rest.chunks_exact(ENTRY_BYTES).take(count).map(entry);
         let entries: Option<Vec<Entry>> = entries.collect();
@@ -420,7 +424,7 @@ impl Summary {
             youngest: head.youngest.get(),
             entries: entries
                 .filter(|entries| !entries.is_empty())
-                .ok_or_else(|| wrong("no entries, or one of no known kind"))?,
+                .ok_or_else(|| wrong("it has no entries, or one of unknown kind"))?,
         })
     }
 
@@ -529,9 +533,9 @@ fn sealed(mut bytes: Vec<u8>, shape: LogShape) -> Vec<u8> {
 /// Checks that a structure of `length` bytes is intact.
 fn checked(bytes: &[u8], magic: [u8; 8], length: usize) -> Result<(), &'static str> {
     if !bytes.starts_with(&magic) {
-        return Err("other bytes stand there");
+        return Err("its magic number is missing");
     }
-    let covered = bytes.get(COVERED..length).ok_or("it is cut short")?;
+    let covered = bytes.get(COVERED..length).ok_or("it is truncated")?;
     let crc = bytes[8..COVERED].try_into().map_or(0, u32::from_le_bytes);
     if crc == crc32fast::hash(covered) {
         Ok(())

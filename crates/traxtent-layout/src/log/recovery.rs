@@ -140,9 +140,9 @@ fn superblock(
 ) -> Result<RecoveryStep, LogError> {
     let superblock = Superblock::decode(bytes, range.start)?;
     let problem = if superblock.range.end > range.end {
-        "it goes on beyond the end of the device"
+        "it extends beyond the end of the device"
     } else if superblock.shape.sector_bytes != sector_bytes {
-        "it has sectors of another size than the device"
+        "its sector size differs from the device's"
     } else {
         return Ok(ask_region(0, superblock, |superblock| {
             Stage::FirstRegion(superblock, cleaning)
@@ -202,7 +202,8 @@ impl Pages {
             Reserve::new(table.rooms(), superblock.blocks, pages, cleaning)
         };
         let reserve = reserve(cleaning.segments).or_else(|| reserve(1));
-        let reserve = reserve.ok_or_else(|| wrong("more blocks than the segments take"))?;
+        let reserve =
+            reserve.ok_or_else(|| wrong("it has more blocks than fit in the segments"))?;
         let mut log = Log {
             clock: checkpoint.clock,
             number: checkpoint.number,
@@ -210,7 +211,7 @@ impl Pages {
         };
         let grain = u64::from(shape.grain_sectors);
         if log.room_in_segment() < shape.least_chunk() || !log.head.at.0.is_multiple_of(grain) {
-            return Err(wrong("the head is where no chunk begins"));
+            return Err(wrong("no chunk can begin at the head"));
         }
         let mut left = Vec::new();
         for (page, place) in checkpoint.pages.into_iter().enumerate() {
@@ -256,9 +257,7 @@ impl Pages {
         }
         let counts = log.recount();
         if counts != self.live {
-            return Err(wrong(
-                "the segment table counts other blocks than the index has",
-            ));
+            return Err(wrong("the segment table's counts do not match the index"));
         }
         for (segment, live) in counts.into_iter().enumerate() {
             log.table.line(segment).live = live;
@@ -382,7 +381,7 @@ impl Forward {
         }
         if log.table.free_room() < log.reserve.checkpoint {
             return Err(wrong(log.superblock.range.start)(
-                "no room is left for a checkpoint",
+                "there is no space for a checkpoint",
             ));
         }
         // Chunks of the epoch that ends here must not be accepted again: chunks after the last one
@@ -405,7 +404,7 @@ impl Log {
         let block = self.shape.block_sectors.into();
         match self.table.of(place.lbn, block) {
             Some(_) => Ok(()),
-            None => Err(wrong("a block is said to lie in no segment")),
+            None => Err(wrong("a block is in no segment")),
         }
     }
 }

@@ -25,7 +25,7 @@ pub enum Sizing {
 }
 
 impl Sizing {
-    const EXPECTED: &str = "tracks, aligned:N or fixed:N, N sectors from 1 to 4294967295";
+    const EXPECTED: &str = "tracks, aligned:N or fixed:N, with N from 1 to 4294967295 sectors";
 
     /// Returns the segments of a range, in ascending order.
     ///

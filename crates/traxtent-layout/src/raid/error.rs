@@ -8,7 +8,7 @@ use traxtent_units::{Lbn, Sectors};
 #[non_exhaustive]
 pub enum RaidError {
     /// A number of members that the level does not support.
-    #[error("{level} of {members} members: it has {least} to {most}")]
+    #[error("{level} cannot have {members} members; it needs {least} to {most}")]
     Members {
         /// The name of the level.
         level: &'static str,
@@ -21,7 +21,7 @@ pub enum RaidError {
     },
     /// A chunk size that is 0, or not a multiple of the granule.
     #[error(
-        "chunks of {chunk} with a granule of {granule}: a chunk is a multiple of it, and not empty"
+        "a chunk of {chunk} is not possible; it must be a positive multiple of the granule, {granule} sectors"
     )]
     Chunk {
         /// The size of a chunk.
@@ -30,11 +30,11 @@ pub enum RaidError {
         granule: u32,
     },
     /// A granule of 0 sectors.
-    #[error("a granule of 0 sectors: it has 1 or more")]
+    #[error("a granule cannot have 0 sectors; it needs at least 1")]
     Granule,
     /// A member whose range is not within its map.
     #[error(
-        "member {member}: LBNs {start} to {end} are not within its map, which has LBNs {map_start} to {map_end}"
+        "member {member}: LBNs {start} to {end} are not within its map, which covers LBNs {map_start} to {map_end}"
     )]
     NotCovered {
         /// The member's number, from 0.
@@ -50,7 +50,7 @@ pub enum RaidError {
     },
     /// A member too small for a stripe in addition to its spare tracks.
     #[error(
-        "member {member}: LBNs {start} to {end} have no room for a chunk beside {spares} spare tracks"
+        "member {member}: LBNs {start} to {end} are too few for a chunk in addition to {spares} spare tracks"
     )]
     NoRoom {
         /// The member's number, from 0.
@@ -64,14 +64,14 @@ pub enum RaidError {
     },
     /// Tracks whose sizes change too often to be stored.
     #[error(
-        "the sizes of tracks change more than {0} times: chunks by the order of tracks are not for these members"
+        "track sizes change more than {0} times; members this irregular cannot have chunks that are tracks"
     )]
     TooIrregular(usize),
     /// Spare tracks requested although chunks are not tracks.
-    #[error("{0} spare tracks: only where chunks are tracks there are spare ones")]
+    #[error("{0} spare tracks are not possible; spare tracks need chunks that are tracks")]
     NoSpares(u32),
     /// A stripe, member or spare track that does not exist.
-    #[error("there is no {what} {number}, but {count}")]
+    #[error("{what} {number} does not exist; the number of them is {count}")]
     Beyond {
         /// The kind of thing requested.
         what: &'static str,
@@ -81,7 +81,7 @@ pub enum RaidError {
         count: u64,
     },
     /// A spare track that already holds a chunk.
-    #[error("member {member}: spare track {spare} is in use")]
+    #[error("member {member}: spare track {spare} is already in use")]
     SpareInUse {
         /// The member's number, from 0.
         member: usize,
@@ -90,7 +90,7 @@ pub enum RaidError {
     },
     /// More unreadable members than the others can make up for.
     #[error(
-        "sector {sector}: member {absent} cannot be read, and the others cannot make up for it"
+        "sector {sector}: it cannot be read from member {absent}, nor computed from the others"
     )]
     Lost {
         /// The first affected sector of the array.

@@ -7,10 +7,10 @@ use traxtent_units::Lbn;
 #[non_exhaustive]
 pub enum TplError {
     /// A number of partitions that is not a power of two from 1 to 32.
-    #[error("{0} partitions of a track: expected 1, 2, 4, 8, 16 or 32")]
+    #[error("{0} partitions per track: expected 1, 2, 4, 8, 16 or 32")]
     Count(u32),
     /// A lower bound above the upper one.
-    #[error("at least {least} partitions of a track, and at most {most}: the bounds are crossed")]
+    #[error("the lower bound, {least} partitions per track, exceeds the upper bound, {most}")]
     Bounds {
         /// The lower bound.
         least: u32,
@@ -29,7 +29,7 @@ pub enum TplError {
     },
     /// No track has a block for each partition of the largest count.
     #[error(
-        "{most} partitions of a track: the largest track of LBNs {start} to {end} has {blocks} blocks"
+        "{most} partitions per track do not fit: the largest track of LBNs {start} to {end} has {blocks} blocks"
     )]
     DoesNotFit {
         /// The upper bound.
@@ -42,7 +42,7 @@ pub enum TplError {
         blocks: u64,
     },
     /// A range too small for the table and a track of data.
-    #[error("LBNs {start} to {end} of the map have no room for the table and a track of data")]
+    #[error("LBNs {start} to {end} of the map are too few for the table and a track of data")]
     NoRoom {
         /// The first LBN.
         start: Lbn,
@@ -50,7 +50,7 @@ pub enum TplError {
         end: Lbn,
     },
     /// Blocks that the layout does not have.
-    #[error("blocks {from} to {to}: the layout has {blocks}")]
+    #[error("blocks {from} to {to} are not all in the layout, which has {blocks} blocks")]
     NoSuchBlock {
         /// The first of them.
         from: u64,
@@ -60,7 +60,7 @@ pub enum TplError {
         blocks: u64,
     },
     /// A track that cannot be split.
-    #[error("track {track} of {count} partitions is not split: {why}")]
+    #[error("track {track} with {count} partitions cannot be split: {why}")]
     NotSplit {
         /// The track's position in the map.
         track: usize,
@@ -70,7 +70,7 @@ pub enum TplError {
         why: &'static str,
     },
     /// A plan that changes the table, requested while another is in progress.
-    #[error("a plan that changes the table is under way: finish it first")]
+    #[error("a plan that changes the table is in progress; finish it first")]
     Busy,
     /// A map that differs from the one with which the layout was made.
     #[error(
@@ -96,7 +96,7 @@ pub enum TplError {
         problem: &'static str,
     },
     /// A page of the table of which no copy is intact.
-    #[error("page {page} of the table: neither copy can be believed ({first}; {second})")]
+    #[error("page {page} of the table: both copies are unusable ({first}; {second})")]
     PageLost {
         /// The page's number.
         page: u32,

@@ -163,7 +163,7 @@ impl Header {
         let bytes = u64::from(self.sector_bytes) * u64::from(self.page_sectors);
         if bytes < 2 * HEADER_BYTES as u64 || bytes > PAGE_BYTES_MAX || !bytes.is_multiple_of(2) {
             return Err(figure(
-                "a page in bytes",
+                "the page size in bytes",
                 bytes,
                 "an even number from 160 to 65536",
             ));
@@ -175,8 +175,12 @@ impl Header {
             return Err(figure("the size of a block", 0, "1 sector or more"));
         }
         if self.data_tracks == 0 || self.data_tracks > self.map_tracks {
-            let expected = "1 or more, and not more than the map has";
-            return Err(figure("tracks of data", self.data_tracks, expected));
+            let expected = "at least 1, and no more than the map has";
+            return Err(figure(
+                "the number of data tracks",
+                self.data_tracks,
+                expected,
+            ));
         }
         Ok(())
     }
@@ -212,21 +216,21 @@ impl Header {
     /// Returns an error if the bytes are not a header, are damaged, or hold impossible values.
     pub fn decode(bytes: &[u8]) -> Result<Header, TplError> {
         Header::read(bytes).map_err(|problem| TplError::Format {
-            what: "the header of a layout in partitions",
+            what: "the header of a track partition layout",
             problem,
         })
     }
 
     fn read(bytes: &[u8]) -> Result<Header, &'static str> {
-        let (head, _) = HeaderBytes::read_from_prefix(bytes).map_err(|_| "it is cut short")?;
+        let (head, _) = HeaderBytes::read_from_prefix(bytes).map_err(|_| "it is truncated")?;
         if head.magic != HEADER {
-            return Err("other bytes stand there");
+            return Err("its magic number is missing");
         }
         if crc32fast::hash(&bytes[12..HEADER_BYTES]) != head.crc.get() {
             return Err("its checksum is wrong");
         }
         if head.version.get() != VERSION {
-            return Err("a version that is not known");
+            return Err("unknown version");
         }
         let bounds = || {
             let least = PartitionCount::new(head.least.get().into()).ok()?;
@@ -241,11 +245,13 @@ impl Header {
             sector_bytes: head.sector_bytes.get(),
             page_sectors: head.page_sectors.get(),
             block_sectors: head.block_sectors.get(),
-            bounds: bounds().ok_or("bounds of partitions that cannot be")?,
+            bounds: bounds().ok_or("its bounds on partitions are impossible")?,
             regions: head.regions.get(),
             data_tracks: head.data_tracks.get(),
         };
-        header.check().map_err(|_| "a figure that cannot be")?;
+        header
+            .check()
+            .map_err(|_| "one of its values is impossible")?;
         Ok(header)
     }
 }
@@ -271,23 +277,23 @@ pub(super) fn encode(header: &Header, number: u32, page: &Page) -> Vec<u8> {
 
 /// Reads a page from its bytes.
 pub(super) fn decode(header: &Header, number: u32, bytes: &[u8]) -> Result<Page, &'static str> {
-    let bytes = bytes.get(..header.page_bytes()).ok_or("it is cut short")?;
-    let (head, rest) = PageHead::read_from_prefix(bytes).map_err(|_| "it is cut short")?;
+    let bytes = bytes.get(..header.page_bytes()).ok_or("it is truncated")?;
+    let (head, rest) = PageHead::read_from_prefix(bytes).map_err(|_| "it is truncated")?;
     if head.magic != PAGE {
-        return Err("other bytes stand there");
+        return Err("its magic number is missing");
     }
     if crc32fast::hash(&bytes[8..]) != head.crc.get() {
         return Err("its checksum is wrong");
     }
     if head.id.get() != header.id {
-        return Err("it is another layout's");
+        return Err("it belongs to another layout");
     }
     if head.number.get() != number {
         return Err("it is another page");
     }
     // The generation cannot reach this bound within a device's life.
     if head.generation.get() >> 62 != 0 || head.open.get() > 1 {
-        return Err("a figure that cannot be");
+        return Err("one of its values is impossible");
     }
     let states = rest.chunks_exact(2).take(tracks(header, number));
     let states: Vec<u16> = states
@@ -297,7 +303,7 @@ pub(super) fn decode(header: &Header, number: u32, bytes: &[u8]) -> Result<Page,
         .iter()
         .any(|state| TrackState::decode(*state, header.bounds).is_none())
     {
-        return Err("the state of a track that cannot be");
+        return Err("the state of a track is impossible");
     }
     Ok(Page::new(
         head.generation.get(),

@@ -46,7 +46,7 @@ impl LayoutPositions {
         let page_bytes = config.page_sectors as usize * config.sector_bytes as usize;
         if page_bytes < 2 * HEADER_BYTES {
             return Err(TplError::Figure {
-                figure: "a page in bytes",
+                figure: "the page size in bytes",
                 value: page_bytes as u64,
                 expected: "an even number from 160 to 65536",
             });
@@ -146,7 +146,7 @@ impl Tpl {
         };
         let place = LayoutPositions::new(&map, header.first..header.end, &config)?;
         if place.header(&map, &config) != header {
-            return Err(wrong("it does not fit its map"));
+            return Err(wrong("its values do not fit its map"));
         }
         let shape = ReplicaMap::new(
             map,
@@ -253,7 +253,7 @@ fn find_header(
 ) -> Result<(Header, bool), TplError> {
     let sectors = Sectors((HEADER_BYTES as u64).div_ceil(u64::from(sector_bytes.max(1))));
     let first = map.track_of(range.start);
-    let first = first.ok_or_else(|| wrong("the map does not have its LBNs"))?;
+    let first = first.ok_or_else(|| wrong("the map does not cover its LBNs"))?;
     let first = first.index + usize::from(first.first_lbn < range.start);
     let mut problem = wrong("it cannot be read");
     for index in first..map.len() {
@@ -284,7 +284,7 @@ const TABLE_TRACKS_MAX: usize = 1024;
 
 fn wrong(problem: &'static str) -> TplError {
     TplError::Format {
-        what: "the header of a layout in partitions",
+        what: "the header of a track partition layout",
         problem,
     }
 }

@@ -37,7 +37,7 @@ pub enum DeviceStep {
 /// executor carries it out: each step after the preceding one is complete, then
 /// [`Tpl::commit`](super::Tpl::commit), then the steps that this returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use = "a plan is done and committed, or abandoned"]
+#[must_use = "a plan must be carried out and committed, or abandoned"]
 pub struct TablePlan {
     pub(super) steps: Vec<DeviceStep>,
     pub(super) change: Change,

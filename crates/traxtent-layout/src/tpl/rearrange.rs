@@ -33,12 +33,12 @@ impl Tpl {
             .count
             .doubled()
             .filter(|count| *count <= bounds.most());
-        let doubled = doubled.ok_or_else(|| not("it has the most"))?;
+        let doubled = doubled.ok_or_else(|| not("it already has the largest number"))?;
         if doubled > state.allowed(bounds) {
-            return Err(not("its data leave too little free space"));
+            return Err(not("its data leaves too little free space"));
         }
         if self.is_suspect(track) || self.has_stale(track) {
-            return Err(not("its copies are not all current"));
+            return Err(not("some of its replicas are stale"));
         }
         self.filled.insert(track);
         let step = |(first, blocks): (BlockHome, u32)| {
@@ -106,9 +106,9 @@ impl Tpl {
         let halved = state.count.halved();
         let halved = halved.filter(|count| *count >= self.header.bounds.least());
         let halved = halved.ok_or(TplError::Figure {
-            figure: "partitions of a track to merge",
+            figure: "the number of partitions of the track to merge",
             value: state.count.get().into(),
-            expected: "more than the fewest",
+            expected: "more than the lower bound",
         })?;
         let (number, index) = self.page_of(track);
         let mut page = self.pages[number as usize].clone();
@@ -184,9 +184,9 @@ impl Tpl {
         self.is_free()?;
         if !self.is_suspect(track) {
             return Err(TplError::Figure {
-                figure: "the track to bring up to date",
+                figure: "the track to resynchronize",
                 value: track as u64,
-                expected: "one that a crash has left behind",
+                expected: "a track left unsynchronized by a crash",
             });
         }
         let count = self.track(track).count;

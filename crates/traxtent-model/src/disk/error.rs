@@ -15,7 +15,7 @@ pub enum DiskError {
     #[error(transparent)]
     Request(#[from] RequestError),
     /// The length of the data does not match the request, or is not a whole number of sectors.
-    #[error("{bytes} bytes of data for {expected}")]
+    #[error("{bytes} bytes of data; expected {expected}")]
     Length {
         /// The number of bytes given.
         bytes: usize,
@@ -32,10 +32,10 @@ pub enum DiskError {
         lbn: u64,
     },
     /// The drive does not respond.
-    #[error("the drive is gone")]
+    #[error("the drive does not respond")]
     Unresponsive,
     /// The power was cut while the request was outstanding.
-    #[error("the power went")]
+    #[error("power was cut during the request")]
     PowerCut,
     /// A fault refers to sectors that the drive does not have.
     #[error("{fault} of {sectors} sectors at LBN {lbn}: the drive ends at LBN {capacity}")]

@@ -167,7 +167,10 @@ impl Fault {
             _ => {
                 return Err(FaultError {
                     key: "fault".to_owned(),
-                    problem: format!("{name:?} is no fault; they are {}", Fault::NAMES.join(", ")),
+                    problem: format!(
+                        "{name:?} is not a fault; the faults are {}",
+                        Fault::NAMES.join(", ")
+                    ),
                 });
             }
         };
@@ -311,7 +314,7 @@ impl<'a> Fields<'a> {
     fn missing(&self, key: &str) -> FaultError {
         FaultError {
             key: key.to_owned(),
-            problem: format!("missing; {} needs it", self.name),
+            problem: format!("missing; {} requires it", self.name),
         }
     }
 
@@ -322,7 +325,7 @@ impl<'a> Fields<'a> {
             Some((key, _)) => Err(FaultError {
                 key: (*key).to_owned(),
                 problem: format!(
-                    "no key of {}; its keys are {}",
+                    "not a key of {}; its keys are {}",
                     self.name,
                     self.known.join(", ")
                 ),

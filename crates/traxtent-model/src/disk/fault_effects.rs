@@ -194,7 +194,7 @@ impl<M: Media> Disk<M> {
         let sectors = (sector.end.0 - lbn) as u32;
         let mut numbers = lbn..sector.end.0;
         if numbers.any(|lbn| geometry.is_moved(Lbn(lbn))) {
-            return Err(refused("it is on one already".to_owned()));
+            return Err(refused("it is already on a spare".to_owned()));
         }
         let mut layout = (*self.layout).clone();
         // If places are shared, a search has already failed, or the layout does not describe
@@ -207,7 +207,7 @@ impl<M: Media> Disk<M> {
                 layout.shared_places = true;
                 place_at_end(&geometry, layout.moved.len() as u64, sectors)
             });
-        let spare = spare.ok_or_else(|| refused("the layout has none left".to_owned()))?;
+        let spare = spare.ok_or_else(|| refused("the layout has no spare left".to_owned()))?;
         layout.moved.push(MovedSpec {
             lbn,
             sectors,

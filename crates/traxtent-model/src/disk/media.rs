@@ -36,10 +36,10 @@ pub trait Media {
 #[non_exhaustive]
 pub enum MediaError {
     /// There is no space for more data.
-    #[error("no room left below the drive's data")]
+    #[error("no space left in the storage of the drive's data")]
     NoSpace,
     /// Any other failure.
-    #[error("the medium below the drive's data: {what}")]
+    #[error("the storage of the drive's data failed: {what}")]
     Failed {
         /// The description of the failure, from the medium.
         what: String,

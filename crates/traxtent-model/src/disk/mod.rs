@@ -299,7 +299,7 @@ impl<M: Media> Disk<M> {
         }
         Err(DiskError::Length {
             bytes: data,
-            expected: format!("a {command}, which brings {expected}"),
+            expected: format!("{expected} for a {command}"),
         })
     }
 
@@ -405,7 +405,7 @@ impl<M: Media> Disk<M> {
             Ok(sectors) if bytes.is_multiple_of(size) => Ok(sectors),
             _ => Err(DiskError::Length {
                 bytes,
-                expected: format!("whole sectors of {size}"),
+                expected: format!("a multiple of the sector size, {size}"),
             }),
         }
     }

@@ -80,7 +80,10 @@ impl Scenario {
                 ("seed", seed) => {
                     let seed = plain(seed).and_then(|seed| seed.parse().ok());
                     scenario.seed = seed.ok_or_else(|| {
-                        syntax(offset, "seed: expected a whole number from 0 on".to_owned())
+                        syntax(
+                            offset,
+                            "seed: expected a whole number, 0 or greater".to_owned(),
+                        )
                     })?;
                 }
                 ("faults", DeValue::Array(entries)) => {
@@ -101,7 +104,7 @@ impl Scenario {
                 (key, _) => {
                     return Err(syntax(
                         offset,
-                        format!("{key}: no key of a scenario; its keys are seed, faults"),
+                        format!("{key}: not a key of a scenario; its keys are seed, faults"),
                     ));
                 }
             }
@@ -170,7 +173,8 @@ fn entry_of(entry: &DeValue, last: Option<SimTime>) -> Result<Scheduled, FaultEr
     let bad_time = |problem| wrong("at", format!("{at:?}: {problem}"));
     let at = SimTime::ZERO + duration_text::parse(&at).map_err(bad_time)?;
     if last.is_some_and(|last| at < last) {
-        let problem = "is before the entry above it; the list is in order of time".to_owned();
+        let problem =
+            "is earlier than the entry above it; the list must be in order of time".to_owned();
         return Err(wrong("at", problem));
     }
     let fields: Vec<(&str, &str)> = fields

@@ -99,7 +99,7 @@ impl Builder<'_> {
         match sparing {
             Sparing::None | Sparing::SectorsAtDriveEnd if zone.spares > 0 => {
                 let problem = format!(
-                    "{} spares, but the sparing scheme keeps none in a zone",
+                    "{} spares, but this sparing scheme has no spares in a zone",
                     zone.spares
                 );
                 return Err(GeometryError::inconsistent(name, problem));
@@ -109,12 +109,12 @@ impl Builder<'_> {
             Sparing::TracksPerZone => (spares, spare_tracks) = (0, spares),
             Sparing::SectorsPerTrack => (spares, trim) = (0, zone.spares),
             _ if !head_first && zone.spares > 0 => {
-                let problem = "spares per cylinder need a head-first order";
+                let problem = "spares per cylinder require a head-first order";
                 return Err(GeometryError::inconsistent(name, problem));
             }
             Sparing::SectorsPerCylinderRange => {
                 let Some(range) = self.spec.sparing_range_cylinders else {
-                    let problem = "this sparing scheme needs sparing_range_cylinders";
+                    let problem = "this sparing scheme requires sparing_range_cylinders";
                     return Err(GeometryError::inconsistent("geometry", problem));
                 };
                 check(
@@ -221,7 +221,7 @@ impl Builder<'_> {
             PerSurface::Each(slots) if slots.len() == surfaces => slots.clone(),
             PerSurface::Each(slots) => {
                 let problem = format!(
-                    "sectors_per_track lists {} surfaces of {surfaces}",
+                    "sectors_per_track has {} entries; the zone has {surfaces} surfaces",
                     slots.len()
                 );
                 return Err(GeometryError::inconsistent(name, problem));
@@ -238,7 +238,7 @@ impl Builder<'_> {
             zone.group_skew,
         ];
         if skews.into_iter().flatten().any(|skew| !skew.is_usable()) {
-            let problem = "a skew or first_angle is not a number of at most a billion";
+            let problem = "a skew or first_angle is not finite, or exceeds a billion";
             return Err(GeometryError::inconsistent(name, problem));
         }
         Ok(slots)
@@ -259,7 +259,7 @@ impl Builder<'_> {
                 return Err(GeometryError::inconsistent("geometry", problem));
             }
             (false, None) => {
-                let problem = "a seek-first order needs width_tracks";
+                let problem = "a seek-first order requires width_tracks";
                 return Err(GeometryError::inconsistent("geometry", problem));
             }
             (false, Some(width)) => {
@@ -363,7 +363,7 @@ impl Builder<'_> {
             let slots = |track| self.tree.find_track(full, track).shape.slots;
             if slots(from) != slots(to) {
                 let problem = format!(
-                    "track {to} of {} sectors cannot replace track {from} of {}",
+                    "track {to} with {} sectors cannot replace track {from} with {}",
                     slots(to),
                     slots(from)
                 );
@@ -445,7 +445,7 @@ fn turns(
     tracks: u64,
 ) -> Result<Vec<(u64, i64)>, GeometryError> {
     if !zone.turns.is_empty() && slots.iter().any(|&s| s != slots[0]) {
-        let problem = "turns need the same sectors_per_track on all surfaces";
+        let problem = "turns require the same sectors_per_track on all surfaces";
         return Err(GeometryError::inconsistent(name, problem));
     }
     let (mut least, mut sum) = (0, 0);

@@ -51,7 +51,7 @@ impl Builder<'_> {
                 )?;
                 let turns = [branch.angle_turns, branch.angle_step_turns];
                 if turns.iter().any(|t| !t.is_finite() || t.abs() > 1e6) {
-                    let problem = "an angle is not a number of at most a million turns";
+                    let problem = "an angle is not finite, or exceeds a million turns";
                     return Err(GeometryError::inconsistent(name, problem));
                 }
                 let [angle, step] = turns.map(Angle::from_turns);

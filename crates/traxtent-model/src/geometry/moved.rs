@@ -78,12 +78,12 @@ pub(super) fn collect(
             Occupant::Bad => false,
         };
         if !spec.shared_places && (!free || !taken.insert(place)) {
-            let problem = format!("{place} is not free to take LBN {lbn}");
+            let problem = format!("{place} is not free for LBN {lbn}");
             return Err(GeometryError::inconsistent(cause.to_string(), problem));
         }
         let circle = geometry.track_circumference(place.cylinder, place.surface);
         let Some((slots, origin)) = circle.or(slots.map(|slots| (slots, Angle::ZERO))) else {
-            let problem = format!("{place}, where LBN {lbn} should be, is not on any track");
+            let problem = format!("{place}, the place of LBN {lbn}, is not on any track");
             return Err(GeometryError::inconsistent(cause.to_string(), problem));
         };
         let name = cause.to_string();
@@ -115,7 +115,7 @@ fn add_listed(
         let sectors = u64::from(moved.sectors);
         check(&name, "sectors", sectors, 1..=geometry.capacity - moved.lbn)?;
         count += sectors;
-        check(&name, "sectors in all", count, 0..=MOVED_MAX)?;
+        check(&name, "total sectors", count, 0..=MOVED_MAX)?;
         for i in 0..moved.sectors {
             let place = Place {
                 cylinder: Cylinder(moved.cylinder),

@@ -34,7 +34,7 @@ pub(super) fn check_zones(spec: &GeometrySpec) -> Result<(), GeometryError> {
             if let Some(o) = *other
                 && spec.zones[o].last_cylinder >= zone.first_cylinder
             {
-                let problem = format!("it shares cylinder {} with zone {o}", zone.first_cylinder);
+                let problem = format!("overlaps zone {o} at cylinder {}", zone.first_cylinder);
                 return Err(GeometryError::inconsistent(format!("zone {i}"), problem));
             }
             *other = Some(i);

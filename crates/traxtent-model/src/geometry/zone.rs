@@ -159,7 +159,7 @@ impl ZoneTracks {
             }
             if last > tracks.end {
                 let spares = self.spare_tracks;
-                let problem = format!("the {spares} spare tracks do not suffice for the slips");
+                let problem = format!("the {spares} spare tracks are too few for the slips");
                 return Err(GeometryError::inconsistent(&self.name, problem));
             }
             return Ok(start..tree.sectors_before(self.full, last));
@@ -178,7 +178,7 @@ impl ZoneTracks {
                 GeometryError::inconsistent(
                     &self.name,
                     format!(
-                        "the {spares} spare sectors of tracks {}..{} do not suffice for their slips",
+                        "the {spares} spare sectors of tracks {}..{} are too few for their slips",
                         tracks.start, tracks.end
                     ),
                 )
@@ -288,7 +288,7 @@ impl ZoneTracks {
                 return Err(GeometryError::inconsistent(
                     &self.name,
                     format!(
-                        "the {spares} spare sectors of track {track} do not suffice for its slips"
+                        "the {spares} spare sectors of track {track} are too few for its slips"
                     ),
                 ));
             }

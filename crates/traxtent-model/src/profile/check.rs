@@ -258,7 +258,8 @@ fn scsi(s: &ScsiSpec) -> Result<(), ProfileError> {
     ] {
         let fits = text.len() <= longest && text.trim() == text;
         if !fits || !text.bytes().all(|b| matches!(b, b' '..=b'~')) {
-            let bound = format!("up to {longest} characters of ASCII, without blanks around them");
+            let bound =
+                format!("up to {longest} ASCII characters, without leading or trailing blanks");
             return out_of_bounds(key, text, &bound);
         }
     }

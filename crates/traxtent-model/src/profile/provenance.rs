@@ -101,7 +101,7 @@ impl Provenance {
                     "must begin with \"measured: \", \"published: \", \"fitted: \" or \"assumed: \"",
                 )
             } else if !paths.iter().any(|path| covers(key, path)) {
-                Some("covers no figure of this profile")
+                Some("covers no value of this profile")
             } else {
                 None
             };

@@ -108,7 +108,7 @@ impl Search<'_, '_> {
             false => track.start + track.span,
         };
         let sectors = u32::try_from(track.end - self.first)
-            .map_err(|_| self.inconsistent("no end in sight"))?;
+            .map_err(|_| self.inconsistent("the track has no end within its size limit"))?;
         self.angle = track.start;
         let skew = fraction(next - track.start);
         Ok((

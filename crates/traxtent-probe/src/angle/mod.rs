@@ -139,7 +139,7 @@ pub(super) fn search<'b>(
     search.result.untested_irregular = search.area.untested_irregular();
     if search.result.untested_irregular > 0 {
         search.result.notes.push(format!(
-            "{} boundaries are predicted and not tested, on a drive whose tracks are irregular; --verify full tests all",
+            "{} boundaries are predicted but not tested, although the tracks of this drive are irregular; --verify full tests all boundaries",
             search.result.untested_irregular
         ));
     }

@@ -70,8 +70,8 @@ impl Search<'_, '_> {
             true => self.angle_of_start(end, Some(line.pitch), expected)?,
             false => line.at(end),
         };
-        let sectors =
-            u32::try_from(end - first).map_err(|_| self.inconsistent("no end in sight"))?;
+        let sectors = u32::try_from(end - first)
+            .map_err(|_| self.inconsistent("the track has no end within its size limit"))?;
         self.refine(&mut line, end - 1)?;
         let kind = TrackKind {
             sectors,
@@ -166,7 +166,7 @@ impl Search<'_, '_> {
             line.pitch = kind.pitch;
         }
         if line.pitch <= 0.0 {
-            return Err(self.inconsistent("the angles of sectors do not advance"));
+            return Err(self.inconsistent("the angles of consecutive sectors do not increase"));
         }
         Ok(line)
     }
@@ -425,7 +425,7 @@ impl Search<'_, '_> {
             }
         }
         if low == limit {
-            return Err(self.inconsistent("a track longer than a revolution"));
+            return Err(self.inconsistent("the track seems to be longer than a revolution"));
         }
         Ok(low)
     }

@@ -88,7 +88,7 @@ pub(super) fn buffer(
     };
     let Some((hit, sector)) = ask.hits()? else {
         notes.push(
-            "The same sectors again come from the media: reads leave nothing in a cache."
+            "Sectors read a second time come from the media: the drive has no read cache."
                 .to_owned(),
         );
         ask.misses(&mut found, zero_latency, figures)?;
@@ -106,7 +106,7 @@ pub(super) fn buffer(
     figures.push(Measurement::around(
         "bus.read_sector_ms",
         sector,
-        "ms a sector",
+        "ms per sector",
         "reads of sectors just read, of different lengths: the slope",
     ));
     ask.misses(&mut found, zero_latency, figures)?;
@@ -391,7 +391,7 @@ impl BufferProbe<'_, '_> {
             value: slope,
             low: slope - 0.03 / f64::from(long),
             high: slope + 0.03 / f64::from(long),
-            unit: "ms a sector",
+            unit: "ms per sector",
             how: "reads less verifications of the same sectors: near 0 if the bus works along with the media, \
                   near a sector's time on the bus if it waits for all of them",
             samples: 60,

@@ -158,11 +158,11 @@ pub(super) fn firmware(
         low: 0.0,
         high: character.buffer.hit_ms.min(character.overhead).max(0.0),
         unit: "ms",
-        how: "the part of the overheads that comes last: the sixteenth of it with which a fitted profile repeats a sequence of reads best",
+        how: "the part of the overheads after the transfer, in sixteenths: the value with which the fitted profile best reproduces a sequence of reads",
         samples: samples.len() as u64,
     });
     character.notes.push(format!(
-        "A fitted profile repeats {} reads that were timed for it to {best:.3} ms, with the firmware behaviours that do best: {}.",
+        "The fitted profile reproduces a sequence of {} timed reads to {best:.3} ms, with the firmware behaviour that fits best: {}.",
         samples.len(),
         BEHAVIOURS
             .iter()

@@ -84,7 +84,7 @@ pub fn residuals(
 ) -> Result<Vec<Residual>, ProbeError> {
     let mut fitted = Drive::new(fitted).map_err(|error| ProbeError::Inconsistent {
         lbn: Lbn(0),
-        problem: format!("the fitted profile's profile: {error}"),
+        problem: format!("the fitted profile is invalid: {error}"),
     })?;
     // The fitted profile serves all workloads in a row, as the drive does. A request that waits for the media
     // is complete at an angle of its own, so drive and fitted profile are in step after the first. If the

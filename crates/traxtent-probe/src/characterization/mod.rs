@@ -329,7 +329,7 @@ pub fn characterize(
         }
     } else {
         notes.push(
-            "Writes were not timed: write settle 0, overheads and bus as for reads, and no write-back are assumed."
+            "Writes were not timed. Assumed: no write settle time, no write-back, and the overheads and bus times of reads."
                 .to_owned(),
         );
     }
@@ -348,7 +348,7 @@ pub fn characterize(
         how: "one sector read again over the whole probe",
         samples: revolution.samples,
     });
-    notes.push(format!("Media were read by {}.", watch.method()));
+    notes.push(format!("The media were read by {}.", watch.method()));
     let mut character = Characterization {
         drive_ms: 0.0,
         physical,
@@ -371,7 +371,7 @@ pub fn characterize(
         requests: 0,
         translations: watch.translations,
     };
-    stage!("firmware behaviours");
+    stage!("firmware behaviour");
     firmware::firmware(&mut watch, &mut character, map.end())?;
     if options.destructive {
         firmware::write_watermark(&mut watch, &mut character, map.end())?;

@@ -201,19 +201,19 @@ impl Physical {
         let (claimed, bytes) = (self.claimed_bytes, self.bytes());
         if self.writes == Some(GrainResult::Unclear) {
             notes.push(
-                "Writes do not tell the physical sector: they are complete before the media can have them, \
-                 or their times do not agree."
+                "The physical sector size cannot be determined from writes: they complete before the media can have them, \
+                 or their times are inconsistent."
                     .to_owned(),
             );
         }
         if low != high {
             notes.push(match self.reads {
                 GrainResult::Unclear => format!(
-                    "Reads do not tell the physical sector: their times jitter too much. The drive claims {claimed} bytes."
+                    "The physical sector size cannot be determined from reads: their times jitter too much. The drive reports {claimed} bytes."
                 ),
                 GrainResult::Grain(_) => format!(
-                    "The drive claims physical sectors of {claimed} bytes; its reads end with the LBN asked for, \
-                     as if each were one. Only writes tell for sure."
+                    "The drive reports physical sectors of {claimed} bytes, but its reads end with the requested LBN, \
+                     as if each LBN were a physical sector. Only a test with writes is conclusive."
                 ),
             });
         } else if bytes != claimed {
@@ -222,7 +222,7 @@ impl Physical {
                 _ => "reads",
             };
             notes.push(format!(
-                "The drive claims physical sectors of {claimed} bytes; its {by} show {bytes}."
+                "The drive reports physical sectors of {claimed} bytes; its {by} show {bytes}."
             ));
         }
         notes

@@ -170,13 +170,13 @@ impl<'a> Stopwatch<'a> {
         // At 20,000 revolutions per minute or more it is a cache. No disk turns as slowly as 300.
         if !(3.0..=200.0).contains(&coarse) {
             return Err(ProbeError::NotRotating(format!(
-                "the same sector comes again after {coarse:.3} ms; on a disk it takes a revolution, 3 to 200 ms"
+                "the same sector can be read again after {coarse:.3} ms; on a disk this takes one revolution, 3 to 200 ms"
             )));
         }
         let off = |step: &&f64| (wrapped(**step / coarse) * coarse).abs() > OFF_ANGLE;
         if steps.iter().filter(off).count() * 4 > steps.len() {
             return Err(ProbeError::NotRotating(format!(
-                "the same sector comes again after {coarse:.3} ms or so, but not at the same angle"
+                "the same sector can be read again after about {coarse:.3} ms, but not at the same angle"
             )));
         }
         self.period = coarse;

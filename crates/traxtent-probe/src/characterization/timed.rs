@@ -52,7 +52,7 @@ pub(super) fn layout(
     let first: usize = runs.iter().take_while(|run| **run != length).sum();
     let pattern = pattern(watch, tracks, first, length)?;
     notes.push(format!(
-        "The drive does not translate. Its skew changes every {length} tracks; by their times these are {}.",
+        "The drive does not translate addresses. Its skew changes every {length} tracks; according to their times, these are {}.",
         match (pattern.order.is_head_first(), pattern.surfaces) {
             (true, 1) => "cylinders of one surface".to_owned(),
             (true, heads) => format!("the {heads} heads of a cylinder"),
@@ -62,7 +62,7 @@ pub(super) fn layout(
     let spec = spec(tracks, &pattern, first);
     let geometry = Geometry::build(&spec).map_err(|error| ProbeError::Inconsistent {
         lbn: tracks[0].first_lbn,
-        problem: format!("no layout follows from its skews: {error}"),
+        problem: format!("its skews do not give a valid layout: {error}"),
     })?;
     learn(tracks.len(), &super::doubts(tracks), &mut |index| {
         let track = geometry

@@ -223,7 +223,7 @@ fn seek_extra(
             samples: timings,
             ..mean
         },
-        "ms more than to read",
+        "ms more than for reads",
         "seeks to write less seeks to read less settling, at nine distances",
     ));
     // A difference within the uncertainty of the angles of so few sectors does not count.
@@ -276,7 +276,7 @@ fn back(
         value: f64::from(u8::from(found.write_back)),
         low: f64::from(u8::from(found.write_back)),
         high: f64::from(u8::from(found.write_back)),
-        unit: "(1: yes)",
+        unit: "(1 = yes)",
         how: "writes on distant cylinders: whether they are complete before the media can have them",
         samples: 2 * count as u64,
     });
@@ -293,7 +293,7 @@ fn back(
     figures.push(Measurement::around(
         "bus.write_sector_ms",
         slope,
-        "ms a sector",
+        "ms per sector",
         "writes that the buffer takes: the slope",
     ));
     let after_read = Estimate::of(&times[0].1);

@@ -139,19 +139,21 @@ impl Dixtrac<'_, '_, '_> {
     fn report(&mut self, has_list: bool) {
         let (walked, all) = (self.walked, self.walked + self.predicted);
         if !has_list {
-            self.ask.note("no defect lists: every track was walked");
+            self.ask
+                .note("the drive has no defect lists: every track was searched individually");
         }
         if let Some(scheme) = self.usual {
             let spares = match scheme {
-                Sparing::None => "no spares but behind zones".to_owned(),
-                other => format!("spares as {other:?}"),
+                Sparing::None => "no spares except at the ends of zones".to_owned(),
+                other => format!("sparing scheme {other:?}"),
             };
-            self.ask
-                .note(&format!("{spares}; {walked} of {all} tracks were walked"));
+            self.ask.note(&format!(
+                "{spares}; {walked} of {all} tracks were searched individually"
+            ));
         }
         if let Some(lbn) = self.first_failure.filter(|_| has_list) {
             self.ask.note(&format!(
-                "baffled first at LBN {lbn}: what is not known there was walked"
+                "the layout is not recognized from LBN {lbn}; tracks that could not be predicted were searched individually"
             ));
         }
     }

@@ -266,7 +266,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
                 self.at = (next, angle);
             }
         }
-        Err(self.inconsistent("longer reads take times that fit no model"))
+        Err(self.inconsistent("the times of longer reads do not fit a linear model"))
     }
 
     /// Learns the model from reads of doubling length. Returns `false` if the first of them are
@@ -322,7 +322,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             }
         }
         if low == limit && limit < self.shared.capacity {
-            return Err(self.inconsistent("a track longer than a revolution"));
+            return Err(self.inconsistent("the track seems to be longer than a revolution"));
         }
         Ok(low)
     }
@@ -468,7 +468,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             }
             seen.push(pass.angle);
         }
-        Err(self.inconsistent("reads took times that do not agree"))
+        Err(self.inconsistent("reads of one sector gave inconsistent angles"))
     }
 
     /// Makes one read in this lane's turn.

@@ -155,7 +155,7 @@ impl<T: Transport> ScsiTarget<T> {
     /// Returns an error if the drive does not have the page, or does not respond.
     pub fn vital_page(&mut self, code: u8) -> Result<VitalPage, TargetError> {
         vital_page(&mut self.transport, code)
-            .map_err(|error| error.into_target_error("a page of INQUIRY data"))
+            .map_err(|error| error.into_target_error("a page of vital product data"))
     }
 
     /// The transport to the drive.
@@ -193,9 +193,7 @@ impl<T: Transport> ScsiTarget<T> {
             return refuse(format!("zero sectors at LBN {lbn}"));
         }
         if bytes > TRANSFER_MAX || (bytes > 0 && longest > 0 && u64::from(sectors) > longest) {
-            return refuse(format!(
-                "{sectors} sectors are more than one request may move"
-            ));
+            return refuse(format!("{sectors} sectors exceed the limit of one request"));
         }
         let blocks = Blocks {
             op,
@@ -238,7 +236,7 @@ impl<T: Transport> ScsiTarget<T> {
         let answer = run(&mut self.transport, &receive, DataTransfer::In(&mut room))?;
         let translation = Translation::decode(&room[..answer.received])?;
         if translation.translated != wanted {
-            let why = "the drive translated into another form of address";
+            let why = "the drive returned another address format than requested";
             return Err(Failure::Target(TargetError::Refused(why.to_owned())));
         }
         self.has_translated = true;
@@ -297,7 +295,7 @@ impl<T: Transport> Target for ScsiTarget<T> {
         let form = AddressFormat::of_block(lbn);
         match self.translation(Address::Block(lbn), form, AddressFormat::PhysicalSector) {
             Ok(Some(Address::Sector(place))) => Ok(place),
-            Ok(_) => refuse(format!("LBN {lbn}: it lies in a reserved area")),
+            Ok(_) => refuse(format!("LBN {lbn} is in a reserved area")),
             // The LBN exists, so the drive does not support the page or the format.
             Err(Failure::Sense(sense))
                 if sense.code == AdditionalSense::INVALID_FIELD_IN_DATA && !self.has_translated =>
@@ -383,7 +381,7 @@ fn run<T: Transport>(
                 transport.wait_until(transport.now() + RETRY_PAUSE);
             }
             Status::ReservationConflict => {
-                let why = "another host holds the drive".to_owned();
+                let why = "another host has reserved the drive".to_owned();
                 return Err(Failure::Target(TargetError::Refused(why)));
             }
             Status::Other(status) => {
@@ -392,7 +390,7 @@ fn run<T: Transport>(
             }
         }
     }
-    let why = format!("the drive did not take a command in {RETRIES} attempts");
+    let why = format!("the drive did not accept a command in {RETRIES} attempts");
     Err(Failure::Target(TargetError::Refused(why)))
 }
 
@@ -442,7 +440,7 @@ fn capacity<T: Transport>(transport: &mut T) -> Result<Capacity, Failure> {
     let bytes = capacity.logical_bytes;
     if !SECTOR_BYTES.contains(&bytes) {
         let (least, most) = (SECTOR_BYTES.start(), SECTOR_BYTES.end());
-        let why = format!("sectors of {bytes} bytes: drives have {least} to {most}");
+        let why = format!("implausible sector size of {bytes} bytes; expected {least} to {most}");
         return Err(Failure::Target(TargetError::Refused(why)));
     }
     Ok(capacity)

@@ -25,7 +25,7 @@ pub(super) fn read_list<T: Transport>(
             let list = read_part(transport, primary, DefectWidth::Ten, 0)
                 .map_err(|failure| failure.into_target_error(WHAT))?;
             if list.addresses.len() * list.format.size() < list.length as usize {
-                let why = format!("{WHAT}: longer than READ DEFECT DATA(10) can carry");
+                let why = format!("{WHAT}: longer than READ DEFECT DATA(10) can return");
                 return Err(TargetError::Refused(why));
             }
             places(&list)
@@ -45,7 +45,10 @@ fn read_parts<T: Transport>(transport: &mut T, primary: bool) -> Result<Vec<Plac
         // Drives before SBC-3 always begin with the first address; the length shows this.
         let restarted = !all.is_empty() && length == Some(list.length);
         if restarted {
-            return refused(format!("{} bytes cannot be read in parts", list.length));
+            return refused(format!(
+                "the drive does not return the {} bytes in parts",
+                list.length
+            ));
         }
         if all.len() + part.len() > DEFECTS_MAX {
             return refused(format!("more than {DEFECTS_MAX} bad sectors"));

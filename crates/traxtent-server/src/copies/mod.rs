@@ -61,7 +61,7 @@ pub enum ReplicaVolumeIoError {
         error: io::Error,
     },
     /// The map belongs to another drive.
-    #[error("{}: the map of a drive of {theirs}, and {} has {ours}", path.display(), device.display())]
+    #[error("{}: the map is of a drive with {theirs}, but {} has {ours}", path.display(), device.display())]
     OtherDrive {
         /// The path of the map file.
         path: PathBuf,
@@ -73,7 +73,7 @@ pub enum ReplicaVolumeIoError {
         ours: Sectors,
     },
     /// The survey failed.
-    #[error("{}: it cannot be surveyed: {error}", path.display())]
+    #[error("{}: cannot survey the device: {error}", path.display())]
     Survey {
         /// The device.
         path: PathBuf,
@@ -81,7 +81,7 @@ pub enum ReplicaVolumeIoError {
         error: Box<ProbeError>,
     },
     /// The device already holds something.
-    #[error("{}: it holds {what}; it is left alone unless forced", path.display())]
+    #[error("{}: the device holds {what}; use --force to overwrite it", path.display())]
     Holds {
         /// The device.
         path: PathBuf,

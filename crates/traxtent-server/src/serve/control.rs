@@ -55,7 +55,7 @@ impl Control {
         let listener = listen(path).map_err(|error| match error.kind() {
             // The system's message for this error mentions an address, which would be misleading
             // for a file.
-            io::ErrorKind::AddrInUse => failed(io::Error::other("something is there already")),
+            io::ErrorKind::AddrInUse => failed(io::Error::other("the path already exists")),
             _ => failed(error),
         })?;
         Ok(Control {
@@ -104,7 +104,7 @@ fn accept_client<T: OrderHandler>(client: UnixStream, clients: &Arc<AtomicUsize>
         let _ = writeln!(client, "error: {why}");
     };
     if clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MAX {
-        let why = format!("{CLIENTS_MAX} clients are served at a time; try again later");
+        let why = format!("at most {CLIENTS_MAX} clients are served at a time; try again later");
         refuse(&client, &why);
         return;
     }
@@ -189,7 +189,7 @@ fn serve<T: OrderHandler>(client: &UnixStream, to: &Weak<T>) -> io::Result<()> {
                 let seconds = LINE_TIMEOUT.as_secs();
                 return writeln!(
                     &*client,
-                    "error: an order's line takes at most {seconds} s; nothing was done"
+                    "error: an order's line must arrive within {seconds} s; nothing was done"
                 );
             }
             Err(error) => return Err(error),
@@ -199,7 +199,7 @@ fn serve<T: OrderHandler>(client: &UnixStream, to: &Weak<T>) -> io::Result<()> {
             let bound = LINE_MAX;
             return writeln!(
                 &*client,
-                "error: an order takes one line of at most {bound} bytes"
+                "error: an order must be one line of at most {bound} bytes"
             );
         }
         // Invalid UTF-8 is not a valid order, and is rejected as such.
@@ -244,7 +244,7 @@ pub fn send_order(
         Some(("error", why)) => Ok(Err(why.to_owned())),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            "what listens there serves no drive and no volume",
+            "the socket is not that of a drive or volume server",
         )),
     }
 }

@@ -20,7 +20,7 @@ use traxtent_sim::port::Refused;
 #[non_exhaustive]
 pub enum ServeError {
     /// An unknown key.
-    #[error("there is no key {key:?}; known are {}", Key::names())]
+    #[error("unknown key {key:?}; the keys are {}", Key::names())]
     UnknownKey {
         /// The key as given.
         key: String,
@@ -56,7 +56,7 @@ pub enum ServeError {
         error: ProfileError,
     },
     /// A data file that is too small for the drive.
-    #[error("file={}: it has {bytes} bytes, the drive {needed}", path.display())]
+    #[error("file={}: {bytes} bytes are too few; the drive needs {needed}", path.display())]
     TooSmall {
         /// The path.
         path: PathBuf,
@@ -78,8 +78,8 @@ pub enum ServeError {
     },
     /// A data file that would be longer than its file system permits.
     #[error(
-        "file={}: the drive has {needed} bytes, and files on this file system at most {longest}; \
-         name a file on another, such as XFS, or a block device",
+        "file={}: the drive needs {needed} bytes, but files on this file system have at most {longest}; \
+         use another file system, such as XFS, or a block device",
         path.display()
     )]
     FileTooLarge {
@@ -106,7 +106,7 @@ pub enum ServeError {
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
     /// A request that is not aligned to whole sectors.
-    #[error("{count} bytes at byte {offset}: the drive has sectors of {sector} bytes")]
+    #[error("{count} bytes at byte {offset}: not aligned to the drive's sectors of {sector} bytes")]
     Misaligned {
         /// The first byte.
         offset: u64,
@@ -116,7 +116,7 @@ pub enum ServeError {
         sector: u32,
     },
     /// A request beyond the end of the drive.
-    #[error("{count} bytes at byte {offset}: the drive has {bytes} bytes")]
+    #[error("{count} bytes at byte {offset}: beyond the end of the drive at byte {bytes}")]
     BeyondEnd {
         /// The first byte.
         offset: u64,
@@ -156,7 +156,7 @@ pub enum ServeError {
     #[error(transparent)]
     Fault(#[from] FaultError),
     /// Simulated time has reached its maximum, after about 106 days.
-    #[error("simulated time has come to its end, after 106 days")]
+    #[error("simulated time has reached its maximum of 106 days; restart the server")]
     ClockEnded,
     /// A drive's key that is combined with a volume's.
     #[error(
@@ -173,7 +173,7 @@ pub enum ServeError {
         key: &'static str,
     },
     /// A key that volumes with replicas do not have.
-    #[error("{key}= cannot be used with a volume with copies; leave it out")]
+    #[error("{key}= cannot be used with a volume with replicas; remove it")]
     KeyWithReplicas {
         /// The key.
         key: &'static str,

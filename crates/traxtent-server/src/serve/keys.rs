@@ -64,16 +64,18 @@ impl Key {
     /// Returns a one-line description of the key's value.
     pub fn help(self) -> &'static str {
         match self {
-            Key::Drive => "a built-in drive's name, or a profile's file (with / or . in its name)",
-            Key::File => "the file with the drive's data; without it they are in memory",
-            Key::Speed => "how many times as fast as real, from 0.001 to 1000",
-            Key::Seed => "a whole number, for what is random in faults",
-            Key::Scenario => "a file with a fault a line",
-            Key::Log => "a file for a row a request; packed if it ends in .gz or .zst",
+            Key::Drive => {
+                "a built-in drive's name, or a profile file (its name must contain / or .)"
+            }
+            Key::File => "the file with the drive's data; without it, data is kept in memory",
+            Key::Speed => "the speed relative to real time, from 0.001 to 1000",
+            Key::Seed => "the seed of random faults, an integer",
+            Key::Scenario => "a file of faults",
+            Key::Log => "a file with one row per request; compressed if it ends in .gz or .zst",
             Key::Receipt => "a file for the receipt, written at the end and on SIGUSR1",
-            Key::Control => "a socket to be made, on which faults are ordered",
+            Key::Control => "the control socket to create, which takes orders for faults",
             Key::Transport => {
-                "what clients' sockets take, taken off each request: measured, or off"
+                "subtract the time of the clients' sockets from each request: measured, or off"
             }
         }
     }
@@ -188,7 +190,7 @@ fn load(drive: &str) -> Result<Profile, ServeError> {
         return profile::builtin(drive).ok_or_else(|| {
             let names: Vec<&str> = profile::builtin::names().collect();
             let problem = format!(
-                "no built-in drive has that name; there are {}",
+                "no such built-in drive; the built-in drives are {}",
                 names.join(", ")
             );
             wrong(Key::Drive, drive, &problem)
@@ -205,7 +207,7 @@ fn load(drive: &str) -> Result<Profile, ServeError> {
 
 /// Returns a path that remains valid if the server changes its working directory.
 fn absolute(key: Key, value: &str) -> Result<PathBuf, ServeError> {
-    std::path::absolute(value).map_err(|_| wrong(key, value, "expected the name of a file"))
+    std::path::absolute(value).map_err(|_| wrong(key, value, "expected a file name"))
 }
 
 fn wrong(key: Key, value: &str, problem: &str) -> ServeError {

@@ -290,9 +290,9 @@ impl Receipt {
             row("modelled", &self.modelled_ms, "ms"),
             row("delivered", &self.delivered_ms, "ms"),
             row("lateness", &self.lateness_us, "us"),
-            row("transport", &self.transport_us, "us, taken off"),
+            row("transport", &self.transport_us, "us, subtracted"),
             format!(
-                "late        {:.2} % of requests by more than 1 % of their time",
+                "late        {:.2} % of requests, by more than 1 % of their response time",
                 100.0 * self.share_late_1_percent
             ),
         ];
@@ -314,13 +314,13 @@ impl MachineLoad {
         let one = (self.cpus == 1).then(|| "the machine has one processor".to_owned());
         let busy = (self.others_share > OTHERS_SHARE).then(|| {
             format!(
-                "the machine was not idle: others used {:.0} % of its processors",
+                "the machine was not idle: other processes used {:.0} % of its processors",
                 100.0 * self.others_share
             )
         });
         let stolen = (self.stolen_share > STOLEN_SHARE).then(|| {
             format!(
-                "its hypervisor took {:.1} % of its time",
+                "the hypervisor took {:.1} % of the processor time",
                 100.0 * self.stolen_share
             )
         });

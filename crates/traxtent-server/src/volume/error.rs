@@ -28,7 +28,7 @@ pub enum VolumeIoError {
     },
     /// A device with outstanding operations from its earlier use as a member.
     #[error(
-        "{}: {outstanding} earlier requests to it have not returned; try again when they have, or take another device",
+        "{}: {outstanding} earlier requests to it have not returned; try again later, or use another device",
         path.display()
     )]
     Outstanding {
@@ -44,7 +44,7 @@ pub enum VolumeIoError {
     #[error("{}: given twice", .0.display())]
     Twice(PathBuf),
     /// Members with different sector sizes.
-    #[error("{}: its sectors have {bytes} bytes, those of the first {first}", path.display())]
+    #[error("{}: sectors of {bytes} bytes do not match the first member's sectors of {first} bytes", path.display())]
     SectorSize {
         /// The path.
         path: PathBuf,
@@ -54,7 +54,7 @@ pub enum VolumeIoError {
         first: u32,
     },
     /// A member that is too small.
-    #[error("{}: {sectors} are too few: {why} {needed}", path.display())]
+    #[error("{}: {sectors} are too few; {why} {needed}", path.display())]
     TooSmall {
         /// The path.
         path: PathBuf,
@@ -67,12 +67,12 @@ pub enum VolumeIoError {
     },
     /// A journal that recovery would take too long to read.
     #[error(
-        "a journal of {0} bytes: at most {JOURNAL_BYTES_MAX} (1G), which recovery reads in some ten seconds"
+        "a journal of {0} bytes: expected at most {JOURNAL_BYTES_MAX} (1G), which recovery reads in about ten seconds"
     )]
     JournalSize(u64),
     /// A chunk with too many sectors.
     #[error(
-        "a chunk of {bytes} bytes: at most {} sectors of {sector_bytes} bytes",
+        "a chunk of {bytes} bytes: expected at most {} sectors of {sector_bytes} bytes",
         u32::MAX
     )]
     ChunkSize {
@@ -82,7 +82,7 @@ pub enum VolumeIoError {
         sector_bytes: u32,
     },
     /// The device already holds something.
-    #[error("{}: it holds {what}; it is left alone unless forced", path.display())]
+    #[error("{}: the device holds {what}; use --force to overwrite it", path.display())]
     Holds {
         /// The path.
         path: PathBuf,
@@ -90,7 +90,7 @@ pub enum VolumeIoError {
         what: String,
     },
     /// A track map that cannot be used.
-    #[error("{}: its track map: {error}", path.display())]
+    #[error("{}: invalid track map: {error}", path.display())]
     Map {
         /// The path of the member.
         path: PathBuf,
@@ -141,7 +141,7 @@ impl VolumeIoError {
                 ours,
             } => {
                 format!(
-                    "{}: it belongs to volume {theirs}, {} to {ours}",
+                    "{}: belongs to volume {theirs}, but {} belongs to {ours}",
                     path(*given),
                     path(0)
                 )
@@ -165,7 +165,7 @@ impl VolumeIoError {
                 newest,
                 dropped: true,
             } => format!(
-                "{}: stale: it was member {member} up to generation {own}, and the volume went on to {newest} without it; leave it out, and `replace` and `rebuild` the member",
+                "{}: stale: it was member {member} up to generation {own}, and the volume continued to {newest} without it; omit it, then `replace` and `rebuild` the member",
                 path(*given)
             ),
             AssemblyError::Stale {
@@ -175,7 +175,7 @@ impl VolumeIoError {
                 newest,
                 dropped: false,
             } => format!(
-                "{}: stale: an old copy of member {member}, of generation {own}, and the volume has {newest}; leave it out, or name the current one",
+                "{}: stale: an old copy of member {member} with generation {own}; the volume has {newest}; omit it, or name the current one",
                 path(*given)
             ),
             AssemblyError::MaybeStale {
@@ -186,7 +186,7 @@ impl VolumeIoError {
                 other,
                 newest,
             } => format!(
-                "{}: perhaps stale: member {member} has generation {own} there, and member {other} ({}) has {newest} without a usable second superblock, which would tell; name only current members, with `assemble --force`",
+                "{}: possibly stale: member {member} has generation {own}, but member {other} ({}) has {newest} and no usable second superblock to confirm it; name only current members, with `assemble --force`",
                 path(*given),
                 path(*other_given)
             ),
@@ -195,7 +195,7 @@ impl VolumeIoError {
                 given,
                 generation,
             } => format!(
-                "{} and {}: used apart from each other up to generation {generation}; name only the members of one side, with `assemble --force`",
+                "{} and {}: used separately up to generation {generation}; name only the members of one side, with `assemble --force`",
                 path(*first),
                 path(*given)
             ),
@@ -207,7 +207,7 @@ impl VolumeIoError {
 /// Returns advice about a member that another process holds.
 fn hint(refusal: &Refusal) -> &'static str {
     match refusal {
-        Refusal::Locked(_) => "; a volume that is served takes orders at its control socket",
+        Refusal::Locked(_) => "; if the volume is being served, use its control socket",
         _ => "",
     }
 }

@@ -254,7 +254,7 @@ impl Device {
     /// Returns the system's most recent error, if any.
     pub fn last_error(&self) -> Option<io::Error> {
         if let Some(silent) = self.watch.given_up_after() {
-            let why = format!("gave no answer for {:.1} s", silent.as_secs_f64());
+            let why = format!("no response for {:.1} s", silent.as_secs_f64());
             return Some(io::Error::new(io::ErrorKind::TimedOut, why));
         }
         let number = self.last_error.load(Ordering::Relaxed);
@@ -734,7 +734,7 @@ impl MemberIo for Devices {
 }
 
 fn no_answer(timeout: Duration) -> io::Error {
-    let why = format!("no answer within {} s", timeout.as_secs());
+    let why = format!("no response within {} s", timeout.as_secs());
     io::Error::new(io::ErrorKind::TimedOut, why)
 }
 

@@ -279,7 +279,7 @@ pub fn maintain(
     match work {
         MaintenanceKind::Rebuild => {
             if let Some(member) = target.filter(failed) {
-                let problem = "failed while it was rebuilt";
+                let problem = "failed during the rebuild";
                 return Err(VolumeError::Member { member, problem }.into());
             }
             progress.done = rebuilding(&superblock).is_none();
@@ -329,19 +329,19 @@ pub(super) fn check(volume: &DeviceVolume, task: MaintenanceTask) -> Result<(), 
     }
     match (work, gone) {
         (MaintenanceKind::Rebuild, Some(member)) if rebuilding(&superblock).is_none() => order(
-            format!("member {member} has failed, and none has its place: replace it first"),
+            format!("member {member} has failed and has not been replaced; `replace` it first"),
         ),
         (MaintenanceKind::Rebuild, _) => Ok(()),
         (MaintenanceKind::Sync | MaintenanceKind::Scrub, _) if level == Level::Raid0 => order(
-            format!("raid-0 has nothing that a {} could compare", work.name()),
+            format!("raid-0 has no redundancy for a {} to compare", work.name()),
         ),
         (MaintenanceKind::Sync | MaintenanceKind::Scrub, Some(member)) if has_parity => {
             order(format!(
-                "member {member} is not there: without it parity cannot be compared; rebuild it first"
+                "member {member} is missing; parity cannot be compared without it; rebuild it first"
             ))
         }
         (MaintenanceKind::Scrub, _) if superblock.synced < stripes => order(format!(
-            "the initial sync has done {} of {stripes} stripes: the rest cannot be compared; `volume sync` first",
+            "the initial sync has completed {} of {stripes} stripes; the rest cannot be compared; run `volume sync` first",
             superblock.synced
         )),
         (MaintenanceKind::Sync | MaintenanceKind::Scrub, _) => Ok(()),

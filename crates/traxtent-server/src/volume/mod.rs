@@ -157,7 +157,7 @@ pub fn create(
             return Err(VolumeIoError::TooSmall {
                 path: device.path().to_owned(),
                 sectors: device.sectors(),
-                why: "superblocks, maps and journal alone take",
+                why: "superblocks, maps and journal need",
                 needed: Sectors(needed),
             });
         }
@@ -355,7 +355,7 @@ fn laid_out(superblock: &Superblock, devices: Devices) -> Result<(Array, Devices
     if array.capacity() != superblock.capacity {
         return Err(VolumeIoError::MapMisfit {
             member: 0,
-            problem: "gives another capacity than the superblock",
+            problem: "does not match the capacity in the superblock",
         });
     }
     Ok((array, devices))
@@ -492,7 +492,7 @@ fn substitute(
         return Err(VolumeIoError::TooSmall {
             path: path.to_owned(),
             sectors: device.sectors(),
-            why: "the member before it had",
+            why: "the replaced member had",
             needed: entry.sectors,
         });
     }
@@ -603,7 +603,7 @@ pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
     let (devices, pairs) = surveyed(paths, MEMBER_TIMEOUT)?;
     let superblocks = pairs.iter().filter_map(SuperblockPair::newest);
     if !force {
-        let lost = "the volume's data would be lost: it is left alone unless forced";
+        let lost = "the volume's data would be lost; confirm with --force";
         return Err(VolumeIoError::Order(lost.to_owned()));
     }
     for (number, superblock) in superblocks.enumerate() {
@@ -693,7 +693,7 @@ fn array_of(superblock: &Superblock, maps: &[Vec<u8>]) -> Result<Array, VolumeIo
             }
         };
         if map.first() > entry.data.start || map.end() > Lbn(entry.sectors.0) {
-            return Err(misfit("does not fit: it has other LBNs than the member"));
+            return Err(misfit("does not fit: its LBNs differ from the member's"));
         }
         members.push(Member {
             data: entry.data.start..entry.data.end.min(map.end()),

@@ -309,7 +309,7 @@ fn failed(status: &VolumeStatus) -> Vec<String> {
         .map(|one| format!("member {} has failed", one.member))
         .collect();
     if status.broken {
-        lines.push("the volume can only be read, where its data are whole".to_owned());
+        lines.push("the volume is read-only, and only undamaged data can be read".to_owned());
     }
     lines
 }
@@ -317,7 +317,9 @@ fn failed(status: &VolumeStatus) -> Vec<String> {
 impl OrderHandler for ServedVolume {
     fn carry_out(self: &Arc<ServedVolume>, line: &str) -> Result<String, ServeError> {
         let order = serde_json::from_str(line).map_err(|error| {
-            VolumeIoError::Order(format!("an order of a volume is a line of JSON: {error}"))
+            VolumeIoError::Order(format!(
+                "an order to a volume must be a line of JSON: {error}"
+            ))
         })?;
         if self.worker().closed {
             return Err(ServeError::Stopped);
@@ -366,7 +368,7 @@ impl ServedVolume {
     fn fail(self: &Arc<ServedVolume>, member: usize) -> Result<Option<String>, VolumeIoError> {
         let unfinished = || {
             Ok(Some(format!(
-                "fail {member} goes on: it waits for requests that are under way"
+                "fail {member} is still in progress; it waits for outstanding requests"
             )))
         };
         {
@@ -426,7 +428,7 @@ impl ServedVolume {
         let mut worker = self.worker();
         if let Some(other) = worker.progress.as_ref().filter(|other| other.under_way) {
             return Err(VolumeIoError::Order(format!(
-                "a {} is under way; it ends, or is interrupted, before another begins",
+                "a {} is already running; wait for its end, or interrupt it",
                 other.work.name()
             )));
         }

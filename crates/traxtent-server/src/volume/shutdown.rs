@@ -18,7 +18,7 @@ use super::watch::with_timeout;
 
 /// The message, after a device's path, of a server that has ended while its process remains.
 pub const LINGERING_MESSAGE: &str =
-    "requests to it have not returned; the server's process stays until the kernel returns them";
+    "requests to it have not returned; the server's process remains until the kernel returns them";
 
 /// The time that members have for an orderly shutdown, and the silence after which a member is not
 /// waited for.
@@ -57,7 +57,7 @@ impl VolumeServer {
         } = silent;
         let path = path.display();
         let words = format!(
-            "traxtent: member {member} has not answered for {seconds:.1} s: the volume is not stopped in order, and the next \
+            "traxtent: member {member} has not responded for {seconds:.1} s: the volume is not stopped cleanly; the next \
              start recovers it; {path}: {LINGERING_MESSAGE}\n"
         );
         let say = move || std::io::stderr().write_all(words.as_bytes());

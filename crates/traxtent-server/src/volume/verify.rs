@@ -49,7 +49,7 @@ pub fn verify_map(
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
     let is_of_a_program = || rustix::fs::statfs(path).is_ok_and(|fs| fs.f_type == FUSE);
     if is_file && !is_of_a_program() {
-        return MapVerdict::Unknown("a file shows nothing of a disk's tracks".to_owned());
+        return MapVerdict::Unknown("a file has no tracks to measure".to_owned());
     }
     match device::open(path) {
         Ok(mut target) => verify_on(&mut target, map, seed, progress),
@@ -83,7 +83,7 @@ pub fn verify_on(
             },
         },
         Err(ProbeError::NotRotating(_)) => {
-            MapVerdict::Unknown("it does not turn as a disk does".to_owned())
+            MapVerdict::Unknown("its timing is not that of a rotating disk".to_owned())
         }
         Err(error) => MapVerdict::Unknown(error.to_string()),
     }

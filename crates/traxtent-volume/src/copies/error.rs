@@ -10,7 +10,7 @@ use traxtent_units::{Lbn, Sectors};
 #[non_exhaustive]
 pub enum CopiesError {
     /// Sectors beyond the end of the volume.
-    #[error("sectors {first} to {end}: the volume has {capacity}")]
+    #[error("sectors {first} to {end} are not within the volume, which has {capacity}")]
     Range {
         /// The first sector requested.
         first: Lbn,
@@ -20,7 +20,7 @@ pub enum CopiesError {
         capacity: Sectors,
     },
     /// A length that is not a whole number of sectors.
-    #[error("{bytes} bytes are no whole number of sectors of {sector_bytes} bytes")]
+    #[error("{bytes} bytes are not a whole number of sectors of {sector_bytes} bytes")]
     Length {
         /// The number of bytes requested.
         bytes: usize,
@@ -28,16 +28,16 @@ pub enum CopiesError {
         sector_bytes: usize,
     },
     /// No current replica can be read.
-    #[error("sector {0}: no current copy can be read")]
+    #[error("sector {0}: no current replica can be read")]
     Unreadable(Lbn),
     /// No replica can be written.
-    #[error("sector {0}: no copy can be written")]
+    #[error("sector {0}: no replica can be written")]
     Unwritable(Lbn),
     /// A page of the table cannot be written.
-    #[error("the table cannot be written: the volume can only be read")]
+    #[error("the table cannot be written; the volume is read-only")]
     Broken,
     /// The device has no space for a write. Nothing was written.
-    #[error("no space left for the write; free some where the device lies")]
+    #[error("no space left for the write; free some space on the device's file system")]
     NoSpace,
     /// The volume was stopped.
     #[error("the volume has been stopped")]
@@ -50,7 +50,7 @@ pub enum CopiesError {
     Superblock(#[from] SuperblockError),
     /// A device of a different size.
     #[error(
-        "the device has {found} of {sector_bytes} bytes, and the volume was made on {expected}"
+        "the device has {found} of {sector_bytes} bytes, but the volume was made on a device with {expected}"
     )]
     Size {
         /// The number of sectors that the device has.
@@ -61,7 +61,7 @@ pub enum CopiesError {
         expected: Sectors,
     },
     /// An attachment of which both copies are damaged.
-    #[error("the {0} of the volume is damaged in both copies")]
+    #[error("both copies of the volume's {0} are damaged")]
     Damaged(&'static str),
     /// An error of the layout.
     #[error(transparent)]
@@ -76,6 +76,6 @@ impl From<NoSpace> for CopiesError {
 
 impl From<Failed> for CopiesError {
     fn from(_: Failed) -> CopiesError {
-        CopiesError::Device("do what it was asked")
+        CopiesError::Device("complete the operation")
     }
 }

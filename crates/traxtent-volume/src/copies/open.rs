@@ -60,7 +60,7 @@ impl NewVolume {
     /// Returns an error if a value is out of bounds, or if the device is too small.
     pub fn make(&self) -> Result<PreparedVolume, CopiesError> {
         let mut attachments = self.map.to_text().into_bytes();
-        let too_large = CopiesError::Device("hold so large a map");
+        let too_large = CopiesError::Device("hold a map or survey of this size");
         let map = Attachment::of(&attachments).ok_or(too_large.clone())?;
         let survey = self.survey.as_ref().map(encode_survey).unwrap_or_default();
         let superblock = ReplicatedSuperblock {
@@ -82,7 +82,7 @@ impl NewVolume {
             })
         };
         if !self.block_bytes.is_multiple_of(self.sector_bytes) {
-            let expected = "whole sectors";
+            let expected = "a whole number of sectors";
             return Err(figure(
                 "the size of a block in bytes",
                 self.block_bytes,
@@ -272,8 +272,8 @@ pub async fn find<M: MemberIo>(
     };
     if opened.tpl.header().id != superblock.layout {
         return Err(CopiesError::Layout(TplError::Format {
-            what: "the header of a layout in partitions",
-            problem: "it is another volume's",
+            what: "the header of a track partition layout",
+            problem: "it belongs to another volume",
         }));
     }
     Ok(FoundVolume {

@@ -157,7 +157,7 @@ impl ReplicatedSuperblock {
         }
         let sector_bytes = own.sector_bytes.get();
         if !sector_bytes.is_power_of_two() || !(512..=4096).contains(&sector_bytes) {
-            return Err(Impossible("its sectors' size"));
+            return Err(Impossible("its sector size"));
         }
         let found = ReplicatedSuperblock {
             volume: Uuid::from_bytes(own.volume),

@@ -69,7 +69,7 @@ pub enum TraceError {
         within: &'static str,
     },
     /// A request for no sectors or bytes.
-    #[error("{format} trace, {place}: a request of 0 {unit}; it needs at least 1")]
+    #[error("{format} trace, {place}: the request has 0 {unit}; expected at least 1")]
     Empty {
         /// The format that the trace is read as.
         format: TraceFormat,
@@ -80,7 +80,7 @@ pub enum TraceError {
     },
     /// An arrival before that of an earlier record, in a format whose records are in order of time.
     #[error(
-        "{format} trace, {place}: the request arrives {} ms before one above it; sort the trace by time", back.as_ms()
+        "{format} trace, {place}: the request arrives {} ms before an earlier one in the file; sort the trace by time", back.as_ms()
     )]
     Order {
         /// The format that the trace is read as.
@@ -91,7 +91,7 @@ pub enum TraceError {
         back: Span,
     },
     /// A record without a field that the replay needs.
-    #[error("trace, record {record}: no {field}, which this way of replaying needs")]
+    #[error("trace, record {record}: no {field}; choose a replay pace that does not need one")]
     Missing {
         /// The record, counted from 1.
         record: u64,
@@ -105,7 +105,7 @@ pub enum TraceError {
         reason: String,
     },
     /// An unknown format name.
-    #[error("{name:?} is no trace format; they are {}", names())]
+    #[error("{name:?} is not a trace format; expected one of {}", names())]
     UnknownFormat {
         /// The name.
         name: String,

@@ -94,8 +94,8 @@ impl Fio {
             line.shape("expected filename, action, and offset and length for I/O")
         })?;
         let bytes = |op, range: Option<(&str, &str)>| {
-            let (offset, length) =
-                range.ok_or_else(|| line.shape(format!("{action} needs offset and length")))?;
+            let (offset, length) = range
+                .ok_or_else(|| line.shape(format!("{action} needs an offset and a length")))?;
             let offset = u128::from(line.whole("offset", offset, u64::MAX)?);
             line.bytes(
                 op,

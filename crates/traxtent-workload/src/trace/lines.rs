@@ -66,7 +66,7 @@ impl<R: BufRead> TraceInput<R> {
                 return Ok(None);
             }
             if read > LINE_BYTES_MAX {
-                let expected = format!("a line is longer than {LINE_BYTES_MAX} bytes");
+                let expected = format!("the line is longer than {LINE_BYTES_MAX} bytes");
                 return Err(TraceError::Malformed {
                     format: self.format,
                     place,
@@ -82,7 +82,7 @@ impl<R: BufRead> TraceInput<R> {
         let text = std::str::from_utf8(&self.line).map_err(|error| TraceError::Malformed {
             format: self.format,
             place: TracePosition::Line(self.number),
-            expected: format!("byte {} is not text", error.valid_up_to()),
+            expected: format!("byte {} is not valid UTF-8", error.valid_up_to()),
         })?;
         self.at = TracePosition::Line(self.number);
         Ok(Some(Line {

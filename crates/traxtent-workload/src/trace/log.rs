@@ -44,7 +44,7 @@ impl Log {
             match lines.next_line()? {
                 Some(line) if line.text == COLUMNS => self.begun = true,
                 Some(line) => {
-                    return Err(line.shape("expected the names of the columns of version 1"));
+                    return Err(line.shape("expected the column names of version 1"));
                 }
                 None => return Err(lines.ends_within("its first line")),
             }
@@ -56,7 +56,7 @@ impl Log {
             let (number, record) = row(&line)?;
             let held = (record, line.place);
             if number < self.next || self.held.insert(number, held).is_some() {
-                let expected = format!("no second one, and none below {}", self.next);
+                let expected = format!("expected each number once, and none below {}", self.next);
                 return Err(line.field("request", &number.to_string(), expected));
             }
         }
@@ -83,7 +83,11 @@ fn row(line: &Line<'_>) -> Result<(u64, TraceRecord), TraceError> {
     let lbn = line.whole("lbn", lbn, u64::MAX)?;
     let request = match op {
         Op::Flush if (lbn, sectors) != (0, "0") => {
-            return Err(line.field("sectors", sectors, "a flush addresses none, and LBN 0"));
+            return Err(line.field(
+                "sectors",
+                sectors,
+                "expected LBN 0 and 0 sectors for a flush",
+            ));
         }
         Op::Flush => Request::flush(),
         _ => Request {

@@ -80,7 +80,7 @@ pub(super) fn msr(
         return Err(line.field(
             "timestamp",
             time,
-            format!("lies more than {ticks_max} x 100 ns behind the first"),
+            format!("expected at most {ticks_max} x 100 ns after the first timestamp"),
         ));
     }
     let response = line.whole("response time", response, ticks_max)?;

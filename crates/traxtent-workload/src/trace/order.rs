@@ -29,8 +29,8 @@ impl std::fmt::Display for OrderWarning {
         };
         write!(
             f,
-            "{} {requests} {arrive} before one above, the first in {}, by up to {} ms; each is issued with the \
-             latest above it: sort the trace by time to have it issued at its own",
+            "{} {requests} {arrive} before an earlier one in the file, the first in {}, by up to {} ms; each is issued with the \
+             latest arrival before it; to issue it at its own time, sort the trace by time",
             self.count,
             self.first,
             self.step_back_max.as_ms()

@@ -185,7 +185,7 @@ impl Srt {
             return Err((
                 "end of service",
                 stop,
-                format!("lies before its start, {start} us"),
+                format!("expected at least the start of service, {start} us"),
             ));
         }
         let offset = u128::from(address) * u128::from(unit_bytes);

@@ -57,8 +57,8 @@ impl std::fmt::Display for GapWarning {
         };
         write!(
             f,
-            "the {measure} of the first {} gaps between requests is {} ms, which is {word} for a disk: \
-             are the times in {unit}, as a {} trace has them?",
+            "the {measure} of the first {} gaps between requests is {} ms, which is {word} for a disk; \
+             check that the times are in {unit}, as in a {} trace",
             self.gaps,
             self.gap.as_ms(),
             self.format

@@ -73,9 +73,7 @@ impl Measure {
             return Ok(Vec::new());
         };
         let [path] = targets else {
-            return Err(Failure::input(
-                "--measure is for one block device: name it alone",
-            ));
+            return Err(Failure::input("--measure needs exactly one block device"));
         };
         let path = fs::canonicalize(path).map_err(|error| Failure::file(path, &error))?;
         let kind = fs::metadata(&path).map_err(|error| Failure::file(&path, &error))?;
@@ -88,12 +86,12 @@ impl Measure {
         };
         if !kind.file_type().is_block_device() || layers().next().is_none() {
             return Err(Failure::input(format!(
-                "--measure: {node} is no block device; a file has no times of its own"
+                "--measure: {node} is not a block device; a file has no timing of its own"
             )));
         }
         if layers().any(|layer| matches!(layer.kind, Kind::Partition(_))) {
             return Err(Failure::input(format!(
-                "--measure: {node} is a partition: measure the drive that it is on"
+                "--measure: {node} is a partition; name its drive"
             )));
         }
         let limits = layers().find_map(|layer| layer.limits.clone());
@@ -139,7 +137,7 @@ impl Measure {
         let writes = self.scratch.is_some();
         if let Some(grid) = asked.iter().find(|grid| grid.writes() && !writes) {
             return Err(Failure::input(format!(
-                "--measure={} writes: name LBNs with --scratch FIRST..END whose data may be lost",
+                "--measure={} writes to the drive; name LBNs that may be overwritten with --scratch FIRST..END",
                 grid.name()
             )));
         }
@@ -173,11 +171,11 @@ impl Measure {
         let (start, end) = (scratch.start.0 * logical, scratch.end.0 * logical);
         let there = layers_in(stack, node, &(start..end));
         let there = match there.as_slice() {
-            [] => "nothing that is known lies there".to_owned(),
-            layers => format!("there: {}", layers.join(", ")),
+            [] => "no known layer is there".to_owned(),
+            layers => format!("layers there: {}", layers.join(", ")),
         };
         warn(format!(
-            "LBNs {} to {} of {node}, bytes {start} to {end}, are overwritten; {there}",
+            "LBNs {} to {} of {node}, bytes {start} to {end}, will be overwritten; {there}",
             scratch.start, scratch.end
         ));
         if self.yes {
@@ -185,7 +183,7 @@ impl Measure {
         }
         if !stdin().is_terminal() {
             return Err(Failure::input(
-                "--scratch: nobody is here to be asked; --yes overwrites without asking",
+                "--scratch: standard input is not a terminal; use --yes to overwrite without asking",
             ));
         }
         write!(stderr(), "Overwrite them? yes or no: ")?;

@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match (archives.is_empty(), devices.is_empty()) {
         (true, _) => machine(args),
         (false, true) if args.measure.is_asked() => Err(Failure::input(
-            "--measure is for a block device, not for files of --collect",
+            "--measure needs a block device, not a file that --collect wrote",
         )),
         (false, true) => hosts(
             args,
@@ -133,7 +133,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                 .collect(),
         ),
         (false, false) => Err(Failure::input(format!(
-            "{} is a file of --collect, {} is not; check them one after the other",
+            "{} was written by --collect, but {} was not; check them separately",
             archives[0].0.display(),
             devices[0].0.display()
         ))),
@@ -330,7 +330,7 @@ impl Drive {
             && stripe % chunk != 0
         {
             return Err(Failure::input(format!(
-                "a full stripe of {stripe} bytes is no multiple of a chunk of {chunk}"
+                "a full stripe of {stripe} bytes is not a multiple of a chunk of {chunk}"
             )));
         }
         Ok(drive)
@@ -399,7 +399,7 @@ impl RequestedFiles {
             }
             [image] => Ok(RequestedFiles::In(image.clone(), args.file.clone())),
             _ => Err(Failure::input(
-                "--file is for one image, or without a TARGET for a mounted file",
+                "--file needs one image as TARGET, or no TARGET for a mounted file",
             )),
         }
     }
@@ -435,7 +435,7 @@ impl RequestedFiles {
                         .filter(|(_, layer)| layer.node.as_deref() == device);
                     let (below, _) = layers
                         .next()
-                        .ok_or_else(|| Failure::Io(format!("{name}: its device is not found")))?;
+                        .ok_or_else(|| Failure::Io(format!("{name}: cannot find its device")))?;
                     let (layer, _) = stack
                         .above(below)
                         .next()
@@ -450,7 +450,7 @@ impl RequestedFiles {
                 });
                 let none = || {
                     Failure::input(format!(
-                        "{}: --file needs one ext file system in it",
+                        "{}: --file needs an image with exactly one ext file system",
                         image.display()
                     ))
                 };

@@ -191,7 +191,7 @@ fn fitted(profile: &Profile) -> String {
         .map(|(key, _)| key.as_str())
         .collect();
     format!(
-        "Fitted to this very paper: {}; `traxtent drives show {}` says how.",
+        "Fitted to this paper: {}; `traxtent drives show {}` gives details.",
         keys.join(", "),
         profile.name
     )
@@ -273,7 +273,11 @@ impl Report {
 
     fn print(&self, files: &Files) -> Result<()> {
         let mut out = output::stdout();
-        writeln!(out, "{}, probed blind:", self.bench.profile.model)?;
+        writeln!(
+            out,
+            "{}, probed without knowledge of its layout:",
+            self.bench.profile.model
+        )?;
         for probe in &self.probes {
             writeln!(out, "  {}", probe.summary_line())?;
         }
@@ -281,7 +285,7 @@ impl Report {
         self.head_time_table().write(&mut out)?;
         writeln!(
             out,
-            "\nBeside the paper (Track-Aligned Extents, FAST 2002), from the profile as it is (what of it is fitted, stands below):\n"
+            "\nCompared with the paper (Track-Aligned Extents, FAST 2002), by the built-in profile (its fitted figures are listed below):\n"
         )?;
         self.findings.table().write(&mut out)?;
         writeln!(out, "\n{}", self.findings.score())?;
@@ -291,7 +295,7 @@ impl Report {
         writeln!(out, "  {}", self.fitted)?;
         writeln!(
             out,
-            "\n{} It stands for the drives of today in the picture.",
+            "\n{} It represents current drives in the picture.",
             self.modern
         )?;
         writeln!(out, "\nwrote {}", files.report.display())?;
@@ -369,8 +373,8 @@ impl Report {
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width\">\n\
-             <title>What track alignment is worth</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-             <h1>What track alignment is worth</h1>\n<p>The drive's tracks, probed blind:</p>\n<ul>\n{probes}</ul>\n\
+             <title>The benefit of track alignment</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+             <h1>The benefit of track alignment</h1>\n<p>The drive's tracks, probed without knowledge of its layout:</p>\n<ul>\n{probes}</ul>\n\
              <p>{}.</p>\n{}\n\
              <p>Head time is the reciprocal of throughput: what a request costs the drive. <i>onereq</i> has one \
              request with the drive, <i>tworeq</i> always one more queued.</p>\n\
@@ -378,7 +382,7 @@ impl Report {
              <p>Efficiency is the media transfer time of the requested bytes at the zone's rate over head time \
              (tworeq, reads in the outermost zone). Diamonds are points A and B of the paper's Fig. 1 and the \
              unaligned efficiency that it states at A's size. {}</p>\n\
-             <h2>Beside the paper</h2>\n<p>Schindler, Griffin, Lumb and Ganger, <i>Track-Aligned Extents: Matching \
+             <h2>Comparison with the paper</h2>\n<p>Schindler, Griffin, Lumb and Ganger, <i>Track-Aligned Extents: Matching \
              Access Patterns to Disk Drive Characteristics</i>, FAST 2002. The drive's figures are taken as they \
              are; those that were fitted to this paper are named below.</p>\n{}\n<p>{}</p>\n<ul>\n{reasons}<li>{}</li>\n</ul>\n\
              <h2>What to try next</h2>\n<dl>\n{next}</dl>\n</body>\n</html>\n",
@@ -406,7 +410,7 @@ const NEXT: [(&str, &str); 5] = [
     ),
     (
         "traxtent drives",
-        "the drives that are built in, and how well founded each is",
+        "the built-in drives, and how well founded each is",
     ),
     (
         "traxtent map atlas10k2 --lbn 1000000",
@@ -414,7 +418,7 @@ const NEXT: [(&str, &str); 5] = [
     ),
     (
         "traxtent sim generic-20tb random,size=4KiB --set workload.outstanding=1,4,16,64",
-        "what queueing is worth",
+        "the effect of queueing",
     ),
     (
         "traxtent sim disksim:my.parv my.trace --plot response.svg",

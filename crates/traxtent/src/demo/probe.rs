@@ -64,7 +64,7 @@ impl BlindProbe {
                 self.counts.translations,
                 "translations",
             ),
-            false => ("by the times of reads alone", self.counts.requests, "reads"),
+            false => ("by timing reads alone", self.counts.requests, "reads"),
         };
         let tracks = self.tracks.len();
         let verdict = match self.wrong {
@@ -72,7 +72,7 @@ impl BlindProbe {
             wrong => format!("{wrong} tracks differ from the drive's own"),
         };
         format!(
-            "{how} ({}): {tracks} tracks, {:.2} {what} a track, {:.0} s of the drive's time; {verdict}",
+            "{how} ({}): {tracks} tracks, {:.2} {what} per track, {:.0} s of the drive's time; {verdict}",
             self.algorithm.name(),
             count as f64 / tracks as f64,
             self.drive_time.as_ms() / 1000.0,

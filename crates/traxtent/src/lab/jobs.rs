@@ -89,11 +89,11 @@ fn print_jobs(measured: &[(&str, Jobs)], args: &Args) -> Result<()> {
         output::json(&measured.iter().map(drive_json).collect::<Vec<_>>())?;
     } else {
         let mut out = output::stdout();
-        writeln!(out, "In sequence, MB/s; 8m is the drive's streaming rate")?;
+        writeln!(out, "Sequential, MB/s; 8m is the drive's streaming rate")?;
         in_sequence(measured).write(&mut out)?;
         writeln!(
             out,
-            "\nAt random, 4 KiB, requests/s; the mean time of a read alone in ms"
+            "\nRandom, 4 KiB, requests/s; also the mean time of a single read in ms"
         )?;
         at_random(measured).write(&mut out)?;
         writeln!(out)?;
@@ -102,7 +102,7 @@ fn print_jobs(measured: &[(&str, Jobs)], args: &Args) -> Result<()> {
         }
         writeln!(
             out,
-            "{} of {} drives within all bounds; {} s of simulated time a job, seed {}",
+            "{} of {} drives within all bounds; {} s of simulated time per job, seed {}",
             measured
                 .iter()
                 .filter(|(_, jobs)| jobs.misses.is_empty())
@@ -115,7 +115,7 @@ fn print_jobs(measured: &[(&str, Jobs)], args: &Args) -> Result<()> {
     }
     match misses.len() {
         0 => Ok(()),
-        count => Err(Failure::Finding(format!("{count} bounds do not hold"))),
+        count => Err(Failure::Finding(format!("{count} bounds are violated"))),
     }
 }
 
@@ -257,8 +257,8 @@ fn print_effects(measured: &[(&str, Vec<Effect>)], args: &Args) -> Result<()> {
     table.write(&mut out)?;
     writeln!(
         out,
-        "\nRequests/s over those with the drive's own figure; only where that figure is assumed. {} drives, {} s of simulated \
-         time a job, seed {}",
+        "\nRequests/s divided by those with the drive's own figure, for assumed figures only. {} drives, {} s of simulated \
+         time per job, seed {}",
         measured.len(),
         args.seconds,
         args.seed

@@ -285,8 +285,7 @@ fn print(findings: &Findings, how: &How, reasons: bool, drawn: &[PathBuf]) -> Re
 const ROUGH: &str = "A quick run: a tenth of the requests, so a claim near its bound may fall on either side of it.";
 
 /// The note about a run with changed figures.
-const OTHERWISE: &str =
-    "figures of the drives are not their own (--set): verdicts say what would be";
+const OTHERWISE: &str = "the drives' figures were changed (--set); the verdicts are hypothetical";
 
 /// Draws pictures into a directory, each in a file with its experiment's number as its name.
 fn draw(outcome: &RunOutcome, folder: &Path) -> Result<Vec<PathBuf>> {

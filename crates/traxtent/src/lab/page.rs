@@ -56,10 +56,10 @@ fn summary(head: &Head, findings: &Findings) -> String {
         .map_or_else(String::new, |note| format!("<p>{}</p>\n", escape(note)));
     format!(
         "<header>\n<h1>The papers' experiments</h1>\n\
-         <p>What papers published of disks, beside what traxtent {} measures on its built-in drives, {seeds}. A claim is \
+         <p>Published results about disks, compared with what traxtent {} measures on its built-in drives, {seeds}. A claim is \
          <b class=\"met\">met</b> or <b class=\"missed\">missed</b> by a tolerance that was fixed before anything was \
-         measured (where a reading of an unclear sentence was chosen later, its experiment says so); it is <b class=\"reported\">reported</b> where no honest model could be judged by it. Nothing is bent \
-         towards a claim, and one that is missed stays here.</p>\n\
+         measured (where a reading of an unclear sentence was chosen later, its experiment says so); it is <b class=\"reported\">reported</b> if no realistic model could be judged by it. Nothing is adjusted \
+         towards a claim, and a missed claim stays in the list.</p>\n\
          <p class=\"score\">{}</p>\n{note}<p class=\"chips\">\n{chips}</p>\n\
          <p>This page: <code>{}</code></p>\n</header>\n",
         env!("CARGO_PKG_VERSION"),
@@ -215,7 +215,7 @@ fn figure(experiment: &Experiment, picture: &Figure) -> Result<String> {
     let points = if spec.published.is_empty() {
         ""
     } else {
-        "; diamonds are what the paper's text tells"
+        "; diamonds are values from the paper's text"
     };
     Ok(format!(
         "<figure>\n{panels}<figcaption>{caption}{points}.</figcaption>\n</figure>\n"

@@ -131,7 +131,7 @@ fn print(asked: &[DriveAnswers], args: &Args) -> Result<()> {
     }
     writeln!(
         out,
-        "In the outermost zone; streams in soft real time, with I/Os of a track. docs/today.md says what this means."
+        "In the outermost zone; streams in soft real time, with I/Os of one track. docs/today.md explains the results."
     )?;
     if args.quick {
         writeln!(out, "A quick run: a tenth of the requests and rounds.")?;
@@ -144,7 +144,7 @@ fn print(asked: &[DriveAnswers], args: &Args) -> Result<()> {
 
 fn table(drive: &DriveAnswers) -> Table {
     let mut table = Table::new([
-        ("AS", Side::Left),
+        ("CLAIM", Side::Left),
         ("", Side::Left),
         ("ZERO LATENCY", Side::Left),
         ("UNALIGNED", Side::Right),

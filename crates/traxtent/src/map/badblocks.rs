@@ -31,9 +31,9 @@ impl Partition {
             ("--partition-end", self.partition_end.is_some()),
         ];
         match given.into_iter().find(|(_, given)| *given) {
-            Some((name, _)) if !wanted => Err(Failure::input(format!(
-                "{name} belongs to --format badblocks"
-            ))),
+            Some((name, _)) if !wanted => {
+                Err(Failure::input(format!("{name} needs --format badblocks")))
+            }
             _ => Ok(()),
         }
     }

@@ -54,7 +54,7 @@ fn verdict(left: &Subject, right: &Subject, count: u64) -> Result<()> {
         return Ok(());
     }
     Err(Failure::Finding(format!(
-        "{} and {} differ: {count} tracks are in one only",
+        "{} and {} differ: {count} tracks are in only one of them",
         left.name(),
         right.name()
     )))

@@ -49,7 +49,7 @@ pub(super) fn draw(subject: &Subject, lbns: Option<Range<Lbn>>, path: &Path) -> 
         Subject::Map(_, file) => sizes(&file.tracks, &range),
     };
     let title = match subject {
-        Subject::Drive(drive) => format!("{}: where its LBNs are", drive.name),
+        Subject::Drive(drive) => format!("{}: the positions of its LBNs", drive.name),
         Subject::Map(name, _) => format!("{name}: the sizes of its tracks"),
     };
     let lbns = range.start as f64..range.end as f64;

@@ -197,7 +197,7 @@ fn write_track(drive: &NamedDrive, lbn: Lbn, format: Format, out: &mut impl Writ
             )?;
             writeln!(
                 out,
-                "it lies on cylinder {}, head {}, in slot {} of {}, {:.3} degrees round",
+                "its location is cylinder {}, head {}, slot {} of {}, at {:.3} degrees",
                 place.cylinder,
                 place.surface,
                 place.slot,

@@ -45,7 +45,7 @@ pub(crate) fn of_file(name: &str, file: &MapFile, out: &mut impl Write) -> io::R
         line("confidence", confidence(file))?;
     }
     if !file.complete {
-        let text = "incomplete: the checkpoint of a probe that has not come to its end";
+        let text = "incomplete: the checkpoint of an unfinished probe";
         line("state", text.to_owned())?;
     }
     if let Some(region) = file.region {
@@ -93,7 +93,7 @@ fn sizes(file: &MapFile) -> String {
     if least == most {
         format!("{most} sectors on every track")
     } else {
-        format!("{least} to {most} sectors, {changes} changes of size from track to track")
+        format!("{least} to {most} sectors, {changes} changes of size between consecutive tracks")
     }
 }
 

@@ -145,14 +145,14 @@ pub(crate) struct Key {
 pub(crate) fn check_ending(path: &Path) -> Result<()> {
     if !cfg!(feature = "plot") {
         return Err(Failure::input(
-            "this build draws no pictures: it lacks the feature `plot`",
+            "this build cannot draw pictures; rebuild it with the feature `plot`",
         ));
     }
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("svg" | "png") => Ok(()),
         _ => Err(Failure::at(
             path.display(),
-            "a picture's name ends in .svg or .png",
+            "expected a file name that ends in .svg or .png",
         )),
     }
 }

@@ -90,7 +90,7 @@ impl Response {
         let text = sheet.text(14.0, INK);
         let at_left = text.clone().pos(Pos::new(HPos::Left, VPos::Center));
         let at_right = text.clone().pos(Pos::new(HPos::Right, VPos::Center));
-        let title = format!("where the mean of {mean:.3} ms goes");
+        let title = format!("components of the mean of {mean:.3} ms");
         sheet
             .area
             .draw_text(&title, &at_left, (sheet.px(14.0), sheet.px(TOP - 26.0)))?;

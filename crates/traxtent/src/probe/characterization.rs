@@ -44,7 +44,7 @@ pub(super) fn measure(
     };
     let mut watched = meter.watch(target);
     // The number of steps is not known in advance.
-    let progress = Progress::new("steps for the rest of the drive", None);
+    let progress = Progress::new("characterization steps", None);
     let mut step = |_: Stage| progress.add(1);
     let result = characterize(&mut watched, tracks, options, &mut step).and_then(|character| {
         let profile = character.to_profile();
@@ -65,12 +65,14 @@ pub(super) fn measure(
     match result {
         Ok(measured) => Ok(Some(measured)),
         Err(_) if meter.stopped() => Err(Failure::Io(
-            "stopped while measuring the rest of the drive".to_owned(),
+            "stopped during the characterization".to_owned(),
         )),
         Err(error @ ProbeError::NotRotating(_)) => Err(Failure::Finding(error.to_string())),
         Err(error) if args.profile.is_some() || args.fit => Err(Failure::Io(error.to_string())),
         Err(error) => {
-            warn(format!("only the tracks are known: {error}"));
+            warn(format!(
+                "the drive was not characterized beyond its tracks: {error}"
+            ));
             Ok(None)
         }
     }
@@ -90,7 +92,7 @@ impl MeasuredDrive {
         };
         line(
             "zero latency",
-            format!("it {does} read from wherever the head arrives"),
+            format!("the drive {does} read from the sector at which the head arrives"),
         )?;
         line(
             "measured by",
@@ -108,7 +110,7 @@ impl MeasuredDrive {
             line(
                 "fit",
                 format!(
-                    "{}: mean {:.3} ms, of the drive {:.3} ms ({:+.2} %); demerit {:.3} ms ({:.2} %)",
+                    "{}: fitted mean {:.3} ms, drive's mean {:.3} ms ({:+.2} %); demerit {:.3} ms ({:.2} %)",
                     residual.workload,
                     residual.fitted_ms,
                     residual.drive_ms,

@@ -75,7 +75,7 @@ fn belongs(file: &MapFile, identity: &Identity) -> Result<(), String> {
     }
     if file.tracks.end().0 > identity.capacity.0 {
         return Err(format!(
-            "ends at LBN {}, the drive at LBN {}",
+            "ends at LBN {}, but the drive ends at LBN {}",
             file.tracks.end(),
             identity.capacity.0
         ));

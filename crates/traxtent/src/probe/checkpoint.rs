@@ -50,7 +50,7 @@ impl Checkpoint {
     pub(super) fn read(&mut self) -> Result<MapFile> {
         let file = read_map(&self.path)?;
         self.ours = true;
-        file.ok_or_else(|| Failure::at(self.path.display(), "is no checkpoint of a probe"))
+        file.ok_or_else(|| Failure::at(self.path.display(), "is not a probe's checkpoint"))
     }
 
     /// Refuses to begin if a stopped probe has left a checkpoint.
@@ -60,7 +60,7 @@ impl Checkpoint {
         }
         Err(Failure::at(
             self.path.display(),
-            "a probe was stopped here: --resume goes on with it; remove the file to begin again",
+            "a probe was stopped here; use --resume to continue it, or remove the file to start again",
         ))
     }
 

@@ -26,7 +26,7 @@ impl Subject {
         {
             if noise.is_some() {
                 return Err(Failure::input(format!(
-                    "--noise: {text} is no simulated drive"
+                    "--noise: {text} is not a simulated drive"
                 )));
             }
             return Ok(Subject {
@@ -76,12 +76,12 @@ fn open_device(path: &Path, destructive: bool) -> Result<Device> {
     if destructive {
         let Device::Scsi(drive) = &mut opened else {
             return Err(Failure::Io(format!(
-                "--destructive: {}: only a drive that takes SCSI commands is written to",
+                "--destructive: {}: needs a drive that accepts SCSI commands",
                 path.display()
             )));
         };
         warn(format!(
-            "what {} holds is overwritten here and there",
+            "parts of the content of {} will be overwritten",
             path.display()
         ));
         drive.allow_writes();

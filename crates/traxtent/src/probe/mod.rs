@@ -111,7 +111,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match done.doubtful {
         0 => Ok(()),
         count => Err(Failure::Finding(format!(
-            "{name}: tracks are irregular, and {count} boundaries are predicted, not tested; to test all: --verify full"
+            "{name}: tracks are irregular, and {count} boundaries are predicted, not tested; use --verify full to test all"
         ))),
     }
 }
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 /// Returns the algorithm, and the reason for choosing it.
 fn choose(wanted: Option<Algorithm>, target: &mut dyn Target) -> Result<(Algorithm, &'static str)> {
     if let Some(algorithm) = wanted.filter(|algorithm| !algorithm.translates()) {
-        return Ok((algorithm, "as asked"));
+        return Ok((algorithm, "as requested"));
     }
     let translates = match target.translate(Lbn(0)) {
         Ok(_) => true,
@@ -127,15 +127,15 @@ fn choose(wanted: Option<Algorithm>, target: &mut dyn Target) -> Result<(Algorit
         Err(_) => false,
     };
     Ok(match (wanted, translates) {
-        (Some(algorithm), true) => (algorithm, "as asked"),
-        (None, true) => (Algorithm::Tree, "as the drive translates addresses"),
+        (Some(algorithm), true) => (algorithm, "as requested"),
+        (None, true) => (Algorithm::Tree, "because the drive translates addresses"),
         (None, false) => (
             Algorithm::Angle,
-            "as the drive does not translate addresses",
+            "because the drive does not translate addresses",
         ),
         (Some(_), false) => (
             Algorithm::Angle,
-            "not as asked, since the drive does not translate addresses",
+            "not as requested, because the drive does not translate addresses",
         ),
     })
 }

@@ -249,14 +249,14 @@ fn early_end(mut plan: ProbePlan, meter: &ProbeMeter, error: &ProbeError) -> Fai
         Ok(true) => {
             let at = plan.tracks.end().unwrap_or_default();
             Failure::Io(format!(
-                "{why} at LBN {at} of {}; to go on: {}",
+                "{why} at LBN {at} of {}; to continue: {}",
                 plan.whole.end,
                 resume_with()
             ))
         }
         Ok(false) => Failure::Io(format!("{why} before the first track was found")),
         Err(failure) => {
-            warn(format!("{why}; what was found is lost"));
+            warn(format!("{why}; the results so far are lost"));
             failure
         }
     }

@@ -76,21 +76,21 @@ pub(crate) fn print_address(
     keys: &[(&'static str, String)],
 ) -> Result<()> {
     let data = match &args.file {
-        Some(path) => format!("its data are in {}", path.display()),
+        Some(path) => format!("data is in {}", path.display()),
         None => match memory_limit() {
             Some(limit) => format!(
-                "its data are in memory, at most {} MB, and gone at the end",
+                "data is in memory, at most {} MB, and lost at the end",
                 limit / 1_000_000
             ),
-            None => "its data are in memory, and gone at the end".to_owned(),
+            None => "data is in memory, and lost at the end".to_owned(),
         },
     };
     let exposed = match (args.listen, args.socket_mode) {
-        (Some(ip), _) if !ip.is_loopback() => {
-            Some(format!("whoever reaches {ip} can read and write the drive"))
-        }
+        (Some(ip), _) if !ip.is_loopback() => Some(format!(
+            "anyone who can reach {ip} can read and write the drive"
+        )),
         (_, Some(mode)) if mode & 0o077 != 0 => Some(format!(
-            "the socket's mode is {mode:o}: others can read and write the drive"
+            "the socket's mode is {mode:o}: other users can read and write the drive"
         )),
         _ => None,
     };

@@ -205,7 +205,7 @@ impl Nbdkit {
         if status.is_none() && self.said.lingers() {
             let id = self.child.borrow().id();
             return Err(Failure::Io(format!(
-                "nbdkit (process {id}) serves no more, but the kernel keeps it until the member answers"
+                "nbdkit (process {id}) has stopped serving, but the kernel keeps it until the member responds"
             )));
         }
         Ok(status)

@@ -19,7 +19,7 @@ pub(super) fn nbdkit() -> Result<PathBuf> {
         .find(|file| file.is_file())
         .ok_or_else(|| {
             Failure::Io(
-                "nbdkit is not installed: it is in the package nbdkit (apt install nbdkit, dnf install nbdkit)"
+                "nbdkit is not installed; install the package nbdkit (apt install nbdkit, dnf install nbdkit)"
                     .to_owned(),
             )
         })
@@ -45,7 +45,7 @@ pub(super) fn plugin(nbdkit: &Path) -> Result<PathBuf> {
             .map(|place| place.display().to_string())
             .collect();
         Failure::Io(format!(
-            "the plugin for nbdkit is in none of {}: `cargo build --package traxtent-nbdkit` makes it",
+            "the nbdkit plugin is in none of {}; build it with `cargo build --package traxtent-nbdkit`",
             tried.join(", ")
         ))
     })

@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let seeds = seeds(args, &workload, machine.seed)?;
     if points.len() * seeds.len() > 1 && (args.log.is_some() || args.plot.is_some()) {
         return Err(Failure::input(
-            "--log and --plot show one run: not with --seeds or a --set of several values",
+            "--log and --plot need a single run; remove --seeds, or give --set one value",
         ));
     }
 
@@ -179,7 +179,7 @@ fn workload(args: &Args, machine: &Machine) -> Result<Workload> {
         (None, Some(spec)) => Workload::Synthio(spec.clone()),
         (None, None) => {
             return Err(Failure::input(format!(
-                "{} brings no workload along: give one, such as random,count=10000 (see `traxtent help sim`)",
+                "{} contains no workload; give one, such as random,count=10000 (see `traxtent help sim`)",
                 args.target
             )));
         }
@@ -194,7 +194,7 @@ fn workload(args: &Args, machine: &Machine) -> Result<Workload> {
     if !matches!(workload, Workload::Trace(_))
         && let Some((option, _)) = only_for_traces.iter().find(|(_, given)| *given)
     {
-        return Err(Failure::input(format!("{option} is for traces")));
+        return Err(Failure::input(format!("{option} applies only to traces")));
     }
     Ok(workload)
 }
@@ -206,7 +206,7 @@ fn seeds(args: &Args, workload: &Workload, stated: Option<u64>) -> Result<Vec<u6
         Workload::Synthio(_) => args.seed.or(stated).unwrap_or(1),
         Workload::Trace(_) if args.seed.is_some() || args.seeds.is_some() => {
             return Err(Failure::input(
-                "a trace draws no random numbers: --seed and --seeds are for synthetic workloads",
+                "--seed and --seeds apply only to synthetic workloads, not to traces",
             ));
         }
         Workload::Trace(_) => 0,
@@ -230,7 +230,7 @@ fn no_requests(run: &SimulationRun) -> Failure {
     let of = run.workload.describe();
     match run.warmup {
         0 => Failure::input(format!("{of}: no request was served")),
-        warmup => Failure::input(format!("{of}: --warmup {warmup} leaves no request")),
+        warmup => Failure::input(format!("{of}: --warmup {warmup} excludes all requests")),
     }
 }
 
@@ -346,7 +346,7 @@ impl Report<'_> {
         if let Some(keys) = &self.remedies[0] {
             writeln!(
                 out,
-                "  the drive has to read the rest of such a sector first; {keys} avoids it"
+                "  the drive must read the rest of such a sector first; {keys} avoids this"
             )?;
         }
         output::finish(out)

@@ -128,7 +128,7 @@ fn execute(
                 |error| match error {
                     SimulateError::Overloaded { .. } => Failure::at(
                         "workload",
-                        format!("{error}; give a longer arrive=, or outstanding= in its place"),
+                        format!("{error}; use a longer arrive=, or outstanding= instead"),
                     ),
                     error => Failure::at("workload", error),
                 },
@@ -166,7 +166,7 @@ impl TracePlan {
             (ReplayPace::Recorded { .. }, Some(speed)) => ReplayPace::Recorded { speed },
             _ => {
                 return Err(Failure::input(
-                    "--speed is for replay at recorded times: add --replay recorded",
+                    "--speed applies only to recorded times; add --replay recorded",
                 ));
             }
         };
@@ -206,7 +206,7 @@ pub(crate) fn simulation_failure(path: &Path, error: &SimulateError) -> Failure 
         SimulateError::Source(error) => trace_failure(path, error),
         SimulateError::Device { .. } => Failure::at(
             path.display(),
-            format!("{error} (--drive adds one, --device takes one alone)"),
+            format!("{error} (--drive adds one, --device selects one)"),
         ),
         SimulateError::Overloaded { .. } => Failure::at(
             path.display(),

@@ -276,7 +276,7 @@ impl Figures {
             let mean = plain("drive_response_ms");
             writeln!(
                 out,
-                "  of the requests that arrays made of them, mean {}",
+                "  mean of the arrays' requests to drives: {}",
                 show(mean, 3)
             )?;
         }
@@ -309,7 +309,7 @@ impl Figures {
             let decimals = usize::from(half_width.is_some());
             writeln!(
                 out,
-                "writes of parts of physical sectors: {}",
+                "partial writes of physical sectors: {}",
                 show((partial, half_width), decimals)
             )?;
         }

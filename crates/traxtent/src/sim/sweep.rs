@@ -119,7 +119,7 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
         return Ok(None);
     };
     if step <= 0.0 || to < from {
-        return Err(format!("{text}: a range goes upward, in steps above 0"));
+        return Err(format!("{text}: a range must ascend, with a step above 0"));
     }
     // Values have as many decimals as the ends and the step, so that 0.1..0.3:0.1 does not contain
     // 0.30000000000000004.
@@ -130,7 +130,7 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
         .unwrap_or(0);
     if decimals > DECIMALS_MAX {
         return Err(format!(
-            "{text}: more than {DECIMALS_MAX} digits behind the point"
+            "{text}: more than {DECIMALS_MAX} digits after the decimal point"
         ));
     }
     let count = ((to - from) / step + 1e-9).floor();

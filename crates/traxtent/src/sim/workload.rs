@@ -41,7 +41,7 @@ impl Workload {
         if text != "-" && !path.exists() && !text.contains(['/', '.']) {
             // The text is neither; the error describes a valid specification.
             return Err(match text.parse::<WorkloadSpec>() {
-                Err(error) => Failure::input(format!("{error}; nor is it a file")),
+                Err(error) => Failure::input(format!("{error}; there is no such file either")),
                 Ok(_) => unreachable!("its kind is none"),
             });
         }
@@ -75,7 +75,7 @@ impl Workload {
                 ))),
             },
             Workload::Synthio(_) => Err(Failure::input(format!(
-                "--set workload.{key}: of DiskSim's own workload only count can be set"
+                "--set workload.{key}: only count can be set in DiskSim's workload"
             ))),
             Workload::Trace(_) => Err(Failure::input(format!(
                 "--set workload.{key}: a trace has no such value"
@@ -175,7 +175,7 @@ impl Trace {
         let gaps = self.reader.gap_warning().map(|warning| warning.to_string());
         let misplaced = (self.misplaced > 0).then(|| {
             format!(
-                "{} requests for devices that the parameters do not map are left out",
+                "omitted {} requests for devices that the parameters do not map",
                 self.misplaced
             )
         });

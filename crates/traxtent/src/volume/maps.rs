@@ -62,9 +62,7 @@ fn verify(maps: &[(PathBuf, Arc<TrackMap>)]) -> Vec<String> {
         {
             std::thread::sleep(TICK);
             if !told && begun.elapsed() > ANNOUNCE_AFTER {
-                note(
-                    "looking whether drives have the tracks of their maps; --trust-map does without",
-                );
+                note("verifying the drives' track maps; --trust-map skips this");
                 told = true;
             }
         }
@@ -79,12 +77,12 @@ fn verify(maps: &[(PathBuf, Arc<TrackMap>)]) -> Vec<String> {
         match verdict {
             MapVerdict::Holds { tested, by } => {
                 note(format!(
-                    "{path}: {tested} boundaries of its map hold, by {by}"
+                    "{path}: {tested} boundaries of its map are confirmed by {by}"
                 ));
             }
-            MapVerdict::Unknown(why) => note(format!("{path}: its map is not tested: {why}")),
+            MapVerdict::Unknown(why) => note(format!("{path}: its map was not verified: {why}")),
             MapVerdict::Moved(moved) => wrong.push(format!(
-                "{path}: its map is not this drive's: the boundary at LBN {} is not there: {}",
+                "{path}: its map does not match the drive: the boundary at LBN {} is elsewhere: {}",
                 moved.lbn, moved.says
             )),
         }

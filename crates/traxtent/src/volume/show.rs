@@ -31,7 +31,7 @@ pub(super) fn outcome(as_json: bool, progress: &volume::MaintenanceProgress) -> 
             "problems were found; see the counts above".to_owned(),
         )),
         (None, false) => Err(Failure::Finding(
-            "interrupted; it goes on from there when it is asked for again".to_owned(),
+            "interrupted; run it again to resume".to_owned(),
         )),
     }
 }
@@ -46,7 +46,7 @@ fn described(progress: &volume::MaintenanceProgress) -> String {
         100.0 * progress.share
     );
     if let Some(speed) = progress.bytes_per_second {
-        line += &format!(", {:.1} MB/s of each member", speed / 1e6);
+        line += &format!(", {:.1} MB/s per member", speed / 1e6);
     }
     if let Some(left) = progress.seconds_left.filter(|_| progress.under_way) {
         line += &format!(", {left:.0} s left");
@@ -81,9 +81,9 @@ fn difference_line(difference: &DifferenceReport) -> String {
     };
     let what = match difference.fault.as_str() {
         "unreadable" => format!("{members} cannot be read"),
-        "lost" => format!("{members} cannot be read, nor computed from the others"),
+        "lost" => format!("{members} cannot be read, or computed from the others"),
         "outvoted" => format!("{members} differs from the majority"),
-        "tied" => format!("copies on {members} differ, and none has a majority"),
+        "tied" => format!("replicas on {members} differ without a majority"),
         _ => format!("parity on {members} does not match the data"),
     };
     let repaired = if difference.repaired {
@@ -105,25 +105,22 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
         status.volume, status.level, status.chunks, status.bytes
     )?;
     if !status.clean && !status.served {
-        writeln!(
-            out,
-            "  was not stopped in order; the next start recovers it"
-        )?;
+        writeln!(out, "  was not stopped cleanly; the next start recovers it")?;
     }
     if status.broken {
-        writeln!(out, "  can only be read, where its data are whole")?;
+        writeln!(out, "  read-only; only undamaged data can be read")?;
     }
     match status.unsynced() {
         0 => {}
         left => writeln!(
             out,
-            "  {left} of {} stripes are not synced: `volume sync` does it, or a server",
+            "  {left} of {} stripes are not synced; run `volume sync`, or serve the volume",
             status.stripes
         )?,
     }
     for member in &status.members {
         let path = member.path.as_ref();
-        let path = path.map_or("not here".to_owned(), |path| path.display().to_string());
+        let path = path.map_or("missing".to_owned(), |path| path.display().to_string());
         write!(out, "  member {}: {}, {path}", member.member, member.state)?;
         if let Some(stripes) = member.rebuilt_stripes {
             write!(out, ", {stripes} of {} stripes done", status.stripes)?;
@@ -132,7 +129,7 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
             write!(out, ", {error}")?;
         }
         if let Some(seconds) = member.waiting_seconds {
-            write!(out, ", has not answered for {seconds} s")?;
+            write!(out, ", has not responded for {seconds} s")?;
         }
         writeln!(out)?;
         for line in superblock_lines(member) {
@@ -141,12 +138,12 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
     }
     for stale in &status.stale {
         let what = match stale.dropped {
-            true => "left out by the others",
+            true => "dropped by the other members",
             false => "an old copy",
         };
         writeln!(
             out,
-            "  stale: {}: member {}, {what}: generation {}, the volume's is {}; leave it out",
+            "  stale: {}: member {}, {what}: generation {}, the volume's is {}; omit it",
             stale.path.display(),
             stale.member,
             stale.generation,
@@ -177,7 +174,7 @@ fn superblock_lines(member: &MemberStatus) -> Vec<String> {
     }
     if member.doubtful && member.state != "failed" {
         lines.push(
-            "a superblock was missing or damaged: `scrub`; if the data are good, `repair-superblocks`; if not, `fail` the member and rebuild"
+            "a superblock was missing or damaged; run `scrub`; if the data is good, run `repair-superblocks`, otherwise `fail` and rebuild the member"
                 .to_owned(),
         );
     }

@@ -95,19 +95,19 @@ fn one_clear_line() {
         (
             &["sim", "atlas10k", "none.trace"],
             2,
-            &["none.trace:1: ", "a request of 0 sectors"],
+            &["none.trace:1: ", "the request has 0 sectors"],
         ),
         (
             &["sim", "atlas10k", "nothing.trace"],
             2,
-            &["nothing.trace:2: ", "a request of 0 sectors"],
+            &["nothing.trace:2: ", "the request has 0 sectors"],
         ),
         (
             &["sim", "atlas10k", "back.trace"],
             2,
             &[
                 "back.trace:2: ",
-                "arrives 0.5 ms before one above it",
+                "arrives 0.5 ms before an earlier one in the file",
                 "sort the trace",
                 "--replay closed:N",
             ],
@@ -146,7 +146,7 @@ fn one_clear_line() {
         (
             &["sim", "atlas10k", "random", "--log", "no/such/log.csv"],
             3,
-            &["no/such/log.csv: cannot be made: there is no folder no/such"],
+            &["no/such/log.csv: cannot be created: there is no directory no/such"],
         ),
         (
             &["sim", "atlas10k", "random", "--plot", "plot.gif"],
@@ -201,8 +201,8 @@ fn unordered_arrivals_are_told() {
     assert_eq!(counted.status, 0, "{}", counted.err);
     assert_eq!(
         counted.err,
-        "traxtent: warning: back.csv: 1 request arrives before one above, the first in line 2, by up to 8 ms; each is \
-         issued with the latest above it: sort the trace by time to have it issued at its own\n"
+        "traxtent: warning: back.csv: 1 request arrives before an earlier one in the file, the first in line 2, by up to 8 ms; each is \
+         issued with the latest arrival before it; to issue it at its own time, sort the trace by time\n"
     );
 }
 

@@ -250,7 +250,7 @@ fn with_loop(folder: &Path, drive: &str, speed: &str, script: &str) -> Result<St
         testkit::tool(program).ok_or_else(|| format!("{program} is not installed"))?;
     }
     if !rustix::process::geteuid().is_root() || !Path::new("/dev/loop-control").exists() {
-        return Err("loop devices are root's, or the kernel has none".to_owned());
+        return Err("only root may attach loop devices, or the kernel has none".to_owned());
     }
     let script = format!(
         "set -e; touch d; nbdfuse d \"$uri\" & fuse=$!; \
@@ -300,7 +300,7 @@ fn measured_drive() {
     );
     match with_loop(folder.path(), "wd10ears", "3", &script) {
         Ok(_) => {}
-        Err(why) if why.contains("loop devices are") || why.contains("is not installed") => {
+        Err(why) if why.contains("attach loop devices") || why.contains("is not installed") => {
             testkit::skip!("{why}")
         }
         Err(why) => panic!("{why}"),
@@ -348,7 +348,7 @@ fn measuring_overwrites_only_what_is_given_away() {
         assert!(answer.err.contains(says), "{words:?}: {}", answer.err);
     }
     if !rustix::process::geteuid().is_root() {
-        testkit::skip!("loop devices are root's");
+        testkit::skip!("only root may attach loop devices");
     }
     let losetup = tool!("losetup");
     let mke2fs = tool!("mke2fs");
@@ -362,7 +362,7 @@ fn measuring_overwrites_only_what_is_given_away() {
         .output()
         .unwrap();
     if !attach.status.success() {
-        testkit::skip!("the kernel has no loop device to spare");
+        testkit::skip!("no loop device is available");
     }
     let node = String::from_utf8(attach.stdout).unwrap().trim().to_owned();
     run(&mke2fs, &["-q", "-F", "-t", "ext4", &node]);
@@ -405,7 +405,7 @@ fn measuring_overwrites_only_what_is_given_away() {
 fn mounted_files() {
     let (mke2fs, losetup) = (tool!("mke2fs"), tool!("losetup"));
     if !rustix::process::geteuid().is_root() {
-        testkit::skip!("mounting is root's");
+        testkit::skip!("only root may mount file systems");
     }
     let folder = TempDir::new().unwrap();
     let image = folder.path().join("disk.img");
@@ -420,7 +420,7 @@ fn mounted_files() {
     };
     run(&mke2fs, &["-q", "-F", "-t", "ext4", "-b", "4096", image]).unwrap();
     let Some(node) = run(&losetup, &["--find", "--show", image]) else {
-        testkit::skip!("the kernel has no loop device to spare");
+        testkit::skip!("no loop device is available");
     };
     let mounted = run(Path::new("mount"), &[&node, point]);
     let file = format!("{point}/file");

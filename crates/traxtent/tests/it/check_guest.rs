@@ -151,7 +151,7 @@ fn as_a_kernel_shows_them() {
         .filter(|&kind| kind == "opened");
     assert_eq!(opened.count(), 1, "{multipath:#}");
     assert!(
-        multipath.to_string().contains("(further path)"),
+        multipath.to_string().contains("(another path)"),
         "{multipath:#}"
     );
     assert!(kinds(&multipath).contains(&"ext"), "{multipath:#}");

@@ -69,7 +69,7 @@ fn a_life() {
     let status = copies(at, "status disk");
     assert_eq!(status.status, 0, "{}", status.err);
     assert!(
-        status.out.contains(" 1 to 2 copies of each block, "),
+        status.out.contains(" 1 to 2 replicas of each block, "),
         "{}",
         status.out
     );
@@ -88,7 +88,12 @@ fn a_life() {
     );
     refused(at, "destroy disk", 2, "say --force");
     assert_eq!(copies(at, "destroy --force disk").status, 0);
-    refused(at, "status disk", 2, "disk: no superblock of a volume");
+    refused(
+        at,
+        "status disk",
+        2,
+        "disk: it is not a volume's superblock",
+    );
 }
 
 /// Are impossible requests refused in a line that names the cause, before anything is written?
@@ -121,10 +126,10 @@ fn refusals() {
         at,
         "create --copies 1 --map map small",
         2,
-        "map: the map of a drive of ",
+        "map: the map is of a drive with ",
     );
     for (copies_of, with) in [
-        ("3", "3 partitions of a track: expected"),
+        ("3", "3 partitions per track: expected"),
         ("4..2", "the bounds are crossed"),
         ("x", "expected a number of copies"),
     ] {

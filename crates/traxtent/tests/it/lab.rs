@@ -229,16 +229,12 @@ fn bad_input() {
         (
             vec!["lab", "run", "Q99"],
             2,
-            "no claim is called \"Q99\": `traxtent lab list`",
+            "no claim is named \"Q99\": `traxtent lab list`",
         ),
-        (vec!["lab", "run", "T2", "X"], 2, "no claim is called \"X\""),
-        (vec!["lab", "list", "Z9"], 2, "no claim is called \"Z9\""),
-        (vec!["lab", "run", ""], 2, "no claim is called \"\""),
-        (
-            vec!["lab", "report", "Q99"],
-            2,
-            "no claim is called \"Q99\"",
-        ),
+        (vec!["lab", "run", "T2", "X"], 2, "no claim is named \"X\""),
+        (vec!["lab", "list", "Z9"], 2, "no claim is named \"Z9\""),
+        (vec!["lab", "run", ""], 2, "no claim is named \"\""),
+        (vec!["lab", "report", "Q99"], 2, "no claim is named \"Q99\""),
         (vec!["lab", "report", "--out", &in_file], 3, "file/report"),
         (vec!["lab", "report", "--out", &beside], 3, "none/page.html"),
         (

@@ -163,7 +163,7 @@ fn diff() {
     assert_eq!(answer.status, 1);
     assert_eq!(
         answer.err,
-        "traxtent: a.csv and b.csv differ: 4 tracks are in one only\n"
+        "traxtent: a.csv and b.csv differ: 4 tracks are in only one of them\n"
     );
     let answer = traxtent_in(
         folder.path(),
@@ -255,7 +255,7 @@ fn refusals() {
     for (arguments, says) in [
         (
             &["--format", "badblocks", "--block-size", "1000"][..],
-            "--block-size: a block is a multiple of the drive's sector of 512 bytes, not 1000 bytes",
+            "--block-size: a block of 512 bytes, not 1000 bytes",
         ),
         (
             &["--format", "badblocks", "--partition-end", "99999999999"],
@@ -263,7 +263,7 @@ fn refusals() {
         ),
         (
             &["--block-size", "4096"],
-            "--block-size belongs to --format badblocks",
+            "--block-size needs --format badblocks",
         ),
         (
             &["--format", "csv", "--diff", "atlas10k"],
@@ -271,7 +271,7 @@ fn refusals() {
         ),
         (
             &["--draw", "a.gif"],
-            "a picture's name ends in .svg or .png",
+            "expected a file name that ends in .svg or .png",
         ),
         (
             &["--draw", "a.svg", "--lbn-range", "5..5"],
@@ -310,7 +310,7 @@ fn draws_the_serpentine() {
         "surface 0",
         "surface 1",
         "LBN",
-        "maxtor10k5: where its LBNs are",
+        "maxtor10k5: the positions of its LBNs",
     ] {
         assert!(svg.contains(text), "{text}");
     }

@@ -132,7 +132,10 @@ fn no() {
 #[test]
 fn refused() {
     for (more, says) in [
-        (&["--zone", "24"][..], "zone 24: the drive has 24 zones"),
+        (
+            &["--zone", "24"][..],
+            "zone 24: no such zone, or no whole track in it; the drive has 24 zones",
+        ),
         (
             &["--set", "mechanics.rmp=7200"],
             "mechanics.rmp = 7200: must be a key of the profile (see `traxtent drives show`); did you mean mechanics.rpm?",

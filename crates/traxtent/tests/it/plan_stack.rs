@@ -95,7 +95,7 @@ fn refusals() {
         (
             &["atlas10k2", "--for", "raid=5x64k", "--device", "/dev/sda"],
             2,
-            "3 disks are wanted and 1 devices named",
+            "3 disks are needed, but 1 devices named",
         ),
         (
             &["wd10ears", "--for", "fs=ext4,block=1024"],
@@ -106,7 +106,7 @@ fn refusals() {
         (
             &["atlas10k2", "--drive", "atlas10k"],
             2,
-            "is a drive itself",
+            "is already a drive; remove the option",
         ),
         (&["./nothing.img"], 3, "nothing.img"),
     ] {

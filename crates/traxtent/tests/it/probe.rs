@@ -73,7 +73,9 @@ fn region() {
     ]);
     assert_eq!(answer.status, 0, "{}", answer.err);
     assert!(
-        answer.err.contains("as the drive translates addresses"),
+        answer
+            .err
+            .contains("because the drive translates addresses"),
         "{}",
         answer.err
     );
@@ -153,7 +155,7 @@ fn interrupted_and_resumed() {
         ),
         (
             &["toshiba-x300", "--algorithm", "jump", "--resume"],
-            "a.map.checkpoint: is of a search of LBNs 0 to 9767541168 by walk sample",
+            "a.map.checkpoint: belongs to a search of LBNs 0 to 9767541168 by walk sample",
         ),
         (
             &["toshiba-x300"],
@@ -237,7 +239,9 @@ fn checks_an_old_map() {
     let answer = run(&["probe", "atlas10k2", "--check", "long.csv"]);
     assert_eq!(answer.status, 2);
     assert!(
-        answer.err.contains("ends at LBN 4000000000, the drive at"),
+        answer
+            .err
+            .contains("ends at LBN 4000000000, but the drive ends at"),
         "{}",
         answer.err
     );
@@ -251,13 +255,13 @@ fn refusals() {
         (
             &["/dev/no-such-disk"],
             3,
-            "/dev/no-such-disk: there is no such device or file",
+            "/dev/no-such-disk: no such device or file",
         ),
         (&["/dev/null"], 3, "/dev/null: "),
         (
             &["/dev/null", "--noise"],
             2,
-            "--noise: /dev/null is no simulated drive",
+            "--noise: /dev/null is not a simulated drive",
         ),
         (
             &["atlas10k", "--resume"],
@@ -294,7 +298,7 @@ fn refusals() {
 #[test]
 fn devices_that_must_not_be_touched() {
     if !rustix::process::geteuid().is_root() {
-        testkit::skip!("only root may become somebody else, and mount");
+        testkit::skip!("only root may change to another user and mount file systems");
     }
     let (losetup, mke2fs) = (testkit::tool!("losetup"), testkit::tool!("mke2fs"));
     let folder = tempfile::tempdir().unwrap();
@@ -330,7 +334,7 @@ fn devices_that_must_not_be_touched() {
         .output()
         .unwrap();
     if !attach.status.success() {
-        testkit::skip!("the kernel has no loop device to spare");
+        testkit::skip!("no loop device is available");
     }
     let node = String::from_utf8(attach.stdout).unwrap().trim().to_owned();
     fs::create_dir(path("mnt")).unwrap();
@@ -378,7 +382,7 @@ fn by_timing() {
         assert_eq!(run(&["map", "a.map", "--diff", "hp-c2247"]).status, 0);
     }
     let answer = run(&["probe", "a.toml", "--algorithm", "tree", "--tracks-only"]);
-    let says = "by angle, not as asked, since the drive does not translate addresses";
+    let says = "by angle, not as requested, because the drive does not translate addresses";
     assert!(answer.err.contains(says), "{}", answer.err);
 
     let answer = run(&["probe", "a.toml", "--check", "a.map"]);

@@ -144,7 +144,7 @@ fn refused() {
         (
             &["atlas10k2", "--file", "short.img"],
             3,
-            "512 bytes, the drive 11820444672",
+            "512 bytes are too few; the drive needs 11820444672",
         ),
         (&["atlas10k2", "--log", "no/log.csv"], 3, "log="),
         (

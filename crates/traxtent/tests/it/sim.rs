@@ -193,7 +193,7 @@ fn partial_sector_writes() {
         assert_eq!(run(workload, &[])["partial_sector_writes_remedy"], remedy);
         let text = prints(&["sim", "generic-20tb", workload]);
         assert!(
-            text.contains("\nwrites of parts of physical sectors: "),
+            text.contains("\npartial writes of physical sectors: "),
             "{text}"
         );
         assert!(text.contains(&format!("; {remedy} avoids it\n")), "{text}");
@@ -270,7 +270,7 @@ fn warmup() {
     let answer = traxtent(&["sim", "atlas10k", MIXED, "--warmup", "3000"]);
     assert_eq!(answer.status, 2);
     assert!(
-        answer.err.contains("--warmup 3000 leaves no request"),
+        answer.err.contains("--warmup 3000 excludes all requests"),
         "{}",
         answer.err
     );
@@ -369,7 +369,7 @@ fn arrays_of_disksim() {
     }
 }
 
-/// Is an array that is not modelled refused by name, instead of being simulated as something else?
+/// Is distribution scheme not modelled refused by name, instead of being simulated as something else?
 #[test]
 fn other_arrays_are_refused() {
     let data = shared_data!("disksim");

@@ -194,10 +194,10 @@ fn refusals() {
         ("replace 1 --with c a b", "has not failed"),
         ("destroy a c", "c: no superblock"),
         ("destroy a b", "unless forced"),
-        ("status short b", "this one is smaller, or was cut short"),
+        ("status short b", "this one is smaller, or was truncated"),
         (
             "serve --control small a b -- true",
-            "something is there already",
+            "the path already exists",
         ),
     ] {
         let answer = volume(at, line);
@@ -211,7 +211,7 @@ fn refusals() {
     good(at, "fail 1 a b");
     let answer = volume(at, "replace 1 --with small a");
     assert!(
-        answer.status == 2 && answer.err.contains("the member before it had"),
+        answer.status == 2 && answer.err.contains("the replaced member had"),
         "{} {}",
         answer.status,
         answer.err
@@ -400,7 +400,7 @@ fn members_that_cannot_be() {
         .unwrap();
     let device = String::from_utf8(shown.stdout).unwrap();
     if shown.status.success() {
-        let says = "its sectors have 4096 bytes, those of the first 512";
+        let says = "its sectors have 4096 bytes do not match the first member's sectors of 512";
         refused(Command::new(program), device.trim(), 2, says);
         assert!(fs::read(at.join("a")).unwrap() == before, "it wrote");
         let gone = Command::new(&losetup)
@@ -496,11 +496,7 @@ fn orders_while_served() {
         "{}",
         text("text")
     );
-    assert!(
-        text("text").contains("MB/s of each member"),
-        "{}",
-        text("text")
-    );
+    assert!(text("text").contains("MB/s per member"), "{}", text("text"));
     assert_eq!(parsed("whole")["members"][1]["state"], "active");
     assert!(
         parsed("whole")["members"][1]["path"]
@@ -704,7 +700,7 @@ fn a_forgotten_unit_and_a_server_that_ended() {
     assert_eq!(gone.status, 3);
     assert!(
         gone.err
-            .contains("orders: no server answers there any more"),
+            .contains("orders: no server responds; it may have ended"),
         "{}",
         gone.err
     );
@@ -736,7 +732,7 @@ impl Hangable {
             return Err(format!("{missing} is not installed"));
         }
         if File::options().write(true).open("/dev/fuse").is_err() {
-            return Err("/dev/fuse cannot be used here".to_owned());
+            return Err("/dev/fuse cannot be opened for writing".to_owned());
         }
         let (shown, ready) = (at.join("shown"), at.join("ready"));
         File::create(&shown).unwrap();
@@ -823,7 +819,7 @@ fn serve_ends_while_a_member_hangs() {
         let begun = Instant::now();
         while !volume(at, "status orders")
             .out
-            .contains("has not answered for")
+            .contains("has not responded for")
         {
             assert!(begun.elapsed() < Duration::from_secs(60));
             thread::sleep(Duration::from_millis(10));
@@ -844,7 +840,7 @@ fn serve_ends_while_a_member_hangs() {
         );
         let said = fs::read_to_string(at.join("said")).unwrap();
         assert_eq!(status.code(), Some(3), "{said}");
-        assert!(said.contains("member 1 has not answered for"), "{said}");
+        assert!(said.contains("member 1 has not responded for"), "{said}");
         for left in ["orders", "nbd"] {
             assert!(!at.join(left).exists(), "{left} is left: {said}");
         }

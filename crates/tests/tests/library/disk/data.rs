@@ -122,7 +122,7 @@ fn refusals() {
     );
     assert_eq!(
         refused(disk.write(0, &[0; 100]).unwrap_err()),
-        "100 bytes of data for whole sectors of 512"
+        "100 bytes of data; expected a multiple of the sector size, 512"
     );
     assert_eq!(
         refused(disk.trim(1999, 2).unwrap_err()),
@@ -139,7 +139,7 @@ fn refusals() {
     };
     assert_eq!(
         refused(disk.submit(disk.now(), command, vec![0; 512]).unwrap_err()),
-        "512 bytes of data for a write of 2 sectors at LBN 7, which brings 1024"
+        "512 bytes of data; expected a write of 2 sectors at LBN 7 for a 1024"
     );
     assert_eq!(disk.next_wakeup(), None);
     assert_eq!(disk.now(), traxtent_units::SimTime::ZERO);

@@ -169,7 +169,7 @@ fn grown_defects_go_to_spares() {
         let again = again.unwrap_err().to_string();
         assert_eq!(
             again,
-            format!("LBN {lbn} cannot be moved to a spare: it is on one already")
+            format!("LBN {lbn} cannot be moved to a spare: it is already on a spare")
         );
     }
 }

@@ -54,16 +54,16 @@ fn bad_scenarios_name_what_is_wrong() {
         ),
         (
             "seeds = 1",
-            "line 1: seeds: no key of a scenario; its keys are seed, faults",
+            "line 1: seeds: not a key of a scenario; its keys are seed, faults",
         ),
         (
             "\nseed = -1",
-            "line 2: seed: expected a whole number from 0 on",
+            "line 2: seed: expected a whole number, 0 or greater",
         ),
         ("faults = 1", "line 1: faults: expected a list of tables"),
         (
             &entry("{ at = \"1 s\", fault = \"flood\" }"),
-            "line 3: faults[0].fault: \"flood\" is no fault; they are power-cut, latent-error, \
+            "line 3: faults[0].fault: \"flood\" is not a fault; the faults are power-cut, latent-error, \
              slow-sector, grown-defect, stall, vanish, lying-flush, lying-fua",
         ),
         (
@@ -103,7 +103,7 @@ fn bad_scenarios_name_what_is_wrong() {
             &entry(
                 "{ at = \"2 s\", fault = \"power-cut\" },\n{ at = \"1 s\", fault = \"power-cut\" }",
             ),
-            "line 4: faults[1].at: is before the entry above it; the list is in order of time",
+            "line 4: faults[1].at: is earlier than the entry above it; the list must be in order of time",
         ),
     ] {
         let error = Scenario::from_toml(text).unwrap_err().to_string();
@@ -112,7 +112,7 @@ fn bad_scenarios_name_what_is_wrong() {
     for (line, message) in [
         (
             "",
-            "fault: \"\" is no fault; they are power-cut, latent-error, slow-sector, grown-defect, stall, vanish, lying-flush, lying-fua",
+            "fault: \"\" is not a fault; the faults are power-cut, latent-error, slow-sector, grown-defect, stall, vanish, lying-flush, lying-fua",
         ),
         ("stall,for", "for: expected key=value"),
         ("stall,for=1 s,for=2 s", "for: given twice"),

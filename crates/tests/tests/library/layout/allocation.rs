@@ -236,7 +236,7 @@ proptest! {
     }
 }
 
-/// Returns three tracks of 40, 44 and 36 sectors, with blocks of 8. The traxtents are blocks 0 to
+/// Returns three tracks of 40, 44 and 36 sectors, is invalid is invalid with blocks of 8. The traxtents are blocks 0 to
 /// 5, 5 to 10 and 11 to 15; block 10 is excluded.
 fn three_tracks() -> Allocator {
     let partition = Partition::whole(map(0, &[40, 44, 36]), 8).unwrap();
@@ -316,11 +316,11 @@ fn refusals() {
     allocator.claim(&blocks(3..7)).unwrap();
     let before = allocator.space();
     for (range, claimed, freed) in [
-        (2..5, "block 3 is in use already", "block 2 is free already"),
+        (2..5, "block 3 is already in use", "block 2 is already free"),
         (
             9..12,
             "block 10 is excluded: it spans a boundary between tracks",
-            "block 9 is free already",
+            "block 9 is already free",
         ),
         (
             10..11,
@@ -329,10 +329,10 @@ fn refusals() {
         ),
         (
             14..16,
-            "block 15 is beyond the partition, which has 15 blocks",
-            "block 15 is beyond the partition, which has 15 blocks",
+            "block 15 is beyond the end of the partition, which has 15 blocks",
+            "block 15 is beyond the end of the partition, which has 15 blocks",
         ),
-        (6..8, "block 6 is in use already", "block 7 is free already"),
+        (6..8, "block 6 is already in use", "block 7 is already free"),
     ] {
         let range = blocks(range);
         assert_eq!(allocator.claim(&range).unwrap_err().to_string(), claimed);
@@ -345,7 +345,7 @@ fn refusals() {
     let error = Allocator::in_groups(partition, Blocks(0)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "groups of 0 blocks: a group has 1 block or more, and fewer than 2^32"
+        "groups of 0 blocks is not possible; a group needs at least 1 block and fewer than 2^32"
     );
 }
 

@@ -156,23 +156,23 @@ fn bad_partitions() {
     for (partition, says) in [
         (
             new(100, 200, 0),
-            "a block of 0 sectors: a block has 1 sector or more",
+            "a block cannot have 0 sectors; expected at least 1",
         ),
         (
             new(99, 200, 8),
-            "a partition of LBNs 99 to 200 is not within the map, which has LBNs 100 to 200",
+            "a partition of LBNs 99 to 200 is not within the map, which covers LBNs 100 to 200",
         ),
         (
             new(100, 201, 8),
-            "a partition of LBNs 100 to 201 is not within the map, which has LBNs 100 to 200",
+            "a partition of LBNs 100 to 201 is not within the map, which covers LBNs 100 to 200",
         ),
         (
             new(100, 107, 8),
-            "a partition of LBNs 100 to 107 has no room for a block of 8 sectors",
+            "a partition of LBNs 100 to 107 is too small for a block of 8 sectors",
         ),
         (
             new(180, 120, 8),
-            "a partition of LBNs 180 to 120 has no room for a block of 8 sectors",
+            "a partition of LBNs 180 to 120 is too small for a block of 8 sectors",
         ),
     ] {
         assert_eq!(partition.unwrap_err().to_string(), says);

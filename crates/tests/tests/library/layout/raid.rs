@@ -300,7 +300,7 @@ fn refused() {
     let fixed = |chunk| ChunkRule::Fixed(Sectors(chunk));
     assert_eq!(
         says(RAID5, vec![drive.clone(); 2]),
-        "raid-5 of 2 members: it has 3 to 32"
+        "raid-5 of 2 members; it needs 3 to 32"
     );
     assert_eq!(
         says(
@@ -310,7 +310,7 @@ fn refused() {
             },
             three.clone()
         ),
-        "a granule of 0 sectors: it has 1 or more"
+        "a granule cannot have 0 sectors; expected at least 1"
     );
     assert!(
         says(
@@ -321,7 +321,9 @@ fn refused() {
             },
             three.clone()
         )
-        .starts_with("chunks of 12 sectors with a granule of 8")
+        .starts_with(
+            "chunks of 12 sectors is not possible; it must be a positive multiple of the granule, 8"
+        )
     );
     assert!(
         says(
@@ -335,7 +337,7 @@ fn refused() {
     );
     assert!(
         says(ArrayShape { spares: 4, ..RAID5 }, three.clone())
-            .starts_with("member 0: LBNs 0 to 40 have no room for a chunk beside 4")
+            .starts_with("member 0: LBNs 0 to 40 are too few for a chunk in addition to 4")
     );
     assert!(
         says(

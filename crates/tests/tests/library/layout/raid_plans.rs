@@ -405,7 +405,7 @@ fn degraded_writes() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "sector 0: member 0, 2 cannot be read, and the others cannot make up for it"
+        "sector 0: member 0, 2, nor computed from the others"
     );
     PLANNER
         .read(

@@ -163,7 +163,7 @@ proptest! {
     }
 }
 
-/// Returns a drive of 300 tracks in three zones, with blocks of 16 sectors.
+/// Returns a drive of 300 tracks in three zones, is invalid is invalid with blocks of 16 sectors.
 fn zones() -> Partition {
     let sizes: Vec<u64> = [334, 290, 229]
         .iter()
@@ -264,7 +264,7 @@ fn refusals() {
     let beyond = plan_reorganization(&partition, vec![file(12..17)]).unwrap_err();
     assert_eq!(
         beyond.to_string(),
-        "block 15 is beyond the partition, which has 15 blocks"
+        "block 15 is beyond the end of the partition, which has 15 blocks"
     );
     let mut conventional = Allocator::new(partition, AllocatorKind::Conventional);
     let step = Reorganizer::default().step(&mut conventional, &mut [file(0..4)], Blocks(9));

@@ -106,12 +106,12 @@ fn refused() {
     let most = LogConfig::default().most_blocks(&map, lbns(&map)).unwrap();
     assert_eq!(
         error(|config| config.blocks = 0),
-        format!("0 blocks: from 1 to {most} fit beside the room that cleaning needs")
+        format!("0 blocks do not fit; with the space that cleaning needs, 1 to {most} do")
     );
     assert_eq!(
         error(|config| config.blocks = 1 << 60),
         format!(
-            "{} blocks: from 1 to {most} fit beside the room that cleaning needs",
+            "{} blocks do not fit; with the space that cleaning needs, 1 to {most} do",
             1u64 << 60
         )
     );
@@ -136,7 +136,7 @@ fn refused() {
     assert_eq!(
         beyond.unwrap_err().to_string(),
         format!(
-            "LBNs 0 to {} are asked for: the map covers 0 to {end}",
+            "LBNs 0 to {} are not within the map, which covers 0 to {end}",
             end.0 + 1
         )
     );
@@ -156,6 +156,6 @@ fn refused() {
     assert_eq!(error.to_string(), "512 bytes where 4096 are expected");
     assert_eq!(
         log.complete(Vec::new()).unwrap_err().to_string(),
-        "no operation is under way"
+        "no operation is outstanding"
     );
 }

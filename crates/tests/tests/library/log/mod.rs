@@ -147,10 +147,9 @@ fn names() {
     assert_eq!(error, "\"lazy\": expected greedy or cost-benefit");
     for text in ["", "fixed", "fixed:0", "fixed:4294967296", "tracks:1"] {
         let error = text.parse::<Sizing>().unwrap_err().to_string();
-        assert!(
-            error
-                .ends_with("expected tracks, aligned:N or fixed:N, N sectors from 1 to 4294967295")
-        );
+        assert!(error.ends_with(
+            "expected tracks, aligned:N or fixed:N, with N from 1 to 4294967295 sectors"
+        ));
     }
 }
 

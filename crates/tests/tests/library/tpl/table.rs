@@ -72,12 +72,12 @@ fn refused() {
     let error = open(&map, &damaged).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "page 1 of the table: neither copy can be believed (its checksum is wrong; its checksum is wrong)"
+        "page 1 of the table: both copies are unusable (its checksum is wrong; its checksum is wrong)"
     );
     let error = open(&map, &Device::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the header of a layout in partitions: other bytes stand there"
+        "the header of a track partition layout: its magic number is missing"
     );
 
     // A track that lost a sector to the next one.
@@ -102,7 +102,7 @@ fn refused() {
     let none = Tpl::format(small.clone(), lbns(&small), &config(bounds(1, 2))).unwrap_err();
     assert_eq!(
         none.to_string(),
-        "LBNs 0 to 180 of the map have no room for the table and a track of data"
+        "LBNs 0 to 180 of the map are too few for the table and a track of data"
     );
 }
 
@@ -119,7 +119,9 @@ fn not_split() {
     let error = tpl.fill(track).unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("track {track} of 1 partitions is not split: its data leave too little free space")
+        format!(
+            "track {track} of 1 partitions cannot be split: its data leaves too little free space"
+        )
     );
 }
 

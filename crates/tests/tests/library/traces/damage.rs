@@ -37,7 +37,7 @@ fn damage_is_named() {
         (
             DiskSimAscii,
             "1 0 5 0 1\n",
-            "disksim-ascii trace, line 1: a request of 0 sectors; it needs at least 1",
+            "disksim-ascii trace, line 1: the request has 0 sectors; expected at least 1",
         ),
         (
             DiskSimAscii,
@@ -67,7 +67,7 @@ fn damage_is_named() {
         (
             Spc,
             "0,1,0,R,1\n",
-            "spc trace, line 1: a request of 0 bytes; it needs at least 1",
+            "spc trace, line 1: the request has 0 bytes; expected at least 1",
         ),
         (
             Spc,
@@ -87,7 +87,7 @@ fn damage_is_named() {
         (
             Msr,
             "1,h,0,Read,0,512,3\n99999999999999999,h,0,Read,0,512,3\n",
-            "line 2: timestamp: \"99999999999999999\": lies more than 92233720368547 x 100 ns behind the first",
+            "line 2: timestamp: \"99999999999999999\": expected at most 92233720368547 x 100 ns after the first timestamp",
         ),
         (
             Blkparse,
@@ -97,7 +97,7 @@ fn damage_is_named() {
         (
             Blkparse,
             "8,0 0 3 0.1 697 D R 223490 + 0 [x]\n",
-            "blkparse trace, line 1: a request of 0 sectors; it needs at least 1",
+            "blkparse trace, line 1: the request has 0 sectors; expected at least 1",
         ),
         (
             Blkparse,
@@ -123,7 +123,7 @@ fn damage_is_named() {
         (
             FioV2,
             "fio version 2 iolog\n/a read\n",
-            "line 2: read needs offset and length",
+            "line 2: read needs an offset and a length",
         ),
         (
             FioV3,
@@ -175,9 +175,11 @@ fn damage_is_named() {
     let long = "1 ".repeat(40_000);
     assert!(
         failure(DiskSimAscii, long.as_bytes())
-            .contains("line 1: a line is longer than 65536 bytes")
+            .contains("line 1: the line is longer than 65536 bytes")
     );
-    assert!(failure(DiskSimAscii, b"1 0 5 8 1\n\xff\n").contains("line 2: byte 0 is not text"));
+    assert!(
+        failure(DiskSimAscii, b"1 0 5 8 1\n\xff\n").contains("line 2: byte 0 is not valid UTF-8")
+    );
 }
 
 /// Is a trace recognized, so that the reader reports the line, even if its first line is an empty
@@ -189,12 +191,12 @@ fn a_damaged_line_is_named_rather_than_the_format_doubted() {
         (
             DiskSimAscii,
             "1 0 5 0 1\n",
-            "line 1: a request of 0 sectors",
+            "line 1: the request has 0 sectors",
         ),
         (
             DiskSimAscii,
             "1 0 5 8 1\n2 0 5 0 1\n3 0 5 8 1\n",
-            "line 2: a request of 0 sectors",
+            "line 2: the request has 0 sectors",
         ),
         (
             DiskSimAscii,
@@ -204,14 +206,14 @@ fn a_damaged_line_is_named_rather_than_the_format_doubted() {
         (
             DiskSimValidate,
             "R Hit 1 0 1 1\n",
-            "line 1: a request of 0 sectors",
+            "line 1: the request has 0 sectors",
         ),
-        (Spc, "0,1,0,R,1\n", "line 1: a request of 0 bytes"),
-        (Msr, "1,h,0,Read,0,0,3\n", "line 1: a request of 0 bytes"),
+        (Spc, "0,1,0,R,1\n", "line 1: the request has 0 bytes"),
+        (Msr, "1,h,0,Read,0,0,3\n", "line 1: the request has 0 bytes"),
         (
             Blkparse,
             "8,0 0 3 0.1 697 D R 223490 + 0 [x]\n",
-            "line 1: a request of 0 sectors",
+            "line 1: the request has 0 sectors",
         ),
     ] {
         assert_eq!(detect(text.as_bytes()).unwrap(), format, "{text:?}");
@@ -222,7 +224,7 @@ fn a_damaged_line_is_named_rather_than_the_format_doubted() {
     let first = nothing.iter().position(|&byte| byte == 0x0c).unwrap() + 1;
     nothing[first + 24..first + 28].fill(0);
     let message = failure(TraceFormat::HpSrt, &nothing);
-    let expected = format!("record 1 at byte {first}: a request of 0 bytes");
+    let expected = format!("record 1 at byte {first}: the request has 0 bytes");
     assert!(message.contains(&expected), "{message}");
 }
 
@@ -249,7 +251,7 @@ fn steps_back_are_refused() {
         ),
     ] {
         let expected = format!(
-            "{format} trace, {place}: the request arrives 0.5 ms before one above it; sort the trace by time"
+            "{format} trace, {place}: the request arrives 0.5 ms before an earlier one in the file; sort the trace by time"
         );
         assert_eq!(failure(format, text.as_bytes()), expected);
     }

@@ -173,7 +173,7 @@ fn other_files_are_not_traces() {
     }
     let error = "hpl".parse::<TraceFormat>().unwrap_err().to_string();
     assert!(
-        error.contains("\"hpl\" is no trace format; they are disksim-ascii, "),
+        error.contains("\"hpl\" is not a trace format; expected one of disksim-ascii, "),
         "{error}"
     );
 }

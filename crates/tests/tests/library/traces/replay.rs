@@ -19,7 +19,7 @@ fn gap_suspicion(format: TraceFormat, text: &str) -> Option<GapSuspicion> {
         assert!(
             warning
                 .to_string()
-                .contains(&format!("as a {format} trace has them?")),
+                .contains(&format!("as in a {format} trace")),
             "{warning}"
         );
         warning.suspicion
@@ -125,12 +125,12 @@ fn replay_paces() {
         .to_string();
     assert_eq!(
         missing,
-        "trace, record 1: no pause, which this way of replaying needs"
+        "trace, record 1: no pause; choose a replay pace that does not need one"
     );
     let missing = replay(validate, text, recorded).unwrap_err().to_string();
     assert_eq!(
         missing,
-        "trace, record 1: no arrival time, which this way of replaying needs"
+        "trace, record 1: no arrival time; choose a replay pace that does not need one"
     );
     // A damaged record gives an error at its position.
     assert!(replay(ascii, "5 0 1 1 1\nx\n", recorded).is_err());

@@ -421,13 +421,13 @@ fn refused() {
     assert_eq!(damage(&[end - 8]), Ok(()));
     assert_eq!(
         damage(&[0, end - 8]),
-        Err("a damaged superblock: its checksum is wrong".to_owned())
+        Err("damaged superblock: its checksum is wrong".to_owned())
     );
     let made = new.make().expect("it fits");
     let second = made.superblock.places()[1].1.0 as usize;
     assert_eq!(
         damage(&[8, second]),
-        Err("the track map of the volume is damaged in both copies".to_owned())
+        Err("the track map are damaged".to_owned())
     );
     let table = made.layout.header().first.0 as usize;
     assert_eq!(damage(&[table]), Ok(()));
@@ -471,7 +471,7 @@ fn refused() {
     let empty = Memory::new(vec![Drive::new(new.sectors.0, &mut rng)], None);
     assert_eq!(
         open(&empty).map(drop).unwrap_err().to_string(),
-        "no superblock of a volume"
+        "it is not a volume's superblock"
     );
 
     let mut crowded = new.clone();
@@ -487,7 +487,7 @@ fn refused() {
     assert_eq!(
         error.to_string(),
         format!(
-            "sectors {} to {}: the volume has {capacity}",
+            "sectors {} to {} are not within the volume, which has {capacity}",
             capacity.0,
             capacity.0 + 1
         )

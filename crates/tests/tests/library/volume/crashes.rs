@@ -577,7 +577,9 @@ fn nothing_flushed_is_lost() {
             let mut tally = Tally::default();
             let done = crash(seed, level, STATES, WriteHole::Closed, &mut tally);
             done.unwrap_or_else(|wrong| panic!("{wrong}"));
-            let mut all = all.lock().expect("nobody panics with it");
+            let mut all = all
+                .lock()
+                .expect("no thread panics while it holds the lock");
             all.states += tally.states;
             all.with_loss += tally.with_loss;
             all.reported += tally.reported;
@@ -586,7 +588,9 @@ fn nothing_flushed_is_lost() {
     };
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(work))));
-    let tally = all.into_inner().expect("nobody panics with it");
+    let tally = all
+        .into_inner()
+        .expect("no thread panics while it holds the lock");
     eprintln!("{tally:?}");
     assert!(tally.states >= testkit::repeats(100_000), "{tally:?}");
     assert!(

@@ -66,7 +66,7 @@ fn inquiry_by_bytes() {
         assert!(reply.received >= 36 && reply.received <= 96, "{reply:?}");
         assert_eq!(&room[8..26], b"Linux   scsi_debug");
         assert!(before <= reply.timing.sent && reply.timing.sent < reply.timing.completed);
-        // An unknown command: illegal request, invalid operation code.
+        // An unknown command: illegal request, invalid unknown operation code.
         let reply = transport
             .execute(&[0xff, 0, 0, 0, 0, 0], DataTransfer::None)
             .unwrap();
@@ -282,7 +282,7 @@ fn times_out() {
     let late = transport.execute(&ready, DataTransfer::None).unwrap_err();
     assert!(begin.elapsed() > Duration::from_millis(400));
     assert!(
-        matches!(&late, TransportError::Refused(why) if why.contains("no answer within 500 ms"))
+        matches!(&late, TransportError::Refused(why) if why.contains("no response within 500 ms"))
     );
     fs::write(every, "0").unwrap();
     fs::write(OPTIONS, "0").unwrap();

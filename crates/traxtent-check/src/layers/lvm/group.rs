@@ -90,7 +90,7 @@ impl Group {
         let extent_bytes = number(group, "extent_size")?
             .checked_mul(SECTOR)
             .filter(|&bytes| bytes > 0)
-            .ok_or_else(|| wrong("its extents would have no length, or too great a one"))?;
+            .ok_or_else(|| wrong("its extent size is zero or too large"))?;
         let sections = |key| group.get(key).map_or(&[][..], Value::entries);
         let physical = sections("physical_volumes")
             .iter()

@@ -53,7 +53,7 @@ fn volume(
     let at = Fields(label).le32(20) as usize;
     let Some(pv) = label.get(at..).filter(|pv| at >= 32 && pv.len() >= 40) else {
         return Err(wrong(format!(
-            "its label would put the volume at byte {at} of its sector"
+            "its label states an invalid offset of the volume: byte {at} of its sector"
         )));
     };
     let id = Fields(pv).word(0, 32);
@@ -70,7 +70,7 @@ fn volume(
             let group = Group::parse(&text)?;
             let own = group.physical.iter().find(|own| own.uuid == physical.uuid);
             let own = own
-                .ok_or_else(|| wrong(format!("group {} does not know this volume", group.name)))?;
+                .ok_or_else(|| wrong(format!("group {} does not list this volume", group.name)))?;
             physical.group = Some(group.name.clone());
             physical.data_start = own.data_start;
             physical.extent_bytes = group.extent_bytes;
@@ -102,7 +102,7 @@ fn areas(mut bytes: &[u8]) -> Result<(Areas, &[u8]), LayerError> {
 fn metadata_text(source: &dyn Source, start: u64, bytes: u64) -> Parsed<String> {
     let Some(sector) = header(source, start, 512)? else {
         return Err(wrong(format!(
-            "its metadata would be at byte {start}, where nothing is"
+            "its metadata would be at byte {start}, which cannot be read"
         )));
     };
     if sector[4..20] != *b" LVM2 x[5A%r0N*>" {
@@ -115,7 +115,7 @@ fn metadata_text(source: &dyn Source, start: u64, bytes: u64) -> Parsed<String> 
     }
     if count > TEXT_BYTES_MAX || offset < RING_AT || offset >= bytes || count > bytes - RING_AT {
         return Err(wrong(format!(
-            "its text would have {count} bytes at {offset} of an area of {bytes}"
+            "its text of {count} bytes at offset {offset} does not fit an area of {bytes} bytes"
         )));
     }
     let before_turn = count.min(bytes - offset);
@@ -126,6 +126,6 @@ fn metadata_text(source: &dyn Source, start: u64, bytes: u64) -> Parsed<String> 
     };
     let mut text = source.read(at(offset)?, before_turn as usize)?;
     text.extend(source.read(at(RING_AT)?, (count - before_turn) as usize)?);
-    let text = String::from_utf8(text).map_err(|_| wrong("its text is no text"))?;
+    let text = String::from_utf8(text).map_err(|_| wrong("its text is not UTF-8"))?;
     Ok(Some(text.trim_end_matches('\0').to_owned()))
 }

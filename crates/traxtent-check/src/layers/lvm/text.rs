@@ -61,7 +61,7 @@ pub(super) fn parse(text: &str) -> Result<Value, LayerError> {
     let section = reader.section(0)?;
     match reader.peek() {
         None => Ok(section),
-        Some(letter) => Err(wrong(format!("its text has a {letter:?} too many"))),
+        Some(letter) => Err(wrong(format!("its text has an unexpected {letter:?}"))),
     }
 }
 
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
                 _ => text.push(letter),
             }
         }
-        Err(wrong("its text has a quote without an end"))
+        Err(wrong("its text has an unterminated quote"))
     }
 }
 

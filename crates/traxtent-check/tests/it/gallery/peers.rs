@@ -8,13 +8,13 @@ use std::process::Command;
 use super::{Case, Made, findings_of};
 
 /// The text of the page before its table.
-const HEAD: &str = "# Who finds what\n
-Images that real tools have made, right and wrong, and what is said of each: by `traxtent check` for the drive that the
-image is to live on, by `parted align-check` (`min` and `opt`) for each partition, and by `sgdisk --verify`. The others
-cannot be told of a drive, and look at partition tables only. `traxtent check` shows warnings and faults here, a rule
-and the layer it is found at; a test asserts that it says just this. Of the others every complaint counts, whatever it
-is about: parted's `opt` asks for multiples of 1 MiB on any image, and sgdisk also minds ends that are no multiple of the
-alignment it infers.
+const HEAD: &str = "# Findings of each tool\n
+Aligned and misaligned images made by real tools, and the findings for each: by `traxtent check` for the drive that the
+image is meant for, by `parted align-check` (`min` and `opt`) for each partition, and by `sgdisk --verify`. The others
+cannot be given a drive, and read only partition tables. `traxtent check` shows warnings and faults here, a rule
+and its layer; a test asserts exactly these findings. For the others every complaint counts, whatever its
+subject: parted's `opt` asks for multiples of 1 MiB on any image, and sgdisk also reports ends that are not a multiple of the
+alignment that it infers.
 
 Written by `TRAXTENT_GALLERY_PAGE=docs/check-gallery.md cargo test -p traxtent-check --test it gallery`.\n\n";
 
@@ -65,7 +65,7 @@ pub(super) fn page(cases: &[(&Case, Made)]) -> String {
 fn word(answer: Option<bool>) -> &'static str {
     match answer {
         Some(true) => "nothing",
-        Some(false) => "finds",
+        Some(false) => "problems",
         None => "no table",
     }
 }
@@ -102,16 +102,8 @@ impl Score {
             "| | traxtent check | parted min | parted opt | sgdisk |\n|---|---|---|---|---|"
         );
         for (name, counts, all) in [
-            (
-                "wrong images of which something is said",
-                self.found,
-                self.wrong,
-            ),
-            (
-                "right images of which something is said",
-                self.flagged,
-                self.right,
-            ),
+            ("misaligned images with findings", self.found, self.wrong),
+            ("aligned images with findings", self.flagged, self.right),
         ] {
             let counts = counts.map(|count| format!("{count} of {all}"));
             let _ = writeln!(page, "| {name} | {} |", counts.join(" | "));

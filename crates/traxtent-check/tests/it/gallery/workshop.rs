@@ -121,7 +121,7 @@ fn needs(commands: &str) -> Result<(), String> {
             testkit::tool(tool).ok_or_else(|| format!("{tool} is not installed"))?;
         }
         if word == "pv" && !is_root() {
-            return Err("loop devices are root's".to_owned());
+            return Err("only root may attach loop devices".to_owned());
         }
     }
     Ok(())
