@@ -631,6 +631,11 @@ mod tests {
             assert_eq!(found.bytes, None, "{found:?}");
         }
         let small = erase_block(&mut Flash::new(None, 1), Lbn(0)..Lbn(1000), 1);
-        assert!(small.unwrap_err().to_string().contains("are needed"));
+        assert!(
+            small
+                .unwrap_err()
+                .to_string()
+                .contains(": six values are required")
+        );
     }
 }

@@ -50,7 +50,7 @@ fn new_volume(folder: &Path, seed: u64) -> PathBuf {
     create(&plan, id, |_| None, |_, _| ()).unwrap();
     let again = create(&plan, id, |_| None, |_, _| ()).unwrap_err();
     assert!(
-        again.to_string().contains("left alone unless forced"),
+        again.to_string().contains("; use --force to overwrite it"),
         "{again}"
     );
     device

@@ -247,7 +247,7 @@ impl Promise {
     /// Describes the content that was found instead, and the sectors in which it differs.
     fn mismatch(&self, found: Option<&Content>) -> String {
         let Some(found) = found else {
-            return "is not there".to_owned();
+            return "is missing; parity cannot be compared without it; rebuild it first".to_owned();
         };
         let (promised, versions): (_, Vec<&Content>) = match self {
             Promise::OneOf(all) => ("one of", all.iter().flatten().collect()),

@@ -88,7 +88,7 @@ fn second_server() {
     ];
     let server = Server::start(&keys);
     let said = refusal(&keys);
-    assert!(said.contains("another process has locked it"), "{said}");
+    assert!(said.contains(": locked by another process"), "{said}");
     assert!(server.socket().exists());
 }
 
@@ -179,7 +179,9 @@ fn a_full_disk_below() {
     };
     check(&mut client);
     assert!(
-        server.output().contains("no room left"),
+        server
+            .output()
+            .contains("no space left in the storage of the drive's data"),
         "{}",
         server.output()
     );

@@ -173,14 +173,20 @@ fn errors() {
     let long = format!("note: {}", "x".repeat(5000));
     let deep = format!("{}1{}", "(".repeat(40), ")".repeat(40));
     for (text, says) in [
-        (String::new(), "is no track map"),
-        ("first_lbn,sectors\n0,1\n".to_owned(), "is no track map"),
+        (
+            String::new(),
+            "is not a track map: its first line must be `",
+        ),
+        (
+            "first_lbn,sectors\n0,1\n".to_owned(),
+            "is not a track map: its first line must be `",
+        ),
         (
             text.replace("map 1", "map 2"),
             "has format version 2; this program reads version 1",
         ),
-        (text[..text.len() - 1].to_owned(), "is cut short"),
-        (body.to_owned(), "is cut short"),
+        (text[..text.len() - 1].to_owned(), "it is truncated"),
+        (body.to_owned(), "it is truncated"),
         (
             text.replace("50*2", "50*3"),
             "was altered or damaged: its checksum line states ",

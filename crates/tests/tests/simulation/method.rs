@@ -195,7 +195,10 @@ fn a_timer_is_no_spindle() {
         tick_ps: 4_000_000_000,
     };
     let error = qualify(&mut target).unwrap_err().to_string();
-    assert!(error.contains("a timer ticks"), "{error}");
+    assert!(
+        error.contains("ms: this is a timer, not a rotating disk"),
+        "{error}"
+    );
 }
 
 /// Are a vanished drive and one that is entirely unreadable reported as such?

@@ -307,7 +307,12 @@ fn unreadable_lbns_are_passed_over() {
             Verify::None,
             &mut sink,
         );
-        assert_eq!(result.expect("it goes on").unreadable, [Lbn(lbn)]);
+        assert_eq!(
+            result
+                .expect("interrupted; run it again to resume")
+                .unreadable,
+            [Lbn(lbn)]
+        );
         assert_eq!(
             differences(&drive.geometry, region, &found),
             Vec::<String>::new()

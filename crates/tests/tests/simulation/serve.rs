@@ -424,7 +424,7 @@ fn files() {
     let server = started(settings.clone());
     server.write(&[7; 512], 512, true).unwrap();
     let second = Server::open(settings.clone()).unwrap_err().to_string();
-    assert!(second.contains("another process has locked it"), "{second}");
+    assert!(second.contains(": locked by another process"), "{second}");
     server.stop().unwrap();
     drop(server);
     let server = started(settings.clone());

@@ -48,7 +48,7 @@ fn refused() {
     assert!(
         changed("\"layer\": 0", "\"layer\": 77")
             .to_string()
-            .contains("not before it")
+            .contains(", which does not come before it")
     );
     assert!(
         changed("\"physical_bytes\": 4096", "\"physical_bytes\": 0")

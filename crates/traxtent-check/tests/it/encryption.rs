@@ -118,7 +118,11 @@ fn data_start() {
     assert_eq!(wrong(&stack), ["luks-sector"]);
     let made_up = finding(&stack, Rule::PartitionStart);
     assert_eq!(made_up.severity, traxtent_check::Severity::Info);
-    assert!(made_up.what.contains("all the same"), "{}", made_up.what);
+    assert!(
+        made_up.what.contains("are aligned nevertheless"),
+        "{}",
+        made_up.what
+    );
 }
 
 /// Is the record of a header free of key material?

@@ -54,7 +54,7 @@ fn kinds(stack: &Stack) -> Vec<String> {
 fn is_anew(finding: &Finding) -> bool {
     let fix = finding.fix.as_ref();
     fix.is_some_and(|fix| {
-        fix.note.contains("copy the data away") || fix.note.contains("make it LUKS2")
+        fix.note.contains("copy the data away") || fix.note.contains("LUKS1 has sectors of 512 bytes: close the device, back up its header, convert it to LUKS2 and re-encrypt it")
     })
 }
 

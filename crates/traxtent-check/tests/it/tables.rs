@@ -245,7 +245,7 @@ fn circular_chain() {
     assert!(
         finding(&stack, Rule::TableDamaged)
             .what
-            .contains("comes back")
+            .contains("the chain of logical partitions loops back to sector")
     );
 }
 

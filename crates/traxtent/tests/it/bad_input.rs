@@ -158,7 +158,7 @@ fn one_clear_line() {
         (
             &["validate", "bad.trace"],
             2,
-            &["no bad.parv beside it", "--drive"],
+            &["there is no bad.parv", "--drive"],
         ),
     ];
     for (arguments, status, says) in cases {
@@ -300,7 +300,7 @@ topology disksim_iodriver driver0 [ disksim_bus bus0 [ disksim_disk disk0 [ ] ] 
         (
             "overheads = 1.0",
             "overheads = 9000",
-            "d.parv:8: Read miss over. after read = 5: times \"Time scale for overheads\"",
+            "d.parv:8: Read miss over. after read = 5: multiplied by \"Time scale for overheads\"",
         ),
         (
             "Read block transfer time = 0.05",

@@ -335,8 +335,11 @@ fn measuring_overwrites_only_what_is_given_away() {
     let image = image.to_str().unwrap();
     let scratch = "--scratch=1000..2000";
     for (words, says) in [
-        (&[image, "--measure"][..], "is no block device"),
-        (&["--measure"], "name it alone"),
+        (
+            &[image, "--measure"][..],
+            "is not a block device; a file has no timing of its own",
+        ),
+        (&["--measure"], "--measure needs exactly one block device"),
         (&[image, scratch], "--measure"),
         (
             &[image, "--measure=physical-sector", "--collect", "x"],

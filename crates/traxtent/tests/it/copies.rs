@@ -80,13 +80,18 @@ fn a_life() {
         at,
         "create --copies 2 --map map disk",
         2,
-        "disk: it holds volume ",
+        "disk: the device holds volume ",
     );
     assert_eq!(
         copies(at, "create --copies 2 --map map --force disk").status,
         0
     );
-    refused(at, "destroy disk", 2, "say --force");
+    refused(
+        at,
+        "destroy disk",
+        2,
+        "the volume's data would be lost; confirm with --force",
+    );
     assert_eq!(copies(at, "destroy --force disk").status, 0);
     refused(
         at,
@@ -107,13 +112,13 @@ fn refusals() {
         at,
         "create --copies 32 --map map disk",
         2,
-        "32 partitions of a track: the largest track",
+        "32 partitions per track do not fit: the largest track",
     );
     refused(
         at,
         "create --copies 1 --block 1000 --map map disk",
         2,
-        "the size of a block in bytes is 1000: expected whole sectors",
+        "the size of a block in bytes is 1000: expected a whole number of sectors",
     );
     refused(at, "create --copies 1 --map absent disk", 2, "absent: ");
     fs::write(at.join("none"), "no map").unwrap();
@@ -130,8 +135,11 @@ fn refusals() {
     );
     for (copies_of, with) in [
         ("3", "3 partitions per track: expected"),
-        ("4..2", "the bounds are crossed"),
-        ("x", "expected a number of copies"),
+        ("4..2", "partitions per track, exceeds the upper bound,"),
+        (
+            "x",
+            "expected a number of replicas, such as 2, or a range, such as 1..2",
+        ),
     ] {
         let answer = copies(at, &format!("create --copies {copies_of} --map map disk"));
         assert_eq!(answer.status, 2);

@@ -192,7 +192,7 @@ fn outputs_refuse_block_devices() {
     for line in lines {
         let answer = traxtent_in(at, &line.split(' ').collect::<Vec<_>>());
         assert!([2, 3].contains(&answer.status), "{line}: {}", answer.err);
-        let says = "a block device; output goes to a file";
+        let says = ": is a block device; name a file for the output";
         assert!(answer.err.contains(says), "{line}: {}", answer.err);
         assert!(before == bytes([&device.0, &image]), "{line} wrote to it");
     }
@@ -323,8 +323,12 @@ fn a_file_too_large_is_not_left() {
         let answer = traxtent_in(folder.path(), &line);
         assert_eq!(answer.status, 3, "{}", answer.err);
         assert!(
-            answer.err.contains("files on this file system at most")
-                && answer.err.contains("name a file on another"),
+            answer
+                .err
+                .contains("bytes, but files on this file system have at most")
+                && answer
+                    .err
+                    .contains("use another file system, such as XFS, or a block device"),
             "{}",
             answer.err
         );

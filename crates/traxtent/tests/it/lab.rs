@@ -137,7 +137,13 @@ fn set() {
         "--set",
         "mechanics.rpm=5000",
     ]);
-    assert!(answer.err.contains("what would be"), "{}", answer.err);
+    assert!(
+        answer
+            .err
+            .contains("the drives' figures were changed (--set); the verdicts are hypothetical"),
+        "{}",
+        answer.err
+    );
     let claims: Value = serde_json::from_str(&answer.out).unwrap();
     let revolution_ms = claims[0]["measured"].as_f64().unwrap();
     assert!((revolution_ms - 12.0).abs() < 0.12, "{revolution_ms}");

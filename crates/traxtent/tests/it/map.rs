@@ -127,7 +127,7 @@ fn map_file() {
     assert_eq!(traxtent(&["map", path, "--diff", "maxtor10k5"]).status, 0);
 
     for (bytes, says) in [
-        (&text.as_bytes()[..900], "a.map: is cut short"),
+        (&text.as_bytes()[..900], "a.map: is truncated"),
         (
             text.replace("1144*32", "1145*32").as_bytes(),
             "a.map: was altered or damaged",
@@ -255,7 +255,7 @@ fn refusals() {
     for (arguments, says) in [
         (
             &["--format", "badblocks", "--block-size", "1000"][..],
-            "--block-size: a block of 512 bytes, not 1000 bytes",
+            "a block of 1000 bytes is not a multiple of the drive's sector size, 512 bytes",
         ),
         (
             &["--format", "badblocks", "--partition-end", "99999999999"],
@@ -290,7 +290,7 @@ fn refusals() {
 #[test]
 fn draws_the_serpentine() {
     if !cfg!(feature = "plot") {
-        testkit::skip!("this build draws no pictures");
+        testkit::skip!("this build cannot draw pictures; rebuild it with the feature `plot`");
     }
     let folder = tempfile::tempdir().unwrap();
     let draw = |arguments: &[&str]| {

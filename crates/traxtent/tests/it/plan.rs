@@ -53,7 +53,7 @@ fn side_by_side() {
             .collect::<Vec<_>>()
     };
     assert!(text.contains("ALIGNED  UNALIGNED"), "{text}");
-    let streams: Vec<u32> = row("streams a disk")
+    let streams: Vec<u32> = row("streams per disk, at most")
         .iter()
         .map(|n| n.parse().unwrap())
         .collect();
@@ -174,7 +174,7 @@ fn refused() {
     let answer = traxtent(&["plan", "video", "instant", "--bitrate", "4Mb/s"]);
     assert_eq!(answer.status, 2);
     assert!(
-        answer.err.contains("instant: a drive without mechanics"),
+        answer.err.contains("instant: the drive has no mechanics"),
         "{}",
         answer.err
     );

@@ -95,14 +95,18 @@ fn refusals() {
         (
             &["atlas10k2", "--for", "raid=5x64k", "--device", "/dev/sda"],
             2,
-            "3 disks are needed, but 1 devices named",
+            "3 disks are needed, but 1 devices are named",
         ),
         (
             &["wd10ears", "--for", "fs=ext4,block=1024"],
             2,
-            "say block=4096",
+            "use block=4096",
         ),
-        (&["toshiba-x300", "--for", "table=mbr"], 2, "say table=gpt"),
+        (
+            &["toshiba-x300", "--for", "table=mbr"],
+            2,
+            "; use table=gpt",
+        ),
         (
             &["atlas10k2", "--drive", "atlas10k"],
             2,

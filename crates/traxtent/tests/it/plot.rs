@@ -8,7 +8,7 @@ use super::command::{prints, traxtent};
 #[test]
 fn kinds() {
     if !cfg!(feature = "plot") {
-        testkit::skip!("this build draws no pictures");
+        testkit::skip!("this build cannot draw pictures; rebuild it with the feature `plot`");
     }
     let folder = tempfile::tempdir().unwrap();
     let draw = |name: &str| {

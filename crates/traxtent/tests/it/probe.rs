@@ -129,7 +129,10 @@ fn interrupted_and_resumed() {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     // It prints what it does once it listens for signals.
     let first = lines.next().unwrap().unwrap();
-    assert!(first.contains("toshiba-x300 by walk, as asked"), "{first}");
+    assert!(
+        first.contains("toshiba-x300 by walk, as requested"),
+        "{first}"
+    );
     std::thread::sleep(Duration::from_millis(200));
     let kill = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
@@ -377,7 +380,7 @@ fn by_timing() {
         ];
         let answer = run(&[&options, noise].concat());
         assert_eq!(answer.status, 0, "{}", answer.err);
-        let says = "by angle, as the drive does not translate addresses";
+        let says = "by angle, because the drive does not translate addresses";
         assert!(answer.err.contains(says), "{}", answer.err);
         assert_eq!(run(&["map", "a.map", "--diff", "hp-c2247"]).status, 0);
     }
@@ -439,14 +442,16 @@ fn doubtful_boundaries() {
     let answer = run("sample");
     assert_eq!(answer.status, 1, "seed {}: {}", drive.seed, answer.err);
     assert!(
-        answer.err.contains("to test all: --verify full"),
+        answer
+            .err
+            .contains("boundaries are predicted, not tested; use --verify full to test all"),
         "{}",
         answer.err
     );
     let object: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
     assert!(object["doubtful"].as_u64() > Some(0), "{object}");
     let notes = object["notes"].to_string();
-    assert!(notes.contains("are predicted and not tested"), "{notes}");
+    assert!(notes.contains("boundaries are predicted but not tested, although the tracks of this drive are irregular; --verify full tests all boundaries"), "{notes}");
     let answer = run("full");
     assert_eq!(answer.status, 0, "seed {}: {}", drive.seed, answer.err);
     let object: serde_json::Value = serde_json::from_str(&answer.out).unwrap();

@@ -168,7 +168,7 @@ fn refused() {
     let answer = traxtent_in(folder.path(), &arguments);
     assert_eq!(answer.status, 0, "{}", answer.err);
     let said = fs::read_to_string(folder.path().join("said")).unwrap();
-    assert!(said.contains("another process has locked it"), "{said}");
+    assert!(said.contains(": locked by another process"), "{said}");
     assert!(said.ends_with("\n3\n"), "{said}");
     let elsewhere = Command::new(env!("CARGO_BIN_EXE_traxtent"))
         .args(["serve", "atlas10k2"])

@@ -196,7 +196,10 @@ fn partial_sector_writes() {
             text.contains("\npartial writes of physical sectors: "),
             "{text}"
         );
-        assert!(text.contains(&format!("; {remedy} avoids it\n")), "{text}");
+        assert!(
+            text.contains(&format!("; {remedy} avoids this\n")),
+            "{text}"
+        );
         let fixed = format!("{},{remedy}", workload.replace(",align=none", ""));
         assert_eq!(run(&fixed, &[])["partial_sector_writes"], 0, "{fixed}");
     }
@@ -390,7 +393,11 @@ fn other_arrays_are_refused() {
             "Parity stripe unit =  128",
             "only 64 is modelled",
         ),
-        ("= Striped", "= Random", "only Striped is modelled"),
+        (
+            "= Striped",
+            "= Random",
+            "is not modelled in an array; only Striped is",
+        ),
         (
             "safety =  0",
             "safety =  1",

@@ -160,7 +160,10 @@ fn refusals() {
         ("create --level raid-1 --chunk 64K a nothing", "nothing"),
         ("status a", "no superblock"),
         ("status empty", "no superblock"),
-        ("scrub --no-wait a", "only a server goes on alone"),
+        (
+            "scrub --no-wait a",
+            "--no-wait: only a server can continue in the background; give its control socket",
+        ),
     ] {
         let answer = volume(at, line);
         assert!(
@@ -193,7 +196,7 @@ fn refusals() {
         ("fail 7 a b", "member 7 does not exist"),
         ("replace 1 --with c a b", "has not failed"),
         ("destroy a c", "c: no superblock"),
-        ("destroy a b", "unless forced"),
+        ("destroy a b", "; use --force to overwrite it"),
         ("status short b", "this one is smaller, or was truncated"),
         (
             "serve --control small a b -- true",
@@ -456,7 +459,7 @@ fn orders_while_served() {
     let text = |name: &str| fs::read_to_string(at.join(name)).unwrap();
     let parsed = |name: &str| serde_json::from_str::<serde_json::Value>(&text(name)).unwrap();
     assert!(
-        text("locked").contains("takes orders at its control socket"),
+        text("locked").contains("; if the volume is being served, use its control socket"),
         "{}",
         text("locked")
     );

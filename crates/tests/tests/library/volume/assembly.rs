@@ -572,7 +572,9 @@ fn a_start_without_a_member_before_the_sync() {
     wait(volume.write(Lbn(0), &data)).unwrap();
     let refused = wait(volume.mark_failed(1)).unwrap_err().to_string();
     assert!(
-        refused.contains("before the initial sync has ended"),
+        refused.contains(
+            "cannot be marked as failed before the initial sync is complete; run `sync` first"
+        ),
         "{refused}"
     );
     wait(volume.stop()).unwrap();

@@ -466,7 +466,7 @@ fn refused() {
         larger
             .unwrap_err()
             .to_string()
-            .contains("and the volume was made on")
+            .contains("bytes, but the volume was made on a device with")
     );
     let empty = Memory::new(vec![Drive::new(new.sectors.0, &mut rng)], None);
     assert_eq!(
