@@ -84,7 +84,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
     }
     println!(
-        "{} tracks, all right, after {:.0} ms",
+        "{} tracks, all correct, after {:.0} ms",
         map.len(),
         target.now.as_ms()
     );
