@@ -1,14 +1,21 @@
 //! Checks whether every layer of a storage stack is aligned, estimates the cost of misalignment,
 //! and gives the commands that fix it.
 //!
-//! Sources: paper A (4 KB sectors), and the specifications of the formats. Nothing here writes to
-//! the devices and images that it examines.
+//! Sources: paper A (4 KB sectors), and the specifications of the formats.
 //!
 //! ```text
 //! source: bytes ─▶ layers: one parser per format ─▶ examine: a stack ─▶ rules: findings ─▶ report
 //!     sysfs: the kernel's view of devices ─────────────▲              ▲
 //!     drive: stated facts, quirks ─────────────────────┘          collect: a stack in a file
 //! ```
+//!
+//! [`target::examine_targets`] finds the stack on paths, and [`examine::examine`] the stack on any
+//! [`Source`]. [`findings`] returns its problems. [`plan`] makes the commands for a new stack, and
+//! [`measure`] finds sizes by timing.
+//!
+//! # Invariants
+//! Nothing here opens a device or image for writing. A parser is a pure function of a source. A
+//! misalignment is reported once, for the lowest layer that has it.
 
 pub mod collect;
 pub mod cost;
@@ -57,3 +64,7 @@ pub fn findings(
     }
     findings
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

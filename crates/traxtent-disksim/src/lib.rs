@@ -1,8 +1,16 @@
 //! Reader for the files of DiskSim 4.0: its parameter language, disk layouts and seek curves.
 //!
-//! Source: the DiskSim 4.0 reference manual and the behaviour of its code. Nothing here opens a
-//! file; the caller supplies the text of files that others refer to. Parameters that this project
-//! does not model are reported as unused, for a warning.
+//! [`load_system`] reads a whole file: a system, a drive, or a layout with mechanics.
+//! [`disk_geometry`] reads the layout of a drive and [`parse_seeks`] a seek curve. [`Document`] is
+//! the parameter language itself.
+//!
+//! Source: the DiskSim 4.0 reference manual and the behaviour of its code. ARCHITECTURE.md lists
+//! where the model departs from DiskSim.
+//!
+//! # Invariants
+//! Nothing here opens a file; the caller supplies the text of files that others refer to
+//! ([`Sources`]). Parameters that this project does not model are reported as unused, for a
+//! warning. An error names the file and the line.
 #![forbid(unsafe_code)]
 
 mod drive;
@@ -21,3 +29,7 @@ pub use layout::{ImportedLayout, disk_geometry};
 pub use params::{Block, Document, Entry, Node, ParamError, Sources, Unused, Value};
 pub use seek::{SeekPoint, parse_seeks};
 pub use system::{DeviceMap, System, SystemArray, SystemDisk, load_system};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

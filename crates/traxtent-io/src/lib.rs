@@ -1,7 +1,18 @@
 //! Real devices and files: timed direct reads of block devices, SCSI commands through the kernel,
-//! and packed files.
+//! and compressed files.
+//!
+//! [`device::open`] makes a path a target of a probe. [`device::guard`] checks paths before they
+//! are written to. [`CompressedWriter`] compresses output.
+//!
+//! # Invariants
+//! Nothing is written outside the ranges that the caller has released, and never to a path that is
+//! in use. The only hand-written `unsafe` is around the SG_IO call.
 
 pub mod device;
 pub mod packed;
 
 pub use packed::CompressedWriter;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

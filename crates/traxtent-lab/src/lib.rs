@@ -1,8 +1,12 @@
 //! Experiments: measurements on the model that reproduce the numbers and figures of papers.
 //!
-//! A [`Measurement`] takes a drive and returns numbers. The published numbers are in the crate
-//! `traxtent-experiments`, which depends on this one. A measurement therefore cannot depend on the
-//! number with which it is compared. Profiles are used unchanged.
+//! A [`Measurement`] takes a drive on a [`Bench`] and returns numbers. [`MEASUREMENTS`] lists all
+//! of them by name.
+//!
+//! # Invariants
+//! The published numbers are in the crate `traxtent-experiments`, which depends on this one. A
+//! measurement therefore cannot depend on the number with which it is compared. Profiles are used
+//! unchanged.
 
 pub mod alignment;
 mod bench;
@@ -31,3 +35,7 @@ pub use cpu::cpu_time;
 pub use figure::{Better, Figure, Panel, Series, Style};
 pub use measurements::{Draw, MEASUREMENTS, Measure, Measurement, measurement};
 pub use search::Search;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,18 +1,20 @@
-//! Laying out data along tracks. The layouts depend only on a
-//! [`TrackMap`](traxtent_map::TrackMap), not on a drive. The same code therefore serves a model,
-//! a drive probed by timing, and a drive that translates addresses.
+//! Laying out data along tracks.
 //!
 //! A [`Partition`] divides LBNs into blocks, and finds its [`Traxtent`]s and excluded blocks. An
 //! [`Allocator`] chooses the blocks of a file. A [`Reserve`] keeps traxtents whole while they fill.
 //! [`Boundaries`] shapes requests. A [`Reorganizer`] moves [`File`]s to align them again; [`Aging`]
 //! produces the fragmentation that it repairs. [`log`] appends all changes to a log, one traxtent
 //! at a time. [`tpl`] keeps copies of blocks around their tracks. [`raid`] combines several drives
-//! into one whose chunks are tracks.
-//!
-//! Each set of variants has one list of names: [`Strategy`], [`Placement`], [`Boundaries`].
+//! into one whose chunks are tracks. [`video`] computes the rounds of a video server.
 //!
 //! The source is paper T (Schindler, Griffin, Lumb and Ganger, "Track-Aligned Extents", FAST 2002),
 //! sections 3.2 and 4.2.
+//!
+//! # Invariants
+//! The layouts depend only on a [`TrackMap`](traxtent_map::TrackMap), not on a drive. The same code
+//! therefore serves a model, a drive probed by timing, and a drive that translates addresses.
+//! Nothing here does I/O: a layout returns the operations that its caller carries out. Each set of
+//! variants has one list of names: [`AllocatorKind`], [`Placement`], [`Boundaries`].
 #![forbid(unsafe_code)]
 
 mod aging;
@@ -42,3 +44,7 @@ pub use reorganize::{Move, ReorganizationPlan, Reorganizer, adopt, plan_reorgani
 pub use request::Boundaries;
 pub use reserve::Reserve;
 pub use space::Space;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

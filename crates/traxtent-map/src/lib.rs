@@ -1,9 +1,15 @@
 //! The track map: the LBNs at which tracks begin, in order. Layouts use it; it contains no
 //! geometry.
 //!
-//! A [`TrackMap`] is stored as a repeating pattern, so that a drive of ten million tracks takes a
-//! few kilobytes. It comes from a drive model, from CSV, from a map file ([`MapFile`]), or track by
-//! track from a probe ([`MapBuilder`]).
+//! - A [`TrackMap`] comes from a drive model, from CSV, from a map file ([`MapFile`]), or track by
+//!   track from a probe ([`MapBuilder`]). [`differences`] compares two of them.
+//! - [`MapFile`] adds the drive, the origin of each track and the confidence. It is also the
+//!   checkpoint of a probe.
+//! - [`head`] predicts which of several replicas passes under the head first.
+//!
+//! # Invariants
+//! The tracks of a map are in ascending order, not empty, and without gaps. A map is stored as a
+//! repeating pattern, so that a drive of ten million tracks takes a few kilobytes.
 #![forbid(unsafe_code)]
 
 mod builder;
@@ -239,3 +245,7 @@ mod tests {
         }
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,13 @@
-//! SCSI commands and responses as bytes.
+//! SCSI commands and responses as bytes, and a device server for modelled disks.
+//!
+//! - [`Command`] encodes and decodes commands. [`Sense`], [`Capacity`], [`DefectList`],
+//!   [`inquiry`], [`mode`] and [`diagnostic`] do the same for responses.
+//! - [`DeviceServer`] lets a modelled drive execute commands. [`Faults`] makes it disobey them.
+//! - [`Transport`] is a connection to a drive: a model's, or a kernel's.
+//!
+//! # Invariants
+//! Decoding never panics, whatever the bytes. Everything that can be encoded decodes to the same
+//! value. The server has no clock: the time at which a command arrives is an argument.
 #![forbid(unsafe_code)]
 
 mod address;
@@ -28,3 +37,7 @@ pub use sense::{AdditionalSense, FieldPointer, Sense, SenseFormat, SenseKey};
 pub use server::{CommandFailure, CommandResponse, DeviceServer, Payload};
 pub use transport::{DataTransfer, Reply, Status, Transport, TransportError};
 pub use wire::ScsiError;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

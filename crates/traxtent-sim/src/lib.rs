@@ -1,8 +1,13 @@
 //! Runs modelled disks on a virtual clock, as fast as the machine allows.
 //!
-//! [`simulate()`] runs a workload on drives and arrays. [`SimTarget`] is a simulated drive as a
-//! target of a probe; [`SimTransport`] is the same behind SCSI commands as bytes. [`port`] is the
-//! way of a request through a disk that the servers share with the simulation.
+//! [`simulate()`] runs a workload on the drives and arrays of a [`Host`]. [`SimTarget`] is a
+//! simulated drive as a target of a probe; [`SimTransport`] is the same behind SCSI commands as
+//! bytes. [`port`] is the way of a request through a disk that the servers share with the
+//! simulation.
+//!
+//! # Invariants
+//! Events happen in order of time. Among events at the same picosecond, completions come before
+//! arrivals. The same drives, workload and seed give the same outcomes.
 
 pub mod arrays;
 pub mod port;
@@ -16,3 +21,7 @@ pub use sim_host::Noise;
 pub use sim_target::{DefectLists, SimTarget};
 pub use sim_transport::SimTransport;
 pub use simulate::{Host, Outcome, QUEUE_MAX, SimulateError, simulate};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

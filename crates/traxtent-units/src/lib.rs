@@ -1,8 +1,17 @@
-//! The quantities of a disk as distinct types, all integers.
+//! The quantities of a disk as distinct types, all integers, and the tools that all crates share.
 //!
-//! Time is counted in picoseconds and angles in 2^-64 of a revolution, so that neither drifts: a
-//! week of simulated time is exact to the last picosecond, and adding a whole turn to an angle
-//! returns the same angle.
+//! - [`SimTime`] is an instant and [`Span`] a length of time, both in picoseconds. [`Angle`] is an
+//!   angle in 2^-64 of a revolution.
+//! - [`Lbn`], [`Block`], [`Cylinder`] and [`Surface`] are addresses. [`Sectors`] and [`Blocks`] are
+//!   amounts.
+//! - [`request`] has the requests that a host sends, and their times.
+//! - [`Rng`] draws seeded random numbers. [`intervals`] maps ranges to values. [`stats`] summarizes
+//!   times.
+//!
+//! # Invariants
+//! Neither time nor angle drifts: a week of simulated time is exact to the last picosecond, and
+//! adding a whole turn to an angle returns the same angle. The same seed gives the same random
+//! numbers on every machine. Nothing here reads a clock, a file or unseeded randomness.
 #![forbid(unsafe_code)]
 
 pub mod intervals;
@@ -236,3 +245,7 @@ impl fmt::Display for Surface {
         self.0.fmt(f)
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

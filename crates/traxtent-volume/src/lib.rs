@@ -1,9 +1,13 @@
 //! A volume on several members: its data, its redundancy, and its crash safety.
 //!
-//! A [`Volume`] turns requests into operations on its [`Members`]. It does no I/O and has no
-//! threads. Its methods are futures that wait for [`Members::run`] and for each other. The same
-//! code therefore runs on a server's threads, on drives in simulated time, and on members in memory
-//! in tests that try every possible crash.
+//! A [`Volume`] turns requests into operations on its members ([`MemberIo`]). It does no I/O and
+//! has no threads. Its methods are futures that wait for [`MemberIo::run`] and for each other. The
+//! same code therefore runs on a server's threads, on drives in simulated time, and on members in
+//! memory in tests that try every possible crash.
+//!
+//! [`NewVolume`] makes a volume. [`read_superblocks`] and [`assemble`] find the devices that form
+//! one, and [`Volume::open`] opens it. [`copies`] has volumes with replicas around the track, on
+//! one member.
 //!
 //! # Guarantees
 //! - Once a flush is complete, everything completed before it survives any crash. In RAID-1 and
@@ -125,7 +129,7 @@ pub struct Volume<M: MemberIo> {
     rebuilt: AtomicU64,
     rebuild_next: Mutex<Rebuilds>,
     repaired: AtomicU64,
-    /// A copy of the state for [`Volume::known`], updated with every change.
+    /// A copy of the state for [`Volume::snapshot`], updated with every change.
     known: Now<Snapshot>,
 }
 
@@ -238,7 +242,7 @@ impl<M: MemberIo> Volume<M> {
         self.known.lock().expect("nobody panics with it").clone()
     }
 
-    /// Updates the copy that [`Volume::known`] returns.
+    /// Updates the copy that [`Volume::snapshot`] returns.
     fn publish(&self, state: &State) {
         *self.known.lock().expect("nobody panics with it") = Snapshot {
             superblock: state.superblock.clone(),
@@ -587,3 +591,7 @@ fn is_degraded(superblock: &Superblock) -> bool {
         .iter()
         .any(|member| member.state != MemberState::Active)
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

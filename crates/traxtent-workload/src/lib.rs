@@ -1,13 +1,14 @@
 //! The requests that a simulation issues, and their times: synthetic workloads and traces.
 //!
 //! - [`WorkloadSpec`] is workload grammar 1, the line or TOML table in which a synthetic workload
-//!   is written. [`Generator`] makes its requests and [`Synthetic`] schedules them.
+//!   is written. [`RequestGenerator`] makes its requests and [`Synthetic`] schedules them.
 //! - [`TraceReader`] reads traces of real disks, and [`Replay`] schedules them.
 //! - [`Synthio`] is DiskSim's synthetic workload of several processes.
 //!
-//! All three implement [`Source`]: they report when their next request is due, and receive
-//! completions. They read no clock and no file. The same specification and seed give the same
-//! requests on every machine.
+//! # Invariants
+//! [`Synthetic`], [`Replay`] and [`Synthio`] implement [`RequestSource`]: they report when their
+//! next request is due, and receive completions. They read no clock and no file. The same
+//! specification and seed give the same requests on every machine.
 #![forbid(unsafe_code)]
 
 mod distribution;
@@ -31,3 +32,7 @@ pub use spec::{
 };
 pub use synthio::{Synthio, SynthioError, SynthioGenerator, SynthioSpec};
 pub use trace::{TraceError, TraceFormat, TraceOptions, TraceReader, TraceRecord};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,48 @@
+//! What does a RAID-5 array read for one sector, with all members and with one missing?
+//!
+//! `cargo run -p traxtent-layout --example degraded_read`
+
+use std::sync::Arc;
+
+use traxtent_layout::raid::{
+    Array, ArrayShape, ChunkRule, Level, Member, MemberSet, RaidError, StripeHealth, StripePlan,
+    StripePlanner,
+};
+use traxtent_map::TrackMap;
+use traxtent_units::{Lbn, Sectors};
+
+fn main() -> Result<(), RaidError> {
+    // Three drives of 100 tracks. Each track is a chunk.
+    let map = Arc::new(TrackMap::of_sizes([334; 100]));
+    let member = Member {
+        data: map.first()..map.end(),
+        map,
+    };
+    let shape = ArrayShape {
+        level: Level::Raid5,
+        chunks: ChunkRule::Tracks,
+        granule: 1,
+        spares: 0,
+    };
+    let array = Array::new(shape, vec![member; 3])?;
+    let planner = StripePlanner {
+        positioning: Sectors(1024),
+        dummy_reads: false,
+    };
+    let sector = Lbn(1000);
+    let location = array.locate(sector).expect("the array has it");
+    let owner = location.stripe.data(0).member;
+    for failed in [MemberSet::NONE, MemberSet::only(owner)] {
+        let mut plan = StripePlan::default();
+        let health = StripeHealth::without(failed);
+        planner.read(&location.stripe, sector..Lbn(1001), health, &mut plan)?;
+        println!("without {:?}:", failed.iter().collect::<Vec<_>>());
+        for read in &plan.reads {
+            println!("  read member {} at LBN {}", read.member, read.lbn);
+        }
+        for sum in &plan.sums {
+            println!("  compute the rows {:?} of member {}", sum.rows, sum.member);
+        }
+    }
+    Ok(())
+}
