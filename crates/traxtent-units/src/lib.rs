@@ -3,11 +3,14 @@
 //! Time is counted in picoseconds and angles in 2^-64 of a revolution, so that neither drifts: a
 //! week of simulated time is exact to the last picosecond, and adding a whole turn to an angle
 //! returns the same angle.
+//!
+//! The feature `statistics` adds the module `stats`.
 #![forbid(unsafe_code)]
 
 pub mod intervals;
 pub mod request;
 mod rng;
+#[cfg(feature = "statistics")]
 pub mod stats;
 
 pub use rng::Rng;
