@@ -5,6 +5,9 @@
 //!
 //! Time is virtual. The loop finds the earliest event, a client's or the disk's, and moves the
 //! clock there. The same seed prints the same table on every machine.
+//!
+//! Without flushing, a drive with a write-back cache may keep any write in it for as long as it
+//! likes. Recovery ends at the first record that is missing.
 #![allow(clippy::disallowed_methods)]
 
 mod wal;
@@ -15,7 +18,7 @@ use std::error::Error;
 use traxtent_model::disk::Disk;
 use traxtent_model::profile::builtin;
 use traxtent_units::{Rng, SimTime, Span};
-use wal::Log;
+use wal::{Log, cut_and_count, percentile};
 
 const DRIVES: [&str; 5] = [
     "atlas10k2",
@@ -63,16 +66,15 @@ pub(crate) fn table(seed: u64) -> Result<String, Box<dyn Error>> {
     );
     for drive in DRIVES {
         for flushes in [true, false] {
-            let run = run(drive, flushes, seed)?;
-            let count = run.latencies.len();
-            let at = |share: f64| run.latencies[(count as f64 * share) as usize].as_ms();
+            let run = run(drive, flushes, seed, RUN)?;
+            let at = |percent| percentile(&run.latencies, percent).as_ms();
             table += &format!(
                 "{drive:14}{:8}{:>10.0}{:>7.2} ms{:>7.2} ms{:>7.2} ms{:>8}{:>8}\n",
                 if flushes { "yes" } else { "no" },
-                count as f64 / (RUN.as_ms() / 1000.0),
-                at(0.5),
-                at(0.99),
-                run.latencies[count - 1].as_ms(),
+                run.latencies.len() as f64 / (RUN.as_ms() / 1000.0),
+                at(50),
+                at(99),
+                at(100),
                 run.found,
                 run.lost,
             );
@@ -81,16 +83,21 @@ pub(crate) fn table(seed: u64) -> Result<String, Box<dyn Error>> {
     Ok(table)
 }
 
-/// Runs the clients until the power cut, and recovers the log.
-pub(crate) fn run(drive: &str, flushes: bool, seed: u64) -> Result<Run, Box<dyn Error>> {
+/// Runs the clients for a time, cuts the power, and recovers the log.
+pub(crate) fn run(
+    drive: &str,
+    flushes: bool,
+    seed: u64,
+    length: Span,
+) -> Result<Run, Box<dyn Error>> {
     let profile = builtin(drive).ok_or("not a built-in drive")?;
     let mut disk = Disk::new(&profile)?;
-    let (mut log, _) = Log::recover(&mut disk, flushes)?;
+    let (mut log, _) = Log::recover(&mut disk, SimTime::ZERO, flushes)?;
     let mut rng = Rng::new(seed);
     let mut think = |now| now + Span::from_ms(rng.fraction() * THINK_MS);
 
     let mut now = disk.now();
-    let cut = now + RUN;
+    let cut = now + length;
     // The times at which clients append their next records.
     let mut thinking: BTreeSet<(SimTime, u64)> =
         (0..CLIENTS).map(|client| (think(now), client)).collect();
@@ -122,13 +129,11 @@ pub(crate) fn run(drive: &str, flushes: bool, seed: u64) -> Result<Run, Box<dyn 
         }
     }
 
-    disk.power_cut(seed)?;
-    let (_, found) = Log::recover(&mut disk, flushes)?;
-    let kept: BTreeSet<u64> = found.iter().copied().collect();
+    let (found, lost) = cut_and_count(&mut disk, seed, &acknowledged)?;
     latencies.sort();
     Ok(Run {
         latencies,
-        found: found.len(),
-        lost: acknowledged.iter().filter(|t| !kept.contains(t)).count(),
+        found,
+        lost,
     })
 }

@@ -14,7 +14,6 @@
 mod wal;
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -27,7 +26,7 @@ use traxtent_model::disk::{Disk, Fault, Tearing};
 use traxtent_model::profile::builtin;
 use traxtent_units::{SimTime, Span};
 use turmoil::net::{TcpListener, TcpStream};
-use wal::Log;
+use wal::{Log, cut_and_count, percentile};
 
 const DRIVE: &str = "toshiba-x300";
 const PORT: u16 = 7000;
@@ -38,10 +37,8 @@ const TRANSACTIONS: u64 = 100;
 const CRASHES: [Duration; 2] = [Duration::from_millis(700), Duration::from_millis(1900)];
 /// The time from a crash until the server starts again.
 const DOWN: Duration = Duration::from_millis(300);
-/// The time after which a client gives up a connection.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// The time after which it tries again.
-const PAUSE: Duration = Duration::from_millis(50);
+/// The time after which a client gives up a connection, and after which it tries again.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The transactions acknowledged, with the time from the first attempt of each.
 type Acknowledged = Rc<RefCell<Vec<(u64, Duration)>>>;
@@ -58,20 +55,17 @@ pub(crate) fn simulate(seed: u64, flushes: bool) -> turmoil::Result<(String, usi
     let mut sim = turmoil::Builder::new()
         .rng_seed(seed)
         .max_message_latency(Duration::from_millis(2))
-        .simulation_duration(Duration::from_secs(60))
         .build();
 
     // The disk is outside the host, because it survives a crash.
-    let disk = Disk::new(&builtin(DRIVE).ok_or("not a built-in drive")?)?;
-    let disk = Rc::new(RefCell::new(disk));
-    let acknowledged = Acknowledged::default();
+    let profile = builtin(DRIVE).ok_or("not a built-in drive")?;
+    let disk = Rc::new(RefCell::new(Disk::new(&profile)?));
     let of_server = disk.clone();
     sim.host("server", move || serve(of_server.clone(), flushes));
+    let acknowledged = Acknowledged::default();
     for number in 0..CLIENTS {
-        sim.client(
-            format!("client{number}"),
-            client(number, acknowledged.clone()),
-        );
+        let client = client(number, acknowledged.clone());
+        sim.client(format!("client{number}"), client);
     }
 
     while !sim.step()? {
@@ -91,29 +85,13 @@ pub(crate) fn simulate(seed: u64, flushes: bool) -> turmoil::Result<(String, usi
         }
     }
 
-    disk.borrow_mut().power_cut(seed)?;
-    let (_, found) = Log::recover(&mut disk.borrow_mut(), flushes)?;
-    let found: BTreeSet<u64> = found.into_iter().collect();
-    let acknowledged = acknowledged.take();
-    let lost = acknowledged
-        .iter()
-        .filter(|(t, _)| !found.contains(t))
-        .count();
-    let mut latencies: Vec<Duration> = acknowledged.iter().map(|&(_, took)| took).collect();
+    let (transactions, mut latencies): (Vec<u64>, Vec<_>) = acknowledged.take().into_iter().unzip();
+    let (found, lost) = cut_and_count(&mut disk.borrow_mut(), seed, &transactions)?;
     latencies.sort();
-    let at = |percent: usize| latencies[(latencies.len() - 1) * percent / 100];
-    report += &format!(
-        "{:?}: {} transactions acknowledged, {} found, {lost} lost\n",
-        sim.elapsed(),
-        acknowledged.len(),
-        found.len(),
-    );
-    report += &format!(
-        "latency: p50 {:?}, p99 {:?}, max {:?}\n",
-        at(50),
-        at(99),
-        at(100)
-    );
+    let [p50, p99, max] = [50, 99, 100].map(|percent| percentile(&latencies, percent));
+    let (count, time) = (latencies.len(), sim.elapsed());
+    report += &format!("{time:?}: {count} acknowledged, {found} found, {lost} lost\n");
+    report += &format!("latency: p50 {p50:?}, p99 {p99:?}, max {max:?}\n");
     Ok((report, lost))
 }
 
@@ -121,20 +99,21 @@ pub(crate) fn simulate(seed: u64, flushes: bool) -> turmoil::Result<(String, usi
 struct Server {
     log: RefCell<Log>,
     disk: Rc<RefCell<Disk>>,
-    /// Notifies of records appended and acknowledged. There is one thread, so nothing can happen
-    /// between looking at the log and waiting.
+    /// Notifies of records appended and acknowledged. With one thread, none is missed.
     changed: Notify,
 }
 
 /// Runs the server from its start until a crash.
 async fn serve(disk: Rc<RefCell<Disk>>, flushes: bool) -> turmoil::Result {
     // Recovery runs on the disk's own clock. The host then waits until its clock is there.
-    disk.borrow_mut().poll(now());
-    let (log, _) = Log::recover(&mut disk.borrow_mut(), flushes)?;
+    let (log, _) = Log::recover(&mut disk.borrow_mut(), now(), flushes)?;
     let ready = disk.borrow().now();
     sleep_until(ready).await;
-    let (log, changed) = (RefCell::new(log), Notify::new());
-    let server = Rc::new(Server { log, disk, changed });
+    let server = Rc::new(Server {
+        log: RefCell::new(log),
+        disk,
+        changed: Notify::new(),
+    });
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)).await?;
     let accept = async {
         loop {
@@ -152,10 +131,9 @@ async fn serve(disk: Rc<RefCell<Disk>>, flushes: bool) -> turmoil::Result {
 /// Advances the log whenever a record was appended or the disk has an event.
 async fn write_log(server: &Server) -> turmoil::Result {
     loop {
-        let mut disk = server.disk.borrow_mut();
-        server.log.borrow_mut().poll(&mut disk, now())?;
-        let wakeup = disk.next_wakeup();
-        drop(disk);
+        let disk = &server.disk;
+        (server.log.borrow_mut()).poll(&mut disk.borrow_mut(), now())?;
+        let wakeup = disk.borrow().next_wakeup();
         server.changed.notify_waiters();
         match wakeup {
             Some(wakeup) => sleep_until(wakeup).await,
@@ -182,16 +160,12 @@ async fn client(number: u64, acknowledged: Acknowledged) -> turmoil::Result {
     let mut stream = None;
     for transaction in number * TRANSACTIONS..(number + 1) * TRANSACTIONS {
         let started = turmoil::elapsed();
-        while !matches!(
-            timeout(PATIENCE, send(&mut stream, transaction)).await,
-            Ok(Ok(()))
-        ) {
+        while let Err(_) | Ok(Err(_)) = timeout(PATIENCE, send(&mut stream, transaction)).await {
             stream = None;
-            sleep(PAUSE).await;
+            sleep(PATIENCE).await;
         }
-        acknowledged
-            .borrow_mut()
-            .push((transaction, turmoil::elapsed() - started));
+        let took = turmoil::elapsed() - started;
+        acknowledged.borrow_mut().push((transaction, took));
     }
     Ok(())
 }
@@ -208,9 +182,8 @@ async fn send(stream: &mut Option<TcpStream>, transaction: u64) -> std::io::Resu
 
 /// The simulation's time, which is also the disk's.
 fn now() -> SimTime {
-    SimTime(picoseconds(
-        turmoil::sim_elapsed().expect("called in a simulation"),
-    ))
+    let elapsed = turmoil::sim_elapsed().expect("called in a simulation");
+    SimTime(picoseconds(elapsed))
 }
 
 fn picoseconds(time: Duration) -> u64 {
@@ -218,8 +191,6 @@ fn picoseconds(time: Duration) -> u64 {
 }
 
 async fn sleep_until(time: SimTime) {
-    sleep(Duration::from_nanos(
-        time.saturating_since(now()).0.div_ceil(1000),
-    ))
-    .await;
+    let nanoseconds = time.saturating_since(now()).0.div_ceil(1000);
+    sleep(Duration::from_nanos(nanoseconds)).await;
 }

@@ -6,6 +6,8 @@
 //! Each record fills a sector. Its checksum covers the checksum of the record before it, so the
 //! remains of records that were lost never continue a newer log.
 
+use std::collections::BTreeSet;
+
 use traxtent_model::disk::{Command, Disk, DiskError, Tag};
 use traxtent_units::{Lbn, SimTime};
 
@@ -31,11 +33,15 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Reads the log on a disk whose clock has reached the present. Returns the log, ready for
-    /// records, and the transactions found. The disk's clock advances by the time of the reads.
-    pub(crate) fn recover(disk: &mut Disk, flushes: bool) -> Result<(Log, Vec<u64>), DiskError> {
+    /// Reads the log from `now` on. Returns the log, ready for records, and the transactions found.
+    /// The reads run on the disk's own clock, which is then ahead of `now` by the time they took.
+    pub(crate) fn recover(
+        disk: &mut Disk,
+        now: SimTime,
+        flushes: bool,
+    ) -> Result<(Log, Vec<u64>), DiskError> {
         // Completions of commands from before the crash.
-        while disk.poll(disk.now()).is_some() {}
+        while disk.poll(now).is_some() {}
         let sector = disk.sector_bytes() as usize;
         let mut chunk = vec![0; RECOVERY_SECTORS as usize * sector];
         let (mut checksum, mut found) = (0, Vec::new());
@@ -120,6 +126,25 @@ impl Log {
         self.outstanding = Some((tag, command));
         Ok(())
     }
+}
+
+/// Cuts the power of a disk and recovers its log. Returns the number of transactions found, and
+/// the number of acknowledged ones that are lost.
+pub(crate) fn cut_and_count(
+    disk: &mut Disk,
+    seed: u64,
+    acknowledged: &[u64],
+) -> Result<(usize, usize), DiskError> {
+    disk.power_cut(seed)?;
+    let (_, found) = Log::recover(disk, disk.now(), true)?;
+    let found: BTreeSet<u64> = found.into_iter().collect();
+    let lost = acknowledged.iter().filter(|sent| !found.contains(sent));
+    Ok((found.len(), lost.count()))
+}
+
+/// Returns the percentile of sorted values, of which there is at least one.
+pub(crate) fn percentile<T: Copy>(sorted: &[T], percent: usize) -> T {
+    sorted[(sorted.len() - 1) * percent / 100]
 }
 
 /// FNV-1a over the checksum of the record before and the bytes of this one.
