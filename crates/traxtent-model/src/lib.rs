@@ -15,3 +15,7 @@ pub mod drive;
 pub mod geometry;
 pub mod mechanics;
 pub mod profile;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

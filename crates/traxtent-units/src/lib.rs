@@ -5,8 +5,8 @@
 //! - [`Lbn`], [`Block`], [`Cylinder`] and [`Surface`] are addresses. [`Sectors`] and [`Blocks`] are
 //!   amounts.
 //! - [`request`] has the requests that a host sends, and their times.
-//! - [`Rng`] draws seeded random numbers. [`intervals`] maps ranges to values. [`stats`] summarizes
-//!   times.
+//! - [`Rng`] draws seeded random numbers. [`intervals`] maps ranges to values. With the feature
+//!   `statistics`, the module `stats` summarizes times.
 //!
 //! # Invariants
 //! Neither time nor angle drifts: a week of simulated time is exact to the last picosecond, and
@@ -17,6 +17,7 @@
 pub mod intervals;
 pub mod request;
 mod rng;
+#[cfg(feature = "statistics")]
 pub mod stats;
 
 pub use rng::Rng;

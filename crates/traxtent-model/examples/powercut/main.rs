@@ -1,6 +1,6 @@
 //! Does a log that flushes each record survive power cuts, and what is the cost of flushing?
 //!
-//! `cargo run -p traxtent-core --example powercut`
+//! `cargo run -p traxtent-model --example powercut`
 
 mod log;
 

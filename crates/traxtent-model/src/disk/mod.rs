@@ -1,11 +1,11 @@
 //! A disk: the timing model of the drive ([`crate::drive`]), and its data, which may be lost.
 //!
 //! ```
-//! use crate::disk::Disk;
-//! use crate::profile::builtin;
+//! use traxtent_model::disk::Disk;
+//! use traxtent_model::profile::builtin;
 //!
 //! let mut profile = builtin("atlas10k2").unwrap();
-//! profile.cache.write_back = crate::profile::WriteBack::Full;
+//! profile.cache.write_back = traxtent_model::profile::WriteBack::Full;
 //! let mut disk = Disk::new(&profile)?;
 //!
 //! disk.write(1000, &[1; 512])?;
@@ -17,7 +17,7 @@
 //! let read = disk.read(1000, &mut sector)?;
 //! assert!(sector == [1; 512] || sector == [2; 512]); // never zeros, never a mixture
 //! assert!(read.rotation.as_ms() < 6.0 && flush.total().as_ms() < 20.0);
-//! # Ok::<(), crate::disk::DiskError>(())
+//! # Ok::<(), traxtent_model::disk::DiskError>(())
 //! ```
 //!
 //! Like the drive, a disk is a state machine without I/O or clock: [`Disk::submit`],
