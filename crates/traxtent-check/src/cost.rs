@@ -176,7 +176,7 @@ pub fn work_cost(profile: &Profile, load: Load, behind: u32) -> Result<WorkCost,
 /// Returns the cost of every kind of work that depends on physical sectors.
 ///
 /// # Errors
-/// See [`cost`].
+/// See [`work_cost`].
 pub fn sector_costs(profile: &Profile, behind: u32) -> Result<Vec<WorkCost>, ProfileError> {
     let of = |load| work_cost(profile, load, behind);
     Load::FOR_SECTORS.into_iter().map(of).collect()
@@ -186,7 +186,7 @@ pub fn sector_costs(profile: &Profile, behind: u32) -> Result<Vec<WorkCost>, Pro
 /// sectors.
 ///
 /// # Errors
-/// See [`cost`].
+/// See [`work_cost`].
 pub fn block_costs(profile: &Profile, block_bytes: u64) -> Result<Vec<WorkCost>, ProfileError> {
     let drive = Drive::new(profile)?;
     let sector = profile.sector;

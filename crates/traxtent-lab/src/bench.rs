@@ -104,7 +104,7 @@ pub struct Bench {
     pub geometry: Arc<Geometry>,
     /// The seed of all workloads.
     pub seed: u64,
-    /// Whether an approximate result is sufficient; see [`Bench::few`].
+    /// Whether an approximate result is sufficient; see [`Bench::scaled_count`].
     pub approximate: bool,
     /// The folder with the traces that come with DiskSim.
     pub traces: Option<PathBuf>,
@@ -152,7 +152,7 @@ impl Bench {
     ///
     /// # Errors
     /// Returns an error if there is no drive of that name, or if it cannot have the
-    /// [changed](Bench::changed) parameters.
+    /// [changed](Bench::with_parameters) parameters.
     pub fn with_drive(&self, name: &str) -> Result<Bench, LabError> {
         Bench {
             approximate: self.approximate,
@@ -236,7 +236,7 @@ impl Bench {
     /// Returns the same bench with the parameters changed, by key, to measure a hypothetical drive.
     ///
     /// # Errors
-    /// Returns the errors of [`Bench::with`].
+    /// Returns the errors of [`Bench::with_parameter`].
     pub fn with_parameters(self, changes: &[(String, String)]) -> Result<Bench, LabError> {
         let bench = changes
             .iter()
@@ -274,7 +274,7 @@ impl Bench {
     }
 
     /// Runs a workload, given in the workload grammar, from a drive at rest. It runs all of its
-    /// requests, or [a few](Bench::few). Zone 0 of the workload means all tracks with as many
+    /// requests, or [a few](Bench::scaled_count). Zone 0 of the workload means all tracks with as many
     /// sectors as the first, as paper T defines zones (section 3.1).
     ///
     /// # Errors

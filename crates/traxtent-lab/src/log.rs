@@ -8,7 +8,7 @@
 //!
 //! For the write cost the paper takes another paper's numbers of an Auspex server's trace, which is
 //! not available to us. Here the log of [`traxtent_layout::log`] is filled and cleaned
-//! instead: the numbers are those of its own cleaner, on the [`Load`]s below. Map pages and
+//! instead: the numbers are those of its own cleaner, on the [`LogWorkload`]s below. Map pages and
 //! summaries count as written.
 //!
 //! Left out: the time for which the log's operations wait, because the cost is a product, as in the

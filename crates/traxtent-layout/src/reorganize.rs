@@ -3,7 +3,7 @@
 //! one piece.
 //!
 //! On-line, the file system calls a [`Reorganizer`] for one step whenever the disk is idle, and
-//! limits how many blocks it may move. Off-line, [`plan`] takes such steps until nothing more can
+//! limits how many blocks it may move. Off-line, [`plan_reorganization`] takes such steps until nothing more can
 //! be gained. There are two kinds of step. One *aligns*: it moves the first misaligned blocks of a
 //! file into the closest traxtent that is entirely free. The other *packs*: it moves a piece into a
 //! fuller traxtent, so that other traxtents become entirely free. The sequence of steps is finite:

@@ -4,7 +4,7 @@
 //! in the previous round is sent. A round may last as long as one I/O plays. So the I/O size
 //! determines the round, the round determines the startup latency, and both determine the memory.
 //!
-//! [`WorstRound`] is admission with a hard guarantee: from measurements of a drive, it bounds the
+//! [`RoundBound`] is admission with a hard guarantee: from measurements of a drive, it bounds the
 //! time of a round wherever its requests are on the disk. The seeks of a round share one stroke,
 //! because requests are served in the order of their positions (paper T, footnote 2; Reddy and
 //! Wyllie, "I/O issues in a multimedia system", Computer 27(3), 1994).

@@ -178,7 +178,7 @@ impl MapFile {
 }
 
 impl MapSource {
-    /// Parses the output of [`Method`]'s `Display`.
+    /// Parses the output of [`MapSource`]'s `Display`.
     pub(super) fn parse(text: &str) -> Option<MapSource> {
         match text {
             "model" => return Some(MapSource::Model),

@@ -1,12 +1,12 @@
 //! Choosing a replica from outside the drive: the one that passes first once the head is on its
 //! track.
 //!
-//! A [`Head`] is a state machine without I/O. It uses a track map, the angle at which each track
+//! A [`HeadTracker`] is a state machine without I/O. It uses a track map, the angle at which each track
 //! begins, and the seek times. The current time is an argument of each call. Every completion
 //! corrects the state. The difference between the observed and the predicted angle corrects the
 //! phase and the period, as in a phase-locked loop. The difference between the observed and the
 //! predicted rate of late completions, those that took an extra revolution, corrects the
-//! uncertainty. The head therefore reports its own error ([`Head::accuracy`]).
+//! uncertainty. The head therefore reports its own error ([`HeadTracker::accuracy`]).
 //!
 //! Angles are fractions of a revolution. The angle of a sector is the platter's angle when a read
 //! of that sector is complete. It therefore includes all delays between the media and the host, as
@@ -36,7 +36,7 @@ const TRUST_GAIN: f64 = 0.3;
 /// The lower and upper bound for the standard deviation of a prediction, in revolutions.
 const SIGMA: (f64, f64) = (0.000_3, 0.2);
 
-/// The measurements of a drive that a head needs: see [`traxtent_probe::survey`].
+/// The measurements of a drive that a head needs: see [`traxtent_probe::read_superblocks`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Survey {
     /// The position in the map of the first track that was surveyed.

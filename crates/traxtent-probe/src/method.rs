@@ -54,8 +54,8 @@ impl TimingMethod {
         }
     }
 
-    /// Returns the request that is timed. [`Method::ReadInterleaved`] requires other requests
-    /// before it: see [`Qualified::timed`].
+    /// Returns the request that is timed. [`TimingMethod::ReadInterleaved`] requires other requests
+    /// before it: see [`QualifiedMethod::timed`].
     pub fn request(self, lbn: Lbn, sectors: u32) -> Request {
         let read = Request::read(lbn, sectors);
         match self {
@@ -148,7 +148,7 @@ impl QualifiedMethod {
 
 /// Finds the best method that the drive allows.
 ///
-/// If that is not [`Method::Verify`], caching stays switched off as far as the drive obeys;
+/// If that is not [`TimingMethod::Verify`], caching stays switched off as far as the drive obeys;
 /// [`Target::switch_caching`] switches it on again.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! Surveying a drive whose tracks are known: the angle at which each track begins, and the times
 //! that the arm needs, so that a host can predict when a sector passes the head
-//! ([`traxtent_map::head::Head`]).
+//! ([`traxtent_map::head::HeadTracker`]).
 //!
 //! The first sector of each track is read one or more times. In between, one reference sector is
 //! read repeatedly, so that an error of the period, or a spindle that wanders, does not accumulate

@@ -25,7 +25,7 @@
 //! - A remapped LBN moves no boundary, but may be mistaken for one: it may be stored exactly where
 //!   a track is expected. A track that begins with bad slots begins with the LBN after them only if
 //!   none of their LBNs is remapped. If bad slots are at a boundary, LBNs on both sides of them are
-//!   translated ([`Planned::begins_behind`]).
+//!   translated ([`PlannedTrack::begins_after`]).
 //!
 //! **Without defect lists**, a slipped sector whose spare is in the same cylinder leaves no trace
 //! outside that cylinder. Any algorithm that is always exact must make a translation in each region

@@ -2,7 +2,7 @@
 //! room for.
 //!
 //! Both clocks run it: the virtual one in [`crate::simulate()`], and the real one in
-//! [`traxtent_server::serve`]. Its behaviour depends on the arrival times alone. Simulating a served drive's
+//! `traxtent_server::serve`. Its behaviour depends on the arrival times alone. Simulating a served drive's
 //! log therefore gives the same completions.
 
 use std::collections::VecDeque;
@@ -104,7 +104,7 @@ impl<U: QueuedDevice> DriveQueue<U> {
         self.dispatch(arrival.at)
     }
 
-    /// Returns the time at which to call [`Port::wake`] next.
+    /// Returns the time at which to call [`DriveQueue::wake`] next.
     pub fn next_wakeup(&self) -> Option<SimTime> {
         self.unit.next_wakeup()
     }
@@ -125,7 +125,7 @@ impl<U: QueuedDevice> DriveQueue<U> {
 
     /// Passes each completion that is due to `sink` until `sink` returns false. Returns whether
     /// `sink` never returned false. Queued requests are passed on by a separate call to
-    /// [`Port::feed`], so that the caller can first submit requests that a completion releases.
+    /// [`DriveQueue::dispatch`], so that the caller can first submit requests that a completion releases.
     pub fn complete(
         &mut self,
         wake: SimTime,

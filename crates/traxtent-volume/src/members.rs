@@ -41,7 +41,7 @@ pub struct Op<'a> {
     pub member: usize,
     /// The action to perform.
     pub action: Action<'a>,
-    /// The outcome, set by [`Members::run`].
+    /// The outcome, set by [`MemberIo::run`].
     pub outcome: Result<(), Failed>,
 }
 

@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | an unreadable sector that the others determine | reported | [`Repair::sectors`] |
 //! | differing mirrors, a majority of them equal | reported | [`Repair::sectors`]: the majority |
-//! | differing mirrors, no majority | reported | [`Repair::from`]: the specified member |
+//! | differing mirrors, no majority | reported | [`Repair::preferred`]: the specified member |
 //! | parity that does not match | reported | [`Repair::parity`]: computed from the data |
 
 use smallvec::SmallVec;

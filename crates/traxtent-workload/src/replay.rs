@@ -35,7 +35,7 @@ impl ReplayPace {
     }
 }
 
-/// A trace as a [`Source`]. One record is read ahead.
+/// A trace as a [`RequestSource`]. One record is read ahead.
 pub struct Replay<I> {
     records: I,
     pace: ReplayPace,

@@ -1,7 +1,7 @@
 //! The times at which requests are issued: the interface between a workload and the simulation or
 //! server that runs it.
 //!
-//! A source has no clock. Its driver calls [`Source::due`], advances the clock to that instant (or
+//! A source has no clock. Its driver calls [`RequestSource::due`], advances the clock to that instant (or
 //! to an earlier completion), takes the request that the source issues, and reports completions to
 //! it:
 //!
@@ -26,7 +26,7 @@ use traxtent_units::{SimTime, Span};
 /// The next step of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
-    /// Call [`Source::take`] at this instant, unless a completion comes earlier.
+    /// Call [`RequestSource::read`] at this instant, unless a completion comes earlier.
     At(SimTime),
     /// Wait for another completion.
     AfterCompletion,
@@ -53,7 +53,7 @@ pub struct Arrival {
     /// The instant of issue.
     pub at: SimTime,
     /// A number counted from 0 in order of issue. It identifies the request in
-    /// [`Source::complete`].
+    /// [`RequestSource::complete`].
     pub tag: u64,
     /// The device, if a workload has several.
     pub device: u32,
@@ -74,10 +74,10 @@ pub trait RequestSource {
     fn due(&mut self) -> Result<NextStep, TraceError>;
 
     /// Returns the request that is due at `now`, or `None` if the source only had to update its
-    /// state. In that case call [`Source::due`] again.
+    /// state. In that case call [`RequestSource::due`] again.
     ///
     /// # Panics
-    /// May panic if `now` is not the instant that [`Source::due`] returned.
+    /// May panic if `now` is not the instant that [`RequestSource::due`] returned.
     fn take(&mut self, now: SimTime) -> Option<Arrival>;
 
     /// Reports that a request is complete. Times must not decrease.

@@ -5,7 +5,7 @@
 //! kind     := "random" | "sequential" | "mixed"
 //! ```
 //!
-//! `docs/workloads.md` describes every key, and [`KEYS`] lists them. [`WorkloadSpec::set`] is the
+//! `docs/workloads.md` describes every key, and [`WORKLOAD_KEYS`] lists them. [`WorkloadSpec::set`] is the
 //! only place where a value is parsed, so that a command line, a TOML file and an override of a
 //! single value follow the same rules. The text of a specification ([`fmt::Display`]) parses to the
 //! same specification.
@@ -421,7 +421,7 @@ impl WorkloadSpec {
             }
             _ if self.sequential + self.local > 1.0 => {
                 let reason = format!(
-                    "seq {} plus local exceed 1; reduce one of them",
+                    "seq {} plus local exceeds 1; reduce one of them",
                     self.sequential
                 );
                 Err(WorkloadError::Conflict {
@@ -447,7 +447,7 @@ impl WorkloadSpec {
         }
     }
 
-    /// Reads a TOML table: `kind`, optionally `grammar = 1`, and the keys of [`KEYS`]. The values
+    /// Reads a TOML table: `kind`, optionally `grammar = 1`, and the keys of [`WORKLOAD_KEYS`]. The values
     /// are numbers, or strings in the grammar.
     ///
     /// # Errors

@@ -80,7 +80,7 @@ pub(super) fn read(text: &str) -> Result<WorkloadSpec, WorkloadError> {
     Ok(spec)
 }
 
-/// Returns the message without the prefix "workload: ", which [`SpecError::Toml`] adds again.
+/// Returns the message without the prefix "workload: ", which [`WorkloadError::Toml`] adds again.
 fn inner(error: &WorkloadError) -> String {
     let text = error.to_string();
     text.strip_prefix("workload: ")

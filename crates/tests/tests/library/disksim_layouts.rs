@@ -229,7 +229,7 @@ fn impossible_layouts_are_refused() {
         (
             "Blocks per track = 5,",
             "",
-            "test.model:4: dm_layout_g1_zone lacks \"Blocks per track\"",
+            "test.model:4: dm_layout_g1_zone has no \"Blocks per track\"",
         ),
     ] {
         let text = good.replace(from, to);

@@ -201,7 +201,7 @@ fn seek_files() {
         ("", "x.seek:1: no seeks found"),
         (
             "Seek distances measured: 2\n1, 0.5\n",
-            "x.seek:2: 1 seeks found; the heading announces 2 are announced",
+            "x.seek:2: 1 seeks found; the heading announces 2",
         ),
         (
             "1, nan\n",

@@ -180,7 +180,7 @@ fn impossible_descriptions_are_refused() {
         ),
         (
             |s| s.zones[0].sectors_per_track = PerSurface::Each(vec![1]),
-            "zone 0: sectors_per_track has 1 surfaces of 2",
+            "zone 0: sectors_per_track has 1 entries; the zone has 2 surfaces",
         ),
         (
             |s| s.zones[0].slips = vec![80],
@@ -200,7 +200,7 @@ fn impossible_descriptions_are_refused() {
         ),
         (
             |s| s.zones.push(s.zones[0].clone()),
-            "zone 1: overlaps zone 0 with zone 0",
+            "zone 1: overlaps zone 0 at cylinder 0",
         ),
         (
             |s| s.width_tracks = Some(3),

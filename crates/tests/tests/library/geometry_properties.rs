@@ -187,7 +187,7 @@ fn check(spec: &GeometrySpec, about: &str) -> bool {
         (None, Err(e)) => {
             let e = e.to_string();
             assert!(
-                e.contains("suffice") || e.contains("reserved_sectors"),
+                e.contains("too few for") || e.contains("reserved_sectors"),
                 "{about}: {e}\n{text}"
             );
             false

@@ -192,7 +192,10 @@ fn names_of_disks() {
         Mechanical Model = dm_mech_g1 { Seek type = constant, Constant seek time = 1, Rotation speed (in rpms) = 5400 } }
         instantiate [ d0 .. d1 ] as D";
     let error = load_system("f", text.as_bytes(), Some("d7"), &|_| Ok(Vec::new())).unwrap_err();
-    assert_eq!(error.problem, "there is no disk called \"d7\", but d0, d1");
+    assert_eq!(
+        error.problem,
+        "there is no disk called \"d7\"; the disks are d0, d1"
+    );
 }
 
 /// Are thousands of slips refused that DiskSim's translation would process in each of a million

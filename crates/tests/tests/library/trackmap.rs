@@ -175,18 +175,24 @@ fn errors() {
     for (text, says) in [
         (
             String::new(),
-            "is not a track map: its first line must be `",
+            "is not a track map: its first line must be `traxtent track map` and a version",
         ),
         (
             "first_lbn,sectors\n0,1\n".to_owned(),
-            "is not a track map: its first line must be `",
+            "is not a track map: its first line must be `traxtent track map` and a version",
         ),
         (
             text.replace("map 1", "map 2"),
             "has format version 2; this program reads version 1",
         ),
-        (text[..text.len() - 1].to_owned(), "it is truncated"),
-        (body.to_owned(), "it is truncated"),
+        (
+            text[..text.len() - 1].to_owned(),
+            "is truncated: its last line is not the checksum",
+        ),
+        (
+            body.to_owned(),
+            "is truncated: its last line is not the checksum",
+        ),
         (
             text.replace("50*2", "50*3"),
             "was altered or damaged: its checksum line states ",
@@ -201,7 +207,7 @@ fn errors() {
         ),
         (
             with("state: incomplete\n", ""),
-            "line 20: there is no state is missing is missing before this line",
+            "line 20: the key state is missing before this line",
         ),
         (
             with("note: another", "reads: 5"),
@@ -209,7 +215,7 @@ fn errors() {
         ),
         (
             with("note: another", "colour: red"),
-            "line 20: \"colour\" is no key",
+            "line 20: \"colour\": unknown key",
         ),
         (
             with("note: another", "another"),
@@ -226,7 +232,7 @@ fn errors() {
         (with("90..900", "900..90"), "line 10: region"),
         (
             with("tracks: 4", "tracks: 5"),
-            "line 21: the tracks are not as many",
+            "line 21: the number of tracks differs from the header",
         ),
         (
             with("lbns: 100..249", "lbns: 100..250"),
@@ -238,7 +244,7 @@ fn errors() {
         ),
         (
             with("t s*2 p", "t s p"),
-            "line 21: the tracks are not as many",
+            "line 21: the number of tracks differs from the header",
         ),
         (
             with("50*2 48 1", "50*2 0 1"),
@@ -254,7 +260,7 @@ fn errors() {
         ),
         (
             with("50*2 48 1", "50*2 48) 1"),
-            "line 22: sizes: a group ends that",
+            "line 22: sizes: a closing parenthesis has no opening one",
         ),
         (
             with("50*2 48 1", "50*2 () 1"),
@@ -271,7 +277,7 @@ fn errors() {
         ),
         (
             with("50*2 48 1", &deep),
-            "line 22: sizes: more than 32 groups",
+            "line 22: sizes: groups are nested more than 32 deep",
         ),
         (
             with("confidence:", "certainty:"),

@@ -165,15 +165,15 @@ fn refusals_name_key_value_and_bound() {
         ("random,zone=1,lbns=0..9", "cannot be combined with lbns"),
         (
             "random,seq=0.5",
-            "workload: seq: possible possible possible only in a mixed workload",
+            "workload: seq: possible only in a mixed workload",
         ),
         (
             "sequential,local=0.5,distance=4",
-            "possible possible only in a random or mixed workload",
+            "possible only in a random or mixed workload",
         ),
         (
             "mixed,seq=0.7,local=0.7,distance=4",
-            "seq 0.7 plus local exceed 1; reduce one of them",
+            "seq 0.7 plus local exceeds 1; reduce one of them",
         ),
         ("random,local=0.5", "workload: local: needs distance"),
         ("random,distance=4", "workload: distance: needs local"),

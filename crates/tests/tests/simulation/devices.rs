@@ -66,7 +66,7 @@ fn assert_nothing_turns(device: &mut dyn Target) {
     for reason in [
         "verify: the drive does not support VERIFY",
         "read-fua: the drive does not support force unit access",
-        "read: reading reading the same sector again takes 0.",
+        "read: reading the same sector again takes 0.",
         "faster than any disk turns (3 ms at 20,000 RPM)",
         "caching stays on: the drive does not support cache control",
         "read-interleaved: distant sectors that have not been read before arrive in 0.",

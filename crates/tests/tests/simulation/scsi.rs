@@ -254,7 +254,7 @@ fn dropping_restores_caching() {
 /// The deviations of a drive from the standard or from a good drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Quirks {
-    /// The unknown operation codes of commands that the drive does not support.
+    /// The operation codes of commands that the drive does not support.
     unknown: &'static [u8],
     /// The drive reports a reset before each command that it accepts.
     attentions: bool,

@@ -35,7 +35,7 @@ pub struct SimulatedHost {
     /// The partition in blocks of one sector, whose traxtents are the tracks.
     tracks: Partition,
     /// The partition in pieces at whose ends write-backs end; `None` if they end at tracks, as
-    /// [`Config::clip`] specifies.
+    /// [`LogConfig::clip_at_tracks`] specifies.
     write_grid: Option<Partition>,
     disk: BackingStorage,
     flights: HashMap<Io, OutstandingRequest>,
@@ -125,12 +125,12 @@ impl SimulatedHost {
         self.now
     }
 
-    /// The traffic of the disk since the last [`Machine::measure`].
+    /// The traffic of the disk since the last [`SimulatedHost::reset_measurements`].
     pub fn traffic(&self) -> Traffic {
         self.disk.traffic()
     }
 
-    /// The processor time since the last [`Machine::measure`].
+    /// The processor time since the last [`SimulatedHost::reset_measurements`].
     pub fn busy(&self) -> Span {
         self.busy
     }
@@ -145,7 +145,7 @@ impl SimulatedHost {
         self.disk.log = Some(Vec::new());
     }
 
-    /// The requests since [`Machine::keep_log`], in the order in which they were sent.
+    /// The requests since [`SimulatedHost::start_log`], in the order in which they were sent.
     pub fn log(&self) -> &[Request] {
         self.disk.log.as_deref().unwrap_or_default()
     }

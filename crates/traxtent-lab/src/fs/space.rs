@@ -13,7 +13,7 @@ use super::config::{Config, SetAside};
 /// The blocks of a partition and their allocation.
 #[derive(Debug)]
 pub(super) struct BlockSpace {
-    /// The blocks in use. With [`Strategy::Traxtent`], excluded blocks are not part of it.
+    /// The blocks in use. With [`AllocatorKind::Traxtent`], excluded blocks are not part of it.
     blocks: Allocator,
     group_blocks: u64,
     metadata: u64,

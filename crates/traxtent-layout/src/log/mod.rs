@@ -3,7 +3,7 @@
 //! A [`Log`] keeps numbered blocks. New versions are appended to segments, each of which is written
 //! from start to end. An index holds the place of the newest version of each block. The segment
 //! table holds a first LBN and a length for each segment, so that each can be a track
-//! ([`Sizing::Tracks`]); segments of one size are for comparison. A [`Policy`] chooses the segments
+//! ([`Sizing::Tracks`]); segments of one size are for comparison. A [`CleaningPolicy`] chooses the segments
 //! to clean. Two checkpoint regions are used in turn. Opening a log loads the newer checkpoint and
 //! rolls forward from it.
 //!
@@ -13,20 +13,22 @@
 //! ([`LogError::Busy`]).
 //!
 //! ```
-//! use crate::log::{Config, Found, Log, LogError, Op, Progress, Recovery};
+//! use traxtent_layout::log::{
+//!     BlockLocation, Log, LogConfig, LogError, LogOp, Recovery, RecoveryStep,
+//! };
 //! use traxtent_map::TrackMap;
 //!
 //! /// A device in memory.
-//! fn perform(device: &mut [u8], op: Op) -> Vec<u8> {
+//! fn perform(device: &mut [u8], op: LogOp) -> Vec<u8> {
 //!     match op {
-//!         Op::Read { lbn, sectors } => {
+//!         LogOp::Read { lbn, sectors } => {
 //!             device[lbn.0 as usize * 512..][..sectors.0 as usize * 512].to_vec()
 //!         }
-//!         Op::Write { lbn, data } => {
+//!         LogOp::Write { lbn, data } => {
 //!             device[lbn.0 as usize * 512..][..data.len()].copy_from_slice(&data);
 //!             Vec::new()
 //!         }
-//!         Op::Flush => Vec::new(),
+//!         LogOp::Flush => Vec::new(),
 //!     }
 //! }
 //!
@@ -45,7 +47,7 @@
 //! let map = TrackMap::read_csv(tracks.as_bytes())?;
 //! let mut device = vec![0; map.end().0 as usize * 512];
 //!
-//! let config = Config { id: 1, blocks: 300, ..Config::default() };
+//! let config = LogConfig { id: 1, blocks: 300, ..LogConfig::default() };
 //! let mut log = Log::format(&map, map.first()..map.end(), &config)?;
 //! carry_out(&mut log, &mut device)?;
 //! log.write(7, &[42; 4096])?;
@@ -56,12 +58,12 @@
 //! let mut step = Recovery::begin(map.first()..map.end(), 512, config.cleaning);
 //! let mut log = loop {
 //!     step = match step {
-//!         Progress::Ask(op, recovery) => recovery.answer(perform(&mut device, op))?,
-//!         Progress::Open(log) => break log,
+//!         RecoveryStep::Ask(op, recovery) => recovery.answer(perform(&mut device, op))?,
+//!         RecoveryStep::Open(log) => break log,
 //!     }
 //! };
 //! carry_out(&mut log, &mut device)?;
-//! let Found::At(place) = log.read(7)? else { panic!("it was written") };
+//! let BlockLocation::At(place) = log.read(7)? else { panic!("it was written") };
 //! let block = perform(&mut device, log.op_for(place));
 //! log.verify(place, &block)?;
 //! assert_eq!(block, [42; 4096]);
@@ -572,7 +574,7 @@ impl Log {
     /// Reports that the device failed the outstanding operation.
     ///
     /// # Errors
-    /// Always returns an error: [`LogError::NothingAsked`] if no operation is outstanding,
+    /// Always returns an error: [`LogError::NothingOutstanding`] if no operation is outstanding,
     /// [`LogError::Damaged`] if the log can continue without the read, and [`LogError::Failed`]
     /// otherwise.
     pub fn fail(&mut self) -> Result<(), LogError> {

@@ -90,7 +90,8 @@ pub enum RaidError {
     },
     /// More unreadable members than the others can make up for.
     #[error(
-        "sector {sector}: it cannot be read from member {absent}, nor computed from the others"
+        "sector {sector}: member{} {absent} cannot be read, and the others are not enough to compute it",
+        if .absent.count() == 1 { "" } else { "s" }
     )]
     Lost {
         /// The first affected sector of the array.

@@ -7,9 +7,9 @@
 //! exclusive or of a row combines the sectors of all chunks in that row.
 //!
 //! A write that does not cover a stripe must read something for the new parity. Either it reads
-//! what it overwrites and the old parity ([`Update::Modify`]), or everything that it does not
-//! overwrite ([`Update::Reconstruct`]). The planner takes the cheaper one, where a read costs its
-//! sectors plus [`Planner::positioning`]. Members that cannot be used ([`Health`]) may force the
+//! what it overwrites and the old parity ([`ParityUpdate::Modify`]), or everything that it does not
+//! overwrite ([`ParityUpdate::Reconstruct`]). The planner takes the cheaper one, where a read costs its
+//! sectors plus [`StripePlanner::positioning`]. Members that cannot be used ([`StripeHealth`]) may force the
 //! other one. The write hole is not closed here: a crash between the writes of a plan leaves
 //! inconsistent parity, which a journal must repair.
 //!

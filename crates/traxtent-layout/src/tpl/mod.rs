@@ -4,14 +4,14 @@
 //!
 //! A track is divided into `m` partitions with the same blocks, so that the nearest replica is
 //! `1 / 2m` revolutions away on average. The drive is not involved. The host places replicas by a
-//! track map alone, and chooses among them by predicting which passes when ([`Head`]). Capacity
+//! track map alone, and chooses among them by predicting which passes when ([`HeadTracker`]). Capacity
 //! falls to `1 / m`; with the smallest number of partitions, all blocks fit.
 //!
-//! - [`Shape`] computes the places of blocks and their replicas, without memory per block.
+//! - [`ReplicaMap`] computes the places of blocks and their replicas, without memory per block.
 //! - [`Tpl`] keeps the *table*: how many partitions each track has, which of its layers are in use,
 //!   and which replicas of which blocks are current. It does no I/O. For changes of the table it
-//!   makes [`Plan`]s.
-//! - [`Head`] predicts the angle of the platter and chooses among replicas.
+//!   makes [`TablePlan`]s.
+//! - [`HeadTracker`] predicts the angle of the platter and chooses among replicas.
 //! - [`mod@format`] defines the on-device format of the table.
 //!
 //! # Guarantees
@@ -88,7 +88,7 @@ pub struct Config {
     pub block_sectors: u32,
     /// The smallest and largest number of partitions of a track.
     pub bounds: PartitionBounds,
-    /// The number of regions, which are filled one after another: see [`Shape`].
+    /// The number of regions, which are filled one after another: see [`ReplicaMap`].
     pub regions: u16,
 }
 

@@ -248,7 +248,7 @@ impl ReplicaMap {
     }
 
     /// Returns the first LBN of a replica of a block, on a track with `count` partitions. Replicas
-    /// are numbered from 0; `index` of `home` must be below [`Shape::share`].
+    /// are numbered from 0; `index` of `home` must be below [`ReplicaMap::share`].
     pub fn replica_lbn(&self, home: BlockHome, count: PartitionCount, copy: u32) -> Lbn {
         let track = self.track(home.track);
         self.copy_on(&track, home.index, count, copy)

@@ -111,7 +111,7 @@ enum CommandEffect {
     Flush { before: WriteMark },
 }
 
-/// Indexes into [`Disk::lies_until`].
+/// Indexes into [`QueuedDrive::ignores_until`].
 const FLUSH: usize = 0;
 const FUA: usize = 1;
 
@@ -261,7 +261,7 @@ impl<M: Media> Disk<M> {
     }
 
     /// Returns the outstanding commands whose completion time is certain unless a fault occurs
-    /// first, and that time. See [`Drive::foreseen`].
+    /// first, and that time. See [`Drive::scheduled_completions`].
     pub fn scheduled_completions(&self) -> impl Iterator<Item = (Tag, SimTime)> {
         self.drive.scheduled_completions().filter_map(|completion| {
             let (job, _) = self.outstanding.get(&completion.tag)?;

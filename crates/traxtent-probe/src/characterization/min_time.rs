@@ -37,7 +37,7 @@ pub(super) fn min_time(
     search(watch, journey, target, media, media)
 }
 
-/// The same as [`reach`] for other kinds of requests, each with or without FUA.
+/// The same as [`min_time`] for other kinds of requests, each with or without FUA.
 pub(super) fn min_time_by(
     watch: &mut Stopwatch<'_>,
     journey: SectorPair,
@@ -75,7 +75,7 @@ struct Again {
 }
 
 /// Finds the minimum response time of a read directly after another read of the same sector, near a
-/// rough value, on a host that is too unsteady for [`reach`] to be exact.
+/// rough value, on a host that is too unsteady for [`min_time`] to be exact.
 ///
 /// Every read is a trial of the time by which it was sent before its sector had passed, and also a
 /// measurement of when the sector passes. All measurements together are far more accurate than

@@ -1,7 +1,7 @@
 //! Overhead, head switch and seek curve.
 //!
 //! On a drive without zero-latency access, these follow from the minimum time from one sector to
-//! another ([`super::reach`]). A drive with zero-latency access is faster to measure: a read of a
+//! another ([`super::min_time`]). A drive with zero-latency access is faster to measure: a read of a
 //! whole track begins where the head arrives and ends a revolution later, so one timing gives one
 //! seek time.
 

@@ -95,7 +95,7 @@ impl ReplicaVolumeServer {
     /// Reads from byte `offset` on.
     ///
     /// # Errors
-    /// Returns the errors of [`Copies::read`].
+    /// Returns the errors of [`ReplicaVolume::issued`].
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), CopiesError> {
         let at = self.at(offset)?;
         self.then(|volume| block_on(volume.read(at, buffer)))
@@ -104,7 +104,7 @@ impl ReplicaVolumeServer {
     /// Writes from byte `offset` on. With `fua`, the data is durable when this returns.
     ///
     /// # Errors
-    /// Returns the errors of [`Copies::write`].
+    /// Returns the errors of [`ReplicaVolume::write`].
     pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), CopiesError> {
         let at = self.at(offset)?;
         self.then(|volume| match fua {
@@ -116,7 +116,7 @@ impl ReplicaVolumeServer {
     /// Zeroes `count` bytes from `offset` on.
     ///
     /// # Errors
-    /// Returns the errors of [`Copies::zero`].
+    /// Returns the errors of [`ReplicaVolume::zero`].
     pub fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), CopiesError> {
         let (at, sectors) = (self.at(offset)?, Sectors(self.at(count)?.0));
         self.then(|volume| {
@@ -130,7 +130,7 @@ impl ReplicaVolumeServer {
     /// Declares `count` bytes from `offset` on unused.
     ///
     /// # Errors
-    /// Returns the errors of [`Copies::trim`].
+    /// Returns the errors of [`ReplicaVolume::trim`].
     pub fn trim(&self, offset: u64, count: u64) -> Result<(), CopiesError> {
         let (at, sectors) = (self.at(offset)?, Sectors(self.at(count)?.0));
         self.then(|volume| block_on(volume.trim(at, sectors)))
@@ -139,7 +139,7 @@ impl ReplicaVolumeServer {
     /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// Returns the errors of [`Copies::flush`].
+    /// Returns the errors of [`ReplicaVolume::flush`].
     pub fn flush(&self) -> Result<(), CopiesError> {
         self.then(|volume| block_on(volume.flush()))
     }
@@ -147,7 +147,7 @@ impl ReplicaVolumeServer {
     /// Shuts down cleanly.
     ///
     /// # Errors
-    /// Returns the errors of [`Copies::stop`].
+    /// Returns the errors of [`ReplicaVolume::stop`].
     pub fn stop(&self) -> Result<(), CopiesError> {
         self.shared.news().stop = true;
         self.shared.changed.notify_all();

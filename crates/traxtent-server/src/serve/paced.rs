@@ -117,7 +117,7 @@ impl RealTimeDrive {
         &self.clock
     }
 
-    /// Starts the pacer, which ends after [`Paced::stop`].
+    /// Starts the pacer, which ends after [`RealTimeDrive::stop`].
     pub(super) fn pace(self: &Arc<Self>) -> std::io::Result<JoinHandle<()>> {
         let paced = Arc::clone(self);
         let handle = thread::Builder::new()

@@ -41,7 +41,7 @@ const FAIL_TIMEOUT_GIVEN_UP: Duration = Duration::from_millis(500);
 pub const SYNC_RATE: u64 = 32 << 20;
 
 /// An order to a served volume, as a line of JSON: `{"order":"fail","member":1}`. The reply to each
-/// order is the resulting [`Status`].
+/// order is the resulting [`VolumeStatus`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum VolumeOrder {

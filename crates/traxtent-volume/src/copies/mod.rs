@@ -1,10 +1,10 @@
 //! A volume that keeps replicas of its blocks around their tracks, on one device with ordinary
 //! firmware.
 //!
-//! [`Copies`] turns requests for sectors into operations on its device, according to the layout
+//! [`ReplicatedVolume`] turns requests for sectors into operations on its device, according to the layout
 //! ([`traxtent_layout::tpl`]). Like [`super::Volume`], it does no I/O and has no threads. Its methods
-//! are futures that wait for [`Members::run`] and for each other. The caller supplies the time
-//! ([`Clocked`]).
+//! are futures that wait for [`MemberIo::run`] and for each other. The caller supplies the time
+//! ([`MemberClock`]).
 //!
 //! # Guarantees
 //! - No read returns stale data, and flushed data survives any crash: see [the
@@ -16,7 +16,7 @@
 //! A write goes to the replica that passes first. The other replicas are written from memory, as
 //! the head passes them while no other request waits, and when the drive has been idle for a
 //! revolution. This was the best of three methods that were measured (docs/tpl.md). The caller
-//! polls when work is [`due`](Copies::due), and has it [done](Copies::work). A flush writes the
+//! polls when work is [`due`](ReplicatedVolume::due), and has it [done](ReplicatedVolume::work). A flush writes the
 //! first replicas that are out of date, because only these are trusted after a crash. When too much
 //! data is out of date, a write goes to all replicas at once.
 //!
@@ -227,7 +227,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// Writes sectors, starting at `at`. The data is durable when this returns.
     ///
     /// # Errors
-    /// Returns an error in the same cases as [`Copies::write`] and [`Copies::flush`].
+    /// Returns an error in the same cases as [`ReplicatedVolume::write`] and [`ReplicatedVolume::flush`].
     pub async fn write_through(&self, at: Lbn, bytes: &[u8]) -> Result<(), CopiesError> {
         // Only the first replicas are trusted after a crash.
         self.write_to(at, bytes, true).await?;
@@ -262,7 +262,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// Writes zeros to sectors.
     ///
     /// # Errors
-    /// Returns an error in the same cases as [`Copies::write`].
+    /// Returns an error in the same cases as [`ReplicatedVolume::write`].
     pub async fn zero(&self, at: Lbn, sectors: Sectors) -> Result<(), CopiesError> {
         self.trim(at, sectors).await?;
         let mut zeros = Vec::new();
@@ -333,7 +333,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// writes fail.
     ///
     /// # Errors
-    /// Returns an error in the same cases as [`Copies::flush`].
+    /// Returns an error in the same cases as [`ReplicatedVolume::flush`].
     pub async fn stop(&self) -> Result<(), CopiesError> {
         if self.is_stopped.swap(true, Ordering::SeqCst) {
             return Ok(());

@@ -37,7 +37,7 @@ impl<R: BufRead> TraceInput<R> {
     }
 
     /// The position of the last record. It is the last line read, unless the format sets it by
-    /// [`Lines::mark`].
+    /// [`TraceInput::set_position`].
     pub(super) fn place(&self) -> TracePosition {
         self.at
     }

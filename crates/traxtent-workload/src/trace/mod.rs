@@ -219,7 +219,7 @@ impl<R: BufRead> TraceReader<R> {
         self.lines.format()
     }
 
-    /// A suspicion about the unit of times, available once [`GAPS_JUDGED`] records have been read
+    /// A suspicion about the unit of times, available once [`GAPS_CHECKED`] records have been read
     /// or the trace has ended.
     pub fn gap_warning(&self) -> Option<GapWarning> {
         self.gaps.warning()

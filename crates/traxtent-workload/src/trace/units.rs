@@ -1,6 +1,6 @@
 //! A check whether the times of a trace are plausible or off by a factor of a thousand.
 //!
-//! Milliseconds and seconds are easily confused in a trace written by hand. After [`GAPS_JUDGED`]
+//! Milliseconds and seconds are easily confused in a trace written by hand. After [`GAPS_CHECKED`]
 //! records (or at the end) the gaps between arrivals, or the pauses, are judged:
 //! - too short, if their mean is below 50 µs in the formats whose unit people choose (DiskSim's and
 //!   SPC), or below 1 µs in the others. No disk of the time of these formats sustains 20,000

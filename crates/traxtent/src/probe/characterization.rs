@@ -130,7 +130,7 @@ impl MeasuredDrive {
             order,
             surfaces,
             width,
-            confidence: confidence,
+            confidence,
         } = character.layout_order();
         object["layout_order"] = json!(name(order));
         object["zero_latency"] = json!(character.zero_latency());

@@ -64,7 +64,7 @@ impl ProbeMeter {
     }
 }
 
-/// A target whose requests a [`Meter`] counts.
+/// A target whose requests a [`ProbeMeter`] counts.
 pub(super) struct MeteredTarget<'a> {
     target: &'a mut dyn Target,
     meter: &'a ProbeMeter,

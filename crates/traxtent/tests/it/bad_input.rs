@@ -325,7 +325,7 @@ topology disksim_iodriver driver0 [ disksim_bus bus0 [ disksim_disk disk0 [ ] ] 
     assert_eq!(cut.status, 0, "{}", cut.err);
     assert_eq!(
         cut.err,
-        "traxtent: warning: d.parv:5: \"Maximum number of write segments\" = 7: cut to the 4 of \"Number of buffer \
+        "traxtent: warning: d.parv:5: \"Maximum number of write segments\" = 7: limited to the 4 of \"Number of buffer \
          segments\"\n"
     );
 }

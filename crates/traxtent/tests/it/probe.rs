@@ -141,7 +141,7 @@ fn interrupted_and_resumed() {
     let says = lines.next().unwrap().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(3), "{says}");
     assert!(says.contains("toshiba-x300: stopped at LBN "), "{says}");
-    let resume = "to go on: traxtent probe toshiba-x300 --algorithm walk --map a.map --resume";
+    let resume = "to continue: traxtent probe toshiba-x300 --algorithm walk --map a.map --resume";
     assert!(says.ends_with(resume), "{says}");
     assert!(!folder.path().join("a.map").exists());
 

@@ -372,7 +372,7 @@ fn arrays_of_disksim() {
     }
 }
 
-/// Is distribution scheme not modelled refused by name, instead of being simulated as something else?
+/// Is an array that is not modelled refused by name, instead of being simulated as something else?
 #[test]
 fn other_arrays_are_refused() {
     let data = shared_data!("disksim");

@@ -139,7 +139,7 @@ fn refusals() {
     };
     assert_eq!(
         refused(disk.submit(disk.now(), command, vec![0; 512]).unwrap_err()),
-        "512 bytes of data; expected a write of 2 sectors at LBN 7 for a 1024"
+        "512 bytes of data; expected 1024 for a write of 2 sectors at LBN 7"
     );
     assert_eq!(disk.next_wakeup(), None);
     assert_eq!(disk.now(), traxtent_units::SimTime::ZERO);

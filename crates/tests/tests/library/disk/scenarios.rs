@@ -81,11 +81,11 @@ fn bad_scenarios_name_what_is_wrong() {
         ),
         (
             &entry("{ at = \"1 s\", fault = \"stall\" }"),
-            "line 3: faults[0].for: missing; stall needs it",
+            "line 3: faults[0].for: missing; stall requires it",
         ),
         (
             &entry("{ at = \"1 s\", fault = \"grown-defect\", lbn = 1, colour = 2 }"),
-            "line 3: faults[0].colour: no key of grown-defect; its keys are lbn, sectors",
+            "line 3: faults[0].colour: not a key of grown-defect; its keys are lbn, sectors",
         ),
         (
             &entry("{ at = \"1 s\", fault = \"grown-defect\", lbn = 1, sectors = 0 }"),

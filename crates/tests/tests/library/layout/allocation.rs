@@ -236,7 +236,7 @@ proptest! {
     }
 }
 
-/// Returns three tracks of 40, 44 and 36 sectors, is invalid is invalid with blocks of 8. The traxtents are blocks 0 to
+/// Returns three tracks of 40, 44 and 36 sectors, with blocks of 8. The traxtents are blocks 0 to
 /// 5, 5 to 10 and 11 to 15; block 10 is excluded.
 fn three_tracks() -> Allocator {
     let partition = Partition::whole(map(0, &[40, 44, 36]), 8).unwrap();
@@ -345,7 +345,7 @@ fn refusals() {
     let error = Allocator::in_groups(partition, Blocks(0)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "groups of 0 blocks is not possible; a group needs at least 1 block and fewer than 2^32"
+        "a group of 0 blocks is not possible; a group needs at least 1 block and fewer than 2^32"
     );
 }
 

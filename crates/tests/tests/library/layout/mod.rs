@@ -38,12 +38,9 @@ fn partition() -> impl Strategy<Value = Partition> {
     let sizes = prop_oneof![4 => 20..90_u64, 1 => 1..12_u64];
     let sizes = prop::collection::vec(sizes, 1..60);
     let parts = (0..50_u64, sizes, 1..14_u32, 0.0..0.4_f64, 0.6..=1.0_f64);
-    parts.prop_filter_map(
-        "is too small for a block of",
-        |(first, sizes, block, from, to)| {
-            let sum = sizes.iter().sum::<u64>() as f64;
-            let lbn = |share: f64| Lbn(first + (sum * share) as u64);
-            Partition::new(map(first, &sizes), lbn(from)..lbn(to), block).ok()
-        },
-    )
+    parts.prop_filter_map("no room for a block", |(first, sizes, block, from, to)| {
+        let sum = sizes.iter().sum::<u64>() as f64;
+        let lbn = |share: f64| Lbn(first + (sum * share) as u64);
+        Partition::new(map(first, &sizes), lbn(from)..lbn(to), block).ok()
+    })
 }

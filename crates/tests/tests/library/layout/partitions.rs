@@ -156,7 +156,7 @@ fn bad_partitions() {
     for (partition, says) in [
         (
             new(100, 200, 0),
-            "a block cannot have 0 sectors; expected at least 1",
+            "a block cannot have 0 sectors; it needs at least 1",
         ),
         (
             new(99, 200, 8),

@@ -300,7 +300,7 @@ fn refused() {
     let fixed = |chunk| ChunkRule::Fixed(Sectors(chunk));
     assert_eq!(
         says(RAID5, vec![drive.clone(); 2]),
-        "raid-5 of 2 members; it needs 3 to 32"
+        "raid-5 cannot have 2 members; it needs 3 to 32"
     );
     assert_eq!(
         says(
@@ -310,7 +310,7 @@ fn refused() {
             },
             three.clone()
         ),
-        "a granule cannot have 0 sectors; expected at least 1"
+        "a granule cannot have 0 sectors; it needs at least 1"
     );
     assert!(
         says(
@@ -322,7 +322,7 @@ fn refused() {
             three.clone()
         )
         .starts_with(
-            "chunks of 12 sectors is not possible; it must be a positive multiple of the granule, 8"
+            "a chunk of 12 sectors is not possible; it must be a positive multiple of the granule, 8"
         )
     );
     assert!(
@@ -333,7 +333,7 @@ fn refused() {
             },
             three.clone()
         )
-        .starts_with("chunks of 0 sectors")
+        .starts_with("a chunk of 0 sectors is not possible")
     );
     assert!(
         says(ArrayShape { spares: 4, ..RAID5 }, three.clone())
@@ -348,7 +348,7 @@ fn refused() {
             },
             three.clone()
         )
-        .starts_with("1 spare tracks: only where")
+        .starts_with("1 spare tracks are not possible")
     );
     let beyond = Member {
         data: Lbn(0)..Lbn(41),

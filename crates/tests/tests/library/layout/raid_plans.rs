@@ -405,7 +405,7 @@ fn degraded_writes() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "sector 0: member 0, 2, nor computed from the others"
+        "sector 0: members 0, 2 cannot be read, and the others are not enough to compute it"
     );
     PLANNER
         .read(

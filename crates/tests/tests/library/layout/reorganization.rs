@@ -163,7 +163,7 @@ proptest! {
     }
 }
 
-/// Returns a drive of 300 tracks in three zones, is invalid is invalid with blocks of 16 sectors.
+/// Returns a drive of 300 tracks in three zones, with blocks of 16 sectors.
 fn zones() -> Partition {
     let sizes: Vec<u64> = [334, 290, 229]
         .iter()

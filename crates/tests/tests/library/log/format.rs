@@ -306,7 +306,7 @@ fn a_broken_checkpoint_takes_no_room() {
     }
 }
 
-/// Does a log continue past a segment's position or size is impossible read, and stop at a failed write, with synced
+/// Does a log continue past a segment that cannot be read, and stop at a failed write, with synced
 /// data recoverable?
 #[test]
 fn failing_devices() {

@@ -150,10 +150,10 @@ fn refused() {
     let error = log.write(most, &[0; 4096]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("block {most}: the log has {most}")
+        format!("block {most} does not exist; the log has {most} blocks")
     );
     let error = log.write(0, &[0; 512]).unwrap_err();
-    assert_eq!(error.to_string(), "512 bytes where 4096 are expected");
+    assert_eq!(error.to_string(), "got 512 bytes, expected 4096");
     assert_eq!(
         log.complete(Vec::new()).unwrap_err().to_string(),
         "no operation is outstanding"

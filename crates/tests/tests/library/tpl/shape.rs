@@ -126,7 +126,7 @@ fn refused() {
     let crossed = traxtent_layout::tpl::PartitionBounds::new(eight, two).unwrap_err();
     assert_eq!(
         crossed.to_string(),
-        "at least 8 partitions per track, exceeds the upper bound, 2"
+        "the lower bound, 8 partitions per track, exceeds the upper bound, 2"
     );
     let map = super::map_of(4, 60);
     let none = ReplicaMap::new(map, 0..4, 2, bounds(1, 32), 1).unwrap_err();

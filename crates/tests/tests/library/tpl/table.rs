@@ -120,7 +120,7 @@ fn not_split() {
     assert_eq!(
         error.to_string(),
         format!(
-            "track {track} of 1 partitions cannot be split: its data leaves too little free space"
+            "track {track} with 1 partitions cannot be split: its data leaves too little free space"
         )
     );
 }

@@ -427,7 +427,7 @@ fn refused() {
     let second = made.superblock.places()[1].1.0 as usize;
     assert_eq!(
         damage(&[8, second]),
-        Err("the track map are damaged".to_owned())
+        Err("both copies of the volume's track map are damaged".to_owned())
     );
     let table = made.layout.header().first.0 as usize;
     assert_eq!(damage(&[table]), Ok(()));

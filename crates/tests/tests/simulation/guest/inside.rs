@@ -66,7 +66,7 @@ fn inquiry_by_bytes() {
         assert!(reply.received >= 36 && reply.received <= 96, "{reply:?}");
         assert_eq!(&room[8..26], b"Linux   scsi_debug");
         assert!(before <= reply.timing.sent && reply.timing.sent < reply.timing.completed);
-        // An unknown command: illegal request, invalid unknown operation code.
+        // An unknown command: illegal request, invalid operation code.
         let reply = transport
             .execute(&[0xff, 0, 0, 0, 0, 0], DataTransfer::None)
             .unwrap();
