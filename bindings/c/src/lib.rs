@@ -209,6 +209,9 @@ pub extern "C" fn traxtent_power_cut(disk: &mut Disk, seed: u64) -> Status {
 }
 
 /// Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`.
+///
+/// # Safety
+/// `fault` must be a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn traxtent_fault(disk: &mut Disk, fault: *const c_char) -> Status {
     // SAFETY: the caller gives a C string.

@@ -57,7 +57,7 @@ fn assert_close(name: &str, residuals: &[Residual]) {
         let Residual {
             workload,
             drive_ms: source_ms,
-            fitted_ms: fitted_ms,
+            fitted_ms,
             ..
         } = residual;
         println!(

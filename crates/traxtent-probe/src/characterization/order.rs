@@ -31,7 +31,7 @@ pub(super) fn classify(layout: &TrackLayout, confidence: LayoutConfidence) -> La
         order: None,
         surfaces: layout.surfaces,
         width: None,
-        confidence: confidence,
+        confidence,
     };
     let total: usize = layout.sections.iter().map(|stretch| stretch.tracks).sum();
     let mut votes = [(0_usize, None); 6];
