@@ -8,17 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// How a call ended. `traxtent_error` has the words.
+// The result of a call. `traxtent_error` returns the message.
 typedef enum traxtent_status {
-  // Well.
+  // Success.
   TRAXTENT_OK = 0,
-  // The request, or an argument, is one that the disk cannot serve.
+  // The disk cannot serve the request, or an argument is invalid.
   TRAXTENT_INVALID = 1,
   // A sector cannot be read.
   TRAXTENT_UNREADABLE = 2,
-  // The drive does not answer.
+  // The drive does not respond.
   TRAXTENT_GONE = 3,
-  // Something else.
+  // Any other error.
   TRAXTENT_FAILED = 4,
 } traxtent_status;
 
@@ -29,36 +29,37 @@ typedef struct traxtent_disk traxtent_disk;
 extern "C" {
 #endif // __cplusplus
 
-// A disk of zeros at rest, of the built-in drive of that name, or of the profile whose TOML text
-// this is. Returns null if there is none, and then as much of the reason as `room` bytes hold in
-// `error`, which may be null. To be given to `traxtent_free`.
+// Makes a disk of zeros at rest. `drive` is the name of a built-in drive or the TOML text of a
+// profile. On failure, returns null and writes as much of the reason as `room` bytes hold to
+// `error`, which may be null. Release the disk with `traxtent_free`.
 //
 // # Safety
 // `drive` is a C string; `error` is null or has `room` bytes.
 struct traxtent_disk *traxtent_new(const char *drive, char *error, size_t room);
 
-// Gives a disk and its data up. Null is none.
+// Releases a disk and its data. Null is ignored.
 //
 // # Safety
 // `disk` is null or comes from `traxtent_new`, and is not used any more.
 void traxtent_free(struct traxtent_disk *disk);
 
-// Why the last call that did not end well did not. Lives until the next call.
+// Returns the reason why the last unsuccessful call failed. The string is valid until the next
+// call.
 const char *traxtent_error(const struct traxtent_disk *disk);
 
-// How many logical sectors the disk has.
+// Returns the number of logical sectors of the disk.
 uint64_t traxtent_sectors(const struct traxtent_disk *disk);
 
-// Bytes of a logical sector.
+// Returns the size of a logical sector in bytes.
 uint32_t traxtent_sector_bytes(const struct traxtent_disk *disk);
 
-// The disk's clock, in picoseconds.
+// Returns the time of the disk's clock, in picoseconds.
 uint64_t traxtent_now(const struct traxtent_disk *disk);
 
-// Lets the disk's clock run on.
+// Advances the disk's clock.
 void traxtent_sleep(struct traxtent_disk *disk, uint64_t picoseconds);
 
-// Reads `sectors` from `lbn` on. `took`, if it is not null, receives the time.
+// Reads `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the time.
 //
 // # Safety
 // `into` has room for the sectors.
@@ -68,11 +69,11 @@ enum traxtent_status traxtent_read(struct traxtent_disk *disk,
                                    uint8_t *into,
                                    uint64_t *took);
 
-// Writes `sectors` from `lbn` on. With `fua` they are durable then; else they may be lost until
-// the next `traxtent_flush`, if the drive has a write-back cache.
+// Writes `sectors` sectors that start at `lbn`. With `fua` they are durable at completion.
+// Otherwise they may be lost until the next `traxtent_flush`, if the drive has a write-back cache.
 //
 // # Safety
-// `data` are as many sectors.
+// `data` has that many sectors.
 enum traxtent_status traxtent_write(struct traxtent_disk *disk,
                                     uint64_t lbn,
                                     uint32_t sectors,
@@ -80,28 +81,28 @@ enum traxtent_status traxtent_write(struct traxtent_disk *disk,
                                     bool fua,
                                     uint64_t *took);
 
-// Makes all that was written before durable.
+// Makes all previous writes durable.
 enum traxtent_status traxtent_flush(struct traxtent_disk *disk, uint64_t *took);
 
-// Gives sectors up (TRIM); what then stands there is the drive's matter.
+// Discards sectors (TRIM); their content afterwards depends on the drive.
 enum traxtent_status traxtent_trim(struct traxtent_disk *disk,
                                    uint64_t lbn,
                                    uint32_t sectors,
                                    uint64_t *took);
 
-// Makes sectors zero.
+// Writes zeros to sectors.
 enum traxtent_status traxtent_write_zeroes(struct traxtent_disk *disk,
                                            uint64_t lbn,
                                            uint32_t sectors,
                                            uint64_t *took);
 
-// Takes the power away and gives it back. `seed` decides what is left of what was not durable.
+// Cuts the power and restores it. `seed` decides what remains of the data that were not durable.
 enum traxtent_status traxtent_power_cut(struct traxtent_disk *disk, uint64_t seed);
 
-// Lets a fault happen now, such as `"latent-error,lbn=1000,sectors=8"`.
+// Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`.
 //
 // # Safety
-// `fault` is a C string.
+// `fault` must be a C string.
 enum traxtent_status traxtent_fault(struct traxtent_disk *disk, const char *fault);
 
 #ifdef __cplusplus
