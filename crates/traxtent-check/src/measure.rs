@@ -635,7 +635,7 @@ mod tests {
             small
                 .unwrap_err()
                 .to_string()
-                .contains(": six values are required")
+                .contains("bytes is too small")
         );
     }
 }

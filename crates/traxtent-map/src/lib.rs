@@ -223,7 +223,7 @@ mod tests {
         let long = format!("first_lbn,sectors\n0,200,{}\n", "x".repeat(5000));
         for (text, says) in [
             ("", "line 1: the map has no tracks"),
-            ("0,200\n", "line 1: a track map begins"),
+            ("0,200\n", "line 1: a track map must begin"),
             ("first_lbn,sectors\n0,x\n", "line 2: sectors: \"x\""),
             ("first_lbn,sectors\n0,0\n", "line 2: sectors: 0"),
             (
@@ -232,7 +232,7 @@ mod tests {
             ),
             (
                 "first_lbn,sectors\n0,8\n9,8\n",
-                "line 3: first_lbn: 9: the track before ends at LBN 8",
+                "line 3: first_lbn: 9: expected 8, where the previous track ends",
             ),
             (
                 "first_lbn,sectors\n18446744073709551615,1\n",

@@ -162,7 +162,7 @@ fn interrupted_and_resumed() {
         ),
         (
             &["toshiba-x300"],
-            "a.map.checkpoint: a probe was stopped here: --resume",
+            "a.map.checkpoint: a probe was stopped here; use --resume",
         ),
     ] {
         let answer = run(&[&["probe", "--map", "a.map"], arguments].concat());

@@ -83,7 +83,7 @@ fn bad_input() {
         cases.push((
             vec!["--picture", &odd],
             2,
-            "today.gif: a picture's name ends in",
+            "today.gif: expected a file name that ends in",
         ));
         cases.push((vec!["--picture", &nowhere], 3, "none/today.svg"));
     } else {

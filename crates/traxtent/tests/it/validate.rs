@@ -70,7 +70,9 @@ fn halves_are_named() {
     ]);
     assert_eq!(answer.status, 0, "{}", answer.err);
     assert!(
-        answer.err.contains("alone.trace: no alone.parv beside it"),
+        answer
+            .err
+            .contains("alone.trace: omitted, because there is no alone.parv"),
         "{}",
         answer.err
     );

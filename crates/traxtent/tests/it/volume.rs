@@ -71,7 +71,7 @@ fn a_life() {
     let degraded = volume(at, "scrub a c d");
     assert_eq!(degraded.status, 2);
     assert!(
-        degraded.err.contains("member 1 is not there"),
+        degraded.err.contains("member 1 is missing"),
         "{}",
         degraded.err
     );
@@ -158,8 +158,8 @@ fn refusals() {
             "neither a file nor a block device",
         ),
         ("create --level raid-1 --chunk 64K a nothing", "nothing"),
-        ("status a", "no superblock"),
-        ("status empty", "no superblock"),
+        ("status a", "not a volume's superblock"),
+        ("status empty", "not a volume's superblock"),
         (
             "scrub --no-wait a",
             "--no-wait: only a server can continue in the background; give its control socket",
@@ -274,7 +274,7 @@ fn failures_are_said() {
         answer.err
     );
     assert_eq!(
-        said("warning: the volume can only be read"),
+        said("warning: the volume is read-only, and only undamaged data can be read"),
         1,
         "{}",
         answer.err
@@ -297,7 +297,7 @@ fn maps_and_members() {
     let create = "create --level raid-1 --journal 1M";
     for (line, says) in [
         ("--map m --map longer a b", "member 1 does not fit"),
-        ("--map m a b", "2 members and 1 track maps"),
+        ("--map m a b", "2 members, but 1 track maps"),
         ("--map m --map none a b", "track map"),
         ("--map m --map missing a b", "missing"),
     ] {
@@ -403,7 +403,7 @@ fn members_that_cannot_be() {
         .unwrap();
     let device = String::from_utf8(shown.stdout).unwrap();
     if shown.status.success() {
-        let says = "its sectors have 4096 bytes do not match the first member's sectors of 512";
+        let says = "sectors of 4096 bytes do not match the first member's sectors of 512";
         refused(Command::new(program), device.trim(), 2, says);
         assert!(fs::read(at.join("a")).unwrap() == before, "it wrote");
         let gone = Command::new(&losetup)
@@ -470,12 +470,12 @@ fn orders_while_served() {
     assert_eq!(parsed("scrubbed")["done"], true);
     assert_eq!(parsed("failed")["members"][1]["state"], "failed");
     assert!(
-        text("degraded").contains("member 1 is not there"),
+        text("degraded").contains("member 1 is missing"),
         "{}",
         text("degraded")
     );
     assert!(
-        text("second").contains("member 0 cannot be spared"),
+        text("second").contains("member 0 cannot be marked as failed"),
         "{}",
         text("second")
     );
@@ -485,12 +485,12 @@ fn orders_while_served() {
         (&"rebuild".into(), &true.into())
     );
     assert!(
-        text("busy").contains("member 1 is not there"),
+        text("busy").contains("member 1 is missing"),
         "{}",
         text("busy")
     );
     assert!(
-        text("also").contains("a rebuild is under way"),
+        text("also").contains("a rebuild is already running"),
         "{}",
         text("also")
     );
@@ -692,7 +692,7 @@ fn a_forgotten_unit_and_a_server_that_ended() {
     assert_eq!(slow.status, 2);
     assert!(
         slow.err
-            .contains("50 bytes a second; expected 64K at least"),
+            .contains("50 bytes per second; expected at least 64K"),
         "{}",
         slow.err
     );
