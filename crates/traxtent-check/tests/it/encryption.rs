@@ -82,7 +82,10 @@ fn unaligned_end() {
         .unwrap();
     assert_eq!(image.wrong(), ["luks-end"]);
     let what = finding(&image.stack(), Rule::LuksEnd).what;
-    assert!(what.contains("3584 bytes too many"), "{what}");
+    assert!(
+        what.contains("3584 extra bytes after the last one"),
+        "{what}"
+    );
 }
 
 /// Are data that do not begin on a physical sector found, and is the partition below not blamed if

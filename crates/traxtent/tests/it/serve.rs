@@ -37,7 +37,7 @@ fn a_command_with_its_drive() {
         "standard output is the command's"
     );
     let first = answer.err.lines().next().unwrap();
-    assert!(first.contains("data are in memory"), "{first}");
+    assert!(first.contains("data is in memory"), "{first}");
     assert!(answer.err.contains("verdict"), "{}", answer.err);
     let receipt: Value =
         serde_json::from_slice(&fs::read(folder.path().join("r.json")).unwrap()).unwrap();
@@ -208,7 +208,7 @@ fn until_stopped() {
     let mut out = String::new();
     std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut out).unwrap();
     for what in [
-        "data are in memory",
+        "data is in memory",
         "nbd+unix",
         "fio ",
         "qemu ",

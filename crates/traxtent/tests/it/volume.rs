@@ -195,7 +195,7 @@ fn refusals() {
         ("assemble a", "member 1 is missing"),
         ("fail 7 a b", "member 7 does not exist"),
         ("replace 1 --with c a b", "has not failed"),
-        ("destroy a c", "c: no superblock"),
+        ("destroy a c", "c: it is not a volume's superblock"),
         ("destroy a b", "; use --force to overwrite it"),
         ("status short b", "this one is smaller, or was truncated"),
         (
@@ -318,7 +318,7 @@ fn maps_and_members() {
     }
     let made = volume(at, &format!("{create} --map m --map m a b"));
     assert_eq!(made.status, 0, "{}", made.err);
-    let said = "its map is not tested: a file shows nothing";
+    let said = "its map was not verified: a file has no tracks to measure";
     assert_eq!(made.err.matches(said).count(), 2, "{}", made.err);
     assert!(volume(at, "assemble a b").err.contains(said));
     assert_eq!(volume(at, "assemble --trust-map a b").err, "");
