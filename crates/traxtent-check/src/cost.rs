@@ -5,9 +5,9 @@
 //! a given number of sectors after it. The mean times per request, once the buffer is full, are
 //! compared. No device is read or written. The same profile, load and offset give the same cost.
 //!
-//! [`mod@array`] adds the effects of arrays, and [`crossing`] those of track boundaries. [`FindingCosts`]
-//! tells the cost of each finding, or why it has none. Left out: the whole host except for its
-//! turnaround.
+//! [`mod@array`] adds the effects of arrays, and [`crossing`] those of track boundaries.
+//! [`FindingCosts`] tells the cost of each finding, or why it has none. Left out: the whole host
+//! except for its turnaround.
 
 pub mod array;
 pub mod crossing;

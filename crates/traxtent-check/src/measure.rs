@@ -14,8 +14,8 @@
 //!   Writes of its size that begin with one are therefore faster than those that begin within one,
 //!   by more than at any other size. They also go to the range that is given up.
 //!
-//! Means are compared in units of standard errors; a difference counts from [`CERTAIN_SIGMAS`] on. If the
-//! times are not conclusive, no figure is given:
+//! Means are compared in units of standard errors; a difference counts from [`CERTAIN_SIGMAS`] on.
+//! If the times are not conclusive, no figure is given:
 //! - Flash that maps every page separately (solid-state drives) has no position at which writes are
 //!   slower, so its erase block does not show. The same holds for an erase block that is neither a
 //!   power of two nor three times one, or is beyond [`ERASE_BLOCK_BYTES`].
@@ -239,7 +239,8 @@ pub fn physical_sector(
 }
 
 /// Returns the shift with the least mean, and by how many standard errors every other one is
-/// slower. Returns 0 standard errors if one of the others is not slower by a factor of [`REVOLUTION_RATIO`].
+/// slower. Returns 0 standard errors if one of the others is not slower by a factor of
+/// [`REVOLUTION_RATIO`].
 fn quickest(by_shift: &[Moments]) -> (u32, f64) {
     let mean = |index: &usize| by_shift[*index].mean();
     let best = (0..by_shift.len()).min_by(|a, b| mean(a).total_cmp(&mean(b)));

@@ -1,8 +1,8 @@
 //! The DiskSim parameter from which a value of a profile was read.
 //!
-//! [`Profile::check`](traxtent_model::profile::Profile::check) has the bounds of all values. If it refuses
-//! an imported drive, the error refers to the user's own file: its name, the line, the parameter
-//! and its value.
+//! [`Profile::check`](traxtent_model::profile::Profile::check) has the bounds of all values. If it
+//! refuses an imported drive, the error refers to the user's own file: its name, the line, the
+//! parameter and its value.
 
 use super::params::{Block, Node, ParamError, Value};
 use traxtent_model::profile::ProfileError;

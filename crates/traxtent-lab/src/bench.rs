@@ -274,8 +274,8 @@ impl Bench {
     }
 
     /// Runs a workload, given in the workload grammar, from a drive at rest. It runs all of its
-    /// requests, or [a few](Bench::scaled_count). Zone 0 of the workload means all tracks with as many
-    /// sectors as the first, as paper T defines zones (section 3.1).
+    /// requests, or [a few](Bench::scaled_count). Zone 0 of the workload means all tracks with as
+    /// many sectors as the first, as paper T defines zones (section 3.1).
     ///
     /// # Errors
     /// Returns an error if the workload does not fit the drive.

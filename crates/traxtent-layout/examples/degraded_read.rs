@@ -1,4 +1,4 @@
-//! What does a RAID-5 array read for one sector, with all members and with one missing?
+//! Prints the reads of a RAID-5 array for one sector, with all members and with one missing.
 //!
 //! `cargo run -p traxtent-layout --example degraded_read`
 

@@ -1,8 +1,8 @@
 //! Choosing a replica from outside the drive: the one that passes first once the head is on its
 //! track.
 //!
-//! A [`HeadTracker`] is a state machine without I/O. It uses a track map, the angle at which each track
-//! begins, and the seek times. The current time is an argument of each call. Every completion
+//! A [`HeadTracker`] is a state machine without I/O. It uses a track map, the angle at which each
+//! track begins, and the seek times. The current time is an argument of each call. Every completion
 //! corrects the state. The difference between the observed and the predicted angle corrects the
 //! phase and the period, as in a phase-locked loop. The difference between the observed and the
 //! predicted rate of late completions, those that took an extra revolution, corrects the

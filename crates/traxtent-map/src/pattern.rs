@@ -1,9 +1,9 @@
 //! A sequence of numbers, stored as its repetitions.
 //!
 //! Track sizes repeat in nested ways: along a zone, from surface to surface, and from one turn of a
-//! serpentine to the next. A [`RunPattern`] detects this as numbers are appended. Equal numbers form a
-//! run, and a tail that repeats the terms before it is folded into a group. Each number costs a
-//! bounded number of comparisons. Irregular data costs 16 bytes per run.
+//! serpentine to the next. A [`RunPattern`] detects this as numbers are appended. Equal numbers
+//! form a run, and a tail that repeats the terms before it is folded into a group. Each number
+//! costs a bounded number of comparisons. Irregular data costs 16 bytes per run.
 
 /// The longest tail, in terms, that is compared with the terms before it.
 const GROUP_MAX: usize = 64;

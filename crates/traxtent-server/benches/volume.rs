@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pollster::block_on;
+use futures_lite::future::block_on;
 use rustix::time::{ClockId, clock_gettime};
 use traxtent_layout::raid::Level;
 use traxtent_server::volume::{

@@ -107,7 +107,8 @@ impl Export {
     /// Shuts the export down cleanly.
     ///
     /// # Errors
-    /// Returns the errors of [`Server::stop`], [`VolumeServer::stop`] and [`ReplicaVolumeServer::stop`].
+    /// Returns the errors of [`Server::stop`], [`VolumeServer::stop`] and
+    /// [`ReplicaVolumeServer::stop`].
     pub fn stop(&self) -> Result<(), ServeError> {
         match self {
             Export::Drive(server) => server.stop(),

@@ -2,8 +2,8 @@
 //! room for.
 //!
 //! Both clocks run it: the virtual one in [`crate::simulate()`], and the real one in
-//! `traxtent_server::serve`. Its behaviour depends on the arrival times alone. Simulating a served drive's
-//! log therefore gives the same completions.
+//! `traxtent_server::serve`. Its behaviour depends on the arrival times alone. Simulating a served
+//! drive's log therefore gives the same completions.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -125,7 +125,8 @@ impl<U: QueuedDevice> DriveQueue<U> {
 
     /// Passes each completion that is due to `sink` until `sink` returns false. Returns whether
     /// `sink` never returned false. Queued requests are passed on by a separate call to
-    /// [`DriveQueue::dispatch`], so that the caller can first submit requests that a completion releases.
+    /// [`DriveQueue::dispatch`], so that the caller can first submit requests that a completion
+    /// releases.
     pub fn complete(
         &mut self,
         wake: SimTime,

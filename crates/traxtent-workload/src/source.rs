@@ -1,9 +1,9 @@
 //! The times at which requests are issued: the interface between a workload and the simulation or
 //! server that runs it.
 //!
-//! A source has no clock. Its driver calls [`RequestSource::due`], advances the clock to that instant (or
-//! to an earlier completion), takes the request that the source issues, and reports completions to
-//! it:
+//! A source has no clock. Its driver calls [`RequestSource::due`], advances the clock to that
+//! instant (or to an earlier completion), takes the request that the source issues, and reports
+//! completions to it:
 //!
 //! ```text
 //! loop:  a = source.due();  b = drive.next_wakeup()

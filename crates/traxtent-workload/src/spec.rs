@@ -5,10 +5,10 @@
 //! kind     := "random" | "sequential" | "mixed"
 //! ```
 //!
-//! `docs/workloads.md` describes every key, and [`WORKLOAD_KEYS`] lists them. [`WorkloadSpec::set`] is the
-//! only place where a value is parsed, so that a command line, a TOML file and an override of a
-//! single value follow the same rules. The text of a specification ([`fmt::Display`]) parses to the
-//! same specification.
+//! `docs/workloads.md` describes every key, and [`WORKLOAD_KEYS`] lists them. [`WorkloadSpec::set`]
+//! is the only place where a value is parsed, so that a command line, a TOML file and an override
+//! of a single value follow the same rules. The text of a specification ([`fmt::Display`]) parses
+//! to the same specification.
 
 use std::fmt;
 use std::ops::Range;
@@ -447,8 +447,8 @@ impl WorkloadSpec {
         }
     }
 
-    /// Reads a TOML table: `kind`, optionally `grammar = 1`, and the keys of [`WORKLOAD_KEYS`]. The values
-    /// are numbers, or strings in the grammar.
+    /// Reads a TOML table: `kind`, optionally `grammar = 1`, and the keys of [`WORKLOAD_KEYS`]. The
+    /// values are numbers, or strings in the grammar.
     ///
     /// # Errors
     /// Returns the first error found, with its line.

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use pollster::block_on;
+use futures_lite::future::block_on;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use traxtent_check::layers::{Content, Unknown, recognize};
 use traxtent_check::source::FileSource;

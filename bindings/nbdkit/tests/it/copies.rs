@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use pollster::block_on;
+use futures_lite::future::block_on;
 use traxtent_layout::tpl::{PartitionBounds, PartitionCount};
 use traxtent_map::{MapFile, MapSource, TrackMap};
 use traxtent_probe::Identity;

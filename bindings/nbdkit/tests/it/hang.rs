@@ -10,7 +10,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pollster::block_on;
+use futures_lite::future::block_on;
 use tempfile::TempDir;
 use traxtent_layout::raid::Level;
 use traxtent_server::volume::{MaintenanceKind, VolumeOrder, VolumeStatus};

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pollster::block_on;
+use futures_lite::future::block_on;
 use tempfile::TempDir;
 use traxtent_layout::raid::Level;
 use traxtent_server::serve::send_order;
@@ -249,7 +249,7 @@ fn pulled_under_a_scrub() {
         let ended = life.ended();
         let error = ended.error.clone().unwrap_or_default();
         assert!(
-            !ended.done && error.contains(&format!("member {member} is not there")),
+            !ended.done && error.contains(&format!("member {member} is missing")),
             "seed {seed}: {ended:?}"
         );
         assert_eq!(ended.wrong_rows, 0, "seed {seed}");

@@ -38,7 +38,7 @@ fn keys() {
         (vec![key("drive", "atlas")], "drive=atlas"),
         (
             vec![drive.clone(), key("sped", 2)],
-            "\"sped\"; known are drive, file, speed",
+            "\"sped\"; the keys are drive, file, speed",
         ),
         (vec![drive.clone(), key("speed", "fast")], "speed=fast"),
         (vec![drive.clone(), key("seed", "x")], "seed=x"),

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pollster::block_on;
+use futures_lite::future::block_on;
 use traxtent_layout::raid::Level;
 use traxtent_server::volume::{DeviceVolume, VolumePlan, create, find};
 use traxtent_units::Lbn;

@@ -1,4 +1,4 @@
-//! The rest of a drive, found through a simulated one, and its fitted profile.
+//! Characterization of simulated drives, and the fitted profiles that result.
 
 use std::sync::Arc;
 
@@ -42,15 +42,16 @@ const WRITES: CharacterizeOptions = CharacterizeOptions {
     destructive: true,
     seed: 1,
 };
-/// Of 1999 and 1994, with zero-latency access and without; two of today.
+/// Drives of 1999 and 1994, with zero-latency access and without, and two recent ones.
 const DRIVES: [&str; 4] = ["atlas10k2", "hp-c3323a", "toshiba-p300", "hd103sj"];
 
-/// Whether a fit is as close as it is asked for: mean response within 1 %, demerit within 2 % of the mean.
+/// Returns whether a fit meets the bounds: mean response time within 1 %, demerit within 2 % of the
+/// mean.
 fn is_close(residual: &Residual) -> bool {
     residual.mean_error().abs() < 0.01 && residual.relative_demerit() < 0.02
 }
 
-/// Asserts what a fit is asked for.
+/// Asserts that a fit meets the bounds.
 fn assert_close(name: &str, residuals: &[Residual]) {
     assert_eq!(residuals.len(), 3, "{name}");
     for residual in residuals {
@@ -69,8 +70,9 @@ fn assert_close(name: &str, residuals: &[Residual]) {
     }
 }
 
-/// Do fitted profiles respond as their drives, to reads and to reads and writes that they were not made from, and
-/// is a drive's character known within five minutes of its time?
+/// Do fitted profiles respond as their drives do, to workloads of reads and of reads and writes
+/// that the fit did not use? Does a characterization take less than five minutes of the drive's
+/// time?
 #[test]
 fn fitted_profiles_respond_as_their_drives() {
     for name in DRIVES {
@@ -96,12 +98,13 @@ fn fitted_profiles_respond_as_their_drives() {
     }
 }
 
-/// Fitted profiles made through an unsteady host that miss what a fit is asked for, by drive, seed and whether it
-/// writes. Of the Atlas, all firmware behaviours are found, and sequential reads differ by 2.1 % all the same.
+/// Fitted profiles made through an unsteady host that miss the bounds: drive, seed, and whether the
+/// characterization writes. For the Atlas 10K II, every firmware behaviour is found, and yet
+/// sequential reads differ by 2.1 %.
 const MISSED_IN_NOISE: [(&str, u64, bool); 1] = [("atlas10k2", 70, false)];
 
-/// Do fitted profiles respond as their drives, though all that is known of the drives has come through an unsteady
-/// host? Drive and fitted profile are compared without it, as its accidents are not the drive's.
+/// Do fitted profiles respond as their drives do if the characterization ran through an unsteady
+/// host? The comparison runs without that host, since its delays are not the drive's.
 #[test]
 fn fitted_profiles_through_an_unsteady_host() {
     for name in DRIVES {
@@ -123,7 +126,7 @@ fn fitted_profiles_through_an_unsteady_host() {
     }
 }
 
-/// Built-in drives whose fitted profiles miss what a fit is asked for, and why.
+/// Built-in drives whose fitted profiles miss the bounds, and the reason.
 const MISSED: [(&str, &str); 2] = [
     (
         "hp-c2247",
@@ -136,7 +139,8 @@ const MISSED: [(&str, &str); 2] = [
     ),
 ];
 
-/// The same of every drive that the program brings along, but those that are known to miss it.
+/// Do the fitted profiles of all built-in drives meet the bounds, except for those listed as
+/// misses?
 #[test]
 fn fitted_profiles_of_all_drives() {
     for name in traxtent_model::profile::builtin::names().filter(|name| *name != "instant") {
@@ -153,8 +157,8 @@ fn fitted_profiles_of_all_drives() {
     }
 }
 
-/// Does a drive respond as its own profile, whatever angle it begins at? Only the first request of all
-/// may differ, by a revolution or so.
+/// Does a drive respond as its own profile does, whatever its initial angle? Only the very first
+/// request may differ, by about a revolution.
 #[test]
 fn a_drive_is_its_own_fit() {
     for name in ["quantum-viking", "toshiba-p300", "toshiba-x300", "hd103sj"] {
@@ -180,7 +184,8 @@ fn a_drive_is_its_own_fit() {
     }
 }
 
-/// Is it found when a drive asks for more of a write that is larger than a segment?
+/// Does the characterization find when a drive requests more data of a write that is larger than a
+/// segment?
 #[test]
 fn write_watermarks() {
     for name in ["quantum-viking", "ibm18es", "map3367nc", "hd103sj"] {
@@ -197,7 +202,8 @@ fn write_watermarks() {
     }
 }
 
-/// The same where the drive does not translate: layout and surfaces by timing alone.
+/// Do fitted profiles meet the bounds if the drive does not translate addresses, so that layout and
+/// surfaces are found by timing alone?
 #[test]
 fn fitted_profiles_of_drives_that_do_not_translate() {
     for (name, order, surfaces) in [
@@ -236,7 +242,8 @@ fn fitted_profiles_of_drives_that_do_not_translate() {
     }
 }
 
-/// Through an unsteady host: do the intervals hold the truth as often as they say, and is none far off?
+/// Do the intervals contain the true values as often as they claim if the host is unsteady, and is
+/// none far off?
 #[test]
 fn intervals_hold_the_truth() {
     let (mut held, mut all) = (0, 0);
@@ -299,7 +306,7 @@ fn intervals_hold_the_truth() {
     assert!(held * 10 >= all * 9, "{held} of {all}");
 }
 
-/// Does the seek curve follow the drive's, point by point, from fewer than a thousand timings?
+/// Does the seek curve agree with the drive's, point by point, with fewer than a thousand timings?
 #[test]
 fn seek_curves() {
     for name in ["atlas10k", "hp-c3323a", "toshiba-p300"] {
@@ -346,12 +353,12 @@ fn seek_curves() {
     }
 }
 
-/// Is every order named, with its surfaces and width, as the drive translates?
+/// Is every layout order found, with its surfaces and width, if the drive translates addresses?
 #[test]
 fn orders_are_named() {
     for name in traxtent_model::profile::builtin::names().filter(|name| *name != "instant") {
         let (profile, geometry) = drive(name);
-        // The layout alone decides; larger drives take longer, not other ways.
+        // Only the layout matters; larger drives take longer but run the same code.
         if geometry.track_count() > 1_000_000 {
             continue;
         }
@@ -369,7 +376,8 @@ fn orders_are_named() {
     }
 }
 
-/// Has the fitted profile every boundary where the map has it, and is its profile one that can be written and read?
+/// Does the fitted profile have the same track boundaries as the map, and can it be written and
+/// read back?
 #[test]
 fn a_fitted_profile_is_a_profile() {
     let (mut target, map) = target("atlas10k");
@@ -385,7 +393,8 @@ fn a_fitted_profile_is_a_profile() {
     assert!(rpm.note.contains(" to "), "{}", rpm.note);
 }
 
-/// What is said of a drive without VERIFY, of one without rotation, and of one that leaves?
+/// What is reported for a drive without VERIFY, for one without rotation, and for one that
+/// disappears?
 #[test]
 fn drives_that_answer_otherwise() {
     let (target_all, map) = target("ibm18es");

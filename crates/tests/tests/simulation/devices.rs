@@ -151,7 +151,7 @@ fn only_reads_within_bounds_are_served() {
             "the drive refused the request: writes are not allowed",
         ),
         (Request::read(Lbn(9), 0), "0 sectors at LBN 9"),
-        (Request::read(Lbn(9), u32::MAX), "from 1 to 131072"),
+        (Request::read(Lbn(9), u32::MAX), "expected 1 to 131072"),
         (
             Request::read(Lbn(SECTORS - 1), 2),
             "the device ends at LBN 65536",
@@ -204,6 +204,6 @@ fn what_is_no_disk_is_refused() {
     let path = empty.0.to_str().unwrap();
     assert_eq!(
         told(path),
-        format!("{path}: it has 511 bytes are less than one sector")
+        format!("{path}: 511 bytes are less than one sector")
     );
 }

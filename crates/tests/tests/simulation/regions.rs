@@ -90,8 +90,9 @@ fn a_way_of_timing_is_found_once() {
     assert!(3 * once < 2 * anew, "{once} requests instead of {anew}");
 }
 
-/// Are tracks found through a cache that cannot be switched off and that only reads elsewhere before each timed one
-/// flush? Does `angle` also find them without skew, when only reads across a boundary show it?
+/// Are tracks found through a cache that cannot be switched off and that only reads elsewhere
+/// before each timed one flush? Does `angle` also find them without skew, when only reads across a
+/// boundary show it?
 #[test]
 fn through_a_cache_that_stays() {
     let skewless = |name: &str| {

@@ -456,7 +456,7 @@ fn keys_are_checked() {
         (&[("drive", "atlas10k2"), ("sped", "2")][..], "\"sped\""),
         (&[("speed", "2")], "drive= is missing"),
         (&[("drive", "atlas10k2"), ("drive", "instant")], "twice"),
-        (&[("drive", "atlas")], "no built-in drive"),
+        (&[("drive", "atlas")], "no such built-in drive"),
         (&[("drive", "/no/such.toml")], "drive=/no/such.toml"),
         (&[("drive", "instant"), ("speed", "0")], "speed=0"),
         (&[("drive", "instant"), ("seed", "-1")], "seed=-1"),

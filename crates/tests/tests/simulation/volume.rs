@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use pollster::block_on;
+use futures_lite::future::block_on;
 use tempfile::TempDir;
 use traxtent_layout::raid::Level;
 use traxtent_server::volume::{
@@ -299,7 +299,7 @@ fn a_scrub_without_a_member() {
         }
     });
     let says = ended.unwrap_err().to_string();
-    assert!(says.contains("member 1 is not there"), "{says}");
+    assert!(says.contains("member 1 is missing"), "{says}");
     assert!(last < 5 && stripes > 5, "{last} of {stripes}");
 }
 

@@ -22,7 +22,7 @@ use traxtent_volume::superblock::SuperblockError;
 use traxtent_volume::{Action, Failed, MemberIo, Op, read_superblocks};
 
 use super::in_use;
-use pollster::block_on;
+use futures_lite::future::block_on;
 
 /// The time to wait until a file or device is released by its last user. This may be a program that
 /// is ending, or a process that another thread has forked and that has not yet called exec.

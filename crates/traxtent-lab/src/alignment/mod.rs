@@ -5,8 +5,8 @@
 //! The experiment runs six phases on a partition at sector 34 and on one at sector 40, each from
 //! mounting to unmounting. Its result is the ratio of the times that the drive takes. The requests
 //! of a kernel are first recorded on a drive whose time passes fast ([`Session`]), then replayed on
-//! the virtual clock ([`RequestStream`]). Neither the load of the machine nor the speed of its processor
-//! is therefore measured.
+//! the virtual clock ([`RequestStream`]). Neither the load of the machine nor the speed of its
+//! processor is therefore measured.
 //!
 //! JFS and ReiserFS, which few kernels have today, are those of a kernel that qemu emulates
 //! (`guest`).

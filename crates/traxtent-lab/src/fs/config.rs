@@ -16,9 +16,9 @@ pub struct Config {
     pub partition_start: u64,
     /// The first LBN after the partition; `None` if the partition ends with the drive.
     pub partition_end: Option<u64>,
-    /// The strategy for choosing blocks. [`AllocatorKind::Traxtent`] never uses excluded blocks. A file
-    /// that cannot continue after its last block continues at the beginning of the closest free
-    /// traxtent. A file that fits in one traxtent is moved into one (paper T, section 4.2.2).
+    /// The strategy for choosing blocks. [`AllocatorKind::Traxtent`] never uses excluded blocks. A
+    /// file that cannot continue after its last block continues at the beginning of the closest
+    /// free traxtent. A file that fits in one traxtent is moved into one (paper T, section 4.2.2).
     pub placement: AllocatorKind,
     /// The number of blocks reserved for a growing file.
     pub reservation: SetAside,
@@ -79,11 +79,11 @@ pub enum ReadAhead {
     /// A cluster from the first access (section 5.3).
     FastStart,
     /// All contiguous blocks from the first access, as in [`ReadAhead::FastStart`], until an access
-    /// is not sequential. With [`LogConfig::clip_at_tracks`], the traxtent (section 4.2.2).
+    /// is not sequential. With [`Config::clip_at_tracks`], the traxtent (section 4.2.2).
     Traxtent,
     /// Linux 2.6 before version 2.6.23: a current window and one ahead of it. They grow up to this
-    /// number of blocks or, with [`LogConfig::clip_at_tracks`], contain the blocks that the file has on a track
-    /// (paper Q, section 2.4).
+    /// number of blocks or, with [`Config::clip_at_tracks`], contain the blocks that the file has
+    /// on a track (paper Q, section 2.4).
     Window(u32),
 }
 

@@ -125,7 +125,7 @@ impl QueuedDrive {
     }
 
     /// Returns the next request that is complete at `now`. Waiting requests are not sent until
-    /// [`QueuedDrive::dispatch`].
+    /// [`QueuedDrive::feed`].
     pub(super) fn complete(&mut self, now: SimTime) -> Option<(Io, Completion)> {
         let completion = self.drive.poll(now);
         let completion = completion?;

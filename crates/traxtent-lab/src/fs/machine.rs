@@ -35,7 +35,7 @@ pub struct SimulatedHost {
     /// The partition in blocks of one sector, whose traxtents are the tracks.
     tracks: Partition,
     /// The partition in pieces at whose ends write-backs end; `None` if they end at tracks, as
-    /// [`LogConfig::clip_at_tracks`] specifies.
+    /// [`Config::clip_at_tracks`] specifies.
     write_grid: Option<Partition>,
     disk: BackingStorage,
     flights: HashMap<Io, OutstandingRequest>,

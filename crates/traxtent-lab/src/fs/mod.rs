@@ -1,6 +1,6 @@
 //! File systems and their hosts on the virtual clock, for the experiments of the papers.
 //!
-//! A [`KernelHost`] is a processor, a buffer cache, a file system and a disk, as its [`Config`]
+//! A [`SimulatedHost`] is a processor, a buffer cache, a file system and a disk, as its [`Config`]
 //! describes them. [`apps`] contains the programs that the papers run. FFS of FreeBSD 4.0 follows
 //! paper T, section 4.2; ext2 of Linux 2.6 follows paper Q, section 2.4.
 

@@ -19,8 +19,8 @@ pub struct Streams {
     pub call: u64,
     /// The final number of streams.
     pub count: usize,
-    /// The latency limit: no further streams start once [`GIVE_UP_STREAMS`] have waited longer for their first
-    /// data.
+    /// The latency limit: no further streams start once [`GIVE_UP_STREAMS`] have waited longer for
+    /// their first data.
     pub give_up: Option<Span>,
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use pollster::block_on;
+use futures_lite::future::block_on;
 use traxtent_layout::tpl::{Accuracy, PartitionBounds, PartitionCount, REGIONS, Survey};
 use traxtent_map::{MapFile, MapSource, TrackMap};
 use traxtent_probe::{Target, survey};

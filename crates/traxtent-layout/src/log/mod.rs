@@ -3,9 +3,9 @@
 //! A [`Log`] keeps numbered blocks. New versions are appended to segments, each of which is written
 //! from start to end. An index holds the place of the newest version of each block. The segment
 //! table holds a first LBN and a length for each segment, so that each can be a track
-//! ([`Sizing::Tracks`]); segments of one size are for comparison. A [`CleaningPolicy`] chooses the segments
-//! to clean. Two checkpoint regions are used in turn. Opening a log loads the newer checkpoint and
-//! rolls forward from it.
+//! ([`Sizing::Tracks`]); segments of one size are for comparison. A [`CleaningPolicy`] chooses the
+//! segments to clean. Two checkpoint regions are used in turn. Opening a log loads the newer
+//! checkpoint and rolls forward from it.
 //!
 //! The log does no I/O. [`Log::next_op`] returns the next operation for the device, and
 //! [`Log::complete`] takes its result, one operation after another. [`Recovery`] works in the same

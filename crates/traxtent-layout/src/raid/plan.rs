@@ -8,10 +8,10 @@
 //!
 //! A write that does not cover a stripe must read something for the new parity. Either it reads
 //! what it overwrites and the old parity ([`ParityUpdate::Modify`]), or everything that it does not
-//! overwrite ([`ParityUpdate::Reconstruct`]). The planner takes the cheaper one, where a read costs its
-//! sectors plus [`StripePlanner::positioning`]. Members that cannot be used ([`StripeHealth`]) may force the
-//! other one. The write hole is not closed here: a crash between the writes of a plan leaves
-//! inconsistent parity, which a journal must repair.
+//! overwrite ([`ParityUpdate::Reconstruct`]). The planner takes the cheaper one, where a read costs
+//! its sectors plus [`StripePlanner::positioning`]. Members that cannot be used ([`StripeHealth`])
+//! may force the other one. The write hole is not closed here: a crash between the writes of a plan
+//! leaves inconsistent parity, which a journal must repair.
 //!
 //! When the executor finds that something cannot be read, it adds this to the health of the stripe
 //! and plans again, until a plan can be carried out or none exists.

@@ -4,8 +4,8 @@
 //!
 //! A track is divided into `m` partitions with the same blocks, so that the nearest replica is
 //! `1 / 2m` revolutions away on average. The drive is not involved. The host places replicas by a
-//! track map alone, and chooses among them by predicting which passes when ([`HeadTracker`]). Capacity
-//! falls to `1 / m`; with the smallest number of partitions, all blocks fit.
+//! track map alone, and chooses among them by predicting which passes when ([`HeadTracker`]).
+//! Capacity falls to `1 / m`; with the smallest number of partitions, all blocks fit.
 //!
 //! - [`ReplicaMap`] computes the places of blocks and their replicas, without memory per block.
 //! - [`Tpl`] keeps the *table*: how many partitions each track has, which of its layers are in use,

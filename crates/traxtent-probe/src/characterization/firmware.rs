@@ -174,9 +174,9 @@ pub(super) fn firmware(
     Ok(())
 }
 
-/// Finds the write watermark: times writes of two segments, and simulates them with a fitted profile
-/// for each choice. The overwritten data are lost. A wrong segment size also makes the watermark
-/// wrong.
+/// Finds the write watermark: times writes of two segments, and simulates them with a fitted
+/// profile for each choice. The overwritten data are lost. A wrong segment size also makes the
+/// watermark wrong.
 pub(super) fn write_watermark(
     watch: &mut Stopwatch<'_>,
     character: &mut Characterization,

@@ -11,8 +11,8 @@ use traxtent_model::profile::{
 };
 
 impl Characterization {
-    /// Returns a profile of the drive that a [`traxtent_model::drive::Drive`] runs. For each figure, the
-    /// provenance gives the method of measurement and the confidence interval.
+    /// Returns a profile of the drive that a [`traxtent_model::drive::Drive`] runs. For each
+    /// figure, the provenance gives the method of measurement and the confidence interval.
     pub fn to_profile(&self) -> Profile {
         let name: String = self
             .identity

@@ -4,8 +4,8 @@
 //! [`characterize`] takes a [`Target`] and its [`TrackMap`]. It measures the rotational speed, the
 //! position and angle of each track, the seek curve, the head switch, overheads, bus and cache.
 //! Every figure has a confidence interval and a description of its measurement.
-//! [`Characterization::to_profile`] converts the figures to a fitted profile, and [`fit()`] measures how
-//! close the profile is to the drive.
+//! [`Characterization::to_profile`] converts the figures to a fitted profile, and [`fit()`]
+//! measures how close the profile is to the drive.
 //!
 //! The methods are those of Worthington, Ganger, Patt, Wilkes, "On-line extraction of SCSI disk
 //! drive parameters" (SIGMETRICS 1995), for the minimum time between completions and for caches; H.

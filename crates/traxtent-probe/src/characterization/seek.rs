@@ -1,8 +1,8 @@
 //! Overhead, head switch and seek curve.
 //!
 //! On a drive without zero-latency access, these follow from the minimum time from one sector to
-//! another ([`super::min_time`]). A drive with zero-latency access is faster to measure: a read of a
-//! whole track begins where the head arrives and ends a revolution later, so one timing gives one
+//! another ([`super::min_time`]). A drive with zero-latency access is faster to measure: a read of
+//! a whole track begins where the head arrives and ends a revolution later, so one timing gives one
 //! seek time.
 
 use super::angles::Angles;

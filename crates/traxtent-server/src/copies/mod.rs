@@ -27,7 +27,7 @@ use traxtent_volume::{MemberIo, NoSpace, Op};
 pub use server::ReplicaVolumeServer;
 
 use crate::volume::{AlignedBuffer, Device, Devices, VolumeIoError};
-use pollster::block_on;
+use futures_lite::future::block_on;
 use traxtent_io::device::guard::volume_on;
 use traxtent_io::device::{BlockTarget, DeviceError};
 

@@ -10,7 +10,7 @@ use traxtent_volume::copies::{CopiesError, MemberClock, ReplicatedVolume};
 
 use super::{DeviceReplicaVolume, ReplicaVolumeIoError, find};
 use crate::serve::{BlockSizes, ServeError};
-use pollster::block_on;
+use futures_lite::future::block_on;
 
 /// The maximum size of a request in bytes.
 const REQUEST_MAX: u32 = 32 << 20;

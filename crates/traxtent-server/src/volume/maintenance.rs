@@ -12,7 +12,7 @@ use traxtent_volume::{Difference, Fault, Repair, Scrubbed, VolumeError};
 
 use super::error::VolumeIoError;
 use super::{DeviceVolume, rebuild_for_a_second};
-use pollster::block_on;
+use futures_lite::future::block_on;
 
 /// The interval at which progress is made durable.
 const CHECKPOINT: Duration = Duration::from_secs(5);

@@ -17,7 +17,7 @@ mod uring;
 mod verify;
 mod watch;
 
-use pollster::block_on;
+use futures_lite::future::block_on;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;

@@ -22,7 +22,7 @@ use super::status::VolumeStatus;
 use super::{DeviceVolume, LINGERING_MESSAGE, MEMBER_TIMEOUT, find_within, replace, substitute};
 use crate::serve::control::{Control, OrderHandler};
 use crate::serve::{BlockSizes, ServeError};
-use pollster::block_on;
+use futures_lite::future::block_on;
 
 /// The maximum size of a request in bytes.
 const REQUEST_MAX: u32 = 32 << 20;

@@ -9,7 +9,7 @@ use traxtent_volume::superblock::{MemberState, Superblock, SuperblockError};
 
 use super::maintenance::MaintenanceProgress;
 use super::{DeviceVolume, Devices};
-use pollster::block_on;
+use futures_lite::future::block_on;
 
 /// The status of a volume and its members.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

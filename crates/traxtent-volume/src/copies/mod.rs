@@ -1,10 +1,10 @@
 //! A volume that keeps replicas of its blocks around their tracks, on one device with ordinary
 //! firmware.
 //!
-//! [`ReplicatedVolume`] turns requests for sectors into operations on its device, according to the layout
-//! ([`traxtent_layout::tpl`]). Like [`super::Volume`], it does no I/O and has no threads. Its methods
-//! are futures that wait for [`MemberIo::run`] and for each other. The caller supplies the time
-//! ([`MemberClock`]).
+//! [`ReplicatedVolume`] turns requests for sectors into operations on its device, according to the
+//! layout ([`traxtent_layout::tpl`]). Like [`super::Volume`], it does no I/O and has no threads.
+//! Its methods are futures that wait for [`MemberIo::run`] and for each other. The caller supplies
+//! the time ([`MemberClock`]).
 //!
 //! # Guarantees
 //! - No read returns stale data, and flushed data survives any crash: see [the
@@ -16,9 +16,9 @@
 //! A write goes to the replica that passes first. The other replicas are written from memory, as
 //! the head passes them while no other request waits, and when the drive has been idle for a
 //! revolution. This was the best of three methods that were measured (docs/tpl.md). The caller
-//! polls when work is [`due`](ReplicatedVolume::due), and has it [done](ReplicatedVolume::work). A flush writes the
-//! first replicas that are out of date, because only these are trusted after a crash. When too much
-//! data is out of date, a write goes to all replicas at once.
+//! polls when work is [`due`](ReplicatedVolume::due), and has it [done](ReplicatedVolume::work). A
+//! flush writes the first replicas that are out of date, because only these are trusted after a
+//! crash. When too much data is out of date, a write goes to all replicas at once.
 //!
 //! A future that is dropped before it completes leaves the volume in the same state as a crash
 //! does. The volume has to be opened again.
@@ -227,7 +227,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// Writes sectors, starting at `at`. The data is durable when this returns.
     ///
     /// # Errors
-    /// Returns an error in the same cases as [`ReplicatedVolume::write`] and [`ReplicatedVolume::flush`].
+    /// Returns an error in the same cases as [`ReplicatedVolume::write`] and
+    /// [`ReplicatedVolume::flush`].
     pub async fn write_through(&self, at: Lbn, bytes: &[u8]) -> Result<(), CopiesError> {
         // Only the first replicas are trusted after a crash.
         self.write_to(at, bytes, true).await?;

@@ -196,7 +196,7 @@ fn refusals() {
         ("fail 7 a b", "member 7 does not exist"),
         ("replace 1 --with c a b", "has not failed"),
         ("destroy a c", "c: it is not a volume's superblock"),
-        ("destroy a b", "; use --force to overwrite it"),
+        ("destroy a b", "confirm with --force"),
         ("status short b", "this one is smaller, or was truncated"),
         (
             "serve --control small a b -- true",
