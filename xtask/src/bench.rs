@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: measurements, printed with the machine, the seed and the commit.
 
+mod against;
 mod build;
 mod check;
 mod jobs;
@@ -33,6 +34,9 @@ enum Subject {
         /// Largest number of requests in the table of growth
         #[arg(long, default_value_t = 10_000_000)]
         most: u64,
+        /// Run the benchmark of this commit in turn with it, and print the ratios
+        #[arg(long, value_name = "COMMIT", conflicts_with = "most")]
+        against: Option<String>,
     },
     /// Allocations and frees per second of the allocators; size of the table of a track partition
     /// layout
@@ -56,7 +60,11 @@ enum Subject {
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     println!("{}\n", machine::header(options.seed));
     match &options.subject {
-        Subject::Sim { most } => sim::run(options.seed, *most)?,
+        Subject::Sim {
+            against: Some(commit),
+            ..
+        } => sim::compare(options.seed, commit)?,
+        Subject::Sim { most, .. } => sim::run(options.seed, *most)?,
         Subject::Layout => layout::run(options.seed)?,
         Subject::Probe(chosen) => probe::run(options.seed, chosen)?,
         Subject::Jobs(chosen) => return jobs::run(options.seed, chosen),

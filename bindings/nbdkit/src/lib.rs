@@ -1,4 +1,4 @@
-//! The plugin: passes nbdkit's calls on to [`traxtent_server::export`]. It contains no logic.
+//! The plugin: passes nbdkit's calls on to a [`BlockService`]. It contains no logic.
 //!
 //! ```text
 //! nbdkit ./libtraxtent_nbdkit.so drive=atlas10k2 file=disk.img
@@ -19,15 +19,15 @@ use std::sync::{Mutex, OnceLock};
 
 use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
-use traxtent_server::export::Export;
-use traxtent_server::serve::ServeError;
+use traxtent_server::export;
+use traxtent_server::service::{BlockService, ServiceError};
 
 use abi::{Handle, Plugin};
 
 /// The parameters received so far.
 static PARAMETERS: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 /// The drive or the volume.
-static SERVER: OnceLock<Export> = OnceLock::new();
+static SERVER: OnceLock<Box<dyn BlockService>> = OnceLock::new();
 
 /// Returns the plugin table to nbdkit, which calls this function once, after loading the library.
 #[unsafe(no_mangle)]
@@ -124,7 +124,7 @@ extern "C" fn config_complete() -> c_int {
     let pairs = keys
         .iter()
         .map(|(key, value)| (key.as_str(), value.as_str()));
-    match Export::open(pairs) {
+    match export::open(pairs) {
         Ok(server) => {
             SERVER.get_or_init(|| server);
             0
@@ -138,7 +138,7 @@ extern "C" fn after_fork() -> c_int {
         server.start()?;
         // The handlers by which nbdkit itself ends are still called.
         let signals = [SIGUSR1, SIGTERM, SIGINT, SIGQUIT];
-        let mut signals = Signals::new(signals).map_err(ServeError::Thread)?;
+        let mut signals = Signals::new(signals).map_err(ServiceError::Thread)?;
         let heed = move || {
             for signal in signals.forever() {
                 if signal == SIGUSR1 {
@@ -146,25 +146,25 @@ extern "C" fn after_fork() -> c_int {
                     continue;
                 }
                 let thread = std::thread::Builder::new().name("end".to_owned());
-                let _ = thread.spawn(|| SERVER.get().map(Export::limit_shutdown));
+                let _ = thread.spawn(|| SERVER.get().map(|server| server.limit_shutdown()));
             }
         };
         std::thread::Builder::new()
             .name("signals".to_owned())
             .spawn(heed)
-            .map_err(ServeError::Thread)?;
+            .map_err(ServiceError::Thread)?;
         Ok(())
     })
 }
 
 fn write_receipt() {
-    if let Some(Err(error)) = SERVER.get().map(Export::write_receipt) {
+    if let Some(Err(error)) = SERVER.get().map(|server| server.write_receipt()) {
         report_error(&error.to_string());
     }
 }
 
 extern "C" fn cleanup() {
-    if let Some(Err(error)) = SERVER.get().map(Export::stop) {
+    if let Some(Err(error)) = SERVER.get().map(|server| server.stop()) {
         report_error(&error.to_string());
     }
 }
@@ -241,7 +241,7 @@ unsafe extern "C" fn pwrite(
 }
 
 extern "C" fn flush(_: Handle, _: u32) -> c_int {
-    step(Export::flush)
+    step(|server| server.flush())
 }
 
 extern "C" fn trim(_: Handle, count: u32, offset: u64, flags: u32) -> c_int {
@@ -253,8 +253,8 @@ extern "C" fn zero(_: Handle, count: u32, offset: u64, flags: u32) -> c_int {
 }
 
 /// Calls the server. An error goes to nbdkit's log and, as a number, to the client.
-fn step(call: impl FnOnce(&Export) -> Result<(), ServeError>) -> c_int {
-    match SERVER.get().map(call) {
+fn step(call: impl FnOnce(&dyn BlockService) -> Result<(), ServiceError>) -> c_int {
+    match SERVER.get().map(|server| call(&**server)) {
         Some(Ok(())) => 0,
         Some(Err(error)) => fail(&error.to_string(), Some(error.errno())),
         None => fail("there is no drive yet", None),

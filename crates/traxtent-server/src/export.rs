@@ -1,10 +1,15 @@
-//! A server's exports: a drive, a volume, or a volume with replicas, behind one set of methods.
+//! Opening what is served, a drive, a volume, or a volume with replicas, from keys and values.
 
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::copies::{self, ReplicaVolumeServer};
-use crate::serve::{BlockSizes, Key, ServeError, Server, Settings};
-use crate::volume::{MEMBER_TIMEOUT, MEMBER_TIMEOUTS, RATE_MIN, SYNC_RATE, VolumeServer};
+use crate::copies::{self, ReplicaVolumeIoError, ReplicaVolumeServer};
+use crate::serve::{DriveServer, Key, ServeError, Settings};
+use crate::service::BlockService;
+use crate::volume::{
+    MEMBER_TIMEOUT, MEMBER_TIMEOUTS, RATE_MIN, SYNC_RATE, VolumeIoError, VolumeServer,
+};
 
 /// The key that names a member of a volume. It may be repeated.
 pub const VOLUME_KEY: &str = "volume";
@@ -17,211 +22,153 @@ pub const MEMBER_TIMEOUT_KEY: &str = "member-timeout";
 /// with [`VOLUME_KEY`].
 pub const SYNC_RATE_KEY: &str = "sync-rate";
 
-/// A drive or a volume that is served.
-#[derive(Debug)]
-pub enum Export {
-    /// A modelled drive.
-    Drive(Box<Server>),
-    /// A volume on its members.
-    Volume(Box<VolumeServer>),
-    /// A volume with replicas around the track, on its device.
-    ReplicaVolume(Box<ReplicaVolumeServer>),
+/// The reason why an export cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// A drive that cannot be served.
+    #[error(transparent)]
+    Drive(#[from] ServeError),
+    /// A volume that cannot be opened.
+    #[error(transparent)]
+    Volume(#[from] VolumeIoError),
+    /// A volume with replicas that cannot be opened.
+    #[error(transparent)]
+    Replicas(#[from] ReplicaVolumeIoError),
+    /// A drive's key that is combined with a volume's.
+    #[error(
+        "{key}= cannot be combined with volume=; only control=, member-timeout= and sync-rate= can"
+    )]
+    KeyWithVolume {
+        /// The key.
+        key: String,
+    },
+    /// A key that volumes with replicas do not have.
+    #[error("{key}= cannot be used with a volume with replicas; remove it")]
+    KeyWithReplicas {
+        /// The key.
+        key: &'static str,
+    },
+    /// A key that is given twice.
+    #[error("{key}= is given twice")]
+    Twice {
+        /// The key.
+        key: &'static str,
+    },
+    /// A path that cannot be made absolute.
+    #[error("{key}={path}: {error}")]
+    Path {
+        /// The key.
+        key: String,
+        /// The path as given.
+        path: String,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// An invalid rate of the initial sync.
+    #[error("sync-rate={value}: expected bytes a second, {RATE_MIN} at least, or off")]
+    SyncRate {
+        /// The value as given.
+        value: String,
+    },
+    /// An invalid member time-out.
+    #[error(
+        "member-timeout={value}: expected whole seconds from {} to {}",
+        MEMBER_TIMEOUTS.start(),
+        MEMBER_TIMEOUTS.end()
+    )]
+    MemberTimeout {
+        /// The value as given.
+        value: String,
+    },
 }
 
-impl Export {
-    /// Opens the export that the keys and values describe.
-    ///
-    /// # Errors
-    /// Returns an error if the keys describe no export, or if it cannot be opened.
-    pub fn open<'a>(
-        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Result<Export, ServeError> {
-        let pairs: Vec<(&str, &str)> = pairs.into_iter().collect();
-        if pairs.iter().all(|(key, _)| *key != VOLUME_KEY) {
-            let server = Settings::read(pairs).and_then(Server::open)?;
-            return Ok(Export::Drive(Box::new(server)));
+/// Opens the drive or the volume that the keys and values describe. No thread is started yet.
+///
+/// # Errors
+/// Returns an error if the keys describe no export, or if it cannot be opened.
+pub fn open<'a>(
+    pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<Box<dyn BlockService>, ExportError> {
+    let pairs: Vec<(&str, &str)> = pairs.into_iter().collect();
+    if pairs.iter().all(|(key, _)| *key != VOLUME_KEY) {
+        let server = Settings::read(pairs).and_then(DriveServer::open)?;
+        return Ok(Box::new(server));
+    }
+    let keys = VolumeKeys::read(&pairs)?;
+    if let [path] = &keys.members[..]
+        && copies::holds_replica_volume(path)?
+    {
+        if let Some(key) = keys.other_key() {
+            return Err(ExportError::KeyWithReplicas { key });
         }
-        let (mut members, mut control, mut timeout, mut rate) = (Vec::new(), None, None, None);
-        for (key, path) in pairs {
-            if key == MEMBER_TIMEOUT_KEY {
-                if timeout.replace(member_timeout(path)?).is_some() {
-                    let key = MEMBER_TIMEOUT_KEY;
-                    return Err(ServeError::VolumeKeyTwice { key });
+        return Ok(Box::new(ReplicaVolumeServer::open(path)?));
+    }
+    let mut server = VolumeServer::open_within(
+        &keys.members,
+        keys.control.as_deref(),
+        keys.timeout.unwrap_or(MEMBER_TIMEOUT),
+    )?;
+    server.set_sync_rate(keys.rate.unwrap_or(Some(SYNC_RATE)));
+    Ok(Box::new(server))
+}
+
+/// The keys of a volume and their values.
+#[derive(Default)]
+struct VolumeKeys {
+    members: Vec<PathBuf>,
+    control: Option<PathBuf>,
+    timeout: Option<Duration>,
+    /// The rate of the initial sync; `Some(None)` if it is off.
+    rate: Option<Option<u64>>,
+}
+
+impl VolumeKeys {
+    fn read(pairs: &[(&str, &str)]) -> Result<VolumeKeys, ExportError> {
+        let mut keys = VolumeKeys::default();
+        for (key, value) in pairs {
+            let absolute = || {
+                std::path::absolute(value).map_err(|error| ExportError::Path {
+                    key: (*key).to_owned(),
+                    path: (*value).to_owned(),
+                    error,
+                })
+            };
+            match *key {
+                VOLUME_KEY => keys.members.push(absolute()?),
+                MEMBER_TIMEOUT_KEY => {
+                    set(
+                        &mut keys.timeout,
+                        member_timeout(value)?,
+                        MEMBER_TIMEOUT_KEY,
+                    )?;
                 }
-                continue;
-            }
-            if key == SYNC_RATE_KEY {
-                if rate.replace(sync_rate(path)?).is_some() {
-                    let key = SYNC_RATE_KEY;
-                    return Err(ServeError::VolumeKeyTwice { key });
+                SYNC_RATE_KEY => set(&mut keys.rate, sync_rate(value)?, SYNC_RATE_KEY)?,
+                key if key == Key::Control.name() => {
+                    set(&mut keys.control, absolute()?, Key::Control.name())?;
                 }
-                continue;
-            }
-            let path = std::path::absolute(path).map_err(|error| ServeError::Data {
-                what: "find",
-                error,
-            })?;
-            if key == VOLUME_KEY {
-                members.push(path);
-            } else if key != Key::Control.name() {
-                let key = key.to_owned();
-                return Err(ServeError::KeyWithVolume { key });
-            } else if control.replace(path).is_some() {
-                return Err(ServeError::Twice { key: Key::Control });
+                key => {
+                    let key = key.to_owned();
+                    return Err(ExportError::KeyWithVolume { key });
+                }
             }
         }
-        if let [path] = &members[..]
-            && copies::holds_replica_volume(path)?
-        {
-            let control = control.map(|_| Key::Control.name());
-            let other = timeout.map(|_| MEMBER_TIMEOUT_KEY);
-            let other = other.or(rate.map(|_| SYNC_RATE_KEY));
-            if let Some(key) = control.or(other) {
-                return Err(ServeError::KeyWithReplicas { key });
-            }
-            return Ok(Export::ReplicaVolume(Box::new(ReplicaVolumeServer::open(
-                path,
-            )?)));
-        }
-        let mut server = VolumeServer::open_within(
-            &members,
-            control.as_deref(),
-            timeout.unwrap_or(MEMBER_TIMEOUT),
-        )?;
-        server.set_sync_rate(rate.unwrap_or(Some(SYNC_RATE)));
-        Ok(Export::Volume(Box::new(server)))
+        Ok(keys)
     }
 
-    /// Starts the threads that the export needs.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Server::start`] and [`VolumeServer::start`].
-    pub fn start(&self) -> Result<(), ServeError> {
-        match self {
-            Export::Drive(server) => server.start(),
-            Export::Volume(server) => server.start(),
-            Export::ReplicaVolume(server) => server.start(),
-        }
+    /// Returns a key that was given besides the members.
+    fn other_key(&self) -> Option<&'static str> {
+        let control = self.control.as_ref().map(|_| Key::Control.name());
+        let timeout = self.timeout.map(|_| MEMBER_TIMEOUT_KEY);
+        control.or(timeout).or(self.rate.map(|_| SYNC_RATE_KEY))
     }
+}
 
-    /// Shuts the export down cleanly.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Server::stop`], [`VolumeServer::stop`] and
-    /// [`ReplicaVolumeServer::stop`].
-    pub fn stop(&self) -> Result<(), ServeError> {
-        match self {
-            Export::Drive(server) => server.stop(),
-            Export::Volume(server) => Ok(server.stop()?),
-            Export::ReplicaVolume(server) => Ok(server.stop()?),
-        }
-    }
-
-    /// Limits the time that the server takes to shut down; see [`VolumeServer::end_in_time`]. Other
-    /// exports need no limit.
-    pub fn limit_shutdown(&self) {
-        if let Export::Volume(server) = self {
-            server.end_in_time();
-        }
-    }
-
-    /// Writes the receipt so far, if the export keeps one.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Server::write_receipt`].
-    pub fn write_receipt(&self) -> Result<(), ServeError> {
-        match self {
-            Export::Drive(server) => server.write_receipt(),
-            Export::Volume(_) | Export::ReplicaVolume(_) => Ok(()),
-        }
-    }
-
-    /// Returns the size in bytes.
-    pub fn bytes(&self) -> u64 {
-        match self {
-            Export::Drive(server) => server.bytes(),
-            Export::Volume(server) => server.bytes(),
-            Export::ReplicaVolume(server) => server.bytes(),
-        }
-    }
-
-    /// Returns the block sizes to advertise to a client.
-    pub fn block_sizes(&self) -> BlockSizes {
-        match self {
-            Export::Drive(server) => server.block_sizes(),
-            Export::Volume(server) => server.block_sizes(),
-            Export::ReplicaVolume(server) => server.block_sizes(),
-        }
-    }
-
-    /// Reads from byte `offset` on.
-    ///
-    /// # Errors
-    /// Returns the error that the drive or the volume reports.
-    pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServeError> {
-        match self {
-            Export::Drive(server) => server.read(buffer, offset),
-            Export::Volume(server) => Ok(server.read(buffer, offset)?),
-            Export::ReplicaVolume(server) => Ok(server.read(buffer, offset)?),
-        }
-    }
-
-    /// Writes from byte `offset` on. With `fua`, the data is durable when this returns.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`Export::read`].
-    pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServeError> {
-        match self {
-            Export::Drive(server) => server.write(bytes, offset, fua),
-            Export::Volume(server) => Ok(server.write(bytes, offset, fua)?),
-            Export::ReplicaVolume(server) => Ok(server.write(bytes, offset, fua)?),
-        }
-    }
-
-    /// Zeroes `count` bytes from `offset` on.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`Export::read`].
-    pub fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServeError> {
-        match self {
-            Export::Drive(server) => server.zero(offset, count, fua),
-            Export::Volume(server) => Ok(server.zero(offset, count, fua)?),
-            Export::ReplicaVolume(server) => Ok(server.zero(offset, count, fua)?),
-        }
-    }
-
-    /// Declares `count` bytes from `offset` on unused. Volumes without replicas keep the data.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`Export::read`].
-    pub fn trim(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServeError> {
-        match self {
-            Export::Drive(server) => server.trim(offset, count, fua),
-            Export::Volume(_) => Ok(()),
-            // The table entries that record a trim are durable at once.
-            Export::ReplicaVolume(server) => Ok(server.trim(offset, count)?),
-        }
-    }
-
-    /// Returns whether trim has an effect. Volumes without replicas keep all data and do not
-    /// advertise it.
-    pub fn can_trim(&self) -> bool {
-        match self {
-            Export::Drive(_) | Export::ReplicaVolume(_) => true,
-            Export::Volume(_) => false,
-        }
-    }
-
-    /// Makes all earlier writes durable.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`Export::read`].
-    pub fn flush(&self) -> Result<(), ServeError> {
-        match self {
-            Export::Drive(server) => server.flush(),
-            Export::Volume(server) => Ok(server.flush()?),
-            Export::ReplicaVolume(server) => Ok(server.flush()?),
-        }
+/// Sets a value that may be given once.
+fn set<T>(value: &mut Option<T>, given: T, key: &'static str) -> Result<(), ExportError> {
+    match value.replace(given) {
+        None => Ok(()),
+        Some(_) => Err(ExportError::Twice { key }),
     }
 }
 
@@ -230,12 +177,12 @@ impl Export {
 /// # Errors
 /// Returns an error if the text is neither `off` nor a number of bytes per second, or if the rate
 /// is below the minimum.
-pub fn sync_rate(text: &str) -> Result<Option<u64>, ServeError> {
+pub fn sync_rate(text: &str) -> Result<Option<u64>, ExportError> {
     if text == "off" {
         return Ok(None);
     }
     let rate = text.parse().ok().filter(|rate| *rate >= RATE_MIN);
-    rate.map(Some).ok_or_else(|| ServeError::SyncRate {
+    rate.map(Some).ok_or_else(|| ExportError::SyncRate {
         value: text.to_owned(),
     })
 }
@@ -244,12 +191,12 @@ pub fn sync_rate(text: &str) -> Result<Option<u64>, ServeError> {
 ///
 /// # Errors
 /// Returns an error if the text is not a whole number of seconds, or is out of bounds.
-pub fn member_timeout(text: &str) -> Result<Duration, ServeError> {
+pub fn member_timeout(text: &str) -> Result<Duration, ExportError> {
     let seconds = text.parse().ok();
     let seconds = seconds.filter(|seconds| MEMBER_TIMEOUTS.contains(seconds));
     seconds
         .map(Duration::from_secs)
-        .ok_or_else(|| ServeError::MemberTimeout {
+        .ok_or_else(|| ExportError::MemberTimeout {
             value: text.to_owned(),
         })
 }

@@ -1,17 +1,20 @@
 //! Modelled disks and volumes, served in real time.
 //!
 //! [`serve`] runs a modelled drive in real time, for programs that use a disk. [`volume`] runs
-//! volumes on real members, and [`copies`] runs volumes with replicas around the track. [`export`]
-//! is the one interface to all three, for the protocols in front of them.
+//! volumes on real members, and [`copies`] runs volumes with replicas around the track. Each
+//! implements [`service::BlockService`], the one interface for the protocols in front of them, and
+//! [`export`] opens any of them. [`control`] is the socket that takes orders while one is served.
 //!
 //! # Invariants
 //! The models and volumes decide; this crate adds clocks, threads and files. A drive's response is
 //! delivered no earlier than the model completes the request, and the receipt states how much
 //! later. The only hand-written `unsafe` is around io_uring.
 
+pub mod control;
 pub mod copies;
 pub mod export;
 pub mod serve;
+pub mod service;
 pub mod volume;
 
 #[cfg(doctest)]

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use traxtent_model::disk::Fault;
-use traxtent_server::serve::send_order;
+use traxtent_server::control::send_order;
 
 use crate::failure::{Failure, Result};
 use crate::output;

@@ -17,9 +17,9 @@ use traxtent_io::device::guard::{Refusal, volume_on};
 use traxtent_layout::raid::Level;
 use traxtent_map::{MapFile, MapSource};
 use traxtent_probe::Identity;
+use traxtent_server::control::send_order;
 use traxtent_server::copies::holds_replica_volume;
 use traxtent_server::export::{self, MEMBER_TIMEOUT_KEY, SYNC_RATE_KEY};
-use traxtent_server::serve::send_order;
 use traxtent_server::volume::{
     self, Found, MaintenanceKind, MaintenanceTask, Repairs, VolumeIoError, VolumeOrder as Asked,
     VolumePlan, VolumeStatus, find,

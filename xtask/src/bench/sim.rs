@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use super::against;
 use crate::shell;
 
 /// Measures two workloads, and the growth up to `most` requests.
@@ -19,4 +20,12 @@ pub(super) fn run(seed: u64, most: u64) -> Result<()> {
             ])
             .args([seed.to_string(), most.to_string()]),
     )
+}
+
+/// Measures the two workloads in turn with those of another commit: small requests, then large
+/// ones.
+pub(super) fn compare(seed: u64, commit: &str) -> Result<()> {
+    let no_growth = 0;
+    let arguments = [seed.to_string(), no_growth.to_string()];
+    against::run("sim", commit, &arguments, "requests/s")
 }

@@ -25,7 +25,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use traxtent_model::disk::Fault;
 use traxtent_model::profile::{Profile, WriteBack, builtin};
-use traxtent_server::serve::send_order;
+use traxtent_server::control::send_order;
 use traxtent_units::Rng;
 
 use crate::attach::{Attached, missing};

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use futures_lite::future::block_on;
 use tempfile::TempDir;
 use traxtent_layout::raid::Level;
-use traxtent_server::serve::send_order;
+use traxtent_server::control::send_order;
 use traxtent_server::volume::{
     DeviceVolume, MaintenanceKind, MaintenanceProgress, MaintenanceTask, Repairs, VolumeOrder,
     VolumePlan, VolumeStatus, create, find, maintain, replace,

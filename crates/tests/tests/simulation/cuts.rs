@@ -7,7 +7,9 @@ use std::path::Path;
 use tempfile::TempDir;
 use traxtent_model::disk::{Command, Disk, Fault};
 use traxtent_model::profile::{Profile, WriteBack, builtin};
-use traxtent_server::serve::{Server, Settings, send_order};
+use traxtent_server::control::send_order;
+use traxtent_server::serve::{DriveServer, Settings};
+use traxtent_server::service::BlockService;
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
 
@@ -71,7 +73,7 @@ fn left_of_disk(work: u64, cut: &Fault) -> (String, Vec<u8>) {
 fn left_of_server(work: u64, cut: &Fault, speed: &str) -> (String, Vec<u8>) {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let server = Server::open(Settings {
+    let server = DriveServer::open(Settings {
         speed: speed.parse().unwrap(),
         control: Some(path("control")),
         file: Some(path("disk.img")),

@@ -16,7 +16,9 @@ use traxtent_model::drive::Drive;
 use traxtent_model::profile::{
     OriginKind, Profile, Provenance, Scheduler, Unmap, WriteBack, builtin,
 };
-use traxtent_server::serve::{ReceiptVerdict, ServeError, Server, Settings, send_order};
+use traxtent_server::control::send_order;
+use traxtent_server::serve::{DriveServer, ReceiptVerdict, Settings};
+use traxtent_server::service::{BlockService, ServiceError};
 use traxtent_sim::{Host, simulate};
 use traxtent_units::Rng;
 use traxtent_units::SimTime;
@@ -31,8 +33,8 @@ fn settings(profile: Profile, speed: &str, folder: &TempDir) -> Settings {
     }
 }
 
-fn started(settings: Settings) -> Server {
-    let server = Server::open(settings).unwrap();
+fn started(settings: Settings) -> DriveServer {
+    let server = DriveServer::open(settings).unwrap();
     server.start().unwrap();
     server
 }
@@ -274,18 +276,18 @@ fn bad_requests() {
     let end = server.bytes();
     for (offset, bytes) in [(100, 512), (512, 100), (0, 0)] {
         let error = server.read(&mut vec![0; bytes], offset).unwrap_err();
-        assert!(matches!(error, ServeError::Misaligned { .. }), "{error}");
+        assert!(matches!(error, ServiceError::Misaligned { .. }), "{error}");
     }
     for offset in [end, end - 512, 1 << 63] {
         let error = server.write(&[0; 1024], offset, false).unwrap_err();
-        assert!(matches!(error, ServeError::BeyondEnd { .. }), "{error}");
+        assert!(matches!(error, ServiceError::BeyondEnd { .. }), "{error}");
     }
     server.write(&[1; 1024], end - 1024, true).unwrap();
     let receipt = server.receipt().unwrap();
     assert_eq!((receipt.errors, receipt.requests), (6, 1));
     server.stop().unwrap();
     let error = server.flush().unwrap_err();
-    assert!(matches!(error, ServeError::Stopped), "{error}");
+    assert!(matches!(error, ServiceError::Stopped), "{error}");
 }
 
 /// Does a power cut through the control socket fail outstanding requests, keep flushed data, and
@@ -423,7 +425,7 @@ fn files() {
     };
     let server = started(settings.clone());
     server.write(&[7; 512], 512, true).unwrap();
-    let second = Server::open(settings.clone()).unwrap_err().to_string();
+    let second = DriveServer::open(settings.clone()).unwrap_err().to_string();
     assert!(second.contains(": locked by another process"), "{second}");
     server.stop().unwrap();
     drop(server);
@@ -438,7 +440,7 @@ fn files() {
         .unwrap()
         .set_len(1000)
         .unwrap();
-    let small = Server::open(settings).unwrap_err().to_string();
+    let small = DriveServer::open(settings).unwrap_err().to_string();
     assert!(
         small.contains("1000 bytes are too few; the drive needs 4194304"),
         "{small}"

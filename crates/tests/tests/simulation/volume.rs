@@ -7,6 +7,7 @@ use std::thread;
 use futures_lite::future::block_on;
 use tempfile::TempDir;
 use traxtent_layout::raid::Level;
+use traxtent_server::service::BlockService;
 use traxtent_server::volume::{
     Device, DeviceVolume, Devices, MaintenanceKind, MaintenanceTask, VolumePlan, VolumeServer,
     create, find, maintain, rebuild_for_a_second,

@@ -14,7 +14,8 @@ use traxtent_lab::tpl::predict::{COUNTS, gains};
 use traxtent_lab::tpl::volume::{Part, Real, Virtual, target};
 use traxtent_lab::tpl::writes::{DEPTH, RATE, SHARES, best, surface};
 use traxtent_layout::tpl::REGIONS;
-use traxtent_server::serve::{Server, Settings};
+use traxtent_server::serve::{DriveServer, Settings};
+use traxtent_server::service::BlockService;
 
 #[derive(Parser)]
 struct Args {
@@ -144,7 +145,7 @@ fn volume(bench: &Bench, real: bool, tracks: usize, reads: u64, copies: &[u32]) 
             let drive_ms = part.drive_ms(count, count, jitter_ms, reads)?;
             let of = if real {
                 let settings = Settings::read([("drive", bench.profile.name.as_str())])?;
-                let server = Server::open(settings)?;
+                let server = DriveServer::open(settings)?;
                 server.start()?;
                 let timed = Real {
                     server,

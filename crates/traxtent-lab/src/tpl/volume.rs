@@ -11,7 +11,8 @@ use futures_lite::future::block_on;
 use traxtent_layout::tpl::{Accuracy, PartitionBounds, PartitionCount, REGIONS, Survey};
 use traxtent_map::{MapFile, MapSource, TrackMap};
 use traxtent_probe::{Target, survey};
-use traxtent_server::serve::Server;
+use traxtent_server::serve::DriveServer;
+use traxtent_server::service::BlockService;
 use traxtent_sim::{Noise, SimTarget};
 use traxtent_units::Rng;
 use traxtent_units::request::Request;
@@ -49,7 +50,7 @@ impl TimedReads for Virtual {
 #[derive(Debug)]
 pub struct Real {
     /// The server of the drive.
-    pub server: Server,
+    pub server: DriveServer,
     /// The number of bytes in a sector.
     pub sector_bytes: u32,
     /// The zero of the clock.

@@ -9,11 +9,8 @@ use traxtent_units::{Lbn, Sectors};
 use traxtent_volume::copies::{CopiesError, MemberClock, ReplicatedVolume};
 
 use super::{DeviceReplicaVolume, ReplicaVolumeIoError, find};
-use crate::serve::{BlockSizes, ServeError};
+use crate::service::{BlockService, BlockSizes, REQUEST_MAX, ServiceError};
 use futures_lite::future::block_on;
-
-/// The maximum size of a request in bytes.
-const REQUEST_MAX: u32 = 32 << 20;
 
 /// A volume with replicas that takes requests for bytes at offsets from any thread.
 #[derive(Debug)]
@@ -64,100 +61,6 @@ impl ReplicaVolumeServer {
         &self.shared.volume
     }
 
-    /// Starts the thread that works while the volume is idle.
-    ///
-    /// # Errors
-    /// Returns an error if the system cannot start a thread.
-    pub fn start(&self) -> Result<(), ServeError> {
-        let shared = Arc::clone(&self.shared);
-        let thread = std::thread::Builder::new().name("copies".to_owned());
-        let thread = thread.spawn(move || shared.work());
-        let thread = thread.map_err(ServeError::Thread)?;
-        *self.worker.lock().expect("nobody panics with it") = Some(thread);
-        Ok(())
-    }
-
-    /// Returns the size in bytes.
-    pub fn bytes(&self) -> u64 {
-        let volume = self.volume();
-        volume.capacity().0 * volume.sector_bytes() as u64
-    }
-
-    /// Returns the block sizes to advertise to a client.
-    pub fn block_sizes(&self) -> BlockSizes {
-        BlockSizes {
-            minimum: self.volume().sector_bytes() as u32,
-            preferred: (self.volume().block_bytes() as u32).max(4096),
-            maximum: REQUEST_MAX,
-        }
-    }
-
-    /// Reads from byte `offset` on.
-    ///
-    /// # Errors
-    /// Returns the errors of [`ReplicaVolume::issued`].
-    pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), CopiesError> {
-        let at = self.at(offset)?;
-        self.then(|volume| block_on(volume.read(at, buffer)))
-    }
-
-    /// Writes from byte `offset` on. With `fua`, the data is durable when this returns.
-    ///
-    /// # Errors
-    /// Returns the errors of [`ReplicaVolume::write`].
-    pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), CopiesError> {
-        let at = self.at(offset)?;
-        self.then(|volume| match fua {
-            true => block_on(volume.write_through(at, bytes)),
-            false => block_on(volume.write(at, bytes)),
-        })
-    }
-
-    /// Zeroes `count` bytes from `offset` on.
-    ///
-    /// # Errors
-    /// Returns the errors of [`ReplicaVolume::zero`].
-    pub fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), CopiesError> {
-        let (at, sectors) = (self.at(offset)?, Sectors(self.at(count)?.0));
-        self.then(|volume| {
-            block_on(async {
-                volume.zero(at, sectors).await?;
-                if fua { volume.flush().await } else { Ok(()) }
-            })
-        })
-    }
-
-    /// Declares `count` bytes from `offset` on unused.
-    ///
-    /// # Errors
-    /// Returns the errors of [`ReplicaVolume::trim`].
-    pub fn trim(&self, offset: u64, count: u64) -> Result<(), CopiesError> {
-        let (at, sectors) = (self.at(offset)?, Sectors(self.at(count)?.0));
-        self.then(|volume| block_on(volume.trim(at, sectors)))
-    }
-
-    /// Makes all earlier writes durable.
-    ///
-    /// # Errors
-    /// Returns the errors of [`ReplicaVolume::flush`].
-    pub fn flush(&self) -> Result<(), CopiesError> {
-        self.then(|volume| block_on(volume.flush()))
-    }
-
-    /// Shuts down cleanly.
-    ///
-    /// # Errors
-    /// Returns the errors of [`ReplicaVolume::stop`].
-    pub fn stop(&self) -> Result<(), CopiesError> {
-        self.shared.news().stop = true;
-        self.shared.changed.notify_all();
-        let worker = self.worker.lock().expect("nobody panics with it").take();
-        if let Some(worker) = worker {
-            let _ = worker.join();
-        }
-        block_on(self.volume().stop())
-    }
-
     /// Carries out a request, then notifies the worker.
     fn then<T>(&self, asked: impl FnOnce(&DeviceReplicaVolume) -> T) -> T {
         let done = asked(self.volume());
@@ -175,6 +78,73 @@ impl ReplicaVolumeServer {
                 sector_bytes,
             }),
         }
+    }
+}
+
+impl BlockService for ReplicaVolumeServer {
+    fn start(&self) -> Result<(), ServiceError> {
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new().name("copies".to_owned());
+        let thread = thread.spawn(move || shared.work());
+        let thread = thread.map_err(ServiceError::Thread)?;
+        *self.worker.lock().expect("nobody panics with it") = Some(thread);
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        let volume = self.volume();
+        volume.capacity().0 * volume.sector_bytes() as u64
+    }
+
+    fn block_sizes(&self) -> BlockSizes {
+        BlockSizes {
+            minimum: self.volume().sector_bytes() as u32,
+            preferred: (self.volume().block_bytes() as u32).max(4096),
+            maximum: REQUEST_MAX,
+        }
+    }
+
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServiceError> {
+        let at = self.at(offset)?;
+        Ok(self.then(|volume| block_on(volume.read(at, buffer)))?)
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServiceError> {
+        let at = self.at(offset)?;
+        Ok(self.then(|volume| match fua {
+            true => block_on(volume.write_through(at, bytes)),
+            false => block_on(volume.write(at, bytes)),
+        })?)
+    }
+
+    fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServiceError> {
+        let (at, sectors) = (self.at(offset)?, Sectors(self.at(count)?.0));
+        Ok(self.then(|volume| {
+            block_on(async {
+                volume.zero(at, sectors).await?;
+                if fua { volume.flush().await } else { Ok(()) }
+            })
+        })?)
+    }
+
+    fn trim(&self, offset: u64, count: u64, _fua: bool) -> Result<(), ServiceError> {
+        // The table entries that record a trim are durable at once.
+        let (at, sectors) = (self.at(offset)?, Sectors(self.at(count)?.0));
+        Ok(self.then(|volume| block_on(volume.trim(at, sectors)))?)
+    }
+
+    fn flush(&self) -> Result<(), ServiceError> {
+        Ok(self.then(|volume| block_on(volume.flush()))?)
+    }
+
+    fn stop(&self) -> Result<(), ServiceError> {
+        self.shared.news().stop = true;
+        self.shared.changed.notify_all();
+        let worker = self.worker.lock().expect("nobody panics with it").take();
+        if let Some(worker) = worker {
+            let _ = worker.join();
+        }
+        Ok(block_on(self.volume().stop())?)
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::error::ServeError;
 use super::keys::Key;
+use crate::service::ServiceError;
 use traxtent_io::packed::CompressedWriter;
 use traxtent_sim::request_log;
 use traxtent_sim::simulate::Outcome;
@@ -73,7 +74,7 @@ impl Log {
     }
 
     /// Writes the remaining buffered rows.
-    pub(super) fn finish(&self) -> Result<(), ServeError> {
+    pub(super) fn finish(&self) -> Result<(), ServiceError> {
         self.rows.lock().expect("nobody panics with it").take();
         let mut stage = self.begun.lock().expect("nobody panics with it");
         let written = match std::mem::replace(&mut *stage, Stage::Done) {
@@ -81,7 +82,11 @@ impl Log {
             Stage::Writing(writer) => writer.join().expect("the writer does not panic"),
             Stage::Done => Ok(()),
         };
-        written.map_err(|error| ServeError::file(Key::Log, &self.path, "write", error))
+        written.map_err(|error| ServiceError::Output {
+            key: Key::Log.name(),
+            path: self.path.clone(),
+            error,
+        })
     }
 }
 

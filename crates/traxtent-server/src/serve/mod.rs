@@ -1,13 +1,11 @@
 //! A drive served in real time, for an NBD server or any multithreaded program.
 //!
-//! [`Server`] holds a model disk on the real clock, its data, a request log, a receipt, and a
-//! socket that takes orders for faults. [`Server::read`] and the other requests block until the
-//! model completes the command.
+//! [`DriveServer`] holds a model disk on the real clock, its data, a request log, a receipt, and a
+//! socket that takes orders for faults. Its requests block until the model completes the command.
 //!
 //! The protocol is left out; nbdkit implements it (`bindings/nbdkit`).
 
 mod clock;
-pub(crate) mod control;
 mod error;
 mod keys;
 mod load;
@@ -27,13 +25,13 @@ use traxtent_model::drive::{self, Drive};
 use traxtent_units::{Lbn, Sectors};
 
 pub use clock::Speed;
-pub use control::{remove_stale_socket, send_order};
 pub use error::ServeError;
 pub use keys::{Key, Settings};
 pub use receipt::{MachineLoad, Percentiles, Receipt, ReceiptVerdict};
 pub use store::memory_limit;
 
-use control::Control;
+use crate::control::Control;
+use crate::service::{BlockService, BlockSizes, REQUEST_MAX, ServiceError};
 use load::Load;
 use log::Log;
 use paced::{Delivered, RealTimeDrive};
@@ -44,7 +42,7 @@ use traxtent_sim::simulate::Outcome;
 
 /// A drive that is served; see the module's documentation.
 #[derive(Debug)]
-pub struct Server {
+pub struct DriveServer {
     settings: Settings,
     sha256: String,
     drive: Drive,
@@ -64,27 +62,12 @@ struct Running {
     pacer: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The block sizes to advertise to a client, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockSizes {
-    /// Requests must be multiples of this, the logical sector.
-    pub minimum: u32,
-    /// Requests should be multiples of this, the physical sector.
-    pub preferred: u32,
-    /// The maximum size of one request.
-    pub maximum: u32,
-}
-
-/// The maximum size of a read or write in bytes, which is the largest that NBD clients may send
-/// without negotiation.
-const REQUEST_MAX: u32 = 32 << 20;
-
-impl Server {
+impl DriveServer {
     /// Opens everything that may fail. No time passes yet, and no thread is started.
     ///
     /// # Errors
     /// Returns an error if the profile is out of bounds, or if a file cannot be used.
-    pub fn open(settings: Settings) -> Result<Server, ServeError> {
+    pub fn open(settings: Settings) -> Result<DriveServer, ServeError> {
         let drive = Drive::new(&settings.profile).map_err(|error| ServeError::Profile {
             path: settings.drive.clone().into(),
             error,
@@ -95,7 +78,7 @@ impl Server {
             try_beside(path)
                 .map_err(|error| ServeError::file(Key::Receipt, path, "write", error))?;
         }
-        Ok(Server {
+        Ok(DriveServer {
             store: Arc::new(Store::open(settings.file.as_deref(), bytes_of(&drive))?),
             log: settings.log.as_deref().map(Log::create).transpose()?,
             control: Mutex::new(settings.control.as_deref().map(Control::open).transpose()?),
@@ -108,135 +91,12 @@ impl Server {
         })
     }
 
-    /// Starts the drive's clock and the server's threads. Later calls do nothing.
-    ///
-    /// # Errors
-    /// Returns an error if the system cannot start a thread.
-    pub fn start(&self) -> Result<(), ServeError> {
-        if self.running.get().is_some() {
-            return Ok(());
-        }
-        if let Some(log) = &self.log {
-            log.start().map_err(ServeError::Thread)?;
-        }
-        let mut disk = Disk::with_media(self.drive.clone(), StoreMedia(Arc::clone(&self.store)));
-        disk.schedule_faults(&self.scenario)?;
-        let paced = RealTimeDrive::start(disk, self.scenario.faults.len(), &self.settings);
-        let pacer = paced.pace().map_err(ServeError::Thread)?;
-        if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
-            control.start(&paced).map_err(ServeError::Thread)?;
-        }
-        // No other thread starts it at the same time.
-        let _ = self.running.set(Running {
-            paced,
-            load: Load::now(),
-            pacer: Mutex::new(Some(pacer)),
-        });
-        Ok(())
-    }
-
-    /// Returns the drive's size in bytes.
-    pub fn bytes(&self) -> u64 {
-        bytes_of(&self.drive)
-    }
-
     /// Returns the settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Returns the block sizes to advertise to a client.
-    pub fn block_sizes(&self) -> BlockSizes {
-        let sector = &self.settings.profile.sector;
-        BlockSizes {
-            minimum: sector.logical_bytes,
-            preferred: sector.physical_bytes,
-            maximum: REQUEST_MAX,
-        }
-    }
-
-    /// Reads from byte `offset` on, taking the drive's time.
-    ///
-    /// # Errors
-    /// Returns an error if the request is misaligned or beyond the end, or if the drive or its data
-    /// report an error.
-    pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServeError> {
-        self.noted(|running| {
-            let (lbn, sectors) = self.sectors(offset, buffer.len() as u64)?;
-            let command = Command::Read { lbn, sectors };
-            let into = RefCell::new(&mut *buffer);
-            let fetched = Cell::new(None);
-            let fetch_early = || {
-                let changes = self.store.changes();
-                if self.store.read(&mut into.borrow_mut(), offset).is_ok() {
-                    fetched.set(Some(changes));
-                }
-            };
-            let (delivered, fetched) =
-                running
-                    .paced
-                    .serve(command, Vec::new(), fetch_early, |disk| {
-                        if disk.unflushed_bytes() > 0 {
-                            return Some(disk.fetch(lbn, &mut into.borrow_mut()));
-                        }
-                        // If no data is volatile, the media hold everything.
-                        (fetched.get() == Some(self.store.changes())).then_some(Ok(()))
-                    })?;
-            if delivered.completion.outcome.is_ok() {
-                // The model is unlocked now, so no other request waits for this read.
-                fetched.unwrap_or_else(|| Ok(self.store.read(buffer, offset)?))?;
-            }
-            Ok(delivered)
-        })
-    }
-
-    /// Writes from byte `offset` on. With `fua`, the data is on the media when this returns.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`Server::read`].
-    pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServeError> {
-        self.noted(|running| {
-            let (lbn, sectors) = self.sectors(offset, bytes.len() as u64)?;
-            let command = Command::Write { lbn, sectors, fua };
-            self.store.prefetch(offset, bytes.len() as u64);
-            self.tell(running, command, bytes.to_vec(), fua)
-        })
-    }
-
-    /// Zeroes `count` bytes from `offset` on, taking the time of a write.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`Server::read`].
-    pub fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServeError> {
-        self.noted(|running| {
-            let (lbn, sectors) = self.sectors(offset, count)?;
-            let command = Command::WriteZeroes { lbn, sectors, fua };
-            self.tell(running, command, Vec::new(), fua)
-        })
-    }
-
-    /// Declares `count` bytes from `offset` on unused. With `fua`, a flush puts the change on the
-    /// media before this returns.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`Server::read`].
-    pub fn trim(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServeError> {
-        self.noted(|running| {
-            let (lbn, sectors) = self.sectors(offset, count)?;
-            self.tell(running, Command::Trim { lbn, sectors }, Vec::new(), false)
-        })?;
-        if fua { self.flush() } else { Ok(()) }
-    }
-
-    /// Writes all completed writes to the media.
-    ///
-    /// # Errors
-    /// Returns the error that the drive or its data report.
-    pub fn flush(&self) -> Result<(), ServeError> {
-        self.noted(|running| self.tell(running, Command::Flush, Vec::new(), true))
-    }
-
-    /// Returns the receipt so far; `None` before [`Server::start`].
+    /// Returns the receipt so far; `None` before [`DriveServer::start`].
     pub fn receipt(&self) -> Option<Receipt> {
         let running = self.running.get()?;
         let mut tally = self.tally.lock().expect("nobody panics with it");
@@ -252,38 +112,6 @@ impl Server {
         Some(tally.receipt(&subject, clock, &running.load))
     }
 
-    /// Writes the receipt so far to its file, if one is set.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be written.
-    pub fn write_receipt(&self) -> Result<(), ServeError> {
-        let (Some(receipt), Some(path)) = (self.receipt(), &self.settings.receipt) else {
-            return Ok(());
-        };
-        let mut text = serde_json::to_string_pretty(&receipt).expect("a receipt is plain data");
-        text.push('\n');
-        write_whole(path, text.as_bytes())
-            .map_err(|error| ServeError::file(Key::Receipt, path, "write", error))
-    }
-
-    /// Ends the threads, and writes the log and the receipt. Outstanding requests fail.
-    ///
-    /// # Errors
-    /// Returns an error if the log or the receipt cannot be written.
-    pub fn stop(&self) -> Result<(), ServeError> {
-        if let Some(running) = self.running.get() {
-            running.paced.stop();
-            let pacer = running.pacer.lock().expect("nobody panics with it").take();
-            if let Some(pacer) = pacer {
-                pacer.join().expect("the pacer does not panic");
-            }
-        }
-        drop(self.control.lock().expect("nobody panics with it").take());
-        let log = self.log.as_ref().map_or(Ok(()), Log::finish);
-        self.write_receipt()?;
-        log
-    }
-
     /// Sends a command to the drive and waits for it. If `durable`, the media's new data is then
     /// synchronized to the storage below.
     fn tell(
@@ -292,7 +120,7 @@ impl Server {
         command: Command,
         data: Vec<u8>,
         durable: bool,
-    ) -> Result<Delivered, ServeError> {
+    ) -> Result<Delivered, ServiceError> {
         let (delivered, ()) = running.paced.serve(command, data, || (), |_| ())?;
         if durable && delivered.completion.outcome.is_ok() {
             self.store.sync()?;
@@ -303,9 +131,9 @@ impl Server {
     /// Carries out a command, and records its outcome and its time.
     fn noted(
         &self,
-        command: impl FnOnce(&Running) -> Result<Delivered, ServeError>,
-    ) -> Result<(), ServeError> {
-        let running = self.running.get().ok_or(ServeError::Stopped)?;
+        command: impl FnOnce(&Running) -> Result<Delivered, ServiceError>,
+    ) -> Result<(), ServiceError> {
+        let running = self.running.get().ok_or(ServiceError::Stopped)?;
         let ended = command(running).and_then(|mut delivered| {
             delivered.delivered_at = running.paced.clock().now();
             match delivered.completion.outcome.clone() {
@@ -358,11 +186,11 @@ impl Server {
     }
 
     /// Returns the sectors that hold a range of bytes.
-    fn sectors(&self, offset: u64, count: u64) -> Result<(Lbn, u32), ServeError> {
+    fn sectors(&self, offset: u64, count: u64) -> Result<(Lbn, u32), ServiceError> {
         let sector = self.settings.profile.sector.logical_bytes;
         let bytes = u64::from(sector);
         if !offset.is_multiple_of(bytes) || !count.is_multiple_of(bytes) || count == 0 {
-            return Err(ServeError::Misaligned {
+            return Err(ServiceError::Misaligned {
                 offset,
                 count,
                 sector,
@@ -372,12 +200,136 @@ impl Server {
         let sectors = u32::try_from(count / bytes).ok();
         match (end, sectors) {
             (Some(end), Some(sectors)) if end <= self.bytes() => Ok((Lbn(offset / bytes), sectors)),
-            _ => Err(ServeError::BeyondEnd {
+            _ => Err(ServiceError::BeyondEnd {
                 offset,
                 count,
                 bytes: self.bytes(),
             }),
         }
+    }
+}
+
+impl BlockService for DriveServer {
+    fn start(&self) -> Result<(), ServiceError> {
+        if self.running.get().is_some() {
+            return Ok(());
+        }
+        if let Some(log) = &self.log {
+            log.start().map_err(ServiceError::Thread)?;
+        }
+        let mut disk = Disk::with_media(self.drive.clone(), StoreMedia(Arc::clone(&self.store)));
+        disk.schedule_faults(&self.scenario)?;
+        let paced = RealTimeDrive::start(disk, self.scenario.faults.len(), &self.settings);
+        let pacer = paced.pace().map_err(ServiceError::Thread)?;
+        if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
+            control.start(&paced).map_err(ServiceError::Thread)?;
+        }
+        // No other thread starts it at the same time.
+        let _ = self.running.set(Running {
+            paced,
+            load: Load::now(),
+            pacer: Mutex::new(Some(pacer)),
+        });
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<(), ServiceError> {
+        if let Some(running) = self.running.get() {
+            running.paced.stop();
+            let pacer = running.pacer.lock().expect("nobody panics with it").take();
+            if let Some(pacer) = pacer {
+                pacer.join().expect("the pacer does not panic");
+            }
+        }
+        drop(self.control.lock().expect("nobody panics with it").take());
+        let log = self.log.as_ref().map_or(Ok(()), Log::finish);
+        self.write_receipt()?;
+        log
+    }
+
+    fn write_receipt(&self) -> Result<(), ServiceError> {
+        let (Some(receipt), Some(path)) = (self.receipt(), &self.settings.receipt) else {
+            return Ok(());
+        };
+        let mut text = serde_json::to_string_pretty(&receipt).expect("a receipt is plain data");
+        text.push('\n');
+        write_whole(path, text.as_bytes()).map_err(|error| ServiceError::Output {
+            key: Key::Receipt.name(),
+            path: path.clone(),
+            error,
+        })
+    }
+
+    fn bytes(&self) -> u64 {
+        bytes_of(&self.drive)
+    }
+
+    fn block_sizes(&self) -> BlockSizes {
+        let sector = &self.settings.profile.sector;
+        BlockSizes {
+            minimum: sector.logical_bytes,
+            preferred: sector.physical_bytes,
+            maximum: REQUEST_MAX,
+        }
+    }
+
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServiceError> {
+        self.noted(|running| {
+            let (lbn, sectors) = self.sectors(offset, buffer.len() as u64)?;
+            let command = Command::Read { lbn, sectors };
+            let into = RefCell::new(&mut *buffer);
+            let fetched = Cell::new(None);
+            let fetch_early = || {
+                let changes = self.store.changes();
+                if self.store.read(&mut into.borrow_mut(), offset).is_ok() {
+                    fetched.set(Some(changes));
+                }
+            };
+            let (delivered, fetched) =
+                running
+                    .paced
+                    .serve(command, Vec::new(), fetch_early, |disk| {
+                        if disk.unflushed_bytes() > 0 {
+                            return Some(disk.fetch(lbn, &mut into.borrow_mut()));
+                        }
+                        // If no data is volatile, the media hold everything.
+                        (fetched.get() == Some(self.store.changes())).then_some(Ok(()))
+                    })?;
+            if delivered.completion.outcome.is_ok() {
+                // The model is unlocked now, so no other request waits for this read.
+                fetched.unwrap_or_else(|| Ok(self.store.read(buffer, offset)?))?;
+            }
+            Ok(delivered)
+        })
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServiceError> {
+        self.noted(|running| {
+            let (lbn, sectors) = self.sectors(offset, bytes.len() as u64)?;
+            let command = Command::Write { lbn, sectors, fua };
+            self.store.prefetch(offset, bytes.len() as u64);
+            self.tell(running, command, bytes.to_vec(), fua)
+        })
+    }
+
+    fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServiceError> {
+        self.noted(|running| {
+            let (lbn, sectors) = self.sectors(offset, count)?;
+            let command = Command::WriteZeroes { lbn, sectors, fua };
+            self.tell(running, command, Vec::new(), fua)
+        })
+    }
+
+    fn trim(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServiceError> {
+        self.noted(|running| {
+            let (lbn, sectors) = self.sectors(offset, count)?;
+            self.tell(running, Command::Trim { lbn, sectors }, Vec::new(), false)
+        })?;
+        if fua { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&self) -> Result<(), ServiceError> {
+        self.noted(|running| self.tell(running, Command::Flush, Vec::new(), true))
     }
 }
 
@@ -406,7 +358,7 @@ fn scenario_of(settings: &Settings, drive: &Drive) -> Result<Scenario, ServeErro
     Ok(scenario)
 }
 
-impl Drop for Server {
+impl Drop for DriveServer {
     fn drop(&mut self) {
         // Callers that need the errors call `stop` before.
         let _ = self.stop();

@@ -10,6 +10,7 @@
 //! No lock is held while a thread sleeps.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, JoinHandle, Thread};
 
@@ -18,10 +19,11 @@ use traxtent_units::{SimTime, Span};
 use traxtent_workload::{Arrival, Urgency};
 
 use super::clock::Clock;
-use super::error::ServeError;
 use super::keys::Settings;
 use super::store::StoreMedia;
 use super::transport::Transport;
+use crate::control::OrderHandler;
+use crate::service::ServiceError;
 use traxtent_sim::port::DriveQueue;
 
 /// The model drive on the real clock; see the module's documentation.
@@ -139,7 +141,7 @@ impl RealTimeDrive {
         data: Vec<u8>,
         meanwhile: impl FnOnce(),
         then: impl FnOnce(&Disk<StoreMedia>) -> T,
-    ) -> Result<(Delivered, T), ServeError> {
+    ) -> Result<(Delivered, T), ServiceError> {
         let mut meanwhile = Some(meanwhile);
         let mut state = self.lock();
         let at = self.now()?;
@@ -153,7 +155,10 @@ impl RealTimeDrive {
             // Commands that take no time are complete now, so the model need not be unlocked.
             let at = self.clock.now();
             state.advance(at)?;
-            let waiting = state.waiting.get_mut(&number).ok_or(ServeError::Stopped)?;
+            let waiting = state
+                .waiting
+                .get_mut(&number)
+                .ok_or(ServiceError::Stopped)?;
             if let Some((arrival, completion)) = waiting.end.take() {
                 state.waiting.remove(&number);
                 self.wake_pacer(&mut state);
@@ -180,7 +185,7 @@ impl RealTimeDrive {
     }
 
     /// Injects a fault now.
-    pub(super) fn inject(&self, fault: Fault) -> Result<Option<PowerCutResult>, ServeError> {
+    pub(super) fn inject(&self, fault: Fault) -> Result<Option<PowerCutResult>, ServiceError> {
         let mut state = self.lock();
         let at = self.now()?;
         state.catch_up(at)?;
@@ -197,10 +202,10 @@ impl RealTimeDrive {
         std::mem::take(&mut self.lock().events)
     }
 
-    fn now(&self) -> Result<SimTime, ServeError> {
+    fn now(&self) -> Result<SimTime, ServiceError> {
         let now = self.clock.now();
         if now > SIM_TIME_MAX {
-            return Err(ServeError::ClockEnded);
+            return Err(ServiceError::ClockEnded);
         }
         Ok(now)
     }
@@ -252,6 +257,14 @@ impl RealTimeDrive {
     }
 }
 
+impl OrderHandler for RealTimeDrive {
+    fn carry_out(self: &Arc<RealTimeDrive>, line: &str) -> Result<String, Box<dyn Error>> {
+        let fault: Fault = line.parse()?;
+        let cut = self.inject(fault)?;
+        Ok(cut.map_or_else(|| fault.to_string(), |cut| format!("power-cut, {cut}")))
+    }
+}
+
 impl State {
     /// Returns the bytes of data in the command's response.
     fn answer_bytes(&self, command: &Command) -> u32 {
@@ -274,9 +287,14 @@ impl State {
     }
 
     /// Submits a command at its arrival; returns its number.
-    fn submit(&mut self, at: SimTime, command: Command, data: Vec<u8>) -> Result<u64, ServeError> {
+    fn submit(
+        &mut self,
+        at: SimTime,
+        command: Command,
+        data: Vec<u8>,
+    ) -> Result<u64, ServiceError> {
         if self.stopped {
-            return Err(ServeError::Stopped);
+            return Err(ServiceError::Stopped);
         }
         self.catch_up(at)?;
         self.last = at;
@@ -307,7 +325,7 @@ impl State {
 
     /// Processes all events that are due by `now`, and gives the waiting threads their completion
     /// times.
-    fn advance(&mut self, now: SimTime) -> Result<(), ServeError> {
+    fn advance(&mut self, now: SimTime) -> Result<(), ServiceError> {
         self.catch_up(now)?;
         for (number, at) in self.port.foreseen() {
             if let Some(waiting) = self.waiting.get_mut(&number)
@@ -320,7 +338,7 @@ impl State {
     }
 
     /// Processes all events that are due by `now`, each at its own time.
-    fn catch_up(&mut self, now: SimTime) -> Result<(), ServeError> {
+    fn catch_up(&mut self, now: SimTime) -> Result<(), ServiceError> {
         let waiting = &mut self.waiting;
         while let Some(wake) = self.port.next_wakeup().filter(|wake| *wake <= now) {
             self.last = wake;

@@ -18,6 +18,7 @@ use traxtent_model::disk::{Media, MediaError, MemoryMedia};
 
 use super::error::ServeError;
 use super::keys::Key;
+use crate::service::ServiceError;
 use traxtent_io::device::guard::{self, DirectIo, Refusal};
 
 /// The data of a drive.
@@ -169,9 +170,9 @@ impl Store {
     }
 
     /// Synchronizes written data to the storage below.
-    pub(super) fn sync(&self) -> Result<(), ServeError> {
+    pub(super) fn sync(&self) -> Result<(), ServiceError> {
         match &self.place {
-            Place::File(file) => file.sync_data().map_err(|error| ServeError::Data {
+            Place::File(file) => file.sync_data().map_err(|error| ServiceError::Data {
                 what: "flush",
                 error,
             }),

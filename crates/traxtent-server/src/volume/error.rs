@@ -10,6 +10,7 @@ use traxtent_volume::superblock::SuperblockError;
 use traxtent_volume::{AssemblyError, VolumeError};
 
 use super::JOURNAL_BYTES_MAX;
+use crate::control::ControlError;
 use traxtent_io::device::guard::Refusal;
 
 /// The reason why a volume on real members cannot be created, opened or used.
@@ -26,6 +27,9 @@ pub enum VolumeIoError {
         /// The system's error.
         error: io::Error,
     },
+    /// A control socket that cannot be created.
+    #[error(transparent)]
+    Control(#[from] ControlError),
     /// A device with outstanding operations from its earlier use as a member.
     #[error(
         "{}: {outstanding} earlier requests to it have not returned; try again later, or use another device",

@@ -1,5 +1,6 @@
 //! The server of a volume: bytes at offsets, from any thread, and orders at a control socket.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
@@ -20,12 +21,9 @@ use super::maintenance::{
 use super::shutdown::close_sockets;
 use super::status::VolumeStatus;
 use super::{DeviceVolume, LINGERING_MESSAGE, MEMBER_TIMEOUT, find_within, replace, substitute};
-use crate::serve::control::{Control, OrderHandler};
-use crate::serve::{BlockSizes, ServeError};
+use crate::control::{Control, OrderHandler};
+use crate::service::{BlockService, BlockSizes, REQUEST_MAX, ServiceError};
 use futures_lite::future::block_on;
-
-/// The maximum size of a request in bytes.
-const REQUEST_MAX: u32 = 32 << 20;
 
 /// The maximum number of zeros that are written at once, in bytes.
 const ZEROS: usize = 1 << 20;
@@ -115,7 +113,7 @@ impl VolumeServer {
     /// # Errors
     /// Returns the errors of [`find`](super::find) and [`Found::open`](super::Found::open), or an
     /// error if the socket cannot be created.
-    pub fn open(paths: &[PathBuf], control: Option<&Path>) -> Result<VolumeServer, ServeError> {
+    pub fn open(paths: &[PathBuf], control: Option<&Path>) -> Result<VolumeServer, VolumeIoError> {
         VolumeServer::open_within(paths, control, MEMBER_TIMEOUT)
     }
 
@@ -128,7 +126,7 @@ impl VolumeServer {
         paths: &[PathBuf],
         control: Option<&Path>,
         timeout: Duration,
-    ) -> Result<VolumeServer, ServeError> {
+    ) -> Result<VolumeServer, VolumeIoError> {
         let found = find_within(paths, false, timeout)?;
         let control = control.map(Control::open).transpose()?;
         let volume = found.open()?;
@@ -153,115 +151,8 @@ impl VolumeServer {
         self.sync_rate = rate;
     }
 
-    /// Takes orders from now on, and continues the initial sync if it is not complete.
-    ///
-    /// # Errors
-    /// Returns an error if the system cannot start a thread.
-    pub fn start(&self) -> Result<(), ServeError> {
-        if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
-            control.start(&self.kept).map_err(ServeError::Thread)?;
-        }
-        let status = VolumeStatus::served(self.volume(), None);
-        let is_complete = status.members.iter().all(|member| member.state == "active");
-        if status.unsynced() > 0 && is_complete && self.sync_rate.is_some() {
-            let task = MaintenanceTask {
-                rate: self.sync_rate,
-                ..MaintenanceTask::new(MaintenanceKind::Sync)
-            };
-            self.kept.begin(task)?;
-        }
-        Ok(())
-    }
-
     pub(super) fn volume(&self) -> &DeviceVolume {
         &self.kept.volume
-    }
-
-    /// Returns the size in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.volume().capacity().0 * self.volume().sector_bytes() as u64
-    }
-
-    /// Returns the block sizes to advertise to a client.
-    pub fn block_sizes(&self) -> BlockSizes {
-        let sector = self.volume().sector_bytes() as u32;
-        BlockSizes {
-            minimum: sector,
-            preferred: sector.max(4096),
-            maximum: REQUEST_MAX,
-        }
-    }
-
-    /// Reads from byte `offset` on.
-    ///
-    /// # Errors
-    /// Returns the errors of [`traxtent_volume::Volume::read`].
-    pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), VolumeError> {
-        let done = block_on(self.volume().read(self.at(offset)?, buffer));
-        self.report_failures();
-        done
-    }
-
-    /// Writes from byte `offset` on. With `fua`, the data is durable when this returns.
-    ///
-    /// # Errors
-    /// Returns the errors of [`traxtent_volume::Volume::write`].
-    pub fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), VolumeError> {
-        let at = self.at(offset)?;
-        let done = block_on(async {
-            self.volume().write(at, bytes).await?;
-            if fua {
-                self.volume().flush().await
-            } else {
-                Ok(())
-            }
-        });
-        self.report_failures();
-        done
-    }
-
-    /// Zeroes `count` bytes from `offset` on.
-    ///
-    /// # Errors
-    /// Returns the errors of [`traxtent_volume::Volume::write`].
-    pub fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), VolumeError> {
-        let zeros = vec![0; ZEROS.min(count as usize)];
-        let mut done = 0;
-        while done < count {
-            let now = (count - done).min(zeros.len() as u64);
-            self.write(&zeros[..now as usize], offset + done, false)?;
-            done += now;
-        }
-        if fua { self.flush() } else { Ok(()) }
-    }
-
-    /// Makes all earlier writes durable.
-    ///
-    /// # Errors
-    /// Returns the errors of [`traxtent_volume::Volume::flush`].
-    pub fn flush(&self) -> Result<(), VolumeError> {
-        let done = block_on(self.volume().flush());
-        self.report_failures();
-        done
-    }
-
-    /// Shuts down cleanly. Maintenance ends, and resumes from there when it is next requested.
-    ///
-    /// # Errors
-    /// Returns the errors of [`traxtent_volume::Volume::stop`].
-    pub fn stop(&self) -> Result<(), VolumeError> {
-        self.close_control();
-        self.kept.worker().closed = true;
-        self.kept.pause();
-        let done = block_on(self.volume().stop());
-        let lingering = self.volume().members().devices_with_outstanding();
-        for path in &lingering {
-            eprintln!("traxtent: {}: {LINGERING_MESSAGE}", path.display());
-        }
-        if !lingering.is_empty() {
-            close_sockets();
-        }
-        done
     }
 
     /// Stops taking orders, and removes the control socket.
@@ -302,6 +193,104 @@ impl VolumeServer {
     }
 }
 
+impl BlockService for VolumeServer {
+    fn start(&self) -> Result<(), ServiceError> {
+        if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
+            control.start(&self.kept).map_err(ServiceError::Thread)?;
+        }
+        let status = VolumeStatus::served(self.volume(), None);
+        let is_complete = status.members.iter().all(|member| member.state == "active");
+        if status.unsynced() > 0 && is_complete && self.sync_rate.is_some() {
+            let task = MaintenanceTask {
+                rate: self.sync_rate,
+                ..MaintenanceTask::new(MaintenanceKind::Sync)
+            };
+            self.kept
+                .begin(task)
+                .map_err(|error| ServiceError::Maintenance(error.into()))?;
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.volume().capacity().0 * self.volume().sector_bytes() as u64
+    }
+
+    fn block_sizes(&self) -> BlockSizes {
+        let sector = self.volume().sector_bytes() as u32;
+        BlockSizes {
+            minimum: sector,
+            preferred: sector.max(4096),
+            maximum: REQUEST_MAX,
+        }
+    }
+
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServiceError> {
+        let done = block_on(self.volume().read(self.at(offset)?, buffer));
+        self.report_failures();
+        Ok(done?)
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServiceError> {
+        let at = self.at(offset)?;
+        let done = block_on(async {
+            self.volume().write(at, bytes).await?;
+            if fua {
+                self.volume().flush().await
+            } else {
+                Ok(())
+            }
+        });
+        self.report_failures();
+        Ok(done?)
+    }
+
+    fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServiceError> {
+        let zeros = vec![0; ZEROS.min(count as usize)];
+        let mut done = 0;
+        while done < count {
+            let now = (count - done).min(zeros.len() as u64);
+            self.write(&zeros[..now as usize], offset + done, false)?;
+            done += now;
+        }
+        if fua { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&self) -> Result<(), ServiceError> {
+        let done = block_on(self.volume().flush());
+        self.report_failures();
+        Ok(done?)
+    }
+
+    fn stop(&self) -> Result<(), ServiceError> {
+        self.close_control();
+        self.kept.worker().closed = true;
+        self.kept.pause();
+        let done = block_on(self.volume().stop());
+        let lingering = self.volume().members().devices_with_outstanding();
+        for path in &lingering {
+            eprintln!("traxtent: {}: {LINGERING_MESSAGE}", path.display());
+        }
+        if !lingering.is_empty() {
+            close_sockets();
+        }
+        Ok(done?)
+    }
+
+    fn trim(&self, _: u64, _: u64, _: bool) -> Result<(), ServiceError> {
+        // The volume keeps all data.
+        Ok(())
+    }
+
+    fn can_trim(&self) -> bool {
+        false
+    }
+
+    fn limit_shutdown(&self) {
+        self.end_in_time();
+    }
+}
+
 /// Returns the messages about a volume that is degraded or broken.
 fn failed(status: &VolumeStatus) -> Vec<String> {
     let failed = status.members.iter().filter(|one| one.state == "failed");
@@ -315,14 +304,14 @@ fn failed(status: &VolumeStatus) -> Vec<String> {
 }
 
 impl OrderHandler for ServedVolume {
-    fn carry_out(self: &Arc<ServedVolume>, line: &str) -> Result<String, ServeError> {
+    fn carry_out(self: &Arc<ServedVolume>, line: &str) -> Result<String, Box<dyn Error>> {
         let order = serde_json::from_str(line).map_err(|error| {
             VolumeIoError::Order(format!(
                 "an order to a volume must be a line of JSON: {error}"
             ))
         })?;
         if self.worker().closed {
-            return Err(ServeError::Stopped);
+            return Err(ServiceError::Stopped.into());
         }
         let unfinished = self.execute(order)?;
         let progress = self.worker().progress.clone();

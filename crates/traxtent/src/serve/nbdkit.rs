@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
-use traxtent_server::serve::remove_stale_socket;
+use traxtent_server::control::remove_stale_socket;
 use traxtent_server::volume::LINGERING_MESSAGE;
 
 use super::attach::Address;

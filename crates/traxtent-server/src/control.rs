@@ -5,6 +5,7 @@
 //! its creation on. Each client has its own thread, so that a slow client does not delay the
 //! others.
 
+use std::error::Error;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -18,16 +19,23 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use traxtent_model::disk::Fault;
 
-use super::error::ServeError;
-use super::keys::Key;
-use super::paced::RealTimeDrive;
+use crate::service::ServiceError;
 
 /// A server that takes orders.
 pub(crate) trait OrderHandler: Send + Sync + 'static {
-    /// Carries out an order; the result fits on one line.
-    fn carry_out(self: &Arc<Self>, line: &str) -> Result<String, ServeError>;
+    /// Carries out an order. The reply, or the error's message, fits on one line.
+    fn carry_out(self: &Arc<Self>, line: &str) -> Result<String, Box<dyn Error>>;
+}
+
+/// A control socket that cannot be created.
+#[derive(Debug, thiserror::Error)]
+#[error("control={}: cannot make it: {error}", path.display())]
+pub struct ControlError {
+    /// The path of the socket.
+    pub path: PathBuf,
+    /// The system's error.
+    pub error: io::Error,
 }
 
 /// A listening socket, which is removed when this is dropped.
@@ -49,8 +57,11 @@ const BACKLOG: i32 = 128;
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Control {
-    pub(crate) fn open(path: &Path) -> Result<Control, ServeError> {
-        let failed = |error| ServeError::file(Key::Control, path, "make", error);
+    pub(crate) fn open(path: &Path) -> Result<Control, ControlError> {
+        let failed = |error| ControlError {
+            path: path.to_owned(),
+            error,
+        };
         remove_stale_socket(path).map_err(failed)?;
         let listener = listen(path).map_err(|error| match error.kind() {
             // The system's message for this error mentions an address, which would be misleading
@@ -206,21 +217,13 @@ fn serve<T: OrderHandler>(client: &UnixStream, to: &Weak<T>) -> io::Result<()> {
         let line = String::from_utf8_lossy(&line);
         let done = match to.upgrade() {
             Some(to) => to.carry_out(line.trim()),
-            None => Err(ServeError::Stopped),
+            None => Err(ServiceError::Stopped.into()),
         };
         let answer = match done {
             Ok(answer) => format!("ok: {answer}\n"),
             Err(error) => format!("error: {error}\n"),
         };
         (&*client).write_all(answer.as_bytes())?;
-    }
-}
-
-impl OrderHandler for RealTimeDrive {
-    fn carry_out(self: &Arc<RealTimeDrive>, line: &str) -> Result<String, ServeError> {
-        let fault: Fault = line.parse()?;
-        let cut = self.inject(fault)?;
-        Ok(cut.map_or_else(|| fault.to_string(), |cut| format!("power-cut, {cut}")))
     }
 }
 

@@ -1,0 +1,202 @@
+//! The interface of everything that is served: a block device with requests for bytes, from any
+//! thread.
+//!
+//! A protocol in front of it needs [`BlockService`] and nothing else. The implementations are a
+//! modelled drive ([`crate::serve::DriveServer`]), a volume ([`crate::volume::VolumeServer`]) and a
+//! volume with replicas ([`crate::copies::ReplicaVolumeServer`]).
+
+use std::error::Error;
+use std::fmt::Debug;
+use std::io;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+use traxtent_model::disk::{DiskError, MediaError};
+use traxtent_sim::port::Refused;
+use traxtent_volume::VolumeError;
+use traxtent_volume::copies::CopiesError;
+
+/// The maximum size of a read or write in bytes, which is the largest that NBD clients may send
+/// without negotiation.
+pub(crate) const REQUEST_MAX: u32 = 32 << 20;
+
+/// A block device that is served.
+///
+/// Requests are made between [`start`](BlockService::start) and [`stop`](BlockService::stop), from
+/// any number of threads at a time, and block until they are complete. Offsets and counts are in
+/// bytes, and multiples of [`BlockSizes::minimum`].
+pub trait BlockService: Debug + Send + Sync {
+    /// Starts the threads. Before it, no time passes and no thread exists, so that a server may
+    /// still fork.
+    ///
+    /// # Errors
+    /// Returns an error if the system cannot start a thread, or if maintenance that begins with the
+    /// server cannot.
+    fn start(&self) -> Result<(), ServiceError>;
+
+    /// Shuts down cleanly. Outstanding requests of a drive fail.
+    ///
+    /// # Errors
+    /// Returns an error if an output cannot be written, or a volume cannot be stopped cleanly.
+    fn stop(&self) -> Result<(), ServiceError>;
+
+    /// Limits the time that the shutdown takes, where it may wait for hardware. Call it in a thread
+    /// of its own once the server has been told to end; it may end the process.
+    fn limit_shutdown(&self) {}
+
+    /// Writes the receipt so far, if one is kept.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written.
+    fn write_receipt(&self) -> Result<(), ServiceError> {
+        Ok(())
+    }
+
+    /// Returns the size in bytes.
+    fn bytes(&self) -> u64;
+
+    /// Returns the block sizes to advertise to a client.
+    fn block_sizes(&self) -> BlockSizes;
+
+    /// Returns whether [`BlockService::trim`] has an effect, and should be advertised.
+    fn can_trim(&self) -> bool {
+        true
+    }
+
+    /// Reads from byte `offset` on.
+    ///
+    /// # Errors
+    /// Returns an error if the request is misaligned or beyond the end, or if the drive or the
+    /// volume reports an error.
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServiceError>;
+
+    /// Writes from byte `offset` on. With `fua`, the data is durable when this returns.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`BlockService::read`].
+    fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServiceError>;
+
+    /// Zeroes `count` bytes from `offset` on. With `fua`, they are durable when this returns.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`BlockService::read`].
+    fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServiceError>;
+
+    /// Declares `count` bytes from `offset` on unused. With `fua`, the change is durable when this
+    /// returns.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`BlockService::read`].
+    fn trim(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServiceError>;
+
+    /// Makes all completed writes durable.
+    ///
+    /// # Errors
+    /// Returns the error that the drive or the volume reports.
+    fn flush(&self) -> Result<(), ServiceError>;
+}
+
+/// The block sizes to advertise to a client, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockSizes {
+    /// Requests must be multiples of this, the logical sector.
+    pub minimum: u32,
+    /// Requests should be multiples of this, the physical sector.
+    pub preferred: u32,
+    /// The maximum size of one request.
+    pub maximum: u32,
+}
+
+/// The reason why a served block device failed a request, or could not start or stop.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServiceError {
+    /// A request that is not aligned to whole sectors.
+    #[error("{count} bytes at byte {offset}: not aligned to the drive's sectors of {sector} bytes")]
+    Misaligned {
+        /// The first byte.
+        offset: u64,
+        /// The number of bytes.
+        count: u64,
+        /// The size of a sector in bytes.
+        sector: u32,
+    },
+    /// A request beyond the end of the drive.
+    #[error("{count} bytes at byte {offset}: beyond the end of the drive at byte {bytes}")]
+    BeyondEnd {
+        /// The first byte.
+        offset: u64,
+        /// The number of bytes.
+        count: u64,
+        /// The size of the drive in bytes.
+        bytes: u64,
+    },
+    /// A modelled drive failed a command.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The data cannot be transferred to the storage below.
+    #[error("cannot {what} the drive's data: {error}")]
+    Data {
+        /// The operation.
+        what: &'static str,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// A volume reported an error.
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
+    /// A volume with replicas reported an error.
+    #[error(transparent)]
+    Copies(#[from] CopiesError),
+    /// Simulated time has reached its maximum, after about 106 days.
+    #[error("simulated time has reached its maximum of 106 days; restart the server")]
+    ClockEnded,
+    /// The server is stopping.
+    #[error("the server is stopping")]
+    Stopped,
+    /// The system cannot start a thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+    /// Maintenance that begins with the server cannot begin.
+    #[error(transparent)]
+    Maintenance(Box<dyn Error + Send + Sync>),
+    /// A log or a receipt that cannot be written.
+    #[error("{key}={}: cannot write it: {error}", path.display())]
+    Output {
+        /// The key that names the output.
+        key: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+}
+
+impl ServiceError {
+    /// Returns the system's error number that the client receives.
+    pub fn errno(&self) -> i32 {
+        let errno = match self {
+            ServiceError::Misaligned { .. }
+            | ServiceError::Volume(VolumeError::Length { .. })
+            | ServiceError::Copies(CopiesError::Length { .. }) => Errno::INVAL,
+            ServiceError::BeyondEnd { .. }
+            | ServiceError::Disk(DiskError::Media(MediaError::NoSpace))
+            | ServiceError::Volume(VolumeError::Range { .. } | VolumeError::NoSpace { .. })
+            | ServiceError::Copies(CopiesError::Range { .. } | CopiesError::NoSpace) => {
+                Errno::NOSPC
+            }
+            ServiceError::Volume(VolumeError::Broken { .. })
+            | ServiceError::Copies(CopiesError::Broken) => Errno::ROFS,
+            ServiceError::Data { error, .. } => Errno::from_io_error(error).unwrap_or(Errno::IO),
+            ServiceError::Stopped => Errno::SHUTDOWN,
+            _ => Errno::IO,
+        };
+        errno.raw_os_error()
+    }
+}
+
+impl From<Refused<DiskError>> for ServiceError {
+    fn from(refused: Refused<DiskError>) -> ServiceError {
+        ServiceError::Disk(refused.error)
+    }
+}

@@ -1,0 +1,88 @@
+//! A benchmark program of this checkout and of another commit, run in turn, so that both see the
+//! same machine.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::nbd::median;
+use crate::shell;
+
+/// The number of times that each program runs, in turn.
+const ROUNDS: usize = 7;
+
+/// Builds the benchmark `bench` of `commit` and of this checkout, runs both in turn with
+/// `arguments`, and prints the ratio of each rate that they print in `unit`.
+pub(super) fn run(bench: &str, commit: &str, arguments: &[String], unit: &str) -> Result<()> {
+    let commit = shell::output("git", ["rev-parse", "--short=12", commit])?;
+    let folder = shell::target_dir().join("against").join(&commit);
+    if !folder.exists() {
+        let mut git = Command::new("git");
+        git.args(["worktree", "add", "--detach", "--quiet"]);
+        shell::run(git.arg(&folder).arg(&commit))?;
+    }
+    let other = build(bench, &folder, &folder.join("target"))?;
+    let here = build(bench, shell::root(), &shell::target_dir())?;
+    let mut rounds = Vec::new();
+    for round in 0..ROUNDS {
+        eprintln!("round {} of {ROUNDS}", round + 1);
+        rounds.push([
+            rates(&other, arguments, unit)?,
+            rates(&here, arguments, unit)?,
+        ]);
+    }
+    println!(
+        "{:<14} {:>14} {:>14} {:>16}",
+        "workload", commit, "here", "ratio by round"
+    );
+    let loads = rounds[0].iter().map(Vec::len).min().unwrap_or(0);
+    ensure!(loads > 0, "the programs print no rates in {unit}");
+    for load in 0..loads {
+        let side = |side: usize| median(rounds.iter().map(|both| both[side][load]));
+        let mut ratios: Vec<f64> = rounds
+            .iter()
+            .map(|[other, here]| here[load] / other[load])
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        println!(
+            "{:<14} {:>14.0} {:>14.0} {:>7.3} ({:.3} to {:.3})",
+            load + 1,
+            side(0),
+            side(1),
+            ratios[ROUNDS / 2],
+            ratios[0],
+            ratios[ROUNDS - 1],
+        );
+    }
+    Ok(())
+}
+
+/// Builds a benchmark of a checkout and returns its program.
+fn build(bench: &str, checkout: &Path, target: &Path) -> Result<PathBuf> {
+    let mut cargo = shell::cargo();
+    cargo.args(["bench", "--quiet", "--workspace", "--bench", bench]);
+    cargo.args(["--no-run", "--message-format", "json"]);
+    cargo.current_dir(checkout).env("CARGO_TARGET_DIR", target);
+    let messages = shell::stdout_of(&mut cargo)?;
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["target"]["name"] == bench)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .with_context(|| format!("{} has no benchmark {bench}", checkout.display()))
+}
+
+/// Runs a benchmark and returns the rates that it prints in `unit`, in order.
+fn rates(program: &Path, arguments: &[String], unit: &str) -> Result<Vec<f64>> {
+    let output = shell::stdout_of(Command::new(program).args(arguments))?;
+    let rate = |line: &str| {
+        line.split_once(unit)?
+            .0
+            .split_whitespace()
+            .last()?
+            .parse()
+            .ok()
+    };
+    Ok(output.lines().filter_map(rate).collect())
+}
