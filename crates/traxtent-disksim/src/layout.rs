@@ -1,9 +1,12 @@
 //! Conversion of the layout of a `dm_disk` block to a [`GeometrySpec`].
 
+mod g1;
+mod g2;
+mod g4;
+
 use std::rc::Rc;
 
 use super::params::{Block, ParamError, Sources};
-use super::{g1, g2, g4};
 use traxtent_model::geometry::GeometrySpec;
 
 /// A layout, with notes on how it was read.

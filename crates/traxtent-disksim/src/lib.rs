@@ -14,12 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod drive;
-mod emulate;
-mod g1;
-mod g2;
-mod g4;
 mod layout;
-mod lexer;
 mod parameter_source;
 mod params;
 mod seek;

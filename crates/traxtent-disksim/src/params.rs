@@ -7,10 +7,12 @@
 //! topology disksim_iodriver driver0 [ disksim_bus bus0 [ ] ]
 //! ```
 
+mod lexer;
+
 use std::cell::Cell;
 use std::rc::Rc;
 
-use super::lexer::{Lexeme, Lexer, Token, join};
+use lexer::{Lexeme, Lexer, Token, join};
 
 /// The greatest depth to which blocks and lists may nest.
 const DEPTH_MAX: usize = 64;

@@ -446,15 +446,6 @@ impl WorkloadSpec {
             _ => Ok(()),
         }
     }
-
-    /// Reads a TOML table: `kind`, optionally `grammar = 1`, and the keys of [`WORKLOAD_KEYS`]. The
-    /// values are numbers, or strings in the grammar.
-    ///
-    /// # Errors
-    /// Returns the first error found, with its line.
-    pub fn from_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
-        super::toml_table::read(text)
-    }
 }
 
 fn open_and_closed(key: &'static str) -> WorkloadError {

@@ -4,6 +4,17 @@ use toml::de::{DeTable, DeValue};
 
 use super::spec::{GRAMMAR_VERSION, WorkloadError, WorkloadKind, WorkloadSpec};
 
+impl WorkloadSpec {
+    /// Reads a TOML table: `kind`, optionally `grammar = 1`, and the keys of
+    /// [`WORKLOAD_KEYS`](crate::WORKLOAD_KEYS). The values are numbers, or strings in the grammar.
+    ///
+    /// # Errors
+    /// Returns the first error found, with its line.
+    pub fn from_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
+        read(text)
+    }
+}
+
 /// Returns the line, counted from 1, that holds the byte at `offset`.
 fn line(text: &str, offset: usize) -> usize {
     1 + text.as_bytes()[..offset.min(text.len())]
@@ -12,7 +23,7 @@ fn line(text: &str, offset: usize) -> usize {
         .count()
 }
 
-pub(super) fn read(text: &str) -> Result<WorkloadSpec, WorkloadError> {
+fn read(text: &str) -> Result<WorkloadSpec, WorkloadError> {
     let at = |offset: usize, message: String| WorkloadError::Toml {
         line: line(text, offset),
         message,

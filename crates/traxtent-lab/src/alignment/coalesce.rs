@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use traxtent_units::Lbn;
 use traxtent_units::request::Request;
 
-use super::replay::REQUEST_MAX;
+use super::REQUEST_MAX;
 
 /// The writes that are held.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use std::env;
 use std::fs;
 use std::path::PathBuf;
 
-use super::session::{FileSystem, found};
+use super::file_system::FileSystem;
 
 /// A kernel that a guest can boot.
 pub(super) struct Kernel {
@@ -80,4 +80,13 @@ pub fn missing() -> Option<String> {
     ];
     let missing = programs.into_iter().find(|name| !is_there(name))?;
     Some(format!("{missing} is not installed"))
+}
+
+/// Finds a program by its name, in the administrators' folders too.
+pub(super) fn found(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
 }

@@ -21,13 +21,9 @@ use traxtent_units::{Lbn, SimTime, Span};
 use traxtent_workload::trace::{TraceError, TraceFormat, TraceOptions, TraceReader};
 use traxtent_workload::{Arrival, NextStep, RequestSource, Urgency};
 
+use super::REQUEST_MAX;
 use super::coalesce::WriteBuffer;
 use crate::bench::{Bench, LabError};
-
-/// The largest request, in logical sectors, that Linux of the time sent to a SATA drive
-/// (`max_sectors_kb` of 512). Only zeros, which a kernel of today requests in one command, come in
-/// larger requests.
-pub(super) const REQUEST_MAX: u32 = 1024;
 
 /// The requests that a kernel sent to a drive.
 #[derive(Clone, Debug)]

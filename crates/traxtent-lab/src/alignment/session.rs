@@ -5,74 +5,18 @@
 //! systems that the running kernel lacks, a kernel emulated by qemu has it as a disk (`guest.sh`).
 //! Only the drive's request log is kept.
 
-use std::env;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use traxtent_model::profile::Profile;
 use traxtent_units::Lbn;
 
-use super::guest;
+use super::file_system::FileSystem;
+use super::guest::{self, found};
 use super::replay::RequestStream;
 use super::tree;
 use crate::bench::{Bench, LabError};
-
-/// A file system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileSystem {
-    /// ext3, as the kernel's driver of ext4 mounts it.
-    Ext3,
-    /// ext4.
-    Ext4,
-    /// XFS.
-    Xfs,
-    /// Btrfs.
-    Btrfs,
-    /// JFS.
-    Jfs,
-    /// ReiserFS, version 3.
-    ReiserFs,
-}
-
-impl FileSystem {
-    /// The file systems that are tested with the running kernel.
-    pub const OF_HOST: [FileSystem; 4] = [
-        FileSystem::Ext3,
-        FileSystem::Ext4,
-        FileSystem::Xfs,
-        FileSystem::Btrfs,
-    ];
-
-    /// The file systems that few kernels have today, tested with the kernel of a guest.
-    pub const OF_GUEST: [FileSystem; 2] = [FileSystem::Jfs, FileSystem::ReiserFs];
-
-    /// The name of the file system for `mount`.
-    pub fn name(self) -> &'static str {
-        match self {
-            FileSystem::Ext3 => "ext3",
-            FileSystem::Ext4 => "ext4",
-            FileSystem::Xfs => "xfs",
-            FileSystem::Btrfs => "btrfs",
-            FileSystem::Jfs => "jfs",
-            FileSystem::ReiserFs => "reiserfs",
-        }
-    }
-
-    /// Returns whether this kernel supports the file system. Loads its module if necessary.
-    fn is_known(self) -> bool {
-        let listed = || {
-            let list = fs::read_to_string("/proc/filesystems").unwrap_or_default();
-            list.split_whitespace().any(|name| name == self.name())
-        };
-        listed() || {
-            let _ = Command::new("modprobe")
-                .args(["--quiet", self.name()])
-                .status();
-            listed()
-        }
-    }
-}
 
 /// The phases, in order. Each ends when the file system is unmounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,15 +116,6 @@ pub fn unavailable_reason() -> Option<String> {
         .into_iter()
         .find(|kind| !kind.is_known())?;
     Some(format!("this kernel does not support {}", unknown.name()))
-}
-
-/// Finds a program by its name, in the administrators' folders too.
-pub(super) fn found(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path)
-        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
 }
 
 impl Session {

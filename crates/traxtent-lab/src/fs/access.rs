@@ -37,7 +37,7 @@ pub struct OpenFile {
     /// Consecutive sectors that have changed and are not being written.
     pending: Range<u64>,
     /// The read-ahead windows of Linux.
-    pub(super) windows: super::window::Windows,
+    pub(super) windows: Windows,
 }
 
 /// The state of a block of a file in memory.
@@ -59,6 +59,13 @@ impl BlockState {
             BlockState::InTransit(block) | BlockState::Again(block) => Some(block),
         }
     }
+}
+
+/// The read-ahead windows of an open file, in blocks of the file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Windows {
+    pub(super) current: Range<u64>,
+    pub(super) ahead: Range<u64>,
 }
 
 impl OpenFile {
@@ -97,7 +104,7 @@ impl SimulatedHost {
             count: 0,
             random: false,
             pending: 0..0,
-            windows: super::window::Windows::default(),
+            windows: Windows::default(),
         }
     }
 

@@ -12,6 +12,7 @@ mod config;
 mod disk;
 mod file;
 pub mod groups;
+mod growth;
 pub mod linux;
 mod machine;
 pub mod postmark;

@@ -14,15 +14,8 @@ use std::ops::Range;
 
 use traxtent_units::Block;
 
-use super::access::OpenFile;
+use super::access::{OpenFile, Windows};
 use super::machine::SimulatedHost;
-
-/// The windows of an open file, in blocks of the file.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Windows {
-    current: Range<u64>,
-    ahead: Range<u64>,
-}
 
 impl SimulatedHost {
     /// Reads ahead by the windows when a block is read, of which the call needs `in_call` blocks

@@ -1,30 +1,10 @@
 //! The index: the place of each block. All of it is kept in memory, and its pages are kept in the
 //! log, like the inode map of Sprite LFS.
 
-use super::format::{self, PLACE_BYTES};
+use super::format;
+use super::place::Place;
 use super::shape::LogShape;
-use traxtent_units::Lbn;
-
-/// The place of a block, and the checksum of its bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The block's first LBN.
-    pub lbn: Lbn,
-    /// The CRC-32 of the block's bytes.
-    pub crc: u32,
-}
-
-impl Place {
-    /// The place of a block that was never written, or that was trimmed.
-    pub(super) const NOWHERE: Place = Place {
-        lbn: Lbn(u64::MAX),
-        crc: 0,
-    };
-
-    pub(super) fn somewhere(self) -> Option<Place> {
-        (self != Place::NOWHERE).then_some(self)
-    }
-}
+use super::wire::PLACE_BYTES;
 
 /// The places of all blocks, and of the map pages that hold them.
 #[derive(Clone, Debug)]

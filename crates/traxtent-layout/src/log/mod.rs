@@ -162,10 +162,12 @@ mod cleaner;
 mod error;
 pub mod format;
 mod index;
+mod place;
 mod recovery;
 mod segments;
 mod shape;
 mod traffic;
+mod wire;
 mod writer;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -173,7 +175,7 @@ use std::ops::Range;
 
 pub use cleaner::{Cleaning, CleaningPolicy};
 pub use error::LogError;
-pub use index::Place;
+pub use place::Place;
 pub use recovery::{Recovery, RecoveryStep};
 pub use segments::{Segment, Sizing};
 pub use shape::LogShape;

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::cleaner::{Cleaning, Reserve};
 use super::error::LogError;
 use super::format::{Checkpoint, Entry, Summary, Superblock};
-use super::index::Place;
+use super::place::Place;
 use super::segments::SegmentTable;
 use super::{Head, Log, LogOp};
 use traxtent_units::{Lbn, Sectors};

@@ -1,7 +1,7 @@
 //! The sizes of a log's structures, and their capacities. Pure arithmetic.
 
 use super::error::LogError;
-use super::format::{ENTRY_BYTES, PLACE_BYTES, SUMMARY_BYTES};
+use super::wire::{ENTRY_BYTES, PLACE_BYTES, SUMMARY_BYTES};
 
 /// The units of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

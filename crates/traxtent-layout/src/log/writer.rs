@@ -1,7 +1,7 @@
 //! The head of the log: writing chunks and checkpoints.
 
 use super::format::{Checkpoint, Entry, Summary};
-use super::index::Place;
+use super::place::Place;
 use super::{Completion, Log, LogOp};
 use traxtent_units::Sectors;
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::error::{GeometryError, check};
+use super::limits::{CYLINDERS_MAX, SLOTS_MAX, SURFACES_MAX};
 use super::moved::{self, Remap};
 use super::order::{Skews, ZoneOrder, is_backward};
 use super::spec::{GeometrySpec, PerSurface, Sparing, ZoneSpec};
@@ -12,11 +13,7 @@ use super::zone::{BadSlots, ZoneBranches, ZoneTracks, keep_lbns};
 use super::{Geometry, Place, ZoneInfo, overlap};
 use traxtent_units::{Cylinder, Lbn, Surface};
 
-/// Bounds that keep every number of a geometry within its type, and limit the size of a hostile
-/// one.
-pub(super) const SURFACES_MAX: u16 = 64;
-pub(super) const CYLINDERS_MAX: u32 = 1 << 22;
-pub(super) const SLOTS_MAX: u32 = 1_000_000;
+/// The greatest number of bad sectors of a zone.
 const BAD_MAX: u64 = 1 << 18;
 
 /// The state of the construction, to which each zone is added.

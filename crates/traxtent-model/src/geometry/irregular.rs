@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::build::{Builder, CYLINDERS_MAX, SLOTS_MAX, SURFACES_MAX};
+use super::build::Builder;
 use super::error::{GeometryError, check};
+use super::limits::{CYLINDERS_MAX, SLOTS_MAX, SURFACES_MAX};
 use super::spec::{Child, TreeSpec};
-use super::tree::{Branch, BranchOf, Extent, NodeId, Offset, Tree};
+use super::tree::{self, Branch, BranchOf, Extent, NodeId, Offset, Tree};
 use super::zone::{BadSlots, ZoneBranches, ZoneTracks, keep_lbns};
-use super::{ZoneInfo, overlap, place_index};
+use super::{ZoneInfo, overlap};
 use traxtent_units::{Angle, Cylinder, Lbn, Surface};
 
 const TREE_TRACKS_MAX: u64 = 1 << 25;
@@ -65,7 +66,7 @@ impl Builder<'_> {
                     Child::Track(_) => 1,
                 };
                 visits = inner
-                    .saturating_mul(place_index::interleaved(&self.tree, &whole))
+                    .saturating_mul(tree::interleaved(&self.tree, &whole))
                     .max(visits);
                 check(&name, "interleaved instances", visits, 1..=INTERLEAVED_MAX)?;
                 match branch.total_sectors {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::build::SLOTS_MAX;
 use super::error::{GeometryError, check};
+use super::limits::SLOTS_MAX;
 use super::spec::GeometrySpec;
 use super::{Geometry, Moved, Occupant, Place};
 use traxtent_units::{Angle, Cylinder, Surface};

@@ -5,11 +5,15 @@
 //! its own. Size and loading time therefore grow with the number of zones and defects, not of
 //! tracks.
 
+mod jump;
+mod place_index;
+
 use std::ops::Range;
 
-use super::jump::Jump;
-use super::place_index::PlaceIndex;
 use super::shape::{Gap, Shape};
+use jump::Jump;
+use place_index::PlaceIndex;
+pub(super) use place_index::interleaved;
 use traxtent_units::Angle;
 
 /// A position of the heads and the platter, or the difference of two positions.

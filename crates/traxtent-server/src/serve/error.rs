@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use traxtent_model::disk::{DiskError, ScenarioError};
 use traxtent_model::profile::ProfileError;
 
-use super::keys::Key;
+use super::key::Key;
 use crate::control::ControlError;
 use traxtent_io::device::guard::Refusal;
 

@@ -1,6 +1,20 @@
 //! The load on the machine besides serving, from `/proc`. A figure that is unavailable is 0.
 
-use super::receipt::MachineLoad;
+use serde::{Deserialize, Serialize};
+
+/// The state of the machine during a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineLoad {
+    /// The number of processors available to this process.
+    pub cpus: usize,
+    /// The share of all processors' time that other processes used, including the server's clients.
+    pub others_share: f64,
+    /// The share of processor time that a hypervisor took.
+    pub stolen_share: f64,
+    /// How long before its end a wait stops sleeping and spins, in microseconds. It is the recent
+    /// lateness of sleeps, at most 1000.
+    pub spin_us: f64,
+}
 
 /// The counters at the start.
 #[derive(Clone, Copy, Debug, Default)]

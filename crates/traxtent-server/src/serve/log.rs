@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::error::ServeError;
-use super::keys::Key;
+use super::key::Key;
 use crate::service::ServiceError;
 use traxtent_io::packed::CompressedWriter;
 use traxtent_sim::request_log;

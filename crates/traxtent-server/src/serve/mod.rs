@@ -7,6 +7,7 @@
 
 mod clock;
 mod error;
+mod key;
 mod keys;
 mod load;
 mod log;
@@ -26,8 +27,10 @@ use traxtent_units::{Lbn, Sectors};
 
 pub use clock::Speed;
 pub use error::ServeError;
-pub use keys::{Key, Settings};
-pub use receipt::{MachineLoad, Percentiles, Receipt, ReceiptVerdict};
+pub use key::Key;
+pub use keys::Settings;
+pub use load::MachineLoad;
+pub use receipt::{Percentiles, Receipt, ReceiptVerdict};
 pub use store::memory_limit;
 
 use crate::control::Control;

@@ -15,7 +15,7 @@ use traxtent_units::Span;
 use traxtent_units::stats::Quantiles;
 
 use super::clock::{Clock, cpus};
-use super::load::Load;
+use super::load::{Load, MachineLoad};
 use super::paced::Delivered;
 
 /// The receipt, format 1. Times are in simulated milliseconds, lateness in real microseconds.
@@ -80,20 +80,6 @@ pub struct Percentiles {
     pub p99_9: f64,
     /// The maximum.
     pub max: f64,
-}
-
-/// The state of the machine during a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MachineLoad {
-    /// The number of processors available to this process.
-    pub cpus: usize,
-    /// The share of all processors' time that other processes used, including the server's clients.
-    pub others_share: f64,
-    /// The share of processor time that a hypervisor took.
-    pub stolen_share: f64,
-    /// How long before its end a wait stops sleeping and spins, in microseconds. It is the recent
-    /// lateness of sleeps, at most 1000.
-    pub spin_us: f64,
 }
 
 /// Whether the delivered times are accurate enough to represent the model's.

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use traxtent_model::disk::{Media, MediaError, MemoryMedia};
 
 use super::error::ServeError;
-use super::keys::Key;
+use super::key::Key;
 use crate::service::ServiceError;
 use traxtent_io::device::guard::{self, DirectIo, Refusal};
 

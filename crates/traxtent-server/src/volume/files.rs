@@ -11,6 +11,10 @@
 //! can block if the file system is frozen or its disk hangs. It is therefore passed to another
 //! thread once any other operation, typically a flush, takes longer than usual.
 
+mod lanes;
+mod uring;
+mod watch;
+
 use std::io;
 use std::io::IoSliceMut;
 use std::ops::Range;
@@ -33,11 +37,13 @@ use traxtent_volume::{Action, Failed, MemberIo, NoSpace, Op};
 pub use super::buffers::AlignedBuffer;
 use super::buffers::Buffers;
 use super::error::VolumeIoError;
-use super::lanes::{Batch, DeviceThreads, Task};
 use super::space::ReservedSpace;
-use super::uring::{self, RingOp, RingOps};
-use super::watch::{MEMBER_TIMEOUT, OutstandingOp, OutstandingOps, with_timeout};
+use lanes::{Batch, DeviceThreads, Task};
 use traxtent_io::device::guard::{self, DirectIo};
+use uring::{RingOp, RingOps};
+pub(super) use watch::with_timeout;
+pub use watch::{MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
+use watch::{OutstandingOp, OutstandingOps};
 
 /// The number of simultaneous operations that requests of a volume seldom exceed.
 const OPS_INLINE: usize = 32;
@@ -265,11 +271,11 @@ impl Device {
         at.0 * u64::from(self.sector_bytes)
     }
 
-    pub(super) fn watch(&self) -> &OutstandingOps {
+    fn watch(&self) -> &OutstandingOps {
         &self.watch
     }
 
-    pub(super) fn lanes(&self) -> &DeviceThreads {
+    fn lanes(&self) -> &DeviceThreads {
         &self.lanes
     }
 

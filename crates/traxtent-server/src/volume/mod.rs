@@ -7,15 +7,11 @@
 mod buffers;
 mod error;
 mod files;
-mod lanes;
 mod maintenance;
 mod server;
-mod shutdown;
 mod space;
 mod status;
-mod uring;
 mod verify;
-mod watch;
 
 use futures_lite::future::block_on;
 use std::path::{Path, PathBuf};
@@ -40,16 +36,14 @@ use traxtent_io::device::guard::volume_on;
 
 pub use error::VolumeIoError;
 use files::Identity;
-pub use files::{AlignedBuffer, Device, Devices};
+pub use files::{AlignedBuffer, Device, Devices, MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
 pub use maintenance::{
     DifferenceReport, MaintenanceKind, MaintenanceProgress, MaintenanceTask, RATE_MIN, Repairs,
     maintain,
 };
-pub use server::{SYNC_RATE, VolumeOrder, VolumeServer};
-pub use shutdown::LINGERING_MESSAGE;
+pub use server::{LINGERING_MESSAGE, SYNC_RATE, VolumeOrder, VolumeServer};
 pub use status::{LostRange, MemberStatus, StaleMember, VolumeStatus};
 pub use verify::{MapVerdict, verify_map, verify_on};
-pub use watch::{MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
 
 /// The approximate number of bytes of a member that are rebuilt at once.
 const REBUILD_BYTES: u64 = 1 << 20;

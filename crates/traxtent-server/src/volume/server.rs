@@ -1,5 +1,7 @@
 //! The server of a volume: bytes at offsets, from any thread, and orders at a control socket.
 
+mod shutdown;
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,12 +20,14 @@ use super::error::VolumeIoError;
 use super::maintenance::{
     self, MaintenanceKind, MaintenanceProgress, MaintenanceTask, Repairs, maintain,
 };
-use super::shutdown::close_sockets;
 use super::status::VolumeStatus;
-use super::{DeviceVolume, LINGERING_MESSAGE, MEMBER_TIMEOUT, find_within, replace, substitute};
+use super::{DeviceVolume, MEMBER_TIMEOUT, find_within, replace, substitute};
 use crate::control::{Control, OrderHandler};
 use crate::service::{BlockService, BlockSizes, REQUEST_MAX, ServiceError};
 use futures_lite::future::block_on;
+
+pub use shutdown::LINGERING_MESSAGE;
+use shutdown::close_sockets;
 
 /// The maximum number of zeros that are written at once, in bytes.
 const ZEROS: usize = 1 << 20;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::rc::Rc;
 
-use super::layout::{DiskSize, ImportedLayout, in_revolutions};
-use super::params::{Block, ParamError, Sources};
+use super::{DiskSize, ImportedLayout, in_revolutions};
+use crate::params::{Block, ParamError, Sources};
 use traxtent_model::geometry::{BranchSpec, Child, GeometrySpec, TrackSpec, TreeSpec};
 
 /// Consecutive LBNs on one track.

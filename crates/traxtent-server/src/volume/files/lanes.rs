@@ -10,9 +10,9 @@ use std::time::Duration;
 use rustix::io::Errno;
 use traxtent_units::Lbn;
 
-use super::buffers::AlignedBuffer;
-use super::files::Device;
+use super::Device;
 use super::watch::{OutstandingOp, POLL_INTERVAL};
+use crate::volume::buffers::AlignedBuffer;
 
 /// The maximum number of threads per device, which is the number of threads with which a server
 /// brings requests.

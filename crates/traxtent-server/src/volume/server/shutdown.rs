@@ -12,9 +12,8 @@ use std::time::{Duration, Instant};
 use rustix::fd::BorrowedFd;
 use rustix::net::Shutdown;
 
-use super::files::UnresponsiveMember;
-use super::server::VolumeServer;
-use super::watch::with_timeout;
+use super::VolumeServer;
+use crate::volume::files::{UnresponsiveMember, with_timeout};
 
 /// The message, after a device's path, of a server that has ended while its process remains.
 pub const LINGERING_MESSAGE: &str =

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::files::Device;
+use super::Device;
 
 /// The default member time-out, which is that of the kernel's SCSI layer.
 pub const MEMBER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -146,7 +146,7 @@ impl Drop for OutstandingOp {
 
 /// Runs a function that may never return, and waits for it no longer than `timeout`. A later result
 /// is dropped.
-pub(super) fn with_timeout<T: Send + 'static>(
+pub(in crate::volume) fn with_timeout<T: Send + 'static>(
     timeout: Duration,
     what: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {

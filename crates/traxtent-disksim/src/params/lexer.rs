@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::params::{ParamError, Sources};
+use super::{ParamError, Sources};
 
 /// The greatest total length of all included files.
 const TEXT_MAX: usize = 64 << 20;

@@ -1,6 +1,6 @@
 //! A shortcut to the branch of a large node.
 
-use super::tree::{NodeId, Tree};
+use super::{NodeId, Tree};
 
 /// A coarse index into one node's branches: for each bucket of sectors, the branches that begin in
 /// it.

@@ -4,7 +4,7 @@
 //! innermost cylinder reached up to it. A search starts at the last branch that begins at or before
 //! the cylinder, moves backward, and stops once no earlier branch can reach the cylinder.
 
-use super::tree::{Branch, BranchOf, FoundTrack, NodeId, Tree};
+use super::{Branch, BranchOf, FoundTrack, NodeId, Tree};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlaceIndex {
@@ -87,7 +87,7 @@ impl PlaceIndex {
 
 /// The greatest number of instances of a branch that a lookup may visit: those with overlapping
 /// boxes.
-pub(super) fn interleaved(tree: &Tree, branch: &Branch) -> u64 {
+pub(in crate::geometry) fn interleaved(tree: &Tree, branch: &Branch) -> u64 {
     let child = tree.child_extent(branch);
     let along = |ends: (i32, i32), step: i32| match step {
         0 => u64::MAX,

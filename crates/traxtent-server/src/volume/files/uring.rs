@@ -13,8 +13,8 @@ use io_uring::squeue::Entry;
 use io_uring::types::{SubmitArgs, Timespec};
 use smallvec::SmallVec;
 
-use super::buffers::AlignedBuffer;
 use super::watch::{OutstandingOp, POLL_INTERVAL};
+use crate::volume::buffers::AlignedBuffer;
 
 /// The maximum number of simultaneous operations; more wait for their turn.
 const ENTRIES: u32 = 64;

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::g1::DiskSimZone;
+use super::DiskSimZone;
 
 /// The greatest length of a list that does not ascend, because it takes quadratic time.
 const UNORDERED_MAX: usize = 10_000;

@@ -1,10 +1,12 @@
 //! Layout g1: zones with one of eleven sparing schemes and three mappings.
 
+mod emulate;
+
 use std::rc::Rc;
 
-use super::emulate::Mapping;
-use super::layout::{DiskSize, ImportedLayout, in_revolutions, numbers};
-use super::params::{Block, ParamError};
+use super::{DiskSize, ImportedLayout, in_revolutions, numbers};
+use crate::params::{Block, ParamError};
+use emulate::Mapping;
 use traxtent_model::geometry::{
     GeometrySpec, MovedSpec, Order, PerSurface, Skew, Sparing, Start, ZoneSpec,
 };

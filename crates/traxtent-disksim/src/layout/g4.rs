@@ -1,7 +1,7 @@
 //! Layout g4: a run-length tree of track patterns, with slips and remaps.
 
-use super::layout::{DiskSize, ImportedLayout};
-use super::params::{Block, Node, ParamError};
+use super::{DiskSize, ImportedLayout};
+use crate::params::{Block, Node, ParamError};
 use traxtent_model::geometry::{
     BranchSpec, Child, GeometrySpec, MovedSpec, SlipSpec, TrackSpec, TreeSpec,
 };

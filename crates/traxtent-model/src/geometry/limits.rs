@@ -1,0 +1,8 @@
+//! Bounds that keep every number of a geometry within its type, and limit the size of a hostile one.
+
+/// The greatest number of surfaces.
+pub(super) const SURFACES_MAX: u16 = 64;
+/// The greatest number of cylinders.
+pub(super) const CYLINDERS_MAX: u32 = 1 << 22;
+/// The greatest number of sector slots on a track.
+pub(super) const SLOTS_MAX: u32 = 1_000_000;
