@@ -310,6 +310,11 @@ fn measured_drive() {
     let measured = &report["measured"][0];
     assert_eq!(measured["grid"], "physical-sector");
     assert_eq!(measured["claimed_bytes"], 512, "{measured}");
+    let receipt: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.path().join("r.json")).unwrap()).unwrap();
+    if measured["bytes"].is_null() && receipt["verdict"] != "trustworthy" {
+        testkit::skip!("the machine is too busy: {}", receipt["reasons"]);
+    }
     assert_eq!(measured["bytes"], 4096, "{measured}");
     assert_eq!(measured["first_lbn"], 0, "{measured}");
     let disk = &report["layers"][0];
