@@ -2,6 +2,7 @@
 
 mod bench;
 mod blind;
+mod circles;
 mod dist;
 mod fuzz;
 mod guest;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::libtest::{Reader, Show};
 use crate::tally::Tally;
-use crate::{fuzz, guest, packages, shell, words};
+use crate::{circles, fuzz, guest, packages, shell, words};
 
 /// Runs all checks, even if some fail, and prints the counts.
 pub(crate) fn run() -> Result<ExitCode> {
@@ -21,6 +21,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         shell::run(shell::cargo().args(["fmt", "--all", "--check"])),
     );
     tally.check("words", check_words());
+    tally.check("imports", check_imports());
     tally.check("clippy", shell::run(&mut clippy()));
     tally.check("rustdoc", shell::run(&mut rustdoc()));
     heading("packages");
@@ -101,6 +102,14 @@ fn rustdoc() -> Command {
 
 fn check_words() -> Result<()> {
     ensure!(words::check()?, "see the lines above; docs/glossary.md");
+    Ok(())
+}
+
+fn check_imports() -> Result<()> {
+    ensure!(
+        circles::check()?,
+        "modules that import each other; see the lines above"
+    );
     Ok(())
 }
 

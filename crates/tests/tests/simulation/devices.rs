@@ -195,7 +195,7 @@ fn what_is_no_disk_is_refused() {
     assert_eq!(told("/no/disk"), "/no/disk: no such device or file");
     assert_eq!(
         told("/proc"),
-        "/proc: a folder; expected a block device or image file"
+        "/proc: is a directory; expected a block device or image file"
     );
     assert_eq!(
         told("/dev/null"),

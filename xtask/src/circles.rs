@@ -1,0 +1,241 @@
+//! A check that the modules of a crate import each other without circles, other than between a
+//! module and those inside it.
+//!
+//! It reads `use` declarations and paths that begin with `crate::` or `super::`, and leaves out
+//! comments and modules of tests. An import of an item that another module re-exports counts as an
+//! import of that other module.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::shell;
+
+/// A module's path within its crate; the crate's root is empty.
+type Module = Vec<String>;
+/// The modules that each module of a crate imports.
+type Imports = BTreeMap<Module, BTreeSet<Module>>;
+
+/// Checks every crate. Prints each circle, and returns whether there is none.
+pub(crate) fn check() -> Result<bool> {
+    let mut sound = true;
+    for folder in ["crates", "bindings", "."] {
+        for entry in fs::read_dir(shell::root().join(folder))? {
+            let crate_folder = entry?.path();
+            let source = crate_folder.join("src");
+            if source.is_dir() {
+                for circle in circles(&imports(&source)?) {
+                    let names: Vec<String> = circle.iter().map(|name| name.join("::")).collect();
+                    let crate_name = crate_folder.file_name().unwrap_or_default();
+                    println!(
+                        "{}: a circle of imports: {}",
+                        crate_name.to_string_lossy(),
+                        names.join(" -> ")
+                    );
+                    sound = false;
+                }
+            }
+        }
+    }
+    Ok(sound)
+}
+
+/// Reads the imports of a crate's modules.
+fn imports(source: &Path) -> Result<Imports> {
+    let mut texts = BTreeMap::new();
+    read(source, &mut Vec::new(), &mut texts)?;
+    let modules: BTreeSet<Module> = texts.keys().cloned().collect();
+    let of = |module: &Module, text: &String| {
+        let targets = paths(text)
+            .into_iter()
+            .filter_map(|path| resolve(module, &path, &modules))
+            .filter(|target| !target.starts_with(module) && !module.starts_with(target));
+        (module.clone(), targets.collect())
+    };
+    Ok(texts
+        .iter()
+        .map(|(module, text)| of(module, text))
+        .collect())
+}
+
+/// Collects the text of each module below a folder.
+fn read(folder: &Path, module: &mut Module, texts: &mut BTreeMap<Module, String>) -> Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let is_root = matches!(&*name, "lib" | "main" | "mod");
+        if !is_root {
+            module.push(name.into_owned());
+        }
+        if path.is_dir() {
+            read(&path, module, texts)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path)?;
+            texts
+                .entry(module.clone())
+                .or_default()
+                .push_str(&code(&text));
+        }
+        if !is_root {
+            module.pop();
+        }
+    }
+    Ok(())
+}
+
+/// Returns a file's text without comments and without its module of tests.
+fn code(text: &str) -> String {
+    let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+    let lines = text[..end].lines();
+    let lines = lines.map(|line| line.split("//").next().unwrap_or_default());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns all paths of a text that may name other modules of the crate, with lists in braces
+/// expanded.
+fn paths(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for start in ["crate::", "super::", "self::"] {
+        for (at, _) in text.match_indices(start) {
+            let before = text[..at].chars().next_back();
+            if before.is_none_or(|before| !before.is_alphanumeric() && !"_:".contains(before)) {
+                expand(String::new(), &text[at..], &mut found);
+            }
+        }
+    }
+    found
+}
+
+/// Expands the path at the front of `text`, which follows `prefix`. Returns the rest of the text.
+fn expand<'a>(prefix: String, text: &'a str, found: &mut Vec<String>) -> &'a str {
+    let is_name = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+    let text = text.trim_start();
+    let end = text.find(|letter| !is_name(letter)).unwrap_or(text.len());
+    let path = prefix + &text[..end];
+    let mut rest = &text[end..];
+    if !path.ends_with("::") || !rest.starts_with('{') {
+        found.push(path);
+        return rest;
+    }
+    rest = &rest[1..];
+    loop {
+        rest = expand(path.clone(), rest, found);
+        // Passes over `as NAME`.
+        let Some(next) = rest.find([',', '}']) else {
+            return "";
+        };
+        let is_last = rest[next..].starts_with('}');
+        rest = rest[next + 1..].trim_start();
+        if is_last {
+            return rest;
+        }
+        if let Some(after) = rest.strip_prefix('}') {
+            return after;
+        }
+    }
+}
+
+/// Returns the module that a path in `module` names.
+fn resolve(module: &Module, path: &str, modules: &BTreeSet<Module>) -> Option<Module> {
+    let mut at: Module = module.clone();
+    for part in path.split("::").filter(|part| !part.is_empty()) {
+        match part {
+            "crate" => at.clear(),
+            "self" => {}
+            "super" => {
+                at.pop()?;
+            }
+            name => {
+                at.push(name.to_owned());
+                if !modules.contains(&at) {
+                    at.pop();
+                    break;
+                }
+            }
+        }
+    }
+    modules.contains(&at).then_some(at)
+}
+
+/// Returns one circle through each group of modules that reach each other.
+fn circles(imports: &Imports) -> Vec<Vec<Module>> {
+    let mut reported = BTreeSet::new();
+    let mut circles = Vec::new();
+    for start in imports.keys() {
+        if reported.contains(start) {
+            continue;
+        }
+        if let Some(circle) = way_back(start, imports) {
+            reported.extend(circle.iter().cloned());
+            circles.push(circle);
+        }
+    }
+    circles
+}
+
+/// Returns the shortest way from a module along imports back to itself.
+fn way_back(start: &Module, imports: &Imports) -> Option<Vec<Module>> {
+    let mut reached_from: BTreeMap<&Module, &Module> = BTreeMap::new();
+    let mut frontier = vec![start];
+    while !frontier.is_empty() {
+        let mut next = Vec::new();
+        for module in frontier {
+            for target in &imports[module] {
+                if target == start {
+                    let mut way = vec![start.clone()];
+                    let mut at = module;
+                    while at != start {
+                        way.insert(1, at.clone());
+                        at = reached_from[at];
+                    }
+                    way.push(start.clone());
+                    return Some(way);
+                }
+                if !reached_from.contains_key(target) {
+                    reached_from.insert(target, module);
+                    next.push(target);
+                }
+            }
+        }
+        frontier = next;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Are circles between siblings found through lists and nested paths, and is a parent with its
+    /// child none?
+    #[test]
+    fn circles_are_found() {
+        let folder = std::env::temp_dir().join(format!("circles-{}", std::process::id()));
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("lib.rs", "mod a;\nmod b;\nuse a::X;\n");
+        write(
+            "a.rs",
+            "mod inner;\nuse crate::{b::{Y as Z, W}, c};\n// use crate::d;\n",
+        );
+        write("a/inner.rs", "use super::X;\n");
+        write("b.rs", "fn f() { super::c::g() }\n");
+        write("c/mod.rs", "use super::d::{self};\n");
+        write(
+            "d.rs",
+            "#[cfg(test)]\nmod tests {\n    use crate::a::X;\n}\n",
+        );
+        assert!(circles(&imports(&folder).unwrap()).is_empty());
+        write("d.rs", "use crate::a::inner::Y;\n");
+        write("a/inner.rs", "use super::X;\nuse super::super::b;\n");
+        let found = circles(&imports(&folder).unwrap());
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].len(), 5, "{found:?}");
+    }
+}
