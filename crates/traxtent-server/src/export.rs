@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use traxtent_units::byte_size::parse_byte_size;
+
 use crate::copies::{self, ReplicaVolumeServer};
 use crate::serve::{BlockSizes, Key, ServeError, Server, Settings};
 use crate::volume::{MEMBER_TIMEOUT, MEMBER_TIMEOUTS, RATE_MIN, SYNC_RATE, VolumeServer};
@@ -228,13 +230,13 @@ impl Export {
 /// Parses the rate of the initial sync; `None` means off.
 ///
 /// # Errors
-/// Returns an error if the text is neither `off` nor a number of bytes per second, or if the rate
+/// Returns an error if the text is neither `off` nor a size in bytes (per second), or if the rate
 /// is below the minimum.
 pub fn sync_rate(text: &str) -> Result<Option<u64>, ServeError> {
     if text == "off" {
         return Ok(None);
     }
-    let rate = text.parse().ok().filter(|rate| *rate >= RATE_MIN);
+    let rate = parse_byte_size(text).ok().filter(|rate| *rate >= RATE_MIN);
     rate.map(Some).ok_or_else(|| ServeError::SyncRate {
         value: text.to_owned(),
     })
@@ -252,4 +254,26 @@ pub fn member_timeout(text: &str) -> Result<Duration, ServeError> {
         .ok_or_else(|| ServeError::MemberTimeout {
             value: text.to_owned(),
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Is the rate a size with or without a suffix, or off?
+    #[test]
+    fn sync_rates() {
+        for (text, rate) in [
+            ("off", None),
+            ("65536", Some(65_536)),
+            ("64KiB", Some(65_536)),
+            ("50M", Some(50 << 20)),
+        ] {
+            assert_eq!(sync_rate(text).ok(), Some(rate), "{text}");
+        }
+        for text in ["63K", "64", "50X", "on"] {
+            let error = sync_rate(text).expect_err(text).to_string();
+            assert!(error.contains("of at least 65536"), "{error}");
+        }
+    }
 }

@@ -179,7 +179,9 @@ pub enum ServeError {
         key: &'static str,
     },
     /// An invalid rate of the initial sync.
-    #[error("sync-rate={value}: expected bytes a second, {RATE_MIN} at least, or off")]
+    #[error(
+        "sync-rate={value}: expected off, or bytes per second, such as 50M, of at least {RATE_MIN}"
+    )]
     SyncRate {
         /// The value as given.
         value: String,
