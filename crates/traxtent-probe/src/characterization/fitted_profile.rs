@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::figure::fraction;
 use super::{Characterization, LayoutConfidence};
 use traxtent_model::geometry::{BranchSpec, Child, GeometrySpec, TrackSpec, TreeSpec};
 use traxtent_model::profile::{
     AccessSpec, BusSpec, FORMAT, MechanicsSpec, OverheadSpec, Preseek, Profile, Provenance,
     QueueSpec, Scheduler, ScsiSpec, SectorSpec, SeekSpec,
 };
+use traxtent_units::turns::fraction;
 
 impl Characterization {
     /// Returns a profile of the drive that a [`traxtent_model::drive::Drive`] runs. For each
