@@ -44,6 +44,14 @@ pub(crate) fn example(package: &str, name: &str) -> Command {
     cargo
 }
 
+/// Returns a command that runs a benchmark of a package; further arguments go to the benchmark.
+pub(crate) fn bench(package: &str, name: &str) -> Command {
+    let mut cargo = cargo();
+    cargo.args(["bench", "--quiet"]);
+    cargo.args(["--package", package, "--bench", name, "--"]);
+    cargo
+}
+
 /// Returns the path of the installed program `name`; the administrators' folders are searched too.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();

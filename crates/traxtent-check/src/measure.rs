@@ -122,6 +122,20 @@ pub struct GridMeasurement {
     pub why: &'static str,
 }
 
+impl GridMeasurement {
+    /// Creates a result without a conclusion, before the first request.
+    fn unknown(grid: MeasuredGrid, why: &'static str) -> GridMeasurement {
+        GridMeasurement {
+            grid,
+            bytes: None,
+            first: Lbn(0),
+            sigmas: 0.0,
+            requests: 0,
+            why,
+        }
+    }
+}
+
 /// The largest physical sectors that disks have had, in bytes.
 const SECTOR_MAX: u32 = 4096;
 /// The least ratio between two mean times that differ by one revolution. A write takes at most
@@ -175,14 +189,10 @@ pub fn physical_sector(
         return Err(refused(why));
     }
     let mut rng = Rng::new(seed);
-    let mut measured = GridMeasurement {
-        grid: MeasuredGrid::PhysicalSector,
-        bytes: None,
-        first: Lbn(0),
-        sigmas: 0.0,
-        requests: 0,
-        why: "writes do not differ in the way that physical sectors cause",
-    };
+    let mut measured = GridMeasurement::unknown(
+        MeasuredGrid::PhysicalSector,
+        "writes do not differ in the way that physical sectors cause",
+    );
     let mut all = Moments::default();
     let mut blurred = false;
     for size in (1..=most.ilog2()).map(|power| 1 << power) {
@@ -273,14 +283,10 @@ pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<GridMeasurement, Targ
         u64::from(identity.logical_bytes.max(1)),
     );
     let mut rng = Rng::new(seed);
-    let mut measured = GridMeasurement {
-        grid: MeasuredGrid::Chunk,
-        bytes: None,
-        first: Lbn(0),
-        sigmas: 0.0,
-        requests: 0,
-        why: "reads across multiples are not slower at any size",
-    };
+    let mut measured = GridMeasurement::unknown(
+        MeasuredGrid::Chunk,
+        "reads across multiples are not slower at any size",
+    );
     let mut size = CHUNK_BYTES.end - 1;
     while size >= CHUNK_BYTES.start && size >= 4 * logical {
         let sectors = size / logical;
@@ -337,14 +343,10 @@ pub fn erase_block(
         return Err(refused(why));
     }
     let mut rng = Rng::new(seed);
-    let mut measured = GridMeasurement {
-        grid: MeasuredGrid::EraseBlock,
-        bytes: None,
-        first: Lbn(0),
-        sigmas: 0.0,
-        requests: 0,
-        why: "writes that begin with a block are not faster at any block size: the drive maps smaller units, or hides the effect",
-    };
+    let mut measured = GridMeasurement::unknown(
+        MeasuredGrid::EraseBlock,
+        "writes that begin with a block are not faster at any block size: the drive maps smaller units, or hides the effect",
+    );
     let mut gain_most = 0.0;
     let doubled = |size: &u64| Some(2 * size).filter(|size| ERASE_BLOCK_BYTES.contains(size));
     let powers = std::iter::successors(Some(ERASE_BLOCK_BYTES.start), doubled);

@@ -22,6 +22,7 @@
 use std::sync::Arc;
 
 use crate::{MappedTrack, TrackMap};
+use traxtent_units::turns::{fraction, wrap};
 use traxtent_units::{Lbn, SimTime, Span};
 
 /// The gain with which a completion corrects the phase, after many completions.
@@ -137,16 +138,6 @@ pub struct Accuracy {
     pub missed: f64,
     /// The share of completions that was expected to come late.
     pub expected: f64,
-}
-
-/// Returns the difference of two angles, reduced to [-1/2, 1/2).
-fn wrap(turns: f64) -> f64 {
-    turns - (turns + 0.5).floor()
-}
-
-/// Returns the fraction of a revolution, in [0, 1).
-fn fraction(turns: f64) -> f64 {
-    turns - turns.floor()
 }
 
 impl HeadTracker {

@@ -10,9 +10,11 @@
 use std::collections::VecDeque;
 
 use super::algorithm::ProbeError;
+use super::median::upper_median;
 use super::method::{QualifiedMethod, TimingMethod, qualify};
 use super::target::{Target, TargetError};
 use traxtent_units::request::Timing;
+use traxtent_units::turns::{fraction, wrap};
 use traxtent_units::{Lbn, SimTime, Span};
 
 /// The largest number of readings of one sector until enough of them agree.
@@ -78,16 +80,6 @@ pub(super) struct SectorPass {
     pub(super) took: f64,
 }
 
-/// Returns an angle difference, reduced to [-1/2, 1/2).
-pub(super) fn wrap(turns: f64) -> f64 {
-    turns - (turns + 0.5).floor()
-}
-
-/// Returns the fraction of a revolution, in [0, 1).
-pub(super) fn fraction(turns: f64) -> f64 {
-    turns - turns.floor()
-}
-
 impl<'a> Clock<'a> {
     /// Creates a calibrated clock: determines how the drive can be timed, and its period.
     ///
@@ -137,12 +129,12 @@ impl<'a> Clock<'a> {
             let apart = times[i + half] - times[i];
             apart / (apart / self.period).round().max(1.0)
         });
-        self.period = median(slopes.collect()).unwrap_or(self.period);
+        self.period = upper_median(slopes).unwrap_or(self.period);
         let steps = times
             .windows(2)
             .map(|pair| wrap((pair[1] - pair[0]) / self.period).abs());
         // Converts the median of the differences to the standard deviation of one reading.
-        let spread = median(steps.collect()).unwrap_or(0.0);
+        let spread = upper_median(steps).unwrap_or(0.0);
         self.sigma = spread / 0.6745 / std::f64::consts::SQRT_2;
         Ok(())
     }
@@ -381,9 +373,4 @@ impl<'a> Clock<'a> {
             *lead = (*lead * 0.9985).max(0.002);
         }
     }
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }

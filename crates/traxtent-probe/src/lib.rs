@@ -27,6 +27,7 @@ mod count;
 mod defect_lists;
 mod dixtrac;
 mod jump;
+mod median;
 mod method;
 mod pattern;
 mod planned;

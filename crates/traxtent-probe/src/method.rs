@@ -15,7 +15,8 @@
 //! ours. Not covered: switching off the look-ahead of an ATA disk, which requires ATA commands.
 
 use super::algorithm::ProbeError;
-use super::spindle::{REVOLUTION_MS, Spindle, distance_from_revolution, median};
+use super::median::upper_median;
+use super::spindle::{REVOLUTION_MS, Spindle, distance_from_revolution};
 use super::target::{Target, TargetError};
 use traxtent_units::Rng;
 use traxtent_units::request::Timing;
@@ -251,7 +252,7 @@ fn unread_lbns_turn(target: &mut dyn Target) -> Result<(), Failure> {
             Err(error) => return Err(error.into()),
         }
     }
-    let typical = median(responses);
+    let typical = typical_ms(responses);
     if typical < REVOLUTION_MS.0 / 2.0 {
         return Err(Failure::NotRotating(format!(
             "distant sectors that have not been read before arrive in {typical:.3} ms, \
@@ -353,7 +354,7 @@ impl Test<'_> {
             gaps.push(timing.completed.saturating_since(before).as_ms());
             before = timing.completed;
         }
-        let typical = median(if self.between == 0 {
+        let typical = typical_ms(if self.between == 0 {
             gaps
         } else {
             responses.clone()
@@ -364,7 +365,7 @@ impl Test<'_> {
             return Err(Failure::Test(format!(
                 "reading the same sector again takes {:.3} ms, faster than any disk turns \
                  (3 ms at 20,000 RPM)",
-                median(responses)
+                typical_ms(responses)
             )));
         }
         Ok(typical)
@@ -387,7 +388,7 @@ impl Test<'_> {
             let why = format!(
                 "the same sector, read at random times, takes {:.3} ms in the median, but does \
                  not arrive at multiples of any revolution from 3 to 30 ms",
-                median(responses)
+                typical_ms(responses)
             );
             // A few may come from a disk and have happened to be in time.
             if 10 * cached < REPEATS {
@@ -467,4 +468,9 @@ impl Test<'_> {
 /// Returns whether a whole number of revolutions lies between two completions.
 fn whole_revolutions_apart(from: SimTime, to: SimTime, revolution_ms: f64) -> bool {
     distance_from_revolution(to.saturating_since(from).as_ms(), revolution_ms).abs() < 0.05
+}
+
+/// Returns the median of measured times, or 0 if there are none.
+fn typical_ms(times_ms: Vec<f64>) -> f64 {
+    upper_median(times_ms).unwrap_or(0.0)
 }

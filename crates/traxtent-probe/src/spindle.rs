@@ -9,6 +9,8 @@
 //! quarter of that time. The differences between the gaps then determine the number of turns in the
 //! longer spans.
 
+use super::median::ascending;
+
 /// The shortest and the longest revolution that a disk may have, in milliseconds: 20,000 and 2,000
 /// RPM.
 pub(super) const REVOLUTION_MS: (f64, f64) = (3.0, 30.0);
@@ -53,18 +55,6 @@ impl Spindle {
 pub(super) fn distance_from_revolution(span_ms: f64, revolution_ms: f64) -> f64 {
     let turns = span_ms / revolution_ms;
     turns - libm::round(turns)
-}
-
-/// Returns the median, or 0 if there are no values.
-pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
-    let values = ascending(values);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
-}
-
-fn ascending(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.into_iter().collect();
-    values.sort_by(f64::total_cmp);
-    values
 }
 
 fn differences(values: &[f64]) -> impl Iterator<Item = f64> {

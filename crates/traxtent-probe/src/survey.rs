@@ -12,12 +12,13 @@
 use std::ops::Range;
 
 use super::algorithm::ProbeError;
-use super::clock::{Clock, fraction, wrap};
+use super::clock::Clock;
 use super::target::Target;
 use traxtent_map::TrackMap;
 use traxtent_map::head::{PositioningCurve, Survey};
 use traxtent_units::Rng;
 use traxtent_units::request::Request;
+use traxtent_units::turns::{fraction, wrap};
 use traxtent_units::{Lbn, SimTime};
 
 /// The number of readings between two readings of the reference sector.

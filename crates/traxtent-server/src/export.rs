@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use traxtent_units::byte_size::parse_byte_size;
+
 use crate::copies::{self, ReplicaVolumeIoError, ReplicaVolumeServer};
 use crate::serve::{DriveServer, Key, ServeError, Settings};
 use crate::service::BlockService;
@@ -66,7 +68,9 @@ pub enum ExportError {
         error: io::Error,
     },
     /// An invalid rate of the initial sync.
-    #[error("sync-rate={value}: expected bytes a second, {RATE_MIN} at least, or off")]
+    #[error(
+        "sync-rate={value}: expected off, or bytes per second, such as 50M, of at least {RATE_MIN}"
+    )]
     SyncRate {
         /// The value as given.
         value: String,
@@ -175,13 +179,13 @@ fn set<T>(value: &mut Option<T>, given: T, key: &'static str) -> Result<(), Expo
 /// Parses the rate of the initial sync; `None` means off.
 ///
 /// # Errors
-/// Returns an error if the text is neither `off` nor a number of bytes per second, or if the rate
+/// Returns an error if the text is neither `off` nor a size in bytes (per second), or if the rate
 /// is below the minimum.
 pub fn sync_rate(text: &str) -> Result<Option<u64>, ExportError> {
     if text == "off" {
         return Ok(None);
     }
-    let rate = text.parse().ok().filter(|rate| *rate >= RATE_MIN);
+    let rate = parse_byte_size(text).ok().filter(|rate| *rate >= RATE_MIN);
     rate.map(Some).ok_or_else(|| ExportError::SyncRate {
         value: text.to_owned(),
     })
@@ -199,4 +203,26 @@ pub fn member_timeout(text: &str) -> Result<Duration, ExportError> {
         .ok_or_else(|| ExportError::MemberTimeout {
             value: text.to_owned(),
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Is the rate a size with or without a suffix, or off?
+    #[test]
+    fn sync_rates() {
+        for (text, rate) in [
+            ("off", None),
+            ("65536", Some(65_536)),
+            ("64KiB", Some(65_536)),
+            ("50M", Some(50 << 20)),
+        ] {
+            assert_eq!(sync_rate(text).ok(), Some(rate), "{text}");
+        }
+        for text in ["63K", "64", "50X", "on"] {
+            let error = sync_rate(text).expect_err(text).to_string();
+            assert!(error.contains("of at least 65536"), "{error}");
+        }
+    }
 }

@@ -7,6 +7,7 @@
 //! - [`request`] has the requests that a host sends, and their times.
 //! - [`Rng`] draws seeded random numbers. [`intervals`] maps ranges to values. With the feature
 //!   `statistics`, the module `stats` summarizes times.
+//! - [`byte_size`] parses sizes such as 64K. [`turns`] reduces angles that are numbers of revolutions.
 //!
 //! # Invariants
 //! Neither time nor angle drifts: a week of simulated time is exact to the last picosecond, and
@@ -14,11 +15,13 @@
 //! numbers on every machine. Nothing here reads a clock, a file or unseeded randomness.
 #![forbid(unsafe_code)]
 
+pub mod byte_size;
 pub mod intervals;
 pub mod request;
 mod rng;
 #[cfg(feature = "statistics")]
 pub mod stats;
+pub mod turns;
 
 pub use rng::Rng;
 

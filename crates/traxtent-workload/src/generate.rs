@@ -14,7 +14,8 @@ use std::ops::Range;
 use super::distribution::Distribution;
 use super::quantity::LengthUnit;
 use super::spec::{
-    RequestSizes, StartAlignment, WorkloadError, WorkloadKind, WorkloadRegion, WorkloadSpec,
+    RequestSizes, StartAlignment, WorkloadError, WorkloadKind, WorkloadProblem, WorkloadRegion,
+    WorkloadSpec,
 };
 use traxtent_model::geometry::Geometry;
 use traxtent_units::Rng;
@@ -219,10 +220,11 @@ impl<'a> RequestGenerator<'a> {
                 generator.region.end - generator.region.start,
                 generator.region.start
             );
-            return Err(WorkloadError::Conflict {
+            return Err(WorkloadProblem::Conflict {
                 key: "size",
                 reason,
-            });
+            }
+            .into());
         }
         if spec.kind == WorkloadKind::Mixed {
             // A sequential or local first request follows a random request that is not issued.
@@ -425,12 +427,13 @@ impl Iterator for RequestGenerator<'_> {
 fn region(spec: &WorkloadSpec, tracks: &dyn TrackSource) -> Result<Range<u64>, WorkloadError> {
     let capacity = tracks.capacity().0;
     if capacity == 0 || capacity > i64::MAX as u64 {
-        return Err(WorkloadError::Conflict {
+        return Err(WorkloadProblem::Conflict {
             key: "lbns",
             reason: format!(
                 "the drive has {capacity} LBNs; a workload needs 1 to 9223372036854775807"
             ),
-        });
+        }
+        .into());
     }
     match &spec.region {
         WorkloadRegion::Whole => Ok(0..capacity),
@@ -487,9 +490,10 @@ fn to_sectors(
 }
 
 fn value_error(key: &str, value: impl ToString, expected: String) -> WorkloadError {
-    WorkloadError::Value {
+    WorkloadProblem::Value {
         key: key.to_owned(),
         value: value.to_string(),
         expected,
     }
+    .into()
 }

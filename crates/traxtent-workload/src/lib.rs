@@ -28,10 +28,11 @@ pub use replay::{Replay, ReplayPace};
 pub use source::{Arrival, NextStep, RequestSource, Synthetic, Urgency};
 pub use spec::{
     ArrivalModel, GRAMMAR_VERSION, RequestSizes, StartAlignment, WORKLOAD_KEYS,
-    WORKLOAD_OUTSTANDING_MAX, WorkloadError, WorkloadKind, WorkloadRegion, WorkloadSpec,
+    WORKLOAD_OUTSTANDING_MAX, WorkloadError, WorkloadKind, WorkloadProblem, WorkloadRegion,
+    WorkloadSpec,
 };
 pub use synthio::{Synthio, SynthioError, SynthioGenerator, SynthioSpec};
-pub use trace::{TraceError, TraceFormat, TraceOptions, TraceReader, TraceRecord};
+pub use trace::{TraceError, TraceFormat, TraceOptions, TraceProblem, TraceReader, TraceRecord};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

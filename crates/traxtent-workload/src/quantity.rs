@@ -6,6 +6,7 @@ use std::ops::{Range, RangeInclusive};
 
 use super::distribution::Distribution;
 use traxtent_units::Lbn;
+use traxtent_units::byte_size::byte_unit;
 
 /// The unit of a length. Bytes are converted to sectors once the drive's sector size is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -248,26 +249,20 @@ fn distribution(
     Ok(drawn)
 }
 
-/// Parses a number followed by a unit of length. A number without a unit is in sectors.
+/// Parses a number followed by a unit of length. A number without a unit is in sectors; the units of
+/// bytes are those of [`traxtent_units::byte_size`]. The number may be any that a distribution can
+/// have.
 fn length_value(text: &str) -> Parsed<(f64, LengthUnit)> {
     let (number, unit) = split_unit(text);
     let factor = match unit {
         "" | "s" => return Ok((number_value(number)?, LengthUnit::Sectors)),
-        "B" => 1.0,
-        "KiB" | "k" | "K" => 1024.0,
-        "MiB" | "m" | "M" => 1_048_576.0,
-        "GiB" | "g" | "G" => 1_073_741_824.0,
-        "TiB" | "t" | "T" => 1_099_511_627_776.0,
-        "kB" | "KB" => 1e3,
-        "MB" => 1e6,
-        "GB" => 1e9,
-        _ => {
-            return Err(format!(
-                "expected a length such as 8 (sectors), 4KiB, 1MiB or 500kB; {unit:?} is not a unit of length"
-            ));
-        }
+        _ => byte_unit(unit).ok_or_else(|| {
+            format!(
+                "expected a length such as 8 (sectors), 4K, 4KiB or 4kB (4000 bytes); {unit:?} is not a unit of length"
+            )
+        })?,
     };
-    Ok((number_value(number)? * factor, LengthUnit::Bytes))
+    Ok((number_value(number)? * factor as f64, LengthUnit::Bytes))
 }
 
 /// Parses a number followed by a unit of time, and returns milliseconds. Only 0 needs no unit.

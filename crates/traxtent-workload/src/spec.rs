@@ -189,10 +189,21 @@ pub struct WorkloadSpec {
 
 /// An error in a workload, described in one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("workload: {}{problem}", line_prefix(*line))]
 #[non_exhaustive]
-pub enum WorkloadError {
+pub struct WorkloadError {
+    /// The line of a TOML file, counted from 1.
+    pub line: Option<usize>,
+    /// The problem.
+    pub problem: WorkloadProblem,
+}
+
+/// A problem of a workload, without its position.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkloadProblem {
     /// A value that does not fit its key.
-    #[error("workload: {key}: {value:?}: {expected}")]
+    #[error("{key}: {value:?}: {expected}")]
     Value {
         /// The key.
         key: String,
@@ -202,45 +213,56 @@ pub enum WorkloadError {
         expected: String,
     },
     /// An unknown key.
-    #[error("workload: unknown key {key:?}; the keys are {}", key_names())]
+    #[error("unknown key {key:?}; the keys are {}", key_names())]
     UnknownKey {
         /// The key.
         key: String,
     },
     /// A key that is given twice.
-    #[error("workload: {key} is given twice")]
+    #[error("{key} is given twice")]
     Repeated {
         /// The key.
         key: String,
     },
     /// Text that is not `key=value`.
-    #[error("workload: {text:?}: expected KEY=VALUE; the keys are {}", key_names())]
+    #[error("{text:?}: expected KEY=VALUE; the keys are {}", key_names())]
     NoValue {
         /// The text found.
         text: String,
     },
     /// A missing or unknown kind.
-    #[error("workload: unknown kind {text:?}; the kinds are random, sequential, mixed")]
+    #[error("unknown kind {text:?}; the kinds are random, sequential, mixed")]
     Kind {
         /// The text found.
         text: String,
     },
     /// Keys that exclude each other, or a key that needs another.
-    #[error("workload: {key}: {reason}")]
+    #[error("{key}: {reason}")]
     Conflict {
         /// The key.
         key: &'static str,
         /// The reason for the conflict.
         reason: String,
     },
-    /// A file that is not valid TOML, or a value in it that does not fit.
-    #[error("workload: line {line}: {message}")]
+    /// A file that is not valid TOML, or not a table of a workload's keys.
+    #[error("{message}")]
     Toml {
-        /// The line, counted from 1.
-        line: usize,
         /// A description of the error.
         message: String,
     },
+}
+
+impl From<WorkloadProblem> for WorkloadError {
+    fn from(problem: WorkloadProblem) -> WorkloadError {
+        WorkloadError {
+            line: None,
+            problem,
+        }
+    }
+}
+
+fn line_prefix(line: Option<usize>) -> String {
+    line.map_or_else(String::new, |line| format!("line {line}: "))
 }
 
 fn key_names() -> String {
@@ -286,7 +308,7 @@ impl WorkloadSpec {
     /// Returns an error if the key is unknown, or the value does not fit it.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), WorkloadError> {
         let value = value.trim();
-        let refuse = |expected: String| WorkloadError::Value {
+        let refuse = |expected: String| WorkloadProblem::Value {
             key: key.to_owned(),
             value: value.to_owned(),
             expected,
@@ -350,9 +372,10 @@ impl WorkloadSpec {
                 }
             }
             _ => {
-                return Err(WorkloadError::UnknownKey {
+                return Err(WorkloadProblem::UnknownKey {
                     key: key.to_owned(),
-                });
+                }
+                .into());
             }
         }
         Ok(())
@@ -381,15 +404,17 @@ impl WorkloadSpec {
         value: &str,
     ) -> Result<(), WorkloadError> {
         if seen.contains(&key) {
-            return Err(WorkloadError::Repeated {
+            return Err(WorkloadProblem::Repeated {
                 key: key.to_owned(),
-            });
+            }
+            .into());
         }
         if (key == "zone" && seen.contains(&"lbns")) || (key == "lbns" && seen.contains(&"zone")) {
-            return Err(WorkloadError::Conflict {
+            return Err(WorkloadProblem::Conflict {
                 key: "zone",
                 reason: "cannot be combined with lbns".to_owned(),
-            });
+            }
+            .into());
         }
         if key == "arrive" && (seen.contains(&"outstanding") || seen.contains(&"think")) {
             return Err(open_and_closed("arrive"));
@@ -404,10 +429,10 @@ impl WorkloadSpec {
     /// Returns an error if keys exclude each other, or a key that another needs is missing.
     pub fn check(&self) -> Result<(), WorkloadError> {
         let conflict = |key, reason: &str| {
-            Err(WorkloadError::Conflict {
+            Err(WorkloadError::from(WorkloadProblem::Conflict {
                 key,
                 reason: reason.to_owned(),
-            })
+            }))
         };
         match self.kind {
             WorkloadKind::Random if self.sequential != 0.0 => {
@@ -424,10 +449,11 @@ impl WorkloadSpec {
                     "seq {} plus local exceeds 1; reduce one of them",
                     self.sequential
                 );
-                Err(WorkloadError::Conflict {
+                Err(WorkloadProblem::Conflict {
                     key: "local",
                     reason,
-                })
+                }
+                .into())
             }
             _ if self.local > 0.0 && self.distance.is_none() => {
                 conflict("local", "needs distance, such as distance=normal:0:10000")
@@ -449,10 +475,11 @@ impl WorkloadSpec {
 }
 
 fn open_and_closed(key: &'static str) -> WorkloadError {
-    WorkloadError::Conflict {
+    WorkloadProblem::Conflict {
         key,
         reason: "a workload is open (arrive) or closed (outstanding, think), not both".into(),
     }
+    .into()
 }
 
 impl FromStr for WorkloadKind {
@@ -463,9 +490,10 @@ impl FromStr for WorkloadKind {
             "random" => Ok(WorkloadKind::Random),
             "sequential" => Ok(WorkloadKind::Sequential),
             "mixed" => Ok(WorkloadKind::Mixed),
-            _ => Err(WorkloadError::Kind {
+            _ => Err(WorkloadProblem::Kind {
                 text: text.to_owned(),
-            }),
+            }
+            .into()),
         }
     }
 }
@@ -490,7 +518,7 @@ impl FromStr for WorkloadSpec {
         let pairs = parts
             .map(|part| match part.split_once('=') {
                 Some((key, value)) => Ok((key.trim(), value)),
-                None => Err(WorkloadError::NoValue {
+                None => Err(WorkloadProblem::NoValue {
                     text: part.to_owned(),
                 }),
             })

@@ -2,7 +2,7 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::spec::{GRAMMAR_VERSION, WorkloadError, WorkloadKind, WorkloadSpec};
+use super::spec::{GRAMMAR_VERSION, WorkloadError, WorkloadKind, WorkloadProblem, WorkloadSpec};
 
 impl WorkloadSpec {
     /// Reads a TOML table: `kind`, optionally `grammar = 1`, and the keys of
@@ -24,12 +24,13 @@ fn line(text: &str, offset: usize) -> usize {
 }
 
 fn read(text: &str) -> Result<WorkloadSpec, WorkloadError> {
-    let at = |offset: usize, message: String| WorkloadError::Toml {
-        line: line(text, offset),
-        message,
+    let at = |offset: usize, problem: WorkloadProblem| WorkloadError {
+        line: Some(line(text, offset)),
+        problem,
     };
+    let refused = |offset, message| at(offset, WorkloadProblem::Toml { message });
     let table = DeTable::parse(text).map_err(|error| {
-        at(
+        refused(
             error.span().map_or(0, |span| span.start),
             error.message().to_owned(),
         )
@@ -45,7 +46,7 @@ fn read(text: &str) -> Result<WorkloadSpec, WorkloadError> {
             DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_owned(),
             DeValue::Float(number) => number.as_str().to_owned(),
             other => {
-                return Err(at(
+                return Err(refused(
                     offset,
                     format!(
                         "{name}: expected a number or a string, not {}",
@@ -58,12 +59,12 @@ fn read(text: &str) -> Result<WorkloadSpec, WorkloadError> {
             "kind" => {
                 kind = Some(
                     text.parse::<WorkloadKind>()
-                        .map_err(|error| at(offset, inner(&error)))?,
+                        .map_err(|error| at(offset, error.problem))?,
                 )
             }
             "grammar" if text == GRAMMAR_VERSION.to_string() => {}
             "grammar" => {
-                return Err(at(
+                return Err(refused(
                     offset,
                     format!("grammar: {text}: this version reads grammar {GRAMMAR_VERSION}"),
                 ));
@@ -72,7 +73,7 @@ fn read(text: &str) -> Result<WorkloadSpec, WorkloadError> {
         }
     }
     let kind = kind.ok_or_else(|| {
-        at(
+        refused(
             0,
             "kind is missing; expected random, sequential or mixed".to_owned(),
         )
@@ -84,16 +85,9 @@ fn read(text: &str) -> Result<WorkloadSpec, WorkloadError> {
     let mut seen = Vec::new();
     for (offset, name, text) in &pairs {
         spec.set_once(&mut seen, name, text)
-            .map_err(|error| at(*offset, inner(&error)))?;
+            .map_err(|error| at(*offset, error.problem))?;
     }
     let last = pairs.last().map_or(0, |pair| pair.0);
-    spec.check().map_err(|error| at(last, inner(&error)))?;
+    spec.check().map_err(|error| at(last, error.problem))?;
     Ok(spec)
-}
-
-/// Returns the message without the prefix "workload: ", which [`WorkloadError::Toml`] adds again.
-fn inner(error: &WorkloadError) -> String {
-    let text = error.to_string();
-    text.strip_prefix("workload: ")
-        .map_or(text.clone(), str::to_owned)
 }

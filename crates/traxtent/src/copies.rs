@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use serde_json::json;
 use traxtent_layout::tpl::{PartitionBounds, PartitionCount, Tpl};
 use traxtent_server::copies::{self, ReplicaVolumeIoError, ReplicaVolumePlan};
+use traxtent_units::byte_size::{BYTE_SIZE_HELP, parse_byte_size};
 use traxtent_volume::copies::superblock::ReplicatedSuperblock;
 use uuid::Uuid;
 
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::progress::Progress;
-use crate::volume::{bytes, holds};
+use crate::volume::holds;
 
 /// Keep replicas of blocks around their tracks, on one file or block device
 ///
@@ -43,6 +44,7 @@ enum Verb {
 }
 
 #[derive(clap::Args, Debug)]
+#[command(after_help = BYTE_SIZE_HELP)]
 struct Create {
     /// The number of replicas of each block, or a range within which free space decides
     #[arg(long, value_name = "M|LEAST..MOST", value_parser = bounds)]
@@ -50,8 +52,8 @@ struct Create {
     /// The device's track map
     #[arg(long, value_name = "FILE")]
     map: PathBuf,
-    /// The size of a block in bytes
-    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "4K")]
+    /// The size of a block in bytes, such as 4K
+    #[arg(long, value_name = "BYTES", value_parser = parse_byte_size, default_value = "4K")]
     block: u64,
     /// How often the survey reads each track; 0: no survey, reads take any replica [default: 1 on
     /// block devices, 0 on files]

@@ -113,6 +113,7 @@ pub fn read_as_arguments(text: &str) -> usize {
     let _ = target::Target::parse(text);
     let _ = (parse::pace(text), parse::speed(text));
     let _ = (parse::bitrate(text), parse::time(text));
+    let _ = traxtent_units::byte_size::parse_byte_size(text);
     let _ = text.parse::<traxtent_server::serve::Speed>();
     let _ = text.parse::<traxtent_check::plan::StackSpec>();
     let options: Vec<String> = text.lines().map(str::to_owned).collect();

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use traxtent_layout::video::BitRate;
+use traxtent_units::byte_size::parse_byte_size;
 use traxtent_units::{Lbn, Span};
 use traxtent_workload::{ReplayPace, TraceFormat};
 
@@ -76,17 +77,18 @@ pub(crate) fn bitrate(text: &str) -> Result<BitRate, String> {
     }
 }
 
-/// Parses a number of bytes: 512, 64k, 1M, 2G.
-pub(crate) fn bytes(text: &str) -> Option<u64> {
-    let (number, unit) = split_unit(text);
-    let shift = match unit {
-        "" | "B" => 0,
-        "k" | "K" | "KiB" => 10,
-        "M" | "MiB" => 20,
-        "G" | "GiB" => 30,
-        _ => return None,
-    };
-    number.trim().parse::<u64>().ok()?.checked_mul(1 << shift)
+/// Parses a size in bytes that satisfies a condition; `expected` describes the condition.
+pub(crate) fn bytes_if(
+    text: &str,
+    is_allowed: impl Fn(u64) -> bool,
+    expected: &str,
+) -> Result<u64, String> {
+    let bytes = parse_byte_size(text).map_err(|error| error.to_string())?;
+    if is_allowed(bytes) {
+        Ok(bytes)
+    } else {
+        Err(expected.to_owned())
+    }
 }
 
 /// Parses a positive duration.
@@ -120,4 +122,60 @@ pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
 fn split_unit(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| c.is_ascii_alphabetic());
     text.split_at(end.unwrap_or(text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use traxtent_units::byte_size::ByteSizeError;
+
+    /// Runs the parser of the command line; returns its error.
+    fn usage_error(line: &str) -> Option<String> {
+        let words = std::iter::once("traxtent").chain(line.split(' '));
+        let parsed = crate::command().try_get_matches_from(words);
+        parsed.err().map(|error| error.to_string())
+    }
+
+    /// Does every option that takes a size accept the same forms, and refuse others alike?
+    #[test]
+    fn sizes_of_all_verbs() {
+        for line in [
+            "check disk.img --erase-block SIZE",
+            "check disk.img --chunk SIZE",
+            "check disk.img --stripe SIZE",
+            "check disk.img --physical-sector SIZE",
+            "check disk.img --logical-sector SIZE",
+            "plan stack atlas10k2 --physical-sector SIZE",
+            "plan stack atlas10k2 --for block=SIZE",
+            "plan stack atlas10k2 --for luks=SIZE",
+            "plan stack atlas10k2 --for inode-ratio=SIZE",
+            "plan stack atlas10k2 --for raid=5xSIZE",
+            "volume create --level raid-5 --chunk SIZE a b c",
+            "volume create --level raid-5 --journal SIZE a b c",
+            "volume copies create --copies 1 --map m --block SIZE a",
+        ] {
+            for size in ["4096", "4k", "4K", "4KiB", "4096B"] {
+                let error = usage_error(&line.replace("SIZE", size));
+                assert_eq!(error, None, "{line}, {size}");
+            }
+            let error = usage_error(&line.replace("SIZE", "4q")).expect("4q is no size");
+            let lists_values = line.contains("block=") || line.contains("luks=");
+            let expected = match lists_values {
+                true => "2048, 4096".to_owned(),
+                false => ByteSizeError.to_string(),
+            };
+            assert!(error.contains(&expected), "{line}: {error}");
+        }
+        for line in [
+            "volume scrub --rate SIZE a b",
+            "volume serve --sync-rate SIZE a b",
+        ] {
+            for size in ["3000000", "3m", "3M", "3MiB", "3MB"] {
+                let error = usage_error(&line.replace("SIZE", size));
+                assert_eq!(error, None, "{line}, {size}");
+            }
+            let error = usage_error(&line.replace("SIZE", "63K")).expect("63K is too slow");
+            assert!(error.contains("expected at least 64K"), "{line}: {error}");
+        }
+        assert_eq!(usage_error("check disk.img --erase-block 3m"), None);
+    }
 }

@@ -14,11 +14,13 @@ use traxtent_check::plan::{self, DriveProperties, StackSpec};
 use traxtent_io::device::BlockTarget;
 use traxtent_map::TrackMap;
 use traxtent_probe::{Identity, Target as _};
+use traxtent_units::byte_size::BYTE_SIZE_HELP;
 use traxtent_units::{Lbn, Sectors};
 
 use crate::failure::{Failure, Result, note};
 use crate::map::read_map;
 use crate::output;
+use crate::parse;
 use crate::target::{Machine, TARGET_HELP, Target};
 
 /// Print the commands that create a stack from scratch: partition, RAID, LVM, LUKS, file system
@@ -42,9 +44,10 @@ pub(crate) struct StackArgs {
     /// The drive model of a device or image, for its tracks: a name, a profile or a track map
     #[arg(long, value_name = "DRIVE")]
     drive: Option<String>,
-    /// The size of a physical sector in bytes [default: the target's own; 4096 for an image]
-    #[arg(long, value_name = "BYTES", value_parser = ["512", "1024", "2048", "4096"])]
-    physical_sector: Option<String>,
+    /// The size of a physical sector in bytes: 512, 1K, 2K or 4K [default: the target's own; 4K for
+    /// an image]
+    #[arg(long, value_name = "BYTES", value_parser = sector)]
+    physical_sector: Option<u32>,
     /// Also write the commands and the list of bad blocks into this directory
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -62,11 +65,21 @@ const IMAGE_PHYSICAL_BYTES: u32 = 4096;
 
 fn after_help() -> String {
     format!(
-        "The words of --for:\n  {}\n\nExamples:\n  traxtent plan stack atlas10k2 --for fs=ext4 --output recipe\n  \
-         traxtent plan stack dt01aca300 --for fs=xfs,raid=5x64k,disks=4 --device /dev/sdb --device /dev/sdc --device /dev/sdd --device /dev/sde\n  \
+        "The words of --for:\n  {}\n\n{BYTE_SIZE_HELP}\n\nExamples:\n  traxtent plan stack atlas10k2 --for fs=ext4 --output recipe\n  \
+         traxtent plan stack dt01aca300 --for fs=xfs,raid=5x64K,disks=4 --device /dev/sdb --device /dev/sdc --device /dev/sdd --device /dev/sde\n  \
          traxtent plan stack /dev/sdb --drive my.map --for fs=ext4,luks",
         GRAMMAR.replace('\n', "\n  ")
     )
+}
+
+/// Parses the size of a physical sector.
+fn sector(text: &str) -> Result<u32, String> {
+    let bytes = parse::bytes_if(
+        text,
+        |bytes| matches!(bytes, 512 | 1024 | 2048 | 4096),
+        "expected 512, 1024, 2048 or 4096",
+    )?;
+    Ok(bytes as u32)
 }
 
 /// Runs the command.
@@ -143,8 +156,7 @@ impl StackTarget {
             }
             place.ground = other;
         }
-        if let Some(bytes) = &args.physical_sector {
-            let bytes = bytes.parse().expect("clap lets four numbers pass");
+        if let Some(bytes) = args.physical_sector {
             if bytes < place.ground.logical_bytes {
                 return Err(Failure::input(format!(
                     "--physical-sector: {bytes} is less than the logical sector of {} bytes",

@@ -24,6 +24,7 @@ use traxtent_server::volume::{
     self, Found, MaintenanceKind, MaintenanceTask, Repairs, VolumeIoError, VolumeOrder as Asked,
     VolumePlan, VolumeStatus, find,
 };
+use traxtent_units::byte_size::{BYTE_SIZE_HELP, parse_byte_size};
 use traxtent_volume::VolumeError;
 use uuid::Uuid;
 
@@ -93,18 +94,19 @@ enum Verb {
 }
 
 #[derive(clap::Args, Debug)]
+#[command(after_help = BYTE_SIZE_HELP)]
 struct Create {
     /// raid-0, raid-1, raid-4 or raid-5
     #[arg(long, value_parser = level)]
     level: Level,
     /// The size of a chunk in bytes, such as 64K; without it, chunks are tracks
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_byte_size)]
     chunk: Option<u64>,
     /// A member's track map; once for each member, in the same order
     #[arg(long = "map", value_name = "FILE")]
     maps: Vec<PathBuf>,
-    /// The size of the journal on each member, in bytes
-    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "64M")]
+    /// The size of the journal on each member in bytes, such as 64M
+    #[arg(long, value_name = "BYTES", value_parser = parse_byte_size, default_value = "64M")]
     journal: u64,
     /// Overwrite the content of the members, which is lost
     #[arg(long)]
@@ -155,6 +157,7 @@ struct Map {
 }
 
 #[derive(clap::Args, Debug)]
+#[command(after_help = BYTE_SIZE_HELP)]
 struct Serve {
     /// The members
     #[arg(required = true)]
@@ -165,8 +168,8 @@ struct Serve {
     /// The time after which a member that does not respond is failed, in seconds [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = member_timeout)]
     member_timeout: Option<u64>,
-    /// The rate of the initial sync during operation, in bytes per second for each member, or off
-    /// [default: 32M]
+    /// The rate of the initial sync during operation in bytes per second for each member, such as
+    /// 50M and at least 64K, or off [default: 32M]
     #[arg(long, value_name = "RATE", value_parser = sync_rate)]
     sync_rate: Option<String>,
     /// Do not test a sample of the track maps on members that can be timed
@@ -205,6 +208,7 @@ struct Replace {
 }
 
 #[derive(clap::Args, Debug)]
+#[command(after_help = BYTE_SIZE_HELP)]
 struct WorkArgs {
     /// The members, or the control socket
     #[arg(required = true)]
@@ -719,24 +723,10 @@ fn sync_rate(text: &str) -> std::result::Result<String, String> {
 }
 
 fn rate(text: &str) -> std::result::Result<u64, String> {
-    match bytes(text)? {
+    match parse_byte_size(text).map_err(|error| error.to_string())? {
         rate if rate < volume::RATE_MIN => Err(format!(
             "{rate} bytes per second; expected at least 64K, such as 50M"
         )),
         rate => Ok(rate),
     }
-}
-
-pub(crate) fn bytes(text: &str) -> std::result::Result<u64, String> {
-    let (digits, shift) = match text.char_indices().last() {
-        Some((at, 'K' | 'k')) => (&text[..at], 10),
-        Some((at, 'M' | 'm')) => (&text[..at], 20),
-        Some((at, 'G' | 'g')) => (&text[..at], 30),
-        Some((at, 'T' | 't')) => (&text[..at], 40),
-        _ => (text, 0),
-    };
-    let number: Option<u64> = digits.parse().ok();
-    number
-        .and_then(|number| number.checked_mul(1 << shift))
-        .ok_or_else(|| "expected a number of bytes, such as 65536, 64K or 64M".to_owned())
 }

@@ -7,7 +7,7 @@ use traxtent_units::{Sectors, SimTime};
 use traxtent_workload::trace::{BlkparseEvent, detect};
 use traxtent_workload::{
     CapacityOnly, NextStep, RequestSource, Synthetic, TraceError, TraceFormat, TraceOptions,
-    TraceReader, TrackSource, WorkloadSpec,
+    TraceProblem, TraceReader, TrackSource, WorkloadSpec,
 };
 
 use super::text;
@@ -79,7 +79,16 @@ pub(crate) fn trace_detect(input: &[u8]) {
         TraceFormat::DiskSimAscii | TraceFormat::DiskSimValidate | TraceFormat::Spc
     ) {
         assert!(
-            matches!(first, Some(Ok(_) | Err(TraceError::Empty { .. }))),
+            matches!(
+                first,
+                Some(
+                    Ok(_)
+                        | Err(TraceError::At {
+                            problem: TraceProblem::Empty { .. },
+                            ..
+                        })
+                )
+            ),
             "{format}: {first:?}"
         );
     }

@@ -8,12 +8,5 @@ use crate::shell;
 /// Runs the benchmark, which makes its own image.
 pub(super) fn run() -> Result<()> {
     packages::install(FOR_TESTS);
-    shell::run(shell::cargo().args([
-        "bench",
-        "--quiet",
-        "--package",
-        "traxtent-check",
-        "--bench",
-        "stack",
-    ]))
+    shell::run(&mut shell::bench("traxtent-check", "stack"))
 }

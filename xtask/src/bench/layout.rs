@@ -6,17 +6,5 @@ use crate::shell;
 
 /// Measures each allocator on drives with more than a million tracks.
 pub(super) fn run(seed: u64) -> Result<()> {
-    shell::run(
-        shell::cargo()
-            .args([
-                "bench",
-                "--quiet",
-                "--package",
-                "traxtent-sim",
-                "--bench",
-                "layout",
-                "--",
-            ])
-            .arg(seed.to_string()),
-    )
+    shell::run(shell::bench("traxtent-sim", "layout").arg(seed.to_string()))
 }

@@ -7,19 +7,7 @@ use crate::shell;
 
 /// Measures two workloads, and the growth up to `most` requests.
 pub(super) fn run(seed: u64, most: u64) -> Result<()> {
-    shell::run(
-        shell::cargo()
-            .args([
-                "bench",
-                "--quiet",
-                "--package",
-                "traxtent-sim",
-                "--bench",
-                "sim",
-                "--",
-            ])
-            .args([seed.to_string(), most.to_string()]),
-    )
+    shell::run(shell::bench("traxtent-sim", "sim").args([seed.to_string(), most.to_string()]))
 }
 
 /// Measures the two workloads in turn with those of another commit: small requests, then large

@@ -71,10 +71,8 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         good &= served(seed, options.seconds, &folder.0)?;
     }
     if wanted(Part::Direct) {
-        let mut bench = shell::cargo();
-        bench.args(["bench", "--quiet", "--package", "traxtent-server"]);
-        bench.args(["--bench", "volume", "--", &seed.to_string()]);
-        shell::run(bench.arg(&folder.0))?;
+        let mut bench = shell::bench("traxtent-server", "volume");
+        shell::run(bench.arg(seed.to_string()).arg(&folder.0))?;
     }
     Ok(match good {
         true => ExitCode::SUCCESS,

@@ -15,6 +15,27 @@ fn refusal(text: &str) -> String {
     text.parse::<WorkloadSpec>().expect_err(text).to_string()
 }
 
+/// Are units of bytes those of every other size, in either case and to the terabyte?
+#[test]
+fn units_of_bytes() {
+    for (size, bytes) in [
+        ("4096B", 4096.0),
+        ("4k", 4096.0),
+        ("4KiB", 4096.0),
+        ("4kiB", 4096.0),
+        ("4KB", 4000.0),
+        ("1.5MiB", 1_572_864.0),
+        ("1e3MB", 1e9),
+        ("1TB", 1e12),
+    ] {
+        let RequestSizes::Drawn(size) = spec(&format!("random,size={size}")).size else {
+            panic!("{size} is not the size of a track")
+        };
+        assert_eq!(size.unit, LengthUnit::Bytes);
+        assert_eq!(size.values, Distribution::Constant(bytes));
+    }
+}
+
 /// Does every key set its field?
 #[test]
 fn keys_are_read() {

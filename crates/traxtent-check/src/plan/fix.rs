@@ -470,9 +470,41 @@ fn level(level: RaidLevel) -> &'static str {
 
 /// Returns a word quoted for a shell.
 pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
+    // A collected stack may be hostile: its names may contain zero bytes.
+    let quoter = shlex::Quoter::new().allow_nul(true);
+    let quoted = quoter.quote(word).expect("only zero bytes are refused");
+    quoted.into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Are plain paths left alone, and does a shell read every other word as it was?
+    #[test]
+    fn words_for_a_shell() {
+        for plain in ["/dev/sda1", "/dev/disk/by-id/ata-X_1:0", "a.img"] {
+            assert_eq!(quoted(plain), plain);
+        }
+        for word in [
+            "",
+            "a b",
+            "it's",
+            "$(reboot)",
+            "a\"b",
+            "a\nb",
+            "~",
+            "!x^",
+            "µ",
+        ] {
+            let quoted = quoted(word);
+            assert_eq!(
+                shlex::split(&quoted),
+                Some(vec![word.to_owned()]),
+                "{quoted}"
+            );
+        }
+        assert_eq!(quoted("a b.img"), "'a b.img'");
+        assert!(quoted("a\0b").contains('\0'));
     }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }

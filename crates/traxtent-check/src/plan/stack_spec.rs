@@ -10,6 +10,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use traxtent_units::byte_size::parse_byte_size;
+
 macro_rules! names {
     ($(#[$doc:meta])* $type:ident { $($(#[$of:meta])* $variant:ident = $name:literal,)+ }) => {
         $(#[$doc])*
@@ -149,7 +151,7 @@ block=BYTES                       its block size: 1024, 2048 or 4096 [4096]
 inode-ratio=BYTES                 bytes per inode of ext2, 3 and 4 [16384]
 luks[=BYTES]                      encryption, in sectors of 512, 1024, 2048 or 4096 [the physical sector]
 lvm                               a volume group with one volume
-raid=LEVEL[xCHUNK]                an md array: 0, 1, 4, 5, 6 or 10; chunks of 4k to 64m [512k]
+raid=LEVEL[xCHUNK]                an md array: 0, 1, 4, 5, 6 or 10; chunks of 4K to 64M [512K]
 disks=N                           number of drives [the least for the level; 1 without raid]
 table=gpt|mbr|none                the partition table [gpt]
 with=sfdisk|parted|sgdisk         the program that writes it [sfdisk]
@@ -248,8 +250,10 @@ impl StackSpec {
                 *disks = Some(count.ok_or("expected a number from 1 to 64")?);
             }
             "inode-ratio" => {
-                let ratio = bytes(known).filter(|ratio| (1024..=1 << 26).contains(ratio));
-                self.inode_ratio = ratio.ok_or("expected bytes from 1k to 64m")?;
+                self.inode_ratio = match bytes(known)? {
+                    ratio if (1024..=1 << 26).contains(&ratio) => ratio,
+                    _ => return Err("expected a size from 1K to 64M".to_owned()),
+                }
             }
             _ => {
                 return Err("unknown word; use block, disks, fs, inode-ratio, luks, lvm, raid, table, tracks or with".to_owned());
@@ -295,7 +299,7 @@ fn one_of<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result
 }
 
 fn number(text: &str, allowed: &[u32]) -> Result<u32, String> {
-    let found = bytes(text).and_then(|number| u32::try_from(number).ok());
+    let found = bytes(text).ok().and_then(|bytes| u32::try_from(bytes).ok());
     found
         .filter(|number| allowed.contains(number))
         .ok_or_else(|| {
@@ -304,16 +308,8 @@ fn number(text: &str, allowed: &[u32]) -> Result<u32, String> {
         })
 }
 
-/// Parses a number of bytes, optionally followed by `k`, `m` or `g`.
-fn bytes(text: &str) -> Option<u64> {
-    let shift = match text.chars().last()?.to_ascii_lowercase() {
-        'k' => 10,
-        'm' => 20,
-        'g' => 30,
-        _ => return text.parse().ok(),
-    };
-    let number: u64 = text[..text.len() - 1].parse().ok()?;
-    number.checked_mul(1 << shift)
+fn bytes(text: &str) -> Result<u64, String> {
+    parse_byte_size(text).map_err(|error| error.to_string())
 }
 
 fn raid(text: &str) -> Result<Raid, String> {
@@ -325,16 +321,15 @@ fn raid(text: &str) -> Result<Raid, String> {
         .parse()
         .ok()
         .filter(|level| Raid::LEVELS.contains(level));
-    let level = level.ok_or("expected a level of 0, 1, 4, 5, 6 or 10, as in raid=5x64k")?;
+    let level = level.ok_or("expected a level of 0, 1, 4, 5, 6 or 10, as in raid=5x64K")?;
     let chunk_bytes = match chunk {
         _ if level == 1 && chunk.is_some() => return Err("RAID 1 has no chunks".to_owned()),
         _ if level == 1 => None,
         None => Some(512 << 10),
-        Some(chunk) => {
-            let allowed = bytes(chunk)
-                .filter(|bytes| bytes.is_power_of_two() && (4096..=64 << 20).contains(bytes));
-            Some(allowed.ok_or("expected a chunk from 4k to 64m, a power of two")?)
-        }
+        Some(chunk) => match bytes(chunk)? {
+            size if size.is_power_of_two() && (4096..=64 << 20).contains(&size) => Some(size),
+            _ => return Err("expected a chunk from 4K to 64M, a power of two".to_owned()),
+        },
     };
     Ok(Raid { level, chunk_bytes })
 }
@@ -370,7 +365,7 @@ mod tests {
             ("raid=3", "\"raid=3\": expected a level of 0, 1, 4"),
             (
                 "raid=5x65k",
-                "\"raid=5x65k\": expected a chunk from 4k to 64m",
+                "\"raid=5x65k\": expected a chunk from 4K to 64M",
             ),
             ("raid=1x64k", "\"raid=1x64k\": RAID 1 has no chunks"),
             ("raid=6,disks=3", "RAID 6 needs 4 disks"),
@@ -380,7 +375,12 @@ mod tests {
             ("table=mbr,with=sgdisk", "sgdisk writes GPT only"),
             (
                 "inode-ratio=99999999999999999999g",
-                "expected bytes from 1k",
+                "expected a whole number of bytes below 2^64",
+            ),
+            ("inode-ratio=512", "expected a size from 1K to 64M"),
+            (
+                "raid=5x64q",
+                "\"raid=5x64q\": expected a whole number of bytes",
             ),
             ("lvm=4m", "lvm takes no value"),
         ] {

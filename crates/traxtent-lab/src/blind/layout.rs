@@ -337,16 +337,11 @@ impl TreeBuilder<'_> {
 
     fn track(&mut self, slots: u32, first_slot: u32, sectors: u32) -> u32 {
         let sectors = sectors.min(slots - first_slot);
-        let track = TrackSpec {
+        self.tree.track_index(TrackSpec {
             slots,
             first_slot,
             sectors,
-        };
-        let known = self.tree.tracks.iter().position(|known| *known == track);
-        known.unwrap_or_else(|| {
-            self.tree.tracks.push(track);
-            self.tree.tracks.len() - 1
-        }) as u32
+        })
     }
 }
 

@@ -37,17 +37,7 @@ pub(super) struct BackingStorage {
 impl BackingStorage {
     /// Creates a volume of one disk.
     pub(super) fn one(drive: Drive, config: &Config) -> BackingStorage {
-        BackingStorage {
-            disks: vec![QueuedDrive::new(drive, config)],
-            ahead: vec![Span::ZERO],
-            arrays: None,
-            cuts: Vec::new(),
-            parts: BTreeMap::new(),
-            pieces: BTreeMap::new(),
-            next: 0,
-            outstanding: 0,
-            log: None,
-        }
+        BackingStorage::new(vec![drive], vec![Span::ZERO], None, config)
     }
 
     /// Creates an array of drives with random spindle phases.
@@ -60,16 +50,22 @@ impl BackingStorage {
     ) -> BackingStorage {
         let mut arrays = Arrays::new(planner);
         arrays.add(array, (0..drives.len() as u32).collect());
+        let ahead = drives.iter().map(|_| Span(rng.below(1_000_000_000_000)));
+        let ahead = ahead.collect();
+        BackingStorage::new(drives, ahead, Some(arrays), config)
+    }
+
+    fn new(
+        drives: Vec<Drive>,
+        ahead: Vec<Span>,
+        arrays: Option<Arrays>,
+        config: &Config,
+    ) -> BackingStorage {
+        let disks = drives.into_iter();
         BackingStorage {
-            ahead: drives
-                .iter()
-                .map(|_| Span(rng.below(1_000_000_000_000)))
-                .collect(),
-            disks: drives
-                .into_iter()
-                .map(|drive| QueuedDrive::new(drive, config))
-                .collect(),
-            arrays: Some(arrays),
+            disks: disks.map(|drive| QueuedDrive::new(drive, config)).collect(),
+            ahead,
+            arrays,
             cuts: Vec::new(),
             parts: BTreeMap::new(),
             pieces: BTreeMap::new(),

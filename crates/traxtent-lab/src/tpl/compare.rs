@@ -6,11 +6,14 @@ use std::io::BufReader;
 
 use traxtent_layout::tpl::{PartitionBounds, PartitionCount, Tpl};
 use traxtent_units::request::Op;
-use traxtent_units::{Lbn, SimTime, Span};
-use traxtent_workload::{TraceFormat, TraceOptions, TraceReader};
+use traxtent_units::{Lbn, SimTime};
+use traxtent_workload::{
+    NextStep, Replay, ReplayPace, RequestSource, TraceError, TraceFormat, TraceOptions,
+    TraceReader, TraceRecord,
+};
 
 use super::host::{
-    BLOCK, ClosedLoad, HostRequest, Mirror, OpenLoad, ReplicaSync, RequestKind, RequestSource,
+    BLOCK, ClosedLoad, HostLoad, HostRequest, Mirror, OpenLoad, ReplicaSync, RequestKind,
     RunResult, SurveyedDrive, TplHost, fill,
 };
 use super::writes::RATE;
@@ -51,7 +54,7 @@ enum System {
 }
 
 impl System {
-    fn run(&mut self, load: &mut dyn RequestSource) -> Result<RunResult, LabError> {
+    fn run(&mut self, load: &mut dyn HostLoad) -> Result<RunResult, LabError> {
         match self {
             System::One(host) => host.run(load),
             System::Two(mirror) => mirror.run(load),
@@ -131,59 +134,57 @@ pub fn trace(
     let format = TraceFormat::DiskSimValidate;
     let tpl = layout(drive, of)?;
     let blocks = tpl.shape().blocks();
-    let mut asked = Vec::new();
-    let mut pause = Span::ZERO;
-    for record in TraceReader::new(format, BufReader::new(file), TraceOptions::default()) {
-        let record = record.map_err(|error| LabError::Host(error.to_string()))?;
-        let request = record.request;
-        let first = request.lbn.0 / u64::from(part) / u64::from(BLOCK);
-        let size = u64::from(request.sectors).div_ceil(u64::from(BLOCK)).max(1);
-        let first = first.min(blocks.saturating_sub(size));
-        let gap = std::mem::replace(&mut pause, record.pause.unwrap_or_default());
-        asked.push((gap, request.op == Op::Write, first, size));
-    }
-    asked.truncate(bench.scaled_count(10_000) as usize);
-    asked.reverse();
+    let records = TraceReader::new(format, BufReader::new(file), TraceOptions::default());
+    let records = records.collect::<Result<Vec<TraceRecord>, _>>();
+    let mut records = records.map_err(|error| LabError::Host(error.to_string()))?;
+    records.truncate(bench.scaled_count(10_000) as usize);
     let mut load = Traced {
-        asked,
-        last: SimTime::ZERO,
-        waiting: false,
+        replay: Replay::new(records.into_iter().map(Ok), ReplayPace::SemiClosed),
+        part: u64::from(part),
+        blocks,
     };
     Ok(system(drive, of, &tpl).run(&mut load)?.response_ms.mean())
 }
 
-/// Requests one after another, with the recorded pauses.
-struct Traced {
-    /// The requests in reverse order.
-    asked: Vec<(Span, bool, u64, u64)>,
-    last: SimTime,
-    waiting: bool,
+/// A replayed trace, converted to blocks of a layout.
+struct Traced<I> {
+    replay: Replay<I>,
+    /// The layout has this fraction of the drive's capacity.
+    part: u64,
+    /// The number of blocks of the layout.
+    blocks: u64,
 }
 
-impl RequestSource for Traced {
-    fn due(&self) -> Option<SimTime> {
-        let (gap, ..) = self.asked.last()?;
-        (!self.waiting).then_some(self.last + *gap)
+impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> HostLoad for Traced<I> {
+    fn due(&mut self) -> Option<SimTime> {
+        match self
+            .replay
+            .due()
+            .expect("records of this format have pauses")
+        {
+            NextStep::At(at) => Some(at),
+            NextStep::AfterCompletion | NextStep::Never => None,
+        }
     }
 
     fn take(&mut self) -> HostRequest {
         let at = self.due().expect("one is due");
-        let (_, write, block, blocks) = self.asked.pop().expect("one is due");
-        self.waiting = true;
+        let request = self.replay.take(at).expect("one is due").request;
+        let first = request.lbn.0 / self.part / u64::from(BLOCK);
+        let size = u64::from(request.sectors).div_ceil(u64::from(BLOCK)).max(1);
         HostRequest {
             at,
-            what: if write {
-                RequestKind::Write
-            } else {
-                RequestKind::Read
+            what: match request.op {
+                Op::Write => RequestKind::Write,
+                _ => RequestKind::Read,
             },
-            block,
-            blocks,
+            block: first.min(self.blocks.saturating_sub(size)),
+            blocks: size,
         }
     }
 
     fn complete(&mut self, at: SimTime) {
-        self.last = at;
-        self.waiting = false;
+        // One request is outstanding at a time, so that the replay needs no number.
+        self.replay.complete(0, at);
     }
 }

@@ -14,8 +14,7 @@ use traxtent_layout::tpl::{PartitionBounds, PartitionCount, REGIONS};
 use traxtent_units::{SimTime, Span};
 
 use super::host::{
-    HostRequest, OpenLoad, ReplicaSync, RequestKind, RequestSource, RunResult, SurveyedDrive, fill,
-    trim,
+    HostLoad, HostRequest, OpenLoad, ReplicaSync, RequestKind, RunResult, SurveyedDrive, fill, trim,
 };
 use crate::bench::{Bench, LabError};
 
@@ -181,13 +180,13 @@ struct DayLoad {
 }
 
 impl DayLoad {
-    fn is_churn(&self) -> bool {
+    fn is_churn(&mut self) -> bool {
         self.hour < self.until && self.requests.due().is_none_or(|due| self.hour <= due)
     }
 }
 
-impl RequestSource for DayLoad {
-    fn due(&self) -> Option<SimTime> {
+impl HostLoad for DayLoad {
+    fn due(&mut self) -> Option<SimTime> {
         match self.is_churn() {
             true => Some(self.hour),
             false => self.requests.due(),

@@ -233,11 +233,12 @@ impl RunResult {
     }
 }
 
-/// A source of requests.
-pub trait RequestSource {
+/// A source of requests for blocks of a layout. Unlike a [`traxtent_workload::RequestSource`], it may
+/// trim, and has no tags.
+pub trait HostLoad {
     /// The time at which the next request arrives; `None` if none arrives until others are
     /// complete.
-    fn due(&self) -> Option<SimTime>;
+    fn due(&mut self) -> Option<SimTime>;
     /// Takes the next request.
     fn take(&mut self) -> HostRequest;
     /// Reports that a request is complete.
@@ -254,7 +255,7 @@ impl TplHost {
     ///
     /// # Errors
     /// Returns an error if the load requests blocks that do not exist.
-    pub fn run(&mut self, load: &mut dyn RequestSource) -> Result<RunResult, LabError> {
+    pub fn run(&mut self, load: &mut dyn HostLoad) -> Result<RunResult, LabError> {
         let begun = self.now;
         let mut served = RunResult::default();
         let mut queue: Vec<HostRequest> = Vec::new();
@@ -563,7 +564,7 @@ impl Mirror {
     ///
     /// # Errors
     /// Returns an error if the load requests blocks that do not exist.
-    pub fn run(&mut self, load: &mut dyn RequestSource) -> Result<RunResult, LabError> {
+    pub fn run(&mut self, load: &mut dyn HostLoad) -> Result<RunResult, LabError> {
         let mut served = RunResult::default();
         let mut all: Vec<Shared> = Vec::new();
         // The requests that each drive may serve, as positions in `all`.
@@ -641,8 +642,8 @@ impl ClosedLoad {
     }
 }
 
-impl RequestSource for ClosedLoad {
-    fn due(&self) -> Option<SimTime> {
+impl HostLoad for ClosedLoad {
+    fn due(&mut self) -> Option<SimTime> {
         self.free.first().copied().filter(|_| self.left > 0)
     }
 
@@ -701,8 +702,8 @@ impl OpenLoad {
     }
 }
 
-impl RequestSource for OpenLoad {
-    fn due(&self) -> Option<SimTime> {
+impl HostLoad for OpenLoad {
+    fn due(&mut self) -> Option<SimTime> {
         (self.next < self.until).then_some(self.next)
     }
 

@@ -87,6 +87,23 @@ impl Level {
         }
     }
 
+    /// Checks that an array of this level can have `members` members.
+    ///
+    /// # Errors
+    /// Returns an error if they are too few or too many.
+    pub fn check_members(self, members: usize) -> Result<(), RaidError> {
+        let (least, most) = (self.members_least(), MEMBERS_MAX);
+        if (least..=most).contains(&members) {
+            return Ok(());
+        }
+        Err(RaidError::Members {
+            level: self.name(),
+            members,
+            least,
+            most,
+        })
+    }
+
     /// Returns how many members may fail without loss of data.
     pub fn failures_max(self, members: usize) -> usize {
         match self {
@@ -198,15 +215,7 @@ impl Array {
     /// cover its member, if a member is too small for a stripe, or if a chunk is empty or not a
     /// multiple of the granule.
     pub fn new(shape: ArrayShape, members: Vec<Member>) -> Result<Array, RaidError> {
-        let (least, most) = (shape.level.members_least(), MEMBERS_MAX);
-        if !(least..=most).contains(&members.len()) {
-            return Err(RaidError::Members {
-                level: shape.level.name(),
-                members: members.len(),
-                least,
-                most,
-            });
-        }
+        shape.level.check_members(members.len())?;
         if shape.granule == 0 {
             return Err(RaidError::Granule);
         }

@@ -86,11 +86,12 @@ const STREAM: u32 = 2;
 /// The index of a dedicated write segment.
 const WRITE_SEGMENT: usize = 0;
 
-impl Cache {
-    pub(super) fn new(spec: &CacheSpec) -> Cache {
-        let empty = Segment {
-            start: Lbn(0),
-            end: Lbn(0),
+impl Segment {
+    /// Creates a segment without sectors that begins at `start`.
+    fn empty(start: Lbn) -> Segment {
+        Segment {
+            start,
+            end: start,
             state: State::Empty,
             written: false,
             ahead_limit: Lbn(0),
@@ -101,7 +102,13 @@ impl Cache {
             busy_until: SimTime::ZERO,
             writes: 0,
             used: 0,
-        };
+        }
+    }
+}
+
+impl Cache {
+    pub(super) fn new(spec: &CacheSpec) -> Cache {
+        let empty = Segment::empty(Lbn(0));
         Cache {
             segments: vec![empty; spec.segments as usize],
             spec: spec.clone(),
@@ -251,18 +258,9 @@ impl Cache {
     pub(super) fn begin_read(&mut self, index: usize, start: Lbn) {
         let s = self.touch(index);
         *s = Segment {
-            start,
-            end: start,
             state: State::Reading,
-            written: false,
-            ahead_limit: Lbn(0),
-            ahead_least: Lbn(0),
-            delivered: Lbn(0),
-            streak: 0,
-            drained: Lbn(0),
-            busy_until: SimTime::ZERO,
-            writes: 0,
             used: s.used,
+            ..Segment::empty(start)
         };
     }
 

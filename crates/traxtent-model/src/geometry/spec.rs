@@ -331,6 +331,18 @@ pub struct TreeSpec {
     pub slips: Vec<SlipSpec>,
 }
 
+impl TreeSpec {
+    /// Returns the index of a track pattern, which is added unless the tree has it. The search takes
+    /// time in proportion to the number of patterns.
+    pub fn track_index(&mut self, track: TrackSpec) -> u32 {
+        let known = self.tracks.iter().position(|known| *known == track);
+        known.unwrap_or_else(|| {
+            self.tracks.push(track);
+            self.tracks.len() - 1
+        }) as u32
+    }
+}
+
 /// The pattern of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

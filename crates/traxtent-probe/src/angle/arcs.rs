@@ -7,11 +7,11 @@
 //! switched. Remapped LBNs are short arcs that lie on neither neighbour's track.
 
 use super::super::algorithm::ProbeError;
-use super::super::clock::{fraction, wrap};
 use super::pattern::TrackKind;
 use super::track::Line;
 use super::{MOVED_MAX, Search};
 use traxtent_units::Lbn;
+use traxtent_units::turns::{fraction, wrap};
 
 /// The largest angle of a sector, in revolutions.
 const PITCH_MAX: f64 = 0.25;

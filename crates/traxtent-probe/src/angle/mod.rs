@@ -28,12 +28,13 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use super::algorithm::{Extraction, ProbeError, TrackSink};
-use super::clock::{Clock, fraction, wrap};
+use super::clock::Clock;
 use area::{AROUND, BEFORE, HeldTrack, Regularity};
 use pattern::{SLIPS, TrackKind, TrackPredictor};
 use track::Line;
 use traxtent_map::{Confirm, Region, Verify};
 use traxtent_units::Lbn;
+use traxtent_units::turns::{fraction, wrap};
 use window::Tested;
 
 /// The number of tracks that count as a cylinder if there is no other evidence. Few drives have

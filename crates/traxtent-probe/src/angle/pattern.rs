@@ -10,8 +10,7 @@
 //! occurs one period later. Its defects are its own.
 
 use std::collections::{BTreeMap, VecDeque};
-
-use super::super::clock::{fraction, wrap};
+use traxtent_units::turns::{fraction, wrap};
 
 /// The longest period that is recognized, in tracks.
 const PERIOD_MAX: usize = 32_768;

@@ -6,10 +6,10 @@
 //! predicted skews.
 
 use super::super::algorithm::ProbeError;
-use super::super::clock::{fraction, wrap};
 use super::Search;
 use super::pattern::{SLIPS, TrackKind};
 use super::window::{Drift, Window};
+use traxtent_units::turns::{fraction, wrap};
 
 /// The distance in sectors from either end of a track within which a sector may be on the
 /// neighbouring track.

@@ -1,10 +1,10 @@
 //! Finding one track without a prediction, or where the prediction fails.
 
 use super::super::algorithm::ProbeError;
-use super::super::clock::{fraction, wrap};
 use super::pattern::TrackKind;
 use super::{RECENT, Search};
 use traxtent_units::Lbn;
+use traxtent_units::turns::{fraction, wrap};
 
 /// The gap, in revolutions, below which bad sectors may be its cause.
 const NEAR: f64 = 0.1;

@@ -1,11 +1,12 @@
 //! Testing predicted boundaries in the order in which they come under the heads.
 
 use super::super::algorithm::ProbeError;
-use super::super::clock::{ArmDistance, fraction, wrap};
+use super::super::clock::ArmDistance;
 use super::pattern::{SAME_SKEW, SLIPS, TrackKind};
 use super::track::Line;
 use super::{CYLINDER, REACH_AFTER, SURFACES_MAX, Search};
 use traxtent_map::{Confirm, Verify};
+use traxtent_units::turns::{fraction, wrap};
 
 /// The tolerance on the loss of one revolution at boundaries without skew, in revolutions.
 const LOST: f64 = 0.1;

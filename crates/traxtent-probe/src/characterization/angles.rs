@@ -6,11 +6,12 @@
 //! increasingly far apart, so that the error of an angle is divided among many tracks. If a
 //! prediction fails, a new part begins.
 
-use super::figure::{Estimate, Measurement, fraction, wrapped};
+use super::figure::{Estimate, Measurement, wrapped};
 use super::layout::TrackLayout;
 use super::stopwatch::Stopwatch;
 use crate::{ProbeError, TargetError};
 use traxtent_map::TrackMap;
+use traxtent_units::turns::fraction;
 use traxtent_units::{Lbn, Sectors};
 
 /// The number of readings of a sector for its angle.

@@ -3,12 +3,14 @@
 //! The method follows Worthington 1995, section 5. A sector is in the buffer if its read is fast
 //! although it would have to wait for more than half a revolution if it came from the media.
 
-use super::figure::{Estimate, Measurement, fraction, median};
+use super::figure::{Estimate, Measurement};
 use super::seek::KnownDrive;
 use super::stopwatch::Stopwatch;
 use crate::ProbeError;
+use crate::median::median;
 use traxtent_map::MappedTrack;
 use traxtent_model::profile::{BusHold, CacheSpec, Delivery, ReadAhead, ReadAheadUntil, WriteBack};
+use traxtent_units::turns::fraction;
 use traxtent_units::{Lbn, Sectors};
 
 /// The largest request, in sectors.

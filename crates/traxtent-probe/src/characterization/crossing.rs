@@ -5,12 +5,12 @@
 //! each other, at a cost of one revolution per track. If a crossing was made in time on the drive,
 //! it must be made in time with the fitted profile.
 
-use super::figure::fraction;
 use super::seek::KnownDrive;
 use super::stopwatch::Stopwatch;
 use crate::ProbeError;
 use traxtent_units::Lbn;
 use traxtent_units::request::Op;
+use traxtent_units::turns::fraction;
 
 /// A move from the end of a track to the beginning of the next.
 #[derive(Clone, Copy, Debug, PartialEq)]

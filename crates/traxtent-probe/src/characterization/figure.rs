@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::median::median;
 use traxtent_units::stats::{ConfidenceInterval, ConfidenceLevel};
 
 /// One measured property of a drive.
@@ -132,24 +133,7 @@ impl Estimate {
     }
 }
 
-/// Returns the median of the samples.
-pub(super) fn median(samples: &[f64]) -> f64 {
-    let mut sorted = samples.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let half = sorted.len() / 2;
-    if sorted.len() % 2 == 1 {
-        sorted[half]
-    } else {
-        (sorted[half - 1] + sorted[half]) / 2.0
-    }
-}
-
 /// Returns a phase reduced to within half a revolution of zero.
 pub(super) fn wrapped(turns: f64) -> f64 {
     turns - turns.round()
-}
-
-/// Returns the fraction of a revolution, from 0 to 1.
-pub(super) fn fraction(turns: f64) -> f64 {
-    turns - turns.floor()
 }

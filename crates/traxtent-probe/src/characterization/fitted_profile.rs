@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::figure::fraction;
 use super::{Characterization, LayoutConfidence};
 use traxtent_model::geometry::{BranchSpec, Child, GeometrySpec, TrackSpec, TreeSpec};
 use traxtent_model::profile::{
     AccessSpec, BusSpec, FORMAT, MechanicsSpec, OverheadSpec, Preseek, Profile, Provenance,
     QueueSpec, Scheduler, ScsiSpec, SectorSpec, SeekSpec,
 };
+use traxtent_units::turns::fraction;
 
 impl Characterization {
     /// Returns a profile of the drive that a [`traxtent_model::drive::Drive`] runs. For each
@@ -183,17 +183,13 @@ impl Characterization {
                 (branch.cylinder_step, branch.angle_step_turns) = (0, 0.0);
             }
         }
-        grove.nodes.push(root);
+        grove.tree.nodes.push(root);
         GeometrySpec {
             surfaces: self.layout.surfaces,
             cylinders: self.layout.cylinders,
             order: self.order.order.unwrap_or_default(),
             width_tracks: self.order.width,
-            tree: Some(TreeSpec {
-                tracks: grove.tracks,
-                nodes: grove.nodes,
-                slips: Vec::new(),
-            }),
+            tree: Some(grove.tree),
             ..GeometrySpec::default()
         }
     }
@@ -202,22 +198,16 @@ impl Characterization {
 /// The patterns and nodes of the tree so far.
 #[derive(Default)]
 struct TreeBuilder {
-    tracks: Vec<TrackSpec>,
-    nodes: Vec<Vec<BranchSpec>>,
+    tree: TreeSpec,
 }
 
 impl TreeBuilder {
     fn pattern(&mut self, slots: u32, sectors: u32) -> u32 {
-        let spec = TrackSpec {
+        self.tree.track_index(TrackSpec {
             slots: slots.max(sectors),
             first_slot: 0,
             sectors,
-        };
-        let known = self.tracks.iter().position(|track| *track == spec);
-        known.unwrap_or_else(|| {
-            self.tracks.push(spec);
-            self.tracks.len() - 1
-        }) as u32
+        })
     }
 
     /// Returns the node of one repetition whose tracks have the given numbers of sectors.
@@ -249,10 +239,11 @@ impl TreeBuilder {
             }
             begin += run.tracks;
         }
-        let known = self.nodes.iter().position(|node| *node == branches);
+        let nodes = &mut self.tree.nodes;
+        let known = nodes.iter().position(|node| *node == branches);
         known.unwrap_or_else(|| {
-            self.nodes.push(branches);
-            self.nodes.len() - 1
+            nodes.push(branches);
+            nodes.len() - 1
         }) as u32
     }
 }

@@ -6,11 +6,13 @@
 //! or completes a revolution late, and bisection finds the minimum. Each trial gives one bit,
 //! however noisy its time is, because only whole revolutions are distinguished.
 
-use super::figure::{Estimate, fraction, median, wrapped};
+use super::figure::{Estimate, wrapped};
 use super::stopwatch::{OFF_ANGLE, Stopwatch, line};
 use crate::ProbeError;
+use crate::median::median;
 use traxtent_units::Lbn;
 use traxtent_units::request::Op;
+use traxtent_units::turns::fraction;
 
 /// A pair of sectors, and the parameters of the search.
 #[derive(Clone, Copy, Debug)]

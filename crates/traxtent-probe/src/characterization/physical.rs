@@ -19,10 +19,11 @@
 //! Only physical sectors of 4,096 bytes are sought. Disks with logical sectors of 512 bytes have
 //! had no other larger ones (IDEMA's Advanced Format).
 
-use super::figure::{Measurement, median, wrapped};
+use super::figure::{Measurement, wrapped};
 use super::seek::KnownDrive;
 use super::stopwatch::Stopwatch;
 use crate::ProbeError;
+use crate::median::median;
 use traxtent_map::MappedTrack;
 use traxtent_units::Lbn;
 use traxtent_units::request::Request;

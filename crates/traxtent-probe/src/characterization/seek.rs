@@ -6,13 +6,15 @@
 //! seek time.
 
 use super::angles::Angles;
-use super::figure::{Estimate, Measurement, fraction, median};
+use super::figure::{Estimate, Measurement};
 use super::layout::{TrackLayout, TrackPosition};
 use super::min_time::{SectorPair, min_time, min_time_again};
 use super::physical::SectorGrouping;
 use super::stopwatch::{STEADY, Stopwatch};
+use crate::median::median;
 use crate::{ProbeError, TargetError};
 use traxtent_map::{MappedTrack, TrackMap};
+use traxtent_units::turns::fraction;
 use traxtent_units::{Lbn, Sectors};
 
 /// The number of distances on the curve of a drive with zero-latency access, and the number of

@@ -5,11 +5,13 @@
 //! reference sector every few seconds. Angles are computed from the latest of these readings, so
 //! that neither an error of the speed nor its wander accumulates.
 
-use super::figure::{Estimate, fraction, median, wrapped};
+use super::figure::{Estimate, wrapped};
 use super::physical::SectorGrouping;
+use crate::median::median;
 use crate::{ProbeError, Target, TargetError};
 use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
+use traxtent_units::turns::fraction;
 use traxtent_units::{Lbn, SimTime};
 
 /// How long one reading of the reference sector may be used for angles, in milliseconds.

@@ -2,12 +2,13 @@
 //! writes.
 
 use super::crossing::{bounds, crossings};
-use super::figure::{Estimate, Measurement, median};
+use super::figure::{Estimate, Measurement};
 use super::min_time::{SectorPair, min_time_by};
 use super::physical::SectorGrouping;
 use super::seek::KnownDrive;
 use super::stopwatch::{STEADY, Stopwatch};
 use crate::ProbeError;
+use crate::median::median;
 use traxtent_units::request::{Op, Request};
 
 /// The measured properties of writes.

@@ -1,9 +1,9 @@
 //! The search at one place of the drive, written as if it were the only one.
 
 use super::super::algorithm::ProbeError;
-use super::super::clock::{fraction, wrap};
 use super::{Shared, turn};
 use traxtent_units::Lbn;
+use traxtent_units::turns::{fraction, wrap};
 
 /// The largest number of readings of one sector until two agree.
 const READINGS_MAX: usize = 20;

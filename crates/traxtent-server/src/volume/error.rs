@@ -93,6 +93,12 @@ pub enum VolumeIoError {
         /// A description of its content.
         what: String,
     },
+    /// A member of a volume whose chunks are tracks, without a track map.
+    #[error(
+        "{}: no track map is given; chunks that are tracks need one for each member (--map), or use --chunk",
+        .0.display()
+    )]
+    NoMap(PathBuf),
     /// A track map that cannot be used.
     #[error("{}: invalid track map: {error}", path.display())]
     Map {
@@ -213,5 +219,54 @@ fn hint(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::Locked(_) => "; if the volume is being served, use its control socket",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use traxtent_layout::raid::Level;
+
+    use super::super::{VolumePlan, create};
+
+    /// Creates a volume on new files, which must be refused, and returns the error.
+    fn refused(level: Level, members: usize, chunk_bytes: Option<u64>) -> String {
+        let folder = tempfile::tempdir().expect("there is a temporary directory");
+        let member = |number: usize| {
+            let path = folder.path().join(number.to_string());
+            let file = std::fs::File::create(&path).expect("it can be written to");
+            file.set_len(1 << 20).expect("files may be sparse");
+            (path, None)
+        };
+        let plan = VolumePlan {
+            level,
+            chunk_bytes,
+            granule_bytes: 4096,
+            journal_bytes: 0,
+            members: (0..members).map(member).collect(),
+            force: false,
+        };
+        let made = create(&plan, || uuid::Uuid::from_u128(1), |_| None);
+        made.expect_err("it cannot be created").to_string()
+    }
+
+    /// Does the error say that a map is missing, rather than that the device holds something?
+    #[test]
+    fn a_missing_map() {
+        let error = refused(Level::Raid0, 2, None);
+        assert!(error.contains("/0: no track map is given; "), "{error}");
+        assert!(!error.contains("--force"), "{error}");
+    }
+
+    /// Does the error of too many or too few members name their number?
+    #[test]
+    fn numbers_of_members() {
+        assert_eq!(
+            refused(Level::Raid0, 33, Some(65_536)),
+            "raid-0 cannot have 33 members; it needs 1 to 32"
+        );
+        assert_eq!(
+            refused(Level::Raid5, 2, Some(65_536)),
+            "raid-5 cannot have 2 members; it needs 3 to 32"
+        );
     }
 }

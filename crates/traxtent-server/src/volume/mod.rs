@@ -156,21 +156,9 @@ pub fn create(
             });
         }
     }
-    let Some(mut superblock) = format.superblock() else {
-        // The only remaining reason is the number of members.
-        let no_members = Array::new(
-            ArrayShape {
-                level: plan.level,
-                chunks,
-                granule: 1,
-                spares: 0,
-            },
-            Vec::new(),
-        );
-        return Err(no_members
-            .map(|_| VolumeError::Stopped.into())
-            .unwrap_or_else(Into::into));
-    };
+    plan.level.check_members(devices.len())?;
+    let superblock = format.superblock();
+    let mut superblock = superblock.expect("the number and the sizes of the members are checked");
     let array = array_of(&superblock, &maps)?;
     superblock.capacity = array.capacity();
     check_journal(&array, &superblock)?;
@@ -657,10 +645,7 @@ fn map_text(path: &Path, map: Option<&Path>, tracks: bool) -> Result<Vec<u8>, Vo
     };
     match (map, tracks) {
         (_, false) => Ok(Vec::new()),
-        (None, _) => Err(VolumeIoError::Holds {
-            path: path.to_owned(),
-            what: "tracks that nobody named: give its track map".to_owned(),
-        }),
+        (None, _) => Err(VolumeIoError::NoMap(path.to_owned())),
         (Some(map), _) => {
             let bytes = std::fs::read(map).map_err(|error| VolumeIoError::Device {
                 path: map.to_owned(),

@@ -1,6 +1,6 @@
 //! Detection of a trace's format.
 
-use super::error::TraceError;
+use super::error::{TraceError, TraceProblem};
 use super::lines::TraceInput;
 use super::{TraceFormat, blkparse, disksim, fio, log, msr, spc, srt};
 
@@ -120,7 +120,10 @@ fn reads(format: TraceFormat, bytes: &[u8]) -> Fit {
         };
         match read {
             Ok(()) => {}
-            Err(TraceError::Empty { .. }) => return Fit::FirstLine,
+            Err(TraceError::At {
+                problem: TraceProblem::Empty { .. },
+                ..
+            }) => return Fit::FirstLine,
             Err(_) => return so_far(tried),
         }
     }

@@ -34,61 +34,15 @@ impl fmt::Display for TracePosition {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// A field with a wrong value.
-    #[error("{format} trace, {place}: {field}: {value:?}: {expected}")]
-    Field {
+    /// A problem at a position of the trace.
+    #[error("{format} trace, {place}: {problem}")]
+    At {
         /// The format that the trace is read as.
         format: TraceFormat,
         /// The position.
         place: TracePosition,
-        /// The name of the field.
-        field: &'static str,
-        /// The value found, cut after 60 bytes.
-        value: String,
-        /// The values expected, with the bound.
-        expected: String,
-    },
-    /// A line or record of the wrong shape.
-    #[error("{format} trace, {place}: {expected}")]
-    Malformed {
-        /// The format that the trace is read as.
-        format: TraceFormat,
-        /// The position.
-        place: TracePosition,
-        /// The shape expected, and the one found.
-        expected: String,
-    },
-    /// A file that ends within a record or before the first one.
-    #[error("{format} trace, {place}: the file ends within {within}")]
-    Truncated {
-        /// The format that the trace is read as.
-        format: TraceFormat,
-        /// The position.
-        place: TracePosition,
-        /// The part within which the file ends.
-        within: &'static str,
-    },
-    /// A request for no sectors or bytes.
-    #[error("{format} trace, {place}: the request has 0 {unit}; expected at least 1")]
-    Empty {
-        /// The format that the trace is read as.
-        format: TraceFormat,
-        /// The position.
-        place: TracePosition,
-        /// The unit of the request's length: sectors or bytes.
-        unit: &'static str,
-    },
-    /// An arrival before that of an earlier record, in a format whose records are in order of time.
-    #[error(
-        "{format} trace, {place}: the request arrives {} ms before an earlier one in the file; sort the trace by time", back.as_ms()
-    )]
-    Order {
-        /// The format that the trace is read as.
-        format: TraceFormat,
-        /// The position.
-        place: TracePosition,
-        /// The time by which the request arrives too early.
-        back: Span,
+        /// The problem.
+        problem: TraceProblem,
     },
     /// A record without a field that the replay needs.
     #[error("trace, record {record}: no {field}; choose a replay pace that does not need one")]
@@ -110,16 +64,51 @@ pub enum TraceError {
         /// The name.
         name: String,
     },
-    /// The input could not be read.
-    #[error("{format} trace, {place}: {error}")]
-    Io {
-        /// The format that the trace is read as.
-        format: TraceFormat,
-        /// The position.
-        place: TracePosition,
-        /// The I/O error.
-        error: std::io::Error,
+}
+
+/// A problem of a line or record of a trace, without its position.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceProblem {
+    /// A field with a wrong value.
+    #[error("{field}: {value:?}: {expected}")]
+    Field {
+        /// The name of the field.
+        field: &'static str,
+        /// The value found, cut after 60 bytes.
+        value: String,
+        /// The values expected, with the bound.
+        expected: String,
     },
+    /// A line or record of the wrong shape.
+    #[error("{expected}")]
+    Malformed {
+        /// The shape expected, and the one found.
+        expected: String,
+    },
+    /// A file that ends within a record or before the first one.
+    #[error("the file ends within {within}")]
+    Truncated {
+        /// The part within which the file ends.
+        within: &'static str,
+    },
+    /// A request for no sectors or bytes.
+    #[error("the request has 0 {unit}; expected at least 1")]
+    Empty {
+        /// The unit of the request's length: sectors or bytes.
+        unit: &'static str,
+    },
+    /// An arrival before that of an earlier record, in a format whose records are in order of time.
+    #[error(
+        "the request arrives {} ms before an earlier one in the file; sort the trace by time", back.as_ms()
+    )]
+    Order {
+        /// The time by which the request arrives too early.
+        back: Span,
+    },
+    /// The input could not be read.
+    #[error("{0}")]
+    Io(std::io::Error),
 }
 
 fn names() -> String {

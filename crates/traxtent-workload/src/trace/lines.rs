@@ -3,7 +3,7 @@
 use std::io::{BufRead, ErrorKind, Read};
 
 use super::TraceFormat;
-use super::error::{TraceError, TracePosition};
+use super::error::{TraceError, TracePosition, TraceProblem};
 
 /// The longest line. No format comes near it; a longer line is refused before it fills the memory.
 const LINE_BYTES_MAX: usize = 64 * 1024;
@@ -53,25 +53,21 @@ impl<R: BufRead> TraceInput<R> {
             self.line.clear();
             self.number += 1;
             let place = TracePosition::Line(self.number);
+            let format = self.format;
+            let at = |problem| TraceError::At {
+                format,
+                place,
+                problem,
+            };
             let mut limited = (&mut self.input).take(LINE_BYTES_MAX as u64 + 1);
-            let read =
-                limited
-                    .read_until(b'\n', &mut self.line)
-                    .map_err(|error| TraceError::Io {
-                        format: self.format,
-                        place,
-                        error,
-                    })?;
+            let read = limited.read_until(b'\n', &mut self.line);
+            let read = read.map_err(|error| at(TraceProblem::Io(error)))?;
             if read == 0 {
                 return Ok(None);
             }
             if read > LINE_BYTES_MAX {
                 let expected = format!("the line is longer than {LINE_BYTES_MAX} bytes");
-                return Err(TraceError::Malformed {
-                    format: self.format,
-                    place,
-                    expected,
-                });
+                return Err(at(TraceProblem::Malformed { expected }));
             }
             let end = self.line.trim_ascii_end().len();
             self.line.truncate(end);
@@ -79,10 +75,12 @@ impl<R: BufRead> TraceInput<R> {
                 break;
             }
         }
-        let text = std::str::from_utf8(&self.line).map_err(|error| TraceError::Malformed {
+        let text = std::str::from_utf8(&self.line).map_err(|error| TraceError::At {
             format: self.format,
             place: TracePosition::Line(self.number),
-            expected: format!("byte {} is not valid UTF-8", error.valid_up_to()),
+            problem: TraceProblem::Malformed {
+                expected: format!("byte {} is not valid UTF-8", error.valid_up_to()),
+            },
         })?;
         self.at = TracePosition::Line(self.number);
         Ok(Some(Line {
@@ -131,10 +129,10 @@ impl<R: BufRead> TraceInput<R> {
                 Ok(read) => done += read,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
-                    return Err(TraceError::Io {
+                    return Err(TraceError::At {
                         format: self.format,
                         place: self.record_place(),
-                        error,
+                        problem: TraceProblem::Io(error),
                     });
                 }
             }
@@ -156,19 +154,19 @@ impl<R: BufRead> TraceInput<R> {
     }
 
     pub(super) fn truncated(&self, within: &'static str) -> TraceError {
-        TraceError::Truncated {
+        TraceError::At {
             format: self.format,
             place: self.record_place(),
-            within,
+            problem: TraceProblem::Truncated { within },
         }
     }
 
     /// Returns the error for a text trace that ends before its first record.
     pub(super) fn ends_within(&self, within: &'static str) -> TraceError {
-        TraceError::Truncated {
+        TraceError::At {
             format: self.format,
             place: TracePosition::Line(self.number),
-            within,
+            problem: TraceProblem::Truncated { within },
         }
     }
 }
@@ -184,19 +182,13 @@ pub(super) struct Line<'a> {
 impl Line<'_> {
     /// Returns the error for a request for no sectors or bytes.
     pub(super) fn empty(&self, unit: &'static str) -> TraceError {
-        TraceError::Empty {
-            format: self.format,
-            place: self.place,
-            unit,
-        }
+        self.at(TraceProblem::Empty { unit })
     }
 
     pub(super) fn shape(&self, expected: impl Into<String>) -> TraceError {
-        TraceError::Malformed {
-            format: self.format,
-            place: self.place,
+        self.at(TraceProblem::Malformed {
             expected: expected.into(),
-        }
+        })
     }
 
     pub(super) fn field(
@@ -210,12 +202,18 @@ impl Line<'_> {
             .map(|(at, _)| at)
             .find(|&at| at >= 60)
             .unwrap_or(value.len());
-        TraceError::Field {
-            format: self.format,
-            place: self.place,
+        self.at(TraceProblem::Field {
             field,
             value: value[..cut].to_owned(),
             expected: expected.into(),
+        })
+    }
+
+    fn at(&self, problem: TraceProblem) -> TraceError {
+        TraceError::At {
+            format: self.format,
+            place: self.place,
+            problem,
         }
     }
 

@@ -32,7 +32,7 @@ use std::io::BufRead;
 use std::str::FromStr;
 
 pub use detect::{DETECT_BYTES, detect};
-pub use error::{TraceError, TracePosition};
+pub use error::{TraceError, TracePosition, TraceProblem};
 pub use log::COLUMNS as LOG_COLUMNS;
 pub use order::OrderWarning;
 pub use units::{GAPS_CHECKED, GapSuspicion, GapWarning};

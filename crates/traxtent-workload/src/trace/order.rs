@@ -6,7 +6,7 @@
 //! events and our own log are gathered from several processors or threads. A step back of some
 //! microseconds is normal there, so these are counted.
 
-use super::error::{TraceError, TracePosition};
+use super::error::{TraceError, TracePosition, TraceProblem};
 use super::{TraceFormat, TraceRecord};
 use traxtent_units::Span;
 
@@ -86,10 +86,10 @@ impl OrderCheck {
             return Ok(());
         }
         if is_ordered(self.format) {
-            return Err(TraceError::Order {
+            return Err(TraceError::At {
                 format: self.format,
                 place,
-                back,
+                problem: TraceProblem::Order { back },
             });
         }
         let warning = self.warning.get_or_insert(OrderWarning {

@@ -16,7 +16,7 @@
 use std::io::BufRead;
 
 use super::TraceRecord;
-use super::error::{TraceError, TracePosition};
+use super::error::{TraceError, TracePosition, TraceProblem};
 use super::fields::{PS_PER_S, PS_PER_US, covering};
 use super::lines::TraceInput;
 use traxtent_units::request::{Op, Request};
@@ -83,42 +83,39 @@ impl Srt {
                 },
                 offset: lines.offset().saturating_sub(8),
             };
+            let format = lines.format();
+            let at = |problem| TraceError::At {
+                format,
+                place,
+                problem,
+            };
             let [size, id] = head;
             if !plausible(size, id) {
-                return Err(TraceError::Malformed {
-                    format: lines.format(),
-                    place,
-                    expected: format!(
-                        "expected a short or suspect I/O record of version 1 to 4, found type {:#x}, version {}, \
-                         {size} bytes",
-                        id & 0xffff,
-                        id >> 16
-                    ),
-                });
+                let expected = format!(
+                    "expected a short or suspect I/O record of version 1 to 4, found type {:#x}, version {}, \
+                     {size} bytes",
+                    id & 0xffff,
+                    id >> 16
+                );
+                return Err(at(TraceProblem::Malformed { expected }));
             }
             let mut body = [0; WORDS];
             lines.words(&mut body, false)?;
             let mut rest = [0; 2];
             lines.words(&mut rest[..(size as usize - 52) / 4], false)?;
             if id & 0xffff == SHORT_IO {
-                let format = lines.format();
                 lines.set_position(place);
                 if body[BYTES] == 0 {
-                    return Err(TraceError::Empty {
-                        format,
-                        place,
-                        unit: "bytes",
-                    });
+                    return Err(at(TraceProblem::Empty { unit: "bytes" }));
                 }
-                return self.record(&body, unit_bytes).map(Some).map_err(
-                    |(field, value, expected)| TraceError::Field {
-                        format,
-                        place,
+                let record = self.record(&body, unit_bytes).map(Some);
+                return record.map_err(|(field, value, expected)| {
+                    at(TraceProblem::Field {
                         field,
                         value: value.to_string(),
                         expected,
-                    },
-                );
+                    })
+                });
             }
         }
     }

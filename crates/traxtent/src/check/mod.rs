@@ -19,6 +19,7 @@ use traxtent_check::target::{HostPaths, TargetError, examine_targets};
 use traxtent_check::{Finding, Kind, LayerId, Rule, Severity, Stack};
 use traxtent_map::TrackMap;
 use traxtent_model::profile::Profile;
+use traxtent_units::byte_size::BYTE_SIZE_HELP;
 
 use crate::failure::{Failure, Result};
 use crate::map::Subject;
@@ -36,7 +37,7 @@ const ARCHIVE_BYTES: u64 = 64 << 20;
 /// Nothing is written to it, except in the range that --scratch names. Exit status 1 means findings
 /// at or above --fail-on; 3 means that a layer could not be read. docs/check.md lists the findings.
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment, after_help = EXAMPLES)]
+#[command(verbatim_doc_comment, after_help = after_help())]
 pub(crate) struct Args {
     /// Images, block devices, or files that --collect wrote
     #[arg(value_name = "TARGET")]
@@ -44,16 +45,16 @@ pub(crate) struct Args {
     /// Check for this drive: a built-in one, a profile, or a track map
     #[arg(long, value_name = "DRIVE")]
     drive: Option<String>,
-    /// The size of a physical sector in bytes: 512, 4k
+    /// The size of a physical sector in bytes, such as 4K
     #[arg(long, value_name = "BYTES", value_parser = sector)]
     physical_sector: Option<u64>,
     /// The size of a logical sector in bytes
     #[arg(long, value_name = "BYTES", value_parser = sector)]
     logical_sector: Option<u64>,
-    /// The size of an erase block of a solid-state drive in bytes: 512k, 3M
+    /// The size of an erase block of a solid-state drive in bytes, such as 512K or 3M
     #[arg(long, value_name = "BYTES", value_parser = size)]
     erase_block: Option<u64>,
-    /// The size of a chunk in bytes, if the drive is an array behind a controller
+    /// The size of a chunk in bytes, such as 64K, if the drive is an array behind a controller
     #[arg(long, value_name = "BYTES", value_parser = size)]
     chunk: Option<u64>,
     /// The size of a full stripe's data in bytes, if the drive is an array behind a controller
@@ -85,9 +86,13 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "Examples:
   traxtent check
   traxtent check disk.img --drive wd10ears
-  traxtent check /dev/sda --physical-sector 4k
+  traxtent check /dev/sda --physical-sector 4K
   traxtent check /dev/sdb --measure --scratch 1000000..3000000
   traxtent check --collect $(hostname).json; traxtent check *.json";
+
+fn after_help() -> String {
+    format!("{BYTE_SIZE_HELP}\n\n{EXAMPLES}")
+}
 
 fn rules() -> impl TypedValueParser<Value = Rule> {
     let names = Rule::all().iter().map(|rule| rule.id());
@@ -99,17 +104,19 @@ fn severities() -> impl TypedValueParser<Value = Severity> {
         .map(|name| name.parse().expect("only names pass"))
 }
 
-/// Parses a sector size, which is a power of two from 512 to 64 KiB.
+/// Parses a sector size, which is a power of two from 512 to 64K.
 fn sector(text: &str) -> Result<u64, String> {
-    parse::bytes(text)
-        .filter(|&bytes| bytes.is_power_of_two() && (512..=65_536).contains(&bytes))
-        .ok_or_else(|| "expected a power of two from 512 to 64k".to_owned())
+    let is_allowed = |bytes: u64| bytes.is_power_of_two() && (512..=65_536).contains(&bytes);
+    parse::bytes_if(text, is_allowed, "expected a power of two from 512 to 64K")
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    parse::bytes(text)
-        .filter(|&bytes| (512..=1 << 30).contains(&bytes) && bytes.is_multiple_of(512))
-        .ok_or_else(|| "expected a multiple of 512 up to 1G, such as 512k or 3M".to_owned())
+    let is_allowed = |bytes: u64| (512..=1 << 30).contains(&bytes) && bytes.is_multiple_of(512);
+    parse::bytes_if(
+        text,
+        is_allowed,
+        "expected a multiple of 512 up to 1G, such as 512K or 3M",
+    )
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use traxtent_check::plan::fix::quoted;
 use traxtent_map::{MapBuilder, MapFile, MapSource, ProbeCost, lbn_ranges};
 use traxtent_probe::{
     Algorithm, Extraction, Found, Identity, ProbeError, Region, Target, TargetError, extract,
@@ -265,18 +266,8 @@ fn early_end(mut plan: ProbePlan, meter: &ProbeMeter, error: &ProbeError) -> Fai
 /// Returns the command that continues from the checkpoint. It repeats the same options, so that it
 /// finds the same file.
 fn resume_with() -> String {
-    let quoted = |text: String| {
-        let plain = |c: char| c.is_alphanumeric() || "-_./:=,#+@%".contains(c);
-        if !text.is_empty() && text.chars().all(plain) {
-            text
-        } else {
-            format!("'{}'", text.replace('\'', "'\\''"))
-        }
-    };
     let given = std::env::args_os().skip(1);
-    let mut words: Vec<String> = given
-        .map(|word| quoted(word.to_string_lossy().into_owned()))
-        .collect();
+    let mut words: Vec<String> = given.map(|word| quoted(&word.to_string_lossy())).collect();
     if !words.iter().any(|word| word == "--resume") {
         words.push("--resume".to_owned());
     }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use traxtent_disksim::System;
 use traxtent_workload::trace::{DETECT_BYTES, TracePosition, detect};
 use traxtent_workload::{
-    SynthioSpec, TraceError, TraceFormat, TraceOptions, TraceReader, TraceRecord, WorkloadError,
-    WorkloadKind, WorkloadSpec,
+    SynthioSpec, TraceError, TraceFormat, TraceOptions, TraceProblem, TraceReader, TraceRecord,
+    WorkloadError, WorkloadKind, WorkloadSpec,
 };
 
 use crate::failure::{Failure, Result};
@@ -49,9 +49,11 @@ impl Workload {
             let toml = input::text(path, SPEC_BYTES)?;
             return match WorkloadSpec::from_toml(&toml) {
                 Ok(spec) => Ok(Workload::Drawn(spec)),
-                Err(WorkloadError::Toml { line, message }) => {
-                    Err(Failure::at(format!("{text}:{line}"), message))
-                }
+                Err(WorkloadError {
+                    line: Some(line),
+                    problem,
+                    ..
+                }) => Err(Failure::at(format!("{text}:{line}"), problem)),
                 Err(error) => Err(Failure::at(text, error)),
             };
         }
@@ -223,31 +225,25 @@ impl Iterator for Trace {
 
 /// Returns an error of a trace, preceded by its file and line.
 pub(crate) fn trace_failure(path: &Path, error: &TraceError) -> Failure {
-    let place = match error {
-        TraceError::Field { place, .. }
-        | TraceError::Malformed { place, .. }
-        | TraceError::Empty { place, .. }
-        | TraceError::Order { place, .. }
-        | TraceError::Truncated { place, .. }
-        | TraceError::Io { place, .. } => Some(*place),
-        _ => None,
+    let path = path.display();
+    let TraceError::At {
+        format,
+        place,
+        problem,
+    } = error
+    else {
+        return Failure::at(path, error);
     };
-    let (at, message) = match place {
-        Some(TracePosition::Line(line)) => (
-            format!("{}:{line}", path.display()),
-            error.to_string().replacen(&format!(", line {line}"), "", 1),
-        ),
-        _ => (path.display().to_string(), error.to_string()),
+    let message = match place {
+        TracePosition::Line(line) => format!("{path}:{line}: {format} trace: {problem}"),
+        TracePosition::Record { .. } => format!("{path}: {error}"),
     };
-    match error {
-        TraceError::Order { .. } => Failure::at(
-            at,
-            format!("{message}, or replay it without its times (--replay closed:N)"),
-        ),
-        TraceError::Io { error, .. } if !is_content(error) => {
-            Failure::Io(format!("{at}: {message}"))
-        }
-        _ => Failure::at(at, message),
+    match problem {
+        TraceProblem::Order { .. } => Failure::input(format!(
+            "{message}, or replay it without its times (--replay closed:N)"
+        )),
+        TraceProblem::Io(error) if !is_content(error) => Failure::Io(message),
+        _ => Failure::input(message),
     }
 }
 
