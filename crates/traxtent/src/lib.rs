@@ -6,6 +6,7 @@
 //! bad input; and 3 if a file or device cannot be used.
 
 mod check;
+#[cfg(feature = "lab")]
 mod claims;
 mod copies;
 mod demo;
@@ -14,6 +15,7 @@ mod failure;
 mod fault;
 mod html;
 mod input;
+#[cfg(feature = "lab")]
 mod lab;
 mod map;
 mod output;
@@ -52,7 +54,15 @@ enum Verb {
     Demo(demo::Args),
     Drives(drives::Args),
     Fault(fault::Args),
+    #[cfg(feature = "lab")]
     Lab(lab::Args),
+    /// Explain that this build has no experiments
+    #[cfg(not(feature = "lab"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Lab {
+        #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<std::ffi::OsString>,
+    },
     Map(map::Args),
     Plan(plan::Args),
     Probe(probe::Args),
@@ -73,6 +83,9 @@ enum Verb {
     },
 }
 
+/// The message of a build without the experiments.
+const NO_LAB: &str = "this build lacks the experiments; rebuild it with the feature `lab`";
+
 /// Returns the definition of the command line, for generating manual pages and completions.
 pub fn command() -> clap::Command {
     Cli::command()
@@ -89,7 +102,10 @@ pub fn main() -> ExitCode {
         Verb::Demo(args) => demo::run(args),
         Verb::Drives(args) => drives::run(args),
         Verb::Fault(args) => fault::run(args),
+        #[cfg(feature = "lab")]
         Verb::Lab(args) => lab::run(args),
+        #[cfg(not(feature = "lab"))]
+        Verb::Lab { .. } => Err(failure::Failure::input(NO_LAB)),
         Verb::Map(args) => map::run(args),
         Verb::Plan(args) => plan::run(args),
         Verb::Probe(args) => probe::run(args),
