@@ -17,6 +17,7 @@ mod html;
 mod input;
 #[cfg(feature = "lab")]
 mod lab;
+mod logging;
 mod map;
 mod output;
 mod parse;
@@ -97,6 +98,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
+    logging::start();
     let result = match &cli.verb {
         Verb::Check(args) => check::run(args),
         Verb::Demo(args) => demo::run(args),
@@ -161,4 +163,20 @@ fn print(bytes: &[u8]) -> failure::Result<()> {
     let mut out = output::stdout();
     out.write_all(bytes)?;
     output::finish(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Is `lab` a verb of every build, listed only where it does something?
+    #[test]
+    fn lab_is_a_verb() {
+        assert!(Cli::try_parse_from(["traxtent", "lab", "list", "T2", "--json"]).is_ok());
+        let help = command().render_help().to_string();
+        assert_eq!(help.contains("  lab "), cfg!(feature = "lab"), "{help}");
+        // Without the experiments, the message comes first.
+        let asked = Cli::try_parse_from(["traxtent", "lab", "--help"]);
+        assert_eq!(asked.is_err(), cfg!(feature = "lab"));
+    }
 }
