@@ -11,10 +11,10 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
+use parking_lot::Mutex;
 
 use crate::tally::Tally;
 use crate::{machine, packages, shell};
@@ -210,17 +210,17 @@ impl Engine {
             for _ in 0..at_a_time {
                 scope.spawn(|| {
                     loop {
-                        let Some(job) = work.lock().unwrap().pop_front() else {
+                        let Some(job) = work.lock().pop_front() else {
                             return;
                         };
                         let result = worker::run(&self.program, &job)
                             .and_then(|outcome| check_outcome(&job, outcome));
-                        tally.lock().unwrap().check(&format!("fuzz {job}"), result);
+                        tally.lock().check(&format!("fuzz {job}"), result);
                     }
                 });
             }
         });
-        tally.into_inner().unwrap()
+        tally.into_inner()
     }
 }
 

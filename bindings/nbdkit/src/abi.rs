@@ -89,6 +89,8 @@ pub struct Plugin {
 unsafe extern "C" {
     /// Reports an error to the user of nbdkit, with a printf format.
     pub fn nbdkit_error(format: *const c_char, ...);
+    /// Writes a line to nbdkit's debug log, with a printf format.
+    pub fn nbdkit_debug(format: *const c_char, ...);
     /// Sets the error number for the client of the current call.
     pub fn nbdkit_set_error(errno: c_int);
 }

@@ -12,11 +12,13 @@
 #![allow(unsafe_code, reason = "nbdkit calls a C interface")]
 
 pub mod abi;
+mod logging;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
+use parking_lot::Mutex;
 use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use traxtent_server::export;
@@ -32,6 +34,7 @@ static SERVER: OnceLock<Box<dyn BlockService>> = OnceLock::new();
 /// Returns the plugin table to nbdkit, which calls this function once, after loading the library.
 #[unsafe(no_mangle)]
 pub extern "C" fn plugin_init() -> *mut Plugin {
+    logging::start();
     let table = Plugin {
         _struct_size: size_of::<Plugin>() as u64,
         _api_version: abi::API_VERSION,
@@ -111,7 +114,7 @@ extern "C" fn config(key: *const c_char, value: *const c_char) -> c_int {
     let [key, value] = [key, value].map(|text| unsafe { CStr::from_ptr(text) });
     match (key.to_str(), value.to_str()) {
         (Ok(key), Ok(value)) => {
-            let mut keys = PARAMETERS.lock().expect("one thread reads keys");
+            let mut keys = PARAMETERS.lock();
             keys.push((key.to_owned(), value.to_owned()));
             0
         }
@@ -120,7 +123,7 @@ extern "C" fn config(key: *const c_char, value: *const c_char) -> c_int {
 }
 
 extern "C" fn config_complete() -> c_int {
-    let keys = PARAMETERS.lock().expect("one thread reads keys");
+    let keys = PARAMETERS.lock();
     let pairs = keys
         .iter()
         .map(|(key, value)| (key.as_str(), value.as_str()));

@@ -1,7 +1,6 @@
 //! Combines drives with workloads, and computes the metrics that the papers report.
 
 use std::io;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,17 +9,14 @@ use traxtent_layout::log::LogError;
 use traxtent_layout::raid::RaidError;
 use traxtent_layout::tpl::TplError;
 use traxtent_model::disk::DiskError;
-use traxtent_model::drive::{Breakdown, Drive};
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::{self, Profile, ProfileError};
 use traxtent_probe::{ProbeError, TargetError};
-use traxtent_sim::{Host, Outcome, SimTarget, SimulateError, simulate};
-use traxtent_units::stats::{ComponentMeans, Moments};
-use traxtent_units::{Lbn, SimTime};
+use traxtent_sim::video::VideoError;
+use traxtent_sim::{Outcome, SimTarget, SimulateError, TestDrive, WorkloadResult};
+use traxtent_units::SimTime;
 use traxtent_volume::copies::CopiesError;
-use traxtent_workload::{Synthetic, WorkloadError, WorkloadRegion, WorkloadSpec};
-
-use crate::video::VideoError;
+use traxtent_workload::{WorkloadError, WorkloadSpec};
 
 /// The reasons why a measurement cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -118,35 +114,6 @@ pub struct Bench {
 /// The factor by which the work is reduced if an approximate result is sufficient.
 const QUICK: u64 = 10;
 
-/// The results of a run of a workload.
-#[derive(Clone, Copy, Debug)]
-pub struct WorkloadResult {
-    /// The head time per request in milliseconds: the reciprocal of the throughput.
-    pub head_time_ms: f64,
-    /// Response times in milliseconds.
-    pub response_ms: Moments,
-    /// The means of the parts of response times in milliseconds, in the order of the breakdown's
-    /// names.
-    pub parts_ms: [f64; 8],
-    /// The mean time in milliseconds in which a request's sectors pass under the head, at the rate
-    /// of their zone.
-    pub transfer_ms: f64,
-}
-
-impl WorkloadResult {
-    /// Returns the media transfer time of the requested sectors, at the rate of their zone, over
-    /// the total time.
-    pub fn efficiency(&self) -> f64 {
-        self.transfer_ms / self.head_time_ms
-    }
-
-    /// The mean of one part of the response times.
-    pub fn part_ms(&self, name: &str) -> f64 {
-        let index = Breakdown::NAMES.iter().position(|part| *part == name);
-        self.parts_ms[index.expect("a part of the breakdown")]
-    }
-}
-
 impl Bench {
     /// Returns the bench of another built-in drive, with the same settings.
     ///
@@ -178,9 +145,10 @@ impl Bench {
     /// # Errors
     /// Returns an error if its geometry is invalid.
     pub fn with_profile(profile: Profile, seed: u64) -> Result<Bench, LabError> {
+        let drive = TestDrive::new(profile, seed)?;
         Ok(Bench {
-            geometry: built(&profile)?,
-            profile: Arc::new(profile),
+            profile: drive.profile,
+            geometry: drive.geometry,
             seed,
             approximate: false,
             traces: None,
@@ -222,12 +190,15 @@ impl Bench {
     /// Returns an error if it has no such parameter, or if the value is invalid.
     pub fn with_parameter(&self, key: &str, value: &str) -> Result<Bench, LabError> {
         let profile = self.profile.with_value(key, value)?;
-        let geometry = match key.starts_with("geometry") {
-            true => built(&profile)?,
-            false => Arc::clone(&self.geometry),
+        let (profile, geometry) = match key.starts_with("geometry") {
+            true => {
+                let drive = TestDrive::new(profile, self.seed)?;
+                (drive.profile, drive.geometry)
+            }
+            false => (Arc::new(profile), Arc::clone(&self.geometry)),
         };
         Ok(Bench {
-            profile: Arc::new(profile),
+            profile,
             geometry,
             ..self.clone()
         })
@@ -247,57 +218,37 @@ impl Bench {
         })
     }
 
+    /// Returns the drive on which the measurements run their workloads.
+    pub fn drive(&self) -> TestDrive {
+        TestDrive {
+            profile: Arc::clone(&self.profile),
+            geometry: Arc::clone(&self.geometry),
+            seed: self.seed,
+        }
+    }
+
     /// Returns the drive at rest as a probe sees it, with an ideal host.
     pub fn target(&self) -> SimTarget {
-        SimTarget::new(Arc::clone(&self.profile), Arc::clone(&self.geometry))
+        self.drive().target()
     }
 
     /// The number of LBNs on the first track, and on every other track of the first zone.
     pub fn track_sectors(&self) -> u32 {
-        self.geometry
-            .track_of(Lbn(0))
-            .map_or(1, |track| track.sectors)
-    }
-
-    /// The LBNs of the first zone as paper T defines zones (section 3.1): all tracks with as many
-    /// sectors as the first. Zones of a profile may also end where spare sectors or reserved
-    /// cylinders separate them.
-    fn first_zone(&self) -> Range<Lbn> {
-        let zones = self.geometry.zones();
-        let alike = zones.iter().take_while(|zone| zone.slots == zones[0].slots);
-        Lbn(0)..alike.last().map_or(Lbn(0), |zone| zone.end_lbn)
+        self.drive().track_sectors()
     }
 
     /// Converts sectors to units of 1,024 bytes.
     pub fn kb(&self, sectors: u32) -> f64 {
-        f64::from(sectors) * f64::from(self.profile.sector.logical_bytes) / 1024.0
+        self.drive().kb(sectors)
     }
 
-    /// Runs a workload, given in the workload grammar, from a drive at rest. It runs all of its
-    /// requests, or [a few](Bench::scaled_count). Zone 0 of the workload means all tracks with as
-    /// many sectors as the first, as paper T defines zones (section 3.1).
+    /// Runs a workload, given in the workload grammar, as [`TestDrive::run`] does. It runs all of
+    /// its requests, or [a few](Bench::scaled_count).
     ///
     /// # Errors
     /// Returns an error if the workload does not fit the drive.
     pub fn run(&self, workload: &str) -> Result<WorkloadResult, LabError> {
-        let mut response_ms = Moments::default();
-        let mut parts = ComponentMeans::<8>::default();
-        let mut revolutions = 0.0;
-        let end = self.run_observed(workload, |outcome| {
-            response_ms.push(outcome.response().as_ms());
-            parts.push(&outcome.completion.breakdown.parts());
-            let request = &outcome.arrival.request;
-            let track = self.geometry.track_of(request.lbn);
-            let slots = track.map_or(1, |track| track.slots);
-            revolutions += f64::from(request.sectors) / f64::from(slots);
-        })?;
-        let count = response_ms.count().max(1) as f64;
-        Ok(WorkloadResult {
-            head_time_ms: end.as_ms() / count,
-            response_ms,
-            parts_ms: parts.means_ms(),
-            transfer_ms: revolutions / count * self.profile.revolution_ms(),
-        })
+        Ok(self.drive().run(self.scaled(workload)?)?)
     }
 
     /// Runs a workload in the same way, passes each outcome to `look`, and returns the time at
@@ -308,28 +259,14 @@ impl Bench {
     pub fn run_observed(
         &self,
         workload: &str,
-        mut look: impl FnMut(&Outcome),
+        look: impl FnMut(&Outcome),
     ) -> Result<SimTime, LabError> {
-        let mut spec: WorkloadSpec = workload.parse()?;
-        spec.seed = self.seed;
-        spec.count = self.scaled_count(spec.count);
-        if spec.region == WorkloadRegion::Zone(0) {
-            spec.region = WorkloadRegion::Lbns(self.first_zone());
-        }
-        let bytes = self.profile.sector.logical_bytes;
-        let mut source = Synthetic::new(&spec, bytes, &*self.geometry)?;
-        let drive = Drive::with_geometry(Arc::clone(&self.profile), Arc::clone(&self.geometry));
-        let end = simulate(&mut Host::new(vec![drive]), &mut source, |outcome| {
-            look(outcome);
-            true
-        })?;
-        Ok(end)
+        Ok(self.drive().run_observed(self.scaled(workload)?, look)?)
     }
-}
 
-fn built(profile: &Profile) -> Result<Arc<Geometry>, LabError> {
-    let geometry = Geometry::build(&profile.geometry);
-    Ok(Arc::new(geometry.map_err(|error| {
-        ProfileError::Geometry(error.to_string())
-    })?))
+    fn scaled(&self, workload: &str) -> Result<WorkloadSpec, LabError> {
+        let mut spec: WorkloadSpec = workload.parse()?;
+        spec.count = self.scaled_count(spec.count);
+        Ok(spec)
+    }
 }

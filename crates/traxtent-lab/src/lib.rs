@@ -12,7 +12,6 @@ pub mod alignment;
 mod bench;
 pub mod blind;
 mod cpu;
-pub mod curve;
 pub mod excluded;
 pub mod extraction;
 mod figure;
@@ -30,7 +29,7 @@ pub mod tpl;
 pub mod traxtents;
 pub mod video;
 
-pub use bench::{Bench, LabError, WorkloadResult};
+pub use bench::{Bench, LabError};
 pub use cpu::cpu_time;
 pub use figure::{Better, Figure, Panel, Series, Style};
 pub use measurements::{Draw, MEASUREMENTS, Measure, Measurement, measurement};

@@ -23,11 +23,11 @@ use traxtent_layout::log::{
 use traxtent_map::TrackMap;
 use traxtent_model::disk::{Disk, DiskError};
 use traxtent_model::profile::WriteBack;
+use traxtent_sim::efficiency::{Queue, random_in_zone_0};
 use traxtent_units::Rng;
 use traxtent_units::{Lbn, Sectors};
 
 use crate::bench::{Bench, LabError};
-use crate::curve::{Queue, random_in_zone_0};
 use crate::figure::{Figure, Panel, Series, Style};
 
 /// The streaming rate of the first zone that the paper uses.

@@ -10,14 +10,15 @@
 use std::thread;
 
 use traxtent_layout::video::BitRate;
+use traxtent_sim::WorkloadResult;
+use traxtent_sim::efficiency::{EfficiencyCurve, Queue, random_in_zone_0};
+use traxtent_sim::video::{Alignment, Extents, Order, ROUNDS, SoftServer};
 
-use crate::bench::{Bench, LabError, WorkloadResult};
-use crate::curve::{EfficiencyCurve, Queue, random_in_zone_0};
+use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
 use crate::fs::linux::{self, Startup};
 use crate::fs::{Config, Ext2, SimulatedHost};
 use crate::traxtents::MAIN_DRIVE;
-use crate::video::{Alignment, Extents, Order, ROUNDS, SoftServer};
 
 /// The drives: that of paper T, for reference; one of 3 TB, whose tracks and skews were measured on
 /// a real one; and one of 20 TB, which is no particular drive.
@@ -190,9 +191,10 @@ fn equal_size(bench: &Bench) -> Result<Answer, LabError> {
 
 /// The largest number of streams of a rate.
 fn streams(bench: &Bench, bitrate: BitRate) -> Result<Answer, LabError> {
-    let extents = Extents::in_zone(bench, 0)?;
+    let drive = bench.drive();
+    let extents = Extents::in_zone(&drive, 0)?;
     let server = SoftServer {
-        bench,
+        drive: &drive,
         extents: &extents,
         bitrate,
         order: Order::Sweep,

@@ -5,8 +5,10 @@
 //! drive; *tworeq* always has one more queued. Head time is the reciprocal of throughput.
 //! Efficiency is the media transfer time of the requested bytes at the zone's rate over head time.
 
-use crate::bench::{Bench, LabError, WorkloadResult};
-use crate::curve::{EfficiencyCurve, Queue, random_in_zone_0};
+use traxtent_sim::WorkloadResult;
+use traxtent_sim::efficiency::{EfficiencyCurve, Queue, random_in_zone_0, sequential_in_zone_0};
+
+use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
 use Queue::{OneReq, TwoReq};
 
@@ -27,14 +29,16 @@ fn read(bench: &Bench, aligned: bool, queue: Queue) -> Result<WorkloadResult, La
 }
 
 fn curve(bench: &Bench, aligned: bool) -> Result<EfficiencyCurve, LabError> {
-    EfficiencyCurve::measure(bench, aligned, TwoReq, CURVE_STEP, CURVE_MOST)
+    EfficiencyCurve::measure(CURVE_STEP, CURVE_MOST, |sectors| {
+        let measured = bench.run(&random_in_zone_0(sectors, aligned, TwoReq))?;
+        Ok(measured.efficiency())
+    })
 }
 
 /// The efficiency of reading the first zone from its beginning.
-pub fn streaming_efficiency(bench: &Bench) -> Result<f64, LabError> {
-    let sectors = bench.track_sectors();
-    let spec = format!("sequential,count=4000,size={sectors},zone=0,outstanding=2");
-    Ok(bench.run(&spec)?.efficiency())
+fn streaming_efficiency(bench: &Bench) -> Result<f64, LabError> {
+    let reads = sequential_in_zone_0(bench.track_sectors());
+    Ok(bench.run(&reads)?.efficiency())
 }
 
 /// The efficiency of aligned reads of a track.

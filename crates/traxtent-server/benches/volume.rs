@@ -8,11 +8,11 @@
 use std::error::Error;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::future::block_on;
+use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 use traxtent_layout::raid::Level;
 use traxtent_server::volume::{
@@ -393,7 +393,7 @@ impl InMemory {
         while done < length {
             let (number, within) = ((first + done) / PIECE, (first + done) % PIECE);
             let now = (PIECE - within).min(length - done);
-            let mut piece = member[number].lock().expect("nobody panics with it");
+            let mut piece = member[number].lock();
             let piece = &mut piece[within..within + now];
             match &mut op.action {
                 Action::Read(_, into) => into[done..done + now].copy_from_slice(piece),
@@ -443,7 +443,7 @@ impl MemberIo for Slow {
         let begun = Instant::now();
         let mut done = begun;
         {
-            let mut free_at = self.free_at.lock().expect("nobody panics with it");
+            let mut free_at = self.free_at.lock();
             for op in ops.iter() {
                 let bytes = match &op.action {
                     Action::Read(_, into) => into.len(),

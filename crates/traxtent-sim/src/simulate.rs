@@ -8,7 +8,7 @@ use traxtent_layout::raid::{Level, RaidError};
 use traxtent_model::drive::{Breakdown, Completion, Drive, RequestError, SharedBus};
 use traxtent_model::profile::Scheduler;
 use traxtent_units::{Sectors, SimTime, Span};
-use traxtent_workload::{Arrival, NextStep, RequestSource, TraceError};
+use traxtent_workload::{Arrival, NextStep, RequestSource, TraceError, WorkloadError};
 
 use crate::arrays::{Arrays, CompletionEffect, conventional};
 use crate::port::{DriveQueue, Refused};
@@ -57,6 +57,9 @@ impl Outcome {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulateError {
+    /// The workload does not fit the drive.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
     /// The source failed.
     #[error(transparent)]
     Source(#[from] TraceError),

@@ -6,6 +6,7 @@
 //! bad input; and 3 if a file or device cannot be used.
 
 mod check;
+#[cfg(feature = "lab")]
 mod claims;
 mod copies;
 mod demo;
@@ -14,7 +15,9 @@ mod failure;
 mod fault;
 mod html;
 mod input;
+#[cfg(feature = "lab")]
 mod lab;
+mod logging;
 mod map;
 mod output;
 mod parse;
@@ -52,7 +55,15 @@ enum Verb {
     Demo(demo::Args),
     Drives(drives::Args),
     Fault(fault::Args),
+    #[cfg(feature = "lab")]
     Lab(lab::Args),
+    /// Explain that this build has no experiments
+    #[cfg(not(feature = "lab"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Lab {
+        #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<std::ffi::OsString>,
+    },
     Map(map::Args),
     Plan(plan::Args),
     Probe(probe::Args),
@@ -73,6 +84,9 @@ enum Verb {
     },
 }
 
+/// The message of a build without the experiments.
+const NO_LAB: &str = "this build lacks the experiments; rebuild it with the feature `lab`";
+
 /// Returns the definition of the command line, for generating manual pages and completions.
 pub fn command() -> clap::Command {
     Cli::command()
@@ -84,12 +98,16 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
+    logging::start();
     let result = match &cli.verb {
         Verb::Check(args) => check::run(args),
         Verb::Demo(args) => demo::run(args),
         Verb::Drives(args) => drives::run(args),
         Verb::Fault(args) => fault::run(args),
+        #[cfg(feature = "lab")]
         Verb::Lab(args) => lab::run(args),
+        #[cfg(not(feature = "lab"))]
+        Verb::Lab { .. } => Err(failure::Failure::input(NO_LAB)),
         Verb::Map(args) => map::run(args),
         Verb::Plan(args) => plan::run(args),
         Verb::Probe(args) => probe::run(args),
@@ -146,4 +164,20 @@ fn print(bytes: &[u8]) -> failure::Result<()> {
     let mut out = output::stdout();
     out.write_all(bytes)?;
     output::finish(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Is `lab` a verb of every build, listed only where it does something?
+    #[test]
+    fn lab_is_a_verb() {
+        assert!(Cli::try_parse_from(["traxtent", "lab", "list", "T2", "--json"]).is_ok());
+        let help = command().render_help().to_string();
+        assert_eq!(help.contains("  lab "), cfg!(feature = "lab"), "{help}");
+        // Without the experiments, the message comes first.
+        let asked = Cli::try_parse_from(["traxtent", "lab", "--help"]);
+        assert_eq!(asked.is_err(), cfg!(feature = "lab"));
+    }
 }

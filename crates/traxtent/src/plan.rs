@@ -5,11 +5,11 @@ use std::io::Write;
 use clap::Subcommand;
 use serde::Serialize;
 use serde_json::json;
-use traxtent_lab::Bench;
-use traxtent_lab::video::{
+use traxtent_layout::video::BitRate;
+use traxtent_sim::TestDrive;
+use traxtent_sim::video::{
     self, Guarantee, Offer, Order, Placement, ROUNDS, ServerRequirements, VideoPlan,
 };
-use traxtent_layout::video::BitRate;
 use traxtent_units::Span;
 
 use crate::drives::bytes;
@@ -113,11 +113,11 @@ fn plan_video(args: &VideoArgs) -> Result<()> {
     }
     let drive = machine.only_drive()?;
     let ask = args.ask();
-    let bench = Bench::with_profile(drive.profile.as_ref().clone(), args.seed);
-    let bench = bench.map_err(|error| Failure::at(&args.target, error))?;
+    let test_drive = TestDrive::new(drive.profile.as_ref().clone(), args.seed);
+    let test_drive = test_drive.map_err(|error| Failure::at(&args.target, error))?;
     let plan = {
         let progress = Progress::new("rounds", None);
-        video::plan(&bench, &ask, &|rounds| progress.add(rounds))
+        video::plan(&test_drive, &ask, &|rounds| progress.add(rounds))
     };
     let plan = plan.map_err(|error| Failure::at(&args.target, error))?;
     let answer = VideoResult {

@@ -1,11 +1,11 @@
 //! A progress bar on the terminal for work that takes more than two seconds.
 
 use std::io::{IsTerminal, stderr};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
 
 /// Work that takes less than this shows no bar.
 const SHOW_AFTER: Duration = Duration::from_secs(2);
@@ -42,9 +42,8 @@ impl Progress {
         if self.began.elapsed() < SHOW_AFTER {
             return;
         }
-        if let Ok(mut bar) = bar.lock() {
-            bar.get_or_insert_with(|| self.start()).set_position(done);
-        }
+        let mut bar = bar.lock();
+        bar.get_or_insert_with(|| self.start()).set_position(done);
     }
 
     fn start(&self) -> ProgressBar {
@@ -62,12 +61,7 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some(bar) = self
-            .bar
-            .take()
-            .and_then(|bar| bar.into_inner().ok())
-            .flatten()
-        {
+        if let Some(bar) = self.bar.take().and_then(Mutex::into_inner) {
             bar.finish_and_clear();
         }
     }

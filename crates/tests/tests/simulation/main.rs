@@ -15,4 +15,5 @@ mod serve;
 mod translate;
 mod validate;
 mod verify;
+mod video;
 mod volume;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use traxtent_model::geometry::Geometry;
 use traxtent_probe::{
     Algorithm, Confirm, CountingTarget, Found, ProbeError, Region, RequestCounts, Target, Verify,
@@ -249,13 +249,13 @@ pub fn run(
                     }
                     let outcome = run_trial(&trial.layouts.drive(seed), trial);
                     tell(&outcome);
-                    let mut outcomes = outcomes.lock().expect("no thread panics here");
+                    let mut outcomes = outcomes.lock();
                     outcomes.push(outcome);
                 }
             });
         }
     });
-    let mut outcomes = outcomes.into_inner().expect("the threads have ended");
+    let mut outcomes = outcomes.into_inner();
     outcomes.sort_by_key(|outcome: &Outcome| outcome.seed);
     outcomes
 }

@@ -4,10 +4,10 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::Mutex;
 use std::time::Instant;
 
 use futures_lite::future::block_on;
+use parking_lot::Mutex;
 use traxtent_layout::tpl::{Accuracy, PartitionBounds, PartitionCount, REGIONS, Survey};
 use traxtent_map::{MapFile, MapSource, TrackMap};
 use traxtent_probe::{Target, survey};
@@ -87,10 +87,7 @@ impl<T: TimedReads> MemberIo for Device<T> {
     }
 
     async fn run(&self, ops: &mut [Op<'_>]) {
-        let mut sectors = self
-            .sectors
-            .lock()
-            .expect("no thread panics while it holds the lock");
+        let mut sectors = self.sectors.lock();
         for op in ops {
             match &mut op.action {
                 Action::Read(at, into) => {

@@ -10,4 +10,3 @@ mod log;
 mod probe_table;
 mod random_drives;
 mod today;
-mod video;

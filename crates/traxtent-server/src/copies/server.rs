@@ -1,10 +1,11 @@
 //! The server of a volume with replicas, and the thread that works on the volume while it is idle.
 
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use traxtent_units::{Lbn, Sectors};
 use traxtent_volume::copies::{CopiesError, MemberClock, ReplicatedVolume};
 
@@ -87,7 +88,7 @@ impl BlockService for ReplicaVolumeServer {
         let thread = std::thread::Builder::new().name("copies".to_owned());
         let thread = thread.spawn(move || shared.work());
         let thread = thread.map_err(ServiceError::Thread)?;
-        *self.worker.lock().expect("nobody panics with it") = Some(thread);
+        *self.worker.lock() = Some(thread);
         Ok(())
     }
 
@@ -140,7 +141,7 @@ impl BlockService for ReplicaVolumeServer {
     fn stop(&self) -> Result<(), ServiceError> {
         self.shared.news().stop = true;
         self.shared.changed.notify_all();
-        let worker = self.worker.lock().expect("nobody panics with it").take();
+        let worker = self.worker.lock().take();
         if let Some(worker) = worker {
             let _ = worker.join();
         }
@@ -167,13 +168,10 @@ impl Shared {
                 let until = due.map_or(Duration::MAX, |due| {
                     Duration::from_nanos(due.saturating_since(now).0.div_ceil(1000))
                 });
-                news = match until {
-                    Duration::MAX => self.changed.wait(news).expect("nobody panics with it"),
-                    until => {
-                        let waited = self.changed.wait_timeout(news, until);
-                        waited.expect("nobody panics with it").0
-                    }
-                };
+                match until {
+                    Duration::MAX => self.changed.wait(&mut news),
+                    until => _ = self.changed.wait_for(&mut news, until),
+                }
                 news.requested = false;
             }
             if news.stop {
@@ -183,6 +181,6 @@ impl Shared {
     }
 
     fn news(&self) -> MutexGuard<'_, WorkerMessages> {
-        self.news.lock().expect("nobody panics with it")
+        self.news.lock()
     }
 }

@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::error::ServeError;
 use super::key::Key;
@@ -56,7 +57,7 @@ impl Log {
 
     /// Starts the writer thread.
     pub(super) fn start(&self) -> io::Result<()> {
-        let mut stage = self.begun.lock().expect("nobody panics with it");
+        let mut stage = self.begun.lock();
         if let Stage::Open(out, rows) = std::mem::replace(&mut *stage, Stage::Done) {
             let writer = thread::Builder::new().name("log".to_owned());
             *stage = Stage::Writing(writer.spawn(move || write(*out, &rows))?);
@@ -66,7 +67,7 @@ impl Log {
 
     /// Adds a row.
     pub(super) fn push(&self, outcome: Outcome) {
-        let rows = self.rows.lock().expect("nobody panics with it");
+        let rows = self.rows.lock();
         if let Some(rows) = &*rows {
             // The send fails if the writer has stopped after an error, which `finish` reports.
             let _ = rows.send(outcome);
@@ -75,8 +76,8 @@ impl Log {
 
     /// Writes the remaining buffered rows.
     pub(super) fn finish(&self) -> Result<(), ServiceError> {
-        self.rows.lock().expect("nobody panics with it").take();
-        let mut stage = self.begun.lock().expect("nobody panics with it");
+        self.rows.lock().take();
+        let mut stage = self.begun.lock();
         let written = match std::mem::replace(&mut *stage, Stage::Done) {
             Stage::Open(out, rows) => write(*out, &rows),
             Stage::Writing(writer) => writer.join().expect("the writer does not panic"),

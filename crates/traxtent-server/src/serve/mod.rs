@@ -18,9 +18,10 @@ mod transport;
 
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
+use parking_lot::Mutex;
 use traxtent_model::disk::{Command, Completion, Disk, MemoryMedia, Scenario};
 use traxtent_model::drive::{self, Drive};
 use traxtent_units::{Lbn, Sectors};
@@ -102,7 +103,7 @@ impl DriveServer {
     /// Returns the receipt so far; `None` before [`DriveServer::start`].
     pub fn receipt(&self) -> Option<Receipt> {
         let running = self.running.get()?;
-        let mut tally = self.tally.lock().expect("nobody panics with it");
+        let mut tally = self.tally.lock();
         for event in running.paced.take_events() {
             tally.add_event(&event);
         }
@@ -147,7 +148,7 @@ impl DriveServer {
                 }
             }
         });
-        let mut tally = self.tally.lock().expect("nobody panics with it");
+        let mut tally = self.tally.lock();
         match ended {
             Ok(delivered) => {
                 tally.add(&delivered);
@@ -224,7 +225,7 @@ impl BlockService for DriveServer {
         disk.schedule_faults(&self.scenario)?;
         let paced = RealTimeDrive::start(disk, self.scenario.faults.len(), &self.settings);
         let pacer = paced.pace().map_err(ServiceError::Thread)?;
-        if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
+        if let Some(control) = &*self.control.lock() {
             control.start(&paced).map_err(ServiceError::Thread)?;
         }
         // No other thread starts it at the same time.
@@ -239,12 +240,12 @@ impl BlockService for DriveServer {
     fn stop(&self) -> Result<(), ServiceError> {
         if let Some(running) = self.running.get() {
             running.paced.stop();
-            let pacer = running.pacer.lock().expect("nobody panics with it").take();
+            let pacer = running.pacer.lock().take();
             if let Some(pacer) = pacer {
                 pacer.join().expect("the pacer does not panic");
             }
         }
-        drop(self.control.lock().expect("nobody panics with it").take());
+        drop(self.control.lock().take());
         let log = self.log.as_ref().map_or(Ok(()), Log::finish);
         self.write_receipt()?;
         log

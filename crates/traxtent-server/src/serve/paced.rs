@@ -253,7 +253,9 @@ impl RealTimeDrive {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nobody panics with the model")
+        // If the model panics in the pacer's thread, its state is undefined. The poisoned lock then
+        // ends the server at the next request.
+        self.state.lock().expect("the model has not panicked")
     }
 }
 

@@ -9,9 +9,10 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
 
+use parking_lot::RwLock;
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::Errno;
 use traxtent_model::disk::{Media, MediaError, MemoryMedia};
@@ -120,7 +121,7 @@ impl Store {
             Place::File(file) => file.read_exact_at(into, at).map_err(|error| failed(&error)),
             Place::Memory { memories, .. } => {
                 stripes(at, into.len() as u64).try_for_each(|stripe| {
-                    let memory = memories[stripe.memory].read().expect(SOUND);
+                    let memory = memories[stripe.memory].read();
                     memory.read(stripe.at, &mut into[stripe.place()])
                 })
             }
@@ -132,7 +133,7 @@ impl Store {
     pub(super) fn prefetch(&self, at: u64, count: u64) {
         if let Place::Memory { memories, .. } = &self.place {
             for stripe in stripes(at, count) {
-                let memory = memories[stripe.memory].read().expect(SOUND);
+                let memory = memories[stripe.memory].read();
                 memory.touch(stripe.at, stripe.count);
             }
         }
@@ -143,7 +144,7 @@ impl Store {
             Place::File(file) => file.write_all_at(data, at).map_err(|error| failed(&error)),
             Place::Memory { memories, left } => {
                 stripes(at, data.len() as u64).try_for_each(|stripe| {
-                    let mut memory = memories[stripe.memory].write().expect(SOUND);
+                    let mut memory = memories[stripe.memory].write();
                     reserve_memory(left, memory.bytes_missing(stripe.at, stripe.count))?;
                     memory.write(stripe.at, &data[stripe.place()])
                 })
@@ -158,7 +159,7 @@ impl Store {
         let zeroed = match &self.place {
             Place::File(file) => zero(file, at, count).map_err(|error| failed(&error)),
             Place::Memory { memories, left } => stripes(at, count).try_for_each(|stripe| {
-                let mut memory = memories[stripe.memory].write().expect(SOUND);
+                let mut memory = memories[stripe.memory].write();
                 let before = memory.bytes_held();
                 let zeroed = memory.zero(stripe.at, stripe.count);
                 left.fetch_add(before - memory.bytes_held(), Ordering::Relaxed);
@@ -180,8 +181,6 @@ impl Store {
         }
     }
 }
-
-const SOUND: &str = "nobody panics with the data";
 
 /// A range of bytes within one stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,9 @@
 //! Reusable memory for members' I/O.
 
 use std::ops::{Deref, DerefMut, Range};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// The memory alignment of direct I/O.
 const PAGE: usize = 4096;
@@ -19,7 +21,7 @@ pub(super) struct Buffers(Mutex<Vec<Vec<u8>>>);
 impl Buffers {
     /// Returns `bytes` bytes of memory with arbitrary content.
     pub(super) fn take(self: &Arc<Buffers>, bytes: usize) -> AlignedBuffer {
-        let mut idle = self.0.lock().expect("nobody panics with it");
+        let mut idle = self.0.lock();
         let fits = idle.iter().rposition(|one| one.len() >= bytes + PAGE);
         let memory = match fits {
             Some(index) => idle.swap_remove(index),
@@ -61,7 +63,7 @@ impl DerefMut for AlignedBuffer {
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
-        let mut idle = self.pool.0.lock().expect("nobody panics with it");
+        let mut idle = self.pool.0.lock();
         let kept: usize = idle.iter().map(Vec::len).sum();
         if idle.len() < BUFFERS_KEPT && kept + self.memory.len() <= BYTES_KEPT {
             idle.push(std::mem::take(&mut self.memory));

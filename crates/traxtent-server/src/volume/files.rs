@@ -21,13 +21,14 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
 use io_uring::opcode;
 use io_uring::squeue::Entry;
 use io_uring::types::Fd;
+use parking_lot::{Mutex, RwLock};
 use rustix::fs::{FileType, OFlags, SeekFrom, Stat};
 use rustix::io::{Errno, ReadWriteFlags};
 use smallvec::SmallVec;
@@ -489,8 +490,7 @@ impl Devices {
 
     /// Returns the device of a member.
     pub fn device(&self, member: usize) -> Option<Arc<Device>> {
-        let place = self.0.devices.get(member)?.read();
-        place.unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.devices.get(member)?.read().clone()
     }
 
     fn outcome(&self, device: &Device, done: Result<(), Errno>) -> Result<(), Failed> {
@@ -542,7 +542,7 @@ impl Devices {
 
     /// Returns the paths of devices that have been given up and have outstanding operations.
     pub(super) fn devices_with_outstanding(&self) -> Vec<PathBuf> {
-        let let_go = self.0.let_go.lock().expect("nobody panics with it");
+        let let_go = self.0.let_go.lock();
         let let_go = let_go.iter().filter_map(Weak::upgrade);
         let members = (0..self.0.devices.len()).filter_map(|member| self.device(member));
         let all = members.chain(let_go);
@@ -560,13 +560,9 @@ impl Devices {
 
     /// Replaces the device of a member.
     pub(super) fn set_device(&self, member: usize, device: Option<Arc<Device>>) {
-        let before = {
-            let place = self.0.devices[member].write();
-            let mut place = place.unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *place, device)
-        };
+        let before = std::mem::replace(&mut *self.0.devices[member].write(), device);
         let Some(before) = before else { return };
-        let mut let_go = self.0.let_go.lock().expect("nobody panics with it");
+        let mut let_go = self.0.let_go.lock();
         let_go.retain(|device| device.strong_count() > 0);
         let_go.push(Arc::downgrade(&before));
         drop(let_go);
@@ -578,7 +574,7 @@ impl Devices {
 
     /// Returns the number of outstanding operations of current and former members' devices.
     pub(super) fn outstanding(&self, of: impl Fn(&Device) -> bool) -> usize {
-        let let_go = self.0.let_go.lock().expect("nobody panics with it");
+        let let_go = self.0.let_go.lock();
         let let_go = let_go.iter().filter_map(Weak::upgrade);
         let members = (0..self.0.devices.len()).filter_map(|member| self.device(member));
         let all = members.chain(let_go).filter(|device| of(device));
@@ -587,11 +583,8 @@ impl Devices {
 
     /// Returns the devices, and removes them from the members.
     pub(super) fn take_all(self) -> Vec<Option<Arc<Device>>> {
-        let take = |place: &RwLock<Option<Arc<Device>>>| {
-            let mut place = place.write().unwrap_or_else(PoisonError::into_inner);
-            place.take()
-        };
-        self.0.devices.iter().map(take).collect()
+        let devices = self.0.devices.iter();
+        devices.map(|place| place.write().take()).collect()
     }
 
     /// Carries out operations that may block, in parallel.

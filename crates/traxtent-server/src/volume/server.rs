@@ -5,10 +5,11 @@ mod shutdown;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use traxtent_layout::raid::Level;
 use traxtent_units::Lbn;
@@ -161,7 +162,7 @@ impl VolumeServer {
 
     /// Stops taking orders, and removes the control socket.
     pub(super) fn close_control(&self) {
-        drop(self.control.lock().expect("nobody panics with it").take());
+        drop(self.control.lock().take());
     }
 
     /// Reports members that have failed, if any operation has. Two kinds of members are durably
@@ -176,10 +177,10 @@ impl VolumeServer {
             // If the volume cannot do without the member, it is broken, which is reported below.
             let _ = block_on(volume.fail(member));
         }
-        let mut said = self.reported.lock().expect("nobody panics with it");
+        let mut said = self.reported.lock();
         for line in failed(&VolumeStatus::served(volume, None)) {
             if !said.contains(&line) {
-                eprintln!("traxtent: {line}");
+                tracing::warn!("{line}");
                 said.push(line);
             }
         }
@@ -199,7 +200,7 @@ impl VolumeServer {
 
 impl BlockService for VolumeServer {
     fn start(&self) -> Result<(), ServiceError> {
-        if let Some(control) = &*self.control.lock().expect("nobody panics with it") {
+        if let Some(control) = &*self.control.lock() {
             control.start(&self.kept).map_err(ServiceError::Thread)?;
         }
         let status = VolumeStatus::served(self.volume(), None);
@@ -273,7 +274,7 @@ impl BlockService for VolumeServer {
         let done = block_on(self.volume().stop());
         let lingering = self.volume().members().devices_with_outstanding();
         for path in &lingering {
-            eprintln!("traxtent: {}: {LINGERING_MESSAGE}", path.display());
+            tracing::warn!("{}: {LINGERING_MESSAGE}", path.display());
         }
         if !lingering.is_empty() {
             close_sockets();
@@ -377,7 +378,7 @@ impl ServedVolume {
             let done = block_on(kept.volume.mark_failed(member));
             kept.failing().retain(|other| *other != member);
             if let Err(mpsc::SendError(Err(error))) = tell.send(done) {
-                eprintln!("traxtent: fail {member}: {error}");
+                tracing::warn!("fail {member}: {error}");
             }
         };
         let thread = thread::Builder::new().name("fail".to_owned());
@@ -411,7 +412,7 @@ impl ServedVolume {
     }
 
     fn failing(&self) -> MutexGuard<'_, Vec<usize>> {
-        self.failing.lock().expect("nobody panics with it")
+        self.failing.lock()
     }
 
     /// Begins a rebuild, a sync or a scrub.
@@ -452,6 +453,6 @@ impl ServedVolume {
     }
 
     fn worker(&self) -> MutexGuard<'_, Worker> {
-        self.worker.lock().expect("nobody panics with it")
+        self.worker.lock()
     }
 }

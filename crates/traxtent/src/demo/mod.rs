@@ -1,5 +1,6 @@
 //! `traxtent demo`: the benefit of track alignment, on a drive that is no longer in use.
 
+mod paper;
 mod probe;
 
 use std::fs;
@@ -7,21 +8,23 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use traxtent_experiments::{Experiment, PublishedPoint, Seeds, Unit, Verdict, experiments};
-use traxtent_lab::curve::{EfficiencyCurve, Queue, random_in_zone_0};
-use traxtent_lab::traxtents::{MAIN_DRIVE, streaming_efficiency};
-use traxtent_lab::{Bench, LabError};
-use traxtent_model::profile::{OriginKind, Profile};
+use traxtent_model::profile::{OriginKind, Profile, builtin};
 use traxtent_probe::Algorithm;
+use traxtent_sim::efficiency::{EfficiencyCurve, Queue, random_in_zone_0, sequential_in_zone_0};
+use traxtent_sim::{SimulateError, TestDrive, WorkloadResult};
 
-use crate::claims::{self, Findings};
+use crate::NO_LAB;
 use crate::failure::{Failure, Result};
 use crate::html::escape;
 use crate::map::draw_tracks;
 use crate::output;
-use crate::plot::{self, Curve, Efficiency, EfficiencyPanel, Mark};
+use crate::plot::{self, Curve, Efficiency, EfficiencyPanel};
 use crate::table::{Side, Table};
+use paper::Comparison;
 use probe::BlindProbe;
+
+/// The drive of the paper's figures.
+const PAPER_DRIVE: &str = "atlas10k2";
 
 /// The drive that represents current ones.
 const MODERN_DRIVE: &str = "generic-20tb";
@@ -30,11 +33,6 @@ const MODERN_DRIVE: &str = "generic-20tb";
 /// in the paper's track.
 const POINTS_A_TRACK: u32 = 33;
 const TRACKS: u32 = 4;
-
-/// The paper's experiments on reads and writes of one track.
-const EXPERIMENTS: [&str; 12] = [
-    "T2", "T3", "T4", "T5", "T8", "T9", "T10", "T11", "T12", "T13", "T14", "T15",
-];
 
 /// The name of the curve of aligned reads, here and in the paper's experiments.
 const ALIGNED: &str = "aligned to tracks";
@@ -60,24 +58,23 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let bench = Bench::new(MAIN_DRIVE, SEED).map_err(broken)?;
+    let drive = test_drive(PAPER_DRIVE)?;
     let probes = [Algorithm::Angle, Algorithm::Tree]
         .into_iter()
-        .map(|algorithm| BlindProbe::of(&bench, algorithm))
+        .map(|algorithm| BlindProbe::of(&drive, algorithm))
         .collect::<Result<Vec<_>>>()?;
-    let head_times = HeadTimes::measure(&bench).map_err(broken)?;
-    let plan = claims::plan(Seeds::Only(SEED));
-    let findings = Findings(claims::measure(&track_experiments(), &plan)?.findings);
-    let modern = bench.with_drive(MODERN_DRIVE).map_err(broken)?;
+    let head_times = HeadTimes::measure(&drive).map_err(broken)?;
+    let comparison = paper::compare()?;
+    let modern = test_drive(MODERN_DRIVE)?;
     let modern_head_times = HeadTimes::measure(&modern).map_err(broken)?;
-    let picture = picture(&bench, &modern)?;
-    let fitted = fitted(&bench.profile);
+    let picture = picture(&drive, &modern)?;
+    let fitted = fitted(&drive.profile);
     let report = Report {
-        bench,
+        drive,
         probes,
         head_times,
         modern_head_times,
-        findings,
+        comparison,
         modern: assumed_sentence(&modern.profile),
         fitted,
     };
@@ -90,9 +87,19 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
+/// Returns a built-in drive.
+fn test_drive(name: &str) -> Result<TestDrive> {
+    let profile = builtin(name).expect("a built-in drive");
+    TestDrive::new(profile, SEED).map_err(|error| Failure::input(format!("demo: {error}")))
+}
+
 /// The demo uses only built-in drives.
-fn broken(error: LabError) -> Failure {
+fn broken(error: SimulateError) -> Failure {
     Failure::input(format!("demo: {error}"))
+}
+
+fn measure(drive: &TestDrive, workload: &str) -> Result<WorkloadResult, SimulateError> {
+    drive.run(workload.parse()?)
 }
 
 /// Head times of track-sized reads in milliseconds: unaligned and aligned, onereq and tworeq.
@@ -101,83 +108,64 @@ struct HeadTimes {
 }
 
 impl HeadTimes {
-    fn measure(bench: &Bench) -> Result<HeadTimes, LabError> {
-        let track = bench.track_sectors();
-        let time = |aligned, queue| -> Result<f64, LabError> {
-            Ok(bench
-                .run(&random_in_zone_0(track, aligned, queue))?
-                .head_time_ms)
+    fn measure(drive: &TestDrive) -> Result<HeadTimes, SimulateError> {
+        let track = drive.track_sectors();
+        let time = |aligned, queue| -> Result<f64, SimulateError> {
+            Ok(measure(drive, &random_in_zone_0(track, aligned, queue))?.head_time_ms)
         };
-        let row = |name, queue| Ok::<_, LabError>((name, time(false, queue)?, time(true, queue)?));
+        let row =
+            |name, queue| Ok::<_, SimulateError>((name, time(false, queue)?, time(true, queue)?));
         Ok(HeadTimes {
             rows: [row("onereq", Queue::OneReq)?, row("tworeq", Queue::TwoReq)?],
         })
     }
 }
 
-/// Returns the experiments on reads and writes of one track.
-fn track_experiments() -> Vec<&'static Experiment> {
-    let chosen = experiments().iter();
-    chosen
-        .filter(|experiment| EXPERIMENTS.contains(&experiment.number.as_str()))
-        .collect()
-}
-
-/// Returns the points of the paper's Fig. 1 that its text states.
-fn published() -> Vec<Mark> {
-    let of_figure = experiments()
-        .iter()
-        .find(|experiment| experiment.number == "T2");
-    let figure = of_figure.and_then(|experiment| experiment.figure.as_ref());
-    let points = figure.map_or(&[][..], |figure| &figure.published).iter();
-    let mark = |point: &PublishedPoint| Mark {
-        at: point.at.into(),
-        curve: usize::from(point.series != ALIGNED),
-    };
-    points.map(mark).collect()
-}
-
 /// Returns efficiency against request size, on the paper's drive and on a current one.
-fn picture(bench: &Bench, modern: &Bench) -> Result<Efficiency> {
+fn picture(drive: &TestDrive, modern: &TestDrive) -> Result<Efficiency> {
     let mut panels = std::thread::scope(|scope| {
-        let running = [bench, modern].map(|bench| scope.spawn(|| panel(bench)));
+        let running = [drive, modern].map(|drive| scope.spawn(|| panel(drive)));
         running.map(|thread| thread.join().expect("a measurement does not panic"))
     })
     .into_iter()
     .collect::<Result<Vec<_>, _>>()
     .map_err(broken)?;
-    panels[0].marks = published();
+    panels[0].marks = paper::marks();
     Ok(Efficiency { panels })
 }
 
-fn panel(bench: &Bench) -> Result<EfficiencyPanel, LabError> {
-    let track = bench.track_sectors();
+fn panel(drive: &TestDrive) -> Result<EfficiencyPanel, SimulateError> {
+    let track = drive.track_sectors();
     let step = (track / POINTS_A_TRACK).max(1);
     let most = track * TRACKS + step;
-    let points = |aligned| -> Result<Vec<(f64, f64)>, LabError> {
-        let curve = EfficiencyCurve::measure(bench, aligned, Queue::TwoReq, step, most)?;
+    let points = |aligned| -> Result<Vec<(f64, f64)>, SimulateError> {
+        let efficiency = |sectors| -> Result<f64, SimulateError> {
+            let reads = random_in_zone_0(sectors, aligned, Queue::TwoReq);
+            Ok(measure(drive, &reads)?.efficiency())
+        };
+        let curve = EfficiencyCurve::measure(step, most, efficiency)?;
         let points = curve.points.into_iter();
         Ok(points
-            .map(|(sectors, efficiency)| (bench.kb(sectors), efficiency))
+            .map(|(sectors, efficiency)| (drive.kb(sectors), efficiency))
             .collect())
     };
-    let streaming = streaming_efficiency(bench)?;
+    let streaming = measure(drive, &sequential_in_zone_0(track))?.efficiency();
     let curve = |name: &str, points| Curve {
         name: name.to_owned(),
         points,
     };
     Ok(EfficiencyPanel {
-        title: title(&bench.profile),
+        title: title(&drive.profile),
         curves: vec![
             curve(ALIGNED, points(true)?),
             curve("unaligned", points(false)?),
             curve(
                 "sequential",
-                vec![(0.0, streaming), (bench.kb(most), streaming)],
+                vec![(0.0, streaming), (drive.kb(most), streaming)],
             ),
         ],
         marks: Vec::new(),
-        track_kb: bench.kb(track),
+        track_kb: drive.kb(track),
     })
 }
 
@@ -220,11 +208,12 @@ fn title(profile: &Profile) -> String {
 
 /// All results of the demo.
 struct Report {
-    bench: Bench,
+    drive: TestDrive,
     probes: Vec<BlindProbe>,
     head_times: HeadTimes,
     modern_head_times: HeadTimes,
-    findings: Findings,
+    /// The comparison with the paper; `None` if this build cannot make it.
+    comparison: Option<Comparison>,
     /// The figures of the profile that rely on the paper's results.
     fitted: String,
     /// How well founded the current drive's figures are.
@@ -233,40 +222,48 @@ struct Report {
 
 impl Report {
     fn intro(&self) -> String {
-        let track = self.bench.track_sectors();
+        let track = self.drive.track_sectors();
         format!(
             "{}: 5,000 random reads of a track ({track} sectors, {} KB) in the outermost zone",
-            self.bench.profile.model,
-            self.bench.kb(track)
+            self.drive.profile.model,
+            self.drive.kb(track)
         )
     }
 
     fn head_time_table(&self) -> Table {
-        let mut table = Table::new([
+        let published = self
+            .comparison
+            .as_ref()
+            .map(|found| &found.head_time_changes);
+        let mut columns = vec![
             ("HEAD TIME", Side::Left),
             ("UNALIGNED", Side::Right),
             ("ALIGNED", Side::Right),
             ("CHANGE", Side::Right),
-            ("PUBLISHED", Side::Right),
-        ]);
-        let published = ["T8a", "T8b"].map(|id| self.findings.claim(id));
-        for ((name, unaligned, aligned), published) in self.head_times.rows.iter().zip(published) {
-            table.row([
-                (*name).to_owned(),
-                Unit::Ms.format(*unaligned),
-                Unit::Ms.format(*aligned),
-                Unit::Change.format(aligned / unaligned - 1.0),
-                published.map_or_else(String::new, |f| f.claim.published()),
-            ]);
+        ];
+        columns.extend(published.map(|_| ("PUBLISHED", Side::Right)));
+        let mut table = Table::new(columns);
+        let mut row =
+            |name: String, (unaligned, aligned): (f64, f64), published: Option<String>| {
+                let cells = [
+                    name,
+                    format!("{unaligned:.2} ms"),
+                    format!("{aligned:.2} ms"),
+                    format!("{:+.1} %", (aligned / unaligned - 1.0) * 100.0),
+                ];
+                table.row(cells.into_iter().chain(published));
+            };
+        for (index, (name, unaligned, aligned)) in self.head_times.rows.iter().enumerate() {
+            let published = published.map(|changes| changes[index].clone());
+            row((*name).to_owned(), (*unaligned, *aligned), published);
         }
         for (name, unaligned, aligned) in &self.modern_head_times.rows {
-            table.row([
-                format!("{name}, {MODERN_DRIVE}"),
-                Unit::Ms.format(*unaligned),
-                Unit::Ms.format(*aligned),
-                Unit::Change.format(aligned / unaligned - 1.0),
-                String::new(),
-            ]);
+            let name = format!("{name}, {MODERN_DRIVE}");
+            row(
+                name,
+                (*unaligned, *aligned),
+                published.map(|_| String::new()),
+            );
         }
         table
     }
@@ -276,21 +273,26 @@ impl Report {
         writeln!(
             out,
             "{}, probed without knowledge of its layout:",
-            self.bench.profile.model
+            self.drive.profile.model
         )?;
         for probe in &self.probes {
             writeln!(out, "  {}", probe.summary_line())?;
         }
         writeln!(out, "\n{}\n", self.intro())?;
         self.head_time_table().write(&mut out)?;
-        writeln!(
-            out,
-            "\nCompared with the paper (Track-Aligned Extents, FAST 2002), by the built-in profile (its fitted figures are listed below):\n"
-        )?;
-        self.findings.table().write(&mut out)?;
-        writeln!(out, "\n{}", self.findings.score())?;
-        for reason in self.findings.reasons() {
-            writeln!(out, "  {reason}")?;
+        match &self.comparison {
+            Some(found) => {
+                writeln!(
+                    out,
+                    "\nCompared with the paper (Track-Aligned Extents, FAST 2002), by the built-in profile (its fitted figures are listed below):\n"
+                )?;
+                found.table.write(&mut out)?;
+                writeln!(out, "\n{}", found.score)?;
+                for reason in &found.reasons {
+                    writeln!(out, "  {reason}")?;
+                }
+            }
+            None => writeln!(out, "\nNot compared with the paper: {NO_LAB}.")?,
         }
         writeln!(out, "  {}", self.fitted)?;
         writeln!(
@@ -312,14 +314,14 @@ impl Report {
     fn json(&self, files: &Files) -> Value {
         let row = |(name, unaligned, aligned): &(&str, f64, f64)| json!({ "workload": name, "unaligned_ms": unaligned, "aligned_ms": aligned });
         json!({
-            "drive": self.bench.profile.name,
+            "drive": self.drive.profile.name,
             "probes": self.probes.iter().map(BlindProbe::json).collect::<Vec<_>>(),
             "head_times": self.head_times.rows.iter().map(row).collect::<Vec<_>>(),
             "modern_drive": MODERN_DRIVE,
             "modern_head_times": self.modern_head_times.rows.iter().map(row).collect::<Vec<_>>(),
-            "claims": self.findings.json(),
-            "met": self.findings.count(Verdict::Met),
-            "missed": self.findings.count(Verdict::Missed),
+            "claims": self.comparison.as_ref().map(|found| &found.claims),
+            "met": self.comparison.as_ref().map(|found| found.met),
+            "missed": self.comparison.as_ref().map(|found| found.missed),
             "report": files.report,
             "picture": files.picture,
             "tracks": files.tracks,
@@ -340,7 +342,7 @@ impl Report {
             svg = fs::read_to_string(&path).map_err(|error| Failure::file(&path, &error))?;
             files.picture = Some(path);
             let path = folder.join("tracks.svg");
-            draw_tracks(&self.bench.profile.name, &self.probes[0].tracks, &path)?;
+            draw_tracks(&self.drive.profile.name, &self.probes[0].tracks, &path)?;
             files.tracks = Some(path);
         }
         output::write(&files.report, self.html(&svg).as_bytes())?;
@@ -349,12 +351,13 @@ impl Report {
 
     /// Returns the report as a single self-contained page.
     fn html(&self, svg: &str) -> String {
-        let reasons: String = self
-            .findings
-            .reasons()
-            .iter()
-            .map(|reason| format!("<li>{}</li>\n", escape(reason)))
-            .collect();
+        let comparison = match &self.comparison {
+            Some(found) => found.html(),
+            None => format!(
+                "<p>Not compared with the paper: {}.</p>\n<ul>\n",
+                escape(NO_LAB)
+            ),
+        };
         let probes: String = self
             .probes
             .iter()
@@ -384,13 +387,11 @@ impl Report {
              unaligned efficiency that it states at A's size. {}</p>\n\
              <h2>Comparison with the paper</h2>\n<p>Schindler, Griffin, Lumb and Ganger, <i>Track-Aligned Extents: Matching \
              Access Patterns to Disk Drive Characteristics</i>, FAST 2002. The drive's figures are taken as they \
-             are; those that were fitted to this paper are named below.</p>\n{}\n<p>{}</p>\n<ul>\n{reasons}<li>{}</li>\n</ul>\n\
+             are; those that were fitted to this paper are named below.</p>\n{comparison}<li>{}</li>\n</ul>\n\
              <h2>What to try next</h2>\n<dl>\n{next}</dl>\n</body>\n</html>\n",
             escape(&self.intro()),
             self.head_time_table().html(),
             escape(&self.modern),
-            self.findings.table().html(),
-            escape(&self.findings.score()),
             escape(&self.fitted),
         )
     }

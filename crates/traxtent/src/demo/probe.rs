@@ -2,15 +2,13 @@
 //! ones.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
-use traxtent_lab::Bench;
 use traxtent_map::{MapBuilder, TrackMap, differences};
 use traxtent_probe::{
     Algorithm, CountingTarget, Found, Region, RequestCounts, Target, Verify, extract,
 };
-use traxtent_sim::SimTarget;
+use traxtent_sim::TestDrive;
 use traxtent_units::Span;
 
 use crate::failure::{Failure, Result};
@@ -28,13 +26,13 @@ pub(super) struct BlindProbe {
 }
 
 impl BlindProbe {
-    /// Probes the bench's drive. The probe sees only requests and responses; the layout is used
-    /// only for the comparison.
-    pub(super) fn of(bench: &Bench, algorithm: Algorithm) -> Result<BlindProbe> {
-        let drive = SimTarget::new(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
+    /// Probes a drive. The probe sees only requests and responses; the layout is used only for the
+    /// comparison.
+    pub(super) fn of(drive: &TestDrive, algorithm: Algorithm) -> Result<BlindProbe> {
+        let target = drive.target();
         let mut target = CountingTarget::new(match algorithm.translates() {
-            true => drive,
-            false => drive.without_translation(),
+            true => target,
+            false => target.without_translation(),
         });
         let whole = Region::whole(target.identity().capacity);
         let mut found = MapBuilder::default();
@@ -49,7 +47,7 @@ impl BlindProbe {
             .ok_or_else(|| Failure::input("demo: the probe found no tracks"))?;
         Ok(BlindProbe {
             algorithm,
-            wrong: differences(&tracks, &TrackMap::of_sizes(bench.geometry.track_sizes())).count(),
+            wrong: differences(&tracks, &TrackMap::of_sizes(drive.geometry.track_sizes())).count(),
             tracks,
             counts: target.counts(),
             drive_time: Span(target.now().0),

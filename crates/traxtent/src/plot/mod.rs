@@ -7,15 +7,19 @@
 #[cfg(feature = "plot")]
 mod canvas;
 #[cfg(feature = "plot")]
+#[cfg_attr(
+    not(feature = "lab"),
+    allow(dead_code, reason = "only the experiments' figures use all of it")
+)]
 mod chart;
-#[cfg(feature = "plot")]
+#[cfg(all(feature = "plot", feature = "lab"))]
 mod figure;
 #[cfg(feature = "plot")]
 mod pictures;
 #[cfg(feature = "plot")]
 mod tracks;
 
-#[cfg(feature = "plot")]
+#[cfg(all(feature = "plot", feature = "lab"))]
 pub(crate) use figure::{figure, inline};
 #[cfg(feature = "plot")]
 pub(crate) use pictures::{efficiency, response, validation};
@@ -122,6 +126,7 @@ pub(crate) struct Bar {
 }
 
 /// A panel for a page that provides its title and legend.
+#[cfg(feature = "lab")]
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Inline {
     /// The axes and their content.
@@ -131,6 +136,7 @@ pub(crate) struct Inline {
 }
 
 /// An entry of a legend.
+#[cfg(feature = "lab")]
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Key {
     /// The kind of sign: line, dot, bar, or mark for published values.
@@ -160,15 +166,19 @@ pub(crate) fn check_ending(path: &Path) -> Result<()> {
 #[cfg(not(feature = "plot"))]
 mod none {
     //! Stand-ins that draw nothing. `check_ending` refuses the picture beforehand.
+    #[cfg(feature = "lab")]
     use traxtent_experiments::FigureSpec;
+    #[cfg(feature = "lab")]
     use traxtent_lab::Figure;
 
     use super::*;
 
+    #[cfg(feature = "lab")]
     pub(crate) fn figure(path: &Path, _: &Figure, _: Option<&FigureSpec>) -> Result<()> {
         check_ending(path)
     }
 
+    #[cfg(feature = "lab")]
     pub(crate) fn inline(_: &Figure, _: usize, _: &FigureSpec) -> Result<Inline> {
         check_ending(Path::new("any.svg")).map(|()| Inline::default())
     }
@@ -190,4 +200,6 @@ mod none {
     }
 }
 #[cfg(not(feature = "plot"))]
-pub(crate) use none::{efficiency, figure, inline, response, tracks, validation};
+pub(crate) use none::{efficiency, response, tracks, validation};
+#[cfg(all(not(feature = "plot"), feature = "lab"))]
+pub(crate) use none::{figure, inline};

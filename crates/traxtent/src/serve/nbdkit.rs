@@ -4,11 +4,12 @@ use std::cell::RefCell;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal};
 use traxtent_server::control::remove_stale_socket;
 use traxtent_server::volume::LINGERING_MESSAGE;
@@ -216,7 +217,7 @@ impl Nbdkit {
         if let Some(voice) = self.voice.take() {
             voice.join().expect("it does not panic");
         }
-        let lines = self.said.lines.lock().expect("nobody panics with it");
+        let lines = self.said.lines.lock();
         Failure::Io(match lines.first() {
             Some(line) => line.clone(),
             None => "nbdkit has ended".to_owned(),
@@ -243,7 +244,7 @@ impl NbdkitMessages {
     fn listen(&self, stderr: impl BufRead) {
         for line in stderr.lines().map_while(std::io::Result::ok) {
             if line.ends_with(LINGERING_MESSAGE) {
-                *self.lingers.lock().expect("nobody panics with it") = Some(Instant::now());
+                *self.lingers.lock() = Some(Instant::now());
             }
             let line = line.strip_prefix("nbdkit: ").unwrap_or(&line);
             let line = line.strip_prefix("error: ").unwrap_or(line);
@@ -251,7 +252,7 @@ impl NbdkitMessages {
             if self.ready.load(Ordering::Relaxed) {
                 warn(line);
             } else {
-                let mut lines = self.lines.lock().expect("nobody panics with it");
+                let mut lines = self.lines.lock();
                 lines.push(line.to_owned());
             }
         }
@@ -260,13 +261,13 @@ impl NbdkitMessages {
     /// Returns whether enough time has passed since nbdkit reported that the kernel may keep its
     /// process.
     fn lingers(&self) -> bool {
-        let said = *self.lingers.lock().expect("nobody panics with it");
+        let said = *self.lingers.lock();
         said.is_some_and(|said| said.elapsed() > LINGERING)
     }
 
     fn ready(&self) {
         self.ready.store(true, Ordering::Relaxed);
-        let mut lines = self.lines.lock().expect("nobody panics with it");
+        let mut lines = self.lines.lock();
         lines.drain(..).for_each(warn);
     }
 }

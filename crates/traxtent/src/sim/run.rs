@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use parking_lot::Mutex;
 use traxtent_io::CompressedWriter;
 use traxtent_model::profile::SectorSpec;
 use traxtent_sim::{Host, Outcome, SimulateError, request_log, simulate};
@@ -95,16 +95,13 @@ pub(crate) fn all(runs: &[SimulationRun]) -> Result<Vec<Summary>> {
                     if result.is_err() {
                         next.store(runs.len(), Ordering::Relaxed);
                     }
-                    *results[index].lock().expect("no worker panics") = Some(result);
+                    *results[index].lock() = Some(result);
                 }
             });
         }
     });
     // Runs after a failed one may not have begun.
-    results
-        .into_iter()
-        .map_while(|result| result.into_inner().expect("no worker panics"))
-        .collect()
+    results.into_iter().map_while(Mutex::into_inner).collect()
 }
 
 /// Runs one simulation. `sink` receives each request that counts, and may end the run by returning

@@ -56,7 +56,6 @@ fn explains_itself() {
         "demo",
         "drives",
         "fault",
-        "lab",
         "map",
         "plan",
         "probe",
@@ -71,6 +70,9 @@ fn explains_itself() {
             "{verb}"
         );
     }
+    if cfg!(feature = "lab") {
+        assert!(prints(&["lab", "--help"]).contains("Usage: traxtent"));
+    }
     for shell in ["bash", "zsh", "fish"] {
         assert!(
             prints(&["completions", shell]).contains("validate"),
@@ -79,6 +81,28 @@ fn explains_itself() {
     }
     assert!(prints(&["man"]).contains(".TH traxtent"));
     assert!(prints(&["man", "sim"]).contains("\\-\\-warmup"));
+}
+
+/// Does a build without the experiments name the feature that it lacks, whatever the arguments?
+#[test]
+fn without_the_lab() {
+    if cfg!(feature = "lab") {
+        testkit::skip!("this build has the experiments");
+    }
+    assert!(!prints(&["--help"]).contains("lab"));
+    for arguments in [
+        &["lab"][..],
+        &["lab", "--help"],
+        &["lab", "run", "T2", "--json"],
+    ] {
+        let answer = traxtent(arguments);
+        assert_eq!(answer.status, 2, "{arguments:?}");
+        assert!(
+            answer.err.contains("rebuild it with the feature `lab`"),
+            "{arguments:?}: {}",
+            answer.err
+        );
+    }
 }
 
 /// Does a usage error give status 2, and a hint how to continue?

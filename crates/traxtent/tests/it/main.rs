@@ -1,5 +1,6 @@
 //! Tests of the command as a user runs it.
 
+#[cfg(feature = "lab")]
 mod alignment;
 mod bad_input;
 mod check;
@@ -9,15 +10,19 @@ mod copies;
 mod demo;
 mod drives;
 mod guard;
+#[cfg(feature = "lab")]
 mod lab;
 mod map;
 mod plan;
 mod plan_stack;
 mod plot;
 mod probe;
+#[cfg(feature = "lab")]
+mod probe_random;
 mod serve;
 mod sim;
 mod sweep;
+#[cfg(feature = "lab")]
 mod today;
 mod validate;
 mod volume;

@@ -95,7 +95,7 @@ pub(super) unsafe fn carry_out(asks: &mut RingOps, timeout: Duration) {
                 && !is_transient(&error)
             {
                 // The kernel may use the memory for an unknown time.
-                eprintln!("traxtent: io_uring_enter: {error}");
+                tracing::error!("io_uring_enter: {error}");
                 std::process::abort();
             }
             for completion in ring.completion() {

@@ -4,11 +4,13 @@
 //! up after the member time-out. The operation keeps its memory and the open file until it returns,
 //! which may be never, and it may still be carried out.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::Device;
 
@@ -91,7 +93,7 @@ impl OutstandingOps {
     }
 
     fn lock(&self) -> MutexGuard<'_, OpTimes> {
-        self.under_way.lock().expect("nobody panics with it")
+        self.under_way.lock()
     }
 }
 

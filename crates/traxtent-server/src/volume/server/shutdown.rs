@@ -4,7 +4,6 @@
 //! this by the member time-out. Shutdown does not wait that long; the server ends as in a crash,
 //! which volumes survive.
 
-use std::io::Write;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -56,10 +55,10 @@ impl VolumeServer {
         } = silent;
         let path = path.display();
         let words = format!(
-            "traxtent: member {member} has not responded for {seconds:.1} s: the volume is not stopped cleanly; the next \
-             start recovers it; {path}: {LINGERING_MESSAGE}\n"
+            "member {member} has not responded for {seconds:.1} s: the volume is not stopped cleanly; the next \
+             start recovers it; {path}: {LINGERING_MESSAGE}"
         );
-        let say = move || std::io::stderr().write_all(words.as_bytes());
+        let say = move || tracing::error!("{words}");
         let _ = with_timeout(MESSAGE_TIMEOUT, say);
         self.close_control();
         close_sockets();

@@ -7,7 +7,7 @@ use traxtent_units::request::Request;
 use traxtent_units::{Lbn, Span};
 
 use super::VideoError;
-use crate::bench::Bench;
+use crate::TestDrive;
 
 /// The layout of videos, and the amount fetched in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +63,8 @@ impl Extents {
     ///
     /// # Errors
     /// Returns an error if the drive has no such zone, or no track lies wholly in it.
-    pub fn in_zone(bench: &Bench, zone: u32) -> Result<Extents, VideoError> {
-        let geometry: &Geometry = &bench.geometry;
+    pub fn in_zone(drive: &TestDrive, zone: u32) -> Result<Extents, VideoError> {
+        let geometry: &Geometry = &drive.geometry;
         let zones = geometry.zones();
         let none = VideoError::NoSuchZone {
             zone,
@@ -90,7 +90,7 @@ impl Extents {
         starts.push(end);
         Ok(Extents {
             starts,
-            sector_bytes: u64::from(bench.profile.sector.logical_bytes),
+            sector_bytes: u64::from(drive.profile.sector.logical_bytes),
         })
     }
 

@@ -9,7 +9,7 @@ use super::extents::{Alignment, Extents, Placement, TRACKS_MAX};
 use super::rounds::Order;
 use super::soft::{ProgressFn, SoftServer};
 use super::worst::{Accounting, HardServer};
-use crate::bench::{Bench, LabError};
+use crate::TestDrive;
 
 /// The guarantee that admission gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,12 +77,12 @@ pub struct VideoPlan {
 /// # Errors
 /// Returns an error if the drive lacks the zone, or has no mechanics.
 pub fn plan(
-    bench: &Bench,
+    drive: &TestDrive,
     ask: &ServerRequirements,
     watch: ProgressFn<'_>,
-) -> Result<VideoPlan, LabError> {
-    let extents = Extents::in_zone(bench, ask.zone)?;
-    let planner = Planner::new(bench, &extents, ask, watch)?;
+) -> Result<VideoPlan, VideoError> {
+    let extents = Extents::in_zone(drive, ask.zone)?;
+    let planner = Planner::new(drive, &extents, ask, watch)?;
     // The two simulations run in parallel.
     let (aligned, unaligned) = std::thread::scope(|scope| {
         let unaligned = scope.spawn(|| planner.offer(Alignment::Unaligned));
@@ -109,16 +109,16 @@ enum Admission<'a> {
 
 impl<'a> Planner<'a> {
     fn new(
-        bench: &'a Bench,
+        drive: &'a TestDrive,
         extents: &'a Extents,
         ask: &'a ServerRequirements,
         watch: ProgressFn<'a>,
     ) -> Result<Planner<'a>, VideoError> {
-        let hard = HardServer::new(bench, extents, ask.bitrate)?;
+        let hard = HardServer::new(drive, extents, ask.bitrate)?;
         let admission = match ask.guarantee {
             Guarantee::Hard => Admission::Hard(Box::new(hard)),
             Guarantee::Soft { order, rounds } => Admission::Soft(SoftServer {
-                bench,
+                drive,
                 extents,
                 bitrate: ask.bitrate,
                 order,
@@ -133,7 +133,7 @@ impl<'a> Planner<'a> {
         })
     }
 
-    fn offer(&self, alignment: Alignment) -> Result<Option<Offer>, LabError> {
+    fn offer(&self, alignment: Alignment) -> Result<Option<Offer>, VideoError> {
         let placement = match (self.ask.round, self.streams_per_disk()) {
             (Some(round), _) => self.longest_io(alignment, round),
             (None, Some(streams)) => self.least_io(alignment, streams)?,
@@ -177,9 +177,13 @@ impl<'a> Planner<'a> {
     }
 
     /// The shortest I/O that carries `streams` streams.
-    fn least_io(&self, alignment: Alignment, streams: u32) -> Result<Option<Placement>, LabError> {
+    fn least_io(
+        &self,
+        alignment: Alignment,
+        streams: u32,
+    ) -> Result<Option<Placement>, VideoError> {
         match &self.admission {
-            Admission::Soft(server) => server.least_io(alignment, streams, 1),
+            Admission::Soft(server) => Ok(server.least_io(alignment, streams, 1)?),
             Admission::Hard(server) => {
                 let carries = |placement: &Placement| {
                     server.most_streams(*placement, Accounting::Complete) >= streams
@@ -191,12 +195,12 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn most_streams(&self, placement: Placement) -> Result<u32, LabError> {
+    fn most_streams(&self, placement: Placement) -> Result<u32, VideoError> {
         match &self.admission {
             Admission::Hard(server) => Ok(server.most_streams(placement, Accounting::Complete)),
             Admission::Soft(server) => {
                 let round = self.extents.play_time(placement, self.ask.bitrate);
-                server.most_streams(placement, round)
+                Ok(server.most_streams(placement, round)?)
             }
         }
     }

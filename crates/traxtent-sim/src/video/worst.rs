@@ -18,7 +18,7 @@ use traxtent_units::{SimTime, Span};
 
 use super::VideoError;
 use super::extents::{Extents, Placement};
-use crate::bench::Bench;
+use crate::TestDrive;
 
 /// The parts that a bound on a round includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +59,11 @@ impl<'a> HardServer<'a> {
     /// # Errors
     /// Returns an error if the drive has no mechanics, and therefore no worst case.
     pub fn new(
-        bench: &'a Bench,
+        drive: &'a TestDrive,
         extents: &'a Extents,
         bitrate: BitRate,
     ) -> Result<HardServer<'a>, VideoError> {
-        let (profile, geometry) = (&*bench.profile, &*bench.geometry);
+        let (profile, geometry) = (&*drive.profile, &*drive.geometry);
         let Some(spec) = &profile.mechanics else {
             return Err(VideoError::NoMechanics);
         };

@@ -1,6 +1,7 @@
-//! Efficiency against request size (paper T, Fig. 1).
-
-use crate::bench::{Bench, LabError};
+//! Efficiency against request size, by random reads in the first zone (paper T, Fig. 1).
+//!
+//! Efficiency is the media transfer time of the requested bytes at the zone's rate over head time;
+//! see [`WorkloadResult::efficiency`](crate::WorkloadResult::efficiency).
 
 /// The number of requests that are always outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,26 +29,26 @@ pub fn random_in_zone_0(sectors: u32, aligned: bool, queue: Queue) -> String {
     format!("random,count={REQUESTS},size={sectors},align={align},zone=0,outstanding={outstanding}")
 }
 
+/// The workload of reading the first zone from its beginning.
+pub fn sequential_in_zone_0(sectors: u32) -> String {
+    format!("sequential,count=4000,size={sectors},zone=0,outstanding=2")
+}
+
 impl EfficiencyCurve {
-    /// Measures random reads in the first zone at sizes of `step` sectors and its multiples up to
-    /// `most`.
+    /// Measures at sizes of `step` sectors and its multiples up to `most`. `efficiency` returns the
+    /// efficiency at a size.
     ///
     /// # Errors
-    /// Returns an error if such requests do not fit the drive.
-    pub fn measure(
-        bench: &Bench,
-        aligned: bool,
-        queue: Queue,
+    /// Returns the first error of `efficiency`.
+    pub fn measure<E>(
         step: u32,
         most: u32,
-    ) -> Result<EfficiencyCurve, LabError> {
+        efficiency: impl Fn(u32) -> Result<f64, E>,
+    ) -> Result<EfficiencyCurve, E> {
         let sizes = (step..=most).step_by(step as usize);
         let points = sizes
-            .map(|sectors| {
-                let measured = bench.run(&random_in_zone_0(sectors, aligned, queue))?;
-                Ok((sectors, measured.efficiency()))
-            })
-            .collect::<Result<_, LabError>>()?;
+            .map(|sectors| Ok((sectors, efficiency(sectors)?)))
+            .collect::<Result<_, E>>()?;
         Ok(EfficiencyCurve { points })
     }
 

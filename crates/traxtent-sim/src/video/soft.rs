@@ -14,7 +14,7 @@ use traxtent_units::stats::Moments;
 
 use super::extents::{Alignment, Extents, Placement, TRACKS_MAX};
 use super::rounds::{Order, run_rounds};
-use crate::bench::{Bench, LabError};
+use crate::{SimulateError, TestDrive};
 
 /// The number of rounds for every result, the same as in the paper.
 pub const ROUNDS: u32 = 10_000;
@@ -30,7 +30,7 @@ const GUESSED_DEVIATIONS: f64 = 2.5;
 #[derive(Clone, Copy)]
 pub struct SoftServer<'a> {
     /// The disk, and the seed of all draws.
-    pub bench: &'a Bench,
+    pub drive: &'a TestDrive,
     /// The tracks that hold the videos.
     pub extents: &'a Extents,
     /// The bit rate of each stream.
@@ -60,7 +60,7 @@ impl SoftServer<'_> {
         streams: u32,
         round: Span,
         enough: u64,
-    ) -> Result<u64, LabError> {
+    ) -> Result<u64, SimulateError> {
         let mut late = 0;
         self.simulate(placement, streams, self.rounds, |complete| {
             late += complete.iter().rev().take_while(|at| **at > round).count() as u64;
@@ -78,7 +78,7 @@ impl SoftServer<'_> {
         placement: Placement,
         streams: u32,
         round: Span,
-    ) -> Result<bool, LabError> {
+    ) -> Result<bool, SimulateError> {
         if streams > self.extents.room(placement) {
             return Ok(false);
         }
@@ -90,7 +90,7 @@ impl SoftServer<'_> {
     ///
     /// # Errors
     /// Returns an error if the drive cannot serve a request.
-    pub fn most_streams(&self, placement: Placement, round: Span) -> Result<u32, LabError> {
+    pub fn most_streams(&self, placement: Placement, round: Span) -> Result<u32, SimulateError> {
         // An upper bound from the rate of the media, doubled because some tracks of the zone may be
         // longer.
         let bound = 2.0 * round.as_ms() / self.transfer(placement);
@@ -112,14 +112,14 @@ impl SoftServer<'_> {
         alignment: Alignment,
         streams: u32,
         first: u32,
-    ) -> Result<Option<Placement>, LabError> {
+    ) -> Result<Option<Placement>, SimulateError> {
         let io = |steps| self.extents.io(alignment, steps);
         let has_room = |steps: &u32| self.extents.room(io(*steps)) >= streams;
         let sizes = first..=TRACKS_MAX * alignment.steps();
         let Some(last) = sizes.rev().find(has_room) else {
             return Ok(None);
         };
-        let fails = |steps: u32, exactly: bool| -> Result<bool, LabError> {
+        let fails = |steps: u32, exactly: bool| -> Result<bool, SimulateError> {
             let io = io(steps);
             let round = self.extents.play_time(io, self.bitrate);
             Ok(!if exactly {
@@ -141,7 +141,7 @@ impl SoftServer<'_> {
     fn transfer(&self, placement: Placement) -> f64 {
         let track = self.extents.least_sectors(Placement::Aligned { tracks: 1 });
         let sectors = self.extents.least_sectors(placement);
-        sectors as f64 / track as f64 * self.bench.profile.revolution_ms()
+        sectors as f64 / track as f64 * self.drive.profile.revolution_ms()
     }
 
     /// Estimates from a few rounds whether the streams meet their deadlines.
@@ -150,7 +150,7 @@ impl SoftServer<'_> {
         placement: Placement,
         streams: u32,
         round: Span,
-    ) -> Result<bool, LabError> {
+    ) -> Result<bool, SimulateError> {
         if streams > self.extents.room(placement) {
             return Ok(false);
         }
@@ -168,8 +168,8 @@ impl SoftServer<'_> {
         streams: u32,
         rounds: u32,
         ended: impl FnMut(&[Span]) -> bool,
-    ) -> Result<(), LabError> {
-        let mut rng = Rng::new(self.bench.seed);
+    ) -> Result<(), SimulateError> {
+        let mut rng = Rng::new(self.drive.seed);
         let left = Cell::new(rounds);
         let told_every = (WATCHED_REQUESTS / streams.max(1)).max(1);
         let draw = |requests: &mut Vec<_>| {
@@ -184,7 +184,7 @@ impl SoftServer<'_> {
             }
             go_on
         };
-        Ok(run_rounds(self.bench, self.order, draw, ended)?)
+        run_rounds(self.drive, self.order, draw, ended)
     }
 }
 

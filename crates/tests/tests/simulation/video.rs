@@ -1,24 +1,32 @@
 //! Video servers in rounds (paper T, section 5.4).
 
-use traxtent_lab::Bench;
-use traxtent_lab::video::{
-    Accounting, Alignment, BITRATE, Extents, Guarantee, HardServer, Order, Placement,
+use traxtent_layout::video::BitRate;
+use traxtent_model::profile::builtin;
+use traxtent_sim::TestDrive;
+use traxtent_sim::video::{
+    self, Accounting, Alignment, Extents, Guarantee, HardServer, Order, Placement,
     ServerRequirements, SoftServer, plan, run_rounds,
 };
-use traxtent_model::profile::builtin;
 use traxtent_units::Rng;
 use traxtent_units::request::Request;
 use traxtent_units::{Lbn, Sectors, Span};
 
-/// Returns every built-in drive with mechanics.
-fn benches() -> impl Iterator<Item = Bench> {
-    let benches = builtin::names().map(|name| Bench::new(name, 1).unwrap());
-    benches.filter(|bench| bench.profile.mechanics.is_some())
+/// The bit rate of the paper's streams.
+const BITRATE: BitRate = BitRate(4_000_000);
+
+fn drive(name: &str) -> TestDrive {
+    TestDrive::new(builtin(name).unwrap(), 1).unwrap()
 }
 
-fn soft<'a>(bench: &'a Bench, extents: &'a Extents, rounds: u32) -> SoftServer<'a> {
+/// Returns every built-in drive with mechanics.
+fn drives() -> impl Iterator<Item = TestDrive> {
+    let drives = builtin::names().map(drive);
+    drives.filter(|drive| drive.profile.mechanics.is_some())
+}
+
+fn soft<'a>(drive: &'a TestDrive, extents: &'a Extents, rounds: u32) -> SoftServer<'a> {
     SoftServer {
-        bench,
+        drive,
         extents,
         bitrate: BITRATE,
         order: Order::Sweep,
@@ -32,9 +40,9 @@ fn soft<'a>(bench: &'a Bench, extents: &'a Extents, rounds: u32) -> SoftServer<'
 #[test]
 fn more_streams_miss_no_less() {
     for name in ["atlas10k2", "ibm18es", "generic-20tb"] {
-        let bench = Bench::new(name, 1).unwrap();
-        let extents = Extents::in_zone(&bench, 0).unwrap();
-        let server = soft(&bench, &extents, 100);
+        let drive = drive(name);
+        let extents = Extents::in_zone(&drive, 0).unwrap();
+        let server = soft(&drive, &extents, 100);
         for alignment in Alignment::BOTH {
             let io = extents.io(alignment, alignment.steps());
             let round = extents.play_time(io, BITRATE);
@@ -60,10 +68,10 @@ fn more_streams_miss_no_less() {
 /// later.)
 #[test]
 fn aligned_carries_at_least_as_many() {
-    for bench in benches() {
-        let name = &bench.profile.name;
-        let extents = Extents::in_zone(&bench, 0).unwrap();
-        let hard = HardServer::new(&bench, &extents, BITRATE).unwrap();
+    for drive in drives() {
+        let name = &drive.profile.name;
+        let extents = Extents::in_zone(&drive, 0).unwrap();
+        let hard = HardServer::new(&drive, &extents, BITRATE).unwrap();
         for tracks in 1..=4 {
             let [aligned, unaligned] = Alignment::BOTH.map(|a| extents.io(a, tracks * a.steps()));
             for accounting in [Accounting::Published, Accounting::Complete] {
@@ -72,11 +80,11 @@ fn aligned_carries_at_least_as_many() {
                 assert!(aligned >= unaligned, "{name}: {tracks} {accounting:?}");
             }
         }
-        let bus_ms = bench.profile.bus.read_sector_ms * f64::from(bench.track_sectors());
-        if bus_ms > bench.profile.revolution_ms() {
+        let bus_ms = drive.profile.bus.read_sector_ms * f64::from(drive.track_sectors());
+        if bus_ms > drive.profile.revolution_ms() {
             continue;
         }
-        let server = soft(&bench, &extents, 40);
+        let server = soft(&drive, &extents, 40);
         let most = |alignment: Alignment| {
             let io = extents.io(alignment, alignment.steps());
             let round = extents.play_time(io, BITRATE).min(Span::from_ms(500.0));
@@ -88,7 +96,7 @@ fn aligned_carries_at_least_as_many() {
 }
 
 /// Returns the longest of the rounds that `draw` makes, in sweep order.
-fn longest(bench: &Bench, rounds: u32, mut draw: impl FnMut(u32, &mut Vec<Request>)) -> Span {
+fn longest(drive: &TestDrive, rounds: u32, mut draw: impl FnMut(u32, &mut Vec<Request>)) -> Span {
     let mut longest = Span::ZERO;
     let mut round = 0;
     let draw = |requests: &mut Vec<Request>| {
@@ -97,7 +105,7 @@ fn longest(bench: &Bench, rounds: u32, mut draw: impl FnMut(u32, &mut Vec<Reques
         requests.sort_by_key(|request| request.lbn);
         round <= rounds
     };
-    run_rounds(bench, Order::Sweep, draw, |complete| {
+    run_rounds(drive, Order::Sweep, draw, |complete| {
         longest = longest.max(complete[complete.len() - 1]);
         true
     })
@@ -111,11 +119,11 @@ fn longest(bench: &Bench, rounds: u32, mut draw: impl FnMut(u32, &mut Vec<Reques
 #[test]
 fn no_random_round_beats_the_bound() {
     let rounds = testkit::repeats(30) as u32;
-    for bench in benches() {
-        let zones = bench.geometry.zones().len() as u32;
+    for drive in drives() {
+        let zones = drive.geometry.zones().len() as u32;
         for zone in [0, zones - 1] {
-            let extents = Extents::in_zone(&bench, zone).unwrap();
-            let hard = HardServer::new(&bench, &extents, BITRATE).unwrap();
+            let extents = Extents::in_zone(&drive, zone).unwrap();
+            let hard = HardServer::new(&drive, &extents, BITRATE).unwrap();
             let sizes = [
                 (Alignment::Aligned, [1, 2, 5]),
                 (Alignment::Unaligned, [1, 4, 6]),
@@ -126,11 +134,11 @@ fn no_random_round_beats_the_bound() {
                 let most = hard.most_streams(io, Accounting::Complete).clamp(2, 60);
                 for streams in [1, 2, most].map(|n| n.min(extents.room(io))) {
                     let mut rng = Rng::new(u64::from(streams));
-                    let took = longest(&bench, rounds, |_, requests| {
+                    let took = longest(&drive, rounds, |_, requests| {
                         extents.draw(io, streams, &mut rng, requests);
                     });
                     let bound = worst.time(streams);
-                    let name = &bench.profile.name;
+                    let name = &drive.profile.name;
                     assert!(
                         took <= bound,
                         "{name} zone {zone} {io:?} {streams}: {took} > {bound}"
@@ -146,17 +154,17 @@ fn no_random_round_beats_the_bound() {
 /// arm at the worst place? Do some come close to it?
 #[test]
 fn no_hostile_round_beats_the_bound() {
-    for bench in benches() {
-        let geometry = &bench.geometry;
-        let (name, tracks) = (&bench.profile.name, geometry.track_count());
+    for drive in drives() {
+        let geometry = &drive.geometry;
+        let (name, tracks) = (&drive.profile.name, geometry.track_count());
         // Whole tracks on the entire drive: their sectors are longest in the innermost zone, their
         // bus transfers in the outermost.
         let zones = [0, geometry.zones().len() as u32 - 1];
         let io = Placement::Aligned { tracks: 1 };
         let bound = |streams| {
             let bounds = zones.map(|zone| {
-                let extents = Extents::in_zone(&bench, zone).unwrap();
-                let hard = HardServer::new(&bench, &extents, BITRATE).unwrap();
+                let extents = Extents::in_zone(&drive, zone).unwrap();
+                let hard = HardServer::new(&drive, &extents, BITRATE).unwrap();
                 hard.worst_round(io, Accounting::Complete).time(streams)
             });
             bounds[0].max(bounds[1])
@@ -167,7 +175,7 @@ fn no_hostile_round_beats_the_bound() {
         };
         for streams in [2_u64, 7, 30] {
             let mut rng = Rng::new(streams);
-            let took = longest(&bench, 60, |round, requests| {
+            let took = longest(&drive, 60, |round, requests| {
                 requests.clear();
                 // Odd rounds move the arm to a random track; even ones are hostile.
                 if round % 2 == 1 {
@@ -194,10 +202,10 @@ fn no_hostile_round_beats_the_bound() {
 /// the first one of a track?
 #[test]
 fn no_crossing_beats_the_bound() {
-    for bench in benches() {
-        let geometry = &bench.geometry;
-        let extents = Extents::in_zone(&bench, 0).unwrap();
-        let hard = HardServer::new(&bench, &extents, BITRATE).unwrap();
+    for drive in drives() {
+        let geometry = &drive.geometry;
+        let extents = Extents::in_zone(&drive, 0).unwrap();
+        let hard = HardServer::new(&drive, &extents, BITRATE).unwrap();
         for size in [4, 7] {
             let io = extents.io(Alignment::Unaligned, size);
             let Placement::Unaligned { sectors } = io else {
@@ -206,7 +214,7 @@ fn no_crossing_beats_the_bound() {
             let streams = 20.min(extents.room(io));
             let spread = u64::from(extents.tracks()) / u64::from(streams + 1);
             let mut rng = Rng::new(1);
-            let took = longest(&bench, 40, |_, requests| {
+            let took = longest(&drive, 40, |_, requests| {
                 requests.clear();
                 requests.extend((0..u64::from(streams)).map(|i| {
                     let index = i * spread + rng.below(spread / 2 + 1);
@@ -220,7 +228,7 @@ fn no_crossing_beats_the_bound() {
                 }));
             });
             let bound = hard.worst_round(io, Accounting::Complete).time(streams);
-            let name = &bench.profile.name;
+            let name = &drive.profile.name;
             assert!(took <= bound, "{name} {io:?}: {took} > {bound}");
         }
     }
@@ -230,10 +238,9 @@ fn no_crossing_beats_the_bound() {
 /// whole tracks if aligned?
 #[test]
 fn drawn_extents() {
-    for bench in [Bench::new("maxtor10k5-b", 1), Bench::new("generic-20tb", 1)] {
-        let bench = bench.unwrap();
-        let zone = bench.geometry.zones()[1];
-        let extents = Extents::in_zone(&bench, 1).unwrap();
+    for drive in [drive("maxtor10k5-b"), drive("generic-20tb")] {
+        let zone = drive.geometry.zones()[1];
+        let extents = Extents::in_zone(&drive, 1).unwrap();
         let mut rng = Rng::new(1);
         let mut requests = Vec::new();
         for io in [
@@ -249,8 +256,8 @@ fn drawn_extents() {
                 for request in &requests {
                     assert!(u64::from(request.sectors) >= extents.least_sectors(io));
                     if let Placement::Aligned { tracks } = io {
-                        let begins = bench.geometry.track_of(request.lbn).unwrap();
-                        let ends = bench.geometry.track_of(request.end() - Sectors(1)).unwrap();
+                        let begins = drive.geometry.track_of(request.lbn).unwrap();
+                        let ends = drive.geometry.track_of(request.end() - Sectors(1)).unwrap();
                         assert_eq!(begins.first_lbn, request.lbn);
                         assert_eq!(ends.end_lbn(), request.end());
                         assert_eq!(ends.index - begins.index + 1, u64::from(tracks));
@@ -265,7 +272,7 @@ fn drawn_extents() {
 /// shortest round carry the streams while a shorter one does not?
 #[test]
 fn plans_add_up() {
-    let bench = Bench::new("atlas10k2", 1).unwrap();
+    let drive = drive("atlas10k2");
     let ask = ServerRequirements {
         bitrate: BITRATE,
         streams: Some(345),
@@ -279,14 +286,14 @@ fn plans_add_up() {
     };
     for guarantee in [ask.guarantee, Guarantee::Hard] {
         let ask = ServerRequirements { guarantee, ..ask };
-        let plan = plan(&bench, &ask, &|_| ()).unwrap();
+        let plan = plan(&drive, &ask, &|_| ()).unwrap();
         for (offer, alignment) in [plan.aligned, plan.unaligned].iter().zip(Alignment::BOTH) {
             let offer = offer.unwrap();
             assert_eq!(offer.round, BITRATE.play_time(offer.io_bytes));
             assert_eq!(offer.startup.0, 6 * offer.round.0);
             assert_eq!(offer.buffer_bytes, 2 * 345 * offer.io_bytes);
             assert!(offer.streams_per_disk >= 69);
-            let extents = Extents::in_zone(&bench, ask.zone).unwrap();
+            let extents = Extents::in_zone(&drive, ask.zone).unwrap();
             let steps = (1..)
                 .find(|steps| extents.io(alignment, *steps) == offer.placement)
                 .unwrap();
@@ -295,7 +302,7 @@ fn plans_add_up() {
                     round: Some(extents.play_time(extents.io(alignment, steps - 1), BITRATE)),
                     ..ask
                 };
-                let plan = traxtent_lab::video::plan(&bench, &shorter, &|_| ()).unwrap();
+                let plan = video::plan(&drive, &shorter, &|_| ()).unwrap();
                 let offer = [plan.aligned, plan.unaligned][alignment as usize].unwrap();
                 assert!(offer.streams_per_disk < 69, "{offer:?}");
             }

@@ -1,14 +1,13 @@
 //! Rounds of requests on a simulated drive.
 
-use traxtent_model::drive::{Caching, Drive};
+use traxtent_model::drive::Caching;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::Scheduler;
-use traxtent_sim::{Host, SimulateError, simulate};
 use traxtent_units::request::Request;
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
 use traxtent_workload::{Arrival, NextStep, RequestSource, TraceError, Urgency};
 
-use crate::bench::Bench;
+use crate::{Host, SimulateError, TestDrive, simulate};
 
 /// The order in which the requests of a round are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,16 +54,16 @@ impl Order {
 /// # Errors
 /// Returns an error if the drive cannot serve a request.
 pub fn run_rounds(
-    bench: &Bench,
+    drive: &TestDrive,
     order: Order,
     draw: impl FnMut(&mut Vec<Request>) -> bool,
     ended: impl FnMut(&[Span]) -> bool,
 ) -> Result<(), SimulateError> {
-    let mut drive = Drive::with_geometry(bench.profile.clone(), bench.geometry.clone());
-    drive.set_caching(SimTime::ZERO, Caching::OFF);
-    let mut host = Host::new(vec![drive]).with_queue(0, Scheduler::Fcfs, order.depth());
+    let mut uncached = drive.at_rest();
+    uncached.set_caching(SimTime::ZERO, Caching::OFF);
+    let mut host = Host::new(vec![uncached]).with_queue(0, Scheduler::Fcfs, order.depth());
     let mut rounds = Rounds {
-        geometry: &bench.geometry,
+        geometry: &drive.geometry,
         draw,
         ended,
         requests: Vec::new(),

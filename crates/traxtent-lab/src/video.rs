@@ -1,50 +1,20 @@
-//! Video servers with disks (paper T, section 5.4): soft real time, hard real time, and a planner.
+//! Measurements of video servers with disks (paper T, section 5.4).
 //!
-//! A server works in rounds. Each round fetches an I/O for every stream, and lasts as long as the
-//! I/O plays. Aligned I/Os are whole tracks of a zone; unaligned I/Os have the same number of
-//! sectors anywhere in it. The disks of an array are independent, so one is simulated. The
-//! arithmetic of rounds is in [`traxtent_layout::video`].
+//! The servers are those of [`traxtent_sim::video`].
 //!
 //! Units are those of the rest of the paper: 264 KB are 264 times 1,024 bytes, and 4 Mb/s are
 //! 4,000,000 bits per second, so a track of the paper's drive plays for 541 ms. If the paper says
 //! that a round lasts 0.5 s, it does so here too; otherwise a round lasts as long as its I/Os play.
 
-mod extents;
-mod plan;
-mod rounds;
-mod soft;
-mod worst;
-
-pub use extents::{Alignment, Extents, Placement, TRACKS_MAX};
-pub use plan::{Guarantee, Offer, ServerRequirements, VideoPlan, plan};
-pub use rounds::{Order, run_rounds};
-pub use soft::{ONE_LATE_IN, ProgressFn, ROUNDS, SoftServer};
-pub use worst::{Accounting, HardServer};
-
 use traxtent_layout::video::{BitRate, startup_latency};
+use traxtent_sim::TestDrive;
+use traxtent_sim::video::{
+    Accounting, Alignment, Extents, HardServer, Order, Placement, ROUNDS, SoftServer, TRACKS_MAX,
+};
 use traxtent_units::Span;
 
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series};
-
-/// The reasons why a drive cannot serve video.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum VideoError {
-    /// The zone contains no whole track, or the drive does not have it.
-    #[error(
-        "zone {zone}: no such zone, or no whole track in it; the drive has {zones} zones, counted from 0"
-    )]
-    NoSuchZone {
-        /// The requested zone.
-        zone: u32,
-        /// The number of zones.
-        zones: usize,
-    },
-    /// The drive takes no time.
-    #[error("the drive has no mechanics, so nothing limits its streams; choose another drive")]
-    NoMechanics,
-}
 
 /// The bit rate of the paper's streams.
 pub const BITRATE: BitRate = BitRate(4_000_000);
@@ -61,8 +31,9 @@ pub const COMPARED_STREAMS: u32 = 70;
 /// # Errors
 /// Returns an error if the drive cannot serve a request.
 pub fn soft_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let extents = Extents::in_zone(bench, 0)?;
-    let server = paper_server(bench, &extents);
+    let drive = bench.drive();
+    let extents = Extents::in_zone(&drive, 0)?;
+    let server = paper_server(&drive, &extents);
     let track = |alignment: Alignment| extents.io(alignment, alignment.steps());
     let track_plays = extents.play_time(track(Alignment::Aligned), BITRATE);
     let mut values = Vec::new();
@@ -81,8 +52,9 @@ pub fn soft_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// # Errors
 /// Returns an error if the drive cannot serve a request.
 pub fn soft_startup(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let extents = Extents::in_zone(bench, 0)?;
-    let server = paper_server(bench, &extents);
+    let drive = bench.drive();
+    let extents = Extents::in_zone(&drive, 0)?;
+    let server = paper_server(&drive, &extents);
     let ratio = |streams| -> Result<Option<f64>, LabError> {
         let Some(unaligned) = startup(&server, Alignment::Unaligned, streams)? else {
             return Ok(None);
@@ -108,8 +80,9 @@ pub fn soft_startup(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// # Errors
 /// Returns an error if the drive has no mechanics.
 pub fn hard_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let extents = Extents::in_zone(bench, 0)?;
-    let server = HardServer::new(bench, &extents, BITRATE)?;
+    let drive = bench.drive();
+    let extents = Extents::in_zone(&drive, 0)?;
+    let server = HardServer::new(&drive, &extents, BITRATE)?;
     let mut values = Vec::new();
     for tracks in [1, 2] {
         for alignment in Alignment::BOTH {
@@ -127,8 +100,9 @@ pub fn hard_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// # Errors
 /// Returns an error if the drive has no mechanics.
 pub fn hard_equal(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let extents = Extents::in_zone(bench, 0)?;
-    let server = HardServer::new(bench, &extents, BITRATE)?;
+    let drive = bench.drive();
+    let extents = Extents::in_zone(&drive, 0)?;
+    let server = HardServer::new(&drive, &extents, BITRATE)?;
     let admitted = |io| server.most_streams(io, Accounting::Published);
     let longest = extents.least_sectors(Placement::Aligned { tracks: TRACKS_MAX });
     let mut values = Vec::new();
@@ -153,8 +127,9 @@ pub fn hard_equal(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// # Errors
 /// Returns an error if the drive has no mechanics.
 pub fn startup_figure(bench: &Bench) -> Result<Figure, LabError> {
-    let extents = Extents::in_zone(bench, 0)?;
-    let server = paper_server(bench, &extents);
+    let drive = bench.drive();
+    let extents = Extents::in_zone(&drive, 0)?;
+    let server = paper_server(&drive, &extents);
     let series = |alignment, name: &str| -> Result<Series, LabError> {
         let mut points = Vec::new();
         for streams in (10..=80).step_by(5) {
@@ -177,9 +152,9 @@ pub fn startup_figure(bench: &Bench) -> Result<Figure, LabError> {
     }))
 }
 
-fn paper_server<'a>(bench: &'a Bench, extents: &'a Extents) -> SoftServer<'a> {
+fn paper_server<'a>(drive: &'a TestDrive, extents: &'a Extents) -> SoftServer<'a> {
     SoftServer {
-        bench,
+        drive,
         extents,
         bitrate: BITRATE,
         order: Order::Sweep,

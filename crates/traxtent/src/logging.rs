@@ -1,0 +1,76 @@
+//! The libraries' messages on standard error, in the form of the command's own.
+
+use std::fmt;
+use std::io;
+
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Begins to print the warnings and errors of the libraries.
+pub(crate) fn start() {
+    // Only a program that calls the command more than once has set one already.
+    let _ = tracing::subscriber::set_global_default(printer(io::stderr));
+}
+
+fn printer<W>(writer: W) -> impl Subscriber
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    tracing_subscriber::fmt()
+        .with_max_level(Level::WARN)
+        .with_ansi(false)
+        .with_writer(writer)
+        // A failure to write would itself be printed on standard error, and panic.
+        .log_internal_errors(false)
+        .event_format(OneLine)
+        .finish()
+}
+
+/// One line per event, after the name of the command.
+struct OneLine;
+
+impl<S, N> FormatEvent<S, N> for OneLine
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut line: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        line.write_str(match *event.metadata().level() {
+            Level::ERROR => "traxtent: ",
+            _ => "traxtent: warning: ",
+        })?;
+        context.format_fields(line.by_ref(), event)?;
+        writeln!(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Do messages of the libraries have the form of the command's own, one line each, and is
+    /// nothing less than a warning printed?
+    #[test]
+    fn lines() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let subscriber = printer(file.reopen().unwrap());
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::error!("io_uring_enter: {}", "no memory");
+            tracing::warn!("member {} has failed", 1);
+            tracing::info!("a detail");
+        });
+        assert_eq!(
+            fs::read_to_string(file.path()).unwrap(),
+            "traxtent: io_uring_enter: no memory\ntraxtent: warning: member 1 has failed\n"
+        );
+    }
+}
