@@ -222,9 +222,10 @@ impl Bench {
     /// Returns an error if it has no such parameter, or if the value is invalid.
     pub fn with_parameter(&self, key: &str, value: &str) -> Result<Bench, LabError> {
         let profile = self.profile.with_value(key, value)?;
-        let geometry = match key.starts_with("geometry") {
-            true => built(&profile)?,
-            false => Arc::clone(&self.geometry),
+        let geometry = if key.starts_with("geometry") {
+            built(&profile)?
+        } else {
+            Arc::clone(&self.geometry)
         };
         Ok(Bench {
             profile: Arc::new(profile),

@@ -76,9 +76,10 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         bench.args(["--bench", "volume", "--", &seed.to_string()]);
         shell::run(bench.arg(&folder.0))?;
     }
-    Ok(match good {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 

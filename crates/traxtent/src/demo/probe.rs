@@ -32,9 +32,10 @@ impl BlindProbe {
     /// only for the comparison.
     pub(super) fn of(bench: &Bench, algorithm: Algorithm) -> Result<BlindProbe> {
         let drive = SimTarget::new(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
-        let mut target = CountingTarget::new(match algorithm.translates() {
-            true => drive,
-            false => drive.without_translation(),
+        let mut target = CountingTarget::new(if algorithm.translates() {
+            drive
+        } else {
+            drive.without_translation()
         });
         let whole = Region::whole(target.identity().capacity);
         let mut found = MapBuilder::default();
@@ -58,13 +59,14 @@ impl BlindProbe {
 
     /// Returns a one-line summary.
     pub(super) fn summary_line(&self) -> String {
-        let (how, count, what) = match self.algorithm.translates() {
-            true => (
+        let (how, count, what) = if self.algorithm.translates() {
+            (
                 "by translating addresses",
                 self.counts.translations,
                 "translations",
-            ),
-            false => ("by timing reads alone", self.counts.requests, "reads"),
+            )
+        } else {
+            ("by timing reads alone", self.counts.requests, "reads")
         };
         let tracks = self.tracks.len();
         let verdict = match self.wrong {
