@@ -57,7 +57,7 @@ pub(super) fn report(stack: &Stack, rows: &[ReportRow]) -> String {
 }
 
 /// Formats the stack as a tree with marks for the findings.
-pub(crate) fn tree(stack: &Stack, findings: &[&Finding]) -> String {
+pub(super) fn tree(stack: &Stack, findings: &[&Finding]) -> String {
     let mut picture = Picture {
         stack,
         findings,
