@@ -97,9 +97,10 @@ pub fn jobs(bench: &Bench, seconds: NonZeroU32) -> Result<Jobs, LabError> {
     let bus = profile.provenance.of("bus.read_sector_ms");
     let measured_bus = bus.is_some_and(|origin| origin.standing == OriginKind::Measured);
     let sustained = sheet.and_then(|sheet| sheet.sustained_mb_per_s);
-    let published_mb_per_s = match measured_bus {
-        true => Some(sustained.map_or(bus_mb_per_s, |rate| rate.min(bus_mb_per_s))),
-        false => sustained,
+    let published_mb_per_s = if measured_bus {
+        Some(sustained.map_or(bus_mb_per_s, |rate| rate.min(bus_mb_per_s)))
+    } else {
+        sustained
     };
     let seek = sheet.and_then(|sheet| sheet.average_read_seek_ms);
     let published_access_ms = seek.map(|seek| seek + profile.revolution_ms() / 2.0);

@@ -109,9 +109,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let package = deb::pack(&artifacts)?;
     println!("made {}", shown(&package));
     tally.add(deb::lint(&package));
-    match options.no_trial {
-        true => tally.skip("Debian root", "not requested (--no-trial)"),
-        false => tally.add(root::trial(&tarball, &package, &artifacts)),
+    if options.no_trial {
+        tally.skip("Debian root", "not requested (--no-trial)");
+    } else {
+        tally.add(root::trial(&tarball, &package, &artifacts));
     }
     Ok(tally.report())
 }

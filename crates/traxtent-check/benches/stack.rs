@@ -1,5 +1,5 @@
-//! Measures the time to examine a stack of eight layers, from its image to the printed report,
-//! including costs.
+//! Measures the time to examine a stack of eight layers, from its image to the report in
+//! JSON, including costs.
 //!
 //! The layers are drive, table, partition, member of an array, array, physical volume, logical
 //! volume and file system. The goal is 100 ms. The partition begins at sector 63, and the file
@@ -13,8 +13,9 @@ use std::process::Command;
 use std::time::Instant;
 
 use traxtent_check::drive::StatedDrive;
+use traxtent_check::findings;
+use traxtent_check::report::Report;
 use traxtent_check::target::{HostPaths, examine_targets};
-use traxtent_check::{findings, report};
 
 const MIB: u64 = 1 << 20;
 const ROUNDS: usize = 200;
@@ -46,11 +47,12 @@ fn once(path: &Path) -> f64 {
     )
     .expect("it is there");
     let findings = findings(&stack, None, None, &[]);
-    let text = report::format_stack(&stack, &findings);
+    let report = Report::new(None, &stack, &findings);
+    let text = serde_json::to_string_pretty(&report).expect("a report is valid JSON");
     let taken = begun.elapsed();
     // The group of the inputs also has a pool.
     assert_eq!(stack.layers.len(), 9, "{text}");
-    let with_cost = findings.iter().filter(|finding| finding.cost.is_some());
+    let with_cost = findings.iter().filter(|row| row.cost.is_ok());
     assert_eq!(with_cost.count(), 2, "{text}");
     taken.as_secs_f64() * 1e3
 }

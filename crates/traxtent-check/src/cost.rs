@@ -13,20 +13,17 @@ pub mod array;
 pub mod crossing;
 mod findings;
 
-use std::sync::Arc;
-
 use serde::Serialize;
 use traxtent_model::drive::Drive;
-use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::{Profile, ProfileError, builtin};
 use traxtent_units::Rng;
 use traxtent_units::request::Request;
-use traxtent_units::{Lbn, Sectors, SimTime, Span};
+use traxtent_units::{Lbn, SimTime, Span};
 use traxtent_workload::Distribution;
 
 pub use array::ArrayLoad;
 pub use crossing::CrossingLoad;
-pub use findings::FindingCosts;
+pub use findings::{CostResult, FindingCosts, NoCostError, SectorSizes};
 
 /// The kinds of work on one drive whose cost is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -42,8 +39,6 @@ pub enum Load {
     LargeWrites,
     /// Random reads of 4 KiB, one at a time.
     Reads,
-    /// Random reads of whole tracks, two at a time. The boundary is that of the track.
-    TrackReads,
 }
 
 /// The kinds of work whose cost is simulated: on a drive, on an array, or across tracks.
@@ -83,15 +78,7 @@ pub struct WorkCost {
 
 impl Load {
     /// All kinds, in the order of reports.
-    pub const ALL: [Load; 5] = [
-        Load::SmallWrites,
-        Load::SmallFiles,
-        Load::LargeWrites,
-        Load::Reads,
-        Load::TrackReads,
-    ];
-    /// The kinds that depend on physical sectors.
-    pub const FOR_SECTORS: [Load; 4] = [
+    pub const ALL: [Load; 4] = [
         Load::SmallWrites,
         Load::SmallFiles,
         Load::LargeWrites,
@@ -105,15 +92,6 @@ impl Load {
             Load::SmallFiles => "small files",
             Load::LargeWrites => "large writes",
             Load::Reads => "reads",
-            Load::TrackReads => "reads of tracks",
-        }
-    }
-
-    /// Returns the number of requests outstanding at a time.
-    pub fn depth(self) -> usize {
-        match self {
-            Load::TrackReads => 2,
-            _ => 1,
         }
     }
 
@@ -173,13 +151,13 @@ pub fn work_cost(profile: &Profile, load: Load, behind: u32) -> Result<WorkCost,
     })
 }
 
-/// Returns the cost of every kind of work that depends on physical sectors.
+/// Returns the cost of every kind of work on one drive.
 ///
 /// # Errors
 /// See [`work_cost`].
 pub fn sector_costs(profile: &Profile, behind: u32) -> Result<Vec<WorkCost>, ProfileError> {
     let of = |load| work_cost(profile, load, behind);
-    Load::FOR_SECTORS.into_iter().map(of).collect()
+    Load::ALL.into_iter().map(of).collect()
 }
 
 /// Returns the cost of every kind of work if blocks of a file system are smaller than physical
@@ -197,7 +175,7 @@ pub fn block_costs(profile: &Profile, block_bytes: u64) -> Result<Vec<WorkCost>,
         let sectors = (bytes / logical).max(1);
         let blocks = (SPREAD_BYTES / logical).min(drive.geometry().capacity().0 / 2) / sectors;
         let next = move || op(Lbn(first + rng.below(blocks) * sectors), sectors as u32);
-        ms_of_requests(drive.clone(), 1, 1, next)
+        ms_of_requests(drive.clone(), 1, next)
     };
     let physical = u64::from(sector.physical_bytes);
     let cost = |load, op| WorkCost {
@@ -214,18 +192,11 @@ pub fn block_costs(profile: &Profile, block_bytes: u64) -> Result<Vec<WorkCost>,
 /// Returns the mean milliseconds per unit of work.
 fn ms_each(drive: Drive, load: Load, behind: u32) -> f64 {
     let mut requests = Requests::new(&drive, load, behind);
-    ms_of_requests(drive, load.requests_each(), load.depth(), move || {
-        requests.next()
-    })
+    ms_of_requests(drive, load.requests_each(), move || requests.next())
 }
 
-/// Returns the mean milliseconds per unit of `each` requests, with `depth` requests outstanding.
-fn ms_of_requests(
-    mut drive: Drive,
-    each: usize,
-    depth: usize,
-    mut next: impl FnMut() -> Request,
-) -> f64 {
+/// Returns the mean milliseconds per unit of `each` requests, which are sent one at a time.
+fn ms_of_requests(mut drive: Drive, each: usize, mut next: impl FnMut() -> Request) -> f64 {
     // The turnaround varies: with a fixed one, requests would synchronize with the rotation.
     let pauses = Distribution::Exponential {
         base: 0.0,
@@ -235,7 +206,7 @@ fn ms_of_requests(
     let (mut now, mut sent, mut answered) = (SimTime::ZERO, 0, 0);
     let mut begun = now;
     while answered < (WARM_UP_UNITS + COUNTED_UNITS) * each {
-        while sent < answered + depth {
+        if sent == answered {
             drive.submit(now, next()).expect("it is on the drive");
             sent += 1;
         }
@@ -246,9 +217,7 @@ fn ms_of_requests(
                 begun = now;
             }
         }
-        if depth == 1 {
-            now += pauses.sample_time(&mut rng);
-        }
+        now += pauses.sample_time(&mut rng);
     }
     let spent: Span = now.since(begun);
     spent.as_ms() / COUNTED_UNITS as f64
@@ -258,11 +227,8 @@ fn ms_of_requests(
 struct Requests {
     load: Load,
     rng: Rng,
-    geometry: Arc<Geometry>,
     /// The LBN of the first block.
     first: u64,
-    /// The distance of that LBN from a boundary.
-    offset_sectors: Sectors,
     /// The number of sectors in 4 KiB.
     block: u64,
     /// The number of blocks over which work is spread.
@@ -279,9 +245,7 @@ impl Requests {
         Requests {
             load,
             rng: Rng::new(1),
-            geometry: Arc::clone(drive.geometry()),
             first: u64::from(sector.lowest_aligned_lbn) + u64::from(behind),
-            offset_sectors: Sectors(u64::from(behind)),
             block,
             blocks: (SPREAD_BYTES / bytes).min(capacity / 2) / block,
             number: 0,
@@ -306,14 +270,6 @@ impl Requests {
                 Request::write(self.lbn(block), (blocks * self.block) as u32)
             }
             Load::SmallFiles => self.file(number),
-            Load::TrackReads => {
-                let block = self.rng.below(self.blocks);
-                let somewhere = self.lbn(block);
-                let track = self.geometry.track_of(somewhere);
-                let (first, sectors) =
-                    track.map_or((somewhere, 1), |track| (track.first_lbn, track.sectors));
-                Request::read(first + self.offset_sectors, sectors)
-            }
         }
     }
 

@@ -49,7 +49,7 @@ impl std::str::FromStr for Severity {
 pub struct UnknownSeverity(String);
 
 /// A problem of a layer that a rule has found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The rule; its [`Rule::id`] is stable.
     pub rule: Rule,
@@ -60,20 +60,47 @@ pub struct Finding {
     /// One sentence that describes the problem, its place and the bound that is violated.
     pub what: String,
     /// The misaligned address, for findings about alignment.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub off: Option<Misalignment>,
-    /// The commands that fix the problem.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fix: Option<Fix>,
     /// The share of blocks or of a file's extents that are affected, for findings about them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<AffectedShare>,
-    /// The cost of the problem.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost: Option<FindingCost>,
-    /// The reason why the cost is not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub no_cost_reason: Option<String>,
+}
+
+impl Finding {
+    /// Returns a finding with the rule's usual severity, about neither an address nor a share.
+    pub fn new(rule: Rule, layer: LayerId, what: String) -> Finding {
+        Finding {
+            rule,
+            severity: rule.severity(),
+            layer,
+            what,
+            off: None,
+            share: None,
+        }
+    }
+
+    /// Returns the same finding with another severity than the rule's usual one.
+    #[must_use]
+    pub fn with_severity(self, severity: Severity) -> Finding {
+        Finding { severity, ..self }
+    }
+
+    /// Returns the same finding about a misaligned address.
+    #[must_use]
+    pub fn with_misalignment(self, off: Misalignment) -> Finding {
+        Finding {
+            off: Some(off),
+            ..self
+        }
+    }
+
+    /// Returns the same finding about a share of blocks or extents.
+    #[must_use]
+    pub fn with_share(self, share: AffectedShare) -> Finding {
+        Finding {
+            share: Some(share),
+            ..self
+        }
+    }
 }
 
 /// The part of a set of blocks or extents that is affected.

@@ -39,8 +39,10 @@ pub use finding::{Finding, FindingCost, Fix, Rule, Severity};
 pub use source::{Source, SourceError};
 pub use stack::{ByteRange, Kind, Layer, LayerId, Stack};
 
-use rules::TrackCheck;
 use traxtent_model::profile::Profile;
+
+use report::ReportRow;
+use rules::TrackCheck;
 
 /// Returns the problems of a stack, worst first, each with its fix and its cost.
 ///
@@ -51,18 +53,17 @@ pub fn findings(
     tracks: Option<&TrackCheck<'_>>,
     profile: Option<&Profile>,
     ignored: &[Rule],
-) -> Vec<Finding> {
-    let mut findings = rules::check(stack, tracks);
-    findings.retain(|finding| !ignored.contains(&finding.rule));
+) -> Vec<ReportRow> {
     let mut costs = cost::FindingCosts::for_profile(profile);
-    for finding in &mut findings {
-        finding.fix = plan::fix::fix(finding, stack);
-        match costs.cost_of(finding, stack) {
-            Ok(cost) => finding.cost = Some(cost),
-            Err(why) => finding.no_cost_reason = Some(why),
-        }
-    }
+    let findings = rules::check(stack, tracks).into_iter();
     findings
+        .filter(|finding| !ignored.contains(&finding.rule))
+        .map(|finding| ReportRow {
+            fix: plan::fix::fix(&finding, stack),
+            cost: costs.cost_of(&finding, stack),
+            finding,
+        })
+        .collect()
 }
 
 #[cfg(doctest)]

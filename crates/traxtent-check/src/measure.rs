@@ -23,6 +23,7 @@
 //!   judged.
 //! - Finding the physical sector by reads needs a track map (`traxtent probe`).
 
+use std::fmt;
 use std::ops::Range;
 
 use serde::Serialize;
@@ -118,13 +119,48 @@ pub struct GridMeasurement {
     pub sigmas: f64,
     /// The number of timed requests.
     pub requests: u64,
-    /// The reason for the result, as a clause.
-    pub why: &'static str,
+    /// The reason for the result.
+    pub why: MeasurementReason,
+}
+
+macro_rules! reasons {
+    ($($name:ident $clause:literal,)+) => {
+        /// The reason for the result of a measurement. Its `Display` form is a clause.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum MeasurementReason {
+            $(#[doc = concat!($clause, ".")] $name,)+
+        }
+
+        impl fmt::Display for MeasurementReason {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(MeasurementReason::$name => $clause,)+ })
+            }
+        }
+    };
+}
+
+reasons! {
+    OneFastShift "only writes at one shift are fast",
+    WritesAlike "writes are alike at every shift",
+    WritesTooFast "writes complete before they can have reached the media",
+    WritesVary "write times vary too much for a conclusion",
+    NoSectorPattern "writes do not differ in the way that physical sectors cause",
+    ReadsWait "reads across its multiples wait for two members",
+    ReadsAlike "reads across multiples are not slower at any size",
+    FastAtBlocks "writes that begin with one are faster than those that begin within one, by more than at any other size",
+    NotFastAtBlocks "writes that begin with a block are not faster at any block size: the drive maps smaller units, or hides the effect",
+}
+
+impl Serialize for MeasurementReason {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 impl GridMeasurement {
     /// Creates a result without a conclusion, before the first request.
-    fn unknown(grid: MeasuredGrid, why: &'static str) -> GridMeasurement {
+    fn unknown(grid: MeasuredGrid, why: MeasurementReason) -> GridMeasurement {
         GridMeasurement {
             grid,
             bytes: None,
@@ -191,7 +227,7 @@ pub fn physical_sector(
     let mut rng = Rng::new(seed);
     let mut measured = GridMeasurement::unknown(
         MeasuredGrid::PhysicalSector,
-        "writes do not differ in the way that physical sectors cause",
+        MeasurementReason::NoSectorPattern,
     );
     let mut all = Moments::default();
     let mut blurred = false;
@@ -224,24 +260,24 @@ pub fn physical_sector(
                 bytes: Some(u64::from(size * logical)),
                 first: Lbn(u64::from(shift)),
                 sigmas,
-                why: "only writes at one shift are fast",
+                why: MeasurementReason::OneFastShift,
                 ..measured
             });
         }
     }
     Ok(match all.mean() {
         mean if mean < MEDIA_LEAST_MS => GridMeasurement {
-            why: "writes complete before they can have reached the media",
+            why: MeasurementReason::WritesTooFast,
             ..measured
         },
         _ if blurred => GridMeasurement {
-            why: "write times vary too much for a conclusion",
+            why: MeasurementReason::WritesVary,
             ..measured
         },
         _ if all.deviation() < 0.2 * all.mean() => GridMeasurement {
             bytes: Some(u64::from(logical)),
             sigmas: CERTAIN_SIGMAS,
-            why: "writes are alike at every shift",
+            why: MeasurementReason::WritesAlike,
             ..measured
         },
         _ => measured,
@@ -256,12 +292,13 @@ fn quickest(by_shift: &[Moments]) -> (u32, f64) {
     let best = (0..by_shift.len()).min_by(|a, b| mean(a).total_cmp(&mean(b)));
     let best = best.unwrap_or(0);
     let others = (0..by_shift.len()).filter(|index| *index != best);
-    let least = others.map(
-        |other| match mean(&other) > REVOLUTION_RATIO * mean(&best) {
-            true => standard_errors_apart(&by_shift[other], &by_shift[best]),
-            false => 0.0,
-        },
-    );
+    let least = others.map(|other| {
+        if mean(&other) > REVOLUTION_RATIO * mean(&best) {
+            standard_errors_apart(&by_shift[other], &by_shift[best])
+        } else {
+            0.0
+        }
+    });
     (best as u32, least.fold(f64::INFINITY, f64::min))
 }
 
@@ -283,10 +320,7 @@ pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<GridMeasurement, Targ
         u64::from(identity.logical_bytes.max(1)),
     );
     let mut rng = Rng::new(seed);
-    let mut measured = GridMeasurement::unknown(
-        MeasuredGrid::Chunk,
-        "reads across multiples are not slower at any size",
-    );
+    let mut measured = GridMeasurement::unknown(MeasuredGrid::Chunk, MeasurementReason::ReadsAlike);
     let mut size = CHUNK_BYTES.end - 1;
     while size >= CHUNK_BYTES.start && size >= 4 * logical {
         let sectors = size / logical;
@@ -313,7 +347,7 @@ pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<GridMeasurement, Targ
             return Ok(GridMeasurement {
                 bytes: Some(size),
                 sigmas,
-                why: "reads across its multiples wait for two members",
+                why: MeasurementReason::ReadsWait,
                 ..measured
             });
         }
@@ -343,10 +377,8 @@ pub fn erase_block(
         return Err(refused(why));
     }
     let mut rng = Rng::new(seed);
-    let mut measured = GridMeasurement::unknown(
-        MeasuredGrid::EraseBlock,
-        "writes that begin with a block are not faster at any block size: the drive maps smaller units, or hides the effect",
-    );
+    let mut measured =
+        GridMeasurement::unknown(MeasuredGrid::EraseBlock, MeasurementReason::NotFastAtBlocks);
     let mut gain_most = 0.0;
     let doubled = |size: &u64| Some(2 * size).filter(|size| ERASE_BLOCK_BYTES.contains(size));
     let powers = std::iter::successors(Some(ERASE_BLOCK_BYTES.start), doubled);
@@ -383,7 +415,7 @@ pub fn erase_block(
             measured = GridMeasurement {
                 bytes: Some(size),
                 sigmas,
-                why: "writes that begin with one are faster than those that begin within one, by more than at any other size",
+                why: MeasurementReason::FastAtBlocks,
                 ..measured
             };
         } else if measured.bytes.is_none() {
@@ -467,7 +499,10 @@ mod tests {
         let native = sector(&builtin("atlas10k2").unwrap(), 1);
         assert_eq!(native.bytes, Some(512));
         let silent = sector(&builtin("instant").unwrap(), 1);
-        assert_eq!((silent.bytes, silent.why.contains("before")), (None, true));
+        assert_eq!(
+            (silent.bytes, silent.why),
+            (None, MeasurementReason::WritesTooFast)
+        );
     }
 
     /// Is a range that is too small refused with a one-line message before anything is written?

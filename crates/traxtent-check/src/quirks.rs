@@ -31,11 +31,6 @@ static QUIRKS: LazyLock<Vec<Quirk>> = LazyLock::new(|| {
     file.drive
 });
 
-/// Returns every entry.
-pub fn all() -> &'static [Quirk] {
-    &QUIRKS
-}
-
 /// Returns the entry for a drive's model.
 pub fn find(model: &str) -> Option<&'static Quirk> {
     QUIRKS.iter().find(|quirk| quirk.matches(model))
@@ -61,7 +56,7 @@ mod tests {
     #[test]
     fn models_match() {
         assert!(
-            all()
+            QUIRKS
                 .iter()
                 .all(|quirk| !quirk.source.is_empty() && quirk.physical_bytes == 4096)
         );

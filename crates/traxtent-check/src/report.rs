@@ -1,14 +1,11 @@
-//! The output: a picture of the stack with its findings, or JSON.
+//! The result of a check as data, and its form in JSON.
 
-use std::fmt::Write;
+use serde::{Serialize, Serializer};
 
-use serde::Serialize;
-
-use crate::finding::{Finding, Severity};
-use crate::layers::{Disk, MediaKind, PartitionRole, SizeSource, Unknown};
-use crate::measure::{GridMeasurement, MeasuredGrid};
-use crate::rules::bytes;
-use crate::stack::{Kind, Layer, LayerId, Stack};
+use crate::cost::CostResult;
+use crate::finding::{AffectedShare, Finding, FindingCost, Fix, Misalignment, Rule, Severity};
+use crate::measure::GridMeasurement;
+use crate::stack::{Layer, LayerId, Stack};
 
 /// The version of the JSON format. It grows when a field changes its meaning or is removed; new
 /// fields do not change it.
@@ -28,9 +25,57 @@ pub struct Report<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub measured: &'a [Measurement],
     /// The findings, worst first.
-    pub findings: &'a [Finding],
+    pub findings: &'a [ReportRow],
     /// The number of findings of each severity.
     pub tally: SeverityCounts,
+}
+
+/// A finding with its fix and its cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReportRow {
+    /// The finding.
+    pub finding: Finding,
+    /// The commands that fix it; `None` if there is nothing to fix.
+    pub fix: Option<Fix>,
+    /// Its cost, or the reason why the cost is not given.
+    pub cost: CostResult,
+}
+
+/// The fields of a row in JSON, in this order.
+#[derive(Serialize)]
+struct RowFields<'a> {
+    rule: Rule,
+    severity: Severity,
+    layer: LayerId,
+    what: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    off: Option<Misalignment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<&'a Fix>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    share: Option<AffectedShare>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<&'a FindingCost>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_cost_reason: Option<String>,
+}
+
+impl Serialize for ReportRow {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ReportRow { finding, fix, cost } = self;
+        let fields = RowFields {
+            rule: finding.rule,
+            severity: finding.severity,
+            layer: finding.layer,
+            what: &finding.what,
+            off: finding.off,
+            fix: fix.as_ref(),
+            share: finding.share,
+            cost: cost.as_ref().ok(),
+            no_cost_reason: cost.as_ref().err().map(ToString::to_string),
+        };
+        fields.serialize(serializer)
+    }
 }
 
 /// The number of findings of each severity.
@@ -46,11 +91,11 @@ pub struct SeverityCounts {
 
 impl SeverityCounts {
     /// Counts findings.
-    pub fn of(findings: &[Finding]) -> SeverityCounts {
+    pub fn of(findings: &[ReportRow]) -> SeverityCounts {
         let count = |severity| {
             findings
                 .iter()
-                .filter(|finding| finding.severity == severity)
+                .filter(|row| row.finding.severity == severity)
                 .count()
         };
         SeverityCounts {
@@ -61,27 +106,9 @@ impl SeverityCounts {
     }
 }
 
-impl std::fmt::Display for SeverityCounts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let SeverityCounts {
-            faults,
-            warnings,
-            infos,
-        } = self;
-        let plural = |count: usize| if count == 1 { "" } else { "s" };
-        write!(
-            f,
-            "{faults} fault{}, {warnings} warning{}, {infos} note{}",
-            plural(*faults),
-            plural(*warnings),
-            plural(*infos)
-        )
-    }
-}
-
 impl<'a> Report<'a> {
     /// Makes a report of a stack.
-    pub fn new(host: Option<&'a str>, stack: &'a Stack, findings: &'a [Finding]) -> Report<'a> {
+    pub fn new(host: Option<&'a str>, stack: &'a Stack, findings: &'a [ReportRow]) -> Report<'a> {
         Report {
             schema: SCHEMA,
             host,
@@ -108,302 +135,4 @@ pub struct Measurement {
     pub measured: GridMeasurement,
     /// The kernel's value in bytes.
     pub claimed_bytes: Option<u64>,
-}
-
-/// Formats measurements, one per line. The result is empty if there are none.
-pub fn format_measurements(found: &[Measurement]) -> String {
-    let mut text = String::new();
-    for Measurement {
-        node,
-        measured,
-        claimed_bytes,
-    } in found
-    {
-        let name = match measured.grid {
-            MeasuredGrid::PhysicalSector => "physical sector",
-            MeasuredGrid::Chunk => "chunk",
-            MeasuredGrid::EraseBlock => "erase block",
-        };
-        let size = match measured.bytes {
-            Some(size) if measured.first.0 > 0 => {
-                format!("{}, first at LBN {}", bytes(size), measured.first)
-            }
-            Some(size) => bytes(size),
-            None => "not found".to_owned(),
-        };
-        let claim = claimed_bytes.map_or("nothing".to_owned(), bytes);
-        let _ = writeln!(
-            text,
-            "{node}: {name} by {} requests: {size} ({}, {:.1} standard errors); the kernel reports {claim}",
-            measured.requests, measured.why, measured.sigmas
-        );
-    }
-    if !text.is_empty() {
-        text.push('\n');
-    }
-    text
-}
-
-/// Formats the stack as a tree with marks for the findings, followed by the findings in words.
-pub fn format_stack(stack: &Stack, findings: &[Finding]) -> String {
-    let mut picture = Picture {
-        stack,
-        findings,
-        drawn: vec![false; stack.layers.len()],
-        text: String::new(),
-    };
-    for (id, layer) in stack.iter().filter(|(_, layer)| layer.on.is_empty()) {
-        picture.line("", &format!("{}  {}", layer.name, describe(layer)), id);
-        picture.branches(id, "");
-    }
-    let mut text = picture.text;
-    if !findings.is_empty() {
-        text.push('\n');
-    }
-    for finding in findings {
-        words(&mut text, finding);
-    }
-    let _ = writeln!(text, "\n{}", SeverityCounts::of(findings));
-    text
-}
-
-fn words(text: &mut String, finding: &Finding) {
-    let _ = writeln!(
-        text,
-        "{:<7}  {}: {}",
-        word(finding.severity),
-        finding.rule.id(),
-        finding.what
-    );
-    if let Some(cost) = &finding.cost {
-        let typical = if cost.typical {
-            ", a typical drive"
-        } else {
-            ""
-        };
-        let _ = writeln!(text, "         cost on {}{typical}:", cost.profile);
-        for item in &cost.items {
-            let _ = writeln!(
-                text,
-                "           {}: {:.2} ms instead of {:.2} ms ({:+.0} %)",
-                item.load.name(),
-                item.actual_ms,
-                item.aligned_ms,
-                item.percent()
-            );
-        }
-    }
-    if let Some(why) = &finding.no_cost_reason
-        && finding.severity > Severity::Info
-    {
-        let _ = writeln!(text, "         no cost given: {why}");
-    }
-    if let Some(fix) = &finding.fix {
-        let _ = writeln!(text, "         fix: {}", fix.note);
-        for command in &fix.commands {
-            let _ = writeln!(text, "           {command}");
-        }
-    }
-}
-
-fn word(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Info => "note",
-        Severity::Warning => "warning",
-        Severity::Fault => "FAULT",
-    }
-}
-
-struct Picture<'a> {
-    stack: &'a Stack,
-    findings: &'a [Finding],
-    drawn: Vec<bool>,
-    text: String,
-}
-
-impl Picture<'_> {
-    fn line(&mut self, indent: &str, words: &str, id: LayerId) {
-        self.drawn[id.0] = true;
-        let mut line = format!("{indent}{words}");
-        let mut marks: Vec<&Finding> = self
-            .findings
-            .iter()
-            .filter(|finding| finding.layer == id)
-            .collect();
-        marks.dedup_by_key(|finding| finding.rule);
-        for finding in marks {
-            let sign = match finding.severity {
-                Severity::Info => '·',
-                Severity::Warning => '!',
-                Severity::Fault => '✗',
-            };
-            let _ = write!(line, "  {sign} {}", finding.rule.id());
-        }
-        self.text.push_str(line.trim_end());
-        self.text.push('\n');
-    }
-
-    fn branches(&mut self, id: LayerId, indent: &str) {
-        let layers: Vec<(LayerId, &Layer)> = self.stack.above(id).collect();
-        for (index, &(above, layer)) in layers.iter().enumerate() {
-            let is_last = index + 1 == layers.len();
-            let (branch, further) = if is_last {
-                ("└─ ", "   ")
-            } else {
-                ("├─ ", "│  ")
-            };
-            if self.drawn[above.0] {
-                // A layer on several others is drawn above the first of them.
-                let _ = writeln!(self.text, "{indent}{branch}→ {}", layer.name);
-                continue;
-            }
-            self.line(&format!("{indent}{branch}"), &self.words(id, layer), above);
-            self.branches(above, &format!("{indent}{further}"));
-        }
-    }
-
-    fn words(&self, below: LayerId, layer: &Layer) -> String {
-        let place = layer.on.iter().find(|place| place.layer == below);
-        let start = place.map_or(0, |place| place.start);
-        let at = if start > 0 {
-            format!("  at {}", bytes(start))
-        } else {
-            String::new()
-        };
-        let name = match &layer.kind {
-            Kind::Unknown(_) => "",
-            _ => layer.name.as_str(),
-        };
-        format!("{name}{at}  {}", describe(layer))
-            .trim_start()
-            .to_owned()
-    }
-}
-
-/// Describes a layer in a few words.
-fn describe(layer: &Layer) -> String {
-    let size = bytes(layer.bytes);
-    match &layer.kind {
-        Kind::Disk(disk) => self::disk(disk, &size),
-        Kind::Table(table) => format!("sectors of {}", bytes(table.sector_bytes)),
-        Kind::Partition(partition) => {
-            let role = match partition.role {
-                PartitionRole::Primary => "",
-                PartitionRole::Extended => ", extended",
-                PartitionRole::Logical => ", logical",
-            };
-            format!("{size}{role}, from sector {}", partition.first_sector)
-        }
-        Kind::MdMember(member) => {
-            format!("{}, data from {}", member.version, bytes(member.data_start))
-        }
-        Kind::Array(array) if array.chunk_bytes > 0 => format!(
-            "{size}, {} of {}, chunks of {}, full stripe {}",
-            array.level.name(),
-            array.members,
-            bytes(array.chunk_bytes),
-            bytes(array.stripe_bytes)
-        ),
-        Kind::Array(array) => format!("{size}, {} of {}", array.level.name(), array.members),
-        Kind::PhysicalVolume(volume) => match &volume.group {
-            Some(group) => format!(
-                "of {group}, data from {}, extents of {}",
-                bytes(volume.data_start),
-                bytes(volume.extent_bytes)
-            ),
-            None => format!("of no group, data from {}", bytes(volume.data_start)),
-        },
-        Kind::LogicalVolume(volume) if volume.chunk_bytes > 0 => {
-            format!(
-                "{size}, {}, chunks of {}",
-                volume.segment,
-                bytes(volume.chunk_bytes)
-            )
-        }
-        Kind::LogicalVolume(volume) => format!("{size}, {}", volume.segment),
-        Kind::ThinPool(pool) => format!("{size}, thin pool, chunks of {}", bytes(pool.chunk_bytes)),
-        Kind::Luks(luks) => {
-            format!(
-                "data from {}, sectors of {}",
-                bytes(luks.data_start),
-                bytes(luks.sector_bytes)
-            )
-        }
-        Kind::Opened(opened) => format!("{size}, {} ({})", opened.title, opened.by.name()),
-        Kind::Ext(ext) => {
-            let mut words = format!("blocks of {}", bytes(ext.block_bytes));
-            if ext.stride_blocks > 0 {
-                let _ = write!(
-                    words,
-                    ", stride {}, stripe width {}",
-                    ext.stride_blocks, ext.stripe_blocks
-                );
-            }
-            words
-        }
-        Kind::Xfs(xfs) => {
-            let mut words = format!(
-                "blocks of {}, sectors of {}",
-                bytes(xfs.block_bytes),
-                bytes(xfs.sector_bytes)
-            );
-            if xfs.unit_bytes > 0 {
-                let _ = write!(
-                    words,
-                    ", stripe unit {}, width {}",
-                    bytes(xfs.unit_bytes),
-                    bytes(xfs.width_bytes)
-                );
-            }
-            words
-        }
-        Kind::Btrfs(btrfs) => {
-            format!(
-                "sectors of {}, nodes of {}",
-                bytes(btrfs.sector_bytes),
-                bytes(btrfs.node_bytes)
-            )
-        }
-        Kind::Zfs(zfs) => match zfs.ashift {
-            Some(ashift) => format!("{}, ashift {ashift}", zfs.vdev),
-            None => format!("{}, ashift not stated", zfs.vdev),
-        },
-        Kind::Swap(swap) => format!("pages of {}", bytes(swap.page_bytes)),
-        Kind::Unknown(unknown) => match unknown {
-            Unknown::Named(name) => name.clone(),
-            Unknown::Blank => "blank".to_owned(),
-            Unknown::Nameless => "unknown".to_owned(),
-            Unknown::Elsewhere(_) => "not examined".to_owned(),
-            Unknown::Unreadable(_) => "cannot be read".to_owned(),
-            Unknown::Damaged(_) => "damaged".to_owned(),
-        },
-    }
-}
-
-fn disk(disk: &Disk, size: &str) -> String {
-    let mut words = size.to_owned();
-    if let Some(model) = &disk.model {
-        let _ = write!(words, ", {model}");
-    }
-    let by = match disk.physical_by {
-        SizeSource::Stated => "as stated",
-        SizeSource::Measured => "as measured",
-        SizeSource::Quirk => "known for its model",
-        SizeSource::Kernel => "from the kernel",
-        SizeSource::Assumed => "assumed",
-    };
-    let _ = write!(
-        words,
-        ", sectors {}/{} ({by})",
-        disk.logical_bytes, disk.physical_bytes
-    );
-    let medium = match disk.medium {
-        MediaKind::Unknown | MediaKind::Rotating => "",
-        MediaKind::ShingledHidden => ", shingled",
-        MediaKind::ShingledHostAware => ", shingled, host-aware",
-        MediaKind::ShingledHostManaged => ", shingled, host-managed",
-        MediaKind::SolidState => ", solid-state",
-        MediaKind::SolidStateZoned => ", solid-state, zoned",
-    };
-    words + medium
 }

@@ -48,9 +48,10 @@ struct Args {
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    let (machine, missing) = match args.guest {
-        false => (KernelHost::Host, unavailable_reason()),
-        true => (KernelHost::Guest, missing_guest()),
+    let (machine, missing) = if args.guest {
+        (KernelHost::Guest, missing_guest())
+    } else {
+        (KernelHost::Host, unavailable_reason())
     };
     if let Some(reason) = missing {
         bail!("{reason}");

@@ -190,12 +190,11 @@ impl Bench {
     /// Returns an error if it has no such parameter, or if the value is invalid.
     pub fn with_parameter(&self, key: &str, value: &str) -> Result<Bench, LabError> {
         let profile = self.profile.with_value(key, value)?;
-        let (profile, geometry) = match key.starts_with("geometry") {
-            true => {
-                let drive = TestDrive::new(profile, self.seed)?;
-                (drive.profile, drive.geometry)
-            }
-            false => (Arc::new(profile), Arc::clone(&self.geometry)),
+        let (profile, geometry) = if key.starts_with("geometry") {
+            let drive = TestDrive::new(profile, self.seed)?;
+            (drive.profile, drive.geometry)
+        } else {
+            (Arc::new(profile), Arc::clone(&self.geometry))
         };
         Ok(Bench {
             profile,

@@ -202,9 +202,10 @@ fn streams(bench: &Bench, bitrate: BitRate) -> Result<Answer, LabError> {
         watch: &|_| (),
     };
     Answer::of(|aligned| {
-        let alignment = match aligned {
-            true => Alignment::Aligned,
-            false => Alignment::Unaligned,
+        let alignment = if aligned {
+            Alignment::Aligned
+        } else {
+            Alignment::Unaligned
         };
         let track = extents.io(alignment, alignment.steps());
         let round = extents.play_time(track, bitrate);

@@ -177,9 +177,10 @@ impl Drop for Control {
 pub fn remove_stale_socket(path: &Path) -> io::Result<()> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|one| one.file_type().is_socket());
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-    match is_socket && UnixStream::connect(path).is_err_and(refused) {
-        true => std::fs::remove_file(path),
-        false => Ok(()),
+    if is_socket && UnixStream::connect(path).is_err_and(refused) {
+        std::fs::remove_file(path)
+    } else {
+        Ok(())
     }
 }
 

@@ -212,9 +212,10 @@ impl Arrays {
                     .iter()
                     .filter(|(member, _)| parity || *member == write.member);
                 let needed: Vec<u64> = needed.map(|(_, tag)| *tag).collect();
-                match needed.is_empty() {
-                    true => writes.push(write),
-                    false => waiting.extend(
+                if needed.is_empty() {
+                    writes.push(write);
+                } else {
+                    waiting.extend(
                         member_requests([&write], u32::MAX, Request::write)
                             .into_iter()
                             .map(|(member, request)| WaitingWrite {
@@ -222,7 +223,7 @@ impl Arrays {
                                 request: Request { fua, ..request },
                                 reads: needed.clone(),
                             }),
-                    ),
+                    );
                 }
             }
         }

@@ -53,9 +53,10 @@ impl SimTarget {
                 physical_bytes: profile.sector.physical_bytes,
             },
             translates: scsi.translates,
-            lists: match scsi.defect_lists {
-                true => DefectLists::Separate,
-                false => DefectLists::Absent,
+            lists: if scsi.defect_lists {
+                DefectLists::Separate
+            } else {
+                DefectLists::Absent
             },
             host: Host::new(&profile),
             server: DeviceServer::new(Drive::with_geometry(profile, geometry)),

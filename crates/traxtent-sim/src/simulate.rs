@@ -257,9 +257,10 @@ pub fn simulate(
             (_, Some((wake, index))) => {
                 let (arrays, mut parts) = (&mut host.arrays, Vec::new());
                 let go_on = host.ports[index].complete(wake, |arrival, completion| {
-                    let (arrival, completion) = match arrays.is_empty() {
-                        true => (arrival, completion),
-                        false => match arrays.complete(arrival, completion) {
+                    let (arrival, completion) = if arrays.is_empty() {
+                        (arrival, completion)
+                    } else {
+                        match arrays.complete(arrival, completion) {
                             CompletionEffect::Complete(arrival, completion) => {
                                 (arrival, completion)
                             }
@@ -267,7 +268,7 @@ pub fn simulate(
                                 parts.extend(released);
                                 return true;
                             }
-                        },
+                        }
                     };
                     last = last.max(completion.completed);
                     source.complete(arrival.tag, completion.completed);

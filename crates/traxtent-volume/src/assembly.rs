@@ -173,9 +173,10 @@ impl<M: MemberIo> Reader<'_, M> {
             let id = |superblock: &Superblock| superblock.members[superblock.index].id;
             (first.volume, first.index, id(first)) == (found.volume, found.index, id(&found))
         };
-        match found.second(found.index) == at && first.is_none_or(is_own) {
-            true => Ok(found),
-            false => Err(SuperblockError::Mismatched),
+        if found.second(found.index) == at && first.is_none_or(is_own) {
+            Ok(found)
+        } else {
+            Err(SuperblockError::Mismatched)
         }
     }
 }
@@ -374,9 +375,10 @@ fn newest_of(found: &[SuperblockPair]) -> Result<Vec<&Superblock>, AssemblyError
             });
         }
     }
-    match newest.is_empty() {
-        true => Err(AssemblyError::Nothing),
-        false => Ok(newest),
+    if newest.is_empty() {
+        Err(AssemblyError::Nothing)
+    } else {
+        Ok(newest)
     }
 }
 

@@ -344,9 +344,10 @@ impl<M: MemberIo> Volume<M> {
             state.broken = true;
         }
         self.publish(state);
-        match is_spared {
-            true => Ok(()),
-            false => Err(self.broken(state)),
+        if is_spared {
+            Ok(())
+        } else {
+            Err(self.broken(state))
         }
     }
 
@@ -437,9 +438,10 @@ impl<M: MemberIo> Volume<M> {
                     .iter()
                     .zip(&blocks)
                     .map(|(&member, block)| {
-                        let at = match second {
-                            false => Lbn(0),
-                            true => state.superblock.second(member),
+                        let at = if second {
+                            state.superblock.second(member)
+                        } else {
+                            Lbn(0)
                         };
                         Op::write(member, at, block)
                     })

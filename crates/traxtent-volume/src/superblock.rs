@@ -314,17 +314,7 @@ impl Superblock {
     /// hold impossible values.
     pub fn decode(bytes: &[u8]) -> Result<Superblock, SuperblockError> {
         use SuperblockError::Impossible;
-        let bytes = bytes.get(..SUPERBLOCK_BYTES).ok_or(SuperblockError::None)?;
-        let (head, rest) = Head::read_from_prefix(bytes).map_err(|_| SuperblockError::None)?;
-        if head.magic != MAGIC {
-            return Err(SuperblockError::None);
-        }
-        if crc32fast::hash(&bytes[COVERED..]) != head.crc.get() {
-            return Err(SuperblockError::Damaged);
-        }
-        if head.version.get() != VERSION {
-            return Err(SuperblockError::Version(head.version.get()));
-        }
+        let (head, rest) = verified_head(bytes)?;
         let count = usize::from(head.members.get());
         if !(1..=MEMBERS_MAX).contains(&count) || head.index.get() >= head.members.get() {
             return Err(Impossible("its number of members"));
@@ -335,72 +325,14 @@ impl Superblock {
         let level = level_of(head.level).ok_or(Impossible("its level"))?;
         let chunks = chunks_of(head.rule, head.chunk.get());
         let chunks = chunks.ok_or(Impossible("its rule for chunks"))?;
-        let sector_bytes = head.sector_bytes.get();
-        if !sector_bytes.is_power_of_two()
-            || !(512..=SUPERBLOCK_BYTES as u32).contains(&sector_bytes)
-        {
-            return Err(Impossible("its sector size"));
-        }
-        let counters = [
-            &head.generation,
-            &head.epoch,
-            &head.synced,
-            &head.scrubbed,
-            &head.capacity,
-        ];
-        if counters.iter().any(|counter| counter.get() > COUNTER_MAX) || head.granule.get() == 0 {
-            return Err(Impossible("an impossibly large counter"));
-        }
+        check_numbers(&head)?;
         let (entries, rest) = rest.split_at(count * size_of::<EntryBytes>());
         let entries = entries.chunks_exact(size_of::<EntryBytes>());
         let members: Option<Vec<MemberEntry>> = entries.map(entry).collect();
         let members = members.ok_or(Impossible("a member's state"))?;
-        let maps = head.maps.get();
         let journal = Lbn(head.journal_first.get())..Lbn(head.journal_end.get());
-        let around = superblock_sectors(sector_bytes).0.checked_add(maps);
-        let around = around.filter(|around| *around < COUNTER_MAX);
-        let around = around.ok_or(Impossible("the size of its track maps"))?;
-        let map_bytes: u64 = members
-            .iter()
-            .map(|member| u64::from(member.map_bytes))
-            .sum();
-        if journal.start.0 != around
-            || journal.end < journal.start
-            || map_bytes.div_ceil(sector_bytes.into()) > maps
-        {
-            return Err(Impossible("its areas"));
-        }
-        for member in &members {
-            let sectors = member.sectors.0;
-            let sound = sectors <= COUNTER_MAX
-                && member.data.start >= journal.end
-                && member.data.end >= member.data.start
-                && sectors
-                    .checked_sub(around)
-                    .is_some_and(|end| member.data.end.0 <= end);
-            if !sound {
-                return Err(Impossible("a member's areas"));
-            }
-        }
-        if head.lost.get() > lost_max(count) as u64 {
-            return Err(Impossible("its number of lost ranges"));
-        }
-        let lost = rest.chunks_exact(size_of::<LostBytes>());
-        let lost: Vec<Range<u64>> = lost
-            .take(head.lost.get() as usize)
-            .map(lost_range)
-            .collect();
-        let ends = [0].into_iter().chain(lost.iter().map(|lost| lost.end));
-        let ascending = ends
-            .zip(&lost)
-            .all(|(end, next)| end <= next.start && next.start < next.end);
-        if !ascending
-            || lost
-                .last()
-                .is_some_and(|last| last.end > head.capacity.get())
-        {
-            return Err(Impossible("its lost ranges"));
-        }
+        check_areas(&head, &journal, &members)?;
+        let lost = lost_ranges(&head, rest)?;
         Ok(Superblock {
             volume: Uuid::from_bytes(head.volume),
             index: head.index.get().into(),
@@ -409,9 +341,9 @@ impl Superblock {
             chunks,
             granule: head.granule.get(),
             spares: head.spares.get(),
-            sector_bytes,
+            sector_bytes: head.sector_bytes.get(),
             journal,
-            maps: Sectors(maps),
+            maps: Sectors(head.maps.get()),
             capacity: Sectors(head.capacity.get()),
             generation: head.generation.get(),
             epoch: head.epoch.get(),
@@ -429,6 +361,104 @@ pub fn reseal(bytes: &mut [u8]) {
         let crc = crc32fast::hash(covered);
         bytes[8..COVERED].copy_from_slice(&crc.to_le_bytes());
     }
+}
+
+/// Returns the head of a superblock whose format and checksum are right, and the bytes after the
+/// head.
+fn verified_head(bytes: &[u8]) -> Result<(Head, &[u8]), SuperblockError> {
+    let bytes = bytes.get(..SUPERBLOCK_BYTES).ok_or(SuperblockError::None)?;
+    let (head, rest) = Head::read_from_prefix(bytes).map_err(|_| SuperblockError::None)?;
+    if head.magic != MAGIC {
+        return Err(SuperblockError::None);
+    }
+    if crc32fast::hash(&bytes[COVERED..]) != head.crc.get() {
+        return Err(SuperblockError::Damaged);
+    }
+    if head.version.get() != VERSION {
+        return Err(SuperblockError::Version(head.version.get()));
+    }
+    Ok((head, rest))
+}
+
+/// Checks the sector size, the granule and the counters of a head.
+fn check_numbers(head: &Head) -> Result<(), SuperblockError> {
+    let sector_bytes = head.sector_bytes.get();
+    if !sector_bytes.is_power_of_two() || !(512..=SUPERBLOCK_BYTES as u32).contains(&sector_bytes) {
+        return Err(SuperblockError::Impossible("its sector size"));
+    }
+    let counters = [
+        &head.generation,
+        &head.epoch,
+        &head.synced,
+        &head.scrubbed,
+        &head.capacity,
+    ];
+    if counters.iter().any(|counter| counter.get() > COUNTER_MAX) || head.granule.get() == 0 {
+        return Err(SuperblockError::Impossible("an impossibly large counter"));
+    }
+    Ok(())
+}
+
+/// Checks that superblocks, maps, journal and data have areas of their own on every member.
+fn check_areas(
+    head: &Head,
+    journal: &Range<Lbn>,
+    members: &[MemberEntry],
+) -> Result<(), SuperblockError> {
+    use SuperblockError::Impossible;
+    let (sector_bytes, maps) = (head.sector_bytes.get(), head.maps.get());
+    let around = superblock_sectors(sector_bytes).0.checked_add(maps);
+    let around = around.filter(|around| *around < COUNTER_MAX);
+    let around = around.ok_or(Impossible("the size of its track maps"))?;
+    let map_bytes: u64 = members
+        .iter()
+        .map(|member| u64::from(member.map_bytes))
+        .sum();
+    if journal.start.0 != around
+        || journal.end < journal.start
+        || map_bytes.div_ceil(sector_bytes.into()) > maps
+    {
+        return Err(Impossible("its areas"));
+    }
+    for member in members {
+        let sectors = member.sectors.0;
+        let sound = sectors <= COUNTER_MAX
+            && member.data.start >= journal.end
+            && member.data.end >= member.data.start
+            && sectors
+                .checked_sub(around)
+                .is_some_and(|end| member.data.end.0 <= end);
+        if !sound {
+            return Err(Impossible("a member's areas"));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the lost ranges, which are in ascending order and within the volume. `bytes` are those
+/// after the members.
+fn lost_ranges(head: &Head, bytes: &[u8]) -> Result<Vec<Range<u64>>, SuperblockError> {
+    use SuperblockError::Impossible;
+    if head.lost.get() > lost_max(head.members.get().into()) as u64 {
+        return Err(Impossible("its number of lost ranges"));
+    }
+    let lost = bytes.chunks_exact(size_of::<LostBytes>());
+    let lost: Vec<Range<u64>> = lost
+        .take(head.lost.get() as usize)
+        .map(lost_range)
+        .collect();
+    let ends = [0].into_iter().chain(lost.iter().map(|lost| lost.end));
+    let ascending = ends
+        .zip(&lost)
+        .all(|(end, next)| end <= next.start && next.start < next.end);
+    if !ascending
+        || lost
+            .last()
+            .is_some_and(|last| last.end > head.capacity.get())
+    {
+        return Err(Impossible("its lost ranges"));
+    }
+    Ok(lost)
 }
 
 fn entry(bytes: &[u8]) -> Option<MemberEntry> {

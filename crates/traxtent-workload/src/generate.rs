@@ -276,9 +276,10 @@ impl<'a> RequestGenerator<'a> {
     }
 
     fn sequential(&mut self) -> Range<u64> {
-        let next = match self.runs_on {
-            true => self.last.end,
-            false => self.start_from(self.last.end),
+        let next = if self.runs_on {
+            self.last.end
+        } else {
+            self.start_from(self.last.end)
         };
         for _ in 0..REFUSALS_MAX {
             let size = self.draw_size(next);

@@ -126,12 +126,13 @@ fn status(args: &Status) -> Result<()> {
     let (_, found) = copies::find(&args.device).map_err(failure)?;
     show(&found.superblock, &found.layout, args.json)?;
     let tracks = found.layout.shape().tracks();
-    match found.repairs() == 0 && found.layout.suspect(tracks.start).is_none() {
-        true => Ok(()),
-        false => Err(Failure::Finding(
+    if found.repairs() == 0 && found.layout.suspect(tracks.start).is_none() {
+        Ok(())
+    } else {
+        Err(Failure::Finding(
             "the volume was not stopped cleanly; its replicas are updated while it is served"
                 .to_owned(),
-        )),
+        ))
     }
 }
 

@@ -138,6 +138,12 @@ pub fn read_as_arguments(text: &str) -> usize {
     sim::sweep_points(&options)
 }
 
+/// Draws a stack with its findings, for the fuzzer.
+#[doc(hidden)]
+pub fn draw_stack(stack: &traxtent_check::Stack, findings: &[traxtent_check::Finding]) -> String {
+    check::draw(stack, findings)
+}
+
 fn completions(shell: Shell) -> failure::Result<()> {
     let mut bytes = Vec::new();
     clap_complete::generate(shell, &mut command(), "traxtent", &mut bytes);

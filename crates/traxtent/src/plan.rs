@@ -141,12 +141,13 @@ impl VideoArgs {
             round: self.round,
             disks: self.disks,
             zone: self.zone,
-            guarantee: match self.hard {
-                true => Guarantee::Hard,
-                false => Guarantee::Soft {
+            guarantee: if self.hard {
+                Guarantee::Hard
+            } else {
+                Guarantee::Soft {
                     order: self.order,
                     rounds: self.rounds,
-                },
+                }
             },
         }
     }
@@ -257,9 +258,12 @@ impl VideoResult<'_> {
         row("streams per disk, at most", &|offer| {
             offer.streams_per_disk.to_string()
         });
-        row("streams", &|offer| match self.carries(offer) {
-            true => offer.streams.to_string(),
-            false => format!("not {}", offer.streams),
+        row("streams", &|offer| {
+            if self.carries(offer) {
+                offer.streams.to_string()
+            } else {
+                format!("not {}", offer.streams)
+            }
         });
         row("startup latency, at most", &|offer| time(offer.startup));
         row("memory", &|offer| bytes(offer.buffer_bytes));

@@ -125,9 +125,10 @@ fn left_out(failures: &[(String, Failure)]) -> Result<()> {
     let names: Vec<&str> = failures.iter().map(|(name, _)| name.as_str()).collect();
     let line = format!("not compared: {}", names.join(", "));
     let unread = |(_, failure): &(String, Failure)| matches!(failure, Failure::Io(_));
-    Err(match failures.iter().any(unread) {
-        true => Failure::Io(line),
-        false => Failure::Finding(line),
+    Err(if failures.iter().any(unread) {
+        Failure::Io(line)
+    } else {
+        Failure::Finding(line)
     })
 }
 

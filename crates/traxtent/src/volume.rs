@@ -342,11 +342,12 @@ fn status(args: &Status) -> Result<()> {
         None => volume::inspect(&args.members).map_err(|error| explained(error, &args.members))?,
     };
     show(&status, args.json)?;
-    match status.is_whole() {
-        true => Ok(()),
-        false => Err(Failure::Finding(
+    if status.is_whole() {
+        Ok(())
+    } else {
+        Err(Failure::Finding(
             "the volume is degraded or damaged; see above".to_owned(),
-        )),
+        ))
     }
 }
 
@@ -617,9 +618,10 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
             if !progress.under_way {
                 break progress;
             }
-            asked = match interrupted.load(Ordering::Relaxed) {
-                true => Asked::Pause,
-                false => Asked::Status,
+            asked = if interrupted.load(Ordering::Relaxed) {
+                Asked::Pause
+            } else {
+                Asked::Status
             };
             std::thread::sleep(LOOK);
         }

@@ -14,7 +14,7 @@ use traxtent_check::files::extents_in_image;
 use traxtent_check::layers::lvm::Group;
 use traxtent_check::layers::{btrfs, ext, gpt, luks, lvm, mbr, md, named, swap, xfs, zfs};
 use traxtent_check::plan::{self, DriveProperties, StackSpec};
-use traxtent_check::{Source, SourceError, Stack, report, rules};
+use traxtent_check::{Source, SourceError, Stack, rules};
 use traxtent_units::Lbn;
 
 /// The length of the drive: a multiple of the alignment of superblocks at the end.
@@ -185,5 +185,5 @@ pub(crate) fn archive(input: &[u8]) {
 fn judge(stack: &Stack) {
     stack.check().expect("layers fit together");
     let findings = rules::check(stack, None);
-    assert!(!report::format_stack(stack, &findings).is_empty());
+    assert!(!traxtent::draw_stack(stack, &findings).is_empty());
 }

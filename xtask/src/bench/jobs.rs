@@ -92,9 +92,10 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         "A ratio within {TOLERANCE} of 1 is asked for. At 4k in sequence the simulated host thinks between requests for the turnaround: \
          the mean time from one completion to the next arrival at the served drive, by its request log."
     );
-    Ok(match good {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 
@@ -197,9 +198,10 @@ impl Bench {
         counts: bool,
         served: f64,
     ) -> Result<bool> {
-        let turnaround = match counts {
-            true => Some(self.turnaround_us()?),
-            false => None,
+        let turnaround = if counts {
+            Some(self.turnaround_us()?)
+        } else {
+            None
         };
         let think = turnaround.map_or(String::new(), |us| format!(",think={us:.1}us"));
         let simulated = self.simulated(drive, &format!("{workload}{think}"))?;

@@ -65,9 +65,10 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     let wanted = |part| options.only.is_none_or(|only| only == part);
     let fast = !wanted(ServePart::Speed) || bench.speed()?;
     let is_true = !wanted(ServePart::Truth) || bench.accuracy(options)?;
-    Ok(match fast && is_true {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if fast && is_true {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 

@@ -74,9 +74,10 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         let mut bench = shell::bench("traxtent-server", "volume");
         shell::run(bench.arg(seed.to_string()).arg(&folder.0))?;
     }
-    Ok(match good {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 

@@ -49,9 +49,10 @@ impl Loop {
             .arg(file)
             .output()
             .map_err(|error| error.to_string())?;
-        match shown.status.success() {
-            true => Ok(Loop(String::from_utf8_lossy(&shown.stdout).trim().into())),
-            false => Err(String::from_utf8_lossy(&shown.stderr).into_owned()),
+        if shown.status.success() {
+            Ok(Loop(String::from_utf8_lossy(&shown.stdout).trim().into()))
+        } else {
+            Err(String::from_utf8_lossy(&shown.stderr).into_owned())
         }
     }
 }

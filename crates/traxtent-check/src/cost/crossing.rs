@@ -86,12 +86,11 @@ fn ms_each(drive: Drive, op: Op, sectors: u64, spans: bool) -> f64 {
             continue;
         };
         let (first, length) = (track.first_lbn.0, u64::from(track.sectors));
-        let start = match spans {
-            true => {
-                let half = (sectors / 2).min(length / 2).max(ratio);
-                (first + length).saturating_sub(half)
-            }
-            false => first + rng.below((length.saturating_sub(sectors)) + 1),
+        let start = if spans {
+            let half = (sectors / 2).min(length / 2).max(ratio);
+            (first + length).saturating_sub(half)
+        } else {
+            first + rng.below((length.saturating_sub(sectors)) + 1)
         };
         let start = start.next_multiple_of(ratio);
         if start + sectors <= end {
@@ -101,7 +100,7 @@ fn ms_each(drive: Drive, op: Op, sectors: u64, spans: bool) -> f64 {
             };
         }
     };
-    ms_of_requests(drive, 1, 1, next)
+    ms_of_requests(drive, 1, next)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use traxtent_model::profile::{Profile, ProfileError};
 
 use super::array::{self, ArrayShape};
-use super::{WorkCost, block_costs, crossing, sector_costs, typical};
+use super::{block_costs, crossing, sector_costs, typical};
 use crate::finding::{AffectedShare, Finding, FindingCost, Misalignment, Rule};
 use crate::layers::{Disk, RaidLevel};
 use crate::rules::physical_below;
@@ -16,17 +16,111 @@ use crate::stack::{Kind, LayerId, Stack};
 enum Trial {
     /// Blocks that begin the given number of logical sectors after a physical one, on a drive with
     /// these logical and physical sector sizes.
-    OffSector(u32, (u64, u64)),
+    OffSector(u32, SectorSizes),
     /// Blocks of the given number of bytes on such a drive.
-    Blocks(u64, (u64, u64)),
+    Blocks(u64, SectorSizes),
     /// Blocks that begin the given number of bytes after a stripe.
     OffStripes(u64, ArrayShape),
     /// A share of blocks that span two tracks.
     Across(AffectedShare),
 }
 
+/// Why a finding has no cost.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoCostError {
+    /// A partition ends within a physical sector.
+    #[error("only writes to the last sectors are affected")]
+    LastSectors,
+    /// Data are lost or out of reach.
+    #[error("the problem affects data, not time")]
+    DataNotTime,
+    /// The layer was not recognized.
+    #[error("the content is not known")]
+    UnknownContent,
+    /// The model has no flash memory.
+    #[error("flash is not modelled")]
+    Flash,
+    /// The model has no shingled tracks.
+    #[error("shingled recording is not modelled")]
+    Shingled,
+    /// Some chunks or extents of an array or a volume are misaligned.
+    #[error(
+        "only some chunks begin within a physical sector, and it is not known which of them are used"
+    )]
+    SomeChunks,
+    /// LUKS encrypts small sectors.
+    #[error("the drive receives the file system's blocks; small sectors cost only processor time")]
+    ProcessorTime,
+    /// The file system has wrong stripe parameters.
+    #[error("the cost depends on the file system's placement of files, which is not modelled")]
+    FilePlacement,
+    /// The log of XFS has an unsuitable unit or sector.
+    #[error("the cost depends on how often the workload writes the log")]
+    LogWrites,
+    /// A device reports a wrong value.
+    #[error("a hint itself costs nothing; layers that follow it have findings of their own")]
+    Hint,
+    /// The members of an array have sectors of different sizes.
+    #[error("the cost depends on the layers above the members")]
+    MixedSectors,
+    /// No simulation fits the finding.
+    #[error("the model does not cover this case")]
+    NotCovered,
+    /// The offset from a physical sector has more than 32 bits.
+    #[error("the offset is too large for the model")]
+    LargeOffset,
+    /// The RAID level is not modelled.
+    #[error("{} is not modelled", .0.name())]
+    Level(RaidLevel),
+    /// The drive is an array, and its chunk or full stripe is not stated.
+    #[error("the number of drives behind the controller is not known; state --chunk and --stripe")]
+    DrivesUnknown,
+    /// The array's header does not state its full stripe.
+    #[error("the number of chunks in a stripe is not known")]
+    ChunksUnknown,
+    /// The array does not fit the model.
+    #[error("its chunks are not whole sectors of the model, or it has too many members")]
+    ArrayShape,
+    /// Blocks or extents do not fit the model.
+    #[error(
+        "a block or extent is too short for a whole physical sector on each side of a boundary"
+    )]
+    ShortBlock,
+    /// The profile has other sectors than the drive in question.
+    #[error(
+        "{profile} has sectors of {}/{} bytes, but this drive has {}/{}",
+        own.logical_bytes, own.physical_bytes, drive.logical_bytes, drive.physical_bytes
+    )]
+    OtherSectors {
+        /// The profile that would be simulated.
+        profile: String,
+        /// Its sector sizes.
+        own: SectorSizes,
+        /// The sector sizes of the drive in question.
+        drive: SectorSizes,
+    },
+    /// The profile cannot be simulated.
+    #[error("{profile}: {error}")]
+    Profile {
+        /// The profile.
+        profile: String,
+        /// The reason.
+        error: ProfileError,
+    },
+}
+
+/// The logical and the physical sector size of a drive in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SectorSizes {
+    /// The size of a logical sector.
+    pub logical_bytes: u64,
+    /// The size of a physical sector.
+    pub physical_bytes: u64,
+}
+
 /// A cost, or the reason why there is none.
-pub(crate) type CostResult = Result<FindingCost, String>;
+pub type CostResult = Result<FindingCost, NoCostError>;
 
 /// The costs of findings on one drive. Each simulation runs once.
 #[derive(Debug)]
@@ -54,9 +148,9 @@ impl<'a> FindingCosts<'a> {
 }
 
 /// Returns the simulation for a finding.
-fn trial(finding: &Finding, stack: &Stack) -> Result<Trial, String> {
+fn trial(finding: &Finding, stack: &Stack) -> Result<Trial, NoCostError> {
     if let Some(why) = reason_without_cost(finding.rule) {
-        return Err(why.to_owned());
+        return Err(why);
     }
     if let Some(share) = finding.share {
         return Ok(Trial::Across(share));
@@ -79,14 +173,14 @@ fn trial(finding: &Finding, stack: &Stack) -> Result<Trial, String> {
     };
     match (block, disk()) {
         (Some(block), Some(disk)) => Ok(Trial::Blocks(block, sectors(disk)?)),
-        _ => Err("the model does not cover this case".to_owned()),
+        _ => Err(NoCostError::NotCovered),
     }
 }
 
 /// Returns the reason why findings of a rule never have a cost.
-fn reason_without_cost(rule: Rule) -> Option<&'static str> {
+fn reason_without_cost(rule: Rule) -> Option<NoCostError> {
     Some(match rule {
-        Rule::PartitionEnd => "only writes to the last sectors are affected",
+        Rule::PartitionEnd => NoCostError::LastSectors,
         Rule::LuksEnd
         | Rule::PartitionOverlap
         | Rule::TableDamaged
@@ -94,49 +188,42 @@ fn reason_without_cost(rule: Rule) -> Option<&'static str> {
         | Rule::BeyondEnd
         | Rule::DriveSize
         | Rule::Damaged
-        | Rule::Unreadable => "the problem affects data, not time",
-        Rule::UnknownContent => "the content is not known",
-        Rule::PartitionErase | Rule::DataErase | Rule::SolidState => "flash is not modelled",
-        Rule::Shingled => "shingled recording is not modelled",
-        Rule::ChunkSize => {
-            "only some chunks begin within a physical sector, and it is not known which of them are used"
-        }
-        Rule::LuksSector => {
-            "the drive receives the file system's blocks; small sectors cost only processor time"
-        }
-        Rule::ExtStride | Rule::XfsUnit => {
-            "the cost depends on the file system's placement of files, which is not modelled"
-        }
-        Rule::XfsLogUnit | Rule::XfsSector => {
-            "the cost depends on how often the workload writes the log"
-        }
+        | Rule::Unreadable => NoCostError::DataNotTime,
+        Rule::UnknownContent => NoCostError::UnknownContent,
+        Rule::PartitionErase | Rule::DataErase | Rule::SolidState => NoCostError::Flash,
+        Rule::Shingled => NoCostError::Shingled,
+        Rule::ChunkSize => NoCostError::SomeChunks,
+        Rule::LuksSector => NoCostError::ProcessorTime,
+        Rule::ExtStride | Rule::XfsUnit => NoCostError::FilePlacement,
+        Rule::XfsLogUnit | Rule::XfsSector => NoCostError::LogWrites,
         Rule::HintOptimal
         | Rule::HintMinimum
         | Rule::HintPhysical
         | Rule::HintBridge
         | Rule::HintDiscard
-        | Rule::AlignmentOffset => {
-            "a hint itself costs nothing; layers that follow it have findings of their own"
-        }
-        Rule::MixedSectors => "the cost depends on the layers above the members",
+        | Rule::AlignmentOffset => NoCostError::Hint,
+        Rule::MixedSectors => NoCostError::MixedSectors,
         _ => return None,
     })
 }
 
-/// Returns the logical and physical sector sizes of a rotating disk.
-fn sectors(disk: &Disk) -> Result<(u64, u64), String> {
+/// Returns the sector sizes of a rotating disk.
+fn sectors(disk: &Disk) -> Result<SectorSizes, NoCostError> {
     if disk.medium.is_flash() {
-        return Err("flash is not modelled".to_owned());
+        return Err(NoCostError::Flash);
     }
-    Ok((disk.logical_bytes, disk.physical_bytes))
+    Ok(SectorSizes {
+        logical_bytes: disk.logical_bytes,
+        physical_bytes: disk.physical_bytes,
+    })
 }
 
-fn off_grid(off: Misalignment, stack: &Stack) -> Result<Trial, String> {
+fn off_grid(off: Misalignment, stack: &Stack) -> Result<Trial, NoCostError> {
     if let Kind::Disk(disk) = &stack.layer(off.grid).kind {
         let sectors = sectors(disk)?;
         if off.every == disk.physical_bytes {
             let behind = u32::try_from(off.by / disk.logical_bytes);
-            let behind = behind.map_err(|_| "the offset is too large for the model".to_owned())?;
+            let behind = behind.map_err(|_| NoCostError::LargeOffset)?;
             return Ok(Trial::OffSector(behind, sectors));
         }
     }
@@ -145,7 +232,7 @@ fn off_grid(off: Misalignment, stack: &Stack) -> Result<Trial, String> {
 
 /// Returns the distribution of data over an array's members. An array behind a controller is
 /// assumed to be RAID 5.
-fn shape(array: LayerId, stack: &Stack) -> Result<ArrayShape, String> {
+fn shape(array: LayerId, stack: &Stack) -> Result<ArrayShape, NoCostError> {
     let (chunk_bytes, stripe_bytes, parity, copies) = match &stack.layer(array).kind {
         Kind::Array(array) => {
             let (parity, copies) = match array.level {
@@ -153,34 +240,32 @@ fn shape(array: LayerId, stack: &Stack) -> Result<ArrayShape, String> {
                 RaidLevel::Raid6 => (2, 1),
                 RaidLevel::Raid10 => (0, 2),
                 RaidLevel::Raid0 => (0, 1),
-                level => return Err(format!("{} is not modelled", level.name())),
+                level => return Err(NoCostError::Level(level)),
             };
             (array.chunk_bytes, array.stripe_bytes, parity, copies)
         }
         Kind::LogicalVolume(volume) => {
             let is = |name: &str| volume.segment.starts_with(name);
-            let (parity, copies) = match () {
-                () if is("raid4") || is("raid5") => (1, 1),
-                () if is("raid6") => (2, 1),
-                () if is("raid10") => (0, 2),
-                () => (0, 1),
+            let (parity, copies) = if is("raid4") || is("raid5") {
+                (1, 1)
+            } else if is("raid6") {
+                (2, 1)
+            } else if is("raid10") {
+                (0, 2)
+            } else {
+                (0, 1)
             };
             (volume.chunk_bytes, volume.stripe_bytes, parity, copies)
         }
         Kind::Disk(disk) => match (disk.chunk_bytes, disk.stripe_bytes) {
             (Some(chunk), Some(stripe)) => (chunk, stripe, 1, 1),
-            _ => {
-                return Err(
-                    "the number of drives behind the controller is not known; state --chunk and --stripe"
-                        .to_owned(),
-                );
-            }
+            _ => return Err(NoCostError::DrivesUnknown),
         },
-        _ => return Err("the model does not cover this case".to_owned()),
+        _ => return Err(NoCostError::NotCovered),
     };
     let data = stripe_bytes.checked_div(chunk_bytes).unwrap_or(0);
     if data == 0 {
-        return Err("the number of chunks in a stripe is not known".to_owned());
+        return Err(NoCostError::ChunksUnknown);
     }
     Ok(ArrayShape {
         data,
@@ -193,20 +278,24 @@ fn shape(array: LayerId, stack: &Stack) -> Result<ArrayShape, String> {
 fn simulate(profile: Option<&Profile>, trial: Trial) -> CostResult {
     let usual = typical();
     let on = profile.unwrap_or(&usual);
-    let own = (
-        u64::from(on.sector.logical_bytes),
-        u64::from(on.sector.physical_bytes),
-    );
-    let same = |(logical, physical)| match (logical, physical) == own {
-        true => Ok(()),
-        false => Err(format!(
-            "{} has sectors of {}/{} bytes, but this drive has {logical}/{physical}",
-            on.name, own.0, own.1
-        )),
+    let own = SectorSizes {
+        logical_bytes: u64::from(on.sector.logical_bytes),
+        physical_bytes: u64::from(on.sector.physical_bytes),
     };
-    let failed = |error: ProfileError| format!("{}: {error}", on.name);
-    let or = |items: Result<Option<Vec<WorkCost>>, ProfileError>, why: &str| {
-        items.map_err(failed)?.ok_or_else(|| why.to_owned())
+    let same = |drive| {
+        if drive == own {
+            return Ok(());
+        }
+        let profile = on.name.clone();
+        Err(NoCostError::OtherSectors {
+            profile,
+            own,
+            drive,
+        })
+    };
+    let failed = |error| NoCostError::Profile {
+        profile: on.name.clone(),
+        error,
     };
     let items = match trial {
         Trial::OffSector(behind, sectors) => {
@@ -217,14 +306,12 @@ fn simulate(profile: Option<&Profile>, trial: Trial) -> CostResult {
             same(sectors)?;
             block_costs(on, block).map_err(failed)?
         }
-        Trial::OffStripes(behind, shape) => or(
-            array::array_costs(on, shape, behind),
-            "its chunks are not whole sectors of the model, or it has too many members",
-        )?,
-        Trial::Across(share) => or(
-            crossing::crossing_costs(on, share),
-            "a block or extent is too short for a whole physical sector on each side of a boundary",
-        )?,
+        Trial::OffStripes(behind, shape) => array::array_costs(on, shape, behind)
+            .map_err(failed)?
+            .ok_or(NoCostError::ArrayShape)?,
+        Trial::Across(share) => crossing::crossing_costs(on, share)
+            .map_err(failed)?
+            .ok_or(NoCostError::ShortBlock)?,
     };
     Ok(FindingCost {
         profile: on.name.clone(),

@@ -16,7 +16,6 @@ const CHAIN_MAX: usize = 256;
 
 const ENTRY_AT: usize = 446;
 const ENTRY_BYTES: usize = 16;
-const PROTECTIVE: u8 = 0xee;
 
 /// A table and its partitions.
 pub type Partitioned = (Table, Vec<Partition>);
@@ -61,11 +60,6 @@ pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
         damage: reader.damage,
     };
     Ok(Some((table, reader.partitions)))
-}
-
-/// Returns whether the first sector is the protective MBR of a GPT.
-pub fn is_protective(sector: &[u8]) -> bool {
-    entries(sector).is_some_and(|entries| entries.iter().any(|entry| entry.code == PROTECTIVE))
 }
 
 #[derive(Clone, Copy)]

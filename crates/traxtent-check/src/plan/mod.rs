@@ -11,4 +11,4 @@ pub mod tools;
 
 pub use recipe::{Recipe, StackPlanError, Step, plan_stack};
 pub use stack_spec::StackSpec;
-pub use target_drive::{DriveProperties, PartitionPlace};
+pub use target_drive::{DriveProperties, PartitionPlace, StartReason};

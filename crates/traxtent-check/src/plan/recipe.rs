@@ -6,7 +6,7 @@ use traxtent_units::Lbn;
 
 use super::badblocks::{BadBlocks, FileSystemSpec, NoListError};
 use super::stack_spec::{FileSystem, Partitioner, StackSpec, Table};
-use super::target_drive::{ALIGNMENT_BYTES, DriveProperties, PartitionPlace};
+use super::target_drive::{ALIGNMENT_BYTES, DriveProperties, PartitionPlace, StartReason};
 
 /// The offset of md's data, after its superblock and bitmap. The default of mdadm depends on the
 /// size; this offset has room for both at any size, and is a multiple of every chunk.
@@ -49,7 +49,7 @@ pub struct PartitionJson {
     /// Whether the partition begins at a track boundary.
     pub on_track: bool,
     /// The reason for its start.
-    pub why: String,
+    pub why: StartReason,
 }
 
 /// One step: its purpose and its commands.

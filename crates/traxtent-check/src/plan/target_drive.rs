@@ -1,8 +1,10 @@
 //! The drives that a stack is planned for, and the place of its partition.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
 use traxtent_map::TrackMap;
 use traxtent_units::Lbn;
 
@@ -40,8 +42,43 @@ pub struct PartitionPlace {
     pub lbns: Range<Lbn>,
     /// Whether the partition begins at a track boundary.
     pub on_track: bool,
-    /// The reason for its start, as a sentence.
-    pub why: String,
+    /// The reason for its start.
+    pub why: StartReason,
+}
+
+/// The reason for the start of a partition. Its `Display` form is a clause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StartReason {
+    /// A track begins there, on the grid of 1 MiB.
+    TrackOnGrid,
+    /// A track and a physical sector begin there.
+    TrackOffGrid,
+    /// It is on the grid, because no track nearby qualifies.
+    NoTrackNearby,
+    /// It is on the grid, and tracks are not considered.
+    Grid,
+}
+
+impl fmt::Display for StartReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StartReason::TrackOnGrid => "a track begins there, on the grid of 1 MiB",
+            StartReason::TrackOffGrid => {
+                "a track and a physical sector begin there; no track nearby begins on the grid of 1 MiB"
+            }
+            StartReason::NoTrackNearby => {
+                "it is on the grid of 1 MiB; no track nearby begins a physical sector"
+            }
+            StartReason::Grid => "it is on the grid of 1 MiB, and therefore at a physical sector",
+        })
+    }
+}
+
+impl Serialize for StartReason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 impl DriveProperties {
@@ -94,25 +131,13 @@ impl DriveProperties {
             }
         };
         let (start, on_track, why) = if let Some(at) = boundary(grain) {
-            (at, true, "a track begins there, on the grid of 1 MiB")
+            (at, true, StartReason::TrackOnGrid)
         } else if let Some(at) = boundary(sector) {
-            (
-                at,
-                true,
-                "a track and a physical sector begin there; no track nearby begins on the grid of 1 MiB",
-            )
+            (at, true, StartReason::TrackOffGrid)
         } else if map.is_some() {
-            (
-                least,
-                false,
-                "it is on the grid of 1 MiB; no track nearby begins a physical sector",
-            )
+            (least, false, StartReason::NoTrackNearby)
         } else {
-            (
-                least,
-                false,
-                "it is on the grid of 1 MiB, and therefore at a physical sector",
-            )
+            (least, false, StartReason::Grid)
         };
         // The length is a number of whole MiB, which leaves the end on a physical sector.
         let room = self.lbns.checked_sub(GPT_TAIL_LBNS + start)?;
@@ -120,7 +145,7 @@ impl DriveProperties {
         (length > 0).then(|| PartitionPlace {
             lbns: Lbn(start)..Lbn(start + length),
             on_track,
-            why: why.to_owned(),
+            why,
         })
     }
 }

@@ -14,7 +14,7 @@ mod tracks;
 pub(crate) use grid::physical_below;
 pub use tracks::{Extent, TrackCheck};
 
-use crate::finding::{Finding, Rule, Severity};
+use crate::finding::{Finding, Rule};
 use crate::layers::{Disk, MediaKind, Unknown};
 use crate::stack::{Kind, LayerId, Stack};
 
@@ -45,27 +45,6 @@ pub fn check(stack: &Stack, tracks: Option<&TrackCheck<'_>>) -> Vec<Finding> {
         )
     });
     findings
-}
-
-impl Finding {
-    /// Returns a finding with the rule's usual severity and without further details.
-    pub fn new(rule: Rule, layer: LayerId, what: String) -> Finding {
-        Finding {
-            rule,
-            severity: rule.severity(),
-            layer,
-            what,
-            off: None,
-            fix: None,
-            share: None,
-            cost: None,
-            no_cost_reason: None,
-        }
-    }
-
-    fn at(self, severity: Severity) -> Finding {
-        Finding { severity, ..self }
-    }
 }
 
 /// Reports the nature of a drive, with suitable advice.

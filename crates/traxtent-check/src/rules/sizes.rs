@@ -65,7 +65,9 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
                         stack.layer(array).name,
                         bytes(stripe)
                     );
-                    findings.push(Finding::new(Rule::ChunkSize, id, what).at(Severity::Info));
+                    findings.push(
+                        Finding::new(Rule::ChunkSize, id, what).with_severity(Severity::Info),
+                    );
                 }
             }
             Kind::Ext(ext) => ext_stride(stack, id, &title, ext, findings),
@@ -138,8 +140,9 @@ fn ext_stride(stack: &Stack, id: LayerId, name: &str, ext: &Ext, findings: &mut 
         return;
     };
     let array = &stack.layer(array).name;
-    let mut say =
-        |severity, what| findings.push(Finding::new(Rule::ExtStride, id, what).at(severity));
+    let mut say = |severity, what| {
+        findings.push(Finding::new(Rule::ExtStride, id, what).with_severity(severity))
+    };
     let (stride, width) = (
         ext.stride_blocks.saturating_mul(ext.block_bytes),
         ext.stripe_blocks.saturating_mul(ext.block_bytes),
@@ -170,7 +173,8 @@ fn ext_stride(stack: &Stack, id: LayerId, name: &str, ext: &Ext, findings: &mut 
 }
 
 fn xfs_units(stack: &Stack, id: LayerId, name: &str, xfs: &Xfs, findings: &mut Findings) {
-    let mut say = |rule, severity, what| findings.push(Finding::new(rule, id, what).at(severity));
+    let mut say =
+        |rule, severity, what| findings.push(Finding::new(rule, id, what).with_severity(severity));
     let (unit, width) = (xfs.unit_bytes, xfs.width_bytes);
     if unit > 0 && !width.is_multiple_of(unit) {
         let what = format!(
@@ -263,6 +267,6 @@ fn mixed(stack: &Stack, id: LayerId, layer: &Layer, findings: &mut Findings) {
         } else {
             Severity::Fault
         };
-        findings.push(Finding::new(Rule::MixedSectors, id, what).at(severity));
+        findings.push(Finding::new(Rule::MixedSectors, id, what).with_severity(severity));
     }
 }

@@ -41,7 +41,7 @@ fn rule(kind: &Kind, grain: GridUnit) -> Rule {
 
 /// Checks the start of every layer.
 pub(super) fn check(stack: &Stack, findings: &mut Findings) {
-    let mut reported: Vec<(LayerId, Grid, usize)> = Vec::new();
+    let mut reported: Vec<(LayerId, Grid)> = Vec::new();
     for (id, layer) in stack.iter() {
         let Some(start) = data_start(&layer.kind) else {
             continue;
@@ -53,22 +53,13 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
                 start.is_multiple_of(grid.every)
                     && reported
                         .iter()
-                        .any(|&(below, of, _)| of == grid && lies_on(stack, id, below))
+                        .any(|&(below, of)| of == grid && lies_on(stack, id, below))
             };
             if by == 0 || is_reported_by_finer(&grids, grid, by) || is_inherited() {
                 continue;
             }
-            reported.push((id, grid, findings.len()));
+            reported.push((id, grid));
             findings.push(finding(stack, id, grid, at));
-        }
-    }
-    for (id, grid, index) in reported {
-        if let Some(above) = compensated_by(stack, id, grid) {
-            let finding = &mut findings[index];
-            finding.severity = Severity::Info;
-            finding
-                .what
-                .push_str(&format!("; the data of {above} are aligned nevertheless"));
         }
     }
 }
@@ -126,15 +117,22 @@ fn finding(stack: &Stack, id: LayerId, grid: Grid, at: u64) -> Finding {
     if let Kind::Partition(partition) = &layer.kind {
         what.push_str(&format!(" (sector {})", partition.first_sector));
     }
-    Finding {
-        off: Some(Misalignment {
-            grid: grid.layer,
-            at,
-            every: grid.every,
-            by,
-        }),
-        ..Finding::new(rule, id, what)
-    }
+    let severity = match compensated_by(stack, id, grid) {
+        Some(above) => {
+            what.push_str(&format!("; the data of {above} are aligned nevertheless"));
+            Severity::Info
+        }
+        None => rule.severity(),
+    };
+    let off = Misalignment {
+        grid: grid.layer,
+        at,
+        every: grid.every,
+        by,
+    };
+    Finding::new(rule, id, what)
+        .with_severity(severity)
+        .with_misalignment(off)
 }
 
 /// Returns the title of a layer that lies in a misaligned one, if everything in it is aligned

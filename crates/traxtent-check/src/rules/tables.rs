@@ -140,15 +140,13 @@ fn end(
         stack.layer(on).name,
         bytes(by)
     );
-    findings.push(Finding {
-        off: Some(Misalignment {
-            grid: on,
-            at,
-            every: disk.physical_bytes,
-            by,
-        }),
-        ..Finding::new(Rule::PartitionEnd, id, what)
-    });
+    let off = Misalignment {
+        grid: on,
+        at,
+        every: disk.physical_bytes,
+        by,
+    };
+    findings.push(Finding::new(Rule::PartitionEnd, id, what).with_misalignment(off));
 }
 
 /// Returns the number of bytes left over after the last sector of a LUKS device.

@@ -52,14 +52,12 @@ impl TrackCheck<'_> {
                     stack.title(id),
                     100.0 * crossing as f64 / blocks as f64
                 );
-                findings.push(Finding {
-                    share: Some(AffectedShare {
-                        crossing,
-                        of: blocks,
-                        bytes: block,
-                    }),
-                    ..Finding::new(Rule::TrackCrossing, id, what)
-                });
+                let share = AffectedShare {
+                    crossing,
+                    of: blocks,
+                    bytes: block,
+                };
+                findings.push(Finding::new(Rule::TrackCrossing, id, what).with_share(share));
             }
         }
         self.files(stack, findings);
@@ -142,14 +140,12 @@ impl TrackCheck<'_> {
                 .iter()
                 .map(|extent| extent.bytes.end.saturating_sub(extent.bytes.start))
                 .fold(0, u64::saturating_add);
-            findings.push(Finding {
-                share: Some(AffectedShare {
-                    crossing: crossing as u64,
-                    of: extents.len() as u64,
-                    bytes: bytes / extents.len() as u64,
-                }),
-                ..Finding::new(Rule::TrackCrossing, id, what)
-            });
+            let share = AffectedShare {
+                crossing: crossing as u64,
+                of: extents.len() as u64,
+                bytes: bytes / extents.len() as u64,
+            };
+            findings.push(Finding::new(Rule::TrackCrossing, id, what).with_share(share));
         }
     }
 

@@ -97,12 +97,13 @@ impl Mount {
         let run = |program: &str, words: &[&str]| {
             let output = Command::new(program).args(words).output();
             let output = output.map_err(|error| format!("{program}: {error}"))?;
-            match output.status.success() {
-                true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-                false => Err(format!(
+            if output.status.success() {
+                Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+            } else {
+                Err(format!(
                     "{program}: {}",
                     String::from_utf8_lossy(&output.stderr).trim()
-                )),
+                ))
             }
         };
         let path = image.path.to_str().unwrap();

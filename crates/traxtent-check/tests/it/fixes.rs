@@ -7,8 +7,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use traxtent_check::report::ReportRow;
 use traxtent_check::target::{HostPaths, examine_targets};
-use traxtent_check::{Finding, Severity, Stack, findings};
+use traxtent_check::{Severity, Stack, findings};
 
 use crate::gallery::cases::CASES;
 use crate::gallery::{Case, ImageMaker, Made, is_root};
@@ -35,10 +36,10 @@ cryptsetup() {
 /// Cases whose commands are not run here, with the reason.
 const NOT_TYPED: &[(&str, &str)] = &[];
 
-fn look_at(images: &[PathBuf], case: &Case) -> (Stack, Vec<Finding>) {
+fn look_at(images: &[PathBuf], case: &Case) -> (Stack, Vec<ReportRow>) {
     let stack = examine_targets(images, &case.drive.stated(), &HostPaths::default()).unwrap();
     let mut findings = findings(&stack, None, None, &[]);
-    findings.retain(|finding| finding.severity >= Severity::Warning);
+    findings.retain(|row| row.finding.severity >= Severity::Warning);
     (stack, findings)
 }
 
@@ -51,18 +52,15 @@ fn kinds(stack: &Stack) -> Vec<String> {
 
 /// Returns whether a command recreates a layer, so that its content is lost, as the finding's note
 /// states.
-fn is_anew(finding: &Finding) -> bool {
-    let fix = finding.fix.as_ref();
+fn is_anew(row: &ReportRow) -> bool {
+    let fix = row.fix.as_ref();
     fix.is_some_and(|fix| {
         fix.note.contains("copy the data away") || fix.note.contains("LUKS1 has sectors of 512 bytes: close the device, back up its header, convert it to LUKS2 and re-encrypt it")
     })
 }
 
-fn commands(finding: &Finding) -> &[String] {
-    finding
-        .fix
-        .as_ref()
-        .map_or(&[], |fix| fix.commands.as_slice())
+fn commands(row: &ReportRow) -> &[String] {
+    row.fix.as_ref().map_or(&[], |fix| fix.commands.as_slice())
 }
 
 /// Runs some commands, and returns their output as an error if they fail.
@@ -73,13 +71,14 @@ fn typed(folder: &Path, commands: &[String]) -> Result<(), String> {
         .stdin(std::process::Stdio::null())
         .output()
         .unwrap();
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(format!(
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(format!(
             "{commands:#?}: {}{}",
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr)
-        )),
+        ))
     }
 }
 
@@ -109,15 +108,15 @@ fn what_is_printed_fixes() {
         let mut tries = 0;
         loop {
             let (stack, mut found) = look_at(&images, case);
-            found.retain(|finding| !commands(finding).is_empty());
-            found.sort_by_key(|finding| finding.layer);
+            found.retain(|row| !commands(row).is_empty());
+            found.sort_by_key(|row| row.finding.layer);
             let Some(first) = found.first() else { break };
             tries += 1;
             let line = format!(
                 "{}: {} at {}",
                 case.name,
-                first.rule.id(),
-                stack.title(first.layer)
+                first.finding.rule.id(),
+                stack.title(first.finding.layer)
             );
             let result = typed(&own, commands(first));
             let (changed, after) = look_at(&images, case);
@@ -129,13 +128,15 @@ fn what_is_printed_fixes() {
                 ));
                 break;
             }
-            let is_there =
-                |other: &&Finding| other.rule == first.rule && other.layer == first.layer;
+            let is_there = |other: &ReportRow| {
+                other.finding.rule == first.finding.rule
+                    && other.finding.layer == first.finding.layer
+            };
             if let Err(why) = result {
                 failures.push(format!("{line}: {why}"));
                 break;
             }
-            if after.iter().any(|other| is_there(&other)) || tries > 8 {
+            if after.iter().any(is_there) || tries > 8 {
                 failures.push(format!("{line}: still there after {:#?}", commands(first)));
                 break;
             }
@@ -144,8 +145,8 @@ fn what_is_printed_fixes() {
         let (_, left) = look_at(&images, case);
         without.extend(
             left.iter()
-                .filter(|finding| commands(finding).is_empty())
-                .map(|finding| format!("{}: {} has no commands", case.name, finding.rule.id())),
+                .filter(|row| commands(row).is_empty())
+                .map(|row| format!("{}: {} has no commands", case.name, row.finding.rule.id())),
         );
     }
     println!("{} fixed: {fixed:#?}\nnot: {without:#?}", fixed.len());

@@ -286,6 +286,7 @@ fn checks_clean(trial: &Trial, recipe: &Recipe, images: &[PathBuf]) {
     }
     let findings: Vec<String> = findings(&stack, None, None, &[])
         .into_iter()
+        .map(|row| row.finding)
         .filter(|finding| finding.severity >= Severity::Warning)
         // Findings about the drive itself cannot be fixed by a recipe.
         .filter(|finding| !matches!(stack.layer(finding.layer).kind, Kind::Disk(_)))

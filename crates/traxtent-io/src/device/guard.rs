@@ -176,9 +176,10 @@ pub fn volume_on(path: &Path) -> Option<String> {
     let file = File::open(path).ok()?;
     let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).ok()?;
     let is_block = file.metadata().ok()?.file_type().is_block_device();
-    let sector_bytes = match is_block {
-        true => rustix::fs::ioctl_blksszget(&file).ok()?,
-        false => 512,
+    let sector_bytes = if is_block {
+        rustix::fs::ioctl_blksszget(&file).ok()?
+    } else {
+        512
     };
     let sectors = Sectors(bytes / u64::from(sector_bytes));
     let reader = Reader { file, sector_bytes };

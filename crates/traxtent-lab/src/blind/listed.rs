@@ -103,9 +103,10 @@ pub(super) fn indexed(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpe
                 } else {
                     by_surface[usize::from(surface)]
                 };
-                let (start, way) = match (k % 2 == 1) != backward {
-                    false => (first, 1),
-                    true => (first + width - 1, -1),
+                let (start, way) = if (k % 2 == 1) != backward {
+                    (first + width - 1, -1)
+                } else {
+                    (first, 1)
                 };
                 let turn = skews.turns(1, false) + wander * dice.between(-1.0, 1.0);
                 let mut at = start as i32;
@@ -118,12 +119,11 @@ pub(super) fn indexed(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpe
                         (_, true) if left > 1 => dice.pick32(1..left),
                         _ => left,
                     };
-                    let pattern = match listed && dice.chance(4.0 * odd) {
-                        true => {
-                            let (first, sectors) = extents(dice, size, slots, 0, 1.0)[0];
-                            list.pattern(slots, first, sectors)
-                        }
-                        false => list.pattern(slots, 0, slots),
+                    let pattern = if listed && dice.chance(4.0 * odd) {
+                        let (first, sectors) = extents(dice, size, slots, 0, 1.0)[0];
+                        list.pattern(slots, first, sectors)
+                    } else {
+                        list.pattern(slots, 0, slots)
                     };
                     list.root.push(BranchSpec {
                         cylinder: at,
@@ -193,14 +193,16 @@ fn zones(dice: &mut Dice, size: Size) -> Vec<Zone> {
     let (mut first, mut slots) = (0, size.slots(dice));
     while first < size.cylinders {
         let left = size.cylinders - first;
-        let count = match dice.chance(tiny) {
-            true => dice.pick32(1..5),
-            false => dice.pick32(5..6 + size.cylinders / 4),
+        let count = if dice.chance(tiny) {
+            dice.pick32(1..5)
+        } else {
+            dice.pick32(5..6 + size.cylinders / 4)
         };
         let end = first + count.min(left);
-        let spare = match dice.chance(0.3) {
-            true => size.ratio * dice.pick32(1..4),
-            false => 0,
+        let spare = if dice.chance(0.3) {
+            size.ratio * dice.pick32(1..4)
+        } else {
+            0
         };
         zones.push(Zone {
             cylinders: first..end,

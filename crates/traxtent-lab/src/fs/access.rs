@@ -190,9 +190,10 @@ impl SimulatedHost {
             return BlockState::Again(indirect);
         }
         self.cache.touch(place);
-        match self.cache.is_in_memory(place) {
-            true => BlockState::There,
-            false => BlockState::InTransit(place),
+        if self.cache.is_in_memory(place) {
+            BlockState::There
+        } else {
+            BlockState::InTransit(place)
         }
     }
 
@@ -209,9 +210,10 @@ impl SimulatedHost {
 
     /// Reads the missing blocks and reads ahead.
     fn missed(&mut self, open: &OpenFile, block: u64, in_call: u64, sequential: bool) {
-        let at_once = match self.gradual(open) {
-            true => in_call,
-            false => u64::from(self.config.cluster),
+        let at_once = if self.gradual(open) {
+            in_call
+        } else {
+            u64::from(self.config.cluster)
         };
         let place = self.file(open.file).blocks[block as usize];
         // A second time if the block itself is on two tracks.
@@ -237,9 +239,10 @@ impl SimulatedHost {
     /// first.
     fn read_ahead(&mut self, open: &OpenFile, block: u64, in_call: u64) -> Option<Block> {
         let cluster = u64::from(self.config.cluster);
-        let most = match self.gradual(open) {
-            true => cluster.min(u64::from(open.count) + in_call - 1),
-            false => cluster,
+        let most = if self.gradual(open) {
+            cluster.min(u64::from(open.count) + in_call - 1)
+        } else {
+            cluster
         };
         let file = self.file(open.file);
         let behind = file.blocks[block as usize + 1..].iter();

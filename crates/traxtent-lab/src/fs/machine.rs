@@ -247,9 +247,10 @@ impl SimulatedHost {
 
     /// The sectors up to the first track boundary, if reads end there.
     pub(super) fn clipped(&self, sectors: Range<u64>) -> Range<u64> {
-        match self.config.clip_at_tracks {
-            true => on_first_track(&self.tracks, sectors),
-            false => sectors,
+        if self.config.clip_at_tracks {
+            on_first_track(&self.tracks, sectors)
+        } else {
+            sectors
         }
     }
 

@@ -142,9 +142,10 @@ impl Raid5 {
         let mut drives = Vec::new();
         for name in DRIVES {
             let drive = firmware.of(bench.with_drive(name)?)?;
-            drives.push(match self.is_conventional() {
-                true => drive,
-                false => without_read_ahead(&drive)?,
+            drives.push(if self.is_conventional() {
+                drive
+            } else {
+                without_read_ahead(&drive)?
             });
         }
         let array = array(&drives, self.shape())?;

@@ -161,10 +161,12 @@ fn day(
 fn rate(at: SimTime, _: f64) -> f64 {
     let hours = at.as_ms() / HOUR_MS;
     let second = at.as_ms() / 1000.0 % 60.0;
-    match (8.0..20.0).contains(&(hours % 24.0)) {
-        true if second < 5.0 => 60.0,
-        true => 2.0,
-        false => 0.5,
+    if !(8.0..20.0).contains(&(hours % 24.0)) {
+        0.5
+    } else if second < 5.0 {
+        60.0
+    } else {
+        2.0
     }
 }
 
@@ -187,9 +189,10 @@ impl DayLoad {
 
 impl HostLoad for DayLoad {
     fn due(&mut self) -> Option<SimTime> {
-        match self.is_churn() {
-            true => Some(self.hour),
-            false => self.requests.due(),
+        if self.is_churn() {
+            Some(self.hour)
+        } else {
+            self.requests.due()
         }
     }
 

@@ -116,9 +116,10 @@ pub fn gains(bench: &Bench, jitter_ms: f64) -> Result<Vec<Gain>, LabError> {
 }
 
 fn noisy(target: SimTarget, noise: Noise, seed: u64) -> SimTarget {
-    match noise.deviation_ms > 0.0 {
-        true => target.with_noise(noise, seed),
-        false => target,
+    if noise.deviation_ms > 0.0 {
+        target.with_noise(noise, seed)
+    } else {
+        target
     }
 }
 

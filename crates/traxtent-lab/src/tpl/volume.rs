@@ -266,9 +266,10 @@ impl Part {
         let (mut low, mut high) = (0, shape.blocks());
         while low < high {
             let middle = low + (high - low) / 2;
-            match is_within(middle) {
-                true => low = middle + 1,
-                false => high = middle,
+            if is_within(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
             }
         }
         let mut rng = Rng::new(self.bench.seed);
@@ -284,8 +285,9 @@ pub fn target(bench: &Bench, jitter_ms: f64) -> SimTarget {
         outlier_ms: (0.0, 0.0),
         extra_revolutions: 0.0,
     };
-    match jitter_ms > 0.0 {
-        true => bench.target().with_noise(noise, bench.seed),
-        false => bench.target(),
+    if jitter_ms > 0.0 {
+        bench.target().with_noise(noise, bench.seed)
+    } else {
+        bench.target()
     }
 }

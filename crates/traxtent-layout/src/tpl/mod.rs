@@ -262,9 +262,10 @@ impl Tpl {
 
     /// Returns the replicas to which a write may go.
     pub fn writable(&self, run: Run) -> u32 {
-        match self.is_suspect(run.home.track) {
-            true => 1,
-            false => all_copies(self.track(run.home.track).count),
+        if self.is_suspect(run.home.track) {
+            1
+        } else {
+            all_copies(self.track(run.home.track).count)
         }
     }
 
@@ -494,9 +495,10 @@ impl Tpl {
             let before = bits(&self.pages[number as usize]).expect("it is kept");
             let after = bits(&page).expect("it is made here");
             let mask = self.stale[&at];
-            let kept = match before.count > after.count {
-                true => every_nth(mask, before.count.get() / after.count.get()),
-                false => mask,
+            let kept = if before.count > after.count {
+                every_nth(mask, before.count.get() / after.count.get())
+            } else {
+                mask
             };
             let layer = self.layer(at);
             if !after.holds(layer) || kept == all_copies(after.count) {

@@ -227,9 +227,12 @@ impl Receipt {
         }
         let (modelled, delivered, late) = (self.modelled_ms, self.delivered_ms, self.lateness_us);
         // If a response takes no time in the model, only its lateness can be judged.
-        let off = |delivered: f64, modelled: f64| match modelled > 0.0 {
-            true => (delivered - modelled) / modelled,
-            false => 0.0,
+        let off = |delivered: f64, modelled: f64| {
+            if modelled > 0.0 {
+                (delivered - modelled) / modelled
+            } else {
+                0.0
+            }
         };
         let mut reasons = Vec::new();
         for (name, delivered, modelled, bound) in [
@@ -287,9 +290,10 @@ impl Receipt {
             ReceiptVerdict::NotTrustworthy => "not trustworthy",
             ReceiptVerdict::NothingToJudge => "nothing to judge",
         };
-        lines.push(match self.reasons.is_empty() {
-            true => format!("verdict     {verdict}"),
-            false => format!("verdict     {verdict}: {}", self.reasons.join("; ")),
+        lines.push(if self.reasons.is_empty() {
+            format!("verdict     {verdict}")
+        } else {
+            format!("verdict     {verdict}: {}", self.reasons.join("; "))
         });
         lines
     }

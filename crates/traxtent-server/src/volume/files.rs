@@ -171,9 +171,10 @@ impl Device {
             is_direct: direct,
         } = guard::open(path, DirectIo::IfPossible)?;
         let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(failed("measure"))?;
-        let sector_bytes = match is_block {
-            true => rustix::fs::ioctl_blksszget(&file).map_err(failed("measure"))?,
-            false => 512,
+        let sector_bytes = if is_block {
+            rustix::fs::ioctl_blksszget(&file).map_err(failed("measure"))?
+        } else {
+            512
         };
         // Files are accessed through the page cache, because direct I/O would need the file
         // system's block size.
@@ -287,9 +288,10 @@ impl Device {
     /// Checks whether the device may be read. A file that has been shortened is not accessed any
     /// more.
     fn takes_reads(&self) -> Result<(), Errno> {
-        match self.is_cut.load(Ordering::Relaxed) {
-            true => Err(Errno::IO),
-            false => Ok(()),
+        if self.is_cut.load(Ordering::Relaxed) {
+            Err(Errno::IO)
+        } else {
+            Ok(())
         }
     }
 

@@ -362,9 +362,10 @@ fn step(
     progress: &mut MaintenanceProgress,
 ) -> Result<bool, VolumeIoError> {
     if progress.work == MaintenanceKind::Rebuild {
-        let more = match task.rate.is_none() {
-            true => rebuild_for_a_second(volume)?,
-            false => block_on(volume.rebuild_step(1))?,
+        let more = if task.rate.is_none() {
+            rebuild_for_a_second(volume)?
+        } else {
+            block_on(volume.rebuild_step(1))?
         };
         let states = block_on(volume.superblock()).members;
         progress.next = match rebuilt {

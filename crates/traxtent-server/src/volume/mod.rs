@@ -93,69 +93,9 @@ pub fn create(
     if plan.journal_bytes > JOURNAL_BYTES_MAX {
         return Err(VolumeIoError::JournalSize(plan.journal_bytes));
     }
-    let mut devices = Vec::new();
-    let mut maps = Vec::new();
-    for (path, map) in &plan.members {
-        let device = open_once(path, &devices)?;
-        let first: &Device = devices.first().unwrap_or(&device);
-        if device.sector_bytes() != first.sector_bytes() {
-            return Err(VolumeIoError::SectorSize {
-                path: path.clone(),
-                bytes: device.sector_bytes(),
-                first: first.sector_bytes(),
-            });
-        }
-        maps.push(map_text(path, map.as_deref(), plan.chunk_bytes.is_none())?);
-        devices.push(device);
-    }
-    let sector_bytes = devices.first().map_or(512, Device::sector_bytes);
-    let chunks = match plan.chunk_bytes {
-        Some(bytes) => ChunkRule::Fixed(Sectors(bytes / u64::from(sector_bytes))),
-        None => ChunkRule::Tracks,
-    };
-    if let ChunkRule::Fixed(sectors) = chunks
-        && u32::try_from(sectors.0).is_err()
-    {
-        let bytes = plan.chunk_bytes.unwrap_or(0);
-        return Err(VolumeIoError::ChunkSize {
-            bytes,
-            sector_bytes,
-        });
-    }
-    let granule = (plan.granule_bytes / sector_bytes).max(1);
-    let format = NewVolume {
-        volume: ids(),
-        level: plan.level,
-        chunks,
-        granule,
-        spares: 0,
-        sector_bytes,
-        journal: Sectors(match plan.level {
-            Level::Raid0 => 0,
-            Level::Raid1 | Level::Raid4 | Level::Raid5 => {
-                plan.journal_bytes / u64::from(sector_bytes)
-            }
-        }),
-        members: devices
-            .iter()
-            .zip(&maps)
-            .map(|(device, map)| (ids(), device.sectors(), map.clone()))
-            .collect(),
-    };
-    let map_bytes = maps.iter().map(|map| map.len() as u64).sum();
-    let maps_sectors = maps_sectors(map_bytes, sector_bytes).0;
-    let around = superblock_sectors(sector_bytes).0 + maps_sectors;
-    for device in &devices {
-        let needed = 2 * around + format.journal.0 + 1;
-        if device.sectors().0 < needed {
-            return Err(VolumeIoError::TooSmall {
-                path: device.path().to_owned(),
-                sectors: device.sectors(),
-                why: "superblocks, maps and journal need",
-                needed: Sectors(needed),
-            });
-        }
-    }
+    let (devices, maps) = open_members(plan)?;
+    let format = format_of(plan, &devices, &maps, &mut ids)?;
+    check_room(&format, &devices, &maps)?;
     plan.level.check_members(devices.len())?;
     let superblock = format.superblock();
     let mut superblock = superblock.expect("the number and the sizes of the members are checked");
@@ -183,6 +123,89 @@ pub fn create(
     }
     block_on(format.write(&superblock, &devices)).map_err(|error| unwritten(error, &devices))?;
     Ok(VolumeStatus::known(&superblock, &array, &devices))
+}
+
+/// Opens the devices of a new volume, and reads their track maps as they are stored.
+fn open_members(plan: &VolumePlan) -> Result<(Vec<Device>, Vec<Vec<u8>>), VolumeIoError> {
+    let mut devices = Vec::new();
+    let mut maps = Vec::new();
+    for (path, map) in &plan.members {
+        let device = open_once(path, &devices)?;
+        let first: &Device = devices.first().unwrap_or(&device);
+        if device.sector_bytes() != first.sector_bytes() {
+            return Err(VolumeIoError::SectorSize {
+                path: path.clone(),
+                bytes: device.sector_bytes(),
+                first: first.sector_bytes(),
+            });
+        }
+        maps.push(map_text(path, map.as_deref(), plan.chunk_bytes.is_none())?);
+        devices.push(device);
+    }
+    Ok((devices, maps))
+}
+
+/// Converts a plan to the sectors of its devices.
+fn format_of(
+    plan: &VolumePlan,
+    devices: &[Device],
+    maps: &[Vec<u8>],
+    ids: &mut impl FnMut() -> uuid::Uuid,
+) -> Result<NewVolume, VolumeIoError> {
+    let sector_bytes = devices.first().map_or(512, Device::sector_bytes);
+    let chunks = match plan.chunk_bytes {
+        Some(bytes) => {
+            let sectors = bytes / u64::from(sector_bytes);
+            if u32::try_from(sectors).is_err() {
+                return Err(VolumeIoError::ChunkSize {
+                    bytes,
+                    sector_bytes,
+                });
+            }
+            ChunkRule::Fixed(Sectors(sectors))
+        }
+        None => ChunkRule::Tracks,
+    };
+    Ok(NewVolume {
+        volume: ids(),
+        level: plan.level,
+        chunks,
+        granule: (plan.granule_bytes / sector_bytes).max(1),
+        spares: 0,
+        sector_bytes,
+        journal: Sectors(match plan.level {
+            Level::Raid0 => 0,
+            Level::Raid1 | Level::Raid4 | Level::Raid5 => {
+                plan.journal_bytes / u64::from(sector_bytes)
+            }
+        }),
+        members: devices
+            .iter()
+            .zip(maps)
+            .map(|(device, map)| (ids(), device.sectors(), map.clone()))
+            .collect(),
+    })
+}
+
+/// Checks that every device has room for superblocks, maps, journal and a sector of data.
+fn check_room(
+    format: &NewVolume,
+    devices: &[Device],
+    maps: &[Vec<u8>],
+) -> Result<(), VolumeIoError> {
+    let map_bytes = maps.iter().map(|map| map.len() as u64).sum();
+    let maps_sectors = maps_sectors(map_bytes, format.sector_bytes).0;
+    let around = superblock_sectors(format.sector_bytes).0 + maps_sectors;
+    let needed = 2 * around + format.journal.0 + 1;
+    match devices.iter().find(|device| device.sectors().0 < needed) {
+        None => Ok(()),
+        Some(device) => Err(VolumeIoError::TooSmall {
+            path: device.path().to_owned(),
+            sectors: device.sectors(),
+            why: "superblocks, maps and journal need",
+            needed: Sectors(needed),
+        }),
+    }
 }
 
 /// Members that have been found and belong together. Nothing has been written to them.
@@ -631,9 +654,10 @@ fn surveyed(
 
 fn open_once(path: &Path, others: &[Device]) -> Result<Device, VolumeIoError> {
     // A second lock of the same file would fail as if another process held it.
-    match others.iter().any(|other| other.is_at(path)) {
-        true => Err(VolumeIoError::Twice(path.to_owned())),
-        false => Device::open(path),
+    if others.iter().any(|other| other.is_at(path)) {
+        Err(VolumeIoError::Twice(path.to_owned()))
+    } else {
+        Device::open(path)
     }
 }
 
@@ -663,13 +687,12 @@ fn array_of(superblock: &Superblock, maps: &[Vec<u8>]) -> Result<Array, VolumeIo
     let mut members = Vec::new();
     for (member, (entry, text)) in superblock.members.iter().zip(maps).enumerate() {
         let misfit = |problem| VolumeIoError::MapMisfit { member, problem };
-        let map = match text.is_empty() {
-            true => one_track_each(entry.sectors).ok_or_else(|| misfit("would have no tracks"))?,
-            false => {
-                MapFile::read(&text[..])
-                    .map_err(|_| misfit("is damaged"))?
-                    .tracks
-            }
+        let map = if text.is_empty() {
+            one_track_each(entry.sectors).ok_or_else(|| misfit("would have no tracks"))?
+        } else {
+            MapFile::read(&text[..])
+                .map_err(|_| misfit("is damaged"))?
+                .tracks
         };
         if map.first() > entry.data.start || map.end() > Lbn(entry.sectors.0) {
             return Err(misfit("does not fit: its LBNs differ from the member's"));
@@ -713,13 +736,14 @@ fn check_journal(array: &Array, superblock: &Superblock) -> Result<(), VolumeIoE
     };
     let needed = 4 * (stripe.0 + 8) + 8;
     let journal = superblock.journal.end.0 - superblock.journal.start.0;
-    match journal >= needed {
-        true => Ok(()),
-        false => Err(VolumeError::Journal {
+    if journal >= needed {
+        Ok(())
+    } else {
+        Err(VolumeError::Journal {
             journal: Sectors(journal),
             needed: Sectors(needed),
         }
-        .into()),
+        .into())
     }
 }
 

@@ -188,12 +188,13 @@ impl VolumeServer {
 
     fn at(&self, offset: u64) -> Result<Lbn, VolumeError> {
         let sector_bytes = self.volume().sector_bytes();
-        match offset.is_multiple_of(sector_bytes as u64) {
-            true => Ok(Lbn(offset / sector_bytes as u64)),
-            false => Err(VolumeError::Length {
+        if offset.is_multiple_of(sector_bytes as u64) {
+            Ok(Lbn(offset / sector_bytes as u64))
+        } else {
+            Err(VolumeError::Length {
                 bytes: offset as usize,
                 sector_bytes,
-            }),
+            })
         }
     }
 }

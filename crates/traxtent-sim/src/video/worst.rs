@@ -124,9 +124,10 @@ impl<'a> HardServer<'a> {
     fn published(&self, placement: Placement) -> RoundBound {
         let io = self.io(placement);
         let revolution = self.mechanics.revolution();
-        let latency = match io.aligned && self.profile.access.zero_latency_read {
-            true => Span::ZERO,
-            false => revolution,
+        let latency = if io.aligned && self.profile.access.zero_latency_read {
+            Span::ZERO
+        } else {
+            revolution
         };
         let switches = times(self.head_switch, io.tracks as u64 - 1);
         RoundBound {
@@ -176,9 +177,10 @@ impl<'a> HardServer<'a> {
         let bad = self.tracks.iter().map(|track| track.slots - track.sectors);
         let slots = io.sectors + u64::from(bad.max().unwrap_or(0)) * io.tracks as u64;
         let passing = part(revolution, slots, self.least_sectors);
-        let passing = match io.aligned {
-            true => times(revolution, io.tracks as u64),
-            false => passing.min(times(revolution, io.tracks as u64)),
+        let passing = if io.aligned {
+            times(revolution, io.tracks as u64)
+        } else {
+            passing.min(times(revolution, io.tracks as u64))
         };
         revolution + passing + between
     }
@@ -189,9 +191,10 @@ impl<'a> HardServer<'a> {
         let any_sector = self.profile.access.zero_latency_read;
         let change = |pair: &[Track]| {
             let moved = self.change(&pair[0], &pair[1]);
-            match any_sector {
-                true => moved,
-                false => moved + self.wait_after(&pair[0], moved, &pair[1]),
+            if any_sector {
+                moved
+            } else {
+                moved + self.wait_after(&pair[0], moved, &pair[1])
             }
         };
         let times: Vec<u64> = self.tracks.windows(2).map(|pair| change(pair).0).collect();
@@ -255,9 +258,10 @@ impl<'a> HardServer<'a> {
 
     /// The time to stop a read-ahead that the drive does although the host has disabled it.
     fn reading_ahead(&self) -> Span {
-        match self.profile.cache.read_ahead.ignores_host {
-            true => self.mechanics.revolution() + self.longest_run(1),
-            false => Span::ZERO,
+        if self.profile.cache.read_ahead.ignores_host {
+            self.mechanics.revolution() + self.longest_run(1)
+        } else {
+            Span::ZERO
         }
     }
 

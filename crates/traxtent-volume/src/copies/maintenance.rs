@@ -306,9 +306,10 @@ impl<M: MemberClock> ReplicatedVolume<M> {
                 let plan = {
                     let mut state = self.state();
                     let still = state.tpl.filled(page.start);
-                    match still.is_some_and(|track| page.contains(&track)) {
-                        true => state.tpl.split(page.start)?,
-                        false => None,
+                    if still.is_some_and(|track| page.contains(&track)) {
+                        state.tpl.split(page.start)?
+                    } else {
+                        None
                     }
                 };
                 return match plan {
@@ -340,9 +341,10 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         let _page = self.page(Run { home, blocks: 1 }).write().await;
         let plan = {
             let mut state = self.state();
-            match state.tpl.closable(track) == Some(track) {
-                true => state.tpl.close(track)?,
-                false => None,
+            if state.tpl.closable(track) == Some(track) {
+                state.tpl.close(track)?
+            } else {
+                None
             }
         };
         match plan {

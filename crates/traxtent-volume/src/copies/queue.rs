@@ -150,9 +150,12 @@ impl State {
         let oldest = self.waiting.iter().min_by_key(|one| one.ticket);
         let oldest = oldest.expect("somebody waits");
         let is_work = self.waiting.iter().all(|waiting| waiting.is_work);
-        let may = |waiting: &&Waiting| match oldest.since + BYPASS_MAX < self.served {
-            true => waiting.ticket == oldest.ticket,
-            false => waiting.is_work == is_work,
+        let may = |waiting: &&Waiting| {
+            if oldest.since + BYPASS_MAX < self.served {
+                waiting.ticket == oldest.ticket
+            } else {
+                waiting.is_work == is_work
+            }
         };
         let mut weighed: SmallVec<[(u64, usize); 16]> = SmallVec::new();
         let mut lbns = Places::new();

@@ -215,9 +215,10 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             if failed != 0 {
                 *state.unwritable.entry(home).or_default() |= failed;
             }
-            match state.tpl.current(one) == state.tpl.writable(one) {
-                true => state.pending.remove(&home),
-                false => state.pending.insert(home, block.into()),
+            if state.tpl.current(one) == state.tpl.writable(one) {
+                state.pending.remove(&home)
+            } else {
+                state.pending.insert(home, block.into())
             };
         }
         Ok(())

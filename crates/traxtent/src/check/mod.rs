@@ -1,6 +1,7 @@
 //! `traxtent check`: checks the alignment of every layer.
 
 mod measure;
+mod text;
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -12,11 +13,12 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use traxtent_check::collect::StackArchive;
 use traxtent_check::drive::StatedDrive;
 use traxtent_check::files::{Mounted, extents_in_image, extents_of_mounted};
-use traxtent_check::report::{self, Report, SeverityCounts};
+use traxtent_check::report::{Report, ReportRow, SeverityCounts};
 use traxtent_check::rules::{Extent, TrackCheck};
 use traxtent_check::source::{FileSource, JoinedSource};
 use traxtent_check::target::{HostPaths, TargetError, examine_targets};
 use traxtent_check::{Finding, Kind, LayerId, Rule, Severity, Stack};
+
 use traxtent_map::TrackMap;
 use traxtent_model::profile::Profile;
 use traxtent_units::byte_size::BYTE_SIZE_HELP;
@@ -191,8 +193,8 @@ fn machine(args: &Args) -> Result<()> {
         output::json(&Report::new(None, &stack, &findings).with_measured(&measured))?;
     } else if !args.quiet {
         let mut out = output::stdout();
-        out.write_all(report::format_measurements(&measured).as_bytes())?;
-        out.write_all(report::format_stack(&stack, &findings).as_bytes())?;
+        out.write_all(text::measurements(&measured).as_bytes())?;
+        out.write_all(text::report(&stack, &findings).as_bytes())?;
         output::finish(out)?;
     }
     verdict(args, &findings)
@@ -201,7 +203,7 @@ fn machine(args: &Args) -> Result<()> {
 /// Checks the archives of other machines, with one row each.
 fn hosts(args: &Args, archives: Vec<StackArchive>) -> Result<()> {
     let drive = Drive::of(args)?;
-    let judged: Vec<(StackArchive, Vec<Finding>)> = archives
+    let judged: Vec<(StackArchive, Vec<ReportRow>)> = archives
         .into_iter()
         .map(|archive| {
             let findings = drive.judge(&archive.stack, Vec::new(), &args.ignore);
@@ -219,21 +221,21 @@ fn hosts(args: &Args, archives: Vec<StackArchive>) -> Result<()> {
     {
         let mut out = output::stdout();
         writeln!(out, "{}", archive.host)?;
-        out.write_all(report::format_stack(&archive.stack, findings).as_bytes())?;
+        out.write_all(text::report(&archive.stack, findings).as_bytes())?;
         output::finish(out)?;
     } else if !args.quiet {
         let mut out = output::stdout();
         rows(&judged).write(&mut out)?;
         output::finish(out)?;
     }
-    let all: Vec<Finding> = judged
+    let all: Vec<ReportRow> = judged
         .into_iter()
         .flat_map(|(_, findings)| findings)
         .collect();
     verdict(args, &all)
 }
 
-fn rows(judged: &[(StackArchive, Vec<Finding>)]) -> Table {
+fn rows(judged: &[(StackArchive, Vec<ReportRow>)]) -> Table {
     let right = |title| (title, Side::Right);
     let mut table = Table::new([
         ("host", Side::Left),
@@ -249,7 +251,7 @@ fn rows(judged: &[(StackArchive, Vec<Finding>)]) -> Table {
         let drives = layers.iter().filter(|layer| layer.on.is_empty()).count();
         let tally = SeverityCounts::of(findings);
         let worst = findings.first();
-        let worst = worst.map_or("-".to_owned(), |finding| {
+        let worst = worst.map_or("-".to_owned(), |ReportRow { finding, .. }| {
             format!(
                 "{}: {}",
                 finding.rule.id(),
@@ -274,18 +276,20 @@ fn rows(judged: &[(StackArchive, Vec<Finding>)]) -> Table {
     table
 }
 
+/// Returns the text of a stack with findings that have no cost, for the fuzzer.
+pub(crate) fn draw(stack: &Stack, findings: &[Finding]) -> String {
+    text::tree(stack, &findings.iter().collect::<Vec<_>>())
+}
+
 /// Returns the error for the exit status. Unreadable layers take precedence over other findings.
-fn verdict(args: &Args, findings: &[Finding]) -> Result<()> {
+fn verdict(args: &Args, rows: &[ReportRow]) -> Result<()> {
+    let findings = || rows.iter().map(|row| &row.finding);
     let unreadable = |finding: &&Finding| matches!(finding.rule, Rule::Unreadable | Rule::Damaged);
-    if let Some(finding) = findings.iter().find(unreadable) {
+    if let Some(finding) = findings().find(unreadable) {
         return Err(Failure::Io(finding.what.clone()));
     }
-    let bad: Vec<Finding> = findings
-        .iter()
-        .filter(|finding| finding.severity >= args.fail_on)
-        .cloned()
-        .collect();
-    match bad.len() {
+    let bad = findings().filter(|finding| finding.severity >= args.fail_on);
+    match bad.count() {
         0 => Ok(()),
         _ if args.quiet => Err(Failure::Status(1)),
         1 => Err(Failure::Finding(
@@ -369,7 +373,7 @@ impl Drive {
         })
     }
 
-    fn judge(&self, stack: &Stack, extents: Vec<Extent>, ignored: &[Rule]) -> Vec<Finding> {
+    fn judge(&self, stack: &Stack, extents: Vec<Extent>, ignored: &[Rule]) -> Vec<ReportRow> {
         let tracks = self.tracks.as_ref().map(|(map, sector_bytes)| TrackCheck {
             map,
             sector_bytes: *sector_bytes,

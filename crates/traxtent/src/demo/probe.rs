@@ -30,9 +30,10 @@ impl BlindProbe {
     /// comparison.
     pub(super) fn of(drive: &TestDrive, algorithm: Algorithm) -> Result<BlindProbe> {
         let target = drive.target();
-        let mut target = CountingTarget::new(match algorithm.translates() {
-            true => target,
-            false => target.without_translation(),
+        let mut target = CountingTarget::new(if algorithm.translates() {
+            target
+        } else {
+            target.without_translation()
         });
         let whole = Region::whole(target.identity().capacity);
         let mut found = MapBuilder::default();
@@ -56,13 +57,14 @@ impl BlindProbe {
 
     /// Returns a one-line summary.
     pub(super) fn summary_line(&self) -> String {
-        let (how, count, what) = match self.algorithm.translates() {
-            true => (
+        let (how, count, what) = if self.algorithm.translates() {
+            (
                 "by translating addresses",
                 self.counts.translations,
                 "translations",
-            ),
-            false => ("by timing reads alone", self.counts.requests, "reads"),
+            )
+        } else {
+            ("by timing reads alone", self.counts.requests, "reads")
         };
         let tracks = self.tracks.len();
         let verdict = match self.wrong {

@@ -43,23 +43,25 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<()> {
-    let names: Vec<&str> = match args.drives.is_empty() {
-        true => builtin::names()
+    let names: Vec<&str> = if args.drives.is_empty() {
+        builtin::names()
             .filter(|name| *name != WITHOUT_MECHANICS)
-            .collect(),
-        false => args.drives.iter().map(String::as_str).collect(),
+            .collect()
+    } else {
+        args.drives.iter().map(String::as_str).collect()
     };
     let benches = names
         .into_iter()
         .map(|name| Bench::new(name, args.seed))
         .collect::<Result<Vec<_>, _>>()
         .map_err(broken)?;
-    match args.firmware {
-        true => print_effects(
+    if args.firmware {
+        print_effects(
             &of_each(&benches, |bench| effects(bench, args.seconds))?,
             args,
-        ),
-        false => print_jobs(&of_each(&benches, |bench| jobs(bench, args.seconds))?, args),
+        )
+    } else {
+        print_jobs(&of_each(&benches, |bench| jobs(bench, args.seconds))?, args)
     }
 }
 

@@ -190,9 +190,10 @@ impl Nbdkit {
         if let Some(voice) = self.voice.take() {
             voice.join().expect("it does not panic");
         }
-        match status.success() {
-            true => Ok(()),
-            false => Err(Failure::Io(format!("nbdkit ended with {status}"))),
+        if status.success() {
+            Ok(())
+        } else {
+            Err(Failure::Io(format!("nbdkit ended with {status}")))
         }
     }
 

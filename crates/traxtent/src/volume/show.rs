@@ -137,9 +137,10 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
         }
     }
     for stale in &status.stale {
-        let what = match stale.dropped {
-            true => "dropped by the other members",
-            false => "an old copy",
+        let what = if stale.dropped {
+            "dropped by the other members"
+        } else {
+            "an old copy"
         };
         writeln!(
             out,

@@ -9,6 +9,7 @@ mod workshop;
 use std::path::Path;
 
 use traxtent_check::drive::StatedDrive;
+use traxtent_check::report::ReportRow;
 use traxtent_check::target::{HostPaths, examine_targets};
 use traxtent_check::{Kind, Severity, findings};
 
@@ -71,9 +72,9 @@ pub(crate) fn findings_of(images: &[std::path::PathBuf], drive: Drive) -> Vec<(S
     let stack = examine_targets(images, &drive.stated(), &HostPaths::default()).unwrap();
     let mut found: Vec<_> = findings(&stack, None, None, &[])
         .into_iter()
-        .filter(|finding| finding.severity >= Severity::Warning)
-        .map(|finding| {
-            assert!(finding.fix.is_some(), "nothing fixes {finding:?}");
+        .filter(|row| row.finding.severity >= Severity::Warning)
+        .map(|ReportRow { finding, fix, .. }| {
+            assert!(fix.is_some(), "nothing fixes {finding:?}");
             let layer = stack.layer(finding.layer);
             let name = match layer.kind {
                 Kind::Disk(_) => "drive".to_owned(),
