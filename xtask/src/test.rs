@@ -23,6 +23,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     tally.check("words", check_words());
     tally.check("imports", check_imports());
     tally.check("clippy", shell::run(&mut clippy()));
+    tally.check("the small install", shell::run(&mut small_install()));
     tally.check("rustdoc", shell::run(&mut rustdoc()));
     heading("packages");
     tally.check("the crates, packaged alone", shell::run(&mut package()));
@@ -85,6 +86,13 @@ fn clippy() -> Command {
         cargo.args(["--features", "fuzz/engine"]);
     }
     cargo.args(["--", "--deny", "warnings"]);
+    cargo
+}
+
+/// Checks the command without its features. Clippy has seen the same code, except for stand-ins.
+fn small_install() -> Command {
+    let mut cargo = shell::cargo();
+    cargo.args(["check", "--package", "traxtent", "--no-default-features"]);
     cargo
 }
 
