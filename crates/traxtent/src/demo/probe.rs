@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use traxtent_lab::Bench;
 use traxtent_map::{MapBuilder, TrackMap, differences};
 use traxtent_probe::{
-    Algorithm, CountingTarget, Found, Region, RequestCounts, Target, Verify, extract,
+    Algorithm, Found, ObservedTarget, Region, RequestCounts, Target, Verify, extract,
 };
 use traxtent_sim::SimTarget;
 use traxtent_units::Span;
@@ -32,10 +32,13 @@ impl BlindProbe {
     /// only for the comparison.
     pub(super) fn of(bench: &Bench, algorithm: Algorithm) -> Result<BlindProbe> {
         let drive = SimTarget::new(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
-        let mut target = CountingTarget::new(match algorithm.translates() {
-            true => drive,
-            false => drive.without_translation(),
-        });
+        let mut target = ObservedTarget::new(
+            match algorithm.translates() {
+                true => drive,
+                false => drive.without_translation(),
+            },
+            RequestCounts::default(),
+        );
         let whole = Region::whole(target.identity().capacity);
         let mut found = MapBuilder::default();
         let mut keep = |track: Found| match found.push(track) {
@@ -51,7 +54,7 @@ impl BlindProbe {
             algorithm,
             wrong: differences(&tracks, &TrackMap::of_sizes(bench.geometry.track_sizes())).count(),
             tracks,
-            counts: target.counts(),
+            counts: target.observer,
             drive_time: Span(target.now().0),
         })
     }
