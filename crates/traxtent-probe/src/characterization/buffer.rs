@@ -4,6 +4,7 @@
 //! although it would have to wait for more than half a revolution if it came from the media.
 
 use super::figure::{Estimate, Measurement, fraction, median};
+use super::reporter::Reporter;
 use super::seek::KnownDrive;
 use super::stopwatch::Stopwatch;
 use crate::ProbeError;
@@ -74,9 +75,9 @@ pub(super) fn buffer(
     known: &KnownDrive<'_>,
     overhead: f64,
     zero_latency: bool,
-    figures: &mut Vec<Measurement>,
-    notes: &mut Vec<String>,
+    reporter: &mut Reporter<'_>,
 ) -> Result<Buffer, ProbeError> {
+    let figures = &mut reporter.figures;
     let mut found = Buffer::unknown();
     let mut ask = BufferProbe {
         watch,
@@ -87,7 +88,7 @@ pub(super) fn buffer(
         used: Vec::new(),
     };
     let Some((hit, sector)) = ask.hits()? else {
-        notes.push(
+        reporter.notes.push(
             "Sectors read a second time come from the media: the drive has no read cache."
                 .to_owned(),
         );

@@ -113,6 +113,14 @@ impl Estimate {
         }
     }
 
+    /// Returns the estimate moved by a known amount.
+    pub(super) fn plus(self, amount: f64) -> Estimate {
+        Estimate {
+            value: self.value + amount,
+            ..self
+        }
+    }
+
     /// Returns the value, or 0 if it does not differ significantly from 0. A drive without an
     /// overhead catches sectors that a drive with the smallest overhead misses.
     pub(super) fn or_none(self) -> f64 {
