@@ -141,9 +141,10 @@ pub fn load_system(
         None => loader.arrays(&numbers)?,
         Some(_) => Vec::new(),
     };
-    let organisations = match arrays.is_empty() {
-        true => loader.organisations(&numbers)?,
-        false => BTreeMap::new(),
+    let organisations = if arrays.is_empty() {
+        loader.organisations(&numbers)?
+    } else {
+        BTreeMap::new()
     };
     let device = |name: &Node| -> Result<Rc<[u32]>, ParamError> {
         let name_text = name.str()?;

@@ -96,9 +96,10 @@ impl<'a> Prober<'a> {
     /// # Errors
     /// Returns an error if no way of timing works, or if the drive fails.
     pub fn start(algorithm: Algorithm, target: &'a mut dyn Target) -> Result<Self, ProbeError> {
-        let drive = match algorithm.translates() {
-            true => Ready::Translating(target),
-            false => Ready::Timed(Box::new(Clock::start(target)?)),
+        let drive = if algorithm.translates() {
+            Ready::Translating(target)
+        } else {
+            Ready::Timed(Box::new(Clock::start(target)?))
         };
         Ok(Prober { algorithm, drive })
     }

@@ -31,6 +31,14 @@ const REACHES: usize = 48;
 /// skew is chosen for the movement between them.
 const NEIGHBOURS: usize = 12;
 
+/// How much later than it was due a read completes if it missed its sector, in revolutions: half of
+/// the revolution that a miss costs.
+pub(super) const MISSED_TURNS: f64 = 0.5;
+
+/// How much longer than its sectors a read takes if a boundary interrupts it, in revolutions: half
+/// of the revolution that an interruption costs.
+pub(super) const INTERRUPTED_TURNS: f64 = 0.5;
+
 /// The distance that the arm must move, estimated from the order of tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ArmDistance(usize);
@@ -331,9 +339,10 @@ impl<'a> Clock<'a> {
         // Longer than any track, if the pitch is not known yet.
         let track = (1.0 / pitch.max(1e-4)) as u64;
         let behind = lbn + u64::from(sectors) + 2 * track;
-        let near = match behind < self.capacity() {
-            true => behind,
-            false => lbn.saturating_sub(16 * track),
+        let near = if behind < self.capacity() {
+            behind
+        } else {
+            lbn.saturating_sub(16 * track)
         };
         self.read_now(near, 1).map(|_| ())
     }
@@ -374,7 +383,7 @@ impl<'a> Clock<'a> {
     /// Learns from a read that was due after `due` revolutions and took `took`.
     pub(super) fn learn(&mut self, ArmDistance(class): ArmDistance, due: f64, took: f64) {
         let lead = &mut self.lead[class];
-        if took > due + 0.5 {
+        if took > due + MISSED_TURNS {
             // The arm needs longer than that, unless there was another disturbance this once.
             *lead = (1.02 * due).min(1.3 * *lead).min(1.0);
         } else {

@@ -221,18 +221,20 @@ impl Arm<'_, '_> {
         self.drift.follow(self.clock)?;
         let from =
             self.tracks.start + self.rng.below((self.tracks.len() - distance) as u64) as usize;
-        let (from, to) = match self.rng.chance(0.5) {
-            true => (from, from + distance),
-            false => (from + distance, from),
+        let (from, to) = if self.rng.chance(0.5) {
+            (from, from + distance)
+        } else {
+            (from + distance, from)
         };
         // A read sent at a random time takes the shortest time plus up to one revolution.
         let took = self.took(from, to, None)?;
         let (mut low, mut high) = ((took - 1.0).max(0.0), took);
         while high - low > RESOLUTION {
             let middle = f64::midpoint(low, high);
-            match self.took(from, to, Some(middle))? < middle + 0.5 {
-                true => high = middle,
-                false => low = middle,
+            if self.took(from, to, Some(middle))? < middle + 0.5 {
+                high = middle;
+            } else {
+                low = middle;
             }
         }
         Ok(high)

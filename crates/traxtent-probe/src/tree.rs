@@ -274,9 +274,10 @@ impl Tree<'_, '_, '_> {
         let expected = expected.filter(|sectors| *sectors > 0);
         let end = track_end(&mut self.ask, start, expected, Search::Near)?;
         let track = self.observed(start, end)?;
-        let next = match end < self.ask.end {
-            true => self.ask.place(end)?.map(track_of),
-            false => None,
+        let next = if end < self.ask.end {
+            self.ask.place(end)?.map(track_of)
+        } else {
+            None
         };
         self.learn(start, end, track, next);
         self.out.track(end, Confirm::Tested)

@@ -103,9 +103,10 @@ impl Search<'_, '_> {
         }
         let longest = track.arcs.iter().max_by_key(|arc| arc.sectors());
         let pitch = longest.map_or(pitch, |arc| arc.line.pitch);
-        let next = match track.end < self.end {
-            true => self.angle_of_start(track.end, Some(pitch), None)?,
-            false => track.start + track.span,
+        let next = if track.end < self.end {
+            self.angle_of_start(track.end, Some(pitch), None)?
+        } else {
+            track.start + track.span
         };
         let sectors = u32::try_from(track.end - self.first)
             .map_err(|_| self.inconsistent("the track has no end within its size limit"))?;
@@ -398,9 +399,10 @@ impl Search<'_, '_> {
         };
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            match self.lies_on(&mut line, middle)? {
-                true => low = middle,
-                false => high = middle,
+            if self.lies_on(&mut line, middle)? {
+                low = middle;
+            } else {
+                high = middle;
             }
         }
         Ok(Arc { line, end: high })
@@ -436,9 +438,10 @@ impl Search<'_, '_> {
         let (mut low, mut high) = (from + 1, to);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            match self.is_interrupted(line, low - 1, middle)? {
-                true => high = middle,
-                false => low = middle,
+            if self.is_interrupted(line, low - 1, middle)? {
+                high = middle;
+            } else {
+                low = middle;
             }
         }
         Ok(low)

@@ -28,7 +28,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use super::algorithm::{Extraction, ProbeError, TrackSink};
-use super::clock::{Clock, fraction, wrap};
+use super::clock::{Clock, INTERRUPTED_TURNS, fraction, wrap};
 use area::{AROUND, BEFORE, HeldTrack, Regularity};
 use pattern::{SLIPS, TrackKind, TrackPredictor};
 use track::Line;
@@ -360,7 +360,7 @@ impl Search<'_, '_> {
     /// Returns whether reads of a line of sectors take as long as their sectors.
     fn is_whole(&mut self, line: &Line, end: u64) -> Result<bool, ProbeError> {
         let (least, most) = self.excess(line, line.lbn, end)?;
-        Ok(most <= 0.5 && least >= -2.0 * self.jump_min(line.pitch))
+        Ok(most <= INTERRUPTED_TURNS && least >= -2.0 * self.jump_min(line.pitch))
     }
 
     /// Returns whether a track like this could be two that fit together like halves. This is

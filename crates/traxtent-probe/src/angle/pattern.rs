@@ -70,9 +70,10 @@ impl TrackKind {
     }
 
     fn turns_like(&self, other: &TrackKind, steady: bool) -> bool {
-        let same = match steady {
-            true => SAME_SKEW.min(SAME_SECTORS * self.pitch),
-            false => SAME_SKEW,
+        let same = if steady {
+            SAME_SKEW.min(SAME_SECTORS * self.pitch)
+        } else {
+            SAME_SKEW
         };
         wrap(self.skew - other.skew).abs() < same
     }
@@ -164,9 +165,10 @@ impl TrackPredictor {
             regular.resize(&expected);
         }
         // Bad sectors at the beginning of a track are its own too.
-        let same = match self.steady {
-            true => kind.pitch / 4.0,
-            false => SAME_SKEW,
+        let same = if self.steady {
+            kind.pitch / 4.0
+        } else {
+            SAME_SKEW
         };
         let own_skew = wrap(kind.skew - expected.skew).abs() >= same;
         if own_skew {
@@ -189,10 +191,7 @@ impl TrackPredictor {
             }
         }
         let mut level = self.past.back().map_or(kind, |last| last.level);
-        let skew = match self.steady {
-            true => regular.skew,
-            false => kind.skew,
-        };
+        let skew = if self.steady { regular.skew } else { kind.skew };
         let off = wrap(skew - level.skew);
         if off.abs() < kind.pitch {
             // A single track's skew is weak evidence for a fraction of a sector.

@@ -1,7 +1,7 @@
 //! Finding one track without a prediction, or where the prediction fails.
 
 use super::super::algorithm::ProbeError;
-use super::super::clock::{fraction, wrap};
+use super::super::clock::{INTERRUPTED_TURNS, fraction, wrap};
 use super::pattern::TrackKind;
 use super::{RECENT, Search};
 use traxtent_units::Lbn;
@@ -66,9 +66,10 @@ impl Search<'_, '_> {
             return Ok((kind, next));
         }
         let end = self.end_of(&mut line, first, guess.map(|kind| kind.sectors))?;
-        let next = match end < self.end {
-            true => self.angle_of_start(end, Some(line.pitch), expected)?,
-            false => line.at(end),
+        let next = if end < self.end {
+            self.angle_of_start(end, Some(line.pitch), expected)?
+        } else {
+            line.at(end)
         };
         let sectors = u32::try_from(end - first)
             .map_err(|_| self.inconsistent("the track has no end within its size limit"))?;
@@ -207,9 +208,10 @@ impl Search<'_, '_> {
             while off.len() < reached + 3 {
                 let by = most >> off.len();
                 let near = by > 0 && line.lbn + by < self.end;
-                let angle = match near {
-                    true => self.clock.angle(line.lbn + by)?,
-                    false => None,
+                let angle = if near {
+                    self.clock.angle(line.lbn + by)?
+                } else {
+                    None
                 };
                 off.push(angle.map(|angle| wrap(angle - line.at(line.lbn + by))));
                 if off.len() == reached + 1 && off[reached].is_some_and(|d| d.abs() <= tolerance) {
@@ -392,9 +394,10 @@ impl Search<'_, '_> {
     pub(super) fn gap(&self, line: &Line, lbn: u64, angle: f64) -> f64 {
         let gap = wrap(angle - line.at(lbn));
         // A slightly negative gap counts as none.
-        match gap.abs() < self.jump_min(line.pitch) {
-            true => gap.max(0.0),
-            false => fraction(gap),
+        if gap.abs() < self.jump_min(line.pitch) {
+            gap.max(0.0)
+        } else {
+            fraction(gap)
         }
     }
 
@@ -444,12 +447,12 @@ impl Search<'_, '_> {
             return Ok(None);
         }
         // The first LBN may be remapped.
-        let base = match self.on(line, first)? {
-            true => first,
-            false => match self.after_remapped(line, first, limit)? {
-                Some(behind) => behind,
-                None => return Ok(None),
-            },
+        let base = if self.on(line, first)? {
+            first
+        } else if let Some(next) = self.after_remapped(line, first, limit)? {
+            next
+        } else {
+            return Ok(None);
         };
         let (mut low, mut high) = (base + 1, limit);
         let mut step = 1;
@@ -499,7 +502,7 @@ impl Search<'_, '_> {
         to: u64,
     ) -> Result<bool, ProbeError> {
         let (_, most) = self.excess(line, from, to)?;
-        Ok(most > 0.5)
+        Ok(most > INTERRUPTED_TURNS)
     }
 
     /// Returns how much longer than expected reads of seemingly consecutive sectors take, in
@@ -517,7 +520,7 @@ impl Search<'_, '_> {
         let half = line.sectors_in(0.5).max(2);
         let (mut least, mut most) = (0.0_f64, 0.0_f64);
         let mut first = from;
-        while first + 1 < to && most <= 0.5 {
+        while first + 1 < to && most <= INTERRUPTED_TURNS {
             let sectors = (to - first).min(half) as u32;
             let angle = line.at(first);
             let excess = self

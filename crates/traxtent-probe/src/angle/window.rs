@@ -1,7 +1,7 @@
 //! Testing predicted boundaries in the order in which they come under the heads.
 
 use super::super::algorithm::ProbeError;
-use super::super::clock::{ArmDistance, fraction, wrap};
+use super::super::clock::{ArmDistance, INTERRUPTED_TURNS, MISSED_TURNS, fraction, wrap};
 use super::pattern::{SAME_SKEW, SLIPS, TrackKind};
 use super::track::Line;
 use super::{CYLINDER, REACH_AFTER, SURFACES_MAX, Search};
@@ -12,6 +12,17 @@ const LOST: f64 = 0.1;
 
 /// The number of sectors below which a small jump may be caused by bad ones.
 const FEW: f64 = 10.0;
+
+/// The largest deviations that may still be the predicted boundary, in revolutions: on a noisy
+/// clock; for the skew; and, in sectors, for the end of a track, which may have slipped sectors. A
+/// larger deviation would be another zone.
+const SURPRISE_NOISY: f64 = 0.06;
+const SURPRISE_SKEW: f64 = 0.02;
+const SURPRISE_SECTORS: f64 = 8.0;
+
+/// The largest number of readings of a sector until it is decided whether it is where it is
+/// predicted.
+const READINGS_MAX: usize = 8;
 
 /// A test that a prediction must pass.
 #[derive(Clone, Copy, Debug)]
@@ -78,9 +89,10 @@ pub(super) struct Drift {
 
 impl Drift {
     fn rate_per_track(&self) -> f64 {
-        match self.squares > 0.0 {
-            true => self.products / self.squares,
-            false => 0.0,
+        if self.squares > 0.0 {
+            self.products / self.squares
+        } else {
+            0.0
         }
     }
 
@@ -314,14 +326,16 @@ impl Search<'_, '_> {
             let pitch = window.kinds[track].pitch;
             // An angle that has drifted by a sector would hide a jump of one.
             let hidden = jump.abs() < self.jump_min(pitch).max(1.5 * pitch);
-            let questions: &[BoundaryTest] = match hidden {
-                _ if at_end => &[BoundaryTest::Last],
-                false if self.hides_boundaries(window.kinds[track]) => {
-                    &[BoundaryTest::Whole, BoundaryTest::Last, BoundaryTest::First]
-                }
-                false => &[BoundaryTest::Last, BoundaryTest::First],
-                true if self.verify == Verify::Full => &[BoundaryTest::Whole, BoundaryTest::Across],
-                true => &[BoundaryTest::Across],
+            let questions: &[BoundaryTest] = if at_end {
+                &[BoundaryTest::Last]
+            } else if hidden && self.verify == Verify::Full {
+                &[BoundaryTest::Whole, BoundaryTest::Across]
+            } else if hidden {
+                &[BoundaryTest::Across]
+            } else if self.hides_boundaries(window.kinds[track]) {
+                &[BoundaryTest::Whole, BoundaryTest::Last, BoundaryTest::First]
+            } else {
+                &[BoundaryTest::Last, BoundaryTest::First]
             };
             tests.extend(questions.iter().map(|&question| Test { track, question }));
         }
@@ -404,7 +418,7 @@ impl Search<'_, '_> {
         drift: &mut Drift,
     ) -> Result<bool, ProbeError> {
         let kind = &window.kinds[test.track];
-        let (first, bound) = (window.bounds[test.track], window.bounds[test.track + 1]);
+        let bound = window.bounds[test.track + 1];
         match test.question {
             BoundaryTest::Whole => self.is_whole(&window.line(test.track, drift), bound),
             BoundaryTest::Across => {
@@ -422,105 +436,139 @@ impl Search<'_, '_> {
                 }
                 Ok(true)
             }
-            BoundaryTest::Last | BoundaryTest::First => {
-                let lbn = bound - u64::from(matches!(test.question, BoundaryTest::Last));
-                let jump = kind.jump().abs();
-                // A track may have slipped sectors, and skews vary slightly. A larger deviation
-                // would be another zone.
-                let surprise = match (test.question, self.clock.is_noisy()) {
-                    (_, true) => 0.06,
-                    (BoundaryTest::Last, false) => 8.0 * kind.pitch,
-                    (_, false) => 0.02,
-                };
-                // If a few slipped sectors look like a skew, only the exact position is accepted.
-                let seen = self.jump_min(kind.pitch);
-                let tolerance = match jump < FEW * kind.pitch {
-                    true => seen.min(jump / 2.0),
-                    false => (jump / 3.0).min(surprise).max(seen / 2.0),
-                };
-                let mut surprises: Vec<f64> = Vec::new();
-                let mut late = 0;
-                let mut away = window.reach(here, test);
-                for _ in 0..8 {
-                    let angle = window.angle(test) + drift.at(test.begins_at());
-                    let due = self.clock.due(self.clock.now(), angle, away);
-                    let Some(pass) = self.clock.pass(lbn)? else {
-                        return Ok(true);
-                    };
-                    let deviation = wrap(pass.angle - angle);
-                    if deviation.abs() <= tolerance {
-                        self.clock.learn(away, due, pass.took);
-                        // A late reading can have any angle, so a single one is not enough.
-                        late += u32::from(pass.took > due + 0.5);
-                        if pass.took <= due + 0.5 || late > 1 {
-                            // If the angle is not exactly as predicted, two tracks may fit together
-                            // like one.
-                            if matches!(test.question, BoundaryTest::Last)
-                                && self.verify == Verify::Full
-                                && deviation.abs() > seen
-                                && (deviation < 0.0
-                                    || self.is_interrupted(
-                                        &window.line(test.track, drift),
-                                        first,
-                                        bound,
-                                    )?)
-                            {
-                                return Ok(false);
-                            }
-                            if self.clock.is_noisy()
-                                || self.verify == Verify::Full
-                                || deviation.abs() <= seen
-                            {
-                                drift.learn(test.begins_at(), deviation);
-                            } else if matches!(test.question, BoundaryTest::First) {
-                                // The sector may be another one of the track, if the tracks before
-                                // it are short.
-                                let question = BoundaryTest::Last;
-                                let last = Test { question, ..test };
-                                if !self.run_test(window, last, here, drift)? {
-                                    return Ok(false);
-                                }
-                                drift.learn(test.begins_at(), deviation);
-                            }
-                            return Ok(true);
-                        }
-                    }
-                    let again =
-                        |other: &f64| wrap(other - deviation).abs() <= self.clock.tolerance();
-                    if deviation.abs() > tolerance {
-                        let sure = !self.clock.is_noisy()
-                            && pass.took <= self.clock.undisturbed_turns_max();
-                        if sure || surprises.iter().any(again) {
-                            // A jump this small proves nothing if the prediction has drifted by as
-                            // much.
-                            let last = Test {
-                                question: BoundaryTest::Last,
-                                ..test
-                            };
-                            let end = window.angle(last) + drift.at(test.track) + deviation;
-                            let doubtful = self.verify != Verify::Full
-                                && bound < self.end
-                                && deviation.abs().max(jump) < FEW * kind.pitch;
-                            let across = match doubtful {
-                                true => self.is_across(kind, bound, end)?,
-                                false => None,
-                            };
-                            if across == Some(true) {
-                                drift.learn(test.begins_at(), deviation);
-                            }
-                            return Ok(across.unwrap_or(false));
-                        }
-                        surprises.push(deviation);
-                    }
-                    away = ArmDistance::SAME;
-                }
-                Ok(false)
-            }
+            BoundaryTest::Last | BoundaryTest::First => self.test_side(window, test, here, drift),
         }
     }
-}
 
-impl Search<'_, '_> {
+    /// Returns whether the LBN before or after a boundary passes where it is predicted.
+    fn test_side(
+        &mut self,
+        window: &Window<'_>,
+        test: Test,
+        here: usize,
+        drift: &mut Drift,
+    ) -> Result<bool, ProbeError> {
+        let is_last = matches!(test.question, BoundaryTest::Last);
+        let lbn = window.bounds[test.track + 1] - u64::from(is_last);
+        let tolerance = self.side_tolerance(&window.kinds[test.track], test.question);
+        let mut surprises: Vec<f64> = Vec::new();
+        let mut late = 0;
+        let mut away = window.reach(here, test);
+        for _ in 0..READINGS_MAX {
+            let angle = window.angle(test) + drift.at(test.begins_at());
+            let due = self.clock.due(self.clock.now(), angle, away);
+            let Some(pass) = self.clock.pass(lbn)? else {
+                return Ok(true);
+            };
+            let deviation = wrap(pass.angle - angle);
+            if deviation.abs() <= tolerance {
+                self.clock.learn(away, due, pass.took);
+                // A late reading can have any angle, so a single one is not enough.
+                let is_late = pass.took > due + MISSED_TURNS;
+                late += u32::from(is_late);
+                if !is_late || late > 1 {
+                    return self.accept(window, test, here, drift, deviation);
+                }
+            } else {
+                let again = |other: &f64| wrap(other - deviation).abs() <= self.clock.tolerance();
+                let sure =
+                    !self.clock.is_noisy() && pass.took <= self.clock.undisturbed_turns_max();
+                if sure || surprises.iter().any(again) {
+                    return self.accept_drift(window, test, drift, deviation);
+                }
+                surprises.push(deviation);
+            }
+            away = ArmDistance::SAME;
+        }
+        Ok(false)
+    }
+
+    /// The largest deviation at which the LBN before or after a boundary counts as where it is
+    /// predicted.
+    fn side_tolerance(&self, kind: &TrackKind, question: BoundaryTest) -> f64 {
+        let jump = kind.jump().abs();
+        // If a few slipped sectors look like a skew, only the exact position is accepted.
+        let seen = self.jump_min(kind.pitch);
+        if jump < FEW * kind.pitch {
+            return seen.min(jump / 2.0);
+        }
+        let surprise = match question {
+            _ if self.clock.is_noisy() => SURPRISE_NOISY,
+            BoundaryTest::Last => SURPRISE_SECTORS * kind.pitch,
+            _ => SURPRISE_SKEW,
+        };
+        (jump / 3.0).min(surprise).max(seen / 2.0)
+    }
+
+    /// Returns whether the prediction holds although the LBN before or after a boundary deviates by
+    /// `deviation`, which is within the tolerance.
+    fn accept(
+        &mut self,
+        window: &Window<'_>,
+        test: Test,
+        here: usize,
+        drift: &mut Drift,
+        deviation: f64,
+    ) -> Result<bool, ProbeError> {
+        let is_last = matches!(test.question, BoundaryTest::Last);
+        let (first, bound) = (window.bounds[test.track], window.bounds[test.track + 1]);
+        let is_exact = deviation.abs() <= self.jump_min(window.kinds[test.track].pitch);
+        // If the angle is not exactly as predicted, two tracks may fit together like one.
+        if is_last
+            && self.verify == Verify::Full
+            && !is_exact
+            && (deviation < 0.0
+                || self.is_interrupted(&window.line(test.track, drift), first, bound)?)
+        {
+            return Ok(false);
+        }
+        let decides = self.clock.is_noisy() || self.verify == Verify::Full || is_exact;
+        if !decides && !is_last {
+            // The sector may be another one of the track, if the tracks before it are short.
+            let last = Test {
+                question: BoundaryTest::Last,
+                ..test
+            };
+            if !self.run_test(window, last, here, drift)? {
+                return Ok(false);
+            }
+        }
+        if decides || !is_last {
+            drift.learn(test.begins_at(), deviation);
+        }
+        Ok(true)
+    }
+
+    /// Returns whether the prediction holds although the LBN before or after a boundary deviates by
+    /// more than the tolerance. A jump this small proves nothing if the prediction has drifted by
+    /// as much.
+    fn accept_drift(
+        &mut self,
+        window: &Window<'_>,
+        test: Test,
+        drift: &mut Drift,
+        deviation: f64,
+    ) -> Result<bool, ProbeError> {
+        let kind = &window.kinds[test.track];
+        let bound = window.bounds[test.track + 1];
+        let doubtful = self.verify != Verify::Full
+            && bound < self.end
+            && deviation.abs().max(kind.jump().abs()) < FEW * kind.pitch;
+        if !doubtful {
+            return Ok(false);
+        }
+        let last = Test {
+            question: BoundaryTest::Last,
+            ..test
+        };
+        let angle = window.angle(last) + drift.at(test.track) + deviation;
+        let across = self.is_across(kind, bound, angle)?;
+        if across == Some(true) {
+            drift.learn(test.begins_at(), deviation);
+        }
+        Ok(across.unwrap_or(false))
+    }
+
     /// Returns whether a read of the LBNs on both sides of a boundary, the first of them at
     /// `angle`, loses a revolution plus the jump between them. Returns `None` if the sectors cannot
     /// be read.
@@ -533,7 +581,7 @@ impl Search<'_, '_> {
         let excess = self.clock.excess(bound - 1, 2, angle, kind.pitch)?;
         // A boundary that loses less than a revolution has a skew that can be detected.
         let as_predicted = |excess: f64| wrap(excess - kind.jump()).abs() < LOST;
-        Ok(excess.map(|excess| excess > 0.5 && as_predicted(excess)))
+        Ok(excess.map(|excess| excess > INTERRUPTED_TURNS && as_predicted(excess)))
     }
 }
 

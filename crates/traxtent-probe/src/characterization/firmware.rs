@@ -219,9 +219,10 @@ pub(super) fn write_watermark(
     let (nearest, best) = nearest.expect("there are choices");
     let (share, least) = Host::of(watch).chance();
     let is_nearer = |apart: f64, other: f64| apart < share * other - least;
-    let found = match is_nearer(best, usual) {
-        true => nearest,
-        false => before,
+    let found = if is_nearer(best, usual) {
+        nearest
+    } else {
+        before
     };
     set(character, found);
     let mut as_good = tried
@@ -251,9 +252,10 @@ fn sequence(watch: &mut Stopwatch<'_>, end: Lbn) -> Result<(Vec<Sample>, f64), P
     let seed = watch.rng.bits();
     let (began, turns) = begin(watch)?;
     let mut samples = Vec::new();
-    let times = match watch.deviation() < STEADY {
-        true => 1,
-        false => UNSTEADY,
+    let times = if watch.deviation() < STEADY {
+        1
+    } else {
+        UNSTEADY
     };
     for (workload, count) in [("mixed", MIXED * times), ("sequential", SEQUENTIAL * times)] {
         let requests = requests(workload, RUN, count, end, seed, false);

@@ -138,9 +138,10 @@ fn judge(reads: &[Again], rough: f64, period: f64) -> Estimate {
         .iter()
         .map(|(turn, read)| {
             let before = at + turn * turn_ms - read.sent;
-            match before < rough + 0.5 * period {
-                true => (before, true),
-                false => (before - period, false),
+            if before < rough + 0.5 * period {
+                (before, true)
+            } else {
+                (before - period, false)
             }
         })
         .collect();

@@ -173,9 +173,10 @@ fn pattern(
             pass * length
         }
     };
-    let near = match watch.deviation() < STEADY {
-        true => ALIKE_STEADY,
-        false => ALIKE,
+    let near = if watch.deviation() < STEADY {
+        ALIKE_STEADY
+    } else {
+        ALIKE
     };
     let mut times = |back: bool| {
         (1..=PASSES)
@@ -193,9 +194,10 @@ fn pattern(
         own_surface(&back, &forward, near).unwrap_or_else(|| {
             // Then the direction for which more passes have equal times is right.
             let (back, forward) = (surfaces(&back, near), surfaces(&forward, near));
-            match forward >= back {
-                true => (Order::SeekForwardSurfaceForward, forward),
-                false => (Order::SeekAlternatingSurfaceForward, back),
+            if forward >= back {
+                (Order::SeekForwardSurfaceForward, forward)
+            } else {
+                (Order::SeekAlternatingSurfaceForward, back)
             }
         })
     };
@@ -226,9 +228,12 @@ fn own_surface(back: &[f64], forward: &[f64], near: f64) -> Option<(Order, usize
     let alternates = rest.first() == Some(&(pass + 1));
     let surfaces = if alternates { pass.div_ceil(2) } else { pass };
     // Other passes save no switch. Either seeks hide it, or something else affects the times.
-    let expected = |pass: usize| match alternates {
-        true => matches!(pass % (2 * surfaces), 0) || pass % (2 * surfaces) == 2 * surfaces - 1,
-        false => pass.is_multiple_of(surfaces),
+    let expected = |pass: usize| {
+        if alternates {
+            matches!(pass % (2 * surfaces), 0) || pass % (2 * surfaces) == 2 * surfaces - 1
+        } else {
+            pass.is_multiple_of(surfaces)
+        }
     };
     if surfaces < 2 || !own.iter().all(|pass| expected(*pass)) {
         return None;

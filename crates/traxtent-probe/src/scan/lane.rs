@@ -219,9 +219,10 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             };
             self.at = (lbn, angle);
             // Before the pitch is known, two sectors do not show a gap.
-            let gap = match self.pitch > 0.0 && lbn + 2 <= self.shared.capacity {
-                true => self.excess(lbn, lbn + 2).await?,
-                false => Some(0.0),
+            let gap = if self.pitch > 0.0 && lbn + 2 <= self.shared.capacity {
+                self.excess(lbn, lbn + 2).await?
+            } else {
+                Some(0.0)
             };
             match gap {
                 Some(gap) if gap.abs() <= self.jump_min() => {
@@ -316,9 +317,10 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
                 hint = None;
             }
             let to = aim.min(low - 1 + half).min(high - 1);
-            match self.runs_on(low - 1, to).await? {
-                true => low = to,
-                false => high = to,
+            if self.runs_on(low - 1, to).await? {
+                low = to;
+            } else {
+                high = to;
             }
         }
         if low == limit && limit < self.shared.capacity {

@@ -188,9 +188,12 @@ impl Shared<'_, '_> {
 /// Gives the other lanes their turns.
 async fn turn() {
     let mut waited = false;
-    poll_fn(|_| match std::mem::replace(&mut waited, true) {
-        true => Poll::Ready(()),
-        false => Poll::Pending,
+    poll_fn(|_| {
+        if std::mem::replace(&mut waited, true) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     })
     .await;
 }
