@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use super::algorithm::ProbeError;
+use super::extraction::ProbeError;
 use super::method::{QualifiedMethod, TimingMethod, qualify};
 use super::target::{Target, TargetError};
 use traxtent_units::request::Timing;

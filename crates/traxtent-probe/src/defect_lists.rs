@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::target::Defects;
-use super::translation::{TrackAddress, track_of};
+use super::track_address::{TrackAddress, track_of};
 use traxtent_model::geometry::Place;
 
 /// The slots that a drive lists as bad.

@@ -14,7 +14,7 @@
 //! The bound of 20,000 RPM is H. Wong's (hdubench, 2019). The random waits and the fourth test are
 //! ours. Not covered: switching off the look-ahead of an ATA disk, which requires ATA commands.
 
-use super::algorithm::ProbeError;
+use super::extraction::ProbeError;
 use super::spindle::{REVOLUTION_MS, Spindle, distance_from_revolution, median};
 use super::target::{Target, TargetError};
 use traxtent_units::Rng;

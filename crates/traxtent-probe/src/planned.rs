@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::algorithm::ProbeError;
 use super::defect_lists::DefectLists;
+use super::extraction::ProbeError;
 use super::pattern::{Expected, Slots, Step, step};
-use super::translation::{Translator, are_neighbours, track_of};
+use super::track_address::{are_neighbours, track_of};
+use super::translation::Translator;
 use traxtent_model::geometry::Place;
 use traxtent_units::Surface;
 

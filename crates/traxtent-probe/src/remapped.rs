@@ -8,10 +8,10 @@
 
 use std::ops::RangeInclusive;
 
-use super::algorithm::ProbeError;
 use super::defect_lists::DefectLists;
+use super::extraction::ProbeError;
 use super::target::{Defects, Target, TargetError};
-use super::translation::track_of;
+use super::track_address::track_of;
 use traxtent_map::Region;
 use traxtent_model::geometry::Place;
 use traxtent_units::Lbn;

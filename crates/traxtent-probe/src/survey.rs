@@ -11,8 +11,8 @@
 
 use std::ops::Range;
 
-use super::algorithm::ProbeError;
 use super::clock::{Clock, fraction, wrap};
+use super::extraction::ProbeError;
 use super::target::Target;
 use traxtent_map::TrackMap;
 use traxtent_map::head::{PositioningCurve, Survey};

@@ -38,13 +38,14 @@
 //! Assumed without a test: that a defect list is complete, and that tracks do not change their size
 //! and back between two tests without a net effect.
 
-use super::algorithm::{Extraction, ProbeError, TrackSink};
 use super::defect_lists::DefectLists;
+use super::extraction::{Extraction, ProbeError, TrackSink};
 use super::pattern::{Expected, Pattern, Slots};
 use super::planned::{Known, PlannedTrack, tests};
 use super::target::Target;
+use super::track_address::{TrackAddress, track_of};
 use super::track_end::{Search, first_track, track_end};
-use super::translation::{TrackAddress, TrackOutput, Translator, track_of};
+use super::translation::{TrackOutput, Translator};
 use traxtent_map::{Confirm, Region};
 use traxtent_model::geometry::Place;
 

@@ -6,8 +6,8 @@
 //! revolution, and if a read on one can follow a read on the other sooner than heads can be
 //! switched. Remapped LBNs are short arcs that lie on neither neighbour's track.
 
-use super::super::algorithm::ProbeError;
 use super::super::clock::{fraction, wrap};
+use super::super::extraction::ProbeError;
 use super::pattern::TrackKind;
 use super::track::Line;
 use super::{MOVED_MAX, Search};

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use super::super::algorithm::ProbeError;
+use super::super::extraction::ProbeError;
 use super::Search;
 use super::pattern::TrackKind;
 use super::track::Line;

@@ -27,8 +27,8 @@ mod window;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use super::algorithm::{Extraction, ProbeError, TrackSink};
 use super::clock::{Clock, INTERRUPTED_TURNS, fraction, wrap};
+use super::extraction::{Extraction, ProbeError, TrackSink};
 use area::{AROUND, BEFORE, HeldTrack, Regularity};
 use pattern::{SLIPS, TrackKind, TrackPredictor};
 use track::Line;

@@ -5,8 +5,8 @@
 //! first sector to pass the head can be used. This requires a steady clock, and tracks with the
 //! predicted skews.
 
-use super::super::algorithm::ProbeError;
 use super::super::clock::{fraction, wrap};
+use super::super::extraction::ProbeError;
 use super::Search;
 use super::pattern::{SLIPS, TrackKind};
 use super::window::{Drift, Window};

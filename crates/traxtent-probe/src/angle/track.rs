@@ -1,7 +1,7 @@
 //! Finding one track without a prediction, or where the prediction fails.
 
-use super::super::algorithm::ProbeError;
 use super::super::clock::{INTERRUPTED_TURNS, fraction, wrap};
+use super::super::extraction::ProbeError;
 use super::pattern::TrackKind;
 use super::{RECENT, Search};
 use traxtent_units::Lbn;

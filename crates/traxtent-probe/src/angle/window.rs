@@ -1,7 +1,7 @@
 //! Testing predicted boundaries in the order in which they come under the heads.
 
-use super::super::algorithm::ProbeError;
 use super::super::clock::{ArmDistance, INTERRUPTED_TURNS, MISSED_TURNS, fraction, wrap};
+use super::super::extraction::ProbeError;
 use super::pattern::{SAME_SKEW, SLIPS, TrackKind};
 use super::track::Line;
 use super::{CYLINDER, REACH_AFTER, SURFACES_MAX, Search};

@@ -27,6 +27,7 @@ mod min_time;
 mod order;
 mod physical;
 mod reporter;
+mod sector_grouping;
 mod seek;
 mod stopwatch;
 mod timed;

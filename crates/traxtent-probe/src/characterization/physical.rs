@@ -20,6 +20,7 @@
 //! had no other larger ones (IDEMA's Advanced Format).
 
 use super::figure::{Measurement, median, wrapped};
+use super::sector_grouping::SectorGrouping;
 use super::seek::KnownDrive;
 use super::stopwatch::Stopwatch;
 use crate::ProbeError;
@@ -29,39 +30,6 @@ use traxtent_units::request::Request;
 
 /// The largest physical sectors, in bytes.
 const LARGEST: u32 = 4096;
-
-/// The grouping of LBNs into physical sectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SectorGrouping {
-    /// The number of LBNs in a physical sector.
-    pub(super) sectors: u32,
-    /// The first LBN that begins a physical sector.
-    pub(super) first: u32,
-}
-
-impl SectorGrouping {
-    /// Each LBN is a physical sector.
-    pub(super) const SINGLE: SectorGrouping = SectorGrouping {
-        sectors: 1,
-        first: 0,
-    };
-
-    /// Returns how many LBNs of its physical sector come before this one.
-    fn within(self, lbn: Lbn) -> u64 {
-        let (sectors, first) = (u64::from(self.sectors), u64::from(self.first));
-        (lbn.0 + sectors - first) % sectors
-    }
-
-    /// Returns the first LBN of the physical sector of this one.
-    pub(super) fn begin(self, lbn: Lbn) -> Lbn {
-        Lbn(lbn.0.saturating_sub(self.within(lbn)))
-    }
-
-    /// Returns the first LBN after the physical sector of this one.
-    pub(super) fn end(self, lbn: Lbn) -> Lbn {
-        Lbn(lbn.0 + u64::from(self.sectors) - self.within(lbn))
-    }
-}
 
 /// The result of a timing test.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use super::angles::Angles;
 use super::figure::{Estimate, Measurement, fraction, median};
 use super::layout::{TrackLayout, TrackPosition};
 use super::min_time::{SectorPair, min_time, min_time_again};
-use super::physical::SectorGrouping;
+use super::sector_grouping::SectorGrouping;
 use super::stopwatch::{STEADY, Stopwatch};
 use crate::{ProbeError, TargetError};
 use traxtent_map::{MappedTrack, TrackMap};

@@ -6,7 +6,7 @@
 //! that neither an error of the speed nor its wander accumulates.
 
 use super::figure::{Estimate, fraction, median, wrapped};
-use super::physical::SectorGrouping;
+use super::sector_grouping::SectorGrouping;
 use crate::{ProbeError, Target, TargetError};
 use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};

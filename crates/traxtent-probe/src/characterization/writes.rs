@@ -4,7 +4,7 @@
 use super::crossing::{bounds, crossings};
 use super::figure::{Estimate, Measurement, median};
 use super::min_time::{SectorPair, min_time_by};
-use super::physical::SectorGrouping;
+use super::sector_grouping::SectorGrouping;
 use super::seek::KnownDrive;
 use super::stopwatch::{STEADY, Stopwatch};
 use crate::ProbeError;

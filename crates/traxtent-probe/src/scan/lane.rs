@@ -1,7 +1,7 @@
 //! The search at one place of the drive, written as if it were the only one.
 
-use super::super::algorithm::ProbeError;
 use super::super::clock::{fraction, wrap};
+use super::super::extraction::ProbeError;
 use super::{Shared, turn};
 use traxtent_units::Lbn;
 

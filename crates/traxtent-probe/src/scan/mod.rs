@@ -43,8 +43,8 @@ use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use super::algorithm::{Extraction, ProbeError, TrackSink};
 use super::clock::Clock;
+use super::extraction::{Extraction, ProbeError, TrackSink};
 use lane::Lane;
 use traxtent_map::{Confirm, Found, Region};
 use traxtent_units::Lbn;
