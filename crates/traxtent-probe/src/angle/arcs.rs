@@ -9,8 +9,8 @@
 use super::super::clock::{fraction, wrap};
 use super::super::extraction::ProbeError;
 use super::pattern::TrackKind;
-use super::track::Line;
-use super::{MOVED_MAX, Search};
+use super::track::{EXTRAPOLATED_SIGMAS, Line};
+use super::{MOVED_MAX, Search, skew_tolerance};
 use traxtent_units::Lbn;
 
 /// The largest angle of a sector, in revolutions.
@@ -25,6 +25,16 @@ const AHEAD: usize = 2;
 /// The fractions of a head switch after which a second read is sent, to detect whether heads are
 /// switched.
 const HOPS: [f64; 4] = [0.5, 0.3, 0.7, 0.85];
+
+/// The share of a head switch below which heads cannot have been switched within a gap.
+const NO_SWITCH_SHARE: f64 = 0.6;
+
+/// The shortest head switch by which reads can be distinguished, in revolutions.
+const SWITCH_TURNS_MIN: f64 = 0.02;
+
+/// The distance over which a sector improves the pitch of its line, in standard deviations of its
+/// angle.
+const REFINING_SIGMAS: f64 = 20.0;
 
 /// Consecutive sectors without a gap.
 #[derive(Clone, Copy, Debug)]
@@ -242,7 +252,7 @@ impl Search<'_, '_> {
 
     /// Returns whether recent tracks had this skew.
     fn is_usual(&self, skew: f64, pitch: f64) -> bool {
-        let tolerance = (6.0 * self.clock.sigma).max(0.4 * pitch);
+        let tolerance = skew_tolerance(self.clock.sigma, pitch);
         self.pattern.had_skew(fraction(skew), tolerance)
     }
 
@@ -283,7 +293,7 @@ impl Search<'_, '_> {
             }
             // Heads could not have been switched within the gap.
             let gap = self.gap(&last.line, last.end, arc.line.angle);
-            if switch.is_some_and(|switch| gap < 0.6 * switch) {
+            if switch.is_some_and(|switch| gap < NO_SWITCH_SHARE * switch) {
                 return Ok(Some(true));
             }
         }
@@ -318,7 +328,7 @@ impl Search<'_, '_> {
             return Ok(Some(true));
         }
         for hop in HOPS {
-            let Some(switch) = switch.filter(|switch| *switch > 0.02) else {
+            let Some(switch) = switch.filter(|switch| *switch > SWITCH_TURNS_MIN) else {
                 break;
             };
             if let Some(same) = self.by_hop(a, b, turnaround + hop * switch)? {
@@ -453,12 +463,11 @@ impl Search<'_, '_> {
             return Ok(true);
         };
         let off = wrap(angle - line.at(lbn));
-        // The uncertainty that remains for a pitch measured over half the distance.
-        if off.abs() > self.jump_min(line.pitch) + 4.0 * self.clock.sigma {
+        if off.abs() > self.jump_min(line.pitch) + EXTRAPOLATED_SIGMAS * self.clock.sigma {
             return Ok(false);
         }
         let distance = (lbn - line.lbn) as f64;
-        if distance * line.pitch > 20.0 * self.clock.sigma {
+        if distance * line.pitch > REFINING_SIGMAS * self.clock.sigma {
             line.pitch += off / distance;
         }
         Ok(true)

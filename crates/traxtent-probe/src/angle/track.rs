@@ -13,6 +13,61 @@ const NEAR: f64 = 0.1;
 /// sectors.
 const MOVED_TOGETHER: [u64; 4] = [1, 2, 8, 16];
 
+/// The uncertainty of an angle extrapolated to twice the distance at which the pitch was measured,
+/// in standard deviations of one angle.
+pub(super) const EXTRAPOLATED_SIGMAS: f64 = 4.0;
+
+/// The relative error of a guessed pitch above which the angle of the first sector may have been
+/// extrapolated wrongly.
+const PITCH_WRONG: f64 = 0.01;
+/// The relative error of a guessed pitch at the start of a track.
+const PITCH_SLACK: f64 = 0.03;
+
+/// The jump, in sectors, below which a boundary is looked for by reads that lose a revolution.
+const HIDDEN_JUMP_SECTORS: f64 = 3.0;
+
+/// The distances from the first sector of the sectors that show the line of the others. A remapped
+/// physical sector has up to 16 LBNs.
+const STARTS_AT: [u64; 6] = [16, 1, 2, 17, 3, 5];
+/// The numbers of first sectors that are skipped to measure a pitch, because they may be remapped or
+/// followed by bad ones.
+const SKIPPED: [u64; 5] = [0, 1, 2, 5, 11];
+/// The distance in sectors over which a pitch must hold.
+const PITCH_SECTORS_MIN: u64 = 16;
+/// The angle, in revolutions, beyond which sectors cannot be on the same track.
+const PITCH_TURNS_MAX: f64 = 0.97;
+/// The deviation, in revolutions, beyond which a sector is not on the guessed track with another
+/// pitch.
+const PITCH_DEVIATION_MAX: f64 = 0.15;
+
+/// The angle, in revolutions, that no track exceeds, with a margin for the error of the pitch.
+const TRACK_TURNS_MAX: f64 = 1.02;
+/// The jump, in smallest detectable jumps, that is an end without further evidence.
+const SURE_JUMPS: f64 = 4.0;
+/// The deviation, in smallest detectable jumps, by which a line may have drifted.
+const DRIFTED_JUMPS: f64 = 3.0;
+/// The part of a track before its apparent end that is read again, in revolutions.
+const REREAD_TURNS: f64 = 0.4;
+
+/// The largest number of readings of a sector until it is decided whether it is on a line.
+const READINGS_MAX: usize = 8;
+/// The deviations, in standard deviations, between which one reading does not distinguish a small
+/// jump from noise.
+const UNSURE_SIGMAS: std::ops::Range<f64> = 2.0..12.0;
+
+/// The length of a line, in revolutions, over which its last sector improves the pitch, and the
+/// largest deviation, in smallest detectable jumps, by which it does.
+const REFINING_TURNS_MIN: f64 = 0.3;
+const REFINING_JUMPS_MAX: f64 = 2.0;
+
+/// The part of a track, in revolutions, that counts as a whole one for the time between two reads.
+const WHOLE_TURNS_MIN: f64 = 0.6;
+/// The longest time between two reads that is looked for, in revolutions.
+const HOP_TURNS_MAX: f64 = 0.6;
+/// The part of a revolution that one read covers. A drive that can begin longer reads anywhere on
+/// the track would make up for the lost time.
+const READ_TURNS: f64 = 0.5;
+
 /// A line of evenly spaced sectors: the angles at which the sectors of a track pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
@@ -46,14 +101,17 @@ impl Search<'_, '_> {
         let expected = Some(self.angle).filter(|_| guess.is_some());
         let mut start = self.angle_of_start(first, guess.map(|kind| kind.pitch), expected)?;
         let mut line = self.line_from(first, start, guess)?;
-        if guess.is_some_and(|kind| (kind.pitch - line.pitch).abs() > 0.01 * line.pitch) {
+        if guess.is_some_and(|kind| (kind.pitch - line.pitch).abs() > PITCH_WRONG * line.pitch) {
             // The angle may have been extrapolated from later sectors with a wrong pitch.
             start = self.angle_of_start(first, Some(line.pitch), expected)?;
             line.angle = start;
         }
         let expected = guess.map(|kind| start + kind.skew);
         if let Some(kind) = guess
-            && kind.jump().abs() < self.jump_min(line.pitch).max(3.0 * line.pitch)
+            && kind.jump().abs()
+                < self
+                    .jump_min(line.pitch)
+                    .max(HIDDEN_JUMP_SECTORS * line.pitch)
             && let Some(end) = self.end_by_interruption(&line, kind.sectors)?
         {
             let next = self.angle_of_start(end, Some(line.pitch), expected)?;
@@ -108,7 +166,7 @@ impl Search<'_, '_> {
         // because the pitch is a guess. A remapped physical sector forms a line of its own, so the
         // first sector is one beyond it.
         let mut starts: Vec<f64> = own.into_iter().collect();
-        for by in [16, 1, 2, 17, 3, 5] {
+        for by in STARTS_AT {
             if first + by >= self.end {
                 continue;
             }
@@ -117,7 +175,7 @@ impl Search<'_, '_> {
             };
             let start = angle - by as f64 * pitch;
             // The pitch may be slightly off.
-            let slack = tolerance + 0.03 * by as f64 * pitch;
+            let slack = tolerance + PITCH_SLACK * by as f64 * pitch;
             let is = |other: f64| wrap(start - other).abs() < slack;
             if own.is_some_and(is) && by > 8 {
                 return Ok(own.unwrap_or(start));
@@ -152,8 +210,8 @@ impl Search<'_, '_> {
         }
         // The first sectors may be followed by bad ones, or be remapped.
         let mut reached = 0;
-        for skipped in [0, 1, 2, 5, 11] {
-            if reached >= 16 || first + skipped >= self.end {
+        for skipped in SKIPPED {
+            if reached >= PITCH_SECTORS_MIN || first + skipped >= self.end {
                 break;
             }
             let (far, pitch) = self.pitch_from(first + skipped)?;
@@ -162,7 +220,7 @@ impl Search<'_, '_> {
             }
         }
         // Near a boundary, there is not enough of the track to improve on the guess.
-        let error = 4.0 * self.clock.sigma / reached.max(1) as f64;
+        let error = EXTRAPOLATED_SIGMAS * self.clock.sigma / reached.max(1) as f64;
         if let Some(kind) = guess.filter(|kind| (kind.pitch - line.pitch).abs() < error) {
             line.pitch = kind.pitch;
         }
@@ -185,8 +243,8 @@ impl Search<'_, '_> {
                 let surprise = wrap(at - angle - expected);
                 // An error of the pitch doubles with the distance; a jump does not.
                 let passed = expected + surprise;
-                let jump = self.jump_min(pitch) + 4.0 * self.clock.sigma;
-                if reached > 0 && surprise.abs() > jump || passed > 0.97 {
+                let jump = self.jump_min(pitch) + EXTRAPOLATED_SIGMAS * self.clock.sigma;
+                if reached > 0 && surprise.abs() > jump || passed > PITCH_TURNS_MAX {
                     break;
                 }
                 pitch = passed / step as f64;
@@ -227,7 +285,7 @@ impl Search<'_, '_> {
             {
                 return Ok(Some(line));
             }
-            let Some(far) = off[reached].filter(|far| far.abs() < 0.15) else {
+            let Some(far) = off[reached].filter(|far| far.abs() < PITCH_DEVIATION_MAX) else {
                 continue;
             };
             // A different pitch causes deviations proportional to the distance; slipped sectors do
@@ -258,7 +316,7 @@ impl Search<'_, '_> {
     /// Refines the line during the search. `hint` is the length of the track, if there is a guess.
     fn end_of(&mut self, line: &mut Line, from: u64, hint: Option<u32>) -> Result<u64, ProbeError> {
         // `low` is on the line. `high` is not on it, or is too far away to be.
-        let limit = (line.lbn + line.sectors_in(1.02) + 2).min(self.end);
+        let limit = (line.lbn + line.sectors_in(TRACK_TURNS_MAX) + 2).min(self.end);
         if from + 1 >= limit {
             return Ok(limit);
         }
@@ -314,18 +372,18 @@ impl Search<'_, '_> {
             return Ok(high);
         };
         let jump = wrap(behind - before - (high - low) as f64 * line.pitch).abs();
-        if jump > 4.0 * self.jump_min(line.pitch) {
+        if jump > SURE_JUMPS * self.jump_min(line.pitch) {
             return Ok(high);
         }
         // The next track may begin so close to where this one would continue that the angles differ
         // only some distance after the boundary.
-        let near = from.max(high.saturating_sub(line.sectors_in(0.4)));
+        let near = from.max(high.saturating_sub(line.sectors_in(REREAD_TURNS)));
         if self.is_interrupted(line, near, high + 1)? {
             return self.end_without_skew(line, near, high + 1);
         }
         let off = wrap(behind - line.at(high));
         let seen = self.jump_min(line.pitch);
-        if jump < seen && off.abs() < 3.0 * seen {
+        if jump < seen && off.abs() < DRIFTED_JUMPS * seen {
             // There is no jump here; the line has drifted.
             line.pitch += off / (high - line.lbn) as f64;
             return self.end_of(line, high, None);
@@ -360,14 +418,14 @@ impl Search<'_, '_> {
         }
         let mut surprises: Vec<f64> = Vec::new();
         let mut late = false;
-        for _ in 0..8 {
+        for _ in 0..READINGS_MAX {
             let Some(pass) = self.clock.pass(lbn)? else {
                 return Ok(true);
             };
             let deviation = wrap(pass.angle - line.at(lbn));
             // One reading does not distinguish a small jump from noise.
             let sigmas = deviation.abs() / self.clock.sigma.max(f64::MIN_POSITIVE);
-            if (2.0..12.0).contains(&sigmas) {
+            if UNSURE_SIGMAS.contains(&sigmas) {
                 let angle = self.clock.angle(lbn)?;
                 let deviation = angle.map_or(0.0, |angle| wrap(angle - line.at(lbn)));
                 return Ok(deviation.abs() <= self.jump_min(line.pitch));
@@ -408,7 +466,9 @@ impl Search<'_, '_> {
             return Ok(());
         };
         let deviation = wrap(angle - line.at(last));
-        if distance * line.pitch > 0.3 && deviation.abs() < 2.0 * self.jump_min(line.pitch) {
+        if distance * line.pitch > REFINING_TURNS_MIN
+            && deviation.abs() < REFINING_JUMPS_MAX * self.jump_min(line.pitch)
+        {
             line.pitch += deviation / distance;
         }
         Ok(())
@@ -508,16 +568,13 @@ impl Search<'_, '_> {
     /// Returns how much longer than expected reads of seemingly consecutive sectors take, in
     /// revolutions: the minimum and the maximum. Negative values mean that the sectors are shorter
     /// than those of the line.
-    ///
-    /// Each read covers half a revolution. A drive that can begin longer reads anywhere on the
-    /// track would make up for the lost time.
     pub(super) fn excess(
         &mut self,
         line: &Line,
         from: u64,
         to: u64,
     ) -> Result<(f64, f64), ProbeError> {
-        let half = line.sectors_in(0.5).max(2);
+        let half = line.sectors_in(READ_TURNS).max(2);
         let (mut least, mut most) = (0.0_f64, 0.0_f64);
         let mut first = from;
         while first + 1 < to && most <= INTERRUPTED_TURNS {
@@ -564,7 +621,7 @@ impl Search<'_, '_> {
         }
         let turns = self.soonest((line, within), (line, within))?;
         // A part of a track is not enough to store this result permanently.
-        if (within.1 - within.0) as f64 * line.pitch > 0.6 {
+        if (within.1 - within.0) as f64 * line.pitch > WHOLE_TURNS_MIN {
             self.turnaround = Some(turns);
         }
         Ok(turns)
@@ -577,7 +634,9 @@ impl Search<'_, '_> {
             .iter()
             .map(|(line, sectors)| (*line, (line.lbn, line.lbn + u64::from(*sectors))))
             .collect();
-        let whole = |part: &(Line, (u64, u64))| (part.1.1 - part.1.0) as f64 * part.0.pitch > 0.6;
+        let whole = |part: &(Line, (u64, u64))| {
+            (part.1.1 - part.1.0) as f64 * part.0.pitch > WHOLE_TURNS_MIN
+        };
         if self.switch.is_some()
             || self.clock.is_interleaved()
             || lines.len() < RECENT
@@ -603,7 +662,7 @@ impl Search<'_, '_> {
         (b, in_b): (&Line, (u64, u64)),
     ) -> Result<f64, ProbeError> {
         // `low` is too soon, `high` is late enough.
-        let (mut low, mut high) = (0.0, 0.6);
+        let (mut low, mut high) = (0.0, HOP_TURNS_MAX);
         while high - low > a.pitch.min(b.pitch) / 4.0 {
             let middle = (low + high) / 2.0;
             let Some((u, v)) = pair_apart((a, in_a), (b, in_b), middle) else {

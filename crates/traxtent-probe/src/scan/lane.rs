@@ -32,6 +32,22 @@ const SKEWS: usize = 8;
 /// The difference, in revolutions, below which two measurements count as the same skew.
 const SAME: f64 = 0.01;
 
+/// The smallest jump of an angle that counts: in standard deviations, in sectors, and at least in
+/// revolutions. Less than half a sector shows every slipped sector.
+const JUMP_SIGMAS: f64 = 3.5;
+const JUMP_SECTORS: f64 = 0.4;
+const JUMP_TURNS_MIN: f64 = 1e-6;
+
+/// The share of the smallest certain skew above which a gap counts as a boundary, if nothing else
+/// decides.
+const GAP_SHARE: f64 = 0.6;
+
+/// The length of a run of sectors, in revolutions, over which it improves the pitch.
+const REFINING_TURNS_MIN: f64 = 0.2;
+
+/// How much earlier than necessary repeated reads are sent, in revolutions, in turn.
+const EARLIER_TURNS: [f64; 4] = [0.0, 0.3, 0.15, 0.25];
+
 /// The search at one place.
 pub(super) struct Lane<'s, 'c, 'a> {
     shared: &'s Shared<'c, 'a>,
@@ -192,7 +208,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             }
             self.at = next;
             let least = self.shared.least_skew.get();
-            if least.is_some_and(|least| gap > 0.6 * least) {
+            if least.is_some_and(|least| gap > GAP_SHARE * least) {
                 return Ok(stop);
             }
             span += gap;
@@ -389,7 +405,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             }
             let more = (end - 1 - first) as f64;
             let passed = self.angle_at(end - 1) + excess;
-            if more * self.pitch > 0.2 {
+            if more * self.pitch > REFINING_TURNS_MIN {
                 self.pitch += excess / more;
             }
             self.at = (end - 1, passed);
@@ -413,7 +429,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
                 given = self.lead;
                 continue;
             }
-            let lead = self.lead + [0.0, 0.3, 0.15, 0.25][seen % 4];
+            let lead = self.lead + EARLIER_TURNS[seen % EARLIER_TURNS.len()];
             let excess = self.read(lead, start, sectors).await?;
             if !self.calibrated {
                 continue;
@@ -494,7 +510,9 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
     /// The smallest gap that can be detected: less than a sector, if the clock is good enough.
     fn jump_min(&self) -> f64 {
         let sigma = self.shared.clock.borrow().sigma;
-        (3.5 * sigma).max(0.4 * self.pitch).max(1e-6)
+        (JUMP_SIGMAS * sigma)
+            .max(JUMP_SECTORS * self.pitch)
+            .max(JUMP_TURNS_MIN)
     }
 
     /// The number of sectors that pass in half a revolution, with enough added for two overlapping
