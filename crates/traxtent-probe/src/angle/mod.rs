@@ -67,7 +67,7 @@ const JUMP_SIGMAS: f64 = 3.5;
 const JUMP_SECTORS: f64 = 0.4;
 
 /// The largest difference between two equal skews: in standard deviations, and at least in sectors.
-/// It is wider than for a jump, because a skew is the difference of two angles of different tracks.
+/// Wider than for a jump, so that equal skews are rarely taken for different ones.
 const SKEW_SIGMAS: f64 = 6.0;
 const SKEW_SECTORS: f64 = 0.4;
 

@@ -21,6 +21,23 @@ const MISS: f64 = 0.004;
 /// checked.
 const PATCHES_MAX: usize = 600;
 
+/// The smallest number of tracks of a patch, and the largest number of runs, for which figures are
+/// given: others are defects rather than a format.
+const FIGURE_TRACKS_MIN: usize = 64;
+const FIGURE_RUNS_MAX: usize = 64;
+/// The smallest number of tracks of a patch whose slots without LBNs are measured.
+const SLACK_TRACKS_MIN: usize = 8;
+/// The smallest number of slots without LBNs that counts: half of a slot.
+const SLACK_MIN: f64 = 0.5;
+/// The smallest number of repetitions that are a format. One or two odd ones are defects, or an
+/// incomplete last part.
+const REPETITIONS_MIN: usize = 3;
+/// The largest error of an angle, in standard deviations of the difference of two angles.
+const MISS_DEVIATIONS: f64 = 5.0;
+/// The largest error of a guessed step's prediction, in revolutions, at which the guess is
+/// corrected rather than discarded.
+const GUESS_MISS: f64 = 0.05;
+
 /// The angles of a run of the repetition.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct RunAngles {
@@ -94,7 +111,7 @@ pub(super) fn figures(angles: &Angles, layout: &TrackLayout) -> Vec<Measurement>
     let usual = angles
         .patches
         .iter()
-        .filter(|patch| patch.tracks >= 64 && patch.runs.len() < 64);
+        .filter(|patch| patch.tracks >= FIGURE_TRACKS_MIN && patch.runs.len() < FIGURE_RUNS_MAX);
     for (zone, patch) in usual.enumerate() {
         let stretch = &layout.sections[patch.stretch];
         let (run, turns) = (stretch.runs[0], patch.runs[0]);
@@ -202,7 +219,7 @@ pub(super) fn angles(
     let mut tried = std::collections::BTreeSet::new();
     for patch in &mut found.patches {
         let usual = patch.runs[0].slots;
-        if patch.tracks < 8 || !tried.insert(usual) {
+        if patch.tracks < SLACK_TRACKS_MIN || !tried.insert(usual) {
             continue;
         }
         let track = (patch.first..patch.first + patch.tracks)
@@ -220,7 +237,7 @@ pub(super) fn angles(
                 .find(|(usual, _)| *usual == run.slots)
                 .map(|(_, slack)| slack);
             if let Some(slack) = slack
-                && slack.value - slack.half_width > 0.5
+                && slack.value - slack.half_width > SLACK_MIN
             {
                 run.slots += slack.value.round() as u32;
             }
@@ -253,11 +270,12 @@ fn alike(
             _ => found.push((number, 1, sizes)),
         }
     }
-    // One or two odd repetitions are defects or an incomplete last part, not a format.
     let mut merged: Vec<(usize, usize, Vec<u32>)> = Vec::new();
     for (number, count, sizes) in found {
         match merged.last_mut() {
-            Some((_, before, usual)) if count < 3 || *usual == sizes => *before += count,
+            Some((_, before, usual)) if count < REPETITIONS_MIN || *usual == sizes => {
+                *before += count
+            }
             _ => merged.push((number, count, sizes)),
         }
     }
@@ -313,14 +331,14 @@ impl AngleMeter<'_, '_> {
             return Ok((guess.unwrap_or(0.0), count));
         }
         let first = angle(self, 0)?;
-        // Five standard deviations of the difference of two angles.
-        let unsure = 5.0 * (2.0 / READS as f64).sqrt() * self.watch.deviation() / self.watch.period;
+        let unsure = MISS_DEVIATIONS * (2.0 / READS as f64).sqrt() * self.watch.deviation()
+            / self.watch.period;
         let most = if self.trusting { 0.5 } else { MISS.max(unsure) };
         let miss = |turn: f64, k: usize, seen: f64| wrapped(seen - first - turn * k as f64);
         if let Some(turn) = guess {
             let apart = miss(turn, count - 1, angle(self, count - 1)?);
             let half = count / 2;
-            if apart.abs() < 0.05 && miss(turn, half, angle(self, half)?).abs() < 0.05 {
+            if apart.abs() < GUESS_MISS && miss(turn, half, angle(self, half)?).abs() < GUESS_MISS {
                 return Ok((turn + apart / (count - 1) as f64, count));
             }
         }

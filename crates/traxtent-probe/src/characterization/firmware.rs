@@ -56,6 +56,18 @@ const REFILLS: usize = 32;
 /// The number of simulated unsteady hosts.
 const HOSTS: u64 = 3;
 
+/// The deviation, in milliseconds, above which a reading was a rare disturbance, not typical of the
+/// host.
+const TYPICAL_LATE_MS_MAX: f64 = 0.25;
+/// The improvement that chance explains, on a steady and on an unsteady host: the remaining share of
+/// the distance, and the difference in milliseconds. Chance brings distributions nearer than single
+/// requests.
+const CHANCE_STEADY: (f64, f64) = (0.98, 0.001);
+const CHANCE_UNSTEADY: (f64, f64) = (0.9, 0.01);
+/// One in this many response times, the longest, are left out of a distribution: they are
+/// disturbances of the host.
+const LONGEST_ONE_IN: usize = 50;
+
 const SWITCH: &[f64] = &[0.0, 1.0];
 
 const SIXTEENTHS: &[f64] = &[
@@ -302,24 +314,21 @@ impl Host {
         if watch.deviation() < STEADY {
             return Host::Steady;
         }
-        // Deviations above a quarter of a millisecond are rare disturbances, not typical of the
-        // host.
         Host::Unsteady(
             watch
                 .late_ms
                 .iter()
                 .copied()
-                .filter(|late| late.abs() < 0.25)
+                .filter(|late| late.abs() < TYPICAL_LATE_MS_MAX)
                 .collect(),
         )
     }
 
-    /// The improvement that chance explains: the remaining share of the distance, and the
-    /// difference in milliseconds. Chance brings distributions nearer than single requests.
+    /// The improvement that chance explains on this host.
     fn chance(&self) -> (f64, f64) {
         match self {
-            Host::Steady => (0.98, 0.001),
-            Host::Unsteady(_) => (0.9, 0.01),
+            Host::Steady => CHANCE_STEADY,
+            Host::Unsteady(_) => CHANCE_UNSTEADY,
         }
     }
 }
@@ -362,7 +371,7 @@ fn as_unsteady(mut drive: Drive, samples: &[Sample], late: &[f64], seed: u64) ->
         let on_time = |times: &[f64]| {
             let mut times = times.to_vec();
             times.sort_unstable_by(f64::total_cmp);
-            times.truncate(times.len() - times.len() / 50);
+            times.truncate(times.len() - times.len() / LONGEST_ONE_IN);
             times
         };
         let drive: Vec<f64> = samples[first..last]

@@ -12,6 +12,17 @@ use crate::ProbeError;
 use traxtent_units::Lbn;
 use traxtent_units::request::Op;
 
+/// The numbers of readings that determine the angle of the second sector: of a read of one sector,
+/// and of another request for one or more.
+const ANGLE_READS: usize = 5;
+const ANGLE_REQUESTS: usize = 7;
+/// The number of trials above which the result is no longer checked, and the largest number of
+/// trials. A search in a range that is right takes about ten.
+const CHECKED_TRIALS_MAX: u64 = 60;
+const TRIALS_MAX: u64 = 80;
+/// The number of attempts at a trial whose reading is off the angle.
+const TRIAL_ATTEMPTS: u32 = 8;
+
 /// A pair of sectors, and the parameters of the search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SectorPair {
@@ -32,7 +43,7 @@ pub(super) fn min_time(
     watch: &mut Stopwatch<'_>,
     journey: SectorPair,
 ) -> Result<Estimate, ProbeError> {
-    let target = watch.sector_angle(journey.to, 5)?;
+    let target = watch.sector_angle(journey.to, ANGLE_READS)?;
     let media = watch.media;
     search(watch, journey, target, media, media)
 }
@@ -45,7 +56,7 @@ pub(super) fn min_time_by(
     to: (Op, bool),
 ) -> Result<Estimate, ProbeError> {
     let mut angles = Vec::new();
-    for _ in 0..7 {
+    for _ in 0..ANGLE_REQUESTS {
         watch.refresh()?;
         let answer = watch.media_by(journey.to, journey.sectors, to)?;
         angles.push(watch.angle(answer.completed));
@@ -198,7 +209,7 @@ fn search(
                 if high <= 0.0 {
                     break;
                 }
-            } else if !checked && samples < 60 {
+            } else if !checked && samples < CHECKED_TRIALS_MAX {
                 // One failure in a thousand is an additional revolution that the drive itself
                 // caused.
                 checked = true;
@@ -214,7 +225,7 @@ fn search(
                 break;
             }
         }
-        if samples >= 80 {
+        if samples >= TRIALS_MAX {
             break;
         }
         let middle = (low + high) / 2.0;
@@ -243,7 +254,7 @@ fn catches(
     (from, to): ((Op, bool), (Op, bool)),
 ) -> Result<bool, ProbeError> {
     let mut late = false;
-    for _ in 0..8 {
+    for _ in 0..TRIAL_ATTEMPTS {
         watch.refresh()?;
         watch.media_by(journey.from, 1, from)?;
         let now = watch.now();

@@ -184,6 +184,11 @@ impl Characterization {
 /// access. Such a read takes about 1.0 with it, and about 1.5 without.
 const ZERO_LATENCY_TURNS_MAX: f64 = 1.25;
 
+/// The number of places at even distances at which the layout is always tested.
+const EVEN_DOUBTS: usize = 128;
+/// The smallest number of tracks of a usual size. Tracks of rarer sizes have defects.
+const USUAL_TRACKS_MIN: usize = 8;
+
 /// Measures the properties of a drive.
 ///
 /// # Errors
@@ -441,10 +446,10 @@ fn doubts(tracks: &[MappedTrack]) -> Vec<usize> {
             .or_insert((0, track.index, track.index));
         *size = (size.0 + 1, size.1, track.index);
     }
-    let even = (0..128).map(|part| part * tracks.len() / 128);
+    let even = (0..EVEN_DOUBTS).map(|part| part * tracks.len() / EVEN_DOUBTS);
     let usual = sizes
         .values()
-        .filter(|size| size.0 >= 8)
+        .filter(|size| size.0 >= USUAL_TRACKS_MIN)
         .flat_map(|&(_, first, last)| {
             [
                 first,

@@ -31,6 +31,11 @@ use traxtent_units::request::Request;
 /// The largest physical sectors, in bytes.
 const LARGEST: u32 = 4096;
 
+/// The smallest error of the median of some completions, in sectors, even on a steady host.
+const ERROR_SECTORS_MIN: f64 = 0.1;
+/// The largest distance from a whole number of revolutions at which a write counts as late by it.
+const LATE_TURNS_OFF: f64 = 0.25;
+
 /// The result of a timing test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum GrainResult {
@@ -280,9 +285,8 @@ fn fits(late: &[Vec<f64>]) -> Vec<(SectorGrouping, f64)> {
         .collect();
     let deviation = 1.4826 * median(&apart);
     let fewest = late.iter().map(Vec::len).min().unwrap_or(0).max(1);
-    // The standard error of the median of n normal samples. It is at least a tenth of a sector,
-    // even on a steadier host.
-    let error = (1.2533 * deviation / (fewest as f64).sqrt()).max(0.1);
+    // The standard error of the median of n normal samples.
+    let error = (1.2533 * deviation / (fewest as f64).sqrt()).max(ERROR_SECTORS_MIN);
     let mean = middles.iter().sum::<f64>() / f64::from(most);
     let left = |grain: SectorGrouping| {
         let expected: Vec<f64> = (0..most)
@@ -353,7 +357,7 @@ fn by_partial_writes(
         }
         late.push(median(&samples));
     }
-    let is_late = |late: f64, turns: f64| (late - turns).abs() < 0.25;
+    let is_late = |late: f64, turns: f64| (late - turns).abs() < LATE_TURNS_OFF;
     let at_once: Vec<u32> = (0..most)
         .filter(|shift| is_late(late[*shift as usize], 0.0))
         .collect();

@@ -21,6 +21,40 @@ const ARRIVALS: (usize, usize) = (190, 5);
 /// The largest number of timings for a whole curve.
 pub(super) const TIMINGS_MAX: u64 = 1_000;
 
+/// The number of distances on the curve of a drive without zero-latency access, of which each needs
+/// a search.
+const SEARCHED_DISTANCES: usize = 105;
+/// The number of timings that must be left for another distance.
+const TIMINGS_LEFT_MIN: u64 = 8;
+
+/// The number of places at which the overhead is measured, on a steady and on an unsteady host. The
+/// method for an unsteady host takes many more readings at each.
+const OVERHEAD_PLACES: (usize, usize) = (7, 3);
+/// The range in which the search for the overhead begins, in milliseconds. The search extends it if
+/// necessary.
+const OVERHEAD_RANGE_MS: f64 = 2.0;
+/// The number of head switches that are measured.
+const HEAD_SWITCHES: i32 = 7;
+/// The range in which the search for the first head switch begins, and how far from the first that
+/// of the others begins, in milliseconds.
+const SWITCH_RANGE_MS: f64 = 3.0;
+const SWITCH_NEAR_MS: f64 = 0.06;
+/// The precision of a search, in milliseconds, on a steady and on an unsteady host: less than a
+/// sector takes to pass, if the host allows it.
+const FINEST_MS: (f64, f64) = (0.0003, 0.005);
+/// The number of whole tracks that are read from random angles.
+const WHOLE_TRACKS: usize = 32;
+
+/// The range in which the search for a seek time begins: around the value expected from many points
+/// of the curve, in milliseconds; around that from few, as a factor; without any, in milliseconds.
+const SEEK_NEAR_MS: f64 = 0.16;
+const SEEK_NEAR_SHARE: (f64, f64) = (0.6, 1.4);
+const SEEK_RANGE_MS: (f64, f64) = (0.1, 20.0);
+/// The number of points above which the curve is known well.
+const POINTS_MANY: usize = 8;
+/// The precision of the search for a seek time, in milliseconds.
+const SEEK_WITHIN_MS: f64 = 0.012;
+
 /// The properties of the drive known so far.
 pub(super) struct KnownDrive<'a> {
     pub(super) map: &'a TrackMap,
@@ -87,7 +121,11 @@ pub(super) fn overhead(
     let (mut samples, mut widths) = (Vec::new(), Vec::new());
     let mut timings = 0;
     let steady = watch.deviation() < STEADY;
-    for _ in 0..if steady { 7 } else { 3 } {
+    for _ in 0..if steady {
+        OVERHEAD_PLACES.0
+    } else {
+        OVERHEAD_PLACES.1
+    } {
         let Some((track, _)) = known.pair(watch, 0, 0) else {
             continue;
         };
@@ -99,7 +137,7 @@ pub(super) fn overhead(
                 from: lbn,
                 to: lbn,
                 low: 0.0,
-                high: 2.0,
+                high: OVERHEAD_RANGE_MS,
                 within: finest(watch),
             },
         )?;
@@ -126,13 +164,16 @@ pub(super) fn head_switch(
 ) -> Result<Option<Estimate>, ProbeError> {
     let (mut samples, mut widths) = (Vec::new(), Vec::new());
     let mut timings = 0;
-    for turn in 0..7 {
+    for turn in 0..HEAD_SWITCHES {
         let step = 1 + turn % (i32::from(known.layout.surfaces) - 1).max(1);
         let Some((from, to)) = known.pair(watch, 0, step).filter(|(a, b)| a != b) else {
             continue;
         };
-        let low = overhead.value + samples.first().map_or(0.0, |s: &f64| s - 0.06);
-        let high = overhead.value + samples.first().map_or(3.0, |s: &f64| s + 0.06);
+        let low = overhead.value + samples.first().map_or(0.0, |s: &f64| s - SWITCH_NEAR_MS);
+        let high = overhead.value
+            + samples
+                .first()
+                .map_or(SWITCH_RANGE_MS, |s: &f64| s + SWITCH_NEAR_MS);
         let (from, lbn) = (known.middle(from), known.middle(to));
         let least = min_time(
             watch,
@@ -162,13 +203,12 @@ pub(super) fn head_switch(
     }))
 }
 
-/// The precision of a search, in milliseconds: less than a sector takes to pass, if the host is
-/// steady enough.
+/// The precision of a search, in milliseconds.
 fn finest(watch: &Stopwatch<'_>) -> f64 {
     if watch.deviation() < STEADY {
-        0.0003
+        FINEST_MS.0
     } else {
-        0.005
+        FINEST_MS.1
     }
 }
 
@@ -190,7 +230,7 @@ pub(super) fn turns_of_a_track(
     overhead: f64,
 ) -> Result<Estimate, ProbeError> {
     let mut samples = Vec::new();
-    for _ in 0..32 {
+    for _ in 0..WHOLE_TRACKS {
         let Some((track, _)) = known.pair(watch, 0, 0) else {
             continue;
         };
@@ -221,11 +261,18 @@ pub(super) fn curve(
     }
     let mut points: Vec<(u32, Estimate)> = Vec::new();
     let mut timings = 0;
-    let distances = distances(longest, if zero_latency { ARRIVALS.0 } else { 105 });
+    let distances = distances(
+        longest,
+        if zero_latency {
+            ARRIVALS.0
+        } else {
+            SEARCHED_DISTANCES
+        },
+    );
     let count = distances.len();
     for (done, distance) in outside_in(distances).into_iter().enumerate() {
         progress(done as f64 / count as f64);
-        if timings + 8 > TIMINGS_MAX {
+        if timings + TIMINGS_LEFT_MIN > TIMINGS_MAX {
             break;
         }
         let expected = interpolate(&points, distance);
@@ -340,9 +387,9 @@ fn least(
     };
     let sector = known.sector_ms(to, watch.period);
     let (low, high) = match expected {
-        Some(ms) if before > 8 => (ms - 0.16, ms + 0.16),
-        Some(ms) => (ms * 0.6, ms * 1.4),
-        None => (0.1, 20.0),
+        Some(ms) if before > POINTS_MANY => (ms - SEEK_NEAR_MS, ms + SEEK_NEAR_MS),
+        Some(ms) => (ms * SEEK_NEAR_SHARE.0, ms * SEEK_NEAR_SHARE.1),
+        None => SEEK_RANGE_MS,
     };
     let (from, lbn) = (known.middle(from), known.middle(to));
     let shift = overhead + sector;
@@ -352,7 +399,7 @@ fn least(
         to: lbn,
         low: (low + shift).max(shift),
         high: high + shift,
-        within: 0.012,
+        within: SEEK_WITHIN_MS,
     };
     let found = min_time(watch, journey)?;
     Ok(Some(Estimate {

@@ -33,6 +33,18 @@ const HEADS_MAX: usize = 32;
 const ALIKE: f64 = 0.06;
 const ALIKE_STEADY: f64 = 0.015;
 
+/// The number of runs of constant skew that are measured. The most frequent length counts.
+const RUNS: usize = 6;
+/// The range in which the search for a time between two tracks begins, and its precision, in
+/// milliseconds.
+const TIME_RANGE_MS: f64 = 12.0;
+const TIME_WITHIN_MS: f64 = 0.006;
+/// The number of searches for a time on an unsteady host, where the error of one is as large as the
+/// difference between seeks.
+const SEARCHES_UNSTEADY: u32 = 3;
+/// The smallest number of tracks of a size with which a zone may begin. Fewer are defects.
+const ZONE_TRACKS_MIN: usize = 8;
+
 /// The pattern of the first tracks.
 struct Pattern {
     order: Order,
@@ -87,7 +99,7 @@ fn runs(watch: &mut Stopwatch<'_>, tracks: &[MappedTrack]) -> Result<Vec<usize>,
     };
     let mut found = Vec::new();
     let mut first = 0;
-    while found.len() < 6 && first + 1 < tracks.len() {
+    while found.len() < RUNS && first + 1 < tracks.len() {
         let most = (tracks.len() - first).min(WIDTH_MAX);
         let (_, length) = ruler.constant(most, None, &mut |ruler, k| {
             Ok(ruler.begins(first + k, sectors[first + k])?.value)
@@ -127,11 +139,14 @@ fn pattern(
             from: middle(from),
             to: middle(to),
             low: 0.0,
-            high: 12.0,
-            within: 0.006,
+            high: TIME_RANGE_MS,
+            within: TIME_WITHIN_MS,
         };
-        // On an unsteady host, the error of one search is as large as the difference between seeks.
-        let searches = if watch.deviation() < STEADY { 1 } else { 3 };
+        let searches = if watch.deviation() < STEADY {
+            1
+        } else {
+            SEARCHES_UNSTEADY
+        };
         let mut sum = 0.0;
         for _ in 0..searches {
             sum += min_time(watch, journey)?.value;
@@ -292,7 +307,7 @@ fn spec(tracks: &[MappedTrack], pattern: &Pattern, partial: usize) -> GeometrySp
     let mut starts = vec![0];
     for track in tracks {
         let new = seen.insert(track.sectors.0, ()).is_none();
-        let usual = counts[&track.sectors.0] >= pattern.width.max(8);
+        let usual = counts[&track.sectors.0] >= pattern.width.max(ZONE_TRACKS_MIN);
         let start = starts[starts.len() - 1];
         if new && usual && track.index >= start + group {
             starts.push(track.index);
