@@ -68,6 +68,20 @@ const FOLLOW_ATTEMPTS: u32 = 3;
 /// after which the sector comes round again.
 const FOLLOWS_TURNS_MAX: f64 = 0.95;
 
+/// The time that a read is assumed to need until its sector has passed, in revolutions, before any
+/// has been missed. It is too short on purpose: a missed sector corrects it quickly, whereas a time
+/// that is never tried corrects nothing.
+const LEAD_FIRST_TURNS: f64 = 0.02;
+/// How a missed sector lengthens that time: to slightly more than was tried, but by no more than a
+/// factor, because there may have been another disturbance, and to no more than a revolution.
+const LEAD_MISSED: f64 = 1.02;
+const LEAD_GROWTH_MAX: f64 = 1.3;
+const LEAD_TURNS_MAX: f64 = 1.0;
+/// The factor by which a sector in time shortens it, and the shortest time, in revolutions. The
+/// factor trades reads that wait too long for sectors that are missed.
+const LEAD_DECAY: f64 = 0.9985;
+const LEAD_TURNS_MIN: f64 = 0.002;
+
 /// How much later than it was due a read completes if it missed its sector, in revolutions: half of
 /// the revolution that a miss costs.
 pub(super) const MISSED_TURNS: f64 = 0.5;
@@ -146,9 +160,7 @@ impl<'a> Clock<'a> {
             between: method.between,
             method,
             sigma: 0.0,
-            // Too short on purpose: a missed sector corrects the value quickly, whereas a time that
-            // is never tried corrects nothing.
-            lead: [0.02; REACHES],
+            lead: [LEAD_FIRST_TURNS; REACHES],
             recent: VecDeque::new(),
             unreadable: Vec::new(),
         };
@@ -388,9 +400,9 @@ impl<'a> Clock<'a> {
     fn approach(&mut self, lbn: u64, sectors: u32, pitch: f64) -> Result<(), ProbeError> {
         // Longer than any track, if the pitch is not known yet.
         let track = (1.0 / pitch.max(1e-4)) as u64;
-        let behind = lbn + u64::from(sectors) + 2 * track;
-        let near = if behind < self.capacity() {
-            behind
+        let following = lbn + u64::from(sectors) + 2 * track;
+        let near = if following < self.capacity() {
+            following
         } else {
             lbn.saturating_sub(16 * track)
         };
@@ -434,10 +446,11 @@ impl<'a> Clock<'a> {
     pub(super) fn learn(&mut self, ArmDistance(class): ArmDistance, due: f64, took: f64) {
         let lead = &mut self.lead[class];
         if took > due + MISSED_TURNS {
-            // The arm needs longer than that, unless there was another disturbance this once.
-            *lead = (1.02 * due).min(1.3 * *lead).min(1.0);
+            *lead = (LEAD_MISSED * due)
+                .min(LEAD_GROWTH_MAX * *lead)
+                .min(LEAD_TURNS_MAX);
         } else {
-            *lead = (*lead * 0.9985).max(0.002);
+            *lead = (*lead * LEAD_DECAY).max(LEAD_TURNS_MIN);
         }
     }
 }

@@ -209,6 +209,10 @@ const EARLY_ONE_IN: u32 = 10;
 /// phase, in revolutions.
 const SAME_PHASE_TURNS: f64 = 0.05;
 
+/// If fewer than one in this many responses are as fast as a cache, the target is not a disk with a
+/// cache. A few may come from a disk and have happened to be in time.
+const CACHED_ONE_IN: usize = 10;
+
 /// The reason why a method fails.
 enum Failure {
     Target(TargetError),
@@ -408,8 +412,7 @@ impl Test<'_> {
                  not arrive at multiples of any revolution from 3 to 30 ms",
                 median(responses)
             );
-            // A few may come from a disk and have happened to be in time.
-            if 10 * cached < REPEATS {
+            if CACHED_ONE_IN * cached < REPEATS {
                 Failure::NotRotating(why)
             } else {
                 Failure::Test(why)

@@ -234,16 +234,16 @@ impl Arm<'_, '_> {
         };
         // A read sent at a random time takes the shortest time plus up to one revolution.
         let took = self.took(from, to, None)?;
-        let (mut low, mut high) = ((took - 1.0).max(0.0), took);
-        while high - low > RESOLUTION {
-            let middle = f64::midpoint(low, high);
+        let (mut lower, mut upper) = ((took - 1.0).max(0.0), took);
+        while upper - lower > RESOLUTION {
+            let middle = f64::midpoint(lower, upper);
             if self.took(from, to, Some(middle))? < middle + MISSED_TURNS {
-                high = middle;
+                upper = middle;
             } else {
-                low = middle;
+                lower = middle;
             }
         }
-        Ok(high)
+        Ok(upper)
     }
 
     /// Returns the time of a read on track `to` that is sent when a read on track `from` completes.

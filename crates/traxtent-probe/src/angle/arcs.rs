@@ -9,7 +9,7 @@
 use super::super::clock::{fraction, wrap};
 use super::super::extraction::ProbeError;
 use super::pattern::TrackKind;
-use super::track::{EXTRAPOLATED_SIGMAS, Line};
+use super::track::{EXTRAPOLATED_SIGMAS, Line, TRACK_TURNS_MAX};
 use super::{MOVED_MAX, Search, skew_tolerance};
 use traxtent_units::Lbn;
 
@@ -134,16 +134,16 @@ impl Search<'_, '_> {
 
     /// Returns the remapped LBNs at `self.first` as a separate track, which can be joined to the
     /// previous one. Used if the track after them has no room for them.
-    fn remapped_before(&mut self, behind: &TrackArcs) -> Result<(TrackKind, f64), ProbeError> {
-        let pitch = behind.arcs[0].line.pitch;
-        let next = behind.arcs[0].line.angle;
+    fn remapped_before(&mut self, following: &TrackArcs) -> Result<(TrackKind, f64), ProbeError> {
+        let pitch = following.arcs[0].line.pitch;
+        let next = following.arcs[0].line.angle;
         let first = self.first;
         self.result.remapped.retain(|moved| moved.0 < first);
-        self.angle = behind.start;
+        self.angle = following.start;
         let kind = TrackKind {
-            sectors: behind.strays as u32,
+            sectors: following.strays as u32,
             pitch,
-            skew: fraction(next - behind.start),
+            skew: fraction(next - following.start),
         };
         Ok((kind, next))
     }
@@ -154,15 +154,15 @@ impl Search<'_, '_> {
         if !own.is_short() || own.end >= self.end {
             return Ok(TrackArcs::of(own, 0));
         }
-        let behind = self.arc_from(own.end, pitch)?;
-        let parts = TrackArcs::of(behind, own.sectors());
+        let following = self.arc_from(own.end, pitch)?;
+        let parts = TrackArcs::of(following, own.sectors());
         // A single physical sector is not a track, so the arc after it may be a track even if it is
         // short.
-        let long = !behind.is_short() || own.sectors() <= self.clock.physical_ratio();
+        let long = !following.is_short() || own.sectors() <= self.clock.physical_ratio();
         let has_room = long && self.has_room(&parts, own.sectors());
         let last = self.recent.back().map(|(line, _)| line.angle);
-        let moved = self.is_moved(last, parts.start, &own, &behind);
-        if has_room && moved && !self.joins(&TrackArcs::of(own, 0), &behind, AHEAD)? {
+        let moved = self.is_moved(last, parts.start, &own, &following);
+        if has_room && moved && !self.joins(&TrackArcs::of(own, 0), &following, AHEAD)? {
             self.record_remapped(&own);
             return Ok(parts);
         }
@@ -181,24 +181,24 @@ impl Search<'_, '_> {
             return Ok(joins);
         }
         // The next arc may be remapped.
-        let behind = self.arc_from(next.end, pitch)?;
+        let following = self.arc_from(next.end, pitch)?;
         let last = *track.last();
         let to = |angle: f64| self.gap(&last.line, last.end, angle);
-        let in_order = to(next.line.angle) < to(behind.line.angle);
+        let in_order = to(next.line.angle) < to(following.line.angle);
         // A spare sector of this very track would seem to join it, far ahead.
-        let skip = !in_order && self.joins(track, &behind, ahead)?;
+        let skip = !in_order && self.joins(track, &following, ahead)?;
         if !skip && self.joins(track, &next, ahead)? {
             self.add(track, next);
             return Ok(true);
         }
-        if skip || in_order && self.joins(track, &behind, ahead)? {
+        if skip || in_order && self.joins(track, &following, ahead)? {
             self.record_remapped(&next);
-            self.add(track, behind);
+            self.add(track, following);
             return Ok(true);
         }
         let room = track.span + next.span() <= 1.0 + self.jump_min(pitch);
-        let moved = self.is_moved(Some(track.start), behind.line.angle, &next, &behind);
-        if room && moved && !self.joins(&TrackArcs::of(next, 0), &behind, ahead)? {
+        let moved = self.is_moved(Some(track.start), following.line.angle, &next, &following);
+        if room && moved && !self.joins(&TrackArcs::of(next, 0), &following, ahead)? {
             self.record_remapped(&next);
             track.end = next.end;
         }
@@ -235,7 +235,7 @@ impl Search<'_, '_> {
 
     /// Returns whether a short arc between tracks that begin at these angles is remapped, rather
     /// than a track.
-    fn is_moved(&self, before: Option<f64>, after: f64, short: &Arc, behind: &Arc) -> bool {
+    fn is_moved(&self, before: Option<f64>, after: f64, short: &Arc, following: &Arc) -> bool {
         // A single physical sector is not a track.
         if short.sectors() <= self.clock.physical_ratio() {
             return true;
@@ -243,9 +243,9 @@ impl Search<'_, '_> {
         let Some(before) = before else {
             return false;
         };
-        let pitch = behind.line.pitch;
+        let pitch = following.line.pitch;
         let track = self.is_usual(short.line.angle - before, pitch)
-            || self.is_usual(behind.line.angle - short.line.angle, pitch)
+            || self.is_usual(following.line.angle - short.line.angle, pitch)
             || self.is_usual(after - short.line.angle, pitch);
         !track && self.is_usual(after - before, pitch)
     }
@@ -361,21 +361,21 @@ impl Search<'_, '_> {
 
     /// Returns the arc of consecutive sectors from `first`.
     fn arc_from(&mut self, first: u64, pitch: f64) -> Result<Arc, ProbeError> {
-        let mut limit = self.end;
+        let mut end_max = self.end;
         loop {
-            let arc = self.line_up(first, pitch, limit)?;
+            let arc = self.line_up(first, pitch, end_max)?;
             // There may be remapped LBNs between the sectors that were read, or tracks that begin
             // where the last one ends.
             if arc.sectors() < 2 || !self.is_interrupted(&arc.line, first, arc.end)? {
                 return Ok(arc);
             }
             // The sectors after the break have affected the pitch.
-            limit = self.first_break(&arc.line, first, arc.end)?;
+            end_max = self.first_break(&arc.line, first, arc.end)?;
         }
     }
 
     /// Returns the sectors from `first` that pass consecutively, according to their angles.
-    fn line_up(&mut self, first: u64, pitch: f64, limit: u64) -> Result<Arc, ProbeError> {
+    fn line_up(&mut self, first: u64, pitch: f64, end_max: u64) -> Result<Arc, ProbeError> {
         let Some(angle) = self.clock.angle(first)? else {
             // It cannot be read, so its angle is unknown.
             let line = Line {
@@ -395,27 +395,27 @@ impl Search<'_, '_> {
         };
         line.pitch = self.pitch_at(line)?;
         // At most one revolution, according to the pitch as it is refined.
-        let limit = |line: &Line| (first + line.sectors_in(1.02) + 2).min(limit);
-        let (mut low, mut step) = (first, 1);
-        let mut high = loop {
+        let reach = |line: &Line| (first + line.sectors_in(TRACK_TURNS_MAX) + 2).min(end_max);
+        let (mut lower, mut step) = (first, 1);
+        let mut upper = loop {
             let lbn = first + step;
-            if lbn >= limit(&line) {
-                break limit(&line).max(low + 1);
+            if lbn >= reach(&line) {
+                break reach(&line).max(lower + 1);
             }
             if !self.lies_on(&mut line, lbn)? {
                 break lbn;
             }
-            (low, step) = (lbn, 2 * step);
+            (lower, step) = (lbn, 2 * step);
         };
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
+        while upper - lower > 1 {
+            let middle = lower + (upper - lower) / 2;
             if self.lies_on(&mut line, middle)? {
-                low = middle;
+                lower = middle;
             } else {
-                high = middle;
+                upper = middle;
             }
         }
-        Ok(Arc { line, end: high })
+        Ok(Arc { line, end: upper })
     }
 
     /// Returns the pitch at the beginning of a line: the one given, or another one that fits the
@@ -444,17 +444,22 @@ impl Search<'_, '_> {
 
     /// Returns the first break of the line between `from` and `to`. A read has shown that there is
     /// one.
-    fn first_break(&mut self, line: &Line, from: u64, to: u64) -> Result<u64, ProbeError> {
-        let (mut low, mut high) = (from + 1, to);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if self.is_interrupted(line, low - 1, middle)? {
-                high = middle;
+    pub(super) fn first_break(
+        &mut self,
+        line: &Line,
+        from: u64,
+        to: u64,
+    ) -> Result<u64, ProbeError> {
+        let (mut lower, mut upper) = (from + 1, to);
+        while upper - lower > 1 {
+            let middle = lower + (upper - lower) / 2;
+            if self.is_interrupted(line, lower - 1, middle)? {
+                upper = middle;
             } else {
-                low = middle;
+                lower = middle;
             }
         }
-        Ok(low)
+        Ok(lower)
     }
 
     /// Returns whether a sector lies on a line. If so, refines the line's pitch.

@@ -398,15 +398,15 @@ impl Search<'_, '_> {
     }
 
     /// Joins a found track that is only a physical sector to the previous track, if that one has
-    /// room for it: the sector is remapped. The next track begins at the angle `behind`.
-    fn join_the_last(&mut self, kind: TrackKind, behind: f64) -> bool {
+    /// room for it: the sector is remapped. The next track begins at the angle `following`.
+    fn join_the_last(&mut self, kind: TrackKind, following: f64) -> bool {
         let (Some((line, sectors)), Some(last)) = (self.recent.back_mut(), self.held.back_mut())
         else {
             return false;
         };
         let tolerance = skew_tolerance(self.clock.sigma, line.pitch);
         let together = *sectors + kind.sectors;
-        let skew = fraction(behind - line.angle);
+        let skew = fraction(following - line.angle);
         let physical = u64::from(kind.sectors) <= self.clock.physical_ratio();
         let joins = physical && f64::from(together) * line.pitch < 1.0 + tolerance;
         if joins {

@@ -61,6 +61,10 @@ const OWN_SKEW_SECTORS: f64 = 1.0 / 4.0;
 /// The number of recent tracks with which a track is compared.
 const COMPARED: usize = 24;
 
+/// The numbers of recent tracks of which the smallest and the mean skew are taken.
+const LEAST_OF: usize = 16;
+const MEAN_OF: usize = 48;
+
 /// A track as the pattern represents it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TrackKind {
@@ -354,7 +358,7 @@ impl TrackPredictor {
 
     /// The smallest recent skew, in either direction.
     pub(super) fn least_skew(&self) -> Option<f64> {
-        let late = self.past.iter().rev().take(16);
+        let late = self.past.iter().rev().take(LEAST_OF);
         let skews = late.map(|past| wrap(past.kind.skew).abs());
         skews.min_by(f64::total_cmp)
     }
@@ -368,7 +372,7 @@ impl TrackPredictor {
 
     /// The mean recent skew, in the direction of rotation.
     pub(super) fn mean_skew(&self) -> f64 {
-        let late = self.past.iter().rev().take(48);
+        let late = self.past.iter().rev().take(MEAN_OF);
         let count = late.len().max(1) as f64;
         late.map(|past| fraction(past.kind.skew)).sum::<f64>() / count
     }

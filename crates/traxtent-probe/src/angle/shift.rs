@@ -94,7 +94,7 @@ impl Search<'_, '_> {
         track: usize,
         drift: &Drift,
     ) -> Result<Option<f64>, ProbeError> {
-        let lbn = window.bounds[track] + u64::from(MARGIN);
+        let lbn = window.boundaries[track] + u64::from(MARGIN);
         // After the last predicted track, tracks are assumed to be like it.
         let Some(kind) = window.kinds.get(track).or(window.kinds.last()) else {
             return Ok(None);

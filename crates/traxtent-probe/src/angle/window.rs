@@ -24,6 +24,20 @@ const SURPRISE_SECTORS: f64 = 8.0;
 /// predicted.
 const READINGS_MAX: usize = 8;
 
+/// The numbers of tracks after which a pattern may repeat by cylinder. A longer period is that of a
+/// pass over a surface.
+const CYLINDER_TRACKS: std::ops::RangeInclusive<usize> = 2..=16;
+
+/// How much smaller than the largest skew the skew at the end of a cylinder may be, in revolutions.
+const LARGEST_SKEW_SLACK: f64 = 0.01;
+
+/// The jump, in sectors, below which a boundary is tested by a read across it: an angle that has
+/// drifted by a sector would hide a jump of one.
+const HIDDEN_JUMP_SECTORS: f64 = 1.5;
+
+/// The largest correction of a skew by noisy angles, in sectors.
+const CORRECTED_SECTORS_MAX: f64 = 1.0 / 4.0;
+
 /// A test that a prediction must pass.
 #[derive(Clone, Copy, Debug)]
 struct Test {
@@ -71,7 +85,7 @@ struct Chosen {
 pub(super) struct Window<'w> {
     pub(super) kinds: &'w [TrackKind],
     /// The first LBN of each track, and the first LBN after the last.
-    pub(super) bounds: Vec<u64>,
+    pub(super) boundaries: Vec<u64>,
     /// The angles of the first sectors.
     pub(super) angles: Vec<f64>,
 }
@@ -105,21 +119,21 @@ impl Drift {
     /// measurements before and after it.
     fn between(&self, track: usize) -> f64 {
         let mut before = (0, 0.0);
-        let mut behind: Option<(usize, f64)> = None;
+        let mut following: Option<(usize, f64)> = None;
         for &(seen, off) in &self.seen {
             if seen <= track {
                 if seen >= before.0 {
                     before = (seen, off);
                 }
-            } else if behind.is_none_or(|(b, _)| seen < b) {
-                behind = Some((seen, off));
+            } else if following.is_none_or(|(b, _)| seen < b) {
+                following = Some((seen, off));
             }
         }
-        let Some(behind) = behind else {
+        let Some(following) = following else {
             return before.1;
         };
-        let part = (track - before.0) as f64 / (behind.0 - before.0) as f64;
-        before.1 + part * (behind.1 - before.1)
+        let part = (track - before.0) as f64 / (following.0 - before.0) as f64;
+        before.1 + part * (following.1 - before.1)
     }
 
     /// Learns from a sector whose angle was off by `off`.
@@ -150,11 +164,11 @@ impl Search<'_, '_> {
             // Bisect between the last boundary that holds and the first that does not.
             wrong = surprise;
             loop {
-                let low = self.low(&tests, &tested, wrong);
-                if low >= wrong {
+                let lower = self.lower(&tests, &tested, wrong);
+                if lower >= wrong {
                     break;
                 }
-                let middle = low + (wrong - low) / 2;
+                let middle = lower + (wrong - lower) / 2;
                 tests.retain(|test| test.track != middle);
                 tested.push(middle);
                 let mut one = self.tests(&window, &[middle]);
@@ -201,7 +215,7 @@ impl Search<'_, '_> {
         let all = drift.at(kinds.len());
         let mut rest = all;
         for (skew, kind) in skews.iter_mut().zip(kinds) {
-            let most = kind.pitch / 4.0;
+            let most = CORRECTED_SECTORS_MAX * kind.pitch;
             let share = (all / kinds.len() as f64).clamp(-most, most);
             *skew += share;
             rest -= share;
@@ -232,21 +246,23 @@ impl Search<'_, '_> {
     }
 
     fn window<'w>(&self, kinds: &'w [TrackKind]) -> Window<'w> {
-        let (mut bounds, mut angles) = (vec![self.first], vec![self.angle]);
+        let (mut boundaries, mut angles) = (vec![self.first], vec![self.angle]);
         for (i, kind) in kinds.iter().enumerate() {
-            bounds.push(bounds[i] + u64::from(kind.sectors));
+            boundaries.push(boundaries[i] + u64::from(kind.sectors));
             angles.push(angles[i] + kind.skew);
         }
         Window {
             kinds,
-            bounds,
+            boundaries,
             angles,
         }
     }
 
     /// The number of tracks per cylinder, if the tracks repeat that way.
     fn cylinder(&self) -> Option<usize> {
-        self.pattern.period().filter(|p| (2..=16).contains(p))
+        self.pattern
+            .period()
+            .filter(|tracks| CYLINDER_TRACKS.contains(tracks))
     }
 
     /// Chooses the boundaries to test.
@@ -265,12 +281,12 @@ impl Search<'_, '_> {
                 once: Vec::new(),
             },
         };
-        let bound = self.first
+        let boundary = self.first
             + kinds
                 .iter()
                 .map(|kind| u64::from(kind.sectors))
                 .sum::<u64>();
-        if bound == self.end && last > 0 {
+        if boundary == self.end && last > 0 {
             // No track follows that would reveal an error here.
             chosen.both.push(last - 1);
         }
@@ -291,7 +307,7 @@ impl Search<'_, '_> {
         let surfaces = self.pattern.surfaces().filter(|n| *n <= SURFACES_MAX);
         let every = cylinder.unwrap_or(surfaces.unwrap_or(0).max(CYLINDER));
         let largest = self.pattern.largest_skew(2 * every);
-        let inner = |i: &usize| fraction(kinds[i + 1].skew) > largest - 0.01;
+        let inner = |i: &usize| fraction(kinds[i + 1].skew) > largest - LARGEST_SKEW_SLACK;
         let mut regular: Vec<usize> = (0..last).filter(inner).collect();
         if cylinder.is_none() || regular.len() > 2 * (last / every) + 2 {
             regular = (0..last).skip(every - 1).step_by(every).collect();
@@ -321,11 +337,10 @@ impl Search<'_, '_> {
     fn tests(&self, window: &Window<'_>, tracks: &[usize]) -> Vec<Test> {
         let mut tests: Vec<Test> = Vec::with_capacity(2 * tracks.len());
         for &track in tracks {
-            let at_end = window.bounds[track + 1] == self.end;
+            let at_end = window.boundaries[track + 1] == self.end;
             let jump = window.kinds[track].jump();
             let pitch = window.kinds[track].pitch;
-            // An angle that has drifted by a sector would hide a jump of one.
-            let hidden = jump.abs() < self.jump_min(pitch).max(1.5 * pitch);
+            let hidden = jump.abs() < self.jump_min(pitch).max(HIDDEN_JUMP_SECTORS * pitch);
             let questions: &[BoundaryTest] = if at_end {
                 &[BoundaryTest::Last]
             } else if hidden && self.verify == Verify::Full {
@@ -377,7 +392,7 @@ impl Search<'_, '_> {
     }
 
     /// Returns the boundary after the last one before `wrong` that has been tested and holds.
-    fn low(&self, pending: &[Test], tested: &[usize], wrong: usize) -> usize {
+    fn lower(&self, pending: &[Test], tested: &[usize], wrong: usize) -> usize {
         let holds =
             |track: &&usize| **track < wrong && !pending.iter().any(|test| test.track == **track);
         tested
@@ -418,12 +433,12 @@ impl Search<'_, '_> {
         drift: &mut Drift,
     ) -> Result<bool, ProbeError> {
         let kind = &window.kinds[test.track];
-        let bound = window.bounds[test.track + 1];
+        let boundary = window.boundaries[test.track + 1];
         match test.question {
-            BoundaryTest::Whole => self.is_whole(&window.line(test.track, drift), bound),
+            BoundaryTest::Whole => self.is_whole(&window.line(test.track, drift), boundary),
             BoundaryTest::Across => {
                 let angle = window.angle(test) + drift.at(test.begins_at());
-                Ok(self.is_across(kind, bound, angle)?.unwrap_or(true))
+                Ok(self.is_across(kind, boundary, angle)?.unwrap_or(true))
             }
             BoundaryTest::Shift => {
                 if let Some(shift) = self.shift(window, test.track + 1, here, drift)? {
@@ -449,7 +464,7 @@ impl Search<'_, '_> {
         drift: &mut Drift,
     ) -> Result<bool, ProbeError> {
         let is_last = matches!(test.question, BoundaryTest::Last);
-        let lbn = window.bounds[test.track + 1] - u64::from(is_last);
+        let lbn = window.boundaries[test.track + 1] - u64::from(is_last);
         let tolerance = self.side_tolerance(&window.kinds[test.track], test.question);
         let mut surprises: Vec<f64> = Vec::new();
         let mut late = 0;
@@ -511,14 +526,17 @@ impl Search<'_, '_> {
         deviation: f64,
     ) -> Result<bool, ProbeError> {
         let is_last = matches!(test.question, BoundaryTest::Last);
-        let (first, bound) = (window.bounds[test.track], window.bounds[test.track + 1]);
+        let (first, boundary) = (
+            window.boundaries[test.track],
+            window.boundaries[test.track + 1],
+        );
         let is_exact = deviation.abs() <= self.jump_min(window.kinds[test.track].pitch);
         // If the angle is not exactly as predicted, two tracks may fit together like one.
         if is_last
             && self.verify == Verify::Full
             && !is_exact
             && (deviation < 0.0
-                || self.is_interrupted(&window.line(test.track, drift), first, bound)?)
+                || self.is_interrupted(&window.line(test.track, drift), first, boundary)?)
         {
             return Ok(false);
         }
@@ -550,9 +568,9 @@ impl Search<'_, '_> {
         deviation: f64,
     ) -> Result<bool, ProbeError> {
         let kind = &window.kinds[test.track];
-        let bound = window.bounds[test.track + 1];
+        let boundary = window.boundaries[test.track + 1];
         let doubtful = self.verify != Verify::Full
-            && bound < self.end
+            && boundary < self.end
             && deviation.abs().max(kind.jump().abs()) < FEW * kind.pitch;
         if !doubtful {
             return Ok(false);
@@ -562,7 +580,7 @@ impl Search<'_, '_> {
             ..test
         };
         let angle = window.angle(last) + drift.at(test.track) + deviation;
-        let across = self.is_across(kind, bound, angle)?;
+        let across = self.is_across(kind, boundary, angle)?;
         if across == Some(true) {
             drift.learn(test.begins_at(), deviation);
         }
@@ -575,10 +593,10 @@ impl Search<'_, '_> {
     fn is_across(
         &mut self,
         kind: &TrackKind,
-        bound: u64,
+        boundary: u64,
         angle: f64,
     ) -> Result<Option<bool>, ProbeError> {
-        let excess = self.clock.excess(bound - 1, 2, angle, kind.pitch)?;
+        let excess = self.clock.excess(boundary - 1, 2, angle, kind.pitch)?;
         // A boundary that loses less than a revolution has a skew that can be detected.
         let as_predicted = |excess: f64| wrap(excess - kind.jump()).abs() < LOST;
         Ok(excess.map(|excess| excess > INTERRUPTED_TURNS && as_predicted(excess)))
@@ -623,7 +641,7 @@ impl Window<'_> {
     /// The line of a predicted track's sectors.
     pub(super) fn line(&self, track: usize, drift: &Drift) -> Line {
         Line {
-            lbn: self.bounds[track],
+            lbn: self.boundaries[track],
             angle: self.angles[track] + drift.at(track),
             pitch: self.kinds[track].pitch,
         }

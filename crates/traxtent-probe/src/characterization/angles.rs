@@ -38,6 +38,19 @@ const MISS_DEVIATIONS: f64 = 5.0;
 /// corrected rather than discarded.
 const GUESS_MISS: f64 = 0.05;
 
+/// The number of measurements of the slots without LBNs on a track, each of its first and its last
+/// sector.
+const SLACK_TRIALS: usize = 6;
+/// The number of first sectors of a track of which one must be readable.
+const READABLE: u64 = 16;
+/// The number of repetitions above which several determine an offset better than one, and the
+/// number of measurements of it.
+const REPETITIONS_FEW: usize = 4;
+const OFFSETS: usize = 3;
+/// The length of a run, in tracks, above which its step before a change of the format is a guess for
+/// the step after it.
+const GUESSED_RUN_MIN: usize = 3;
+
 /// The angles of a run of the repetition.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct RunAngles {
@@ -168,7 +181,7 @@ pub(super) fn figures(angles: &Angles, layout: &TrackLayout) -> Vec<Measurement>
         let width = slack.map_or(0.0, |slack| slack.half_width);
         found.push(Measurement::around(
             &format!("geometry.zones.{zone}.slots"),
-            Estimate { value: slots, half_width: width, samples: 12 * READS as u64 },
+            Estimate { value: slots, half_width: width, samples: 2 * (SLACK_TRIALS * READS) as u64 },
             "sectors around the first track",
             "the angle between the first and the last sector of a track; as many as LBNs unless it says otherwise",
         ));
@@ -301,7 +314,7 @@ impl AngleMeter<'_, '_> {
             let lbn = self.starts[track] + Sectors(past);
             match self.watch.sector_angle(lbn, READS) {
                 Err(ProbeError::Target(TargetError::Unreadable { .. }))
-                    if past + 1 < u64::from(self.sectors[track]).min(16) =>
+                    if past + 1 < u64::from(self.sectors[track]).min(READABLE) =>
                 {
                     past += 1;
                 }
@@ -399,11 +412,10 @@ impl AngleMeter<'_, '_> {
                 ..RunAngles::default()
             };
             if begin < tracks {
-                // Several repetitions determine the offset better than one.
-                let samples = if alike > 4 {
+                let samples = if alike > REPETITIONS_FEW {
                     [0, alike / 3, alike - 2]
                 } else {
-                    [0; 3]
+                    [0; OFFSETS]
                 };
                 let mut offsets = Vec::new();
                 for k in samples {
@@ -412,7 +424,7 @@ impl AngleMeter<'_, '_> {
                     offsets.push(seen.value - k as f64 * advance);
                 }
                 let around: Vec<f64> = offsets.iter().map(|o| wrapped(o - offsets[0])).collect();
-                let start = offsets[0] + around.iter().sum::<f64>() / 3.0;
+                let start = offsets[0] + around.iter().sum::<f64>() / OFFSETS as f64;
                 if number == 0 {
                     origin = fraction(start);
                 }
@@ -423,7 +435,7 @@ impl AngleMeter<'_, '_> {
                     .find(|(other, others)| other.slots == slots && **others == length)
                     .map(|(other, _)| other.step)
                     .or(before
-                        .filter(|_| length > 3)
+                        .filter(|_| length > GUESSED_RUN_MIN)
                         .map(|patch| patch.runs[number].step));
                 let length = length.min(tracks - begin);
                 let at = first + begin;
@@ -458,7 +470,7 @@ impl AngleMeter<'_, '_> {
         );
         let one = (self.watch.grain.end(first).0 - first.0) as f64;
         let mut samples = Vec::new();
-        for _ in 0..6 {
+        for _ in 0..SLACK_TRIALS {
             let turns = wrapped(
                 self.watch.sector_angle(first, READS)?.value
                     - self.watch.sector_angle(last, READS)?.value,

@@ -56,6 +56,22 @@ const ARRIVALS_SHARE_MIN: f64 = 0.5;
 const AHEAD_TURNS: f64 = 3.0;
 const AHEAD_TURNS_PER_TRACK: f64 = 1.6;
 
+/// The part of the drive at its end in which no read begins, so that others can follow.
+const END_SHARE: u64 = 16;
+/// The number of attempts to find another track like one, or a place that no trial has used.
+const ANOTHER_ATTEMPTS: usize = 32;
+const FRESH_ATTEMPTS: usize = 200;
+/// How far apart such places are, in tracks.
+const FRESH_TRACKS: u64 = 4;
+/// The number of further hits in one place on an unsteady host. They cost no movement of the arm.
+const HITS_AGAIN: usize = 100;
+/// The uncertainty of a segment's size, as a share of it. It is assumed, not measured.
+const SIZE_UNSURE: f64 = 0.02;
+/// The parts of a track at which read-ahead is tested.
+const AHEAD_PARTS: [f64; 3] = [0.1, 0.5, 0.9];
+/// The number of sectors, at most, by which a hit continues a read-ahead.
+const CONTINUED_SECTORS: u64 = 16;
+
 /// The measured properties of bus and cache.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Buffer {
@@ -187,8 +203,8 @@ pub(super) fn buffer(
     figures.push(Measurement {
         name: "cache.size".to_owned(),
         value: size,
-        low: 0.98 * size,
-        high: 1.02 * size,
+        low: (1.0 - SIZE_UNSURE) * size,
+        high: (1.0 + SIZE_UNSURE) * size,
         unit: "sectors",
         how: "segments that reads use, times their size",
         samples: ask.timings,
@@ -217,7 +233,7 @@ impl BufferProbe<'_, '_> {
     /// Returns a random track with others after it.
     fn track(&mut self) -> MappedTrack {
         let count = self.known.tracks.len() as u64;
-        let spare = count / 16;
+        let spare = count / END_SHARE;
         self.known.tracks[self.watch.rng.below((count - spare).max(1)) as usize]
     }
 
@@ -226,7 +242,7 @@ impl BufferProbe<'_, '_> {
         let patch = self.known.angles.patch(track.index);
         let period = self.known.layout.sections[patch.stretch].period();
         let (phase, times) = ((track.index - patch.first) % period, patch.tracks / period);
-        for _ in 0..32 {
+        for _ in 0..ANOTHER_ATTEMPTS {
             let k = self.watch.rng.below(times.max(1) as u64) as usize;
             let other = self.known.tracks
                 [(patch.first + k * period + phase).min(self.known.tracks.len() - 1)];
@@ -371,7 +387,7 @@ impl BufferProbe<'_, '_> {
             if !cached || time.half_width < FINE || self.watch.now() - began > PATIENCE {
                 return Ok(time);
             }
-            again = 100;
+            again = HITS_AGAIN;
         }
     }
 
@@ -553,7 +569,7 @@ impl BufferProbe<'_, '_> {
             Ok(hit)
         })?;
         let size = size.unwrap_or(1).max(most) + u64::from(ahead.unwrap_or(0));
-        let half_width = 0.02 * size as f64;
+        let half_width = SIZE_UNSURE * size as f64;
         Ok(Estimate {
             value: size as f64,
             half_width,
@@ -595,9 +611,9 @@ impl BufferProbe<'_, '_> {
     /// Returns a track like the given one and the LBN `behind` sectors after its first, at a place
     /// not used by an earlier trial, whose sectors may still be in the buffer.
     fn fresh(&mut self, like: MappedTrack, behind: i64, end: u64) -> (MappedTrack, Lbn) {
-        let near = 4 * like.sectors.0;
+        let near = FRESH_TRACKS * like.sectors.0;
         let mut found = (like, Lbn(end - 1));
-        for _ in 0..200 {
+        for _ in 0..FRESH_ATTEMPTS {
             let track = self.another(like);
             let last = track.first_lbn.0.saturating_add_signed(behind);
             let places = [track.first_lbn.0, last];
@@ -619,7 +635,7 @@ impl BufferProbe<'_, '_> {
     fn extent(&mut self, like: MappedTrack, into: i64, read: u32) -> Result<u64, ProbeError> {
         self.used.clear();
         let end = self.known.map.end().0;
-        let extent = self.largest(1, AHEAD_MAX.min(end / 16), &mut |ask, ahead| {
+        let extent = self.largest(1, AHEAD_MAX.min(end / END_SHARE), &mut |ask, ahead| {
             let (track, last) = ask.fresh(like, into + i64::from(read) + ahead as i64 - 1, end);
             let lbn = Lbn(track.first_lbn.0.saturating_add_signed(into));
             ask.timings += 1;
@@ -640,7 +656,7 @@ impl BufferProbe<'_, '_> {
     ) -> Result<(), ProbeError> {
         let before = self.timings;
         let mut extents = Vec::new();
-        for part in [0.1, 0.5, 0.9] {
+        for part in AHEAD_PARTS {
             let track = self.track();
             let MappedTrack {
                 index,
@@ -709,7 +725,7 @@ impl BufferProbe<'_, '_> {
 
     /// Returns whether a hit makes an idle drive continue its read-ahead.
     fn goes_on(&mut self, extent: u64) -> Result<bool, ProbeError> {
-        let more = 16.min(extent / 2).max(1);
+        let more = CONTINUED_SECTORS.min(extent / 2).max(1);
         self.ever(&mut |ask| {
             let MappedTrack {
                 first_lbn: lbn,

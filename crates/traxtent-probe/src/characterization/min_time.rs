@@ -23,6 +23,11 @@ const TRIALS_MAX: u64 = 80;
 /// The number of attempts at a trial whose reading is off the angle.
 const TRIAL_ATTEMPTS: u32 = 8;
 
+/// The number of readings that determine the angle of a sector that is read again.
+const AGAIN_ANGLE_READS: usize = 25;
+/// How far the search goes back if its lower bound does catch the sector, in precisions.
+const BACK_PRECISIONS: f64 = 4.0;
+
 /// A pair of sectors, and the parameters of the search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SectorPair {
@@ -32,8 +37,8 @@ pub(super) struct SectorPair {
     pub(super) sectors: u32,
     /// The expected bounds of the time, in milliseconds. The search extends them if they do not
     /// hold.
-    pub(super) low: f64,
-    pub(super) high: f64,
+    pub(super) lower: f64,
+    pub(super) upper: f64,
     /// The desired precision, in milliseconds.
     pub(super) within: f64,
 }
@@ -104,7 +109,7 @@ pub(super) fn min_time_again(
     const READS: (f64, f64) = (300.0, 3_000.0);
     // Trials are on both sides of the expected time. A miss costs an additional revolution.
     let unsure = 2.0 * watch.deviation();
-    let angle = watch.sector_angle(lbn, 25)?.value;
+    let angle = watch.sector_angle(lbn, AGAIN_ANGLE_READS)?.value;
     let wanted = 1.96 * watch.deviation() / FINE;
     let count = (wanted * wanted).clamp(READS.0, READS.1) as usize;
     let mut reads = Vec::with_capacity(count);
@@ -185,28 +190,28 @@ fn search(
     to: (Op, bool),
 ) -> Result<Estimate, ProbeError> {
     let SectorPair {
-        mut low,
-        mut high,
+        mut lower,
+        mut upper,
         within,
         ..
     } = journey;
-    let (mut low_fails, mut high_catches) = (false, false);
+    let (mut lower_fails, mut upper_catches) = (false, false);
     let mut samples = 0;
     let mut checked = false;
-    let mut step = (high - low).max(within);
+    let mut step = (upper - lower).max(within);
     loop {
-        if high - low <= within {
-            if !high_catches {
-                low = high;
-                high += step;
+        if upper - lower <= within {
+            if !upper_catches {
+                lower = upper;
+                upper += step;
                 step *= 2.0;
-                low_fails = true;
-            } else if !low_fails {
-                high = low;
-                low = (low - step).max(0.0);
+                lower_fails = true;
+            } else if !lower_fails {
+                upper = lower;
+                lower = (lower - step).max(0.0);
                 step *= 2.0;
-                high_catches = true;
-                if high <= 0.0 {
+                upper_catches = true;
+                if upper <= 0.0 {
                     break;
                 }
             } else if !checked && samples < CHECKED_TRIALS_MAX {
@@ -214,10 +219,10 @@ fn search(
                 // caused.
                 checked = true;
                 samples += 1;
-                if catches(watch, &journey, target.value, low, (from, to))? {
-                    high = low;
-                    low = (low - 4.0 * within).max(0.0);
-                    low_fails = false;
+                if catches(watch, &journey, target.value, lower, (from, to))? {
+                    upper = lower;
+                    lower = (lower - BACK_PRECISIONS * within).max(0.0);
+                    lower_fails = false;
                     checked = false;
                 }
                 continue;
@@ -228,19 +233,19 @@ fn search(
         if samples >= TRIALS_MAX {
             break;
         }
-        let middle = (low + high) / 2.0;
+        let middle = (lower + upper) / 2.0;
         samples += 1;
         if catches(watch, &journey, target.value, middle, (from, to))? {
-            high = middle;
-            high_catches = true;
+            upper = middle;
+            upper_catches = true;
         } else {
-            low = middle;
-            low_fails = true;
+            lower = middle;
+            lower_fails = true;
         }
     }
     Ok(Estimate {
-        value: (low + high) / 2.0,
-        half_width: (high - low) / 2.0 + target.half_width * watch.period,
+        value: (lower + upper) / 2.0,
+        half_width: (upper - lower) / 2.0 + target.half_width * watch.period,
         samples,
     })
 }

@@ -337,9 +337,9 @@ fn by_partial_writes(
             let pitch = known.sector_ms(track, watch.period);
             // Far enough after the written LBNs that read-ahead leaves none of their neighbours in
             // the buffer.
-            let behind = Lbn(lbn + 4 * sectors);
-            let before = watch.media(behind, 1)?.completed;
-            let passed = watch.grain.end(behind).0 - lbn;
+            let following = Lbn(lbn + 4 * sectors);
+            let before = watch.media(following, 1)?.completed;
+            let passed = watch.grain.end(following).0 - lbn;
             let lead = LEAD * watch.period + sectors as f64 * pitch;
             let mut due = before - (passed - sectors) as f64 * pitch;
             while due - lead < before {

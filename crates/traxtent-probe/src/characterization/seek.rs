@@ -55,6 +55,11 @@ const POINTS_MANY: usize = 8;
 /// The precision of the search for a seek time, in milliseconds.
 const SEEK_WITHIN_MS: f64 = 0.012;
 
+/// The number of random positions tried for a pair of tracks.
+const PAIR_ATTEMPTS: usize = 64;
+/// The part of a revolution over which the head's arrivals on a track are spread.
+const ARRIVAL_SPREAD: f64 = 0.1;
+
 /// The properties of the drive known so far.
 pub(super) struct KnownDrive<'a> {
     pub(super) map: &'a TrackMap,
@@ -72,8 +77,8 @@ impl KnownDrive<'_> {
         let MappedTrack {
             first_lbn, sectors, ..
         } = self.tracks[track];
-        let behind = self.grain.end(first_lbn + Sectors(sectors.0 / 2));
-        Lbn(behind.0.min(first_lbn.0 + sectors.0) - 1)
+        let following = self.grain.end(first_lbn + Sectors(sectors.0 / 2));
+        Lbn(following.0.min(first_lbn.0 + sectors.0) - 1)
     }
 
     /// The time in which one sector of a track passes, in milliseconds.
@@ -89,7 +94,7 @@ impl KnownDrive<'_> {
         turn: i32,
     ) -> Option<(usize, usize)> {
         let surfaces = i32::from(self.layout.surfaces);
-        for _ in 0..64 {
+        for _ in 0..PAIR_ATTEMPTS {
             let outer = watch.rng.below(u64::from(self.layout.cylinders - distance)) as i32;
             let surface = watch.rng.below(surfaces as u64) as i32;
             let from = self.layout.track(TrackPosition {
@@ -136,8 +141,8 @@ pub(super) fn overhead(
                 sectors: 1,
                 from: lbn,
                 to: lbn,
-                low: 0.0,
-                high: OVERHEAD_RANGE_MS,
+                lower: 0.0,
+                upper: OVERHEAD_RANGE_MS,
                 within: finest(watch),
             },
         )?;
@@ -169,8 +174,8 @@ pub(super) fn head_switch(
         let Some((from, to)) = known.pair(watch, 0, step).filter(|(a, b)| a != b) else {
             continue;
         };
-        let low = overhead.value + samples.first().map_or(0.0, |s: &f64| s - SWITCH_NEAR_MS);
-        let high = overhead.value
+        let lower = overhead.value + samples.first().map_or(0.0, |s: &f64| s - SWITCH_NEAR_MS);
+        let upper = overhead.value
             + samples
                 .first()
                 .map_or(SWITCH_RANGE_MS, |s: &f64| s + SWITCH_NEAR_MS);
@@ -181,8 +186,8 @@ pub(super) fn head_switch(
                 sectors: 1,
                 from,
                 to: lbn,
-                low,
-                high,
+                lower,
+                upper,
                 within: finest(watch),
             },
         )?;
@@ -344,7 +349,9 @@ fn arrival(
         let (start, slots) = known.angles.start(known.layout, to);
         // The head arrives in the middle of the track, where all following sectors are requested.
         let middle = fraction(
-            start + 0.5 * sectors.0 as f64 / f64::from(slots) + 0.1 * watch.rng.fraction(),
+            start
+                + 0.5 * sectors.0 as f64 / f64::from(slots)
+                + ARRIVAL_SPREAD * watch.rng.fraction(),
         );
         watch.refresh()?;
         watch.media(known.middle(from), 1)?;
@@ -386,7 +393,7 @@ fn least(
         return Ok(None);
     };
     let sector = known.sector_ms(to, watch.period);
-    let (low, high) = match expected {
+    let (lower, upper) = match expected {
         Some(ms) if before > POINTS_MANY => (ms - SEEK_NEAR_MS, ms + SEEK_NEAR_MS),
         Some(ms) => (ms * SEEK_NEAR_SHARE.0, ms * SEEK_NEAR_SHARE.1),
         None => SEEK_RANGE_MS,
@@ -397,8 +404,8 @@ fn least(
         sectors: 1,
         from,
         to: lbn,
-        low: (low + shift).max(shift),
-        high: high + shift,
+        lower: (lower + shift).max(shift),
+        upper: upper + shift,
         within: SEEK_WITHIN_MS,
     };
     let found = min_time(watch, journey)?;

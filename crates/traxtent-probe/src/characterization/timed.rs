@@ -138,8 +138,8 @@ fn pattern(
             sectors: 1,
             from: middle(from),
             to: middle(to),
-            low: 0.0,
-            high: TIME_RANGE_MS,
+            lower: 0.0,
+            upper: TIME_RANGE_MS,
             within: TIME_WITHIN_MS,
         };
         let searches = if watch.deviation() < STEADY {

@@ -189,13 +189,13 @@ impl WriteProbe<'_, '_> {
     }
 
     /// Returns the least time between completions of two requests, `turn` surfaces apart in a
-    /// cylinder, less the passing of the sectors. The search begins at `low`.
+    /// cylinder, less the passing of the sectors. The search begins at `lower`.
     fn least(
         &mut self,
         from: (Op, bool),
         to: (Op, bool),
         turn: i32,
-        low: f64,
+        lower: f64,
     ) -> Result<Estimate, ProbeError> {
         let (known, grain) = (self.known, self.reads.grain);
         let (mut samples, mut timings) = (Vec::new(), 0);
@@ -208,8 +208,8 @@ impl WriteProbe<'_, '_> {
                 sectors: grain.sectors,
                 from: a,
                 to: b,
-                low,
-                high: low + OVERHEAD_RANGE_MS,
+                lower,
+                upper: lower + OVERHEAD_RANGE_MS,
                 within: OVERHEAD_WITHIN_MS,
             };
             let time = min_time_by(self.watch, journey, from, to)?;
@@ -230,8 +230,8 @@ impl WriteProbe<'_, '_> {
             return Ok(());
         }
         let head_switch = self.reads.head_switch_ms;
-        let low = overhead.value + (head_switch - SWITCH_EARLIER_MS).max(0.0);
-        let switched = self.least(self.watch.media, WRITE, 1, low)?;
+        let lower = overhead.value + (head_switch - SWITCH_EARLIER_MS).max(0.0);
+        let switched = self.least(self.watch.media, WRITE, 1, lower)?;
         // The switch hides the sector's transfer over the bus, for which a write on the same track
         // waits.
         let settle = switched.minus(overhead).plus(-head_switch);
@@ -282,18 +282,18 @@ impl WriteProbe<'_, '_> {
                 continue;
             };
             let sector = known.sector_ms(to, self.watch.period);
-            let low = overhead + f64::from(grain.sectors) * sector + seek.value;
+            let lower = overhead + f64::from(grain.sectors) * sector + seek.value;
             let journey = SectorPair {
                 sectors: grain.sectors,
                 from: known.middle(from),
                 to: grain.begin(known.middle(to)),
-                low,
-                high: low + SEEK_RANGE_MS,
+                lower,
+                upper: lower + SEEK_RANGE_MS,
                 within: SEEK_WITHIN_MS,
             };
             let time = min_time_by(self.watch, journey, read, WRITE)?;
             timings += time.samples;
-            extra.push((distance, time.value - low - settle));
+            extra.push((distance, time.value - lower - settle));
         }
         extra.dedup_by_key(|point| point.0);
         let all: Vec<f64> = extra.iter().map(|point| point.1).collect();

@@ -109,8 +109,10 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Ok(())
     }
 
-    fn keep(&self, bound: u64) {
-        self.shared.bounds[self.index].borrow_mut().push(bound);
+    fn keep(&self, boundary: u64) {
+        self.shared.boundaries[self.index]
+            .borrow_mut()
+            .push(boundary);
     }
 
     fn has_reached_next(&self) -> bool {
@@ -189,9 +191,9 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             let gap = self.excess(stop - 1, stop + 1).await?.unwrap_or(0.0);
             let next = (stop, self.angle_at(stop) + gap);
             let full = span > 1.0 - self.pitch / 2.0;
-            if !full && let Some(behind) = self.after_remapped(stop).await? {
-                span += (behind - stop) as f64 * self.pitch;
-                from = behind;
+            if !full && let Some(following) = self.after_remapped(stop).await? {
+                span += (following - stop) as f64 * self.pitch;
+                from = following;
                 continue;
             }
             self.at = next;
@@ -319,30 +321,30 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
     ) -> Result<u64, ProbeError> {
         let half = self.half();
         // Far after a boundary, a smaller pitch could exactly compensate the skew.
-        let limit = (from + (room / self.pitch) as u64 + 2).min(self.shared.capacity);
-        // The sectors up to `low` follow each other; those up to `high` do not.
-        let (mut low, mut high) = (from + 1, limit + 1);
-        while high - low > 1 {
+        let end_max = (from + (room / self.pitch) as u64 + 2).min(self.shared.capacity);
+        // The sectors up to `lower` follow each other; those up to `upper` do not.
+        let (mut lower, mut upper) = (from + 1, end_max + 1);
+        while upper - lower > 1 {
             let aim = match hint {
-                Some(end) if low < end && end < high => end,
-                Some(end) if low == end => end + 1,
-                _ if high > limit => limit,
-                _ => low + (high - low) / 2,
+                Some(end) if lower < end && end < upper => end,
+                Some(end) if lower == end => end + 1,
+                _ if upper > end_max => end_max,
+                _ => lower + (upper - lower) / 2,
             };
-            if hint.is_some_and(|end| low >= end || high <= end) {
+            if hint.is_some_and(|end| lower >= end || upper <= end) {
                 hint = None;
             }
-            let to = aim.min(low - 1 + half).min(high - 1);
-            if self.runs_on(low - 1, to).await? {
-                low = to;
+            let to = aim.min(lower - 1 + half).min(upper - 1);
+            if self.runs_on(lower - 1, to).await? {
+                lower = to;
             } else {
-                high = to;
+                upper = to;
             }
         }
-        if low == limit && limit < self.shared.capacity {
+        if lower == end_max && end_max < self.shared.capacity {
             return Err(self.inconsistent("the track seems to be longer than a revolution"));
         }
-        Ok(low)
+        Ok(lower)
     }
 
     /// If the LBNs at `stop` are remapped, returns the first LBN after them that is not. It passes
@@ -377,13 +379,13 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
     /// Returns the LBN after one that cannot be read, if it passes where it would on the same
     /// track.
     async fn after_unreadable(&mut self, lbn: u64) -> Result<Option<u64>, ProbeError> {
-        for behind in lbn + 1..(lbn + 1 + MOVED_MAX).min(self.shared.capacity) {
-            if let Some(there) = self.angle_of(behind).await? {
-                let on = wrap(there - self.angle_at(behind)).abs() < self.jump_min();
+        for following in lbn + 1..(lbn + 1 + MOVED_MAX).min(self.shared.capacity) {
+            if let Some(there) = self.angle_of(following).await? {
+                let on = wrap(there - self.angle_at(following)).abs() < self.jump_min();
                 if on {
-                    self.at = (behind, there);
+                    self.at = (following, there);
                 }
-                return Ok(on.then_some(behind));
+                return Ok(on.then_some(following));
             }
         }
         Ok(None)
