@@ -3,7 +3,7 @@
 use super::drive::{BusTimes, disk_profile, model_profile, ms, scheduler};
 use super::parameter_source::blame;
 use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use traxtent_layout::raid::Level;
 use traxtent_model::profile::{Profile, Scheduler};
@@ -12,10 +12,6 @@ use traxtent_workload::{Distribution, SynthioGenerator, SynthioSpec, TraceRecord
 
 /// The greatest number of disks. DiskSim itself has room for 100 devices.
 const DISKS_MAX: usize = 1000;
-
-/// Returns the devices that a name in the file refers to: a disk, the members of an organisation,
-/// or an array.
-type DeviceNumbers<'a> = dyn Fn(&Node) -> Result<Rc<[u32]>, ParamError> + 'a;
 
 /// The contents of a DiskSim parameter file.
 #[derive(Clone, Debug)]
@@ -105,103 +101,25 @@ pub fn load_system(
     };
     let disks = loader.disks(only)?;
     if disks.is_empty() {
-        let mut names: Vec<String> = loader
-            .disks(None)?
-            .into_iter()
-            .map(|disk| disk.name)
-            .collect();
-        names.dedup();
-        let more = if names.len() > NAMES_LISTED_MAX {
-            ", …"
-        } else {
-            ""
-        };
-        names.truncate(NAMES_LISTED_MAX);
-        let problem = match only {
-            Some(only) if !names.is_empty() => format!(
-                "there is no disk called {only:?}; the disks are {}{more}",
-                names.join(", ")
-            ),
-            _ => "does not describe a disk".to_owned(),
-        };
-        return Err(ParamError {
-            file: file.to_owned(),
-            line: 1,
-            problem,
-        });
+        return Err(loader.no_disk(file, only)?);
     }
-    let names: Vec<String> = disks.iter().map(|disk| disk.name.clone()).collect();
-    let numbers: BTreeMap<&str, u32> = names
-        .iter()
-        .enumerate()
-        .rev() // If several disks have the same name, the first one is meant.
-        .map(|(number, name)| (name.as_str(), number as u32))
-        .collect();
-    let arrays = match only {
-        None => loader.arrays(&numbers)?,
-        Some(_) => Vec::new(),
-    };
-    let organisations = match arrays.is_empty() {
-        true => loader.organisations(&numbers)?,
-        false => BTreeMap::new(),
-    };
-    let device = |name: &Node| -> Result<Rc<[u32]>, ParamError> {
-        let name_text = name.str()?;
-        if !arrays.is_empty() {
-            let array = arrays.iter().position(|array| array.name == name_text);
-            // DiskSim numbers arrays and disks in the same way, so the first disk's name also
-            // refers to the first array.
-            let alike = numbers.get(name_text).map(|disk| *disk as usize);
-            let array = array.or(alike).filter(|array| *array < arrays.len());
-            let none = || name.error(format!("there is no array {name_text:?}"));
-            return Ok(Rc::new([array.ok_or_else(none)? as u32]));
-        }
-        if let Some(&disk) = numbers.get(name_text) {
-            return Ok(Rc::new([disk]));
-        }
-        match organisations.get(name_text) {
-            Some(members) => Ok(Rc::clone(members)),
-            None if only.is_some() => Ok(Rc::new([])),
-            None => Err(name.error(format!("there is no disk {name_text:?}"))),
-        }
-    };
+    let names = loader.device_names(&disks, only)?;
     let (host_scheduler, queueing_in_disks) = loader.driver()?;
     let synthio = if only.is_none() {
-        loader.synthio(&device)?
+        loader.synthio(&names)?
     } else {
         None
     };
-    let devices = loader.device_maps(&device)?;
-    let seed = loader.seed();
-    let buses = loader.shared_buses(&disks)?;
-    let mut warnings = loader.warnings;
-    for block in document.blocks().filter(|block| is_drive(block)) {
-        for unused in block.unused() {
-            warnings.push(format!(
-                "{}:{}: \"{}\" is not modelled",
-                unused.file, unused.line, unused.key
-            ));
-        }
-    }
-    warnings.dedup();
-    // Files share includes, so the same warning may occur several times.
-    let mut seen = Vec::new();
-    warnings.retain(|warning| {
-        !seen.contains(warning) && {
-            seen.push(warning.clone());
-            true
-        }
-    });
     Ok(System {
+        devices: loader.device_maps(&names)?,
+        seed: loader.seed(),
+        buses: loader.shared_buses(&disks)?,
+        warnings: loader.warnings(),
         disks,
-        arrays,
+        arrays: names.arrays,
         host_scheduler,
         queueing_in_disks,
         synthio,
-        seed,
-        buses,
-        devices,
-        warnings,
     })
 }
 
@@ -237,7 +155,115 @@ struct Loader<'a> {
     buses: BTreeMap<String, String>,
 }
 
+/// The devices that names in the file refer to.
+struct DeviceNames {
+    disks: BTreeMap<String, u32>,
+    arrays: Vec<SystemArray>,
+    /// The members of each organisation, if there are no arrays.
+    organisations: BTreeMap<String, Rc<[u32]>>,
+    /// Whether only one of the file's disks is loaded.
+    is_partial: bool,
+}
+
+impl DeviceNames {
+    /// Returns the devices that a name refers to: a disk, the members of an organisation, or an
+    /// array.
+    fn numbers(&self, name: &Node) -> Result<Rc<[u32]>, ParamError> {
+        let name_text = name.str()?;
+        if !self.arrays.is_empty() {
+            let mut arrays = self.arrays.iter();
+            let array = arrays.position(|array| array.name == name_text);
+            // DiskSim numbers arrays and disks in the same way, so the first disk's name also
+            // refers to the first array.
+            let alike = self.disks.get(name_text).map(|disk| *disk as usize);
+            let array = array
+                .or(alike)
+                .filter(|array| *array < self.arrays.len())
+                .ok_or_else(|| name.error(format!("there is no array {name_text:?}")))?;
+            return Ok(Rc::new([array as u32]));
+        }
+        if let Some(&disk) = self.disks.get(name_text) {
+            return Ok(Rc::new([disk]));
+        }
+        match self.organisations.get(name_text) {
+            Some(members) => Ok(Rc::clone(members)),
+            None if self.is_partial => Ok(Rc::new([])),
+            None => Err(name.error(format!("there is no disk {name_text:?}"))),
+        }
+    }
+}
+
 impl Loader<'_> {
+    /// Returns the error for a file without a disk, or without the only disk that is wanted.
+    fn no_disk(&mut self, file: &str, only: Option<&str>) -> Result<ParamError, ParamError> {
+        let disks = self.disks(None)?.into_iter();
+        let mut names: Vec<String> = disks.map(|disk| disk.name).collect();
+        names.dedup();
+        let more = if names.len() > NAMES_LISTED_MAX {
+            ", …"
+        } else {
+            ""
+        };
+        names.truncate(NAMES_LISTED_MAX);
+        let problem = match only {
+            Some(only) if !names.is_empty() => format!(
+                "there is no disk called {only:?}; the disks are {}{more}",
+                names.join(", ")
+            ),
+            _ => "does not describe a disk".to_owned(),
+        };
+        Ok(ParamError {
+            file: file.to_owned(),
+            line: 1,
+            problem,
+        })
+    }
+
+    /// Returns the devices by name.
+    fn device_names(
+        &self,
+        disks: &[SystemDisk],
+        only: Option<&str>,
+    ) -> Result<DeviceNames, ParamError> {
+        let numbers: BTreeMap<String, u32> = disks
+            .iter()
+            .enumerate()
+            .rev() // If several disks have the same name, the first one is meant.
+            .map(|(number, disk)| (disk.name.clone(), number as u32))
+            .collect();
+        let arrays = match only {
+            None => self.arrays(&numbers)?,
+            Some(_) => Vec::new(),
+        };
+        let organisations = if arrays.is_empty() {
+            self.organisations(&numbers)?
+        } else {
+            BTreeMap::new()
+        };
+        Ok(DeviceNames {
+            disks: numbers,
+            arrays,
+            organisations,
+            is_partial: only.is_some(),
+        })
+    }
+
+    /// Returns all warnings, including those about parameters that nothing has used.
+    fn warnings(mut self) -> Vec<String> {
+        for block in self.document.blocks().filter(|block| is_drive(block)) {
+            for unused in block.unused() {
+                self.warnings.push(format!(
+                    "{}:{}: \"{}\" is not modelled",
+                    unused.file, unused.line, unused.key
+                ));
+            }
+        }
+        // Files share includes, so the same warning may occur several times.
+        let mut seen = BTreeSet::new();
+        self.warnings.retain(|warning| seen.insert(warning.clone()));
+        self.warnings
+    }
+
     /// Returns the instances of each disk block, or the blocks themselves if none is instantiated.
     fn disks(&mut self, only: Option<&str>) -> Result<Vec<SystemDisk>, ParamError> {
         for entry in &self.document.entries {
@@ -383,7 +409,7 @@ impl Loader<'_> {
 
     /// Returns the organisations that are addressed as one disk. Either all of them must be, or
     /// none.
-    fn arrays(&self, disks: &BTreeMap<&str, u32>) -> Result<Vec<SystemArray>, ParamError> {
+    fn arrays(&self, disks: &BTreeMap<String, u32>) -> Result<Vec<SystemArray>, ParamError> {
         let (mut arrays, mut plain) = (Vec::new(), None);
         let organisations = self.document.blocks();
         for block in organisations.filter(|block| block.kind == "disksim_logorg") {
@@ -455,7 +481,7 @@ impl Loader<'_> {
     /// leave addresses unchanged.
     fn organisations(
         &self,
-        disks: &BTreeMap<&str, u32>,
+        disks: &BTreeMap<String, u32>,
     ) -> Result<BTreeMap<String, Rc<[u32]>>, ParamError> {
         let mut all: BTreeMap<String, Rc<[u32]>> = BTreeMap::new();
         for block in self
@@ -504,7 +530,7 @@ impl Loader<'_> {
         Ok(all)
     }
 
-    fn synthio(&self, device: &DeviceNumbers<'_>) -> Result<Option<SynthioSpec>, ParamError> {
+    fn synthio(&self, names: &DeviceNames) -> Result<Option<SynthioSpec>, ParamError> {
         let Some(block) = self
             .document
             .blocks()
@@ -524,7 +550,7 @@ impl Loader<'_> {
         };
         let mut generators = Vec::new();
         for node in block.need_list("Generators")? {
-            generators.push(generator(node.block()?, device)?);
+            generators.push(generator(node.block()?, names)?);
         }
         let system_calls = match block.get_int("System call/return with each request")? {
             Some(0) | None => None,
@@ -555,7 +581,7 @@ impl Loader<'_> {
         }))
     }
 
-    fn device_maps(&self, device: &DeviceNumbers<'_>) -> Result<Vec<DeviceMap>, ParamError> {
+    fn device_maps(&self, names: &DeviceNames) -> Result<Vec<DeviceMap>, ParamError> {
         let mut maps = Vec::new();
         for block in self
             .document
@@ -568,7 +594,12 @@ impl Loader<'_> {
             for node in list {
                 let map = node.block()?;
                 let trace_device = map.require("tracedev")?;
-                for &disk in device(map.require("simdev")?)?.first().iter().copied() {
+                for &disk in names
+                    .numbers(map.require("simdev")?)?
+                    .first()
+                    .iter()
+                    .copied()
+                {
                     maps.push(DeviceMap {
                         trace_device: number(trace_device)?,
                         disk,
@@ -596,10 +627,10 @@ fn number(node: &Node) -> Result<u32, ParamError> {
         .ok_or_else(|| node.error("not a device number"))
 }
 
-fn generator(block: &Block, device: &DeviceNumbers<'_>) -> Result<SynthioGenerator, ParamError> {
+fn generator(block: &Block, names: &DeviceNames) -> Result<SynthioGenerator, ParamError> {
     let mut devices = Vec::new();
     for node in block.need_list("devices")? {
-        devices.extend_from_slice(&device(node)?);
+        devices.extend_from_slice(&names.numbers(node)?);
     }
     let share = |key: &str| Ok::<_, ParamError>(block.get_f64(key)?.unwrap_or(0.0));
     Ok(SynthioGenerator {

@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use traxtent_model::geometry::{Geometry, Place};
+use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::{self, Profile};
-use traxtent_probe::{Algorithm, Defects, Identity, Target, TargetError, Timing, Verify};
+use traxtent_probe::{
+    Algorithm, ObservedTarget, TargetError, TargetObserver, TargetOperation, Verify,
+};
 use traxtent_sim::SimTarget;
-use traxtent_units::request::Request;
-use traxtent_units::{Lbn, SimTime};
+use traxtent_units::Lbn;
 
 use crate::blind::{Differences, ProbeResult, compare_with_layout, probe};
 use crate::cpu_time;
@@ -161,11 +162,11 @@ pub fn measure(
     if !method.algorithm.translates() {
         target = target.without_translation();
     }
-    let target = Bounded {
-        target,
+    let limit = TimeLimit {
         end: cpu_time() + bound,
-        asked: 0,
+        operations: 0,
     };
+    let target = ObservedTarget::new(target, limit);
     let findings = probe(target, method.algorithm, method.verify, reached);
     let end = findings.bounds.last().map_or(0, |lbn| lbn.0);
     TableMeasurement {
@@ -178,46 +179,21 @@ pub fn measure(
 /// The error text of a probe that took too long.
 pub const TOO_LONG: &str = "the time limit of the table is reached";
 
-/// A target that disappears after a limited processor time.
-struct Bounded<T> {
-    target: T,
+/// The number of operations between two looks at the processor time, which is a system call.
+const OPERATIONS_PER_LOOK: u64 = 1 << 12;
+
+/// An observer for which the target disappears after a limited processor time.
+struct TimeLimit {
     end: Duration,
-    asked: u64,
+    operations: u64,
 }
 
-impl<T> Bounded<T> {
-    fn count(&mut self) -> Result<(), TargetError> {
-        self.asked += 1;
-        if self.asked.is_multiple_of(1 << 12) && cpu_time() > self.end {
+impl TargetObserver for TimeLimit {
+    fn before(&mut self, _: TargetOperation) -> Result<(), TargetError> {
+        self.operations += 1;
+        if self.operations.is_multiple_of(OPERATIONS_PER_LOOK) && cpu_time() > self.end {
             return Err(TargetError::Gone(TOO_LONG.to_owned()));
         }
         Ok(())
-    }
-}
-
-impl<T: Target> Target for Bounded<T> {
-    fn identity(&self) -> &Identity {
-        self.target.identity()
-    }
-    fn now(&self) -> SimTime {
-        self.target.now()
-    }
-    fn wait_until(&mut self, at: SimTime) {
-        self.target.wait_until(at);
-    }
-    fn request(&mut self, request: Request) -> Result<Timing, TargetError> {
-        self.count()?;
-        self.target.request(request)
-    }
-    fn translate(&mut self, lbn: Lbn) -> Result<Place, TargetError> {
-        self.count()?;
-        self.target.translate(lbn)
-    }
-    fn translate_back(&mut self, place: Place) -> Result<Option<Lbn>, TargetError> {
-        self.count()?;
-        self.target.translate_back(place)
-    }
-    fn defects(&mut self) -> Result<Defects, TargetError> {
-        self.target.defects()
     }
 }

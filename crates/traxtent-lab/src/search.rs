@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use traxtent_model::geometry::Geometry;
 use traxtent_probe::{
-    Algorithm, CountingTarget, Found, Region, RequestCounts, Target, Verify, extract,
+    Algorithm, Found, ObservedTarget, Region, RequestCounts, Target, Verify, extract,
 };
 use traxtent_units::Span;
 
@@ -34,7 +34,7 @@ impl Search {
         if !algorithm.translates() {
             target = target.without_translation();
         }
-        let mut target = CountingTarget::new(target);
+        let mut target = ObservedTarget::new(target, RequestCounts::default());
         let region = Region::whole(target.identity().capacity);
         let began = target.now();
         let mut tracks = Vec::new();
@@ -45,7 +45,7 @@ impl Search {
         Ok(Search {
             algorithm,
             tracks,
-            counts: target.counts(),
+            counts: target.observer,
             drive_time: target.now().since(began),
         })
     }

@@ -1,66 +1,20 @@
 //! The algorithms that find track boundaries, by name.
 
-use std::ops::ControlFlow;
-
 use super::angle;
 use super::clock::Clock;
 use super::dixtrac::dixtrac;
+use super::extraction::{Extraction, ProbeError, TrackSink};
 use super::jump::jump;
 use super::remapped::remapped_lbns;
 use super::scan;
-use super::target::{Target, TargetError};
+use super::target::Target;
 use super::track_end::Search;
 use super::tree::tree;
 use super::walk::walk;
-use traxtent_map::{Algorithm, Found, Region, Verify};
-use traxtent_units::Lbn;
-
-/// Receives tracks in ascending order without gaps. May end the search.
-pub type TrackSink<'a> = dyn FnMut(Found) -> ControlFlow<()> + 'a;
-
-/// The results of a search apart from its tracks.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Extraction {
-    /// LBNs that could not be read or translated. The search continued around them.
-    pub unreadable: Vec<Lbn>,
-    /// LBNs found to be remapped off their track.
-    pub remapped: Vec<Lbn>,
-    /// Whether `moved` is complete, according to the drive's list of grown defects. Otherwise it
-    /// holds only those that the search came across, which are few.
-    pub remapped_complete: bool,
-    /// The number of untested boundaries that were predicted where tracks are irregular. Some of
-    /// them may be wrong. Only [`Algorithm::Angle`] with [`Verify::Sample`] leaves any.
-    pub untested_irregular: u64,
-    /// Notes for the reader, one line each.
-    pub notes: Vec<String>,
-}
+use traxtent_map::{Algorithm, Region, Verify};
 
 /// The note for drives on which no list gives the remapped LBNs.
 const MOVED_UNKNOWN: &str = "remapped sectors are not counted: the drive does not translate addresses, or does not list its defects";
-
-/// The reason why a search ends early. The tracks found so far have already been passed to the
-/// sink.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProbeError {
-    /// The drive failed.
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    /// The drive responds, but not like a rotating disk.
-    #[error("not a rotating disk: {0}")]
-    NotRotating(String),
-    /// The drive's responses do not fit any track.
-    #[error("LBN {lbn}: {problem}")]
-    Inconsistent {
-        /// The LBN at which the problem occurred.
-        lbn: Lbn,
-        /// The inconsistency.
-        problem: String,
-    },
-    /// The sink ended the search.
-    #[error("stopped")]
-    Stopped,
-}
 
 /// Finds the tracks of a region. Only [`Algorithm::Angle`] uses `verify`.
 ///
@@ -96,9 +50,10 @@ impl<'a> Prober<'a> {
     /// # Errors
     /// Returns an error if no way of timing works, or if the drive fails.
     pub fn start(algorithm: Algorithm, target: &'a mut dyn Target) -> Result<Self, ProbeError> {
-        let drive = match algorithm.translates() {
-            true => Ready::Translating(target),
-            false => Ready::Timed(Box::new(Clock::start(target)?)),
+        let drive = if algorithm.translates() {
+            Ready::Translating(target)
+        } else {
+            Ready::Timed(Box::new(Clock::start(target)?))
         };
         Ok(Prober { algorithm, drive })
     }

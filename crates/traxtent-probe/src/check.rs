@@ -5,7 +5,8 @@
 
 use std::ops::ControlFlow;
 
-use super::algorithm::{ProbeError, Prober};
+use super::algorithm::Prober;
+use super::extraction::ProbeError;
 use super::target::Target;
 use traxtent_map::{Algorithm, Found, Region, Verify};
 use traxtent_map::{MappedTrack, TrackMap};

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use super::algorithm::ProbeError;
+use super::extraction::ProbeError;
 use super::median::upper_median;
 use super::method::{QualifiedMethod, TimingMethod, qualify};
 use super::target::{Target, TargetError};
@@ -32,6 +32,65 @@ const REACHES: usize = 48;
 /// The number of classes of neighbouring tracks. They are classified by their skew, because the
 /// skew is chosen for the movement between them.
 const NEIGHBOURS: usize = 12;
+
+/// The number of readings of one sector that determine period and jitter. If each needs reads
+/// elsewhere first, fewer must do.
+const CALIBRATION_READS: usize = 400;
+const CALIBRATION_READS_INTERLEAVED: usize = 40;
+
+/// The longest time of a read nearby without a disturbance, in revolutions: one revolution and the
+/// way of the arm. After reads elsewhere, the arm may come from anywhere.
+const UNDISTURBED_TURNS_MAX: f64 = 1.4;
+const UNDISTURBED_TURNS_MAX_INTERLEAVED: f64 = 8.0;
+
+/// The largest difference between two readings of one angle: in standard deviations, and at least
+/// in revolutions. A larger one would take different angles for the same, a smaller one would
+/// require more readings.
+const SAME_ANGLE_SIGMAS: f64 = 6.0;
+const SAME_ANGLE_TURNS: f64 = 0.0012;
+
+/// The number of readings that must agree on a noisy clock, so that the deviation of their mean is
+/// at most a third of that of one; and on a steady clock, if none was in time.
+const AGREEING_NOISY: usize = 9;
+const AGREEING_STEADY: usize = 2;
+
+/// The largest number of attempts to time a read without a disturbance.
+const EXCESS_ATTEMPTS: u32 = 4;
+/// How long before its first sector ends such a read is sent at least, and how much earlier with
+/// each attempt, in revolutions.
+const EXCESS_LEAD_TURNS: f64 = 0.25;
+const EXCESS_LEAD_STEP_TURNS: f64 = 0.15;
+/// The excess, in revolutions, below which a read has had no disturbance, and the difference below
+/// which two reads have had none but the same.
+const EXCESS_SETTLED_TURNS: f64 = 0.02;
+
+/// The number of attempts to read a sector directly after another.
+const FOLLOW_ATTEMPTS: u32 = 3;
+/// The time within which such a read is in time, in revolutions: less than the whole revolution
+/// after which the sector comes round again.
+const FOLLOWS_TURNS_MAX: f64 = 0.95;
+
+/// The time that a read is assumed to need until its sector has passed, in revolutions, before any
+/// has been missed. It is too short on purpose: a missed sector corrects it quickly, whereas a time
+/// that is never tried corrects nothing.
+const LEAD_FIRST_TURNS: f64 = 0.02;
+/// How a missed sector lengthens that time: to slightly more than was tried, but by no more than a
+/// factor, because there may have been another disturbance, and to no more than a revolution.
+const LEAD_MISSED: f64 = 1.02;
+const LEAD_GROWTH_MAX: f64 = 1.3;
+const LEAD_TURNS_MAX: f64 = 1.0;
+/// The factor by which a sector in time shortens it, and the shortest time, in revolutions. The
+/// factor trades reads that wait too long for sectors that are missed.
+const LEAD_DECAY: f64 = 0.9985;
+const LEAD_TURNS_MIN: f64 = 0.002;
+
+/// How much later than it was due a read completes if it missed its sector, in revolutions: half of
+/// the revolution that a miss costs.
+pub(super) const MISSED_TURNS: f64 = 0.5;
+
+/// How much longer than its sectors a read takes if a boundary interrupts it, in revolutions: half
+/// of the revolution that an interruption costs.
+pub(super) const INTERRUPTED_TURNS: f64 = 0.5;
 
 /// The distance that the arm must move, estimated from the order of tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,9 +152,7 @@ impl<'a> Clock<'a> {
             between: method.between,
             method,
             sigma: 0.0,
-            // Too short on purpose: a missed sector corrects the value quickly, whereas a time that
-            // is never tried corrects nothing.
-            lead: [0.02; REACHES],
+            lead: [LEAD_FIRST_TURNS; REACHES],
             recent: VecDeque::new(),
             unreadable: Vec::new(),
         };
@@ -105,7 +162,11 @@ impl<'a> Clock<'a> {
 
     /// Measures period and jitter by reading one sector repeatedly.
     fn calibrate(&mut self) -> Result<(), ProbeError> {
-        let readings = if self.is_interleaved() { 40 } else { 400 };
+        let readings = if self.is_interleaved() {
+            CALIBRATION_READS_INTERLEAVED
+        } else {
+            CALIBRATION_READS
+        };
         let capacity = self.target.identity().capacity.0;
         let mut times: Vec<f64> = Vec::new();
         // A readable sector is found after few attempts.
@@ -154,7 +215,11 @@ impl<'a> Clock<'a> {
 
     /// The longest time of a read nearby without a disturbance, in revolutions.
     pub(super) fn undisturbed_turns_max(&self) -> f64 {
-        if self.is_interleaved() { 8.0 } else { 1.4 }
+        if self.is_interleaved() {
+            UNDISTURBED_TURNS_MAX_INTERLEAVED
+        } else {
+            UNDISTURBED_TURNS_MAX
+        }
     }
 
     /// The number of LBNs of the drive.
@@ -220,7 +285,7 @@ impl<'a> Clock<'a> {
 
     /// The largest difference between two readings that count as the same angle.
     pub(super) fn tolerance(&self) -> f64 {
-        (6.0 * self.sigma).max(0.0012)
+        (SAME_ANGLE_SIGMAS * self.sigma).max(SAME_ANGLE_TURNS)
     }
 
     /// Returns whether angles jitter by more than the skews of some drives.
@@ -234,7 +299,11 @@ impl<'a> Clock<'a> {
     /// a noisy clock, nine readings must agree, so that the deviation of their mean is at most
     /// `sigma` / 3.
     pub(super) fn angle(&mut self, lbn: u64) -> Result<Option<f64>, ProbeError> {
-        let enough = if self.is_noisy() { 9 } else { 2 };
+        let enough = if self.is_noisy() {
+            AGREEING_NOISY
+        } else {
+            AGREEING_STEADY
+        };
         if let Some((_, angle)) = self.recent.iter().find(|(read, _)| *read == lbn) {
             return Ok(Some(*angle));
         }
@@ -280,14 +349,15 @@ impl<'a> Clock<'a> {
     ) -> Result<Option<f64>, ProbeError> {
         let mut least = f64::INFINITY;
         // Every disturbance makes the read longer, so the shortest of several counts.
-        for attempt in 0..4 {
-            let lead = 0.25_f64.max(self.lead[0]) + 0.15 * f64::from(attempt);
+        for attempt in 0..EXCESS_ATTEMPTS {
+            let lead =
+                EXCESS_LEAD_TURNS.max(self.lead[0]) + EXCESS_LEAD_STEP_TURNS * f64::from(attempt);
             let Some(excess) = self.overrun(lead, lbn, sectors, angle, pitch)? else {
                 return Ok(None);
             };
-            let settled = (excess - least).abs() < 0.02;
+            let settled = (excess - least).abs() < EXCESS_SETTLED_TURNS;
             least = least.min(excess);
-            if least < 0.02 || settled {
+            if least < EXCESS_SETTLED_TURNS || settled {
                 break;
             }
         }
@@ -322,10 +392,11 @@ impl<'a> Clock<'a> {
     fn approach(&mut self, lbn: u64, sectors: u32, pitch: f64) -> Result<(), ProbeError> {
         // Longer than any track, if the pitch is not known yet.
         let track = (1.0 / pitch.max(1e-4)) as u64;
-        let behind = lbn + u64::from(sectors) + 2 * track;
-        let near = match behind < self.capacity() {
-            true => behind,
-            false => lbn.saturating_sub(16 * track),
+        let following = lbn + u64::from(sectors) + 2 * track;
+        let near = if following < self.capacity() {
+            following
+        } else {
+            lbn.saturating_sub(16 * track)
         };
         self.read_now(near, 1).map(|_| ())
     }
@@ -340,9 +411,9 @@ impl<'a> Clock<'a> {
     /// of `v` after that of `u`.
     pub(super) fn follows(&mut self, u: u64, v: u64) -> Result<bool, ProbeError> {
         // Every disturbance makes the read later, so one success is enough.
-        for _ in 0..3 {
+        for _ in 0..FOLLOW_ATTEMPTS {
             if let (Some(_), Some(pass)) = (self.pass(u)?, self.pass(v)?)
-                && pass.took < 0.95
+                && pass.took < FOLLOWS_TURNS_MAX
             {
                 return Ok(true);
             }
@@ -366,11 +437,12 @@ impl<'a> Clock<'a> {
     /// Learns from a read that was due after `due` revolutions and took `took`.
     pub(super) fn learn(&mut self, ArmDistance(class): ArmDistance, due: f64, took: f64) {
         let lead = &mut self.lead[class];
-        if took > due + 0.5 {
-            // The arm needs longer than that, unless there was another disturbance this once.
-            *lead = (1.02 * due).min(1.3 * *lead).min(1.0);
+        if took > due + MISSED_TURNS {
+            *lead = (LEAD_MISSED * due)
+                .min(LEAD_GROWTH_MAX * *lead)
+                .min(LEAD_TURNS_MAX);
         } else {
-            *lead = (*lead * 0.9985).max(0.002);
+            *lead = (*lead * LEAD_DECAY).max(LEAD_TURNS_MIN);
         }
     }
 }

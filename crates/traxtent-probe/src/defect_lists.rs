@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::target::Defects;
-use super::translation::{TrackAddress, track_of};
+use super::track_address::{TrackAddress, track_of};
 use traxtent_model::geometry::Place;
 
 /// The slots that a drive lists as bad.
@@ -98,9 +98,12 @@ impl DefectLists {
         let Some(first) = place.slot.checked_add(1) else {
             return &[];
         };
-        let behind = self.within(track_of(place), first..u32::MAX);
-        let row = behind.iter().zip(first..).take_while(|(b, k)| b.slot == *k);
-        &behind[..row.count()]
+        let following = self.within(track_of(place), first..u32::MAX);
+        let row = following
+            .iter()
+            .zip(first..)
+            .take_while(|(b, k)| b.slot == *k);
+        &following[..row.count()]
     }
 
     /// Returns the consecutive bad slots directly before a place.

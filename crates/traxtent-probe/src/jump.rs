@@ -15,7 +15,7 @@
 //! is kept because the paper's cost is measured with it (experiment Q2); [`walk`] and `tree` bisect
 //! instead.
 
-use super::algorithm::{Extraction, ProbeError, TrackSink};
+use super::extraction::{Extraction, ProbeError, TrackSink};
 use super::target::Target;
 use super::track_end::Search;
 use super::walk::walk;

@@ -14,7 +14,7 @@
 //! The bound of 20,000 RPM is H. Wong's (hdubench, 2019). The random waits and the fourth test are
 //! ours. Not covered: switching off the look-ahead of an ATA disk, which requires ATA commands.
 
-use super::algorithm::ProbeError;
+use super::extraction::ProbeError;
 use super::median::upper_median;
 use super::spindle::{REVOLUTION_MS, Spindle, distance_from_revolution};
 use super::target::{Target, TargetError};
@@ -191,6 +191,29 @@ pub fn qualify(target: &mut dyn Target) -> Result<QualifiedMethod, ProbeError> {
     ))
 }
 
+/// The smallest drive that is tested, in sectors: enough for places far apart.
+const SECTORS_MIN: u64 = 1024;
+/// The number of places tried for two neighbours that can be read.
+const READABLE_TRIALS: usize = 16;
+/// The largest deviation from one revolution of the time to read the same LBN again, in
+/// revolutions.
+const AGAIN_TURNS_OFF: f64 = 0.02;
+/// The longest random wait, in milliseconds: more than the slowest revolution that is recognized.
+/// With distant reads in between, it grows with their number.
+const WAIT_MS_MAX: f64 = 40.0;
+const WAIT_READS: f64 = 16.0;
+/// The time, in revolutions, within which an LBN that has just passed the head cannot come round.
+const EARLY_TURNS: f64 = 0.25;
+/// One in this many trials may be early, because the host may have seen the LBN before it late.
+const EARLY_ONE_IN: u32 = 10;
+/// The distance from a whole number of revolutions at which two completions count as at the same
+/// phase, in revolutions.
+const SAME_PHASE_TURNS: f64 = 0.05;
+
+/// If fewer than one in this many responses are as fast as a cache, the target is not a disk with a
+/// cache. A few may come from a disk and have happened to be in time.
+const CACHED_ONE_IN: usize = 10;
+
 /// The reason why a method fails.
 enum Failure {
     Target(TargetError),
@@ -290,17 +313,17 @@ struct Test<'a> {
 
 impl Test<'_> {
     fn run(&mut self) -> Result<QualifiedMethod, Failure> {
-        if self.target.identity().capacity.0 < 1024 {
-            return Err(Failure::Test(
-                "the drive has fewer than 1024 sectors".to_owned(),
-            ));
+        if self.target.identity().capacity.0 < SECTORS_MIN {
+            return Err(Failure::Test(format!(
+                "the drive has fewer than {SECTORS_MIN} sectors"
+            )));
         }
         self.base = self.readable()?;
         let again_ms = self.same_again()?;
         let turning = self.turning()?;
         let revolution = turning.revolution_ms;
         let turns = again_ms / revolution;
-        if self.between == 0 && (turns - 1.0).abs() > 0.02 {
+        if self.between == 0 && (turns - 1.0).abs() > AGAIN_TURNS_OFF {
             return Err(Failure::Test(format!(
                 "reading the same sector again takes {turns:.3} revolutions of {revolution:.3} ms; expected 1"
             )));
@@ -332,7 +355,7 @@ impl Test<'_> {
     /// Returns an LBN that can be read together with its neighbour.
     fn readable(&mut self) -> Result<Lbn, TargetError> {
         let mut last = None;
-        for _ in 0..16 {
+        for _ in 0..READABLE_TRIALS {
             let lbn = Lbn(self.rng.below(self.target.identity().capacity.0 - 1));
             match self.timed(lbn).and(self.timed(Lbn(lbn.0 + 1))) {
                 Ok(_) => return Ok(lbn),
@@ -376,7 +399,7 @@ impl Test<'_> {
         const REPEATS: usize = 41;
         let (mut completions, mut responses) = (Vec::new(), Vec::new());
         while completions.len() < REPEATS {
-            let longest = 40.0 * (1.0 + f64::from(self.between) / 16.0);
+            let longest = WAIT_MS_MAX * (1.0 + f64::from(self.between) / WAIT_READS);
             let wait = longest * self.rng.fraction();
             self.wait(wait);
             let timing = self.timed(self.base)?;
@@ -390,8 +413,7 @@ impl Test<'_> {
                  not arrive at multiples of any revolution from 3 to 30 ms",
                 typical_ms(responses)
             );
-            // A few may come from a disk and have happened to be in time.
-            if 10 * cached < REPEATS {
+            if CACHED_ONE_IN * cached < REPEATS {
                 Failure::NotRotating(why)
             } else {
                 Failure::Test(why)
@@ -417,17 +439,17 @@ impl Test<'_> {
             if !steady {
                 continue;
             }
-            let turns = 0.25 + 0.25 * self.rng.fraction();
+            let turns = EARLY_TURNS + EARLY_TURNS * self.rng.fraction();
             self.wait(turns * revolution);
             let next = self.timed(Lbn(self.base.0 + 1))?;
-            early += u32::from(next.response().as_ms() < 0.25 * revolution);
+            early += u32::from(next.response().as_ms() < EARLY_TURNS * revolution);
             asked += 1;
             if asked == TRIALS {
                 break;
             }
         }
         // After reads elsewhere, the head may arrive just before it.
-        if self.between == 0 && (asked < TRIALS || 10 * early > asked) {
+        if self.between == 0 && (asked < TRIALS || EARLY_ONE_IN * early > asked) {
             return Err(Failure::Test(format!(
                 "the sector after the one just read arrives before its turn in {early} of {asked} trials"
             )));
@@ -467,7 +489,8 @@ impl Test<'_> {
 
 /// Returns whether a whole number of revolutions lies between two completions.
 fn whole_revolutions_apart(from: SimTime, to: SimTime, revolution_ms: f64) -> bool {
-    distance_from_revolution(to.saturating_since(from).as_ms(), revolution_ms).abs() < 0.05
+    distance_from_revolution(to.saturating_since(from).as_ms(), revolution_ms).abs()
+        < SAME_PHASE_TURNS
 }
 
 /// Returns the median of measured times, or 0 if there are none.

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::algorithm::ProbeError;
 use super::defect_lists::DefectLists;
+use super::extraction::ProbeError;
 use super::pattern::{Expected, Slots, Step, step};
-use super::translation::{Translator, are_neighbours, track_of};
+use super::track_address::{are_neighbours, track_of};
+use super::translation::Translator;
 use traxtent_model::geometry::Place;
 use traxtent_units::Surface;
 
@@ -55,10 +56,10 @@ impl PlannedTrack {
             if planned.slot == place.slot {
                 (planned.lead, planned.slot) = (planned.lead + moved, next);
             }
-            let behind = (next < slots.end).then_some(start + held);
+            let following = (next < slots.end).then_some(start + held);
             match planned.runs.last_mut() {
-                Some((run, lbn)) if run.end == place.slot => (run.end, *lbn) = (next, behind),
-                _ => planned.runs.push((place.slot..next, behind)),
+                Some((run, lbn)) if run.end == place.slot => (run.end, *lbn) = (next, following),
+                _ => planned.runs.push((place.slot..next, following)),
             }
         }
         planned.sectors = held + u64::from(slots.end.saturating_sub(next));
@@ -121,8 +122,10 @@ impl PlannedTrack {
         };
         // The LBN of a bad slot may be stored exactly where the next track could begin.
         if let Some(run) = before.bad_at_end() {
-            let behind = self.start + self.lead + run.len() as u64;
-            if behind < self.end() && ask.place(behind)?.map(track_of) != Some(self.track.home) {
+            let following = self.start + self.lead + run.len() as u64;
+            if following < self.end()
+                && ask.place(following)?.map(track_of) != Some(self.track.home)
+            {
                 return Ok(false);
             }
         }

@@ -8,10 +8,10 @@
 
 use std::ops::RangeInclusive;
 
-use super::algorithm::ProbeError;
 use super::defect_lists::DefectLists;
+use super::extraction::ProbeError;
 use super::target::{Defects, Target, TargetError};
-use super::translation::track_of;
+use super::track_address::track_of;
 use traxtent_map::Region;
 use traxtent_model::geometry::Place;
 use traxtent_units::Lbn;
@@ -75,12 +75,12 @@ fn moved_from(
         None => Ok(None),
     };
     let before = beside(target, first.slot.checked_sub(1), first)?;
-    let behind = beside(target, last.slot.checked_add(1), last)?;
-    if let (Some(before), Some(behind)) = (before, behind)
-        && let Some(between) = behind.0.checked_sub(before.0 + 1)
+    let following = beside(target, last.slot.checked_add(1), last)?;
+    if let (Some(before), Some(following)) = (before, following)
+        && let Some(between) = following.0.checked_sub(before.0 + 1)
         && between <= count
     {
-        return Ok((before.0 + 1..behind.0).collect());
+        return Ok((before.0 + 1..following.0).collect());
     }
     // The row is at an end of the track, or next to a slot that holds an LBN of another track.
     if let Some(Lbn(before)) = before {
@@ -91,12 +91,12 @@ fn moved_from(
             return Ok(moved.collect());
         }
     }
-    if let Some(Lbn(behind)) = behind
-        && let Some(start) = behind.checked_sub(count)
-        && is_apart(target, bad, behind - 1, behind)?
+    if let Some(Lbn(following)) = following
+        && let Some(start) = following.checked_sub(count)
+        && is_apart(target, bad, following - 1, following)?
         && (start == 0 || is_apart(target, bad, start - 1, start)?)
     {
-        return Ok((start..behind).collect());
+        return Ok((start..following).collect());
     }
     Ok(Vec::new())
 }

@@ -22,6 +22,13 @@ const TOLERANCE: f64 = 0.04;
 /// The share of completions that must be on time. The host sees some of them late.
 const ENOUGH: f64 = 0.75;
 
+/// The share of the most multiples that the longest revolution must have. Of the double of a
+/// revolution, half of the multiples are missing.
+const NEARLY_MOST: f64 = 0.85;
+
+/// The share of spans that must be multiples of the guess. A wrong guess has few.
+const MULTIPLES_MIN: f64 = 0.4;
+
 /// The spindle that a sequence of completions follows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spindle {
@@ -86,8 +93,8 @@ fn guess(spans: &[f64]) -> Option<f64> {
     // Late completions spoil many differences, but equally many for halves and thirds of a
     // revolution. For its double, half of the multiples are missing.
     let most = candidates.iter().fold(0.0, |most: f64, c| most.max(c.1));
-    let (longest, share) = *candidates.iter().find(|c| c.1 >= 0.85 * most)?;
-    if share < 0.4 {
+    let (longest, share) = *candidates.iter().find(|c| c.1 >= NEARLY_MOST * most)?;
+    if share < MULTIPLES_MIN {
         return None;
     }
     // The longest candidate is at the edge of the tolerance. The best one is near it.

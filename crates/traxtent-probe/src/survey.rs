@@ -11,8 +11,8 @@
 
 use std::ops::Range;
 
-use super::algorithm::ProbeError;
-use super::clock::Clock;
+use super::clock::{Clock, MISSED_TURNS};
+use super::extraction::ProbeError;
 use super::target::Target;
 use traxtent_map::TrackMap;
 use traxtent_map::head::{PositioningCurve, Survey};
@@ -38,6 +38,12 @@ const TAILS: usize = 101;
 
 /// The resolution of the arm's time, in revolutions.
 const RESOLUTION: f64 = 1.0 / 512.0;
+
+/// The number of first sectors of a track of which one must be readable.
+const READABLE: u64 = 8;
+
+/// The number of attempts to time a pair of reads whose sectors can be read.
+const PAIR_ATTEMPTS: u32 = 8;
 
 /// Surveys the given tracks of a map, reading each of them `readings` times, for a host that will
 /// read `sectors` at a time. `progress` receives the number of tracks done.
@@ -69,7 +75,7 @@ pub fn survey(
         let mut counted = 0;
         let mut base = 0.0;
         // If a sector cannot be read, the next one is used.
-        for lbn in track.first_lbn.0..track.end().0.min(track.first_lbn.0 + 8) {
+        for lbn in track.first_lbn.0..track.end().0.min(track.first_lbn.0 + READABLE) {
             let into = (lbn - track.first_lbn.0) as f64 / track.sectors.0 as f64;
             for _ in 0..readings.max(1) {
                 let Some(pass) = clock.pass(lbn)? else { break };
@@ -222,27 +228,29 @@ impl Arm<'_, '_> {
         self.drift.follow(self.clock)?;
         let from =
             self.tracks.start + self.rng.below((self.tracks.len() - distance) as u64) as usize;
-        let (from, to) = match self.rng.chance(0.5) {
-            true => (from, from + distance),
-            false => (from + distance, from),
+        let (from, to) = if self.rng.chance(0.5) {
+            (from, from + distance)
+        } else {
+            (from + distance, from)
         };
         // A read sent at a random time takes the shortest time plus up to one revolution.
         let took = self.took(from, to, None)?;
-        let (mut low, mut high) = ((took - 1.0).max(0.0), took);
-        while high - low > RESOLUTION {
-            let middle = f64::midpoint(low, high);
-            match self.took(from, to, Some(middle))? < middle + 0.5 {
-                true => high = middle,
-                false => low = middle,
+        let (mut lower, mut upper) = ((took - 1.0).max(0.0), took);
+        while upper - lower > RESOLUTION {
+            let middle = f64::midpoint(lower, upper);
+            if self.took(from, to, Some(middle))? < middle + MISSED_TURNS {
+                upper = middle;
+            } else {
+                lower = middle;
             }
         }
-        Ok(high)
+        Ok(upper)
     }
 
     /// Returns the time of a read on track `to` that is sent when a read on track `from` completes.
     /// The read is of the sector due after `due` revolutions, or of any sector if `due` is `None`.
     fn took(&mut self, from: usize, to: usize, due: Option<f64>) -> Result<f64, ProbeError> {
-        for _ in 0..8 {
+        for _ in 0..PAIR_ATTEMPTS {
             let lbn = |track: usize, sector: u64| {
                 self.map
                     .track(track)

@@ -4,25 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use super::algorithm::{Extraction, ProbeError, TrackSink};
 use super::defect_lists::DefectLists;
+use super::extraction::{Extraction, ProbeError, TrackSink};
 use super::target::{Target, TargetError};
 use traxtent_map::{Confirm, Found, Region};
 use traxtent_model::geometry::Place;
-use traxtent_units::{Cylinder, Lbn, Sectors, Surface};
-
-/// A track as the drive addresses it.
-pub(super) type TrackAddress = (Cylinder, Surface);
-
-/// Returns the track of a place.
-pub(super) fn track_of(place: Place) -> TrackAddress {
-    (place.cylinder, place.surface)
-}
-
-/// Returns whether two tracks are adjacent.
-pub(super) fn are_neighbours(one: TrackAddress, other: TrackAddress) -> bool {
-    one.0.0.abs_diff(other.0.0) + u32::from(one.1.0.abs_diff(other.1.0)) == 1
-}
+use traxtent_units::{Lbn, Sectors};
 
 /// The number of translations above which old ones are discarded.
 const REMEMBERED_MAX: usize = 1 << 12;

@@ -38,13 +38,14 @@
 //! Assumed without a test: that a defect list is complete, and that tracks do not change their size
 //! and back between two tests without a net effect.
 
-use super::algorithm::{Extraction, ProbeError, TrackSink};
 use super::defect_lists::DefectLists;
+use super::extraction::{Extraction, ProbeError, TrackSink};
 use super::pattern::{Expected, Pattern, Slots};
 use super::planned::{Known, PlannedTrack, tests};
 use super::target::Target;
+use super::track_address::{TrackAddress, track_of};
 use super::track_end::{Search, first_track, track_end};
-use super::translation::{TrackAddress, TrackOutput, Translator, track_of};
+use super::translation::{TrackOutput, Translator};
 use traxtent_map::{Confirm, Region};
 use traxtent_model::geometry::Place;
 
@@ -274,9 +275,10 @@ impl Tree<'_, '_, '_> {
         let expected = expected.filter(|sectors| *sectors > 0);
         let end = track_end(&mut self.ask, start, expected, Search::Near)?;
         let track = self.observed(start, end)?;
-        let next = match end < self.ask.end {
-            true => self.ask.place(end)?.map(track_of),
-            false => None,
+        let next = if end < self.ask.end {
+            self.ask.place(end)?.map(track_of)
+        } else {
+            None
         };
         self.learn(start, end, track, next);
         self.out.track(end, Confirm::Tested)

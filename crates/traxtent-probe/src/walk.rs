@@ -6,10 +6,11 @@
 //! The algorithm uses no knowledge of zones, spares and surfaces. The defect list, if the drive has
 //! one, only serves to decide which track a remapped LBN belongs to; see [`track_end`].
 
-use super::algorithm::{Extraction, ProbeError, TrackSink};
+use super::extraction::{Extraction, ProbeError, TrackSink};
 use super::target::Target;
+use super::track_address::track_of;
 use super::track_end::{LbnPlace, Search, are_on_one_track, first_track, track_end};
-use super::translation::{TrackOutput, Translator, track_of};
+use super::translation::{TrackOutput, Translator};
 use traxtent_map::{Confirm, Region};
 
 /// Finds the tracks of a region. `search` is the way to find the end of a track whose size differs.

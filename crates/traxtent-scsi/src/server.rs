@@ -9,7 +9,7 @@
 
 use super::address::{Address, AddressFormat, WHOLE_TRACK};
 use super::capacity::Capacity;
-use super::command::{BlockOp, Blocks, Command, Compare, ReadDefectData};
+use super::command::{BlockOp, Blocks, Command, Compare, ModeWidth, ReadDefectData};
 use super::defects::DefectList;
 use super::diagnostic::{
     SUPPORTED_DIAGNOSTICS, TRANSLATE_ADDRESS, TranslateRequest, Translation, encode_supported,
@@ -219,18 +219,8 @@ impl DeviceServer {
                 descriptors,
                 allocation,
             } => {
-                // The reason of a failure is returned with its command, so none is ever pending.
-                let none = Sense::new(SenseKey::NoSense, AdditionalSense::NONE);
-                let format = if descriptors {
-                    SenseFormat::Descriptors
-                } else {
-                    SenseFormat::Fixed
-                };
-                Ok(CommandSuccess::bytes(
-                    none.encode(format),
-                    allocation.into(),
-                    now,
-                ))
+                let bytes = no_sense(descriptors);
+                Ok(CommandSuccess::bytes(bytes, allocation.into(), now))
             }
             Command::Inquiry { page, allocation } => {
                 let bytes = match page {
@@ -264,22 +254,15 @@ impl DeviceServer {
                 page_format,
                 length,
                 ..
-            } => {
-                let page = sent.get(..length.into()).ok_or_else(|| too_short(now))?;
-                match page.first() {
-                    None => Ok(CommandSuccess::nothing(now)),
-                    Some(_) if !page_format => Err(bad_command(now, 1)),
-                    Some(_) => self.send_diagnostic(now, page),
-                }
-            }
+            } => match parameters(now, page_format, length.into(), sent)? {
+                None => Ok(CommandSuccess::nothing(now)),
+                Some(page) => self.send_diagnostic(now, page),
+            },
             Command::ReceiveDiagnostic { page, allocation } => {
-                let answer = match page {
-                    Some(SUPPORTED_DIAGNOSTICS) => Some(self.diagnostic_pages()),
-                    Some(page) => self.diagnostic.clone().filter(|last| last[0] == page),
-                    None => self.diagnostic.clone(),
-                };
-                let answer = answer.ok_or_else(|| bad_command(now, 2))?;
-                Ok(CommandSuccess::bytes(answer, allocation.into(), now))
+                let bytes = self
+                    .receive_diagnostic(page)
+                    .ok_or_else(|| bad_command(now, 2))?;
+                Ok(CommandSuccess::bytes(bytes, allocation.into(), now))
             }
             Command::ReadDefectData(read) => self.read_defects(now, &read),
             Command::ModeSense(sense) => {
@@ -294,26 +277,10 @@ impl DeviceServer {
                 page_format,
                 save,
                 length,
-            } => {
-                let data = sent.get(..length.into()).ok_or_else(|| too_short(now))?;
-                if data.is_empty() {
-                    return Ok(CommandSuccess::nothing(now));
-                }
-                if !page_format {
-                    return Err(bad_command(now, 1));
-                }
-                if self.faults.cache_control == Compliance::Refuses {
-                    return Err(bad_data(now, 0));
-                }
-                self.modes.select(&self.drive, width, data, save).map_err(
-                    |problem| match problem.byte {
-                        Some(byte) => bad_data(now, byte),
-                        None => too_short(now),
-                    },
-                )?;
-                self.set_caching(now, self.modes.caching(0));
-                Ok(CommandSuccess::nothing(now))
-            }
+            } => match parameters(now, page_format, length.into(), sent)? {
+                None => Ok(CommandSuccess::nothing(now)),
+                Some(data) => self.mode_select(now, width, data, save),
+            },
         }
     }
 
@@ -445,6 +412,28 @@ impl DeviceServer {
         encode_supported(&pages[..if translates { 2 } else { 1 }])
     }
 
+    fn receive_diagnostic(&self, page: Option<u8>) -> Option<Vec<u8>> {
+        match page {
+            Some(SUPPORTED_DIAGNOSTICS) => Some(self.diagnostic_pages()),
+            Some(page) => self.diagnostic.clone().filter(|last| last[0] == page),
+            None => self.diagnostic.clone(),
+        }
+    }
+
+    fn mode_select(&mut self, now: SimTime, width: ModeWidth, data: &[u8], save: bool) -> Outcome {
+        if self.faults.cache_control == Compliance::Refuses {
+            return Err(bad_data(now, 0));
+        }
+        self.modes
+            .select(&self.drive, width, data, save)
+            .map_err(|problem| match problem.byte {
+                Some(byte) => bad_data(now, byte),
+                None => too_short(now),
+            })?;
+        self.set_caching(now, self.modes.caching(0));
+        Ok(CommandSuccess::nothing(now))
+    }
+
     fn send_diagnostic(&mut self, now: SimTime, page: &[u8]) -> Outcome {
         let scsi = &self.drive.profile().scsi;
         match page[0] {
@@ -492,6 +481,32 @@ impl DeviceServer {
             done.remark = Some(Sense::new(SenseKey::Recovered, code));
         }
         Ok(done)
+    }
+}
+
+/// Returns the sense data for a host that asks for some. The reason of a failure is returned with
+/// its command, so none is ever pending.
+fn no_sense(descriptors: bool) -> Vec<u8> {
+    let format = if descriptors {
+        SenseFormat::Descriptors
+    } else {
+        SenseFormat::Fixed
+    };
+    Sense::new(SenseKey::NoSense, AdditionalSense::NONE).encode(format)
+}
+
+/// Returns the parameter list of a command, or `None` if it is empty. A list must be in the page
+/// format.
+fn parameters(
+    now: SimTime,
+    page_format: bool,
+    length: usize,
+    sent: &[u8],
+) -> Result<Option<&[u8]>, CommandFailure> {
+    match sent.get(..length).ok_or_else(|| too_short(now))? {
+        [] => Ok(None),
+        _ if !page_format => Err(bad_command(now, 1)),
+        list => Ok(Some(list)),
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use traxtent_map::TrackMap;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::builtin::builtin;
-use traxtent_probe::{Algorithm, CountingTarget, Found, Prober, Region, Verify, extract};
+use traxtent_probe::{
+    Algorithm, Found, ObservedTarget, Prober, Region, RequestCounts, Verify, extract,
+};
 use traxtent_scsi::{Compliance, Faults};
 use traxtent_sim::SimTarget;
 use traxtent_units::Lbn;
@@ -69,7 +71,7 @@ fn a_way_of_timing_is_found_once() {
         aligned: true,
     };
     let mut ignore = |_| ControlFlow::Continue(());
-    let mut anew = CountingTarget::new(drive.clone());
+    let mut anew = ObservedTarget::new(drive.clone(), RequestCounts::default());
     for _ in 0..3 {
         extract(
             Algorithm::Angle,
@@ -80,12 +82,12 @@ fn a_way_of_timing_is_found_once() {
         )
         .unwrap();
     }
-    let mut once = CountingTarget::new(drive);
+    let mut once = ObservedTarget::new(drive, RequestCounts::default());
     let mut prober = Prober::start(Algorithm::Angle, &mut once).unwrap();
     for _ in 0..3 {
         prober.extract(region, Verify::Full, &mut ignore).unwrap();
     }
-    let (anew, once) = (anew.counts().requests, once.counts().requests);
+    let (anew, once) = (anew.observer.requests, once.observer.requests);
     println!("{once} requests instead of {anew}");
     assert!(3 * once < 2 * anew, "{once} requests instead of {anew}");
 }

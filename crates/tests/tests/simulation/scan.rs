@@ -13,7 +13,7 @@ use traxtent_model::geometry::{Geometry, Replacement};
 use traxtent_model::profile::Profile;
 use traxtent_model::profile::builtin::{builtin, names};
 use traxtent_probe::{
-    Algorithm, CountingTarget, Found, ProbeError, Region, Target, Verify, extract,
+    Algorithm, Found, ObservedTarget, ProbeError, Region, RequestCounts, Target, Verify, extract,
 };
 use traxtent_scsi::Faults;
 use traxtent_sim::SimTarget;
@@ -68,7 +68,10 @@ struct Scan {
 fn scan(drive: &Drive, region: Region) -> Scan {
     let began = Instant::now();
     let (profile, geometry) = (Arc::clone(&drive.profile), Arc::clone(&drive.geometry));
-    let mut target = CountingTarget::new(SimTarget::new(profile, geometry).without_translation());
+    let mut target = ObservedTarget::new(
+        SimTarget::new(profile, geometry).without_translation(),
+        RequestCounts::default(),
+    );
     let mut found: Vec<Lbn> = Vec::new();
     let mut sink = |track: Found| {
         let end = Lbn(track.first_lbn.0 + u64::from(track.sectors));
@@ -91,7 +94,7 @@ fn scan(drive: &Drive, region: Region) -> Scan {
     let mut wrong: Vec<String> = result.err().map(|e| e.to_string()).into_iter().collect();
     wrong.extend(differences(&drive.geometry, region, &found));
     let scan = Scan {
-        reads: target.counts().requests,
+        reads: target.observer.requests,
         hours: target.now().as_ms() / 3.6e6,
         wrong,
     };

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use testkit::skip;
 use traxtent_map::TrackMap;
 use traxtent_probe::{
-    Algorithm, CountingTarget, Found, ProbeError, Region, RequestCounts, Target, Verify, extract,
+    Algorithm, Found, ObservedTarget, ProbeError, Region, RequestCounts, Target, Verify, extract,
 };
 use traxtent_sim::DefectLists;
 use traxtent_units::Lbn;
@@ -23,7 +23,7 @@ struct Probed {
 
 fn probe(target: impl Target, algorithm: Algorithm) -> Probed {
     let capacity = target.identity().capacity;
-    let mut target = CountingTarget::new(target);
+    let mut target = ObservedTarget::new(target, RequestCounts::default());
     let mut starts = vec![Lbn(0)];
     let mut sink = |track: Found| {
         assert_eq!(
@@ -42,7 +42,7 @@ fn probe(target: impl Target, algorithm: Algorithm) -> Probed {
         Err(error) => (Vec::new(), Some(error)),
     };
     Probed {
-        counts: target.counts(),
+        counts: target.observer,
         starts,
         seconds,
         ended,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use traxtent_model::geometry::Geometry;
 use traxtent_probe::{
-    Algorithm, Confirm, CountingTarget, Found, ProbeError, Region, RequestCounts, Target, Verify,
+    Algorithm, Confirm, Found, ObservedTarget, ProbeError, Region, RequestCounts, Target, Verify,
     extract,
 };
 use traxtent_sim::Noise;
@@ -96,7 +96,7 @@ pub fn probe(
     mut reached: impl FnMut(Lbn),
 ) -> ProbeResult {
     let began = cpu_time();
-    let mut target = CountingTarget::new(target);
+    let mut target = ObservedTarget::new(target, RequestCounts::default());
     let region = Region::whole(target.identity().capacity);
     let mut findings = ProbeResult::default();
     let mut disorder = None;
@@ -128,7 +128,7 @@ pub fn probe(
         Ok(Err(error)) => Some(error.to_string()),
         Err(panic) => Some(panic_text(&*panic)),
     };
-    findings.counts = target.counts();
+    findings.counts = target.observer;
     findings.drive_time = target.now();
     findings.host_time = cpu_time().saturating_sub(began);
     findings

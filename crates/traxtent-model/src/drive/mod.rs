@@ -674,9 +674,10 @@ impl Drive {
     /// one.
     fn first_remaining(&self, job: &DriveJob) -> Lbn {
         let LastWrite { end, written, .. } = self.last_write;
-        match job.is_write() && job.request.lbn == end && written < job.end() {
-            true => written,
-            false => job.request.lbn,
+        if job.is_write() && job.request.lbn == end && written < job.end() {
+            written
+        } else {
+            job.request.lbn
         }
     }
 
@@ -685,9 +686,10 @@ impl Drive {
     fn start_of(&self, job: &DriveJob, now: SimTime) -> SimTime {
         let c = &self.controller;
         let start = now.max(job.ready);
-        match job.is_write() && job.accepted.is_none() {
-            true => start + c.first_reselect + c.data_preparation + c.write_sector,
-            false => start,
+        if job.is_write() && job.accepted.is_none() {
+            start + c.first_reselect + c.data_preparation + c.write_sector
+        } else {
+            start
         }
     }
 

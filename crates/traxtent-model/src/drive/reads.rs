@@ -22,6 +22,46 @@ struct Fill {
     hit: bool,
 }
 
+impl Fill {
+    /// A read whose first sector is not in the buffer.
+    fn miss(segment: Option<usize>, from: Lbn) -> Fill {
+        Fill {
+            segment,
+            from,
+            hit: false,
+        }
+    }
+}
+
+/// A read that needs the media for some of its sectors.
+#[derive(Clone, Copy)]
+struct MediaRead {
+    job: DriveJob,
+    /// The time at which it got the arm.
+    at: SimTime,
+    /// Whether its command has just come over the bus.
+    arriving: bool,
+    fill: Fill,
+}
+
+/// The state of the arm when a read of the media begins.
+struct MediaStart {
+    /// The first sector to be read. It is before the first that is not in the buffer if read-ahead
+    /// is on its way there.
+    from: Lbn,
+    position: HeadPosition,
+    /// The time from which the arm may move.
+    ready: SimTime,
+    zero_latency: bool,
+}
+
+impl MediaStart {
+    /// The number of sectors before the first that is not in the buffer.
+    fn known(&self, fill: Fill) -> u32 {
+        fill.from.0.saturating_sub(self.from.0) as u32
+    }
+}
+
 impl Drive {
     pub(super) fn read_arrives(
         &mut self,
@@ -82,44 +122,27 @@ impl Drive {
         self.schedule.serve(job.request.lbn, job.end());
         self.observe_read_ahead(at);
         let Request { lbn, op, fua, .. } = job.request;
-        if op == Op::Verify || fua {
-            let fill = Fill {
-                segment: None,
-                from: lbn,
-                hit: false,
-            };
-            return self.read_media(job, at, arriving, fill);
-        }
-        match self.cache.find_read(at, lbn, job.end()) {
-            ReadPlace::Whole(segment) => self.read_buffer(job, at, arriving, segment),
-            ReadPlace::Partial(segment) => {
-                let fill = Fill {
+        let fill = if op == Op::Verify || fua {
+            Fill::miss(None, lbn)
+        } else {
+            match self.cache.find_read(at, lbn, job.end()) {
+                ReadPlace::Whole(segment) => return self.read_buffer(job, at, arriving, segment),
+                ReadPlace::Partial(segment) => Fill {
                     segment: Some(segment),
                     from: self.cache.segment(segment).end,
                     hit: true,
-                };
-                self.read_media(job, at, arriving, fill);
-            }
-            ReadPlace::Miss(segment) => {
-                let fill = Fill {
-                    segment: Some(segment),
-                    from: lbn,
-                    hit: false,
-                };
-                self.read_media(job, at, arriving, fill);
-            }
-            // The writes that blocked it are now on their way to the media.
-            ReadPlace::Blocked => self.read_media(
-                job,
-                at,
-                arriving,
-                Fill {
-                    segment: None,
-                    from: lbn,
-                    hit: false,
                 },
-            ),
-        }
+                ReadPlace::Miss(segment) => Fill::miss(Some(segment), lbn),
+                // The writes that blocked it are now on their way to the media.
+                ReadPlace::Blocked => Fill::miss(None, lbn),
+            }
+        };
+        self.read_media(&MediaRead {
+            job,
+            at,
+            arriving,
+            fill,
+        });
     }
 
     /// The time from which the bus may transfer data for a request that found some in the buffer.
@@ -177,9 +200,10 @@ impl Drive {
         self.cache.set_reading(segment, true);
         let since = free.max(job.ready);
         let run = ReadAheadRun::new(segment, end, limit, self.position, since);
-        match self.profile.cache.read_ahead.on_arrival {
-            true => Some(run.on_arrival(since)),
-            false => Some(run),
+        if self.profile.cache.read_ahead.on_arrival {
+            Some(run.on_arrival(since))
+        } else {
+            Some(run)
         }
     }
 
@@ -213,117 +237,23 @@ impl Drive {
     }
 
     /// Serves a read that needs the media for some of its sectors.
-    fn read_media(&mut self, job: DriveJob, at: SimTime, arriving: bool, fill: Fill) {
-        let (lbn, end) = (job.request.lbn, job.end());
-        let verify = job.request.op == Op::Verify;
+    fn read_media(&mut self, read: &MediaRead) {
+        let &MediaRead { job, at, fill, .. } = read;
         let mut legs = std::mem::take(&mut self.legs);
         let mut ramps = std::mem::take(&mut self.ramps);
         legs.clear();
         ramps.clear();
 
-        // Media: continue from the position of read-ahead, or from the current position of the
-        // head.
-        let (from, position, ready) = match &self.arm {
-            Arm::ReadAhead(run) if fill.hit && Some(run.segment) == fill.segment => run.hand_over(),
-            _ => {
-                let free = self.take_arm(at);
-                (fill.from, self.position, arm_ready(&job, at, free))
-            }
-        };
-        let going_on = matches!(self.arm, Arm::ReadAhead(_));
-        self.arm = Arm::Idle;
-        if let Some(segment) = fill.segment {
-            if fill.hit {
-                self.cache.hit(segment);
-                self.cache.set_reading(segment, true);
-            } else {
-                self.cache.begin_read(segment, lbn);
-            }
-        }
-        let access = Access {
-            lbn: from,
-            sectors: (end.0 - from.0) as u32,
-            write: false,
-            zero_latency: match going_on {
-                true => self.profile.cache.read_ahead.on_arrival,
-                false => self.profile.access.zero_latency_read,
-            },
-            inflow: None,
-            not_before: SimTime::ZERO,
-        };
-        let (position, media_end) = match self.outflow(&job, at, arriving, fill) {
-            Some(mut outflow) => {
-                let known = Access {
-                    sectors: (fill.from.0.saturating_sub(from.0)) as u32,
-                    ..access
-                };
-                let rest = Access {
-                    lbn: from + Sectors(u64::from(known.sectors)),
-                    sectors: access.sectors - known.sectors,
-                    ..access
-                };
-                let start = sweep(self.access_model(), position, ready, &known, &mut legs);
-                self.sweep_read(start, &rest, &mut outflow, &mut legs)
-            }
-            None => self.sweep(position, ready, &access, &mut legs),
-        };
-        self.position = position;
-
-        // Bus: first the sectors in the buffer, then the others as they arrive.
-        if fill.from > lbn {
-            ramps.push(Ramp {
-                sectors: (fill.from.0 - lbn.0) as u32,
-                first: at,
-                last: at,
-            });
-        }
-        let buffered = ramps.len();
-        legs.iter()
-            .for_each(|leg| ramps_of(leg, self.controller.when_complete, &mut ramps));
-        skip(
-            &mut ramps,
-            buffered,
-            (fill.from.0.saturating_sub(from.0)) as u32,
-        );
-        let sent = if verify {
-            media_end
-        } else {
-            let first = match buffered {
-                0 => legs[0].first_passed(self.mechanics.revolution()),
-                _ => at,
-            };
-            self.deliver(&job, at, arriving, fill.hit, &ramps, (first, media_end))
-        };
+        let start = self.start_media(read);
+        let media_end = self.sweep_media(read, &start, &mut legs);
+        let sent = self.send_media(read, &start, media_end, &legs, &mut ramps);
         let completed = sent + self.controller.read_completion;
+        let then = fill
+            .segment
+            .and_then(|segment| self.keep_media(read, segment, (media_end, sent), &mut legs));
 
-        // Buffer: the sectors that are kept, and those that are read ahead.
-        let then = fill.segment.and_then(|segment| {
-            if !fill.hit && self.keeps_passed_sectors() {
-                let start = self.first_on_arrival(&legs[0]);
-                self.cache.extend_front(segment, start);
-            }
-            self.cache.fill_to(segment, end);
-            self.cache.hold(segment, sent);
-            if self.profile.cache.drop_delivered {
-                self.cache.drop_before(segment, end);
-            }
-            self.bound_read_ahead(segment, &job.request);
-            let limit = self.cache.segment(segment).ahead_limit;
-            if limit > end {
-                let run = |next, since| ReadAheadRun::new(segment, next, limit, position, since);
-                if self.profile.cache.read_ahead.on_arrival {
-                    let (next, since) = self.rest_of_track(&mut legs, end, limit, media_end);
-                    Some(run(next, since).on_arrival(media_end))
-                } else {
-                    Some(run(end, media_end))
-                }
-            } else {
-                self.cache.set_reading(segment, false);
-                None
-            }
-        });
-
-        let mut breakdown = time_breakdown(&legs, at, ready, &job, self.until_served(&job, at));
+        let until_served = self.until_served(&job, at);
+        let mut breakdown = time_breakdown(&legs, at, start.ready, &job, until_served);
         breakdown.bus = sent.since(media_end);
         breakdown.overhead += self.controller.read_completion;
         let served = if fill.hit {
@@ -340,15 +270,160 @@ impl Drive {
         (self.legs, self.ramps) = (legs, ramps);
     }
 
+    /// Takes the arm for a read, from read-ahead that it continues or from its current position,
+    /// and a segment.
+    #[inline]
+    fn start_media(&mut self, read: &MediaRead) -> MediaStart {
+        let &MediaRead { job, at, fill, .. } = read;
+        let (from, position, ready) = match &self.arm {
+            Arm::ReadAhead(run) if fill.hit && Some(run.segment) == fill.segment => run.hand_over(),
+            _ => {
+                let free = self.take_arm(at);
+                (fill.from, self.position, arm_ready(&job, at, free))
+            }
+        };
+        let going_on = matches!(self.arm, Arm::ReadAhead(_));
+        self.arm = Arm::Idle;
+        if let Some(segment) = fill.segment {
+            if fill.hit {
+                self.cache.hit(segment);
+                self.cache.set_reading(segment, true);
+            } else {
+                self.cache.begin_read(segment, job.request.lbn);
+            }
+        }
+        MediaStart {
+            from,
+            position,
+            ready,
+            zero_latency: if going_on {
+                self.profile.cache.read_ahead.on_arrival
+            } else {
+                self.profile.access.zero_latency_read
+            },
+        }
+    }
+
+    /// Reads the sectors of a read from the media. Returns the time at which the last has passed.
+    #[inline]
+    fn sweep_media(
+        &mut self,
+        read: &MediaRead,
+        start: &MediaStart,
+        legs: &mut Vec<Leg>,
+    ) -> SimTime {
+        let &MediaStart {
+            from,
+            position,
+            ready,
+            zero_latency,
+        } = start;
+        let access = Access {
+            lbn: from,
+            sectors: (read.job.end().0 - from.0) as u32,
+            write: false,
+            zero_latency,
+            inflow: None,
+            not_before: SimTime::ZERO,
+        };
+        let (position, media_end) = match self.outflow(read) {
+            Some(mut outflow) => {
+                let known = Access {
+                    sectors: start.known(read.fill),
+                    ..access
+                };
+                let rest = Access {
+                    lbn: from + Sectors(u64::from(known.sectors)),
+                    sectors: access.sectors - known.sectors,
+                    ..access
+                };
+                let after = sweep(self.access_model(), position, ready, &known, legs);
+                self.sweep_read(after, &rest, &mut outflow, legs)
+            }
+            None => self.sweep(position, ready, &access, legs),
+        };
+        self.position = position;
+        media_end
+    }
+
+    /// Sends the sectors of a read to the host, first those in the buffer, then the others as they
+    /// arrive. Returns the time at which the last has been sent.
+    #[inline]
+    fn send_media(
+        &mut self,
+        read: &MediaRead,
+        start: &MediaStart,
+        media_end: SimTime,
+        legs: &[Leg],
+        ramps: &mut Vec<Ramp>,
+    ) -> SimTime {
+        let &MediaRead { job, at, fill, .. } = read;
+        if fill.from > job.request.lbn {
+            ramps.push(Ramp {
+                sectors: (fill.from.0 - job.request.lbn.0) as u32,
+                first: at,
+                last: at,
+            });
+        }
+        let buffered = ramps.len();
+        legs.iter()
+            .for_each(|leg| ramps_of(leg, self.controller.when_complete, ramps));
+        skip(ramps, buffered, start.known(fill));
+        if job.request.op == Op::Verify {
+            return media_end;
+        }
+        let first = match buffered {
+            0 => legs[0].first_passed(self.mechanics.revolution()),
+            _ => at,
+        };
+        self.deliver(read, ramps, (first, media_end))
+    }
+
+    /// Keeps the sectors of a read in its segment. Returns the read-ahead that follows it. The read
+    /// ended on the media at `media_end`, and was sent at `sent`.
+    #[inline]
+    fn keep_media(
+        &mut self,
+        read: &MediaRead,
+        segment: usize,
+        (media_end, sent): (SimTime, SimTime),
+        legs: &mut Vec<Leg>,
+    ) -> Option<ReadAheadRun> {
+        let end = read.job.end();
+        if !read.fill.hit && self.keeps_passed_sectors() {
+            let start = self.first_on_arrival(&legs[0]);
+            self.cache.extend_front(segment, start);
+        }
+        self.cache.fill_to(segment, end);
+        self.cache.hold(segment, sent);
+        if self.profile.cache.drop_delivered {
+            self.cache.drop_before(segment, end);
+        }
+        self.bound_read_ahead(segment, &read.job.request);
+        let limit = self.cache.segment(segment).ahead_limit;
+        if limit <= end {
+            self.cache.set_reading(segment, false);
+            return None;
+        }
+        let position = self.position;
+        let run = |next, since| ReadAheadRun::new(segment, next, limit, position, since);
+        Some(if self.profile.cache.read_ahead.on_arrival {
+            let (next, since) = self.rest_of_track(legs, end, limit, media_end);
+            run(next, since).on_arrival(media_end)
+        } else {
+            run(end, media_end)
+        })
+    }
+
     /// The drive's behaviour on the bus for a read, the time from which it may use the bus, and
     /// whether it is already connected.
-    fn bus_behaviour(
-        &self,
-        job: &DriveJob,
-        at: SimTime,
-        arriving: bool,
-        hit: bool,
-    ) -> (BusBehaviour, SimTime, bool) {
+    fn bus_behaviour(&self, read: &MediaRead) -> (BusBehaviour, SimTime, bool) {
+        let MediaRead {
+            job,
+            at,
+            arriving,
+            fill,
+        } = read;
         let c = &self.controller;
         let cache = &self.profile.cache;
         let watermark = if cache.watermark_of_request {
@@ -363,24 +438,19 @@ impl Drive {
             connect: c.first_reselect + c.data_preparation,
             disconnect: c.read_disconnect.get(job.after_read),
         };
-        if hit && arriving {
-            (bus_behaviour, self.hit_from(job, at, arriving), true)
-        } else if c.never_disconnect && arriving {
+        if fill.hit && *arriving {
+            (bus_behaviour, self.hit_from(job, *at, *arriving), true)
+        } else if c.never_disconnect && *arriving {
             (bus_behaviour, job.ready + c.data_preparation, true)
         } else {
-            (bus_behaviour, job.off_bus.max(at), false)
+            (bus_behaviour, job.off_bus.max(*at), false)
         }
     }
 
     /// Returns the transfers of a read that is larger than its segment and may leave it more slowly
     /// than it arrives. Returns `None` for other reads.
-    fn outflow(
-        &self,
-        job: &DriveJob,
-        at: SimTime,
-        arriving: bool,
-        fill: Fill,
-    ) -> Option<ReadTransfers> {
+    fn outflow(&self, read: &MediaRead) -> Option<ReadTransfers> {
+        let MediaRead { job, fill, .. } = read;
         let size = self.profile.cache.segment_sectors;
         let sectors = job.request.sectors;
         if sectors <= size || job.request.op == Op::Verify || !self.controller.in_order {
@@ -388,7 +458,7 @@ impl Drive {
         }
         let track = self.geometry.track_of(job.request.lbn)?;
         let passes = Span(self.mechanics.revolution().0 / u64::from(track.slots));
-        let (bus_behaviour, from, connected) = self.bus_behaviour(job, at, arriving, fill.hit);
+        let (bus_behaviour, from, connected) = self.bus_behaviour(read);
         let may_be_late = bus_behaviour.per_sector > passes || bus_behaviour.watermark > 1;
         let buffered = (fill.from.0 - job.request.lbn.0) as u32;
         may_be_late
@@ -396,29 +466,23 @@ impl Drive {
     }
 
     /// Transfers a read's sectors to the host and returns the end of the last transfer.
-    fn deliver(
-        &mut self,
-        job: &DriveJob,
-        at: SimTime,
-        arriving: bool,
-        hit: bool,
-        ramps: &[Ramp],
-        media: (SimTime, SimTime),
-    ) -> SimTime {
-        let (bus_behaviour, from, connected) = self.bus_behaviour(job, at, arriving, hit);
+    fn deliver(&mut self, read: &MediaRead, ramps: &[Ramp], media: (SimTime, SimTime)) -> SimTime {
+        let (bus_behaviour, from, connected) = self.bus_behaviour(read);
         let c = &self.controller;
         let in_order = c.in_order;
-        let around = match connected {
-            true => (Span::ZERO, c.read_completion),
-            false => (bus_behaviour.connect, c.read_completion),
+        let around = if connected {
+            (Span::ZERO, c.read_completion)
+        } else {
+            (bus_behaviour.connect, c.read_completion)
         };
-        self.bus.advance(at);
-        let (_, sent) = self
-            .bus
-            .reserve_transfer(from, around, |from| match in_order {
-                true => deliver(&bus_behaviour, ramps, from, connected),
-                false => bus::deliver_any_order(&bus_behaviour, ramps, from, media, connected),
-            });
+        self.bus.advance(read.at);
+        let (_, sent) = self.bus.reserve_transfer(from, around, |from| {
+            if in_order {
+                deliver(&bus_behaviour, ramps, from, connected)
+            } else {
+                bus::deliver_any_order(&bus_behaviour, ramps, from, media, connected)
+            }
+        });
         sent
     }
 
@@ -472,9 +536,10 @@ impl Drive {
         // Appended after the request's own legs.
         let (_, passed) = sweep(self.access_model(), position, landed, &access, legs);
         legs.truncate(count);
-        match passed < media_end {
-            true => (track_end, media_end),
-            false => (end, landed),
+        if passed < media_end {
+            (track_end, media_end)
+        } else {
+            (end, landed)
         }
     }
 

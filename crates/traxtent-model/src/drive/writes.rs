@@ -320,9 +320,10 @@ impl Drive {
             accepted.inflow,
             WriteTransferRules {
                 segment: u64::from(size),
-                watermark: match cache.watermark_of_request {
-                    true => watermark as u64,
-                    false => watermark.ceil() as u64,
+                watermark: if cache.watermark_of_request {
+                    watermark as u64
+                } else {
+                    watermark.ceil() as u64
                 },
                 reconnect: [c.first_reselect, c.other_reselect]
                     .map(|take| take + c.data_preparation),

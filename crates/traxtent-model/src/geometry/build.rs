@@ -27,6 +27,18 @@ pub(super) struct Builder<'a> {
     remaps: Vec<Remap>,
 }
 
+/// The spares of a zone.
+struct ZoneSpares {
+    /// The number of tracks that share their spares.
+    region: u64,
+    /// The number of spare sectors in each region.
+    sectors: u64,
+    /// The number of spare tracks of the zone.
+    tracks: u64,
+    /// The number of spare sectors of each track.
+    trim: u32,
+}
+
 pub(super) fn build(spec: &GeometrySpec) -> Result<Geometry, GeometryError> {
     check("geometry", "surfaces", spec.surfaces, 1..=SURFACES_MAX)?;
     check("geometry", "cylinders", spec.cylinders, 1..=CYLINDERS_MAX)?;
@@ -88,96 +100,11 @@ impl Builder<'_> {
         let name = format!("zone {number}");
         let slots = self.check_zone(&name, zone)?;
         let ordered = self.ordered(zone, &slots, &name)?;
-        let (tracks, per_cylinder) = (ordered.tracks(), slots.len() as u64);
-        let sparing = self.spec.sparing;
-        let head_first = ordered.order.is_head_first();
-        let (mut region, mut spares, mut spare_tracks, mut trim) =
-            (tracks, u64::from(zone.spares), 0, 0);
-        match sparing {
-            Sparing::None | Sparing::SectorsAtDriveEnd if zone.spares > 0 => {
-                let problem = format!(
-                    "{} spares, but this sparing scheme has no spares in a zone",
-                    zone.spares
-                );
-                return Err(GeometryError::inconsistent(name, problem));
-            }
-            Sparing::None | Sparing::SectorsAtDriveEnd => {}
-            Sparing::SectorsPerZone | Sparing::SectorsPerZoneSlipToEnd => {}
-            Sparing::TracksPerZone => (spares, spare_tracks) = (0, spares),
-            Sparing::SectorsPerTrack => (spares, trim) = (0, zone.spares),
-            _ if !head_first && zone.spares > 0 => {
-                let problem = "spares per cylinder require a head-first order";
-                return Err(GeometryError::inconsistent(name, problem));
-            }
-            Sparing::SectorsPerCylinderRange => {
-                let Some(range) = self.spec.sparing_range_cylinders else {
-                    let problem = "this sparing scheme requires sparing_range_cylinders";
-                    return Err(GeometryError::inconsistent("geometry", problem));
-                };
-                check(
-                    "geometry",
-                    "sparing_range_cylinders",
-                    range,
-                    1..=CYLINDERS_MAX,
-                )?;
-                region = per_cylinder * u64::from(range);
-            }
-            Sparing::SectorsPerCylinder
-            | Sparing::SectorsPerCylinderSlipToEnd
-            | Sparing::SectorsAtCylinderFront
-            | Sparing::SectorsAtCylinderFrontSlipToEnd => region = per_cylinder,
-        }
-        let per_region = slots.iter().map(|&s| u64::from(s)).sum::<u64>() * (region / per_cylinder);
-        let least = u64::from(*slots.iter().min().expect("a zone has a surface"));
-        let spares_max = if trim > 0 {
-            least - 1
-        } else if spare_tracks > 0 {
-            tracks
-        } else {
-            per_region
-        };
-        check(&name, "spares", u64::from(zone.spares), 0..=spares_max)?;
-
-        let full = ordered.build(&mut self.tree, |surface| slots[surface]);
-        let trimmed = if trim > 0 {
-            ordered.build(&mut self.tree, |surface| slots[surface] - trim)
-        } else {
-            full
-        };
-        let by_track = sparing == Sparing::TracksPerZone;
-        let (moved, taken) = if by_track {
-            self.moved_tracks(&name, zone, full, tracks)?
-        } else {
-            Default::default()
-        };
-        let area = ZoneTracks {
-            bad: self.bad(&name, full, zone.slips.iter().map(|&at| (at, 1)), by_track)?,
-            turns: turns(&name, zone, &slots, tracks)?,
-            name,
-            full,
-            trimmed,
-            region,
-            spares,
-            spare_tracks,
-            at_front: sparing.at_front(),
-            slips_to_end: sparing.slips_to_end(),
-            period: ordered.period(),
-            moved,
-            replacement_tracks: taken,
-        };
-        let drawn = area.add_zone(&mut self.tree)?;
-        if !by_track {
-            self.remap_sectors(number, &area.name, zone, full)?;
-        }
+        let drawn = self.draw(number, zone, &name, &ordered)?;
         let fits: u64 = drawn.mapped.iter().map(|b| b.sectors * b.repeat).sum();
-        check(
-            &area.name,
-            "reserved_sectors",
-            zone.reserved_sectors,
-            0..=fits,
-        )?;
+        check(&name, "reserved_sectors", zone.reserved_sectors, 0..=fits)?;
         if let Some(lbns) = zone.lbns {
-            check(&area.name, "lbns", lbns, 0..=fits - zone.reserved_sectors)?;
+            check(&name, "lbns", lbns, 0..=fits - zone.reserved_sectors)?;
         }
         let lbns = self.add(drawn, zone.reserved_sectors, zone.lbns);
         self.zones.push(ZoneInfo {
@@ -189,6 +116,111 @@ impl Builder<'_> {
             slots: *slots.iter().max().expect("a zone has a surface"),
         });
         Ok(())
+    }
+
+    /// Builds the branches of a zone: its tracks, with their spares and bad sectors.
+    fn draw(
+        &mut self,
+        number: usize,
+        zone: &ZoneSpec,
+        name: &str,
+        ordered: &ZoneOrder<'_>,
+    ) -> Result<ZoneBranches, GeometryError> {
+        let (slots, tracks, sparing) = (ordered.slots, ordered.tracks(), self.spec.sparing);
+        let spares = self.spares(name, zone, ordered)?;
+        let full = ordered.build(&mut self.tree, |surface| slots[surface]);
+        let trimmed = if spares.trim > 0 {
+            ordered.build(&mut self.tree, |surface| slots[surface] - spares.trim)
+        } else {
+            full
+        };
+        let by_track = sparing == Sparing::TracksPerZone;
+        let (moved, taken) = if by_track {
+            self.moved_tracks(name, zone, full, tracks)?
+        } else {
+            Default::default()
+        };
+        let area = ZoneTracks {
+            bad: self.bad(name, full, zone.slips.iter().map(|&at| (at, 1)), by_track)?,
+            turns: turns(name, zone, slots, tracks)?,
+            name: name.to_owned(),
+            full,
+            trimmed,
+            region: spares.region,
+            spares: spares.sectors,
+            spare_tracks: spares.tracks,
+            at_front: sparing.at_front(),
+            slips_to_end: sparing.slips_to_end(),
+            period: ordered.period(),
+            moved,
+            replacement_tracks: taken,
+        };
+        let drawn = area.add_zone(&mut self.tree)?;
+        if !by_track {
+            self.remap_sectors(number, name, zone, full)?;
+        }
+        Ok(drawn)
+    }
+
+    /// Returns a zone's spares according to the sparing scheme, and checks their number.
+    fn spares(
+        &self,
+        name: &str,
+        zone: &ZoneSpec,
+        ordered: &ZoneOrder<'_>,
+    ) -> Result<ZoneSpares, GeometryError> {
+        let (slots, tracks) = (ordered.slots, ordered.tracks());
+        let per_cylinder = slots.len() as u64;
+        let mut spares = ZoneSpares {
+            region: tracks,
+            sectors: u64::from(zone.spares),
+            tracks: 0,
+            trim: 0,
+        };
+        match self.spec.sparing {
+            Sparing::None | Sparing::SectorsAtDriveEnd if zone.spares > 0 => {
+                let problem = format!(
+                    "{} spares, but this sparing scheme has no spares in a zone",
+                    zone.spares
+                );
+                return Err(GeometryError::inconsistent(name, problem));
+            }
+            Sparing::None | Sparing::SectorsAtDriveEnd => {}
+            Sparing::SectorsPerZone | Sparing::SectorsPerZoneSlipToEnd => {}
+            Sparing::TracksPerZone => (spares.sectors, spares.tracks) = (0, spares.sectors),
+            Sparing::SectorsPerTrack => (spares.sectors, spares.trim) = (0, zone.spares),
+            _ if !ordered.order.is_head_first() && zone.spares > 0 => {
+                let problem = "spares per cylinder require a head-first order";
+                return Err(GeometryError::inconsistent(name, problem));
+            }
+            Sparing::SectorsPerCylinderRange => {
+                spares.region = per_cylinder * u64::from(self.sparing_range()?);
+            }
+            Sparing::SectorsPerCylinder
+            | Sparing::SectorsPerCylinderSlipToEnd
+            | Sparing::SectorsAtCylinderFront
+            | Sparing::SectorsAtCylinderFrontSlipToEnd => spares.region = per_cylinder,
+        }
+        let spares_max = if spares.trim > 0 {
+            u64::from(*slots.iter().min().expect("a zone has a surface")) - 1
+        } else if spares.tracks > 0 {
+            tracks
+        } else {
+            slots.iter().map(|&s| u64::from(s)).sum::<u64>() * (spares.region / per_cylinder)
+        };
+        check(name, "spares", u64::from(zone.spares), 0..=spares_max)?;
+        Ok(spares)
+    }
+
+    /// Returns the number of cylinders that share their spares.
+    fn sparing_range(&self) -> Result<u32, GeometryError> {
+        let (key, part) = ("sparing_range_cylinders", "geometry");
+        let Some(range) = self.spec.sparing_range_cylinders else {
+            let problem = "this sparing scheme requires sparing_range_cylinders";
+            return Err(GeometryError::inconsistent(part, problem));
+        };
+        check(part, key, range, 1..=CYLINDERS_MAX)?;
+        Ok(range)
     }
 
     /// Checks a zone's own numbers and returns the sectors around the tracks of each surface.

@@ -6,10 +6,10 @@
 //! revolution, and if a read on one can follow a read on the other sooner than heads can be
 //! switched. Remapped LBNs are short arcs that lie on neither neighbour's track.
 
-use super::super::algorithm::ProbeError;
+use super::super::extraction::ProbeError;
 use super::pattern::TrackKind;
-use super::track::Line;
-use super::{MOVED_MAX, Search};
+use super::track::{EXTRAPOLATED_SIGMAS, Line, TRACK_TURNS_MAX};
+use super::{MOVED_MAX, Search, skew_tolerance};
 use traxtent_units::Lbn;
 use traxtent_units::turns::{fraction, wrap};
 
@@ -25,6 +25,16 @@ const AHEAD: usize = 2;
 /// The fractions of a head switch after which a second read is sent, to detect whether heads are
 /// switched.
 const HOPS: [f64; 4] = [0.5, 0.3, 0.7, 0.85];
+
+/// The share of a head switch below which heads cannot have been switched within a gap.
+const NO_SWITCH_SHARE: f64 = 0.6;
+
+/// The shortest head switch by which reads can be distinguished, in revolutions.
+const SWITCH_TURNS_MIN: f64 = 0.02;
+
+/// The distance over which a sector improves the pitch of its line, in standard deviations of its
+/// angle.
+const REFINING_SIGMAS: f64 = 20.0;
 
 /// Consecutive sectors without a gap.
 #[derive(Clone, Copy, Debug)]
@@ -103,9 +113,10 @@ impl Search<'_, '_> {
         }
         let longest = track.arcs.iter().max_by_key(|arc| arc.sectors());
         let pitch = longest.map_or(pitch, |arc| arc.line.pitch);
-        let next = match track.end < self.end {
-            true => self.angle_of_start(track.end, Some(pitch), None)?,
-            false => track.start + track.span,
+        let next = if track.end < self.end {
+            self.angle_of_start(track.end, Some(pitch), None)?
+        } else {
+            track.start + track.span
         };
         let sectors = u32::try_from(track.end - self.first)
             .map_err(|_| self.inconsistent("the track has no end within its size limit"))?;
@@ -123,16 +134,16 @@ impl Search<'_, '_> {
 
     /// Returns the remapped LBNs at `self.first` as a separate track, which can be joined to the
     /// previous one. Used if the track after them has no room for them.
-    fn remapped_before(&mut self, behind: &TrackArcs) -> Result<(TrackKind, f64), ProbeError> {
-        let pitch = behind.arcs[0].line.pitch;
-        let next = behind.arcs[0].line.angle;
+    fn remapped_before(&mut self, following: &TrackArcs) -> Result<(TrackKind, f64), ProbeError> {
+        let pitch = following.arcs[0].line.pitch;
+        let next = following.arcs[0].line.angle;
         let first = self.first;
         self.result.remapped.retain(|moved| moved.0 < first);
-        self.angle = behind.start;
+        self.angle = following.start;
         let kind = TrackKind {
-            sectors: behind.strays as u32,
+            sectors: following.strays as u32,
             pitch,
-            skew: fraction(next - behind.start),
+            skew: fraction(next - following.start),
         };
         Ok((kind, next))
     }
@@ -143,15 +154,15 @@ impl Search<'_, '_> {
         if !own.is_short() || own.end >= self.end {
             return Ok(TrackArcs::of(own, 0));
         }
-        let behind = self.arc_from(own.end, pitch)?;
-        let parts = TrackArcs::of(behind, own.sectors());
+        let following = self.arc_from(own.end, pitch)?;
+        let parts = TrackArcs::of(following, own.sectors());
         // A single physical sector is not a track, so the arc after it may be a track even if it is
         // short.
-        let long = !behind.is_short() || own.sectors() <= self.clock.physical_ratio();
+        let long = !following.is_short() || own.sectors() <= self.clock.physical_ratio();
         let has_room = long && self.has_room(&parts, own.sectors());
         let last = self.recent.back().map(|(line, _)| line.angle);
-        let moved = self.is_moved(last, parts.start, &own, &behind);
-        if has_room && moved && !self.joins(&TrackArcs::of(own, 0), &behind, AHEAD)? {
+        let moved = self.is_moved(last, parts.start, &own, &following);
+        if has_room && moved && !self.joins(&TrackArcs::of(own, 0), &following, AHEAD)? {
             self.record_remapped(&own);
             return Ok(parts);
         }
@@ -170,24 +181,24 @@ impl Search<'_, '_> {
             return Ok(joins);
         }
         // The next arc may be remapped.
-        let behind = self.arc_from(next.end, pitch)?;
+        let following = self.arc_from(next.end, pitch)?;
         let last = *track.last();
         let to = |angle: f64| self.gap(&last.line, last.end, angle);
-        let in_order = to(next.line.angle) < to(behind.line.angle);
+        let in_order = to(next.line.angle) < to(following.line.angle);
         // A spare sector of this very track would seem to join it, far ahead.
-        let skip = !in_order && self.joins(track, &behind, ahead)?;
+        let skip = !in_order && self.joins(track, &following, ahead)?;
         if !skip && self.joins(track, &next, ahead)? {
             self.add(track, next);
             return Ok(true);
         }
-        if skip || in_order && self.joins(track, &behind, ahead)? {
+        if skip || in_order && self.joins(track, &following, ahead)? {
             self.record_remapped(&next);
-            self.add(track, behind);
+            self.add(track, following);
             return Ok(true);
         }
         let room = track.span + next.span() <= 1.0 + self.jump_min(pitch);
-        let moved = self.is_moved(Some(track.start), behind.line.angle, &next, &behind);
-        if room && moved && !self.joins(&TrackArcs::of(next, 0), &behind, ahead)? {
+        let moved = self.is_moved(Some(track.start), following.line.angle, &next, &following);
+        if room && moved && !self.joins(&TrackArcs::of(next, 0), &following, ahead)? {
             self.record_remapped(&next);
             track.end = next.end;
         }
@@ -224,7 +235,7 @@ impl Search<'_, '_> {
 
     /// Returns whether a short arc between tracks that begin at these angles is remapped, rather
     /// than a track.
-    fn is_moved(&self, before: Option<f64>, after: f64, short: &Arc, behind: &Arc) -> bool {
+    fn is_moved(&self, before: Option<f64>, after: f64, short: &Arc, following: &Arc) -> bool {
         // A single physical sector is not a track.
         if short.sectors() <= self.clock.physical_ratio() {
             return true;
@@ -232,16 +243,16 @@ impl Search<'_, '_> {
         let Some(before) = before else {
             return false;
         };
-        let pitch = behind.line.pitch;
+        let pitch = following.line.pitch;
         let track = self.is_usual(short.line.angle - before, pitch)
-            || self.is_usual(behind.line.angle - short.line.angle, pitch)
+            || self.is_usual(following.line.angle - short.line.angle, pitch)
             || self.is_usual(after - short.line.angle, pitch);
         !track && self.is_usual(after - before, pitch)
     }
 
     /// Returns whether recent tracks had this skew.
     fn is_usual(&self, skew: f64, pitch: f64) -> bool {
-        let tolerance = (6.0 * self.clock.sigma).max(0.4 * pitch);
+        let tolerance = skew_tolerance(self.clock.sigma, pitch);
         self.pattern.had_skew(fraction(skew), tolerance)
     }
 
@@ -282,7 +293,7 @@ impl Search<'_, '_> {
             }
             // Heads could not have been switched within the gap.
             let gap = self.gap(&last.line, last.end, arc.line.angle);
-            if switch.is_some_and(|switch| gap < 0.6 * switch) {
+            if switch.is_some_and(|switch| gap < NO_SWITCH_SHARE * switch) {
                 return Ok(Some(true));
             }
         }
@@ -317,7 +328,7 @@ impl Search<'_, '_> {
             return Ok(Some(true));
         }
         for hop in HOPS {
-            let Some(switch) = switch.filter(|switch| *switch > 0.02) else {
+            let Some(switch) = switch.filter(|switch| *switch > SWITCH_TURNS_MIN) else {
                 break;
             };
             if let Some(same) = self.by_hop(a, b, turnaround + hop * switch)? {
@@ -350,21 +361,21 @@ impl Search<'_, '_> {
 
     /// Returns the arc of consecutive sectors from `first`.
     fn arc_from(&mut self, first: u64, pitch: f64) -> Result<Arc, ProbeError> {
-        let mut limit = self.end;
+        let mut end_max = self.end;
         loop {
-            let arc = self.line_up(first, pitch, limit)?;
+            let arc = self.line_up(first, pitch, end_max)?;
             // There may be remapped LBNs between the sectors that were read, or tracks that begin
             // where the last one ends.
             if arc.sectors() < 2 || !self.is_interrupted(&arc.line, first, arc.end)? {
                 return Ok(arc);
             }
             // The sectors after the break have affected the pitch.
-            limit = self.first_break(&arc.line, first, arc.end)?;
+            end_max = self.first_break(&arc.line, first, arc.end)?;
         }
     }
 
     /// Returns the sectors from `first` that pass consecutively, according to their angles.
-    fn line_up(&mut self, first: u64, pitch: f64, limit: u64) -> Result<Arc, ProbeError> {
+    fn line_up(&mut self, first: u64, pitch: f64, end_max: u64) -> Result<Arc, ProbeError> {
         let Some(angle) = self.clock.angle(first)? else {
             // It cannot be read, so its angle is unknown.
             let line = Line {
@@ -384,26 +395,27 @@ impl Search<'_, '_> {
         };
         line.pitch = self.pitch_at(line)?;
         // At most one revolution, according to the pitch as it is refined.
-        let limit = |line: &Line| (first + line.sectors_in(1.02) + 2).min(limit);
-        let (mut low, mut step) = (first, 1);
-        let mut high = loop {
+        let reach = |line: &Line| (first + line.sectors_in(TRACK_TURNS_MAX) + 2).min(end_max);
+        let (mut lower, mut step) = (first, 1);
+        let mut upper = loop {
             let lbn = first + step;
-            if lbn >= limit(&line) {
-                break limit(&line).max(low + 1);
+            if lbn >= reach(&line) {
+                break reach(&line).max(lower + 1);
             }
             if !self.lies_on(&mut line, lbn)? {
                 break lbn;
             }
-            (low, step) = (lbn, 2 * step);
+            (lower, step) = (lbn, 2 * step);
         };
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            match self.lies_on(&mut line, middle)? {
-                true => low = middle,
-                false => high = middle,
+        while upper - lower > 1 {
+            let middle = lower + (upper - lower) / 2;
+            if self.lies_on(&mut line, middle)? {
+                lower = middle;
+            } else {
+                upper = middle;
             }
         }
-        Ok(Arc { line, end: high })
+        Ok(Arc { line, end: upper })
     }
 
     /// Returns the pitch at the beginning of a line: the one given, or another one that fits the
@@ -432,16 +444,22 @@ impl Search<'_, '_> {
 
     /// Returns the first break of the line between `from` and `to`. A read has shown that there is
     /// one.
-    fn first_break(&mut self, line: &Line, from: u64, to: u64) -> Result<u64, ProbeError> {
-        let (mut low, mut high) = (from + 1, to);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            match self.is_interrupted(line, low - 1, middle)? {
-                true => high = middle,
-                false => low = middle,
+    pub(super) fn first_break(
+        &mut self,
+        line: &Line,
+        from: u64,
+        to: u64,
+    ) -> Result<u64, ProbeError> {
+        let (mut lower, mut upper) = (from + 1, to);
+        while upper - lower > 1 {
+            let middle = lower + (upper - lower) / 2;
+            if self.is_interrupted(line, lower - 1, middle)? {
+                upper = middle;
+            } else {
+                lower = middle;
             }
         }
-        Ok(low)
+        Ok(lower)
     }
 
     /// Returns whether a sector lies on a line. If so, refines the line's pitch.
@@ -450,12 +468,11 @@ impl Search<'_, '_> {
             return Ok(true);
         };
         let off = wrap(angle - line.at(lbn));
-        // The uncertainty that remains for a pitch measured over half the distance.
-        if off.abs() > self.jump_min(line.pitch) + 4.0 * self.clock.sigma {
+        if off.abs() > self.jump_min(line.pitch) + EXTRAPOLATED_SIGMAS * self.clock.sigma {
             return Ok(false);
         }
         let distance = (lbn - line.lbn) as f64;
-        if distance * line.pitch > 20.0 * self.clock.sigma {
+        if distance * line.pitch > REFINING_SIGMAS * self.clock.sigma {
             line.pitch += off / distance;
         }
         Ok(true)

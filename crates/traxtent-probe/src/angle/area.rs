@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use super::super::algorithm::ProbeError;
+use super::super::extraction::ProbeError;
 use super::Search;
 use super::pattern::TrackKind;
 use super::track::Line;
@@ -115,9 +115,10 @@ impl Regularity {
 
     /// The number of boundaries of an irregular drive that are confirmed by a sample only.
     pub(super) fn untested_irregular(&self) -> u64 {
-        match self.is_irregular_throughout() {
-            true => self.sampled,
-            false => 0,
+        if self.is_irregular_throughout() {
+            self.sampled
+        } else {
+            0
         }
     }
 }

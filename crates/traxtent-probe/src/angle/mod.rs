@@ -27,10 +27,11 @@ mod window;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use super::algorithm::{Extraction, ProbeError, TrackSink};
-use super::clock::Clock;
+use super::clock::{Clock, INTERRUPTED_TURNS};
+use super::extraction::{Extraction, ProbeError, TrackSink};
 use area::{AROUND, BEFORE, HeldTrack, Regularity};
 use pattern::{SLIPS, TrackKind, TrackPredictor};
+use shift::WHOLE_SECTORS_OFF;
 use track::Line;
 use traxtent_map::{Confirm, Region, Verify};
 use traxtent_units::Lbn;
@@ -60,6 +61,32 @@ const RECENT: usize = 5;
 
 /// The largest number of LBNs remapped together: two physical sectors.
 const MOVED_MAX: u32 = 16;
+
+/// The smallest jump of an angle that counts: in standard deviations, and at least in sectors. Less
+/// than half a sector shows every slipped sector.
+const JUMP_SIGMAS: f64 = 3.5;
+const JUMP_SECTORS: f64 = 0.4;
+
+/// The largest difference between two equal skews: in standard deviations, and at least in sectors.
+/// Wider than for a jump, so that equal skews are rarely taken for different ones.
+const SKEW_SIGMAS: f64 = 6.0;
+const SKEW_SECTORS: f64 = 0.4;
+
+/// The weight of the latest alternative in the share of those that were right.
+const ALTERNATIVE_WEIGHT: f64 = 0.1;
+
+/// If alternatives are rarely right, one in this many failed predictions tries them nevertheless,
+/// so that the share can recover.
+const ALTERNATIVE_EVERY: u64 = 8;
+
+/// The largest numbers of tracks to predict at once, by the amount of verification. A failed
+/// prediction wastes the tests of the tracks after it; few tracks leave revolutions without a test.
+const REACH_MAX_UNVERIFIED: usize = 8192;
+const REACH_MAX_SAMPLED: usize = 128;
+const REACH_MAX_FULL: std::ops::RangeInclusive<usize> = 48..=512;
+/// The number of revolutions of skews in a full test. If skews are small, testing few tracks would
+/// leave most of a revolution without a test.
+const REACH_FULL_TURNS: f64 = 2.0;
 
 /// A search in progress.
 struct Search<'a, 'b> {
@@ -230,7 +257,7 @@ impl Search<'_, '_> {
             .clock
             .angle(middle)?
             .map(|angle| wrap(angle - line.at(middle)) / line.pitch);
-        let slipped = off.is_some_and(|off| (off - off.round()).abs() < 0.25);
+        let slipped = off.is_some_and(|off| (off - off.round()).abs() < WHOLE_SECTORS_OFF);
         Ok(if slipped { guess.pitch } else { kind.pitch })
     }
 
@@ -263,17 +290,17 @@ impl Search<'_, '_> {
         // Each alternative costs a few reads, so they are tried rarely if they are rarely right.
         self.failed_predictions += 1;
         if self.alternative_hit_rate < ALTERNATIVE_HIT_RATE_MIN
-            && !self.failed_predictions.is_multiple_of(8)
+            && !self.failed_predictions.is_multiple_of(ALTERNATIVE_EVERY)
         {
             return Ok(false);
         }
         for kind in self.pattern.alternatives(predicted) {
             if self.is_next(kind)? {
-                self.alternative_hit_rate += 0.1 * (1.0 - self.alternative_hit_rate);
+                self.alternative_hit_rate += ALTERNATIVE_WEIGHT * (1.0 - self.alternative_hit_rate);
                 return Ok(true);
             }
         }
-        self.alternative_hit_rate -= 0.1 * self.alternative_hit_rate;
+        self.alternative_hit_rate -= ALTERNATIVE_WEIGHT * self.alternative_hit_rate;
         Ok(false)
     }
 
@@ -320,7 +347,7 @@ impl Search<'_, '_> {
 
     /// Returns whether the track at `self.first` is like those before it.
     fn is_plausible(&mut self, kind: TrackKind) -> Result<bool, ProbeError> {
-        let tolerance = (6.0 * self.clock.sigma).max(0.4 * kind.pitch);
+        let tolerance = skew_tolerance(self.clock.sigma, kind.pitch);
         let span = f64::from(kind.sectors) * kind.pitch;
         let seen = self.jump_min(kind.pitch);
         let known = self.pattern.had_sectors(kind.sectors)
@@ -361,7 +388,7 @@ impl Search<'_, '_> {
     /// Returns whether reads of a line of sectors take as long as their sectors.
     fn is_whole(&mut self, line: &Line, end: u64) -> Result<bool, ProbeError> {
         let (least, most) = self.excess(line, line.lbn, end)?;
-        Ok(most <= 0.5 && least >= -2.0 * self.jump_min(line.pitch))
+        Ok(most <= INTERRUPTED_TURNS && least >= -2.0 * self.jump_min(line.pitch))
     }
 
     /// Returns whether a track like this could be two that fit together like halves. This is
@@ -372,15 +399,15 @@ impl Search<'_, '_> {
     }
 
     /// Joins a found track that is only a physical sector to the previous track, if that one has
-    /// room for it: the sector is remapped. The next track begins at the angle `behind`.
-    fn join_the_last(&mut self, kind: TrackKind, behind: f64) -> bool {
+    /// room for it: the sector is remapped. The next track begins at the angle `following`.
+    fn join_the_last(&mut self, kind: TrackKind, following: f64) -> bool {
         let (Some((line, sectors)), Some(last)) = (self.recent.back_mut(), self.held.back_mut())
         else {
             return false;
         };
-        let tolerance = (6.0 * self.clock.sigma).max(0.4 * line.pitch);
+        let tolerance = skew_tolerance(self.clock.sigma, line.pitch);
         let together = *sectors + kind.sectors;
-        let skew = fraction(behind - line.angle);
+        let skew = fraction(following - line.angle);
         let physical = u64::from(kind.sectors) <= self.clock.physical_ratio();
         let joins = physical && f64::from(together) * line.pitch < 1.0 + tolerance;
         if joins {
@@ -400,11 +427,10 @@ impl Search<'_, '_> {
 
     fn reach_max(&self) -> usize {
         match self.verify {
-            Verify::None => 8192,
-            Verify::Sample => 128,
-            // If skews are small, testing few tracks would leave most of a revolution without a
-            // test.
-            Verify::Full => ((2.0 / self.pattern.mean_skew()) as usize).clamp(48, 512),
+            Verify::None => REACH_MAX_UNVERIFIED,
+            Verify::Sample => REACH_MAX_SAMPLED,
+            Verify::Full => ((REACH_FULL_TURNS / self.pattern.mean_skew()) as usize)
+                .clamp(*REACH_MAX_FULL.start(), *REACH_MAX_FULL.end()),
         }
     }
 
@@ -452,6 +478,11 @@ impl Search<'_, '_> {
     /// The smallest jump of an angle that can be detected: less than a sector, if the clock is good
     /// enough.
     fn jump_min(&self, pitch: f64) -> f64 {
-        (3.5 * self.clock.sigma).max(0.4 * pitch)
+        (JUMP_SIGMAS * self.clock.sigma).max(JUMP_SECTORS * pitch)
     }
+}
+
+/// The largest difference between skews that count as equal.
+fn skew_tolerance(sigma: f64, pitch: f64) -> f64 {
+    (SKEW_SIGMAS * sigma).max(SKEW_SECTORS * pitch)
 }

@@ -38,6 +38,32 @@ pub(super) const SAME_SKEW: f64 = 0.02;
 /// smaller.
 const SAME_SECTORS: f64 = 0.75;
 
+/// The weight of a change that bad sectors may have caused, as evidence for the period.
+const SLIP_WEIGHT: f64 = 0.25;
+/// The share of a period's score that each change takes away, so that old changes count less.
+const SCORE_DECAY: f64 = 0.03;
+/// The number of candidate periods above which those with a low score are discarded, and that score.
+const CANDIDATES_MAX: usize = 4096;
+const CANDIDATE_SCORE_MIN: f64 = 0.5;
+/// The score above which the best period counts: more than one change, at least, recurred.
+const SCORE_MIN: f64 = 1.5;
+/// The share of the best score that a shorter period needs. Multiples of the period score nearly as
+/// much as it does.
+const SCORE_SHARE: f64 = 0.95;
+/// The same for the estimate of the number of surfaces.
+const SCORE_SHARE_SURFACES: f64 = 0.97;
+/// The share by which one track's skew changes the level of skews. A single skew is weak evidence
+/// for a fraction of a sector.
+const LEVEL_SHARE: f64 = 1.0 / 8.0;
+/// The largest difference, in sectors, of a track's own skew on a steady clock.
+const OWN_SKEW_SECTORS: f64 = 1.0 / 4.0;
+/// The number of recent tracks with which a track is compared.
+const COMPARED: usize = 24;
+
+/// The numbers of recent tracks of which the smallest and the mean skew are taken.
+const LEAST_OF: usize = 16;
+const MEAN_OF: usize = 48;
+
 /// A track as the pattern represents it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TrackKind {
@@ -69,9 +95,10 @@ impl TrackKind {
     }
 
     fn turns_like(&self, other: &TrackKind, steady: bool) -> bool {
-        let same = match steady {
-            true => SAME_SKEW.min(SAME_SECTORS * self.pitch),
-            false => SAME_SKEW,
+        let same = if steady {
+            SAME_SKEW.min(SAME_SECTORS * self.pitch)
+        } else {
+            SAME_SKEW
         };
         wrap(self.skew - other.skew).abs() < same
     }
@@ -94,7 +121,7 @@ fn change(from: TrackKind, to: TrackKind) -> Change {
 fn weight(from: TrackKind, to: TrackKind, steady: bool) -> f64 {
     let slips = from.sectors.abs_diff(to.sectors) <= SLIPS;
     if slips && from.turns_like(&to, steady) {
-        0.25
+        SLIP_WEIGHT
     } else {
         1.0
     }
@@ -163,9 +190,10 @@ impl TrackPredictor {
             regular.resize(&expected);
         }
         // Bad sectors at the beginning of a track are its own too.
-        let same = match self.steady {
-            true => kind.pitch / 4.0,
-            false => SAME_SKEW,
+        let same = if self.steady {
+            OWN_SKEW_SECTORS * kind.pitch
+        } else {
+            SAME_SKEW
         };
         let own_skew = wrap(kind.skew - expected.skew).abs() >= same;
         if own_skew {
@@ -188,14 +216,10 @@ impl TrackPredictor {
             }
         }
         let mut level = self.past.back().map_or(kind, |last| last.level);
-        let skew = match self.steady {
-            true => regular.skew,
-            false => kind.skew,
-        };
+        let skew = if self.steady { regular.skew } else { kind.skew };
         let off = wrap(skew - level.skew);
         if off.abs() < kind.pitch {
-            // A single track's skew is weak evidence for a fraction of a sector.
-            level.skew += off / 8.0;
+            level.skew += LEVEL_SHARE * off;
         } else if self
             .last()
             .is_none_or(|last| last.turns_like(&kind, self.steady))
@@ -230,7 +254,7 @@ impl TrackPredictor {
     fn changed(&mut self, from: TrackKind, to: TrackKind) {
         let weight = weight(from, to, self.steady);
         for score in self.score.values_mut() {
-            *score *= 1.0 - 0.03 * weight;
+            *score *= 1.0 - SCORE_DECAY * weight;
         }
         for period in self.periods_to(from, to) {
             *self.score.entry(period).or_default() += weight;
@@ -241,8 +265,8 @@ impl TrackPredictor {
         if before.len() > RECALL {
             before.pop_front();
         }
-        if self.score.len() > 4096 {
-            self.score.retain(|_, score| *score > 0.5);
+        if self.score.len() > CANDIDATES_MAX {
+            self.score.retain(|_, score| *score > CANDIDATE_SCORE_MIN);
         }
         self.choose_period();
     }
@@ -256,7 +280,7 @@ impl TrackPredictor {
     }
 
     fn choose_period(&mut self) {
-        self.period = self.shortest(0.95);
+        self.period = self.shortest(SCORE_SHARE);
     }
 
     /// Returns the shortest period whose score is at least `nearly` times the best.
@@ -267,7 +291,7 @@ impl TrackPredictor {
             .iter()
             .filter(|(_, score)| **score >= nearly * best);
         good.next()
-            .filter(|_| best > 1.5)
+            .filter(|_| best > SCORE_MIN)
             .map(|(period, _)| *period)
     }
 
@@ -280,7 +304,7 @@ impl TrackPredictor {
     /// estimate may be too low: a period contains one pass over each surface, or two if every other
     /// sweep runs back over the surfaces. The repetition does not show which.
     pub(super) fn surfaces(&self) -> Option<usize> {
-        let period = self.shortest(0.97)?;
+        let period = self.shortest(SCORE_SHARE_SURFACES)?;
         let late = self.past.range(self.past.len().checked_sub(period + 1)?..);
         let late: Vec<&TrackKind> = late.map(|past| &past.regular).collect();
         let changes: Vec<usize> = (1..late.len())
@@ -333,7 +357,7 @@ impl TrackPredictor {
 
     /// The smallest recent skew, in either direction.
     pub(super) fn least_skew(&self) -> Option<f64> {
-        let late = self.past.iter().rev().take(16);
+        let late = self.past.iter().rev().take(LEAST_OF);
         let skews = late.map(|past| wrap(past.kind.skew).abs());
         skews.min_by(f64::total_cmp)
     }
@@ -347,26 +371,26 @@ impl TrackPredictor {
 
     /// The mean recent skew, in the direction of rotation.
     pub(super) fn mean_skew(&self) -> f64 {
-        let late = self.past.iter().rev().take(48);
+        let late = self.past.iter().rev().take(MEAN_OF);
         let count = late.len().max(1) as f64;
         late.map(|past| fraction(past.kind.skew)).sum::<f64>() / count
     }
 
     /// Returns whether a recent track other than the last had this skew.
     pub(super) fn had_skew(&self, skew: f64, tolerance: f64) -> bool {
-        let mut late = self.past.iter().rev().skip(1).take(24);
+        let mut late = self.past.iter().rev().skip(1).take(COMPARED);
         late.any(|past| wrap(past.kind.skew - skew).abs() < tolerance)
     }
 
     /// Returns whether a recent track had this number of sectors.
     pub(super) fn had_sectors(&self, sectors: u32) -> bool {
-        let mut late = self.past.iter().rev().take(24);
+        let mut late = self.past.iter().rev().take(COMPARED);
         late.any(|past| past.kind.sectors == sectors)
     }
 
     /// Returns whether a recent track had this pitch.
     pub(super) fn had_pitch(&self, pitch: f64, tolerance: f64) -> bool {
-        let mut late = self.past.iter().rev().take(24);
+        let mut late = self.past.iter().rev().take(COMPARED);
         late.any(|past| (past.kind.pitch - pitch).abs() < tolerance)
     }
 

@@ -5,10 +5,10 @@
 //! first sector to pass the head can be used. This requires a steady clock, and tracks with the
 //! predicted skews.
 
-use super::super::algorithm::ProbeError;
-use super::Search;
+use super::super::extraction::ProbeError;
 use super::pattern::{SLIPS, TrackKind};
 use super::window::{Drift, Window};
+use super::{SKEW_SIGMAS, Search};
 use traxtent_units::turns::{fraction, wrap};
 
 /// The distance in sectors from either end of a track within which a sector may be on the
@@ -16,7 +16,7 @@ use traxtent_units::turns::{fraction, wrap};
 const MARGIN: u32 = SLIPS;
 
 /// The largest distance of a shift from a whole number of sectors.
-const SURE: f64 = 0.25;
+pub(super) const WHOLE_SECTORS_OFF: f64 = 0.25;
 
 impl Search<'_, '_> {
     /// Returns the track that ends at a boundary whose test failed, judging by where the next track
@@ -48,7 +48,7 @@ impl Search<'_, '_> {
 
     /// Returns whether the clock is steady enough to distinguish single sectors.
     pub(super) fn shifts_tell(&self, pitch: f64) -> bool {
-        6.0 * self.clock.sigma < SURE * pitch
+        SKEW_SIGMAS * self.clock.sigma < WHOLE_SECTORS_OFF * pitch
     }
 
     /// Returns by how many sectors the tracks before a predicted track are short, or `None` if that
@@ -94,7 +94,7 @@ impl Search<'_, '_> {
         track: usize,
         drift: &Drift,
     ) -> Result<Option<f64>, ProbeError> {
-        let lbn = window.bounds[track] + u64::from(MARGIN);
+        let lbn = window.boundaries[track] + u64::from(MARGIN);
         // After the last predicted track, tracks are assumed to be like it.
         let Some(kind) = window.kinds.get(track).or(window.kinds.last()) else {
             return Ok(None);
@@ -111,7 +111,7 @@ impl Search<'_, '_> {
 /// Returns a shift as a whole number of sectors, if it is small and nearly whole.
 fn whole(sectors: f64) -> Option<i32> {
     let whole = sectors.round();
-    let sure = (sectors - whole).abs() <= SURE && whole.abs() <= f64::from(SLIPS);
+    let sure = (sectors - whole).abs() <= WHOLE_SECTORS_OFF && whole.abs() <= f64::from(SLIPS);
     sure.then_some(whole as i32)
 }
 
@@ -125,7 +125,7 @@ mod tests {
     fn a_shift_is_nearly_whole_and_small() {
         let most = SLIPS as i32;
         for shift in [-most, -1, 0, 1, most] {
-            for off in [-SURE, 0.0, SURE] {
+            for off in [-WHOLE_SECTORS_OFF, 0.0, WHOLE_SECTORS_OFF] {
                 assert_eq!(whole(f64::from(shift) + off), Some(shift));
             }
         }

@@ -1,6 +1,7 @@
 //! Finding one track without a prediction, or where the prediction fails.
 
-use super::super::algorithm::ProbeError;
+use super::super::clock::INTERRUPTED_TURNS;
+use super::super::extraction::ProbeError;
 use super::pattern::TrackKind;
 use super::{RECENT, Search};
 use traxtent_units::Lbn;
@@ -12,6 +13,73 @@ const NEAR: f64 = 0.1;
 /// The numbers of LBNs that may be remapped together: one, a few, or those of one or two physical
 /// sectors.
 const MOVED_TOGETHER: [u64; 4] = [1, 2, 8, 16];
+
+/// The uncertainty of an angle extrapolated to twice the distance at which the pitch was measured,
+/// in standard deviations of one angle.
+pub(super) const EXTRAPOLATED_SIGMAS: f64 = 4.0;
+
+/// The relative error of a guessed pitch above which the angle of the first sector may have been
+/// extrapolated wrongly.
+const PITCH_WRONG: f64 = 0.01;
+/// The relative error of a guessed pitch at the start of a track.
+const PITCH_SLACK: f64 = 0.03;
+
+/// The jump, in sectors, below which a boundary is looked for by reads that lose a revolution.
+const HIDDEN_JUMP_SECTORS: f64 = 3.0;
+
+/// The distances from the first sector of the sectors that show the line of the others. A remapped
+/// physical sector has up to 16 LBNs.
+const STARTS_AT: [u64; 6] = [16, 1, 2, 17, 3, 5];
+/// The numbers of first sectors that are skipped to measure a pitch, because they may be remapped,
+/// or followed by bad ones.
+const SKIPPED: [u64; 5] = [0, 1, 2, 5, 11];
+/// The distance in sectors over which a pitch must hold.
+const PITCH_SECTORS_MIN: u64 = 16;
+/// The angle, in revolutions, beyond which sectors cannot be on the same track.
+const PITCH_TURNS_MAX: f64 = 0.97;
+/// The deviation, in revolutions, beyond which a sector is not on the guessed track with another
+/// pitch.
+const PITCH_DEVIATION_MAX: f64 = 0.15;
+
+/// The angle, in revolutions, that no track exceeds, with a margin for the error of the pitch.
+pub(super) const TRACK_TURNS_MAX: f64 = 1.02;
+/// The jump, in smallest detectable jumps, that is an end without further evidence.
+const SURE_JUMPS: f64 = 4.0;
+/// The deviation, in smallest detectable jumps, by which a line may have drifted.
+const DRIFTED_JUMPS: f64 = 3.0;
+/// The part of a track before its apparent end that is read again, in revolutions.
+const REREAD_TURNS: f64 = 0.4;
+
+/// The largest number of readings of a sector until it is decided whether it is on a line.
+const READINGS_MAX: usize = 8;
+/// The deviations, in standard deviations, between which one reading does not distinguish a small
+/// jump from noise.
+const UNSURE_SIGMAS: std::ops::Range<f64> = 2.0..12.0;
+
+/// The length of a line, in revolutions, over which its last sector improves the pitch, and the
+/// largest deviation, in smallest detectable jumps, by which it does.
+const REFINING_TURNS_MIN: f64 = 0.3;
+const REFINING_JUMPS_MAX: f64 = 2.0;
+
+/// The part of a track, in revolutions, that counts as a whole one for the time between two reads.
+const WHOLE_TURNS_MIN: f64 = 0.6;
+/// The longest time between two reads that is looked for, in revolutions.
+const HOP_TURNS_MAX: f64 = 0.6;
+/// The part of a revolution that one read covers. A drive that can begin longer reads anywhere on
+/// the track would make up for the lost time.
+const READ_TURNS: f64 = 0.5;
+
+/// The distance in sectors above which an angle shows by itself that the first sector is on the line.
+const FAR_SECTORS: u64 = 8;
+/// The part of a track over which a guessed pitch is tested first. The last sectors may not be on
+/// it.
+const PITCH_TESTED: (u64, u64) = (9, 10);
+/// The distance from the expected end, in sectors, beyond which the search for it halves the rest.
+const NEAR_END_SECTORS: u64 = 64;
+/// The resolution of the time between two reads, in sectors.
+const HOP_SECTORS: f64 = 1.0 / 4.0;
+/// The number of sectors on one line that are tried for a pair with one on another.
+const PAIRS: u64 = 16;
 
 /// A line of evenly spaced sectors: the angles at which the sectors of a track pass.
 #[derive(Clone, Copy, Debug)]
@@ -46,14 +114,17 @@ impl Search<'_, '_> {
         let expected = Some(self.angle).filter(|_| guess.is_some());
         let mut start = self.angle_of_start(first, guess.map(|kind| kind.pitch), expected)?;
         let mut line = self.line_from(first, start, guess)?;
-        if guess.is_some_and(|kind| (kind.pitch - line.pitch).abs() > 0.01 * line.pitch) {
+        if guess.is_some_and(|kind| (kind.pitch - line.pitch).abs() > PITCH_WRONG * line.pitch) {
             // The angle may have been extrapolated from later sectors with a wrong pitch.
             start = self.angle_of_start(first, Some(line.pitch), expected)?;
             line.angle = start;
         }
         let expected = guess.map(|kind| start + kind.skew);
         if let Some(kind) = guess
-            && kind.jump().abs() < self.jump_min(line.pitch).max(3.0 * line.pitch)
+            && kind.jump().abs()
+                < self
+                    .jump_min(line.pitch)
+                    .max(HIDDEN_JUMP_SECTORS * line.pitch)
             && let Some(end) = self.end_by_interruption(&line, kind.sectors)?
         {
             let next = self.angle_of_start(end, Some(line.pitch), expected)?;
@@ -66,9 +137,10 @@ impl Search<'_, '_> {
             return Ok((kind, next));
         }
         let end = self.end_of(&mut line, first, guess.map(|kind| kind.sectors))?;
-        let next = match end < self.end {
-            true => self.angle_of_start(end, Some(line.pitch), expected)?,
-            false => line.at(end),
+        let next = if end < self.end {
+            self.angle_of_start(end, Some(line.pitch), expected)?
+        } else {
+            line.at(end)
         };
         let sectors = u32::try_from(end - first)
             .map_err(|_| self.inconsistent("the track has no end within its size limit"))?;
@@ -107,7 +179,7 @@ impl Search<'_, '_> {
         // because the pitch is a guess. A remapped physical sector forms a line of its own, so the
         // first sector is one beyond it.
         let mut starts: Vec<f64> = own.into_iter().collect();
-        for by in [16, 1, 2, 17, 3, 5] {
+        for by in STARTS_AT {
             if first + by >= self.end {
                 continue;
             }
@@ -116,9 +188,9 @@ impl Search<'_, '_> {
             };
             let start = angle - by as f64 * pitch;
             // The pitch may be slightly off.
-            let slack = tolerance + 0.03 * by as f64 * pitch;
+            let slack = tolerance + PITCH_SLACK * by as f64 * pitch;
             let is = |other: f64| wrap(start - other).abs() < slack;
-            if own.is_some_and(is) && by > 8 {
+            if own.is_some_and(is) && by > FAR_SECTORS {
                 return Ok(own.unwrap_or(start));
             }
             let as_expected = expected.is_some_and(is);
@@ -151,8 +223,8 @@ impl Search<'_, '_> {
         }
         // The first sectors may be followed by bad ones, or be remapped.
         let mut reached = 0;
-        for skipped in [0, 1, 2, 5, 11] {
-            if reached >= 16 || first + skipped >= self.end {
+        for skipped in SKIPPED {
+            if reached >= PITCH_SECTORS_MIN || first + skipped >= self.end {
                 break;
             }
             let (far, pitch) = self.pitch_from(first + skipped)?;
@@ -161,7 +233,7 @@ impl Search<'_, '_> {
             }
         }
         // Near a boundary, there is not enough of the track to improve on the guess.
-        let error = 4.0 * self.clock.sigma / reached.max(1) as f64;
+        let error = EXTRAPOLATED_SIGMAS * self.clock.sigma / reached.max(1) as f64;
         if let Some(kind) = guess.filter(|kind| (kind.pitch - line.pitch).abs() < error) {
             line.pitch = kind.pitch;
         }
@@ -184,8 +256,8 @@ impl Search<'_, '_> {
                 let surprise = wrap(at - angle - expected);
                 // An error of the pitch doubles with the distance; a jump does not.
                 let passed = expected + surprise;
-                let jump = self.jump_min(pitch) + 4.0 * self.clock.sigma;
-                if reached > 0 && surprise.abs() > jump || passed > 0.97 {
+                let jump = self.jump_min(pitch) + EXTRAPOLATED_SIGMAS * self.clock.sigma;
+                if reached > 0 && surprise.abs() > jump || passed > PITCH_TURNS_MAX {
                     break;
                 }
                 pitch = passed / step as f64;
@@ -200,16 +272,17 @@ impl Search<'_, '_> {
     /// Returns `None` if it does not fit.
     fn confirm_pitch(&mut self, line: Line, kind: TrackKind) -> Result<Option<Line>, ProbeError> {
         let tolerance = self.jump_min(kind.pitch) / 2.0;
-        let most = u64::from(kind.sectors) * 9 / 10;
+        let most = u64::from(kind.sectors) * PITCH_TESTED.0 / PITCH_TESTED.1;
         // The deviations of sectors from the line, at decreasing distances.
         let mut off: Vec<Option<f64>> = Vec::new();
         for reached in 0..3 {
             while off.len() < reached + 3 {
                 let by = most >> off.len();
                 let near = by > 0 && line.lbn + by < self.end;
-                let angle = match near {
-                    true => self.clock.angle(line.lbn + by)?,
-                    false => None,
+                let angle = if near {
+                    self.clock.angle(line.lbn + by)?
+                } else {
+                    None
                 };
                 off.push(angle.map(|angle| wrap(angle - line.at(line.lbn + by))));
                 if off.len() == reached + 1 && off[reached].is_some_and(|d| d.abs() <= tolerance) {
@@ -225,7 +298,7 @@ impl Search<'_, '_> {
             {
                 return Ok(Some(line));
             }
-            let Some(far) = off[reached].filter(|far| far.abs() < 0.15) else {
+            let Some(far) = off[reached].filter(|far| far.abs() < PITCH_DEVIATION_MAX) else {
                 continue;
             };
             // A different pitch causes deviations proportional to the distance; slipped sectors do
@@ -255,94 +328,95 @@ impl Search<'_, '_> {
     ///
     /// Refines the line during the search. `hint` is the length of the track, if there is a guess.
     fn end_of(&mut self, line: &mut Line, from: u64, hint: Option<u32>) -> Result<u64, ProbeError> {
-        // `low` is on the line. `high` is not on it, or is too far away to be.
-        let limit = (line.lbn + line.sectors_in(1.02) + 2).min(self.end);
-        if from + 1 >= limit {
-            return Ok(limit);
+        // `lower` is on the line. `upper` is not on it, or is too far away to be.
+        let end_max = (line.lbn + line.sectors_in(TRACK_TURNS_MAX) + 2).min(self.end);
+        if from + 1 >= end_max {
+            return Ok(end_max);
         }
-        let (mut low, mut high) = (from, limit);
+        let (mut lower, mut upper) = (from, end_max);
         // Most failed predictions are off by little, so search around the expected end first, with
         // doubling steps.
         let mut around = hint.map(|n| from + u64::from(n) - 1);
         let mut step = 1;
         loop {
-            while high - low > 1 {
+            while upper - lower > 1 {
                 let lbn = match around {
-                    Some(lbn) => lbn.clamp(low + 1, high - 1),
-                    None => low + (high - low) / 2,
+                    Some(lbn) => lbn.clamp(lower + 1, upper - 1),
+                    None => lower + (upper - lower) / 2,
                 };
-                let fresh = (low, high) == (from, limit);
+                let fresh = (lower, upper) == (from, end_max);
                 if self.on(line, lbn)? {
                     around = around
-                        .filter(|_| fresh || high == limit)
+                        .filter(|_| fresh || upper == end_max)
                         .map(|_| lbn.saturating_add(step));
-                    low = lbn;
+                    lower = lbn;
                 } else {
                     around = around
-                        .filter(|_| fresh || low == from)
+                        .filter(|_| fresh || lower == from)
                         .map(|_| lbn.saturating_sub(step));
-                    high = lbn;
+                    upper = lbn;
                 }
                 step = step.saturating_mul(2);
             }
-            let Some(behind) = self.after_remapped(line, high, limit)? else {
+            let Some(following) = self.after_remapped(line, upper, end_max)? else {
                 break;
             };
-            (low, high) = (behind, limit);
+            (lower, upper) = (following, end_max);
         }
-        if high == self.end {
-            return Ok(high);
+        if upper == self.end {
+            return Ok(upper);
         }
-        if high == limit {
-            return self.end_without_skew(line, from, limit);
+        if upper == end_max {
+            return self.end_without_skew(line, from, end_max);
         }
-        self.confirm_end(line, from, low, high)
+        self.confirm_end(line, from, lower, upper)
     }
 
-    /// Returns the end of a track whose last sector on the line seems to be `low`, and which only a
-    /// jump from there to `high` marks as the end.
+    /// Returns the end of a track whose last sector on the line seems to be `lower`, and which only
+    /// a jump from there to `upper` marks as the end.
     fn confirm_end(
         &mut self,
         line: &mut Line,
         from: u64,
-        low: u64,
-        high: u64,
+        lower: u64,
+        upper: u64,
     ) -> Result<u64, ProbeError> {
-        let (Some(before), Some(behind)) = (self.clock.angle(low)?, self.clock.angle(high)?) else {
-            return Ok(high);
+        let (Some(before), Some(following)) = (self.clock.angle(lower)?, self.clock.angle(upper)?)
+        else {
+            return Ok(upper);
         };
-        let jump = wrap(behind - before - (high - low) as f64 * line.pitch).abs();
-        if jump > 4.0 * self.jump_min(line.pitch) {
-            return Ok(high);
+        let jump = wrap(following - before - (upper - lower) as f64 * line.pitch).abs();
+        if jump > SURE_JUMPS * self.jump_min(line.pitch) {
+            return Ok(upper);
         }
         // The next track may begin so close to where this one would continue that the angles differ
         // only some distance after the boundary.
-        let near = from.max(high.saturating_sub(line.sectors_in(0.4)));
-        if self.is_interrupted(line, near, high + 1)? {
-            return self.end_without_skew(line, near, high + 1);
+        let near = from.max(upper.saturating_sub(line.sectors_in(REREAD_TURNS)));
+        if self.is_interrupted(line, near, upper + 1)? {
+            return self.end_without_skew(line, near, upper + 1);
         }
-        let off = wrap(behind - line.at(high));
+        let off = wrap(following - line.at(upper));
         let seen = self.jump_min(line.pitch);
-        if jump < seen && off.abs() < 3.0 * seen {
+        if jump < seen && off.abs() < DRIFTED_JUMPS * seen {
             // There is no jump here; the line has drifted.
-            line.pitch += off / (high - line.lbn) as f64;
-            return self.end_of(line, high, None);
+            line.pitch += off / (upper - line.lbn) as f64;
+            return self.end_of(line, upper, None);
         }
-        Ok(high)
+        Ok(upper)
     }
 
-    /// Returns the first LBN that is not remapped, if the LBN at `high` is off the line but later
+    /// Returns the first LBN that is not remapped, if the LBN at `upper` is off the line but later
     /// ones are on it.
     fn after_remapped(
         &mut self,
         line: &Line,
-        high: u64,
-        limit: u64,
+        upper: u64,
+        end_max: u64,
     ) -> Result<Option<u64>, ProbeError> {
         for by in MOVED_TOGETHER {
-            let lbn = high + by;
-            if lbn + 1 < limit && self.on(line, lbn)? && self.on(line, lbn + 1)? {
-                self.result.remapped.extend((high..lbn).map(Lbn));
+            let lbn = upper + by;
+            if lbn + 1 < end_max && self.on(line, lbn)? && self.on(line, lbn + 1)? {
+                self.result.remapped.extend((upper..lbn).map(Lbn));
                 return Ok(Some(lbn));
             }
         }
@@ -358,14 +432,14 @@ impl Search<'_, '_> {
         }
         let mut surprises: Vec<f64> = Vec::new();
         let mut late = false;
-        for _ in 0..8 {
+        for _ in 0..READINGS_MAX {
             let Some(pass) = self.clock.pass(lbn)? else {
                 return Ok(true);
             };
             let deviation = wrap(pass.angle - line.at(lbn));
             // One reading does not distinguish a small jump from noise.
             let sigmas = deviation.abs() / self.clock.sigma.max(f64::MIN_POSITIVE);
-            if (2.0..12.0).contains(&sigmas) {
+            if UNSURE_SIGMAS.contains(&sigmas) {
                 let angle = self.clock.angle(lbn)?;
                 let deviation = angle.map_or(0.0, |angle| wrap(angle - line.at(lbn)));
                 return Ok(deviation.abs() <= self.jump_min(line.pitch));
@@ -392,9 +466,10 @@ impl Search<'_, '_> {
     pub(super) fn gap(&self, line: &Line, lbn: u64, angle: f64) -> f64 {
         let gap = wrap(angle - line.at(lbn));
         // A slightly negative gap counts as none.
-        match gap.abs() < self.jump_min(line.pitch) {
-            true => gap.max(0.0),
-            false => fraction(gap),
+        if gap.abs() < self.jump_min(line.pitch) {
+            gap.max(0.0)
+        } else {
+            fraction(gap)
         }
     }
 
@@ -405,7 +480,9 @@ impl Search<'_, '_> {
             return Ok(());
         };
         let deviation = wrap(angle - line.at(last));
-        if distance * line.pitch > 0.3 && deviation.abs() < 2.0 * self.jump_min(line.pitch) {
+        if distance * line.pitch > REFINING_TURNS_MIN
+            && deviation.abs() < REFINING_JUMPS_MAX * self.jump_min(line.pitch)
+        {
             line.pitch += deviation / distance;
         }
         Ok(())
@@ -413,21 +490,17 @@ impl Search<'_, '_> {
 
     /// Returns the end of a track whose successor continues at the same angle. Reads across it lose
     /// a revolution.
-    fn end_without_skew(&mut self, line: &Line, from: u64, limit: u64) -> Result<u64, ProbeError> {
-        // A read of the sectors before `low` is not interrupted; a read of those before `high` is.
-        let (mut low, mut high) = (from + 1, limit + 1);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if self.is_interrupted(line, low - 1, middle)? {
-                high = middle;
-            } else {
-                low = middle;
-            }
-        }
-        if low == limit {
+    fn end_without_skew(
+        &mut self,
+        line: &Line,
+        from: u64,
+        end_max: u64,
+    ) -> Result<u64, ProbeError> {
+        let end = self.first_break(line, from, end_max + 1)?;
+        if end == end_max {
             return Err(self.inconsistent("the track seems to be longer than a revolution"));
         }
-        Ok(low)
+        Ok(end)
     }
 
     /// Returns the end of the track that begins at `self.first`, by reads that lose a revolution,
@@ -439,56 +512,56 @@ impl Search<'_, '_> {
         expected: u32,
     ) -> Result<Option<u64>, ProbeError> {
         let first = self.first;
-        let limit = first + line.sectors_in(1.0) + 2;
-        if limit > self.end {
+        let end_max = first + line.sectors_in(1.0) + 2;
+        if end_max > self.end {
             return Ok(None);
         }
         // The first LBN may be remapped.
-        let base = match self.on(line, first)? {
-            true => first,
-            false => match self.after_remapped(line, first, limit)? {
-                Some(behind) => behind,
-                None => return Ok(None),
-            },
+        let base = if self.on(line, first)? {
+            first
+        } else if let Some(next) = self.after_remapped(line, first, end_max)? {
+            next
+        } else {
+            return Ok(None);
         };
-        let (mut low, mut high) = (base + 1, limit);
+        let (mut lower, mut upper) = (base + 1, end_max);
         let mut step = 1;
         let mut around = Some(first + u64::from(expected));
         loop {
-            if !self.is_interrupted(line, low - 1, limit)? {
+            if !self.is_interrupted(line, lower - 1, end_max)? {
                 return Ok(None);
             }
-            while high - low > 1 {
+            while upper - lower > 1 {
                 let middle = match around {
-                    Some(lbn) => lbn.clamp(low + 1, high - 1),
-                    None => low + (high - low) / 2,
+                    Some(lbn) => lbn.clamp(lower + 1, upper - 1),
+                    None => lower + (upper - lower) / 2,
                 };
-                let interrupted = self.is_interrupted(line, low - 1, middle)?;
+                let interrupted = self.is_interrupted(line, lower - 1, middle)?;
                 if interrupted {
-                    high = middle;
+                    upper = middle;
                 } else {
-                    low = middle;
+                    lower = middle;
                 }
                 around = match (around, interrupted) {
-                    (Some(_), true) if low == base + 1 => Some(middle.saturating_sub(step)),
-                    (Some(_), false) if step < 64 => Some(middle + step),
+                    (Some(_), true) if lower == base + 1 => Some(middle.saturating_sub(step)),
+                    (Some(_), false) if step < NEAR_END_SECTORS => Some(middle + step),
                     _ => None,
                 };
                 step *= 2;
             }
             // The next track continues along the line; remapped sectors do not.
-            if self.on(line, low)? {
+            if self.on(line, lower)? {
                 break;
             }
-            let Some(behind) = self.after_remapped(line, low, limit)? else {
+            let Some(following) = self.after_remapped(line, lower, end_max)? else {
                 break;
             };
-            (low, high, around) = (behind + 1, limit, None);
+            (lower, upper, around) = (following + 1, end_max, None);
         }
-        let last = self.clock.angle(low - 1)?;
-        let strays = last.map_or(0.0, |angle| wrap(angle - line.at(low - 1)));
+        let last = self.clock.angle(lower - 1)?;
+        let strays = last.map_or(0.0, |angle| wrap(angle - line.at(lower - 1)));
         let slipped = (-self.jump_min(line.pitch)..NEAR).contains(&strays);
-        Ok(slipped.then_some(low))
+        Ok(slipped.then_some(lower))
     }
 
     /// Returns whether a read of sectors that seem to be consecutive loses a revolution.
@@ -499,25 +572,22 @@ impl Search<'_, '_> {
         to: u64,
     ) -> Result<bool, ProbeError> {
         let (_, most) = self.excess(line, from, to)?;
-        Ok(most > 0.5)
+        Ok(most > INTERRUPTED_TURNS)
     }
 
     /// Returns how much longer than expected reads of seemingly consecutive sectors take, in
     /// revolutions: the minimum and the maximum. Negative values mean that the sectors are shorter
     /// than those of the line.
-    ///
-    /// Each read covers half a revolution. A drive that can begin longer reads anywhere on the
-    /// track would make up for the lost time.
     pub(super) fn excess(
         &mut self,
         line: &Line,
         from: u64,
         to: u64,
     ) -> Result<(f64, f64), ProbeError> {
-        let half = line.sectors_in(0.5).max(2);
+        let half = line.sectors_in(READ_TURNS).max(2);
         let (mut least, mut most) = (0.0_f64, 0.0_f64);
         let mut first = from;
-        while first + 1 < to && most <= 0.5 {
+        while first + 1 < to && most <= INTERRUPTED_TURNS {
             let sectors = (to - first).min(half) as u32;
             let angle = line.at(first);
             let excess = self
@@ -561,7 +631,7 @@ impl Search<'_, '_> {
         }
         let turns = self.soonest((line, within), (line, within))?;
         // A part of a track is not enough to store this result permanently.
-        if (within.1 - within.0) as f64 * line.pitch > 0.6 {
+        if (within.1 - within.0) as f64 * line.pitch > WHOLE_TURNS_MIN {
             self.turnaround = Some(turns);
         }
         Ok(turns)
@@ -574,7 +644,9 @@ impl Search<'_, '_> {
             .iter()
             .map(|(line, sectors)| (*line, (line.lbn, line.lbn + u64::from(*sectors))))
             .collect();
-        let whole = |part: &(Line, (u64, u64))| (part.1.1 - part.1.0) as f64 * part.0.pitch > 0.6;
+        let whole = |part: &(Line, (u64, u64))| {
+            (part.1.1 - part.1.0) as f64 * part.0.pitch > WHOLE_TURNS_MIN
+        };
         if self.switch.is_some()
             || self.clock.is_interleaved()
             || lines.len() < RECENT
@@ -599,22 +671,22 @@ impl Search<'_, '_> {
         (a, in_a): (&Line, (u64, u64)),
         (b, in_b): (&Line, (u64, u64)),
     ) -> Result<f64, ProbeError> {
-        // `low` is too soon, `high` is late enough.
-        let (mut low, mut high) = (0.0, 0.6);
-        while high - low > a.pitch.min(b.pitch) / 4.0 {
-            let middle = (low + high) / 2.0;
+        // `lower` is too soon, `upper` is late enough.
+        let (mut lower, mut upper) = (0.0, HOP_TURNS_MAX);
+        while upper - lower > HOP_SECTORS * a.pitch.min(b.pitch) {
+            let middle = (lower + upper) / 2.0;
             let Some((u, v)) = pair_apart((a, in_a), (b, in_b), middle) else {
                 // There is no such pair.
-                low = middle;
+                lower = middle;
                 continue;
             };
             if self.clock.follows(u, v)? {
-                high = middle;
+                upper = middle;
             } else {
-                low = middle;
+                lower = middle;
             }
         }
-        Ok(high)
+        Ok(upper)
     }
 
     pub(super) fn inconsistent(&self, problem: &str) -> ProbeError {
@@ -632,8 +704,8 @@ fn pair_apart(
     turns: f64,
 ) -> Option<(u64, u64)> {
     let length = in_a.1 - in_a.0;
-    (0..16).find_map(|k| {
-        let u = in_a.0 + (length - 1) * k / 15;
+    (0..PAIRS).find_map(|k| {
+        let u = in_a.0 + (length - 1) * k / (PAIRS - 1);
         let ahead = fraction(a.at(u) + turns - b.at(in_b.0));
         let v = in_b.0 + b.sectors_in(ahead);
         (v < in_b.1).then_some((u, v))

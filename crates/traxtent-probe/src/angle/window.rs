@@ -1,7 +1,7 @@
 //! Testing predicted boundaries in the order in which they come under the heads.
 
-use super::super::algorithm::ProbeError;
-use super::super::clock::ArmDistance;
+use super::super::clock::{ArmDistance, INTERRUPTED_TURNS, MISSED_TURNS};
+use super::super::extraction::ProbeError;
 use super::pattern::{SAME_SKEW, SLIPS, TrackKind};
 use super::track::Line;
 use super::{CYLINDER, REACH_AFTER, SURFACES_MAX, Search};
@@ -13,6 +13,31 @@ const LOST: f64 = 0.1;
 
 /// The number of sectors below which a small jump may be caused by bad ones.
 const FEW: f64 = 10.0;
+
+/// The largest deviations that may still be the predicted boundary, in revolutions: on a noisy
+/// clock; for the skew; and, in sectors, for the end of a track, which may have slipped sectors. A
+/// larger deviation would be another zone.
+const SURPRISE_NOISY: f64 = 0.06;
+const SURPRISE_SKEW: f64 = 0.02;
+const SURPRISE_SECTORS: f64 = 8.0;
+
+/// The largest number of readings of a sector until it is decided whether it is where it is
+/// predicted.
+const READINGS_MAX: usize = 8;
+
+/// The numbers of tracks after which a pattern may repeat by cylinder. A longer period is that of a
+/// pass over a surface.
+const CYLINDER_TRACKS: std::ops::RangeInclusive<usize> = 2..=16;
+
+/// How much smaller than the largest skew the skew at the end of a cylinder may be, in revolutions.
+const LARGEST_SKEW_SLACK: f64 = 0.01;
+
+/// The jump, in sectors, below which a boundary is tested by a read across it: an angle that has
+/// drifted by a sector would hide a jump of one.
+const HIDDEN_JUMP_SECTORS: f64 = 1.5;
+
+/// The largest correction of a skew by noisy angles, in sectors.
+const CORRECTED_SECTORS_MAX: f64 = 1.0 / 4.0;
 
 /// A test that a prediction must pass.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +86,7 @@ struct Chosen {
 pub(super) struct Window<'w> {
     pub(super) kinds: &'w [TrackKind],
     /// The first LBN of each track, and the first LBN after the last.
-    pub(super) bounds: Vec<u64>,
+    pub(super) boundaries: Vec<u64>,
     /// The angles of the first sectors.
     pub(super) angles: Vec<f64>,
 }
@@ -79,9 +104,10 @@ pub(super) struct Drift {
 
 impl Drift {
     fn rate_per_track(&self) -> f64 {
-        match self.squares > 0.0 {
-            true => self.products / self.squares,
-            false => 0.0,
+        if self.squares > 0.0 {
+            self.products / self.squares
+        } else {
+            0.0
         }
     }
 
@@ -94,21 +120,21 @@ impl Drift {
     /// measurements before and after it.
     fn between(&self, track: usize) -> f64 {
         let mut before = (0, 0.0);
-        let mut behind: Option<(usize, f64)> = None;
+        let mut following: Option<(usize, f64)> = None;
         for &(seen, off) in &self.seen {
             if seen <= track {
                 if seen >= before.0 {
                     before = (seen, off);
                 }
-            } else if behind.is_none_or(|(b, _)| seen < b) {
-                behind = Some((seen, off));
+            } else if following.is_none_or(|(b, _)| seen < b) {
+                following = Some((seen, off));
             }
         }
-        let Some(behind) = behind else {
+        let Some(following) = following else {
             return before.1;
         };
-        let part = (track - before.0) as f64 / (behind.0 - before.0) as f64;
-        before.1 + part * (behind.1 - before.1)
+        let part = (track - before.0) as f64 / (following.0 - before.0) as f64;
+        before.1 + part * (following.1 - before.1)
     }
 
     /// Learns from a sector whose angle was off by `off`.
@@ -139,11 +165,11 @@ impl Search<'_, '_> {
             // Bisect between the last boundary that holds and the first that does not.
             wrong = surprise;
             loop {
-                let low = self.low(&tests, &tested, wrong);
-                if low >= wrong {
+                let lower = self.lower(&tests, &tested, wrong);
+                if lower >= wrong {
                     break;
                 }
-                let middle = low + (wrong - low) / 2;
+                let middle = lower + (wrong - lower) / 2;
                 tests.retain(|test| test.track != middle);
                 tested.push(middle);
                 let mut one = self.tests(&window, &[middle]);
@@ -190,7 +216,7 @@ impl Search<'_, '_> {
         let all = drift.at(kinds.len());
         let mut rest = all;
         for (skew, kind) in skews.iter_mut().zip(kinds) {
-            let most = kind.pitch / 4.0;
+            let most = CORRECTED_SECTORS_MAX * kind.pitch;
             let share = (all / kinds.len() as f64).clamp(-most, most);
             *skew += share;
             rest -= share;
@@ -221,21 +247,23 @@ impl Search<'_, '_> {
     }
 
     fn window<'w>(&self, kinds: &'w [TrackKind]) -> Window<'w> {
-        let (mut bounds, mut angles) = (vec![self.first], vec![self.angle]);
+        let (mut boundaries, mut angles) = (vec![self.first], vec![self.angle]);
         for (i, kind) in kinds.iter().enumerate() {
-            bounds.push(bounds[i] + u64::from(kind.sectors));
+            boundaries.push(boundaries[i] + u64::from(kind.sectors));
             angles.push(angles[i] + kind.skew);
         }
         Window {
             kinds,
-            bounds,
+            boundaries,
             angles,
         }
     }
 
     /// The number of tracks per cylinder, if the tracks repeat that way.
     fn cylinder(&self) -> Option<usize> {
-        self.pattern.period().filter(|p| (2..=16).contains(p))
+        self.pattern
+            .period()
+            .filter(|tracks| CYLINDER_TRACKS.contains(tracks))
     }
 
     /// Chooses the boundaries to test.
@@ -254,12 +282,12 @@ impl Search<'_, '_> {
                 once: Vec::new(),
             },
         };
-        let bound = self.first
+        let boundary = self.first
             + kinds
                 .iter()
                 .map(|kind| u64::from(kind.sectors))
                 .sum::<u64>();
-        if bound == self.end && last > 0 {
+        if boundary == self.end && last > 0 {
             // No track follows that would reveal an error here.
             chosen.both.push(last - 1);
         }
@@ -280,7 +308,7 @@ impl Search<'_, '_> {
         let surfaces = self.pattern.surfaces().filter(|n| *n <= SURFACES_MAX);
         let every = cylinder.unwrap_or(surfaces.unwrap_or(0).max(CYLINDER));
         let largest = self.pattern.largest_skew(2 * every);
-        let inner = |i: &usize| fraction(kinds[i + 1].skew) > largest - 0.01;
+        let inner = |i: &usize| fraction(kinds[i + 1].skew) > largest - LARGEST_SKEW_SLACK;
         let mut regular: Vec<usize> = (0..last).filter(inner).collect();
         if cylinder.is_none() || regular.len() > 2 * (last / every) + 2 {
             regular = (0..last).skip(every - 1).step_by(every).collect();
@@ -310,19 +338,20 @@ impl Search<'_, '_> {
     fn tests(&self, window: &Window<'_>, tracks: &[usize]) -> Vec<Test> {
         let mut tests: Vec<Test> = Vec::with_capacity(2 * tracks.len());
         for &track in tracks {
-            let at_end = window.bounds[track + 1] == self.end;
+            let at_end = window.boundaries[track + 1] == self.end;
             let jump = window.kinds[track].jump();
             let pitch = window.kinds[track].pitch;
-            // An angle that has drifted by a sector would hide a jump of one.
-            let hidden = jump.abs() < self.jump_min(pitch).max(1.5 * pitch);
-            let questions: &[BoundaryTest] = match hidden {
-                _ if at_end => &[BoundaryTest::Last],
-                false if self.hides_boundaries(window.kinds[track]) => {
-                    &[BoundaryTest::Whole, BoundaryTest::Last, BoundaryTest::First]
-                }
-                false => &[BoundaryTest::Last, BoundaryTest::First],
-                true if self.verify == Verify::Full => &[BoundaryTest::Whole, BoundaryTest::Across],
-                true => &[BoundaryTest::Across],
+            let hidden = jump.abs() < self.jump_min(pitch).max(HIDDEN_JUMP_SECTORS * pitch);
+            let questions: &[BoundaryTest] = if at_end {
+                &[BoundaryTest::Last]
+            } else if hidden && self.verify == Verify::Full {
+                &[BoundaryTest::Whole, BoundaryTest::Across]
+            } else if hidden {
+                &[BoundaryTest::Across]
+            } else if self.hides_boundaries(window.kinds[track]) {
+                &[BoundaryTest::Whole, BoundaryTest::Last, BoundaryTest::First]
+            } else {
+                &[BoundaryTest::Last, BoundaryTest::First]
             };
             tests.extend(questions.iter().map(|&question| Test { track, question }));
         }
@@ -364,7 +393,7 @@ impl Search<'_, '_> {
     }
 
     /// Returns the boundary after the last one before `wrong` that has been tested and holds.
-    fn low(&self, pending: &[Test], tested: &[usize], wrong: usize) -> usize {
+    fn lower(&self, pending: &[Test], tested: &[usize], wrong: usize) -> usize {
         let holds =
             |track: &&usize| **track < wrong && !pending.iter().any(|test| test.track == **track);
         tested
@@ -405,12 +434,12 @@ impl Search<'_, '_> {
         drift: &mut Drift,
     ) -> Result<bool, ProbeError> {
         let kind = &window.kinds[test.track];
-        let (first, bound) = (window.bounds[test.track], window.bounds[test.track + 1]);
+        let boundary = window.boundaries[test.track + 1];
         match test.question {
-            BoundaryTest::Whole => self.is_whole(&window.line(test.track, drift), bound),
+            BoundaryTest::Whole => self.is_whole(&window.line(test.track, drift), boundary),
             BoundaryTest::Across => {
                 let angle = window.angle(test) + drift.at(test.begins_at());
-                Ok(self.is_across(kind, bound, angle)?.unwrap_or(true))
+                Ok(self.is_across(kind, boundary, angle)?.unwrap_or(true))
             }
             BoundaryTest::Shift => {
                 if let Some(shift) = self.shift(window, test.track + 1, here, drift)? {
@@ -423,118 +452,155 @@ impl Search<'_, '_> {
                 }
                 Ok(true)
             }
-            BoundaryTest::Last | BoundaryTest::First => {
-                let lbn = bound - u64::from(matches!(test.question, BoundaryTest::Last));
-                let jump = kind.jump().abs();
-                // A track may have slipped sectors, and skews vary slightly. A larger deviation
-                // would be another zone.
-                let surprise = match (test.question, self.clock.is_noisy()) {
-                    (_, true) => 0.06,
-                    (BoundaryTest::Last, false) => 8.0 * kind.pitch,
-                    (_, false) => 0.02,
-                };
-                // If a few slipped sectors look like a skew, only the exact position is accepted.
-                let seen = self.jump_min(kind.pitch);
-                let tolerance = match jump < FEW * kind.pitch {
-                    true => seen.min(jump / 2.0),
-                    false => (jump / 3.0).min(surprise).max(seen / 2.0),
-                };
-                let mut surprises: Vec<f64> = Vec::new();
-                let mut late = 0;
-                let mut away = window.reach(here, test);
-                for _ in 0..8 {
-                    let angle = window.angle(test) + drift.at(test.begins_at());
-                    let due = self.clock.due(self.clock.now(), angle, away);
-                    let Some(pass) = self.clock.pass(lbn)? else {
-                        return Ok(true);
-                    };
-                    let deviation = wrap(pass.angle - angle);
-                    if deviation.abs() <= tolerance {
-                        self.clock.learn(away, due, pass.took);
-                        // A late reading can have any angle, so a single one is not enough.
-                        late += u32::from(pass.took > due + 0.5);
-                        if pass.took <= due + 0.5 || late > 1 {
-                            // If the angle is not exactly as predicted, two tracks may fit together
-                            // like one.
-                            if matches!(test.question, BoundaryTest::Last)
-                                && self.verify == Verify::Full
-                                && deviation.abs() > seen
-                                && (deviation < 0.0
-                                    || self.is_interrupted(
-                                        &window.line(test.track, drift),
-                                        first,
-                                        bound,
-                                    )?)
-                            {
-                                return Ok(false);
-                            }
-                            if self.clock.is_noisy()
-                                || self.verify == Verify::Full
-                                || deviation.abs() <= seen
-                            {
-                                drift.learn(test.begins_at(), deviation);
-                            } else if matches!(test.question, BoundaryTest::First) {
-                                // The sector may be another one of the track, if the tracks before
-                                // it are short.
-                                let question = BoundaryTest::Last;
-                                let last = Test { question, ..test };
-                                if !self.run_test(window, last, here, drift)? {
-                                    return Ok(false);
-                                }
-                                drift.learn(test.begins_at(), deviation);
-                            }
-                            return Ok(true);
-                        }
-                    }
-                    let again =
-                        |other: &f64| wrap(other - deviation).abs() <= self.clock.tolerance();
-                    if deviation.abs() > tolerance {
-                        let sure = !self.clock.is_noisy()
-                            && pass.took <= self.clock.undisturbed_turns_max();
-                        if sure || surprises.iter().any(again) {
-                            // A jump this small proves nothing if the prediction has drifted by as
-                            // much.
-                            let last = Test {
-                                question: BoundaryTest::Last,
-                                ..test
-                            };
-                            let end = window.angle(last) + drift.at(test.track) + deviation;
-                            let doubtful = self.verify != Verify::Full
-                                && bound < self.end
-                                && deviation.abs().max(jump) < FEW * kind.pitch;
-                            let across = match doubtful {
-                                true => self.is_across(kind, bound, end)?,
-                                false => None,
-                            };
-                            if across == Some(true) {
-                                drift.learn(test.begins_at(), deviation);
-                            }
-                            return Ok(across.unwrap_or(false));
-                        }
-                        surprises.push(deviation);
-                    }
-                    away = ArmDistance::SAME;
-                }
-                Ok(false)
-            }
+            BoundaryTest::Last | BoundaryTest::First => self.test_side(window, test, here, drift),
         }
     }
-}
 
-impl Search<'_, '_> {
+    /// Returns whether the LBN before or after a boundary passes where it is predicted.
+    fn test_side(
+        &mut self,
+        window: &Window<'_>,
+        test: Test,
+        here: usize,
+        drift: &mut Drift,
+    ) -> Result<bool, ProbeError> {
+        let is_last = matches!(test.question, BoundaryTest::Last);
+        let lbn = window.boundaries[test.track + 1] - u64::from(is_last);
+        let tolerance = self.side_tolerance(&window.kinds[test.track], test.question);
+        let mut surprises: Vec<f64> = Vec::new();
+        let mut late = 0;
+        let mut away = window.reach(here, test);
+        for _ in 0..READINGS_MAX {
+            let angle = window.angle(test) + drift.at(test.begins_at());
+            let due = self.clock.due(self.clock.now(), angle, away);
+            let Some(pass) = self.clock.pass(lbn)? else {
+                return Ok(true);
+            };
+            let deviation = wrap(pass.angle - angle);
+            if deviation.abs() <= tolerance {
+                self.clock.learn(away, due, pass.took);
+                // A late reading can have any angle, so a single one is not enough.
+                let is_late = pass.took > due + MISSED_TURNS;
+                late += u32::from(is_late);
+                if !is_late || late > 1 {
+                    return self.accept(window, test, here, drift, deviation);
+                }
+            } else {
+                let again = |other: &f64| wrap(other - deviation).abs() <= self.clock.tolerance();
+                let sure =
+                    !self.clock.is_noisy() && pass.took <= self.clock.undisturbed_turns_max();
+                if sure || surprises.iter().any(again) {
+                    return self.accept_drift(window, test, drift, deviation);
+                }
+                surprises.push(deviation);
+            }
+            away = ArmDistance::SAME;
+        }
+        Ok(false)
+    }
+
+    /// The largest deviation at which the LBN before or after a boundary counts as where it is
+    /// predicted.
+    fn side_tolerance(&self, kind: &TrackKind, question: BoundaryTest) -> f64 {
+        let jump = kind.jump().abs();
+        // If a few slipped sectors look like a skew, only the exact position is accepted.
+        let seen = self.jump_min(kind.pitch);
+        if jump < FEW * kind.pitch {
+            return seen.min(jump / 2.0);
+        }
+        let surprise = match question {
+            _ if self.clock.is_noisy() => SURPRISE_NOISY,
+            BoundaryTest::Last => SURPRISE_SECTORS * kind.pitch,
+            _ => SURPRISE_SKEW,
+        };
+        (jump / 3.0).min(surprise).max(seen / 2.0)
+    }
+
+    /// Returns whether the prediction holds although the LBN before or after a boundary deviates by
+    /// `deviation`, which is within the tolerance.
+    fn accept(
+        &mut self,
+        window: &Window<'_>,
+        test: Test,
+        here: usize,
+        drift: &mut Drift,
+        deviation: f64,
+    ) -> Result<bool, ProbeError> {
+        let is_last = matches!(test.question, BoundaryTest::Last);
+        let (first, boundary) = (
+            window.boundaries[test.track],
+            window.boundaries[test.track + 1],
+        );
+        let is_exact = deviation.abs() <= self.jump_min(window.kinds[test.track].pitch);
+        // If the angle is not exactly as predicted, two tracks may fit together like one.
+        if is_last
+            && self.verify == Verify::Full
+            && !is_exact
+            && (deviation < 0.0
+                || self.is_interrupted(&window.line(test.track, drift), first, boundary)?)
+        {
+            return Ok(false);
+        }
+        let decides = self.clock.is_noisy() || self.verify == Verify::Full || is_exact;
+        if !decides && !is_last {
+            // The sector may be another one of the track, if the tracks before it are short.
+            let last = Test {
+                question: BoundaryTest::Last,
+                ..test
+            };
+            if !self.run_test(window, last, here, drift)? {
+                return Ok(false);
+            }
+        }
+        if decides || !is_last {
+            drift.learn(test.begins_at(), deviation);
+        }
+        Ok(true)
+    }
+
+    /// Returns whether the prediction holds although the LBN before or after a boundary deviates by
+    /// more than the tolerance. A jump this small proves nothing if the prediction has drifted by
+    /// as much.
+    fn accept_drift(
+        &mut self,
+        window: &Window<'_>,
+        test: Test,
+        drift: &mut Drift,
+        deviation: f64,
+    ) -> Result<bool, ProbeError> {
+        let kind = &window.kinds[test.track];
+        let boundary = window.boundaries[test.track + 1];
+        let doubtful = self.verify != Verify::Full
+            && boundary < self.end
+            && deviation.abs().max(kind.jump().abs()) < FEW * kind.pitch;
+        if !doubtful {
+            return Ok(false);
+        }
+        let last = Test {
+            question: BoundaryTest::Last,
+            ..test
+        };
+        let angle = window.angle(last) + drift.at(test.track) + deviation;
+        let across = self.is_across(kind, boundary, angle)?;
+        if across == Some(true) {
+            drift.learn(test.begins_at(), deviation);
+        }
+        Ok(across.unwrap_or(false))
+    }
+
     /// Returns whether a read of the LBNs on both sides of a boundary, the first of them at
     /// `angle`, loses a revolution plus the jump between them. Returns `None` if the sectors cannot
     /// be read.
     fn is_across(
         &mut self,
         kind: &TrackKind,
-        bound: u64,
+        boundary: u64,
         angle: f64,
     ) -> Result<Option<bool>, ProbeError> {
-        let excess = self.clock.excess(bound - 1, 2, angle, kind.pitch)?;
+        let excess = self.clock.excess(boundary - 1, 2, angle, kind.pitch)?;
         // A boundary that loses less than a revolution has a skew that can be detected.
         let as_predicted = |excess: f64| wrap(excess - kind.jump()).abs() < LOST;
-        Ok(excess.map(|excess| excess > 0.5 && as_predicted(excess)))
+        Ok(excess.map(|excess| excess > INTERRUPTED_TURNS && as_predicted(excess)))
     }
 }
 
@@ -576,7 +642,7 @@ impl Window<'_> {
     /// The line of a predicted track's sectors.
     pub(super) fn line(&self, track: usize, drift: &Drift) -> Line {
         Line {
-            lbn: self.bounds[track],
+            lbn: self.boundaries[track],
             angle: self.angles[track] + drift.at(track),
             pitch: self.kinds[track].pitch,
         }

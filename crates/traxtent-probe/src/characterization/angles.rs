@@ -22,6 +22,36 @@ const MISS: f64 = 0.004;
 /// checked.
 const PATCHES_MAX: usize = 600;
 
+/// The smallest number of tracks of a patch, and the largest number of runs, for which figures are
+/// given: others are defects rather than a format.
+const FIGURE_TRACKS_MIN: usize = 64;
+const FIGURE_RUNS_MAX: usize = 64;
+/// The smallest number of tracks of a patch whose slots without LBNs are measured.
+const SLACK_TRACKS_MIN: usize = 8;
+/// The smallest number of slots without LBNs that counts: half of a slot.
+const SLACK_MIN: f64 = 0.5;
+/// The smallest number of repetitions that are a format. One or two odd ones are defects, or an
+/// incomplete last part.
+const REPETITIONS_MIN: usize = 3;
+/// The largest error of an angle, in standard deviations of the difference of two angles.
+const MISS_DEVIATIONS: f64 = 5.0;
+/// The largest error of a guessed step's prediction, in revolutions, at which the guess is
+/// corrected rather than discarded.
+const GUESS_MISS: f64 = 0.05;
+
+/// The number of measurements of the slots without LBNs on a track, each of its first and its last
+/// sector.
+const SLACK_TRIALS: usize = 6;
+/// The number of first sectors of a track of which one must be readable.
+const READABLE: u64 = 16;
+/// The number of repetitions above which several determine an offset better than one, and the
+/// number of measurements of it.
+const REPETITIONS_FEW: usize = 4;
+const OFFSETS: usize = 3;
+/// The length of a run, in tracks, above which its step before a change of the format is a guess for
+/// the step after it.
+const GUESSED_RUN_MIN: usize = 3;
+
 /// The angles of a run of the repetition.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct RunAngles {
@@ -95,7 +125,7 @@ pub(super) fn figures(angles: &Angles, layout: &TrackLayout) -> Vec<Measurement>
     let usual = angles
         .patches
         .iter()
-        .filter(|patch| patch.tracks >= 64 && patch.runs.len() < 64);
+        .filter(|patch| patch.tracks >= FIGURE_TRACKS_MIN && patch.runs.len() < FIGURE_RUNS_MAX);
     for (zone, patch) in usual.enumerate() {
         let stretch = &layout.sections[patch.stretch];
         let (run, turns) = (stretch.runs[0], patch.runs[0]);
@@ -152,7 +182,7 @@ pub(super) fn figures(angles: &Angles, layout: &TrackLayout) -> Vec<Measurement>
         let width = slack.map_or(0.0, |slack| slack.half_width);
         found.push(Measurement::around(
             &format!("geometry.zones.{zone}.slots"),
-            Estimate { value: slots, half_width: width, samples: 12 * READS as u64 },
+            Estimate { value: slots, half_width: width, samples: 2 * (SLACK_TRIALS * READS) as u64 },
             "sectors around the first track",
             "the angle between the first and the last sector of a track; as many as LBNs unless it says otherwise",
         ));
@@ -203,7 +233,7 @@ pub(super) fn angles(
     let mut tried = std::collections::BTreeSet::new();
     for patch in &mut found.patches {
         let usual = patch.runs[0].slots;
-        if patch.tracks < 8 || !tried.insert(usual) {
+        if patch.tracks < SLACK_TRACKS_MIN || !tried.insert(usual) {
             continue;
         }
         let track = (patch.first..patch.first + patch.tracks)
@@ -221,7 +251,7 @@ pub(super) fn angles(
                 .find(|(usual, _)| *usual == run.slots)
                 .map(|(_, slack)| slack);
             if let Some(slack) = slack
-                && slack.value - slack.half_width > 0.5
+                && slack.value - slack.half_width > SLACK_MIN
             {
                 run.slots += slack.value.round() as u32;
             }
@@ -254,11 +284,12 @@ fn alike(
             _ => found.push((number, 1, sizes)),
         }
     }
-    // One or two odd repetitions are defects or an incomplete last part, not a format.
     let mut merged: Vec<(usize, usize, Vec<u32>)> = Vec::new();
     for (number, count, sizes) in found {
         match merged.last_mut() {
-            Some((_, before, usual)) if count < 3 || *usual == sizes => *before += count,
+            Some((_, before, usual)) if count < REPETITIONS_MIN || *usual == sizes => {
+                *before += count
+            }
             _ => merged.push((number, count, sizes)),
         }
     }
@@ -284,7 +315,7 @@ impl AngleMeter<'_, '_> {
             let lbn = self.starts[track] + Sectors(past);
             match self.watch.sector_angle(lbn, READS) {
                 Err(ProbeError::Target(TargetError::Unreadable { .. }))
-                    if past + 1 < u64::from(self.sectors[track]).min(16) =>
+                    if past + 1 < u64::from(self.sectors[track]).min(READABLE) =>
                 {
                     past += 1;
                 }
@@ -314,14 +345,14 @@ impl AngleMeter<'_, '_> {
             return Ok((guess.unwrap_or(0.0), count));
         }
         let first = angle(self, 0)?;
-        // Five standard deviations of the difference of two angles.
-        let unsure = 5.0 * (2.0 / READS as f64).sqrt() * self.watch.deviation() / self.watch.period;
+        let unsure = MISS_DEVIATIONS * (2.0 / READS as f64).sqrt() * self.watch.deviation()
+            / self.watch.period;
         let most = if self.trusting { 0.5 } else { MISS.max(unsure) };
         let miss = |turn: f64, k: usize, seen: f64| wrapped(seen - first - turn * k as f64);
         if let Some(turn) = guess {
             let apart = miss(turn, count - 1, angle(self, count - 1)?);
             let half = count / 2;
-            if apart.abs() < 0.05 && miss(turn, half, angle(self, half)?).abs() < 0.05 {
+            if apart.abs() < GUESS_MISS && miss(turn, half, angle(self, half)?).abs() < GUESS_MISS {
                 return Ok((turn + apart / (count - 1) as f64, count));
             }
         }
@@ -382,11 +413,10 @@ impl AngleMeter<'_, '_> {
                 ..RunAngles::default()
             };
             if begin < tracks {
-                // Several repetitions determine the offset better than one.
-                let samples = if alike > 4 {
+                let samples = if alike > REPETITIONS_FEW {
                     [0, alike / 3, alike - 2]
                 } else {
-                    [0; 3]
+                    [0; OFFSETS]
                 };
                 let mut offsets = Vec::new();
                 for k in samples {
@@ -395,7 +425,7 @@ impl AngleMeter<'_, '_> {
                     offsets.push(seen.value - k as f64 * advance);
                 }
                 let around: Vec<f64> = offsets.iter().map(|o| wrapped(o - offsets[0])).collect();
-                let start = offsets[0] + around.iter().sum::<f64>() / 3.0;
+                let start = offsets[0] + around.iter().sum::<f64>() / OFFSETS as f64;
                 if number == 0 {
                     origin = fraction(start);
                 }
@@ -406,7 +436,7 @@ impl AngleMeter<'_, '_> {
                     .find(|(other, others)| other.slots == slots && **others == length)
                     .map(|(other, _)| other.step)
                     .or(before
-                        .filter(|_| length > 3)
+                        .filter(|_| length > GUESSED_RUN_MIN)
                         .map(|patch| patch.runs[number].step));
                 let length = length.min(tracks - begin);
                 let at = first + begin;
@@ -441,7 +471,7 @@ impl AngleMeter<'_, '_> {
         );
         let one = (self.watch.grain.end(first).0 - first.0) as f64;
         let mut samples = Vec::new();
-        for _ in 0..6 {
+        for _ in 0..SLACK_TRIALS {
             let turns = wrapped(
                 self.watch.sector_angle(first, READS)?.value
                     - self.watch.sector_angle(last, READS)?.value,

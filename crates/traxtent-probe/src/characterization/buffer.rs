@@ -4,6 +4,7 @@
 //! although it would have to wait for more than half a revolution if it came from the media.
 
 use super::figure::{Estimate, Measurement};
+use super::reporter::Reporter;
 use super::seek::KnownDrive;
 use super::stopwatch::Stopwatch;
 use crate::ProbeError;
@@ -19,6 +20,59 @@ pub(super) const REQUEST_MAX: u32 = 16_384;
 const AHEAD_MAX: u64 = 1 << 16;
 /// The largest number of segments that a cache is expected to have.
 const SEGMENTS_MAX: u32 = 256;
+
+/// The response time, in revolutions, above which a sector came from the media: one that must pass
+/// again takes a revolution.
+const HIT_TURNS_MAX: f64 = 0.7;
+/// The distance from the line of the hits, in revolutions, beyond which a read was not one: it was
+/// longer than a segment.
+const OFF_LINE_TURNS: f64 = 0.2;
+/// How long before its sector passes a test for a hit is sent, in revolutions, and how much longer
+/// than a hit it may take: a miss takes at least the former.
+const TEST_LEAD_TURNS: f64 = 0.6;
+const TEST_TURNS_MAX: f64 = 0.3;
+/// How much longer than a hit a read may take, in revolutions, if it is sent at a random angle. A
+/// miss needs the seek and on average half a revolution, so that few are this fast.
+const TEST_TURNS_MAX_AT_ONCE: f64 = 0.08;
+/// The shortest read, in sectors, that shows how many sectors the drive has read on.
+const READ_ON_SECTORS_MIN: u64 = 128;
+
+/// The number of readings by which a read and a verification are compared.
+const COMPARED_READS: usize = 15;
+/// How much of a revolution before the sectors the head arrives for that.
+const EARLY_TURNS: f64 = 0.1;
+/// The differences, in milliseconds per sector and in milliseconds, below which a bus does not fall
+/// behind the media and a connection takes no time: what the readings cannot distinguish from zero.
+const BUS_EXCESS_MS_MIN: f64 = 0.001;
+const CONNECT_MS_MIN: f64 = 0.04;
+/// The uncertainty of these differences, in milliseconds.
+const BEHIND_MS_UNSURE: f64 = 0.03;
+
+/// The number of reads that show whether sectors that have passed are kept.
+const ARRIVALS: usize = 12;
+/// The share of them that must have been served from the buffer.
+const ARRIVALS_SHARE_MIN: f64 = 0.5;
+
+/// The pause after which a drive has read ahead, in revolutions: the seek and the first track, and
+/// for each further track its sectors and the skew.
+const AHEAD_TURNS: f64 = 3.0;
+const AHEAD_TURNS_PER_TRACK: f64 = 1.6;
+
+/// The part of the drive at its end in which no read begins, so that others can follow.
+const END_SHARE: u64 = 16;
+/// The number of attempts to find another track like one, or a place that no trial has used.
+const ANOTHER_ATTEMPTS: usize = 32;
+const FRESH_ATTEMPTS: usize = 200;
+/// How far apart such places are, in tracks.
+const FRESH_TRACKS: u64 = 4;
+/// The number of further hits in one place on an unsteady host. They cost no movement of the arm.
+const HITS_AGAIN: usize = 100;
+/// The uncertainty of a segment's size, as a share of it. It is assumed, not measured.
+const SIZE_UNSURE: f64 = 0.02;
+/// The parts of a track at which read-ahead is tested.
+const AHEAD_PARTS: [f64; 3] = [0.1, 0.5, 0.9];
+/// The number of sectors, at most, by which a hit continues a read-ahead.
+const CONTINUED_SECTORS: u64 = 16;
 
 /// The measured properties of bus and cache.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,9 +130,9 @@ pub(super) fn buffer(
     known: &KnownDrive<'_>,
     overhead: f64,
     zero_latency: bool,
-    figures: &mut Vec<Measurement>,
-    notes: &mut Vec<String>,
+    reporter: &mut Reporter<'_>,
 ) -> Result<Buffer, ProbeError> {
+    let figures = &mut reporter.figures;
     let mut found = Buffer::unknown();
     let mut ask = BufferProbe {
         watch,
@@ -89,7 +143,7 @@ pub(super) fn buffer(
         used: Vec::new(),
     };
     let Some((hit, sector)) = ask.hits()? else {
-        notes.push(
+        reporter.notes.push(
             "Sectors read a second time come from the media: the drive has no read cache."
                 .to_owned(),
         );
@@ -115,7 +169,7 @@ pub(super) fn buffer(
 
     let before = ask.timings;
     let arrivals = ask.on_arrival()?;
-    found.read_on_arrival = arrivals.value > 0.5;
+    found.read_on_arrival = arrivals.value > ARRIVALS_SHARE_MIN;
     figures.push(Measurement { samples: ask.timings - before, ..Measurement::around(
         "access.read_on_arrival",
         arrivals,
@@ -151,13 +205,19 @@ pub(super) fn buffer(
     figures.push(Measurement {
         name: "cache.size".to_owned(),
         value: size,
-        low: 0.98 * size,
-        high: 1.02 * size,
+        low: (1.0 - SIZE_UNSURE) * size,
+        high: (1.0 + SIZE_UNSURE) * size,
         unit: "sectors",
         how: "segments that reads use, times their size",
         samples: ask.timings,
     });
     Ok(found)
+}
+
+/// The pause after which a drive has read `ahead` sectors ahead on tracks of `track` sectors, in
+/// revolutions.
+fn ahead_turns(ahead: f64, track: Sectors) -> f64 {
+    AHEAD_TURNS + AHEAD_TURNS_PER_TRACK * (ahead / track.0 as f64)
 }
 
 struct BufferProbe<'a, 'b> {
@@ -175,7 +235,7 @@ impl BufferProbe<'_, '_> {
     /// Returns a random track with others after it.
     fn track(&mut self) -> MappedTrack {
         let count = self.known.tracks.len() as u64;
-        let spare = count / 16;
+        let spare = count / END_SHARE;
         self.known.tracks[self.watch.rng.below((count - spare).max(1)) as usize]
     }
 
@@ -184,7 +244,7 @@ impl BufferProbe<'_, '_> {
         let patch = self.known.angles.patch(track.index);
         let period = self.known.layout.sections[patch.stretch].period();
         let (phase, times) = ((track.index - patch.first) % period, patch.tracks / period);
-        for _ in 0..32 {
+        for _ in 0..ANOTHER_ATTEMPTS {
             let k = self.watch.rng.below(times.max(1) as u64) as usize;
             let other = self.known.tracks
                 [(patch.first + k * period + phase).min(self.known.tracks.len() - 1)];
@@ -212,9 +272,9 @@ impl BufferProbe<'_, '_> {
     /// distinguishable.
     fn is_hit(&mut self, lbn: Lbn) -> Result<bool, ProbeError> {
         self.timings += 1;
-        self.lead(lbn, self.overhead + 0.6 * self.watch.period);
+        self.lead(lbn, self.overhead + TEST_LEAD_TURNS * self.watch.period);
         let answer = self.watch.read(lbn, 1)?;
-        Ok(answer.response() < self.hit_ms + 0.3 * self.watch.period)
+        Ok(answer.response() < self.hit_ms + TEST_TURNS_MAX * self.watch.period)
     }
 
     /// Returns whether `test` finds a hit in one of two attempts. A late interrupt makes a hit look
@@ -267,15 +327,14 @@ impl BufferProbe<'_, '_> {
         for length in LENGTHS {
             points.push((f64::from(length), self.hits_of(length)?));
         }
-        // A sector that must pass again takes a revolution.
-        if points[0].1.value > 0.7 * self.watch.period {
+        if points[0].1.value > HIT_TURNS_MAX * self.watch.period {
             return Ok(None);
         }
         // A read longer than a segment is no hit: its time is off the line through the first two
         // lengths.
         let rise = (points[1].1.value - points[0].1.value) / (points[1].0 - points[0].0);
         let line = |length: f64| points[0].1.value + rise * (length - points[0].0);
-        let bound = 0.2 * self.watch.period;
+        let bound = OFF_LINE_TURNS * self.watch.period;
         let hits = points
             .iter()
             .take_while(|(length, time)| (time.value - line(*length)).abs() < bound)
@@ -326,11 +385,11 @@ impl BufferProbe<'_, '_> {
                 }
             }
             let time = Estimate::of(&samples);
-            let cached = time.value < 0.7 * self.watch.period + f64::from(length);
+            let cached = time.value < HIT_TURNS_MAX * self.watch.period + f64::from(length);
             if !cached || time.half_width < FINE || self.watch.now() - began > PATIENCE {
                 return Ok(time);
             }
-            again = 100;
+            again = HITS_AGAIN;
         }
     }
 
@@ -340,7 +399,7 @@ impl BufferProbe<'_, '_> {
         let mut times = [0.0; 2];
         for (way, time) in times.iter_mut().enumerate() {
             let mut samples = Vec::new();
-            for _ in 0..15 {
+            for _ in 0..COMPARED_READS {
                 self.watch.refresh()?;
                 self.watch.media(lbn, 1)?;
                 let lead = self.overhead + early * self.watch.period;
@@ -372,10 +431,14 @@ impl BufferProbe<'_, '_> {
         let (_, slots) = self.known.angles.start(self.known.layout, track.index);
         let media = self.watch.period / f64::from(slots);
         let long = (track.sectors.0 as u32 / 3).max(2);
-        let one = self.behind_media(track.first_lbn, 1, 0.1)?;
-        let many = self.behind_media(track.first_lbn, long, 0.1)?;
+        let one = self.behind_media(track.first_lbn, 1, EARLY_TURNS)?;
+        let many = self.behind_media(track.first_lbn, long, EARLY_TURNS)?;
         let slope = (many - one) / f64::from(long - 1);
-        found.bus_excess_ms = if slope > 0.001 { slope } else { 0.0 };
+        found.bus_excess_ms = if slope > BUS_EXCESS_MS_MIN {
+            slope
+        } else {
+            0.0
+        };
         let bus = found.sector_ms;
         // A bus that works along with the media falls behind if it is slower than they are. A bus
         // that works after the media adds its full time.
@@ -387,16 +450,20 @@ impl BufferProbe<'_, '_> {
             found.hold.during_read = true;
         }
         let connect = one - bus;
-        found.connect_ms = if connect > 0.04 { connect } else { 0.0 };
+        found.connect_ms = if connect > CONNECT_MS_MIN {
+            connect
+        } else {
+            0.0
+        };
         figures.push(Measurement {
             name: "cache.read_watermark".to_owned(),
             value: slope,
-            low: slope - 0.03 / f64::from(long),
-            high: slope + 0.03 / f64::from(long),
+            low: slope - BEHIND_MS_UNSURE / f64::from(long),
+            high: slope + BEHIND_MS_UNSURE / f64::from(long),
             unit: "ms per sector",
             how: "reads less verifications of the same sectors: near 0 if the bus works along with the media, \
                   near a sector's time on the bus if it waits for all of them",
-            samples: 60,
+            samples: 4 * COMPARED_READS as u64,
         });
         if zero_latency && bus > 0.0 {
             // The head arrives in the middle: half of the track is read before its first sector.
@@ -421,12 +488,12 @@ impl BufferProbe<'_, '_> {
             figures.push(Measurement {
                 name: "bus.delivery".to_owned(),
                 value: behind / all,
-                low: (behind - 0.03) / all,
-                high: (behind + 0.03) / all,
+                low: (behind - BEHIND_MS_UNSURE) / all,
+                high: (behind + BEHIND_MS_UNSURE) / all,
                 unit: "of the transfer",
                 how: "reads of a track from its middle less verifications: what of the transfer follows the \
                       media: half in order, all of it in order when complete, nothing out of order",
-                samples: 30,
+                samples: 2 * COMPARED_READS as u64,
             });
         }
         Ok(())
@@ -436,7 +503,7 @@ impl BufferProbe<'_, '_> {
     /// requested one.
     fn on_arrival(&mut self) -> Result<Estimate, ProbeError> {
         let mut samples = Vec::new();
-        for _ in 0..12 {
+        for _ in 0..ARRIVALS {
             let MappedTrack {
                 first_lbn, sectors, ..
             } = self.track();
@@ -453,7 +520,7 @@ impl BufferProbe<'_, '_> {
         Ok(Estimate {
             value: share,
             half_width: 1.0 / (samples.len() as f64).sqrt(),
-            samples: 12,
+            samples: ARRIVALS as u64,
         })
     }
 
@@ -490,15 +557,13 @@ impl BufferProbe<'_, '_> {
                 sectors as f64 * behind_ms
             };
             if let Some(ahead) = ahead {
-                let turns = 3.0 + 1.6 * (f64::from(ahead) / track.sectors.0 as f64);
+                let turns = ahead_turns(f64::from(ahead), track.sectors);
                 ask.watch.pause(turns * ask.watch.period);
                 return ask.is_hit(lbn);
             }
             let answer = ask.watch.read(lbn, 1)?;
-            // After a miss, the head is at a random angle, so a response this fast is unlikely: a
-            // miss also needs the seek and on average half a revolution.
-            let hit = answer.response() < ask.hit_ms + 0.08 * ask.watch.period;
-            if hit && sectors >= 128 {
+            let hit = answer.response() < ask.hit_ms + TEST_TURNS_MAX_AT_ONCE * ask.watch.period;
+            if hit && sectors >= READ_ON_SECTORS_MIN {
                 most = most.max(
                     sectors + ask.read_on(track, answer.sent, answer.sent - first.completed + lag),
                 );
@@ -506,7 +571,7 @@ impl BufferProbe<'_, '_> {
             Ok(hit)
         })?;
         let size = size.unwrap_or(1).max(most) + u64::from(ahead.unwrap_or(0));
-        let half_width = 0.02 * size as f64;
+        let half_width = SIZE_UNSURE * size as f64;
         Ok(Estimate {
             value: size as f64,
             half_width,
@@ -548,9 +613,9 @@ impl BufferProbe<'_, '_> {
     /// Returns a track like the given one and the LBN `behind` sectors after its first, at a place
     /// not used by an earlier trial, whose sectors may still be in the buffer.
     fn fresh(&mut self, like: MappedTrack, behind: i64, end: u64) -> (MappedTrack, Lbn) {
-        let near = 4 * like.sectors.0;
+        let near = FRESH_TRACKS * like.sectors.0;
         let mut found = (like, Lbn(end - 1));
-        for _ in 0..200 {
+        for _ in 0..FRESH_ATTEMPTS {
             let track = self.another(like);
             let last = track.first_lbn.0.saturating_add_signed(behind);
             let places = [track.first_lbn.0, last];
@@ -572,13 +637,13 @@ impl BufferProbe<'_, '_> {
     fn extent(&mut self, like: MappedTrack, into: i64, read: u32) -> Result<u64, ProbeError> {
         self.used.clear();
         let end = self.known.map.end().0;
-        let extent = self.largest(1, AHEAD_MAX.min(end / 16), &mut |ask, ahead| {
+        let extent = self.largest(1, AHEAD_MAX.min(end / END_SHARE), &mut |ask, ahead| {
             let (track, last) = ask.fresh(like, into + i64::from(read) + ahead as i64 - 1, end);
             let lbn = Lbn(track.first_lbn.0.saturating_add_signed(into));
             ask.timings += 1;
             ask.watch.refresh()?;
             ask.watch.read(lbn, read)?;
-            let turns = 3.0 + 1.6 * (ahead as f64 / track.sectors.0 as f64);
+            let turns = ahead_turns(ahead as f64, track.sectors);
             ask.watch.pause(turns * ask.watch.period);
             ask.is_hit(last)
         })?;
@@ -593,7 +658,7 @@ impl BufferProbe<'_, '_> {
     ) -> Result<(), ProbeError> {
         let before = self.timings;
         let mut extents = Vec::new();
-        for part in [0.1, 0.5, 0.9] {
+        for part in AHEAD_PARTS {
             let track = self.track();
             let MappedTrack {
                 index,
@@ -662,7 +727,7 @@ impl BufferProbe<'_, '_> {
 
     /// Returns whether a hit makes an idle drive continue its read-ahead.
     fn goes_on(&mut self, extent: u64) -> Result<bool, ProbeError> {
-        let more = 16.min(extent / 2).max(1);
+        let more = CONTINUED_SECTORS.min(extent / 2).max(1);
         self.ever(&mut |ask| {
             let MappedTrack {
                 first_lbn: lbn,
@@ -670,7 +735,7 @@ impl BufferProbe<'_, '_> {
                 ..
             } = ask.track();
             ask.watch.refresh()?;
-            let turns = 3.0 + 1.6 * (extent as f64 / sectors.0 as f64);
+            let turns = ahead_turns(extent as f64, sectors);
             ask.watch.read(lbn, 1)?;
             ask.watch.pause(turns * ask.watch.period);
             ask.watch.read(lbn + Sectors(extent - more), more as u32)?;

@@ -24,6 +24,14 @@ pub(super) struct Crossing {
     pub(super) caught: bool,
 }
 
+/// The number of readings of a crossing, the majority of which counts.
+const READINGS: i32 = 3;
+/// How long before the last sector passes a request for it is sent, in revolutions: early enough
+/// whatever the command overhead.
+const LEAD_TURNS: f64 = 0.5;
+/// How late a crossing that loses a revolution is at least, in revolutions: half of what it loses.
+const LOST_TURNS: f64 = 0.5;
+
 /// Tests one crossing of each kind in each patch, by requests for `sectors` sectors on both sides.
 /// Returns the crossings of all tracks in the pattern.
 pub(super) fn crossings(
@@ -98,18 +106,17 @@ fn caught(
     let next = known.tracks[track + 1].first_lbn;
     let last = Lbn(next.0 - u64::from(sectors));
     let mut votes = 0;
-    for _ in 0..3 {
+    for _ in 0..READINGS {
         watch.refresh()?;
         watch.media(last, 1)?;
-        // Sent early enough for the last sector, whatever the command overhead.
-        let lead = 0.5 * watch.period;
+        let lead = LEAD_TURNS * watch.period;
         let due = watch.next(watch.now() + lead + watch.period, end);
         watch.wait_until(due - lead);
         let answer = watch.media_by(last, 2 * sectors, by)?;
         let late = (answer.completed - due - gap) / watch.period;
-        votes += i32::from(late < 0.5);
+        votes += i32::from(late < LOST_TURNS);
     }
-    Ok(votes >= 2)
+    Ok(2 * votes > READINGS)
 }
 
 /// Returns the longest head switch, and the longest step to the next cylinder, for which the

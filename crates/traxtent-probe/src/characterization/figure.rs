@@ -67,6 +67,16 @@ impl fmt::Display for Measurement {
     }
 }
 
+/// The number of samples below which they are few, and the distances from the median, in standard
+/// deviations, beyond which one does not count. A few samples lie close together by chance more
+/// often than one of them is late, so the limit is wider for few.
+const SAMPLES_FEW: usize = 12;
+const NEAR_DEVIATIONS: f64 = 5.0;
+const NEAR_DEVIATIONS_FEW: f64 = 10.0;
+/// The distance from the median within which a sample always counts, so that equal samples do,
+/// whatever their rounding.
+const NEAR_ALWAYS: f64 = 1e-9;
+
 /// A value and the half width of its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Estimate {
@@ -85,11 +95,13 @@ impl Estimate {
     pub(super) fn of(samples: &[f64]) -> Estimate {
         let centre = median(samples);
         let apart: Vec<f64> = samples.iter().map(|x| (x - centre).abs()).collect();
+        let deviations = if samples.len() < SAMPLES_FEW {
+            NEAR_DEVIATIONS_FEW
+        } else {
+            NEAR_DEVIATIONS
+        };
         // The factor 1.4826 converts the median distance of normal samples to a standard deviation.
-        // A few samples lie close together by chance more often than one of them is late, so the
-        // limit is wider for few samples.
-        let deviations = if samples.len() < 12 { 10.0 } else { 5.0 };
-        let reach = deviations * 1.4826 * median(&apart) + 1e-9;
+        let reach = deviations * 1.4826 * median(&apart) + NEAR_ALWAYS;
         let near: Vec<f64> = samples
             .iter()
             .copied()
@@ -111,6 +123,14 @@ impl Estimate {
             value: self.value - other.value,
             half_width: width.sqrt(),
             samples: self.samples + other.samples,
+        }
+    }
+
+    /// Returns the estimate moved by a known amount.
+    pub(super) fn plus(self, amount: f64) -> Estimate {
+        Estimate {
+            value: self.value + amount,
+            ..self
         }
     }
 

@@ -56,6 +56,18 @@ const REFILLS: usize = 32;
 /// The number of simulated unsteady hosts.
 const HOSTS: u64 = 3;
 
+/// The deviation, in milliseconds, above which a reading was a rare disturbance, not typical of the
+/// host.
+const TYPICAL_LATE_MS_MAX: f64 = 0.25;
+/// The improvement that chance explains, on a steady and on an unsteady host: the remaining share of
+/// the distance, and the difference in milliseconds. Chance brings distributions nearer than single
+/// requests.
+const CHANCE_STEADY: (f64, f64) = (0.98, 0.001);
+const CHANCE_UNSTEADY: (f64, f64) = (0.9, 0.01);
+/// One in this many response times, the longest, are left out of a distribution: they are
+/// disturbances of the host.
+const LONGEST_ONE_IN: usize = 50;
+
 const SWITCH: &[f64] = &[0.0, 1.0];
 
 const SIXTEENTHS: &[f64] = &[
@@ -219,9 +231,10 @@ pub(super) fn write_watermark(
     let (nearest, best) = nearest.expect("there are choices");
     let (share, least) = Host::of(watch).chance();
     let is_nearer = |apart: f64, other: f64| apart < share * other - least;
-    let found = match is_nearer(best, usual) {
-        true => nearest,
-        false => before,
+    let found = if is_nearer(best, usual) {
+        nearest
+    } else {
+        before
     };
     set(character, found);
     let mut as_good = tried
@@ -251,9 +264,10 @@ fn sequence(watch: &mut Stopwatch<'_>, end: Lbn) -> Result<(Vec<Sample>, f64), P
     let seed = watch.rng.bits();
     let (began, turns) = begin(watch)?;
     let mut samples = Vec::new();
-    let times = match watch.deviation() < STEADY {
-        true => 1,
-        false => UNSTEADY,
+    let times = if watch.deviation() < STEADY {
+        1
+    } else {
+        UNSTEADY
     };
     for (workload, count) in [("mixed", MIXED * times), ("sequential", SEQUENTIAL * times)] {
         let requests = requests(workload, RUN, count, end, seed, false);
@@ -300,24 +314,21 @@ impl Host {
         if watch.deviation() < STEADY {
             return Host::Steady;
         }
-        // Deviations above a quarter of a millisecond are rare disturbances, not typical of the
-        // host.
         Host::Unsteady(
             watch
                 .late_ms
                 .iter()
                 .copied()
-                .filter(|late| late.abs() < 0.25)
+                .filter(|late| late.abs() < TYPICAL_LATE_MS_MAX)
                 .collect(),
         )
     }
 
-    /// The improvement that chance explains: the remaining share of the distance, and the
-    /// difference in milliseconds. Chance brings distributions nearer than single requests.
+    /// The improvement that chance explains on this host.
     fn chance(&self) -> (f64, f64) {
         match self {
-            Host::Steady => (0.98, 0.001),
-            Host::Unsteady(_) => (0.9, 0.01),
+            Host::Steady => CHANCE_STEADY,
+            Host::Unsteady(_) => CHANCE_UNSTEADY,
         }
     }
 }
@@ -360,7 +371,7 @@ fn as_unsteady(mut drive: Drive, samples: &[Sample], late: &[f64], seed: u64) ->
         let on_time = |times: &[f64]| {
             let mut times = times.to_vec();
             times.sort_unstable_by(f64::total_cmp);
-            times.truncate(times.len() - times.len() / 50);
+            times.truncate(times.len() - times.len() / LONGEST_ONE_IN);
             times
         };
         let drive: Vec<f64> = samples[first..last]

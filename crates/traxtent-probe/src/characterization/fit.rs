@@ -152,6 +152,14 @@ const REQUESTS: usize = 8_000;
 /// The number of requests of a sequential run.
 const RUN: u32 = 200;
 
+/// The sizes of requests in the workloads with random sizes are powers of two below this power, and
+/// that in the sequential one, in sectors.
+const SIZES: u64 = 8;
+const SEQUENTIAL_SECTORS: u32 = 128;
+/// The share of requests of the mixed workload that continue a run, and of writes.
+const MIXED_SEQUENTIAL: f64 = 0.7;
+const WRITES: f64 = 0.3;
+
 /// Returns the requests of a workload. Its sequential runs have at most `run` requests.
 pub(super) fn requests(
     workload: &str,
@@ -166,14 +174,14 @@ pub(super) fn requests(
     let mut left = 0;
     (0..count)
         .map(|_| {
-            let sectors = 1 << rng.below(8);
+            let sectors = 1 << rng.below(SIZES);
             let sequential = match workload {
                 "random" => false,
                 "sequential" => left > 0,
-                _ => left > 0 && rng.chance(0.7),
+                _ => left > 0 && rng.chance(MIXED_SEQUENTIAL),
             };
             let sectors = if workload == "sequential" {
-                128
+                SEQUENTIAL_SECTORS
             } else {
                 sectors
             };
@@ -184,7 +192,7 @@ pub(super) fn requests(
             left -= 1;
             let lbn = Lbn(next);
             next += u64::from(sectors);
-            let write = writes && rng.chance(0.3);
+            let write = writes && rng.chance(WRITES);
             if write {
                 Request::write(lbn, sectors)
             } else {

@@ -14,6 +14,22 @@ use traxtent_units::Lbn;
 use traxtent_units::request::Op;
 use traxtent_units::turns::fraction;
 
+/// The numbers of readings that determine the angle of the second sector: of a read of one sector,
+/// and of another request for one or more.
+const ANGLE_READS: usize = 5;
+const ANGLE_REQUESTS: usize = 7;
+/// The number of trials above which the result is no longer checked, and the largest number of
+/// trials. A search in a range that is right takes about ten.
+const CHECKED_TRIALS_MAX: u64 = 60;
+const TRIALS_MAX: u64 = 80;
+/// The number of attempts at a trial whose reading is off the angle.
+const TRIAL_ATTEMPTS: u32 = 8;
+
+/// The number of readings that determine the angle of a sector that is read again.
+const AGAIN_ANGLE_READS: usize = 25;
+/// How far the search goes back if its lower bound does catch the sector, in precisions.
+const BACK_PRECISIONS: f64 = 4.0;
+
 /// A pair of sectors, and the parameters of the search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SectorPair {
@@ -23,8 +39,8 @@ pub(super) struct SectorPair {
     pub(super) sectors: u32,
     /// The expected bounds of the time, in milliseconds. The search extends them if they do not
     /// hold.
-    pub(super) low: f64,
-    pub(super) high: f64,
+    pub(super) lower: f64,
+    pub(super) upper: f64,
     /// The desired precision, in milliseconds.
     pub(super) within: f64,
 }
@@ -34,7 +50,7 @@ pub(super) fn min_time(
     watch: &mut Stopwatch<'_>,
     journey: SectorPair,
 ) -> Result<Estimate, ProbeError> {
-    let target = watch.sector_angle(journey.to, 5)?;
+    let target = watch.sector_angle(journey.to, ANGLE_READS)?;
     let media = watch.media;
     search(watch, journey, target, media, media)
 }
@@ -47,7 +63,7 @@ pub(super) fn min_time_by(
     to: (Op, bool),
 ) -> Result<Estimate, ProbeError> {
     let mut angles = Vec::new();
-    for _ in 0..7 {
+    for _ in 0..ANGLE_REQUESTS {
         watch.refresh()?;
         let answer = watch.media_by(journey.to, journey.sectors, to)?;
         angles.push(watch.angle(answer.completed));
@@ -95,7 +111,7 @@ pub(super) fn min_time_again(
     const READS: (f64, f64) = (300.0, 3_000.0);
     // Trials are on both sides of the expected time. A miss costs an additional revolution.
     let unsure = 2.0 * watch.deviation();
-    let angle = watch.sector_angle(lbn, 25)?.value;
+    let angle = watch.sector_angle(lbn, AGAIN_ANGLE_READS)?.value;
     let wanted = 1.96 * watch.deviation() / FINE;
     let count = (wanted * wanted).clamp(READS.0, READS.1) as usize;
     let mut reads = Vec::with_capacity(count);
@@ -140,9 +156,10 @@ fn judge(reads: &[Again], rough: f64, period: f64) -> Estimate {
         .iter()
         .map(|(turn, read)| {
             let before = at + turn * turn_ms - read.sent;
-            match before < rough + 0.5 * period {
-                true => (before, true),
-                false => (before - period, false),
+            if before < rough + 0.5 * period {
+                (before, true)
+            } else {
+                (before - period, false)
             }
         })
         .collect();
@@ -175,39 +192,39 @@ fn search(
     to: (Op, bool),
 ) -> Result<Estimate, ProbeError> {
     let SectorPair {
-        mut low,
-        mut high,
+        mut lower,
+        mut upper,
         within,
         ..
     } = journey;
-    let (mut low_fails, mut high_catches) = (false, false);
+    let (mut lower_fails, mut upper_catches) = (false, false);
     let mut samples = 0;
     let mut checked = false;
-    let mut step = (high - low).max(within);
+    let mut step = (upper - lower).max(within);
     loop {
-        if high - low <= within {
-            if !high_catches {
-                low = high;
-                high += step;
+        if upper - lower <= within {
+            if !upper_catches {
+                lower = upper;
+                upper += step;
                 step *= 2.0;
-                low_fails = true;
-            } else if !low_fails {
-                high = low;
-                low = (low - step).max(0.0);
+                lower_fails = true;
+            } else if !lower_fails {
+                upper = lower;
+                lower = (lower - step).max(0.0);
                 step *= 2.0;
-                high_catches = true;
-                if high <= 0.0 {
+                upper_catches = true;
+                if upper <= 0.0 {
                     break;
                 }
-            } else if !checked && samples < 60 {
+            } else if !checked && samples < CHECKED_TRIALS_MAX {
                 // One failure in a thousand is an additional revolution that the drive itself
                 // caused.
                 checked = true;
                 samples += 1;
-                if catches(watch, &journey, target.value, low, (from, to))? {
-                    high = low;
-                    low = (low - 4.0 * within).max(0.0);
-                    low_fails = false;
+                if catches(watch, &journey, target.value, lower, (from, to))? {
+                    upper = lower;
+                    lower = (lower - BACK_PRECISIONS * within).max(0.0);
+                    lower_fails = false;
                     checked = false;
                 }
                 continue;
@@ -215,22 +232,22 @@ fn search(
                 break;
             }
         }
-        if samples >= 80 {
+        if samples >= TRIALS_MAX {
             break;
         }
-        let middle = (low + high) / 2.0;
+        let middle = (lower + upper) / 2.0;
         samples += 1;
         if catches(watch, &journey, target.value, middle, (from, to))? {
-            high = middle;
-            high_catches = true;
+            upper = middle;
+            upper_catches = true;
         } else {
-            low = middle;
-            low_fails = true;
+            lower = middle;
+            lower_fails = true;
         }
     }
     Ok(Estimate {
-        value: (low + high) / 2.0,
-        half_width: (high - low) / 2.0 + target.half_width * watch.period,
+        value: (lower + upper) / 2.0,
+        half_width: (upper - lower) / 2.0 + target.half_width * watch.period,
         samples,
     })
 }
@@ -244,7 +261,7 @@ fn catches(
     (from, to): ((Op, bool), (Op, bool)),
 ) -> Result<bool, ProbeError> {
     let mut late = false;
-    for _ in 0..8 {
+    for _ in 0..TRIAL_ATTEMPTS {
         watch.refresh()?;
         watch.media_by(journey.from, 1, from)?;
         let now = watch.now();

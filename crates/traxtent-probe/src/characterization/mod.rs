@@ -26,6 +26,8 @@ mod layout;
 mod min_time;
 mod order;
 mod physical;
+mod reporter;
+mod sector_grouping;
 mod seek;
 mod stopwatch;
 mod timed;
@@ -36,18 +38,21 @@ use std::collections::BTreeMap;
 pub use figure::Measurement;
 pub use fit::{Fit, Residual, fit, residuals};
 pub use order::{LayoutConfidence, LayoutOrder};
+pub use reporter::CharacterizeProgress;
 
 use angles::Angles;
 use buffer::Buffer;
 use figure::Estimate;
 use layout::{TrackLayout, TrackPosition};
 use physical::Physical;
+use reporter::Reporter;
 use seek::KnownDrive;
 use stopwatch::Stopwatch;
-use writes::Writes;
+use writes::{ReadFigures, Writes};
 
 use super::{Identity, ProbeError, Target, TargetError};
 use traxtent_map::{MappedTrack, TrackMap};
+use traxtent_model::profile::WriteBack;
 use traxtent_units::{Lbn, Sectors};
 
 /// Options of a characterization.
@@ -57,15 +62,6 @@ pub struct CharacterizeOptions {
     pub destructive: bool,
     /// The seed of the random choices of places.
     pub seed: u64,
-}
-
-/// The progress of a characterization.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CharacterizeProgress {
-    /// The current stage.
-    pub stage: &'static str,
-    /// The completed share of the stage, from 0 to 1.
-    pub done: f64,
 }
 
 /// The characterization of a drive.
@@ -184,6 +180,15 @@ impl Characterization {
     }
 }
 
+/// The number of revolutions of a read of a whole track below which the drive has zero-latency
+/// access. Such a read takes about 1.0 with it, and about 1.5 without.
+const ZERO_LATENCY_TURNS_MAX: f64 = 1.25;
+
+/// The number of places at even distances at which the layout is always tested.
+const EVEN_DOUBTS: usize = 128;
+/// The smallest number of tracks of a usual size. Tracks of rarer sizes have defects.
+const USUAL_TRACKS_MIN: usize = 8;
+
 /// Measures the properties of a drive.
 ///
 /// # Errors
@@ -198,42 +203,24 @@ pub fn characterize(
     let began = target.now();
     let tracks: Vec<MappedTrack> = map.tracks().collect();
     let mut watch = Stopwatch::new(target, options.seed);
-    let mut figures = Vec::new();
-    let mut notes = Vec::new();
-    macro_rules! stage {
-        ($name:literal) => {
-            progress(CharacterizeProgress {
-                stage: $name,
-                done: 0.0,
-            })
-        };
-    }
+    let mut reporter = Reporter::new(progress);
 
-    stage!("speed");
+    reporter.stage("speed");
     watch.start(tracks[0].first_lbn + Sectors(tracks[0].sectors.0 / 2))?;
 
-    stage!("physical sectors");
+    reporter.stage("physical sectors");
     let claims = (identity.logical_bytes, identity.physical_bytes);
     let mut physical = Physical::by_reads(&mut watch, &tracks, claims)?;
     watch.grain = physical.read_grain();
 
-    stage!("layout");
-    let (layout, confidence) = match by_translation(&mut watch, &tracks) {
-        Err(ProbeError::Target(TargetError::Unsupported(_))) => (
-            timed::layout(&mut watch, &tracks, &mut notes)?,
-            LayoutConfidence::Timed,
-        ),
-        layout => (layout?, LayoutConfidence::Translated),
-    };
-    let order = order::classify(&layout, confidence);
-    stage!("angles");
+    reporter.stage("layout");
+    let (layout, confidence) = layout(&mut watch, &tracks, &mut reporter.notes)?;
+
+    reporter.stage("angles");
     let angles = angles::angles(&mut watch, map, &layout, &mut |done| {
-        progress(CharacterizeProgress {
-            stage: "angles",
-            done,
-        });
+        reporter.progress("angles", done);
     })?;
-    figures.extend(angles::figures(&angles, &layout));
+    reporter.figures.extend(angles::figures(&angles, &layout));
     let known = KnownDrive {
         map,
         tracks: &tracks,
@@ -242,136 +229,57 @@ pub fn characterize(
         grain: watch.grain,
     };
 
-    stage!("overhead");
-    let overhead = seek::overhead(&mut watch, &known)?;
-    figures.push(Measurement::around(
-        "overheads.read_miss_after_read_ms",
-        overhead,
-        "ms",
-        "the least time between completions on one sector",
-    ));
-    let turns = seek::turns_of_a_track(&mut watch, &known, overhead.value)?;
-    let zero_latency = turns.value < 1.25;
-    figures.push(Measurement::around(
-        "access.zero_latency_read",
-        turns,
-        "revolutions",
-        "reads of whole tracks from random angles: about 1.0 with zero-latency access, about 1.5 without",
-    ));
+    let movement = Movement::measure(&mut watch, &known, &mut reporter)?;
 
-    stage!("head switch");
-    let head_switch = seek::head_switch(&mut watch, &known, overhead)?;
-    if let Some(head_switch) = head_switch {
-        figures.push(Measurement::around(
-            "mechanics.head_switch_ms",
-            head_switch,
-            "ms",
-            "the least time between completions on two surfaces of a cylinder",
-        ));
-    }
-    stage!("seeks");
-    let mut seek = seek::curve(
-        &mut watch,
-        &known,
-        overhead.value,
-        zero_latency,
-        &mut |done| {
-            progress(CharacterizeProgress {
-                stage: "seeks",
-                done,
-            });
-        },
-    )?;
-
-    if !seek.is_empty() {
-        figures.push(seek::average(&seek, layout.cylinders, zero_latency));
-    }
-
-    stage!("crossings");
-    let media = watch.media;
-    let crossings = crossing::crossings(&mut watch, &known, media, 1)?;
-    let (switch_most, step_most) = crossing::bounds(&crossings);
-    if let Some((1, step)) = seek.first_mut() {
-        step.value = step.value.min(step_most);
-    }
-
-    stage!("bus and cache");
-    let mut buffer = buffer::buffer(
-        &mut watch,
-        &known,
-        overhead.value,
-        zero_latency,
-        &mut figures,
-        &mut notes,
-    )?;
+    reporter.stage("bus and cache");
+    let (overhead, zero_latency) = (movement.overhead.value, movement.zero_latency);
+    let mut buffer = buffer::buffer(&mut watch, &known, overhead, zero_latency, &mut reporter)?;
 
     let mut writes = Writes::default();
     if options.destructive {
-        stage!("writes");
+        reporter.stage("writes");
         physical.by_writes(&mut watch, &known)?;
-        let switch = head_switch
-            .map_or(0.0, |h| h.value.max(0.0))
-            .min(switch_most);
-        let segments = buffer.cache.segments;
-        writes = writes::writes(
-            &mut watch,
-            &known,
-            (overhead.value, switch),
-            segments,
-            (physical.grain(), buffer.sector_ms),
-            &seek,
-            &mut figures,
-        )?;
-        if writes.write_back {
-            buffer.cache.write_back = traxtent_model::profile::WriteBack::Full;
-            buffer.cache.writes_while_busy = writes.write_segments > 1;
-            buffer.cache.write_segments = writes.write_segments.clamp(1, buffer.cache.segments);
-        }
+        let reads = movement.read_figures(&physical, &buffer);
+        writes = writes::writes(&mut watch, &known, reads, &mut reporter.figures)?;
+        buffer.apply(&writes);
     } else {
-        notes.push(
+        reporter.notes.push(
             "Writes were not timed. Assumed: no write settle time, no write-back, and the overheads and bus times of reads."
                 .to_owned(),
         );
     }
 
-    figures.push(physical.figure());
-    notes.extend(physical.notes());
+    reporter.figures.push(physical.figure());
+    reporter.notes.extend(physical.notes());
 
     watch.read_reference()?;
     let revolution = watch.revolution();
-    figures.push(Measurement {
-        name: "mechanics.rpm".to_owned(),
-        value: 60_000.0 / revolution.value,
-        low: 60_000.0 / (revolution.value + revolution.half_width),
-        high: 60_000.0 / (revolution.value - revolution.half_width),
-        unit: "rpm",
-        how: "one sector read again over the whole probe",
-        samples: revolution.samples,
-    });
-    notes.push(format!("The media were read by {}.", watch.method()));
+    reporter.figures.push(speed(revolution));
+    reporter
+        .notes
+        .push(format!("The media were read by {}.", watch.method()));
+
+    reporter.stage("firmware behaviour");
     let mut character = Characterization {
         drive_ms: 0.0,
         physical,
         identity,
-        figures,
+        figures: reporter.figures,
         sectors: tracks.iter().map(|track| track.sectors.0 as u32).collect(),
         angles,
+        order: order::classify(&layout, confidence),
         layout,
-        order,
         revolution,
-        overhead: overhead.or_none().max(0.0),
-        head_switch: head_switch
-            .map_or(0.0, |h| h.value.max(0.0))
-            .min(switch_most),
-        seek,
+        overhead: movement.overhead.or_none().max(0.0),
+        head_switch: movement.head_switch_ms,
+        seek: movement.seek,
         zero_latency,
         buffer,
         writes,
-        notes,
+        notes: reporter.notes,
         requests: 0,
         translations: watch.translations,
     };
-    stage!("firmware behaviour");
     firmware::firmware(&mut watch, &mut character, map.end())?;
     if options.destructive {
         firmware::write_watermark(&mut watch, &mut character, map.end())?;
@@ -379,6 +287,129 @@ pub fn characterize(
     character.requests = watch.requests;
     character.drive_ms = watch.now() - began.as_ms();
     Ok(character)
+}
+
+/// Determines the layout: by translation, or by timing if the drive does not translate.
+fn layout(
+    watch: &mut Stopwatch<'_>,
+    tracks: &[MappedTrack],
+    notes: &mut Vec<String>,
+) -> Result<(TrackLayout, LayoutConfidence), ProbeError> {
+    match by_translation(watch, tracks) {
+        Err(ProbeError::Target(TargetError::Unsupported(_))) => {
+            let layout = timed::layout(watch, tracks, notes)?;
+            Ok((layout, LayoutConfidence::Timed))
+        }
+        layout => Ok((layout?, LayoutConfidence::Translated)),
+    }
+}
+
+/// The measured times of the arm and the heads.
+struct Movement {
+    overhead: Estimate,
+    zero_latency: bool,
+    /// The time of a head switch, at most as long as every crossing that was made in time allows.
+    head_switch_ms: f64,
+    /// The seek curve, with the same bound on its first step.
+    seek: Vec<(u32, Estimate)>,
+}
+
+impl Movement {
+    fn measure(
+        watch: &mut Stopwatch<'_>,
+        known: &KnownDrive<'_>,
+        reporter: &mut Reporter<'_>,
+    ) -> Result<Movement, ProbeError> {
+        reporter.stage("overhead");
+        let overhead = seek::overhead(watch, known)?;
+        reporter.figures.push(Measurement::around(
+            "overheads.read_miss_after_read_ms",
+            overhead,
+            "ms",
+            "the least time between completions on one sector",
+        ));
+        let turns = seek::turns_of_a_track(watch, known, overhead.value)?;
+        let zero_latency = turns.value < ZERO_LATENCY_TURNS_MAX;
+        reporter.figures.push(Measurement::around(
+            "access.zero_latency_read",
+            turns,
+            "revolutions",
+            "reads of whole tracks from random angles: about 1.0 with zero-latency access, about 1.5 without",
+        ));
+
+        reporter.stage("head switch");
+        let head_switch = seek::head_switch(watch, known, overhead)?;
+        reporter.figures.extend(head_switch.map(|head_switch| {
+            Measurement::around(
+                "mechanics.head_switch_ms",
+                head_switch,
+                "ms",
+                "the least time between completions on two surfaces of a cylinder",
+            )
+        }));
+
+        reporter.stage("seeks");
+        let mut seek = seek::curve(watch, known, overhead.value, zero_latency, &mut |done| {
+            reporter.progress("seeks", done);
+        })?;
+        if !seek.is_empty() {
+            let average = seek::average(&seek, known.layout.cylinders, zero_latency);
+            reporter.figures.push(average);
+        }
+
+        reporter.stage("crossings");
+        let media = watch.media;
+        let crossings = crossing::crossings(watch, known, media, 1)?;
+        let (switch_most, step_most) = crossing::bounds(&crossings);
+        if let Some((1, step)) = seek.first_mut() {
+            step.value = step.value.min(step_most);
+        }
+        Ok(Movement {
+            overhead,
+            zero_latency,
+            head_switch_ms: head_switch
+                .map_or(0.0, |switch| switch.value.max(0.0))
+                .min(switch_most),
+            seek,
+        })
+    }
+
+    /// Returns the figures with which those of writes are compared.
+    fn read_figures(&self, physical: &Physical, buffer: &Buffer) -> ReadFigures<'_> {
+        ReadFigures {
+            overhead_ms: self.overhead.value,
+            head_switch_ms: self.head_switch_ms,
+            sector_ms: buffer.sector_ms,
+            segments: buffer.cache.segments,
+            grain: physical.grain(),
+            seek: &self.seek,
+        }
+    }
+}
+
+impl Buffer {
+    /// Takes over the use of the buffer by writes.
+    fn apply(&mut self, writes: &Writes) {
+        if writes.write_back {
+            self.cache.write_back = WriteBack::Full;
+            self.cache.writes_while_busy = writes.write_segments > 1;
+            self.cache.write_segments = writes.write_segments.clamp(1, self.cache.segments);
+        }
+    }
+}
+
+/// The rotational speed as a figure.
+fn speed(revolution: Estimate) -> Measurement {
+    let rpm = |ms: f64| 60_000.0 / ms;
+    Measurement {
+        name: "mechanics.rpm".to_owned(),
+        value: rpm(revolution.value),
+        low: rpm(revolution.value + revolution.half_width),
+        high: rpm(revolution.value - revolution.half_width),
+        unit: "rpm",
+        how: "one sector read again over the whole probe",
+        samples: revolution.samples,
+    }
 }
 
 /// Returns the layout according to the drive's translations.
@@ -415,10 +446,10 @@ fn doubts(tracks: &[MappedTrack]) -> Vec<usize> {
             .or_insert((0, track.index, track.index));
         *size = (size.0 + 1, size.1, track.index);
     }
-    let even = (0..128).map(|part| part * tracks.len() / 128);
+    let even = (0..EVEN_DOUBTS).map(|part| part * tracks.len() / EVEN_DOUBTS);
     let usual = sizes
         .values()
-        .filter(|size| size.0 >= 8)
+        .filter(|size| size.0 >= USUAL_TRACKS_MIN)
         .flat_map(|&(_, first, last)| {
             [
                 first,

@@ -20,6 +20,7 @@
 //! had no other larger ones (IDEMA's Advanced Format).
 
 use super::figure::{Measurement, wrapped};
+use super::sector_grouping::SectorGrouping;
 use super::seek::KnownDrive;
 use super::stopwatch::Stopwatch;
 use crate::ProbeError;
@@ -31,38 +32,10 @@ use traxtent_units::request::Request;
 /// The largest physical sectors, in bytes.
 const LARGEST: u32 = 4096;
 
-/// The grouping of LBNs into physical sectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SectorGrouping {
-    /// The number of LBNs in a physical sector.
-    pub(super) sectors: u32,
-    /// The first LBN that begins a physical sector.
-    pub(super) first: u32,
-}
-
-impl SectorGrouping {
-    /// Each LBN is a physical sector.
-    pub(super) const SINGLE: SectorGrouping = SectorGrouping {
-        sectors: 1,
-        first: 0,
-    };
-
-    /// Returns how many LBNs of its physical sector come before this one.
-    fn within(self, lbn: Lbn) -> u64 {
-        let (sectors, first) = (u64::from(self.sectors), u64::from(self.first));
-        (lbn.0 + sectors - first) % sectors
-    }
-
-    /// Returns the first LBN of the physical sector of this one.
-    pub(super) fn begin(self, lbn: Lbn) -> Lbn {
-        Lbn(lbn.0.saturating_sub(self.within(lbn)))
-    }
-
-    /// Returns the first LBN after the physical sector of this one.
-    pub(super) fn end(self, lbn: Lbn) -> Lbn {
-        Lbn(lbn.0 + u64::from(self.sectors) - self.within(lbn))
-    }
-}
+/// The smallest error of the median of some completions, in sectors, even on a steady host.
+const ERROR_SECTORS_MIN: f64 = 0.1;
+/// The largest distance from a whole number of revolutions at which a write counts as late by it.
+const LATE_TURNS_OFF: f64 = 0.25;
 
 /// The result of a timing test.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -313,9 +286,8 @@ fn fits(late: &[Vec<f64>]) -> Vec<(SectorGrouping, f64)> {
         .collect();
     let deviation = 1.4826 * median(&apart);
     let fewest = late.iter().map(Vec::len).min().unwrap_or(0).max(1);
-    // The standard error of the median of n normal samples. It is at least a tenth of a sector,
-    // even on a steadier host.
-    let error = (1.2533 * deviation / (fewest as f64).sqrt()).max(0.1);
+    // The standard error of the median of n normal samples.
+    let error = (1.2533 * deviation / (fewest as f64).sqrt()).max(ERROR_SECTORS_MIN);
     let mean = middles.iter().sum::<f64>() / f64::from(most);
     let left = |grain: SectorGrouping| {
         let expected: Vec<f64> = (0..most)
@@ -366,9 +338,9 @@ fn by_partial_writes(
             let pitch = known.sector_ms(track, watch.period);
             // Far enough after the written LBNs that read-ahead leaves none of their neighbours in
             // the buffer.
-            let behind = Lbn(lbn + 4 * sectors);
-            let before = watch.media(behind, 1)?.completed;
-            let passed = watch.grain.end(behind).0 - lbn;
+            let following = Lbn(lbn + 4 * sectors);
+            let before = watch.media(following, 1)?.completed;
+            let passed = watch.grain.end(following).0 - lbn;
             let lead = LEAD * watch.period + sectors as f64 * pitch;
             let mut due = before - (passed - sectors) as f64 * pitch;
             while due - lead < before {
@@ -386,7 +358,7 @@ fn by_partial_writes(
         }
         late.push(median(&samples));
     }
-    let is_late = |late: f64, turns: f64| (late - turns).abs() < 0.25;
+    let is_late = |late: f64, turns: f64| (late - turns).abs() < LATE_TURNS_OFF;
     let at_once: Vec<u32> = (0..most)
         .filter(|shift| is_late(late[*shift as usize], 0.0))
         .collect();

@@ -9,7 +9,7 @@ use super::angles::Angles;
 use super::figure::{Estimate, Measurement};
 use super::layout::{TrackLayout, TrackPosition};
 use super::min_time::{SectorPair, min_time, min_time_again};
-use super::physical::SectorGrouping;
+use super::sector_grouping::SectorGrouping;
 use super::stopwatch::{STEADY, Stopwatch};
 use crate::median::median;
 use crate::{ProbeError, TargetError};
@@ -22,6 +22,45 @@ use traxtent_units::{Lbn, Sectors};
 const ARRIVALS: (usize, usize) = (190, 5);
 /// The largest number of timings for a whole curve.
 pub(super) const TIMINGS_MAX: u64 = 1_000;
+
+/// The number of distances on the curve of a drive without zero-latency access, of which each needs
+/// a search.
+const SEARCHED_DISTANCES: usize = 105;
+/// The number of timings that must be left for another distance.
+const TIMINGS_LEFT_MIN: u64 = 8;
+
+/// The number of places at which the overhead is measured, on a steady and on an unsteady host. The
+/// method for an unsteady host takes many more readings at each.
+const OVERHEAD_PLACES: (usize, usize) = (7, 3);
+/// The range in which the search for the overhead begins, in milliseconds. The search extends it if
+/// necessary.
+const OVERHEAD_RANGE_MS: f64 = 2.0;
+/// The number of head switches that are measured.
+const HEAD_SWITCHES: i32 = 7;
+/// The range in which the search for the first head switch begins, and how far from the first that
+/// of the others begins, in milliseconds.
+const SWITCH_RANGE_MS: f64 = 3.0;
+const SWITCH_NEAR_MS: f64 = 0.06;
+/// The precision of a search, in milliseconds, on a steady and on an unsteady host: less than a
+/// sector takes to pass, if the host allows it.
+const FINEST_MS: (f64, f64) = (0.0003, 0.005);
+/// The number of whole tracks that are read from random angles.
+const WHOLE_TRACKS: usize = 32;
+
+/// The range in which the search for a seek time begins: around the value expected from many points
+/// of the curve, in milliseconds; around that from few, as a factor; without any, in milliseconds.
+const SEEK_NEAR_MS: f64 = 0.16;
+const SEEK_NEAR_SHARE: (f64, f64) = (0.6, 1.4);
+const SEEK_RANGE_MS: (f64, f64) = (0.1, 20.0);
+/// The number of points above which the curve is known well.
+const POINTS_MANY: usize = 8;
+/// The precision of the search for a seek time, in milliseconds.
+const SEEK_WITHIN_MS: f64 = 0.012;
+
+/// The number of random positions tried for a pair of tracks.
+const PAIR_ATTEMPTS: usize = 64;
+/// The part of a revolution over which the head's arrivals on a track are spread.
+const ARRIVAL_SPREAD: f64 = 0.1;
 
 /// The properties of the drive known so far.
 pub(super) struct KnownDrive<'a> {
@@ -40,8 +79,8 @@ impl KnownDrive<'_> {
         let MappedTrack {
             first_lbn, sectors, ..
         } = self.tracks[track];
-        let behind = self.grain.end(first_lbn + Sectors(sectors.0 / 2));
-        Lbn(behind.0.min(first_lbn.0 + sectors.0) - 1)
+        let following = self.grain.end(first_lbn + Sectors(sectors.0 / 2));
+        Lbn(following.0.min(first_lbn.0 + sectors.0) - 1)
     }
 
     /// The time in which one sector of a track passes, in milliseconds.
@@ -57,7 +96,7 @@ impl KnownDrive<'_> {
         turn: i32,
     ) -> Option<(usize, usize)> {
         let surfaces = i32::from(self.layout.surfaces);
-        for _ in 0..64 {
+        for _ in 0..PAIR_ATTEMPTS {
             let outer = watch.rng.below(u64::from(self.layout.cylinders - distance)) as i32;
             let surface = watch.rng.below(surfaces as u64) as i32;
             let from = self.layout.track(TrackPosition {
@@ -89,7 +128,11 @@ pub(super) fn overhead(
     let (mut samples, mut widths) = (Vec::new(), Vec::new());
     let mut timings = 0;
     let steady = watch.deviation() < STEADY;
-    for _ in 0..if steady { 7 } else { 3 } {
+    for _ in 0..if steady {
+        OVERHEAD_PLACES.0
+    } else {
+        OVERHEAD_PLACES.1
+    } {
         let Some((track, _)) = known.pair(watch, 0, 0) else {
             continue;
         };
@@ -100,8 +143,8 @@ pub(super) fn overhead(
                 sectors: 1,
                 from: lbn,
                 to: lbn,
-                low: 0.0,
-                high: 2.0,
+                lower: 0.0,
+                upper: OVERHEAD_RANGE_MS,
                 within: finest(watch),
             },
         )?;
@@ -128,13 +171,16 @@ pub(super) fn head_switch(
 ) -> Result<Option<Estimate>, ProbeError> {
     let (mut samples, mut widths) = (Vec::new(), Vec::new());
     let mut timings = 0;
-    for turn in 0..7 {
+    for turn in 0..HEAD_SWITCHES {
         let step = 1 + turn % (i32::from(known.layout.surfaces) - 1).max(1);
         let Some((from, to)) = known.pair(watch, 0, step).filter(|(a, b)| a != b) else {
             continue;
         };
-        let low = overhead.value + samples.first().map_or(0.0, |s: &f64| s - 0.06);
-        let high = overhead.value + samples.first().map_or(3.0, |s: &f64| s + 0.06);
+        let lower = overhead.value + samples.first().map_or(0.0, |s: &f64| s - SWITCH_NEAR_MS);
+        let upper = overhead.value
+            + samples
+                .first()
+                .map_or(SWITCH_RANGE_MS, |s: &f64| s + SWITCH_NEAR_MS);
         let (from, lbn) = (known.middle(from), known.middle(to));
         let least = min_time(
             watch,
@@ -142,8 +188,8 @@ pub(super) fn head_switch(
                 sectors: 1,
                 from,
                 to: lbn,
-                low,
-                high,
+                lower,
+                upper,
                 within: finest(watch),
             },
         )?;
@@ -164,13 +210,12 @@ pub(super) fn head_switch(
     }))
 }
 
-/// The precision of a search, in milliseconds: less than a sector takes to pass, if the host is
-/// steady enough.
+/// The precision of a search, in milliseconds.
 fn finest(watch: &Stopwatch<'_>) -> f64 {
     if watch.deviation() < STEADY {
-        0.0003
+        FINEST_MS.0
     } else {
-        0.005
+        FINEST_MS.1
     }
 }
 
@@ -192,7 +237,7 @@ pub(super) fn turns_of_a_track(
     overhead: f64,
 ) -> Result<Estimate, ProbeError> {
     let mut samples = Vec::new();
-    for _ in 0..32 {
+    for _ in 0..WHOLE_TRACKS {
         let Some((track, _)) = known.pair(watch, 0, 0) else {
             continue;
         };
@@ -223,11 +268,18 @@ pub(super) fn curve(
     }
     let mut points: Vec<(u32, Estimate)> = Vec::new();
     let mut timings = 0;
-    let distances = distances(longest, if zero_latency { ARRIVALS.0 } else { 105 });
+    let distances = distances(
+        longest,
+        if zero_latency {
+            ARRIVALS.0
+        } else {
+            SEARCHED_DISTANCES
+        },
+    );
     let count = distances.len();
     for (done, distance) in outside_in(distances).into_iter().enumerate() {
         progress(done as f64 / count as f64);
-        if timings + 8 > TIMINGS_MAX {
+        if timings + TIMINGS_LEFT_MIN > TIMINGS_MAX {
             break;
         }
         let expected = interpolate(&points, distance);
@@ -299,7 +351,9 @@ fn arrival(
         let (start, slots) = known.angles.start(known.layout, to);
         // The head arrives in the middle of the track, where all following sectors are requested.
         let middle = fraction(
-            start + 0.5 * sectors.0 as f64 / f64::from(slots) + 0.1 * watch.rng.fraction(),
+            start
+                + 0.5 * sectors.0 as f64 / f64::from(slots)
+                + ARRIVAL_SPREAD * watch.rng.fraction(),
         );
         watch.refresh()?;
         watch.media(known.middle(from), 1)?;
@@ -341,10 +395,10 @@ fn least(
         return Ok(None);
     };
     let sector = known.sector_ms(to, watch.period);
-    let (low, high) = match expected {
-        Some(ms) if before > 8 => (ms - 0.16, ms + 0.16),
-        Some(ms) => (ms * 0.6, ms * 1.4),
-        None => (0.1, 20.0),
+    let (lower, upper) = match expected {
+        Some(ms) if before > POINTS_MANY => (ms - SEEK_NEAR_MS, ms + SEEK_NEAR_MS),
+        Some(ms) => (ms * SEEK_NEAR_SHARE.0, ms * SEEK_NEAR_SHARE.1),
+        None => SEEK_RANGE_MS,
     };
     let (from, lbn) = (known.middle(from), known.middle(to));
     let shift = overhead + sector;
@@ -352,9 +406,9 @@ fn least(
         sectors: 1,
         from,
         to: lbn,
-        low: (low + shift).max(shift),
-        high: high + shift,
-        within: 0.012,
+        lower: (lower + shift).max(shift),
+        upper: upper + shift,
+        within: SEEK_WITHIN_MS,
     };
     let found = min_time(watch, journey)?;
     Ok(Some(Estimate {

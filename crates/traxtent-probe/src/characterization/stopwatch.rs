@@ -6,7 +6,7 @@
 //! that neither an error of the speed nor its wander accumulates.
 
 use super::figure::{Estimate, wrapped};
-use super::physical::SectorGrouping;
+use super::sector_grouping::SectorGrouping;
 use crate::median::median;
 use crate::{ProbeError, Target, TargetError};
 use traxtent_units::Rng;
@@ -25,6 +25,22 @@ pub(super) const OFF_ANGLE: f64 = 0.2;
 
 /// The standard deviation of times, in milliseconds, below which a host counts as steady.
 pub(super) const STEADY: f64 = 0.005;
+
+/// The number of readings of the reference sector that determine the speed.
+const SPEED_READS: usize = 64;
+/// The revolutions that a disk may have, in milliseconds. At 20,000 revolutions per minute or more
+/// it is a cache. No disk turns as slowly as 300.
+const REVOLUTION_MS: std::ops::RangeInclusive<f64> = 3.0..=200.0;
+/// One in this many readings may be off the angle, because the host saw it late.
+const OFF_ANGLE_ONE_IN: usize = 4;
+/// The number of readings to which the coarse period is fitted first. The number then doubles, so
+/// that no revolution is miscounted.
+const COARSE_READS: usize = 8;
+/// The pauses before the first readings of the reference sector, in milliseconds. They grow, so that
+/// no revolution is miscounted.
+const FIRST_PAUSES_MS: [f64; 5] = [0.0, 200.0, 400.0, 800.0, 1600.0];
+/// The factor that converts the median distance of normal samples to their standard deviation.
+const MEDIAN_TO_DEVIATION: f64 = 1.4826;
 
 /// The times at which a request was sent and completed, in milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -164,19 +180,18 @@ impl<'a> Stopwatch<'a> {
         self.reference = reference;
         self.media(reference, 1)?;
         let mut times = Vec::new();
-        for _ in 0..64 {
+        for _ in 0..SPEED_READS {
             times.push(self.media(reference, 1)?.completed);
         }
         let steps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let coarse = median(&steps);
-        // At 20,000 revolutions per minute or more it is a cache. No disk turns as slowly as 300.
-        if !(3.0..=200.0).contains(&coarse) {
+        if !REVOLUTION_MS.contains(&coarse) {
             return Err(ProbeError::NotRotating(format!(
                 "the same sector can be read again after {coarse:.3} ms; on a disk this takes one revolution, 3 to 200 ms"
             )));
         }
         let off = |step: &&f64| (wrapped(**step / coarse) * coarse).abs() > OFF_ANGLE;
-        if steps.iter().filter(off).count() * 4 > steps.len() {
+        if steps.iter().filter(off).count() * OFF_ANGLE_ONE_IN > steps.len() {
             return Err(ProbeError::NotRotating(format!(
                 "the same sector can be read again after about {coarse:.3} ms, but not at the same angle"
             )));
@@ -184,7 +199,7 @@ impl<'a> Stopwatch<'a> {
         self.period = coarse;
         // Fits a line through the times. Revolutions are counted with the coarse period, which is
         // refined as the span grows.
-        let mut span = 8;
+        let mut span = COARSE_READS;
         while span < times.len() {
             span = (span * 2).min(times.len());
             let points: Vec<(f64, f64)> = times[..span]
@@ -193,7 +208,7 @@ impl<'a> Stopwatch<'a> {
                 .collect();
             self.period = line(&points).1;
         }
-        for pause in [0.0, 200.0, 400.0, 800.0, 1600.0] {
+        for pause in FIRST_PAUSES_MS {
             self.pause(pause);
             self.read_reference()?;
         }
@@ -269,7 +284,7 @@ impl<'a> Stopwatch<'a> {
         if late.is_empty() {
             0.0
         } else {
-            1.4826 * median(&late)
+            MEDIAN_TO_DEVIATION * median(&late)
         }
     }
 

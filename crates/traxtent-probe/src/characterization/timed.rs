@@ -33,6 +33,18 @@ const HEADS_MAX: usize = 32;
 const ALIKE: f64 = 0.06;
 const ALIKE_STEADY: f64 = 0.015;
 
+/// The number of runs of constant skew that are measured. The most frequent length counts.
+const RUNS: usize = 6;
+/// The range in which the search for a time between two tracks begins, and its precision, in
+/// milliseconds.
+const TIME_RANGE_MS: f64 = 12.0;
+const TIME_WITHIN_MS: f64 = 0.006;
+/// The number of searches for a time on an unsteady host, where the error of one is as large as the
+/// difference between seeks.
+const SEARCHES_UNSTEADY: u32 = 3;
+/// The smallest number of tracks of a size with which a zone may begin. Fewer are defects.
+const ZONE_TRACKS_MIN: usize = 8;
+
 /// The pattern of the first tracks.
 struct Pattern {
     order: Order,
@@ -87,7 +99,7 @@ fn runs(watch: &mut Stopwatch<'_>, tracks: &[MappedTrack]) -> Result<Vec<usize>,
     };
     let mut found = Vec::new();
     let mut first = 0;
-    while found.len() < 6 && first + 1 < tracks.len() {
+    while found.len() < RUNS && first + 1 < tracks.len() {
         let most = (tracks.len() - first).min(WIDTH_MAX);
         let (_, length) = ruler.constant(most, None, &mut |ruler, k| {
             Ok(ruler.begins(first + k, sectors[first + k])?.value)
@@ -126,12 +138,15 @@ fn pattern(
             sectors: 1,
             from: middle(from),
             to: middle(to),
-            low: 0.0,
-            high: 12.0,
-            within: 0.006,
+            lower: 0.0,
+            upper: TIME_RANGE_MS,
+            within: TIME_WITHIN_MS,
         };
-        // On an unsteady host, the error of one search is as large as the difference between seeks.
-        let searches = if watch.deviation() < STEADY { 1 } else { 3 };
+        let searches = if watch.deviation() < STEADY {
+            1
+        } else {
+            SEARCHES_UNSTEADY
+        };
         let mut sum = 0.0;
         for _ in 0..searches {
             sum += min_time(watch, journey)?.value;
@@ -173,9 +188,10 @@ fn pattern(
             pass * length
         }
     };
-    let near = match watch.deviation() < STEADY {
-        true => ALIKE_STEADY,
-        false => ALIKE,
+    let near = if watch.deviation() < STEADY {
+        ALIKE_STEADY
+    } else {
+        ALIKE
     };
     let mut times = |back: bool| {
         (1..=PASSES)
@@ -193,9 +209,10 @@ fn pattern(
         own_surface(&back, &forward, near).unwrap_or_else(|| {
             // Then the direction for which more passes have equal times is right.
             let (back, forward) = (surfaces(&back, near), surfaces(&forward, near));
-            match forward >= back {
-                true => (Order::SeekForwardSurfaceForward, forward),
-                false => (Order::SeekAlternatingSurfaceForward, back),
+            if forward >= back {
+                (Order::SeekForwardSurfaceForward, forward)
+            } else {
+                (Order::SeekAlternatingSurfaceForward, back)
             }
         })
     };
@@ -226,9 +243,12 @@ fn own_surface(back: &[f64], forward: &[f64], near: f64) -> Option<(Order, usize
     let alternates = rest.first() == Some(&(pass + 1));
     let surfaces = if alternates { pass.div_ceil(2) } else { pass };
     // Other passes save no switch. Either seeks hide it, or something else affects the times.
-    let expected = |pass: usize| match alternates {
-        true => matches!(pass % (2 * surfaces), 0) || pass % (2 * surfaces) == 2 * surfaces - 1,
-        false => pass.is_multiple_of(surfaces),
+    let expected = |pass: usize| {
+        if alternates {
+            matches!(pass % (2 * surfaces), 0) || pass % (2 * surfaces) == 2 * surfaces - 1
+        } else {
+            pass.is_multiple_of(surfaces)
+        }
     };
     if surfaces < 2 || !own.iter().all(|pass| expected(*pass)) {
         return None;
@@ -287,7 +307,7 @@ fn spec(tracks: &[MappedTrack], pattern: &Pattern, partial: usize) -> GeometrySp
     let mut starts = vec![0];
     for track in tracks {
         let new = seen.insert(track.sectors.0, ()).is_none();
-        let usual = counts[&track.sectors.0] >= pattern.width.max(8);
+        let usual = counts[&track.sectors.0] >= pattern.width.max(ZONE_TRACKS_MIN);
         let start = starts[starts.len() - 1];
         if new && usual && track.index >= start + group {
             starts.push(track.index);

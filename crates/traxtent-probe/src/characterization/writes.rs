@@ -4,11 +4,12 @@
 use super::crossing::{bounds, crossings};
 use super::figure::{Estimate, Measurement};
 use super::min_time::{SectorPair, min_time_by};
-use super::physical::SectorGrouping;
+use super::sector_grouping::SectorGrouping;
 use super::seek::KnownDrive;
 use super::stopwatch::{STEADY, Stopwatch};
 use crate::ProbeError;
 use crate::median::median;
+use traxtent_units::Lbn;
 use traxtent_units::request::{Op, Request};
 
 /// The measured properties of writes.
@@ -47,351 +48,436 @@ impl Writes {
     }
 }
 
+/// Figures of reads with which those of writes are compared.
+#[derive(Clone, Copy)]
+pub(super) struct ReadFigures<'a> {
+    pub(super) overhead_ms: f64,
+    pub(super) head_switch_ms: f64,
+    /// The time of a sector on the bus.
+    pub(super) sector_ms: f64,
+    /// The number of segments of the cache.
+    pub(super) segments: u32,
+    /// The grouping of LBNs into physical sectors, which are written as a whole.
+    pub(super) grain: SectorGrouping,
+    /// The seek curve.
+    pub(super) seek: &'a [(u32, Estimate)],
+}
+
 /// The kind of request that writes to the media.
 const WRITE: (Op, bool) = (Op::Write, true);
+
+/// The number of places at which an overhead is measured.
+const OVERHEAD_PLACES: usize = 5;
+/// The precision of the search for an overhead, and the range in which it begins, in milliseconds.
+const OVERHEAD_WITHIN_MS: f64 = 0.006;
+const OVERHEAD_RANGE_MS: f64 = 3.0;
+/// The smallest half width of an overhead's interval, in milliseconds: twice the precision of one
+/// search.
+const OVERHEAD_HALF_WIDTH_MS_MIN: f64 = 2.0 * OVERHEAD_WITHIN_MS;
+/// How much earlier than a head switch before a read the search for one before a write begins, in
+/// milliseconds.
+const SWITCH_EARLIER_MS: f64 = 0.5;
+
+/// The number of distances at which seeks before writes are timed.
+const SEEK_DISTANCES: usize = 9;
+/// The precision of the search for a seek before a write, and the range in which it begins, in
+/// milliseconds.
+const SEEK_WITHIN_MS: f64 = 0.012;
+const SEEK_RANGE_MS: f64 = 1.5;
+/// The mean difference between seeks before writes and before reads, in milliseconds, below which
+/// it does not count: the uncertainty of the angles of so few sectors.
+const SEEK_EXTRA_MS_MIN: f64 = 0.04;
+
+/// The lengths of the writes that the buffer may take, in sectors.
+const BUFFERED_LENGTHS: [u32; 2] = [1, 64];
+/// The number of buffered writes of each length, on a steady and on an unsteady host. Whether the
+/// next sector is caught after a write is a matter of microseconds.
+const BUFFERED_WRITES: (usize, usize) = (12, 300);
+/// The pause after a read after which the arm is idle, in revolutions.
+const IDLE_TURNS: f64 = 2.0;
+/// The response time, in revolutions, below which a write was not on the media: on distant
+/// cylinders, half a revolution and a seek are usual.
+const BUFFERED_TURNS_MAX: f64 = 0.4;
+/// One in this many writes may take longer than that, because the host saw it late.
+const LATE_WRITES_ONE_IN: usize = 6;
+/// The number of writes that follow another write.
+const FOLLOWING_WRITES: usize = 12;
+/// The time after which a write is on the media, in revolutions.
+const WRITTEN_TURNS: f64 = 6.0;
+/// The number of bursts of writes.
+const BURSTS: usize = 5;
+/// How many more writes than segments a burst has.
+const BURST_EXCESS: u32 = 4;
+/// How much longer than a write that the buffer takes one that waits for the media takes at least,
+/// in revolutions.
+const WAITING_TURNS_MIN: f64 = 0.25;
+
+/// The number of writes of whole tracks.
+const WHOLE_TRACKS: usize = 24;
+/// The number of revolutions of a write of a whole track below which it begins wherever the head
+/// arrives. Such a write takes about 1.0, and about 1.5 otherwise.
+const ZERO_LATENCY_TURNS_MAX: f64 = 1.3;
 
 /// Measures the properties of writes. Overwritten data is lost.
 pub(super) fn writes(
     watch: &mut Stopwatch<'_>,
     known: &KnownDrive<'_>,
-    (overhead, head_switch): (f64, f64),
-    segments: u32,
-    (grain, sector_ms): (SectorGrouping, f64),
-    curve: &[(u32, Estimate)],
+    reads: ReadFigures<'_>,
     figures: &mut Vec<Measurement>,
 ) -> Result<Writes, ProbeError> {
-    let mut found = Writes::default();
-    let sectors = grain.sectors;
-    let read = watch.media;
-    let crossings = crossings(watch, known, WRITE, sectors)?;
+    let crossings = crossings(watch, known, WRITE, reads.grain.sectors)?;
     let (switch_most, step_most) = bounds(&crossings);
-    let mut least = |from: (Op, bool), to: (Op, bool), turn: i32, low: f64| {
+    let mut probe = WriteProbe {
+        watch,
+        known,
+        reads,
+        found: Writes::default(),
+        figures,
+    };
+    let overhead = probe.overheads()?;
+    probe.settling(overhead, switch_most)?;
+    probe.seeks(overhead.value, step_most)?;
+    probe.buffering()?;
+    probe.whole_tracks(overhead.value)?;
+    Ok(probe.found)
+}
+
+struct WriteProbe<'a, 'b> {
+    watch: &'a mut Stopwatch<'b>,
+    known: &'a KnownDrive<'a>,
+    reads: ReadFigures<'a>,
+    found: Writes,
+    figures: &'a mut Vec<Measurement>,
+}
+
+impl WriteProbe<'_, '_> {
+    fn figure(&mut self, name: &str, estimate: Estimate, unit: &'static str, how: &'static str) {
+        self.figures
+            .push(Measurement::around(name, estimate, unit, how));
+    }
+
+    /// Measures the overheads of requests on one track. Returns that of a write after a read.
+    fn overheads(&mut self) -> Result<Estimate, ProbeError> {
+        let read = self.watch.media;
+        // The time consists of the command, the transfer of the first sector over the bus, and the
+        // media. The transfer is subtracted.
+        let sector_ms = self.reads.sector_ms;
+        let less = |time: Estimate| time.plus(-sector_ms);
+        let after_read = less(self.least(read, WRITE, 0, 0.0)?);
+        let after_write = less(self.least(WRITE, WRITE, 0, 0.0)?);
+        let read_after = self.least(WRITE, read, 0, 0.0)?;
+        let how = "the least time between completions, the second a write with FUA";
+        self.figure("overheads.write_miss_after_read_ms", after_read, "ms", how);
+        self.figure(
+            "overheads.write_miss_after_write_ms",
+            after_write,
+            "ms",
+            how,
+        );
+        self.figure(
+            "overheads.read_miss_after_write_ms",
+            read_after,
+            "ms",
+            "the least time between completions, the first a write with FUA",
+        );
+        self.found.miss_after_read_ms = Some(after_read.or_none().max(0.0));
+        self.found.miss_after_write_ms = Some(after_write.or_none().max(0.0));
+        // The same overhead as after a read, which is known more precisely, unless the interval
+        // excludes it.
+        let differs = (read_after.value - self.reads.overhead_ms).abs() > read_after.half_width;
+        self.found.read_after_write_ms = differs.then(|| read_after.or_none().max(0.0));
+        Ok(after_read)
+    }
+
+    /// Returns the least time between completions of two requests, `turn` surfaces apart in a
+    /// cylinder, less the passing of the sectors. The search begins at `lower`.
+    fn least(
+        &mut self,
+        from: (Op, bool),
+        to: (Op, bool),
+        turn: i32,
+        lower: f64,
+    ) -> Result<Estimate, ProbeError> {
+        let (known, grain) = (self.known, self.reads.grain);
         let (mut samples, mut timings) = (Vec::new(), 0);
-        for _ in 0..5 {
-            let Some((a, b)) = known.pair(watch, 0, turn) else {
+        for _ in 0..OVERHEAD_PLACES {
+            let Some((a, b)) = known.pair(self.watch, 0, turn) else {
                 continue;
             };
             let (a, b) = (known.middle(a), grain.begin(known.middle(b)));
             let journey = SectorPair {
-                sectors,
+                sectors: grain.sectors,
                 from: a,
                 to: b,
-                low,
-                high: low + 3.0,
-                within: 0.006,
+                lower,
+                upper: lower + OVERHEAD_RANGE_MS,
+                within: OVERHEAD_WITHIN_MS,
             };
-            let time = min_time_by(watch, journey, from, to)?;
+            let time = min_time_by(self.watch, journey, from, to)?;
             timings += time.samples;
             let track = known.map.track_of(b).map_or(0, |track| track.index);
-            samples.push(time.value - f64::from(sectors) * known.sector_ms(track, watch.period));
+            let sector_ms = known.sector_ms(track, self.watch.period);
+            samples.push(time.value - f64::from(grain.sectors) * sector_ms);
         }
-        Ok::<Estimate, ProbeError>(Estimate {
+        Ok(Estimate {
             samples: timings,
-            ..Estimate::of(&samples).at_least(0.012)
+            ..Estimate::of(&samples).at_least(OVERHEAD_HALF_WIDTH_MS_MIN)
         })
-    };
-    // The time consists of the command, the transfer of the first sector over the bus, and the
-    // media. The transfer is subtracted.
-    let less = |time: Estimate| Estimate {
-        value: time.value - sector_ms,
-        ..time
-    };
-    let after_read = less(least(read, WRITE, 0, 0.0)?);
-    let after_write = less(least(WRITE, WRITE, 0, 0.0)?);
-    let read_after = least(WRITE, read, 0, 0.0)?;
-    let switched = match known.layout.surfaces {
-        1 => None,
-        _ => Some(least(
-            read,
-            WRITE,
-            1,
-            after_read.value + (head_switch - 0.5).max(0.0),
-        )?),
-    };
-    let how = "the least time between completions, the second a write with FUA";
-    figures.push(Measurement::around(
-        "overheads.write_miss_after_read_ms",
-        after_read,
-        "ms",
-        how,
-    ));
-    figures.push(Measurement::around(
-        "overheads.write_miss_after_write_ms",
-        after_write,
-        "ms",
-        how,
-    ));
-    figures.push(Measurement::around(
-        "overheads.read_miss_after_write_ms",
-        read_after,
-        "ms",
-        "the least time between completions, the first a write with FUA",
-    ));
-    found.miss_after_read_ms = Some(after_read.or_none().max(0.0));
-    found.miss_after_write_ms = Some(after_write.or_none().max(0.0));
-    // The same overhead as after a read, which is known more precisely, unless the interval
-    // excludes it.
-    let differs = (read_after.value - overhead).abs() > read_after.half_width;
-    found.read_after_write_ms = differs.then(|| read_after.or_none().max(0.0));
-    if let Some(switched) = switched {
+    }
+
+    /// Measures how much longer a head switch before a write takes than one before a read.
+    fn settling(&mut self, overhead: Estimate, switch_most: f64) -> Result<(), ProbeError> {
+        if self.known.layout.surfaces == 1 {
+            return Ok(());
+        }
+        let head_switch = self.reads.head_switch_ms;
+        let lower = overhead.value + (head_switch - SWITCH_EARLIER_MS).max(0.0);
+        let switched = self.least(self.watch.media, WRITE, 1, lower)?;
         // The switch hides the sector's transfer over the bus, for which a write on the same track
         // waits.
-        let settle = switched.minus(after_read);
-        let settle = Estimate {
-            value: settle.value - head_switch,
-            ..settle
-        };
-        found.settle_ms = settle.or_none();
+        let settle = switched.minus(overhead).plus(-head_switch);
         // As for reads: a crossing that was made in time on the drive must be made in time with the
         // fitted profile.
-        found.settle_ms = found.settle_ms.min(switch_most - head_switch);
-        figures.push(Measurement::around(
+        self.found.settle_ms = settle.or_none().min(switch_most - head_switch);
+        self.figure(
             "mechanics.write_settle_ms",
             settle,
             "ms",
             "the least time between completions on two surfaces of a cylinder, a write less a read",
-        ));
-    }
-    found.seek_extra = seek_extra(
-        watch,
-        known,
-        curve,
-        (after_read.value, found.settle_ms),
-        grain,
-        figures,
-    )?;
-    let single = curve
-        .first()
-        .filter(|point| point.0 == 1)
-        .map_or(0.0, |point| point.1.value);
-    if let Some((1, extra)) = found.seek_extra.first_mut() {
-        *extra = extra.min(step_most - single - found.settle_ms);
-    } else if single + found.settle_ms > step_most {
-        found.seek_extra = vec![(1, step_most - single - found.settle_ms), (2, 0.0)];
-    }
-    back(watch, known, segments, &mut found, figures)?;
-    full_tracks(watch, known, after_read.value, &mut found, figures)?;
-    Ok(found)
-}
-
-/// Measures, at a few distances, how much longer than settling a seek before a write takes than one
-/// before a read. Returns an empty list if it is no longer.
-fn seek_extra(
-    watch: &mut Stopwatch<'_>,
-    known: &KnownDrive<'_>,
-    curve: &[(u32, Estimate)],
-    (overhead, settle): (f64, f64),
-    grain: SectorGrouping,
-    figures: &mut Vec<Measurement>,
-) -> Result<Vec<(u32, f64)>, ProbeError> {
-    const DISTANCES: usize = 9;
-    let sectors = grain.sectors;
-    let mut extra: Vec<(u32, f64)> = Vec::new();
-    let read = watch.media;
-    let mut timings = 0;
-    for part in 0..DISTANCES {
-        let Some(&(distance, seek)) =
-            curve.get(part * curve.len().saturating_sub(1) / (DISTANCES - 1))
-        else {
-            continue;
-        };
-        let Some((from, to)) = known.pair(watch, distance, 0) else {
-            continue;
-        };
-        let sector = known.sector_ms(to, watch.period);
-        let low = overhead + f64::from(sectors) * sector + seek.value;
-        let journey = SectorPair {
-            sectors,
-            from: known.middle(from),
-            to: grain.begin(known.middle(to)),
-            low,
-            high: low + 1.5,
-            within: 0.012,
-        };
-        let time = min_time_by(watch, journey, read, WRITE)?;
-        timings += time.samples;
-        extra.push((distance, time.value - low - settle));
-    }
-    extra.dedup_by_key(|point| point.0);
-    let all: Vec<f64> = extra.iter().map(|point| point.1).collect();
-    if all.is_empty() {
-        return Ok(extra);
-    }
-    let mean = Estimate::of(&all);
-    figures.push(Measurement::around(
-        "mechanics.seek.write",
-        Estimate {
-            samples: timings,
-            ..mean
-        },
-        "ms more than for reads",
-        "seeks to write less seeks to read less settling, at nine distances",
-    ));
-    // A difference within the uncertainty of the angles of so few sectors does not count.
-    if mean.value.abs() < 0.04 {
-        extra.clear();
-    }
-    Ok(extra)
-}
-
-/// Measures whether writes complete in the buffer, how long that takes, and how many fit.
-fn back(
-    watch: &mut Stopwatch<'_>,
-    known: &KnownDrive<'_>,
-    segments: u32,
-    found: &mut Writes,
-    figures: &mut Vec<Measurement>,
-) -> Result<(), ProbeError> {
-    let count = known.tracks.len() as u64;
-    let place = |watch: &mut Stopwatch<'_>| {
-        known.tracks[watch.rng.below(count - count / 16) as usize].first_lbn
-    };
-    let mut times: Vec<(u32, Vec<f64>)> = vec![(1, Vec::new()), (64, Vec::new())];
-    // Whether the next sector is caught after a write is a matter of microseconds.
-    let count = match watch.deviation() < STEADY {
-        true => 12,
-        false => 300,
-    };
-    for (sectors, times) in &mut times {
-        for _ in 0..count {
-            let lbn = place(watch);
-            // On another cylinder, so that the media take long.
-            let far = place(watch);
-            watch.media(far, 1)?;
-            watch.pause(2.0 * watch.period);
-            times.push(watch.write(lbn, *sectors)?.response());
-            watch.send(Request::flush())?;
-        }
-    }
-    let one = median(&times[0].1);
-    found.write_back = one < 0.4 * watch.period && {
-        let slow = times[0]
-            .1
-            .iter()
-            .filter(|time| **time > 0.4 * watch.period)
-            .count();
-        slow <= count / 6
-    };
-    figures.push(Measurement {
-        name: "cache.write_back".to_owned(),
-        value: f64::from(u8::from(found.write_back)),
-        low: f64::from(u8::from(found.write_back)),
-        high: f64::from(u8::from(found.write_back)),
-        unit: "(1 = yes)",
-        how: "writes on distant cylinders: whether they are complete before the media can have them",
-        samples: 2 * count as u64,
-    });
-    if !found.write_back {
-        return Ok(());
-    }
-    let slope = Estimate::of(&times[1].1).minus(Estimate::of(&times[0].1));
-    let slope = Estimate {
-        value: slope.value / 63.0,
-        half_width: slope.half_width / 63.0,
-        ..slope
-    };
-    found.sector_ms = Some(slope.value.max(0.0));
-    figures.push(Measurement::around(
-        "bus.write_sector_ms",
-        slope,
-        "ms per sector",
-        "writes that the buffer takes: the slope",
-    ));
-    let after_read = Estimate::of(&times[0].1);
-    found.hit_after_read_ms = Some((after_read.value - slope.value).max(0.0));
-    figures.push(Measurement::around(
-        "overheads.write_hit_after_read_ms",
-        Estimate {
-            value: after_read.value - slope.value,
-            ..after_read
-        },
-        "ms",
-        "writes that the buffer takes, less the transfer",
-    ));
-    // After a write: wait until the first write is on the media.
-    let mut samples = Vec::new();
-    for _ in 0..12 {
-        let (a, b) = (place(watch), place(watch));
-        watch.write(a, 1)?;
-        watch.pause(6.0 * watch.period);
-        samples.push(watch.write(b, 1)?.response());
-        watch.pause(6.0 * watch.period);
-    }
-    let after_write = Estimate::of(&samples);
-    found.hit_after_write_ms = Some((after_write.value - slope.value).max(0.0));
-    figures.push(Measurement::around(
-        "overheads.write_hit_after_write_ms",
-        Estimate {
-            value: after_write.value - slope.value,
-            ..after_write
-        },
-        "ms",
-        "writes that the buffer takes, less the transfer",
-    ));
-    // A burst: the number of writes accepted until one has to wait.
-    let mut bursts = Vec::new();
-    for _ in 0..5 {
-        watch.send(Request::flush())?;
-        let mut taken = 0;
-        while taken < segments + 4 {
-            let lbn = place(watch);
-            if watch.write(lbn, 1)?.response() > one + 0.25 * watch.period {
-                break;
-            }
-            taken += 1;
-        }
-        bursts.push(f64::from(taken));
-    }
-    watch.send(Request::flush())?;
-    let room = median(&bursts);
-    found.write_segments = (room as u32).max(1);
-    figures.push(Measurement {
-        name: "cache.write_segments".to_owned(),
-        value: room,
-        low: bursts.iter().copied().fold(f64::INFINITY, f64::min),
-        high: bursts.iter().copied().fold(0.0, f64::max),
-        unit: "segments",
-        how: "bursts of writes in different places: how many are taken before one waits for the media",
-        samples: 5 * u64::from(found.write_segments),
-    });
-    Ok(())
-}
-
-/// Measures whether writes begin wherever the head arrives.
-fn full_tracks(
-    watch: &mut Stopwatch<'_>,
-    known: &KnownDrive<'_>,
-    overhead: f64,
-    found: &mut Writes,
-    figures: &mut Vec<Measurement>,
-) -> Result<(), ProbeError> {
-    let mut samples = Vec::new();
-    for _ in 0..24 {
-        let Some((track, _)) = known.pair(watch, 0, 0) else {
-            continue;
-        };
-        let (first, sectors) = (
-            known.tracks[track].first_lbn,
-            known.tracks[track].sectors.0 as u32,
         );
-        watch.media(first, 1)?;
-        let pause = watch.rng.fraction() * watch.period;
-        watch.pause(pause);
-        let time = watch
-            .send(Request {
-                fua: true,
-                ..Request::write(first, sectors)
-            })?
-            .response();
-        samples.push((time - overhead) / watch.period);
+        Ok(())
     }
-    let turns = Estimate::of(&samples);
-    found.zero_latency = Some(turns.value < 1.3);
-    figures.push(Measurement::around(
-        "access.zero_latency_write",
-        turns,
-        "revolutions",
-        "writes of whole tracks from random angles: about 1.0 with zero-latency access, about 1.5 without",
-    ));
-    Ok(())
+
+    /// Measures how much longer than settling a seek before a write takes than one before a read,
+    /// with a first step of at most `step_most`.
+    fn seeks(&mut self, overhead: f64, step_most: f64) -> Result<(), ProbeError> {
+        let settle = self.found.settle_ms;
+        self.found.seek_extra = self.seek_extra(overhead, settle)?;
+        let single = self
+            .reads
+            .seek
+            .first()
+            .filter(|point| point.0 == 1)
+            .map_or(0.0, |point| point.1.value);
+        if let Some((1, extra)) = self.found.seek_extra.first_mut() {
+            *extra = extra.min(step_most - single - settle);
+        } else if single + settle > step_most {
+            self.found.seek_extra = vec![(1, step_most - single - settle), (2, 0.0)];
+        }
+        Ok(())
+    }
+
+    /// Measures seeks before writes at a few distances. Returns an empty list if they take no
+    /// longer than settling and a seek before a read.
+    fn seek_extra(&mut self, overhead: f64, settle: f64) -> Result<Vec<(u32, f64)>, ProbeError> {
+        let (known, grain, curve) = (self.known, self.reads.grain, self.reads.seek);
+        let mut extra: Vec<(u32, f64)> = Vec::new();
+        let read = self.watch.media;
+        let mut timings = 0;
+        for part in 0..SEEK_DISTANCES {
+            let index = part * curve.len().saturating_sub(1) / (SEEK_DISTANCES - 1);
+            let Some(&(distance, seek)) = curve.get(index) else {
+                continue;
+            };
+            let Some((from, to)) = known.pair(self.watch, distance, 0) else {
+                continue;
+            };
+            let sector = known.sector_ms(to, self.watch.period);
+            let lower = overhead + f64::from(grain.sectors) * sector + seek.value;
+            let journey = SectorPair {
+                sectors: grain.sectors,
+                from: known.middle(from),
+                to: grain.begin(known.middle(to)),
+                lower,
+                upper: lower + SEEK_RANGE_MS,
+                within: SEEK_WITHIN_MS,
+            };
+            let time = min_time_by(self.watch, journey, read, WRITE)?;
+            timings += time.samples;
+            extra.push((distance, time.value - lower - settle));
+        }
+        extra.dedup_by_key(|point| point.0);
+        let all: Vec<f64> = extra.iter().map(|point| point.1).collect();
+        if all.is_empty() {
+            return Ok(extra);
+        }
+        let mean = Estimate::of(&all);
+        self.figure(
+            "mechanics.seek.write",
+            Estimate {
+                samples: timings,
+                ..mean
+            },
+            "ms more than for reads",
+            "seeks to write less seeks to read less settling, at nine distances",
+        );
+        if mean.value.abs() < SEEK_EXTRA_MS_MIN {
+            extra.clear();
+        }
+        Ok(extra)
+    }
+
+    /// Measures whether writes complete in the buffer, how long that takes, and how many fit.
+    fn buffering(&mut self) -> Result<(), ProbeError> {
+        let [one, many] = self.after_reads()?;
+        let one_ms = median(&one);
+        self.found.write_back = self.is_buffered(&one, one_ms);
+        let write_back = f64::from(u8::from(self.found.write_back));
+        self.figures.push(Measurement {
+            name: "cache.write_back".to_owned(),
+            value: write_back,
+            low: write_back,
+            high: write_back,
+            unit: "(1 = yes)",
+            how: "writes on distant cylinders: whether they are complete before the media can have them",
+            samples: (one.len() + many.len()) as u64,
+        });
+        if !self.found.write_back {
+            return Ok(());
+        }
+        let one = Estimate::of(&one);
+        let sector_ms = self.bus_sector(one, Estimate::of(&many));
+        self.found.hit_after_read_ms =
+            Some(self.hit("overheads.write_hit_after_read_ms", one, sector_ms));
+        let after_write = self.after_writes()?;
+        self.found.hit_after_write_ms =
+            Some(self.hit("overheads.write_hit_after_write_ms", after_write, sector_ms));
+        self.bursts(one_ms)
+    }
+
+    /// Returns a random place on the drive.
+    fn place(&mut self) -> Lbn {
+        let count = self.known.tracks.len() as u64;
+        self.known.tracks[self.watch.rng.below(count - count / 16) as usize].first_lbn
+    }
+
+    /// Times writes of one sector and of many, each after a read.
+    fn after_reads(&mut self) -> Result<[Vec<f64>; 2], ProbeError> {
+        let count = if self.watch.deviation() < STEADY {
+            BUFFERED_WRITES.0
+        } else {
+            BUFFERED_WRITES.1
+        };
+        let mut times = [Vec::new(), Vec::new()];
+        for (sectors, times) in BUFFERED_LENGTHS.into_iter().zip(&mut times) {
+            for _ in 0..count {
+                let lbn = self.place();
+                // On another cylinder, so that the media take long.
+                let far = self.place();
+                self.watch.media(far, 1)?;
+                self.watch.pause(IDLE_TURNS * self.watch.period);
+                times.push(self.watch.write(lbn, sectors)?.response());
+                self.watch.send(Request::flush())?;
+            }
+        }
+        Ok(times)
+    }
+
+    /// Returns whether writes with these response times were complete before they were on the
+    /// media.
+    fn is_buffered(&self, times: &[f64], median: f64) -> bool {
+        let bound = BUFFERED_TURNS_MAX * self.watch.period;
+        let slow = times.iter().filter(|time| **time > bound).count();
+        median < bound && slow <= times.len() / LATE_WRITES_ONE_IN
+    }
+
+    /// Returns the bus time of a sector, by the difference between writes of one and of many.
+    fn bus_sector(&mut self, one: Estimate, many: Estimate) -> f64 {
+        let sectors = f64::from(BUFFERED_LENGTHS[1] - BUFFERED_LENGTHS[0]);
+        let slope = many.minus(one);
+        let slope = Estimate {
+            value: slope.value / sectors,
+            half_width: slope.half_width / sectors,
+            ..slope
+        };
+        self.found.sector_ms = Some(slope.value.max(0.0));
+        self.figure(
+            "bus.write_sector_ms",
+            slope,
+            "ms per sector",
+            "writes that the buffer takes: the slope",
+        );
+        slope.value
+    }
+
+    /// Returns the overhead of writes of one sector that the buffer takes, as a figure too.
+    fn hit(&mut self, name: &str, one: Estimate, sector_ms: f64) -> f64 {
+        let overhead = one.plus(-sector_ms);
+        let how = "writes that the buffer takes, less the transfer";
+        self.figure(name, overhead, "ms", how);
+        overhead.value.max(0.0)
+    }
+
+    /// Times writes of one sector after other writes, once these are on the media.
+    fn after_writes(&mut self) -> Result<Estimate, ProbeError> {
+        let mut samples = Vec::new();
+        for _ in 0..FOLLOWING_WRITES {
+            let (a, b) = (self.place(), self.place());
+            self.watch.write(a, 1)?;
+            self.watch.pause(WRITTEN_TURNS * self.watch.period);
+            samples.push(self.watch.write(b, 1)?.response());
+            self.watch.pause(WRITTEN_TURNS * self.watch.period);
+        }
+        Ok(Estimate::of(&samples))
+    }
+
+    /// Measures how many writes of a burst the buffer takes until one has to wait.
+    fn bursts(&mut self, one_ms: f64) -> Result<(), ProbeError> {
+        let mut bursts = Vec::new();
+        for _ in 0..BURSTS {
+            self.watch.send(Request::flush())?;
+            let mut taken = 0;
+            while taken < self.reads.segments + BURST_EXCESS {
+                let lbn = self.place();
+                let waiting = one_ms + WAITING_TURNS_MIN * self.watch.period;
+                if self.watch.write(lbn, 1)?.response() > waiting {
+                    break;
+                }
+                taken += 1;
+            }
+            bursts.push(f64::from(taken));
+        }
+        self.watch.send(Request::flush())?;
+        let room = median(&bursts);
+        self.found.write_segments = (room as u32).max(1);
+        self.figures.push(Measurement {
+            name: "cache.write_segments".to_owned(),
+            value: room,
+            low: bursts.iter().copied().fold(f64::INFINITY, f64::min),
+            high: bursts.iter().copied().fold(0.0, f64::max),
+            unit: "segments",
+            how: "bursts of writes in different places: how many are taken before one waits for the media",
+            samples: BURSTS as u64 * u64::from(self.found.write_segments),
+        });
+        Ok(())
+    }
+
+    /// Measures whether writes begin wherever the head arrives.
+    fn whole_tracks(&mut self, overhead: f64) -> Result<(), ProbeError> {
+        let mut samples = Vec::new();
+        for _ in 0..WHOLE_TRACKS {
+            let Some((track, _)) = self.known.pair(self.watch, 0, 0) else {
+                continue;
+            };
+            let track = self.known.tracks[track];
+            self.watch.media(track.first_lbn, 1)?;
+            let pause = self.watch.rng.fraction() * self.watch.period;
+            self.watch.pause(pause);
+            let write = Request {
+                fua: true,
+                ..Request::write(track.first_lbn, track.sectors.0 as u32)
+            };
+            let time = self.watch.send(write)?.response();
+            samples.push((time - overhead) / self.watch.period);
+        }
+        let turns = Estimate::of(&samples);
+        self.found.zero_latency = Some(turns.value < ZERO_LATENCY_TURNS_MAX);
+        self.figure(
+            "access.zero_latency_write",
+            turns,
+            "revolutions",
+            "writes of whole tracks from random angles: about 1.0 with zero-latency access, about 1.5 without",
+        );
+        Ok(())
+    }
 }

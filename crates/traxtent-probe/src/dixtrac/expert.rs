@@ -1,6 +1,6 @@
 //! Step 3: locating the spares, by combining the results of several translations.
 
-use super::super::algorithm::ProbeError;
+use super::super::extraction::ProbeError;
 use super::super::translation::Translator;
 use super::zone::{PlanStart, SparingRule, Zone};
 use traxtent_model::geometry::{Place, Sparing};

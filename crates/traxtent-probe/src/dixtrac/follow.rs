@@ -1,6 +1,6 @@
 //! Steps 4 and 5: predicting a whole zone up to its end, with its defects.
 
-use super::super::algorithm::ProbeError;
+use super::super::extraction::ProbeError;
 use super::super::planned::{Known, PlannedTrack, tests};
 use super::zone::{PlanStart, Zone};
 use super::{Dixtrac, REACH_MAX};

@@ -24,11 +24,12 @@ mod expert;
 mod follow;
 mod zone;
 
-use super::algorithm::{Extraction, ProbeError, TrackSink};
+use super::extraction::{Extraction, ProbeError, TrackSink};
 use super::planned::PlannedTrack;
 use super::target::Target;
+use super::track_address::{TrackAddress, track_of};
 use super::track_end::{Search, first_track};
-use super::translation::{TrackAddress, TrackOutput, Translator, track_of};
+use super::translation::{TrackOutput, Translator};
 use super::walk::next_end;
 use traxtent_map::{Confirm, Region};
 use traxtent_model::geometry::{Place, Sparing};

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::super::defect_lists::DefectLists;
 use super::super::pattern::{Expected, Slots};
 use super::super::planned::PlannedTrack;
-use super::super::translation::track_of;
+use super::super::track_address::track_of;
 use traxtent_model::geometry::{Place, Sparing};
 use traxtent_units::{Cylinder, Surface};
 

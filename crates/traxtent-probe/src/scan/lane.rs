@@ -1,6 +1,6 @@
 //! The search at one place of the drive, written as if it were the only one.
 
-use super::super::algorithm::ProbeError;
+use super::super::extraction::ProbeError;
 use super::{Shared, turn};
 use traxtent_units::Lbn;
 use traxtent_units::turns::{fraction, wrap};
@@ -31,6 +31,22 @@ const SKEWS: usize = 8;
 
 /// The difference, in revolutions, below which two measurements count as the same skew.
 const SAME: f64 = 0.01;
+
+/// The smallest jump of an angle that counts: in standard deviations, in sectors, and at least in
+/// revolutions. Less than half a sector shows every slipped sector.
+const JUMP_SIGMAS: f64 = 3.5;
+const JUMP_SECTORS: f64 = 0.4;
+const JUMP_TURNS_MIN: f64 = 1e-6;
+
+/// The share of the smallest certain skew above which a gap counts as a boundary, if nothing else
+/// decides.
+const GAP_SHARE: f64 = 0.6;
+
+/// The length of a run of sectors, in revolutions, over which it improves the pitch.
+const REFINING_TURNS_MIN: f64 = 0.2;
+
+/// How much earlier than necessary repeated reads are sent, in revolutions, in turn.
+const EARLIER_TURNS: [f64; 4] = [0.0, 0.3, 0.15, 0.25];
 
 /// The search at one place.
 pub(super) struct Lane<'s, 'c, 'a> {
@@ -93,8 +109,10 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Ok(())
     }
 
-    fn keep(&self, bound: u64) {
-        self.shared.bounds[self.index].borrow_mut().push(bound);
+    fn keep(&self, boundary: u64) {
+        self.shared.boundaries[self.index]
+            .borrow_mut()
+            .push(boundary);
     }
 
     fn has_reached_next(&self) -> bool {
@@ -173,9 +191,9 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             let gap = self.excess(stop - 1, stop + 1).await?.unwrap_or(0.0);
             let next = (stop, self.angle_at(stop) + gap);
             let full = span > 1.0 - self.pitch / 2.0;
-            if !full && let Some(behind) = self.after_remapped(stop).await? {
-                span += (behind - stop) as f64 * self.pitch;
-                from = behind;
+            if !full && let Some(following) = self.after_remapped(stop).await? {
+                span += (following - stop) as f64 * self.pitch;
+                from = following;
                 continue;
             }
             self.at = next;
@@ -192,7 +210,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             }
             self.at = next;
             let least = self.shared.least_skew.get();
-            if least.is_some_and(|least| gap > 0.6 * least) {
+            if least.is_some_and(|least| gap > GAP_SHARE * least) {
                 return Ok(stop);
             }
             span += gap;
@@ -219,9 +237,10 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             };
             self.at = (lbn, angle);
             // Before the pitch is known, two sectors do not show a gap.
-            let gap = match self.pitch > 0.0 && lbn + 2 <= self.shared.capacity {
-                true => self.excess(lbn, lbn + 2).await?,
-                false => Some(0.0),
+            let gap = if self.pitch > 0.0 && lbn + 2 <= self.shared.capacity {
+                self.excess(lbn, lbn + 2).await?
+            } else {
+                Some(0.0)
             };
             match gap {
                 Some(gap) if gap.abs() <= self.jump_min() => {
@@ -302,29 +321,30 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
     ) -> Result<u64, ProbeError> {
         let half = self.half();
         // Far after a boundary, a smaller pitch could exactly compensate the skew.
-        let limit = (from + (room / self.pitch) as u64 + 2).min(self.shared.capacity);
-        // The sectors up to `low` follow each other; those up to `high` do not.
-        let (mut low, mut high) = (from + 1, limit + 1);
-        while high - low > 1 {
+        let end_max = (from + (room / self.pitch) as u64 + 2).min(self.shared.capacity);
+        // The sectors up to `lower` follow each other; those up to `upper` do not.
+        let (mut lower, mut upper) = (from + 1, end_max + 1);
+        while upper - lower > 1 {
             let aim = match hint {
-                Some(end) if low < end && end < high => end,
-                Some(end) if low == end => end + 1,
-                _ if high > limit => limit,
-                _ => low + (high - low) / 2,
+                Some(end) if lower < end && end < upper => end,
+                Some(end) if lower == end => end + 1,
+                _ if upper > end_max => end_max,
+                _ => lower + (upper - lower) / 2,
             };
-            if hint.is_some_and(|end| low >= end || high <= end) {
+            if hint.is_some_and(|end| lower >= end || upper <= end) {
                 hint = None;
             }
-            let to = aim.min(low - 1 + half).min(high - 1);
-            match self.runs_on(low - 1, to).await? {
-                true => low = to,
-                false => high = to,
+            let to = aim.min(lower - 1 + half).min(upper - 1);
+            if self.runs_on(lower - 1, to).await? {
+                lower = to;
+            } else {
+                upper = to;
             }
         }
-        if low == limit && limit < self.shared.capacity {
+        if lower == end_max && end_max < self.shared.capacity {
             return Err(self.inconsistent("the track seems to be longer than a revolution"));
         }
-        Ok(low)
+        Ok(lower)
     }
 
     /// If the LBNs at `stop` are remapped, returns the first LBN after them that is not. It passes
@@ -359,13 +379,13 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
     /// Returns the LBN after one that cannot be read, if it passes where it would on the same
     /// track.
     async fn after_unreadable(&mut self, lbn: u64) -> Result<Option<u64>, ProbeError> {
-        for behind in lbn + 1..(lbn + 1 + MOVED_MAX).min(self.shared.capacity) {
-            if let Some(there) = self.angle_of(behind).await? {
-                let on = wrap(there - self.angle_at(behind)).abs() < self.jump_min();
+        for following in lbn + 1..(lbn + 1 + MOVED_MAX).min(self.shared.capacity) {
+            if let Some(there) = self.angle_of(following).await? {
+                let on = wrap(there - self.angle_at(following)).abs() < self.jump_min();
                 if on {
-                    self.at = (behind, there);
+                    self.at = (following, there);
                 }
-                return Ok(on.then_some(behind));
+                return Ok(on.then_some(following));
             }
         }
         Ok(None)
@@ -387,7 +407,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             }
             let more = (end - 1 - first) as f64;
             let passed = self.angle_at(end - 1) + excess;
-            if more * self.pitch > 0.2 {
+            if more * self.pitch > REFINING_TURNS_MIN {
                 self.pitch += excess / more;
             }
             self.at = (end - 1, passed);
@@ -411,7 +431,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
                 given = self.lead;
                 continue;
             }
-            let lead = self.lead + [0.0, 0.3, 0.15, 0.25][seen % 4];
+            let lead = self.lead + EARLIER_TURNS[seen % EARLIER_TURNS.len()];
             let excess = self.read(lead, start, sectors).await?;
             if !self.calibrated {
                 continue;
@@ -492,7 +512,9 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
     /// The smallest gap that can be detected: less than a sector, if the clock is good enough.
     fn jump_min(&self) -> f64 {
         let sigma = self.shared.clock.borrow().sigma;
-        (3.5 * sigma).max(0.4 * self.pitch).max(1e-6)
+        (JUMP_SIGMAS * sigma)
+            .max(JUMP_SECTORS * self.pitch)
+            .max(JUMP_TURNS_MIN)
     }
 
     /// The number of sectors that pass in half a revolution, with enough added for two overlapping

@@ -43,8 +43,8 @@ use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use super::algorithm::{Extraction, ProbeError, TrackSink};
 use super::clock::Clock;
+use super::extraction::{Extraction, ProbeError, TrackSink};
 use lane::Lane;
 use traxtent_map::{Confirm, Found, Region};
 use traxtent_units::Lbn;
@@ -66,7 +66,7 @@ struct Shared<'c, 'a> {
     /// The first LBN after the drive's last.
     capacity: u64,
     /// The boundaries found in each lane, ascending. The lane's tracks begin and end there.
-    bounds: Vec<RefCell<Vec<u64>>>,
+    boundaries: Vec<RefCell<Vec<u64>>>,
     /// The lane that read last.
     last: Cell<Option<usize>>,
     /// The smallest skew of a certain boundary, in revolutions.
@@ -86,7 +86,7 @@ pub(super) fn scan(
         capacity: clock.capacity(),
         clock: RefCell::new(clock),
         end: region.end.0,
-        bounds: (0..count).map(|_| RefCell::default()).collect(),
+        boundaries: (0..count).map(|_| RefCell::default()).collect(),
         last: Cell::new(None),
         least_skew: Cell::new(None),
         moved: RefCell::default(),
@@ -136,7 +136,7 @@ pub(super) fn scan(
 struct PassedOn {
     lane: usize,
     /// The number of boundaries of the lane that have been passed on.
-    bound: usize,
+    boundary: usize,
 }
 
 impl PassedOn {
@@ -146,8 +146,8 @@ impl PassedOn {
         sink: &mut TrackSink<'_>,
     ) -> Result<(), ProbeError> {
         loop {
-            let bounds = shared.bounds[self.lane].borrow();
-            let Some(&[first, end]) = bounds.get(self.bound..self.bound + 2) else {
+            let boundaries = shared.boundaries[self.lane].borrow();
+            let Some(&[first, end]) = boundaries.get(self.boundary..self.boundary + 2) else {
                 return Ok(());
             };
             let found = Found {
@@ -158,9 +158,9 @@ impl PassedOn {
             if let ControlFlow::Break(()) = sink(found) {
                 return Err(ProbeError::Stopped);
             }
-            self.bound += 1;
-            if let Some((lane, bound)) = shared.met(self.lane, end) {
-                (self.lane, self.bound) = (lane, bound);
+            self.boundary += 1;
+            if let Some((lane, boundary)) = shared.met(self.lane, end) {
+                (self.lane, self.boundary) = (lane, boundary);
             }
         }
     }
@@ -171,10 +171,16 @@ impl Shared<'_, '_> {
     ///
     /// Usually it is the first boundary of the next lane. If that lane began with an error, it may
     /// be a later one.
-    fn met(&self, lane: usize, bound: u64) -> Option<(usize, usize)> {
-        (lane + 1..self.bounds.len())
-            .take(2)
-            .find_map(|lane| Some((lane, self.bounds[lane].borrow().binary_search(&bound).ok()?)))
+    fn met(&self, lane: usize, boundary: u64) -> Option<(usize, usize)> {
+        (lane + 1..self.boundaries.len()).take(2).find_map(|lane| {
+            Some((
+                lane,
+                self.boundaries[lane]
+                    .borrow()
+                    .binary_search(&boundary)
+                    .ok()?,
+            ))
+        })
     }
 
     /// Records a skew.
@@ -188,9 +194,12 @@ impl Shared<'_, '_> {
 /// Gives the other lanes their turns.
 async fn turn() {
     let mut waited = false;
-    poll_fn(|_| match std::mem::replace(&mut waited, true) {
-        true => Poll::Ready(()),
-        false => Poll::Pending,
+    poll_fn(|_| {
+        if std::mem::replace(&mut waited, true) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     })
     .await;
 }

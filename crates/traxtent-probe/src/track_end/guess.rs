@@ -12,8 +12,8 @@
 use std::ops::Range;
 
 use super::{LbnPlace, Track};
-use crate::algorithm::ProbeError;
-use crate::translation::{are_neighbours, track_of};
+use crate::extraction::ProbeError;
+use crate::track_address::{are_neighbours, track_of};
 use traxtent_model::geometry::Place;
 
 /// The longest run of LBNs that may be remapped.

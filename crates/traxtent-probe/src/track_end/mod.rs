@@ -9,8 +9,9 @@
 
 mod guess;
 
-use super::algorithm::ProbeError;
-use super::translation::{Translator, track_of};
+use super::extraction::ProbeError;
+use super::track_address::track_of;
+use super::translation::Translator;
 use traxtent_map::Region;
 use traxtent_model::geometry::Place;
 

@@ -14,8 +14,7 @@ use traxtent_check::report::Measurement;
 use traxtent_check::stack::{ByteRange, Spread};
 use traxtent_check::{Kind, Stack};
 use traxtent_io::device::BlockTarget;
-use traxtent_probe::{Identity, Target, TargetError, Timing};
-use traxtent_units::request::Request;
+use traxtent_probe::{ObservedTarget, Target, TargetError, TargetObserver, TargetOperation};
 use traxtent_units::{Lbn, SimTime};
 
 use crate::failure::{Failure, Result, note, warn};
@@ -113,10 +112,8 @@ impl Measure {
                 .map_err(|error| Failure::Io(error.to_string()))?;
         }
         note(format!("measuring {node}, seed {}", self.seed));
-        let mut target = Counted {
-            target,
-            progress: Progress::new("requests", None),
-        };
+        let shown = ShownRequests(Progress::new("requests", None));
+        let mut target = ObservedTarget::new(target, shown);
         let mut found: Vec<GridMeasurement> = Vec::new();
         for grid in grids {
             let measured = grid.measure(&mut target, self.scratch.clone(), self.seed);
@@ -229,25 +226,13 @@ fn layers_in(stack: &Stack, node: &str, range: &Range<u64>) -> Vec<String> {
     there
 }
 
-/// A target that shows the number of requests as progress.
-struct Counted {
-    target: BlockTarget,
-    progress: Progress,
-}
+/// An observer that shows the number of requests as progress.
+struct ShownRequests(Progress);
 
-impl Target for Counted {
-    fn identity(&self) -> &Identity {
-        self.target.identity()
-    }
-    fn now(&self) -> SimTime {
-        self.target.now()
-    }
-    fn wait_until(&mut self, at: SimTime) {
-        self.target.wait_until(at);
-    }
-    fn request(&mut self, request: Request) -> std::result::Result<Timing, TargetError> {
-        let timing = self.target.request(request);
-        self.progress.add(1);
-        timing
+impl TargetObserver for ShownRequests {
+    fn after(&mut self, operation: TargetOperation, _: SimTime, _: Option<&TargetError>) {
+        if operation == TargetOperation::Request {
+            self.0.add(1);
+        }
     }
 }

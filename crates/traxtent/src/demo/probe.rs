@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 use traxtent_map::{MapBuilder, TrackMap, differences};
 use traxtent_probe::{
-    Algorithm, CountingTarget, Found, Region, RequestCounts, Target, Verify, extract,
+    Algorithm, Found, ObservedTarget, Region, RequestCounts, Target, Verify, extract,
 };
 use traxtent_sim::TestDrive;
 use traxtent_units::Span;
@@ -30,11 +30,12 @@ impl BlindProbe {
     /// comparison.
     pub(super) fn of(drive: &TestDrive, algorithm: Algorithm) -> Result<BlindProbe> {
         let target = drive.target();
-        let mut target = CountingTarget::new(if algorithm.translates() {
+        let target = if algorithm.translates() {
             target
         } else {
             target.without_translation()
-        });
+        };
+        let mut target = ObservedTarget::new(target, RequestCounts::default());
         let whole = Region::whole(target.identity().capacity);
         let mut found = MapBuilder::default();
         let mut keep = |track: Found| match found.push(track) {
@@ -50,7 +51,7 @@ impl BlindProbe {
             algorithm,
             wrong: differences(&tracks, &TrackMap::of_sizes(drive.geometry.track_sizes())).count(),
             tracks,
-            counts: target.counts(),
+            counts: target.observer,
             drive_time: Span(target.now().0),
         })
     }

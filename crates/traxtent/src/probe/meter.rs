@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use rustix::time::{ClockId, clock_gettime};
 use traxtent_io::device::Interrupt;
 use traxtent_map::ProbeCost;
-use traxtent_model::geometry::Place;
-use traxtent_probe::{Defects, Identity, RequestCounts, Target, TargetError, Timing};
-use traxtent_units::request::Request;
+use traxtent_probe::{
+    ObservedTarget, RequestCounts, Target, TargetError, TargetObserver, TargetOperation,
+};
 use traxtent_units::{Lbn, SimTime};
 
 use crate::failure::{Failure, Result};
@@ -37,10 +37,7 @@ impl ProbeMeter {
 
     /// Returns the target with its requests counted by this meter.
     pub(super) fn watch<'a>(&'a self, target: &'a mut dyn Target) -> MeteredTarget<'a> {
-        MeteredTarget {
-            target,
-            meter: self,
-        }
+        ObservedTarget::new(target, self)
     }
 
     /// Returns whether the user has interrupted the search.
@@ -65,65 +62,26 @@ impl ProbeMeter {
 }
 
 /// A target whose requests a [`ProbeMeter`] counts.
-pub(super) struct MeteredTarget<'a> {
-    target: &'a mut dyn Target,
-    meter: &'a ProbeMeter,
-}
+pub(super) type MeteredTarget<'a> = ObservedTarget<&'a mut dyn Target, &'a ProbeMeter>;
 
-impl MeteredTarget<'_> {
-    fn ask<T>(
-        &mut self,
-        requests: u64,
-        question: impl FnOnce(&mut dyn Target) -> std::result::Result<T, TargetError>,
-    ) -> std::result::Result<T, TargetError> {
-        if self.meter.stopped() {
+impl TargetObserver for &ProbeMeter {
+    fn before(&mut self, operation: TargetOperation) -> std::result::Result<(), TargetError> {
+        if self.stopped() {
             return Err(TargetError::Gone("stopped".to_owned()));
         }
-        let mut counts = self.meter.counts.get();
-        counts.requests += requests;
-        counts.translations += 1 - requests;
-        self.meter.counts.set(counts);
-        let answer = question(self.target);
-        self.meter.now.set(self.target.now());
-        answer
-    }
-}
-
-impl Target for MeteredTarget<'_> {
-    fn identity(&self) -> &Identity {
-        self.target.identity()
+        let mut counts = self.counts.get();
+        counts.before(operation)?;
+        self.counts.set(counts);
+        Ok(())
     }
 
-    fn now(&self) -> SimTime {
-        self.target.now()
-    }
-
-    fn wait_until(&mut self, at: SimTime) {
-        self.target.wait_until(at);
-    }
-
-    fn request(&mut self, request: Request) -> std::result::Result<Timing, TargetError> {
-        let answer = self.ask(1, |target| target.request(request));
-        if let Err(TargetError::Unreadable { lbn, sectors: 1 }) = answer {
-            self.meter.unreadable.borrow_mut().insert(lbn);
+    fn after(&mut self, operation: TargetOperation, now: SimTime, error: Option<&TargetError>) {
+        self.now.set(now);
+        if let (TargetOperation::Request, Some(&TargetError::Unreadable { lbn, sectors: 1 })) =
+            (operation, error)
+        {
+            self.unreadable.borrow_mut().insert(lbn);
         }
-        answer
-    }
-
-    fn translate(&mut self, lbn: Lbn) -> std::result::Result<Place, TargetError> {
-        self.ask(0, |target| target.translate(lbn))
-    }
-
-    fn translate_back(&mut self, place: Place) -> std::result::Result<Option<Lbn>, TargetError> {
-        self.ask(0, |target| target.translate_back(place))
-    }
-
-    fn defects(&mut self) -> std::result::Result<Defects, TargetError> {
-        self.target.defects()
-    }
-
-    fn switch_caching(&mut self, on: bool) -> std::result::Result<(), TargetError> {
-        self.target.switch_caching(on)
     }
 }
 

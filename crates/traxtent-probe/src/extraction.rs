@@ -1,0 +1,52 @@
+//! The results of a search for tracks: the tracks themselves, the other results, and errors.
+
+use std::ops::ControlFlow;
+
+use super::target::TargetError;
+use traxtent_map::Found;
+use traxtent_units::Lbn;
+
+/// Receives tracks in ascending order without gaps. May end the search.
+pub type TrackSink<'a> = dyn FnMut(Found) -> ControlFlow<()> + 'a;
+
+/// The results of a search apart from its tracks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Extraction {
+    /// LBNs that could not be read or translated. The search continued around them.
+    pub unreadable: Vec<Lbn>,
+    /// LBNs found to be remapped off their track.
+    pub remapped: Vec<Lbn>,
+    /// Whether `remapped` is complete, according to the drive's list of grown defects. Otherwise it
+    /// holds only those that the search came across, which are few.
+    pub remapped_complete: bool,
+    /// The number of untested boundaries that were predicted where tracks are irregular. Some of
+    /// them may be wrong. Only [`Algorithm::Angle`](traxtent_map::Algorithm::Angle) with
+    /// [`Verify::Sample`](traxtent_map::Verify::Sample) leaves any.
+    pub untested_irregular: u64,
+    /// Notes for the reader, one line each.
+    pub notes: Vec<String>,
+}
+
+/// The reason why a search ends early. The tracks found so far have already been passed to the
+/// sink.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProbeError {
+    /// The drive failed.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The drive responds, but not like a rotating disk.
+    #[error("not a rotating disk: {0}")]
+    NotRotating(String),
+    /// The drive's responses do not fit any track.
+    #[error("LBN {lbn}: {problem}")]
+    Inconsistent {
+        /// The LBN at which the problem occurred.
+        lbn: Lbn,
+        /// The inconsistency.
+        problem: String,
+    },
+    /// The sink ended the search.
+    #[error("stopped")]
+    Stopped,
+}
