@@ -1,9 +1,9 @@
 //! Runs modelled disks on a virtual clock, as fast as the machine allows.
 //!
 //! [`simulate()`] runs a workload on the drives and arrays of a [`Host`]. [`SimTarget`] is a
-//! simulated drive as a target of a probe; [`SimTransport`] is the same behind SCSI commands as
-//! bytes. [`port`] is the way of a request through a disk that the servers share with the
-//! simulation.
+//! simulated drive as a target of a probe; [`SimTransport`] is a simulated drive that takes SCSI
+//! commands as bytes. [`port`] queues requests in front of a drive, in the simulation and in the
+//! servers.
 //!
 //! # Invariants
 //! Events happen in order of time. Among events at the same picosecond, completions come before

@@ -1,4 +1,4 @@
-//! Detecting by single reads where a prediction fails, and which track is there instead.
+//! Detecting by single reads where a prediction fails, and which track is actually there.
 //!
 //! A track that has lost sectors shifts everything after it: each LBN passes later by that number
 //! of sectors. So any sector of a later track shows whether the tracks before it are short, and the
@@ -15,8 +15,8 @@ use super::window::{Drift, Window};
 /// neighbouring track.
 const MARGIN: u32 = SLIPS;
 
-/// The largest distance of a shift from a whole number of sectors.
-const SURE: f64 = 0.25;
+/// The largest distance, in sectors, of a shift from a whole number.
+const WHOLE_TOLERANCE: f64 = 0.25;
 
 impl Search<'_, '_> {
     /// Returns the track that ends at a boundary whose test failed, judging by where the next track
@@ -28,11 +28,11 @@ impl Search<'_, '_> {
         drift: &Drift,
     ) -> Result<Option<TrackKind>, ProbeError> {
         let kind = window.kinds[track];
-        let Some(off) = self.off_start(window, track + 1, drift)? else {
+        let Some(deviation) = self.off_start(window, track + 1, drift)? else {
             return Ok(None);
         };
         let pitch = kind.pitch;
-        Ok(match whole(off / pitch) {
+        Ok(match whole(deviation / pitch) {
             Some(0) => None,
             Some(shift) => {
                 let sectors = kind.sectors.checked_add_signed(-shift);
@@ -40,7 +40,7 @@ impl Search<'_, '_> {
                 sectors.map(|sectors| TrackKind { sectors, ..kind }.within_a_turn())
             }
             None => Some(TrackKind {
-                skew: fraction(kind.skew + off),
+                skew: fraction(kind.skew + deviation),
                 ..kind
             }),
         })
@@ -48,11 +48,11 @@ impl Search<'_, '_> {
 
     /// Returns whether the clock is steady enough to distinguish single sectors.
     pub(super) fn shifts_tell(&self, pitch: f64) -> bool {
-        6.0 * self.clock.sigma < SURE * pitch
+        6.0 * self.clock.sigma < WHOLE_TOLERANCE * pitch
     }
 
-    /// Returns by how many sectors the tracks before a predicted track are short, or `None` if that
-    /// is unclear.
+    /// Returns the number of sectors by which the tracks before a predicted track are short, or
+    /// `None` if the measurement is unclear.
     pub(super) fn shift(
         &mut self,
         window: &Window<'_>,
@@ -74,16 +74,17 @@ impl Search<'_, '_> {
         let due = self.clock.due(self.clock.now(), line.at(lbn), away);
         if let Some(pass) = self.clock.pass(lbn)? {
             self.clock.learn(away, due, pass.took);
-            let off = wrap(pass.angle - line.at(lbn));
-            if whole(off / kind.pitch) == Some(0) && pass.took <= self.clock.undisturbed_turns_max()
+            let deviation = wrap(pass.angle - line.at(lbn));
+            if whole(deviation / kind.pitch) == Some(0)
+                && pass.took <= self.clock.undisturbed_turns_max()
             {
-                drift.learn(track, off);
+                drift.learn(track, deviation);
                 return Ok(Some(0));
             }
         }
         // This track may contain slipped sectors itself.
-        let off = self.off_start(window, track, drift)?;
-        Ok(off.and_then(|off| whole(off / kind.pitch)))
+        let deviation = self.off_start(window, track, drift)?;
+        Ok(deviation.and_then(|deviation| whole(deviation / kind.pitch)))
     }
 
     /// Returns the angle by which a predicted track's beginning is off, measured at one of its
@@ -95,24 +96,25 @@ impl Search<'_, '_> {
         drift: &Drift,
     ) -> Result<Option<f64>, ProbeError> {
         let lbn = window.bounds[track] + u64::from(MARGIN);
-        // After the last predicted track, tracks are assumed to be like it.
+        // Tracks after the last predicted one are assumed to be like it.
         let Some(kind) = window.kinds.get(track).or(window.kinds.last()) else {
             return Ok(None);
         };
         if lbn + 1 >= self.end || !self.shifts_tell(kind.pitch) {
             return Ok(None);
         }
-        let should = window.angles[track] + drift.at(track) + f64::from(MARGIN) * kind.pitch;
+        let expected_angle =
+            window.angles[track] + drift.at(track) + f64::from(MARGIN) * kind.pitch;
         let angle = self.clock.angle(lbn)?;
-        Ok(angle.map(|angle| wrap(angle - should)))
+        Ok(angle.map(|angle| wrap(angle - expected_angle)))
     }
 }
 
 /// Returns a shift as a whole number of sectors, if it is small and nearly whole.
 fn whole(sectors: f64) -> Option<i32> {
     let whole = sectors.round();
-    let sure = (sectors - whole).abs() <= SURE && whole.abs() <= f64::from(SLIPS);
-    sure.then_some(whole as i32)
+    let is_whole = (sectors - whole).abs() <= WHOLE_TOLERANCE && whole.abs() <= f64::from(SLIPS);
+    is_whole.then_some(whole as i32)
 }
 
 #[cfg(test)]
@@ -125,8 +127,8 @@ mod tests {
     fn a_shift_is_nearly_whole_and_small() {
         let most = SLIPS as i32;
         for shift in [-most, -1, 0, 1, most] {
-            for off in [-SURE, 0.0, SURE] {
-                assert_eq!(whole(f64::from(shift) + off), Some(shift));
+            for deviation in [-WHOLE_TOLERANCE, 0.0, WHOLE_TOLERANCE] {
+                assert_eq!(whole(f64::from(shift) + deviation), Some(shift));
             }
         }
         for sectors in [0.26, -0.26, 0.5, 1.5, -1.74] {

@@ -1,4 +1,4 @@
-//! A measured figure: its value, its confidence interval, and how it was measured.
+//! A measurement of a drive's property: value, confidence interval, and method.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Creates a figure with a symmetric interval.
+    /// Creates a measurement with a symmetric interval.
     pub(super) fn around(
         name: &str,
         estimate: Estimate,
@@ -75,20 +75,20 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the mean of the samples that lie near their median. A late interrupt or an
-    /// additional revolution would change the mean of all samples by more than any error of a
-    /// drive.
+    /// Returns the mean of the samples that lie near their median. A single late interrupt or
+    /// additional revolution would change the mean of all samples by more than the quantity
+    /// measured.
     ///
     /// # Panics
     /// Panics if there are no samples.
     pub(super) fn of(samples: &[f64]) -> Estimate {
         let centre = median(samples);
-        let apart: Vec<f64> = samples.iter().map(|x| (x - centre).abs()).collect();
+        let deviations: Vec<f64> = samples.iter().map(|x| (x - centre).abs()).collect();
         // The factor 1.4826 converts the median distance of normal samples to a standard deviation.
-        // A few samples lie close together by chance more often than one of them is late, so the
-        // limit is wider for few samples.
-        let deviations = if samples.len() < 12 { 10.0 } else { 5.0 };
-        let reach = deviations * 1.4826 * median(&apart) + 1e-9;
+        // If there are few samples, they may be close together by chance, which is more likely than
+        // a late sample. The limit is therefore wider.
+        let deviations_max = if samples.len() < 12 { 10.0 } else { 5.0 };
+        let reach = deviations_max * 1.4826 * median(&deviations) + 1e-9;
         let near: Vec<f64> = samples
             .iter()
             .copied()
@@ -113,8 +113,8 @@ impl Estimate {
         }
     }
 
-    /// Returns the value, or 0 if it does not differ significantly from 0. A drive without an
-    /// overhead catches sectors that a drive with the smallest overhead misses.
+    /// Returns the value, or 0 if it does not differ significantly from 0. This matters: a drive
+    /// without an overhead catches sectors that a drive with even the smallest overhead misses.
     pub(super) fn or_none(self) -> f64 {
         if self.value.abs() <= self.half_width {
             0.0
@@ -149,7 +149,7 @@ pub(super) fn wrapped(turns: f64) -> f64 {
     turns - turns.round()
 }
 
-/// Returns the fraction of a revolution, from 0 to 1.
+/// Returns the fractional part of a phase: at least 0, and less than 1.
 pub(super) fn fraction(turns: f64) -> f64 {
     turns - turns.floor()
 }
