@@ -14,7 +14,7 @@ pub(crate) fn root() -> &'static Path {
         .expect("xtask lies below the root")
 }
 
-/// Returns the folder for the output of builds, searches and packaging.
+/// Returns the directory for the output of builds, searches and packaging.
 pub(crate) fn target_dir() -> PathBuf {
     root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }

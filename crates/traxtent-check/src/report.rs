@@ -80,7 +80,7 @@ impl std::fmt::Display for SeverityCounts {
 }
 
 impl<'a> Report<'a> {
-    /// Makes a report of a stack.
+    /// Creates a report of a stack.
     pub fn new(host: Option<&'a str>, stack: &'a Stack, findings: &'a [Finding]) -> Report<'a> {
         Report {
             schema: SCHEMA,

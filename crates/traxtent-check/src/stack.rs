@@ -116,7 +116,7 @@ pub enum Spread {
 }
 
 /// The kernel's limits for a block device, from `/sys/class/block/NAME/queue` and its parent
-/// folder.
+/// directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// `logical_block_size`.

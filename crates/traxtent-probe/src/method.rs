@@ -412,7 +412,7 @@ impl Test<'_> {
             let completed = self.timed(self.base)?.completed;
             let steady = whole_revolutions_apart(before, completed, revolution);
             before = completed;
-            // If the host saw the LBN late, it cannot tell which LBNs have passed.
+            // If the host saw the LBN late, it cannot know which LBNs have passed.
             if !steady {
                 continue;
             }

@@ -15,7 +15,7 @@ pub trait Target {
     /// The target's clock: virtual on a model, monotonic on a real drive.
     fn now(&self) -> SimTime;
 
-    /// Waits until `at`. Returns at once if `at` has passed.
+    /// Waits until `at`. Returns immediately if `at` has passed.
     fn wait_until(&mut self, at: SimTime);
 
     /// Sends a request and waits for its completion.

@@ -1,8 +1,8 @@
 //! Measures the throughput of volumes on members in memory, compared with that of the memory
 //! itself.
 //!
-//! `cargo xtask bench volume` runs it and prints the machine. Arguments: the seed, and a folder in
-//! memory.
+//! `cargo xtask bench volume` runs it and prints the machine. Arguments: the seed, and a directory
+//! in memory.
 #![allow(missing_docs)]
 
 use std::error::Error;

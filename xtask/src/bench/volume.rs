@@ -16,7 +16,7 @@ pub(super) struct Options {
     /// Duration of each load of a served volume in seconds
     #[arg(long, default_value_t = 5)]
     seconds: u32,
-    /// Folder in memory with room for 3 GB
+    /// Directory in memory with room for 3 GB
     #[arg(long, default_value = "/dev/shm")]
     memory: PathBuf,
     /// Measure only served volumes, or only volumes accessed directly
@@ -48,7 +48,7 @@ const LOADS: [(&str, &str, &str, f64, u32); 4] = [
     ("4 KB random write", "randwrite", "4k", 4096.0, 32),
 ];
 
-/// A folder that is deleted when it goes out of scope.
+/// A directory that is deleted when it goes out of scope.
 struct Folder(PathBuf);
 
 impl Drop for Folder {

@@ -13,7 +13,7 @@ use traxtent_units::Rng;
 use crate::client::Client;
 use crate::nbdkit::{Server, key, quick_folder, write};
 
-/// The greatest speed of a server: a day takes 86 seconds.
+/// The maximum speed of a server: a day takes 86 seconds.
 const SPEED: u64 = 1000;
 /// The clients stay below this offset. The range is written first, so the data in memory do not
 /// grow later.

@@ -268,12 +268,12 @@ impl Promise {
     }
 }
 
-/// A writer of files in a folder of its own, which records the content that must survive.
+/// A writer of files in a directory of its own, which records the content that must survive.
 struct Writer<'a> {
     folder: PathBuf,
     power_goes: &'a AtomicBool,
     rng: Rng,
-    /// The fsync'ed files in the folder, which is fsync'ed too.
+    /// The fsync'ed files in the directory, which is fsync'ed too.
     files: BTreeMap<PathBuf, Content>,
     promises: BTreeMap<PathBuf, Promise>,
     made: u64,

@@ -65,7 +65,7 @@ pub struct ArrayShape {
 const WARM: usize = 60;
 /// The requests that are counted.
 const COUNTED: usize = 240;
-/// The greatest number of members that is modelled.
+/// The maximum number of members that is modelled.
 const MEMBERS_MAX: u64 = 64;
 
 /// Returns the cost of each kind of work on an array whose blocks begin `behind` bytes after a

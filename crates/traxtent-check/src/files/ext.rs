@@ -11,9 +11,9 @@ use crate::source::Source;
 const ROOT: u64 = 2;
 /// The maximum number of bytes of a directory that are read.
 const DIRECTORY_BYTES_MAX: u64 = 64 << 20;
-/// The greatest number of pointer blocks that may map a file.
+/// The maximum number of pointer blocks that may map a file.
 const NODES_MAX: u32 = 1 << 16;
-/// The greatest number of extents of a file.
+/// The maximum number of extents of a file.
 const EXTENTS_MAX: usize = 1 << 20;
 
 const META_BG: u32 = 0x10;

@@ -25,8 +25,8 @@ use super::coalesce::WriteBuffer;
 use crate::bench::{Bench, LabError};
 
 /// The largest request, in logical sectors, that Linux of the time sent to a SATA drive
-/// (`max_sectors_kb` of 512). Only zeros, which a kernel of today requests in one command, come in
-/// larger requests.
+/// (`max_sectors_kb` of 512). Only zeros, which a present-day kernel requests in one command, come
+/// in larger requests.
 pub(super) const REQUEST_MAX: u32 = 1024;
 
 /// The requests that a kernel sent to a drive.

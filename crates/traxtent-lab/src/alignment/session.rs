@@ -174,7 +174,7 @@ pub fn unavailable_reason() -> Option<String> {
     Some(format!("this kernel does not support {}", unknown.name()))
 }
 
-/// Finds a program by its name, in the administrators' folders too.
+/// Finds a program by its name, in the administrators' directories too.
 pub(super) fn found(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
@@ -184,7 +184,7 @@ pub(super) fn found(name: &str) -> Option<PathBuf> {
 }
 
 impl Session {
-    /// The name of the session's folder among the recordings.
+    /// The name of the session's directory among the recordings.
     fn name(&self) -> String {
         let Session {
             drive,
@@ -225,7 +225,7 @@ impl Session {
         Phase::ALL.iter().map(read).collect()
     }
 
-    /// Records into a folder that appears only once it is complete.
+    /// Records into a directory that appears only once it is complete.
     fn record(&self, traxtent: &Path, folder: &Path, place: &Path) -> Result<(), LabError> {
         let at = |path: &Path| {
             let path = path.to_owned();

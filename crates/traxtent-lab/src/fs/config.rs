@@ -181,7 +181,8 @@ impl Ffs {
             write_limits_sectors: (2048, 1024),
             dirty_age_max: Span(30_000_000_000_000),
             synchronous_metadata: true,
-            // Requests sorted by its driver go to the drive at once, as long as the drive has tags.
+            // Requests sorted by its driver go to the drive immediately, as long as the drive has
+            // tags.
             scheduler: Scheduler::CLook,
             deadline: None,
             queue_depth: 64,

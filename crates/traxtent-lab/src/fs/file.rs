@@ -89,7 +89,7 @@ impl SimulatedHost {
         file
     }
 
-    /// Makes a file.
+    /// Creates a file.
     pub fn create(&mut self, directory: FileId) -> FileId {
         self.spend(self.config.cpu.call);
         self.spend(self.config.cpu.name);

@@ -23,7 +23,7 @@ pub const DEPTH: usize = 8;
 /// The results of one way of synchronization.
 #[derive(Clone, Copy, Debug)]
 pub struct SyncPoint {
-    /// The way in which writes reach all replicas.
+    /// The method by which writes reach all replicas.
     pub sync: ReplicaSync,
     /// The share of reads.
     pub reads: f64,

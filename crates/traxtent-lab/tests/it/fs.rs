@@ -345,7 +345,7 @@ fn bonnie_writes_every_block_once() {
     }
 }
 
-/// Is the first stream served immediately, and does every stream start, also on an overloaded
+/// Is the first stream served immediately, and does every stream start, even on an overloaded
 /// system?
 #[test]
 fn streams_start() {

@@ -306,7 +306,7 @@ impl Tpl {
             return Ok(None);
         };
         self.is_free()?;
-        // All changes to the page of the table are written at once.
+        // All changes to the page of the table are written together.
         let (number, _) = self.page_of(first.home.track);
         let tracks = format::tracks(&self.header, number);
         let mut page = self.pages[number as usize].clone();
@@ -325,7 +325,7 @@ impl Tpl {
             if makes_room {
                 new.count = state.count.min(bounds.count_of(layer));
                 if new != state && state == self.track(track) {
-                    self.update_first_replicas(track, &mut steps, &mut synced);
+                    self.keep_first_copies(track, &mut steps, &mut synced);
                 }
             } else if !state.holds(layer) {
                 new.used |= 1 << layer;
@@ -556,7 +556,7 @@ impl Tpl {
 
     /// Adds steps that update the first replica of each block that is current only in replicas that
     /// a merge drops.
-    fn update_first_replicas(
+    fn keep_first_copies(
         &self,
         track: usize,
         steps: &mut Vec<DeviceStep>,

@@ -507,7 +507,7 @@ impl Search<'_, '_> {
     /// than those of the line.
     ///
     /// Each read covers half a revolution. A drive that can begin longer reads anywhere on the
-    /// track would make up for the lost time.
+    /// track would compensate for the lost time.
     pub(super) fn excess(
         &mut self,
         line: &Line,

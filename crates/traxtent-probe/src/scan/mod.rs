@@ -11,7 +11,7 @@
 //! The paper does not say how tracks are distinguished from defects, or how to handle a drive that
 //! reads sectors out of order. That requires the following additions:
 //! - A read covers at most half a revolution, because a drive that can start anywhere on a track
-//!   could make up for the lost time. The next read begins with the last sector of the previous
+//!   could compensate for the lost time. The next read begins with the last sector of the previous
 //!   one.
 //! - The arm comes from another place each time. So each lane measures how long before its sectors
 //!   pass a read must be sent, and measures again when the lane before it has ended.

@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Does a late sleep widen the margin at once, up to its bound, and does the margin decay
+    /// Does a late sleep widen the margin immediately, up to its bound, and does the margin decay
     /// afterwards?
     #[test]
     fn margins_follow_sleeps() {

@@ -315,8 +315,8 @@ impl State {
             request: disk::request(&command),
         };
         if let Err(refused) = self.port.arrive(arrival, (command, data)) {
-            // Only a command that is passed to the drive at once can be refused here; it leaves no
-            // trace.
+            // Only a command that is passed to the drive immediately can be refused here; it leaves
+            // no trace.
             self.waiting.remove(&number);
             return Err(refused.into());
         }

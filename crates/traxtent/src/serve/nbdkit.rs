@@ -301,7 +301,7 @@ pub(crate) fn catch(signals: &[i32]) -> Result<Arc<AtomicBool>> {
 fn terminate(child: &Child) {
     let id = i32::try_from(child.id()).ok();
     if let Some(pid) = id.and_then(Pid::from_raw) {
-        // The process may have ended meanwhile.
+        // The process may have ended in the meantime.
         let _ = rustix::process::kill_process(pid, Signal::TERM);
     }
 }

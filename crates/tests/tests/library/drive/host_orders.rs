@@ -53,16 +53,22 @@ fn orders_are_obeyed() {
     use ServedBy::{Buffer, Media};
     // A read, the same again, the sectors after it, and a write.
     let requests = [read(20, 10), read(20, 10), read(30, 10), write(50, 5)];
-    let caching = |read, read_ahead, write_back| Caching {
+    let setting_of = |read, read_ahead, write_back| Caching {
         read,
         read_ahead,
         write_back,
     };
     for (setting, expected) in [
         (ON, [Media, Buffer, Buffer, Buffer]),
-        (caching(false, true, true), [Media, Media, Media, Buffer]),
-        (caching(true, false, true), [Media, Buffer, Media, Buffer]),
-        (caching(true, true, false), [Media, Buffer, Buffer, Media]),
+        (setting_of(false, true, true), [Media, Media, Media, Buffer]),
+        (
+            setting_of(true, false, true),
+            [Media, Buffer, Media, Buffer],
+        ),
+        (
+            setting_of(true, true, false),
+            [Media, Buffer, Buffer, Media],
+        ),
         (Caching::OFF, [Media; 4]),
     ] {
         assert_eq!(

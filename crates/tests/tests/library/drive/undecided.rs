@@ -50,8 +50,8 @@ fn assert_undecided(profile: &Profile, requests: &[(f64, Request)], disputed: &[
 
 /// Does a command wait for the bus while the drive's own data cross it?
 ///
-/// Ours: it is received at once. DiskSim: it waits for the transfer in progress, and its overhead
-/// begins only after that. Here the second command's 0.252 ms of overhead then cost it a
+/// Ours: it is received immediately. DiskSim: it waits for the transfer in progress, and its
+/// overhead begins only after that. Here the second command's 0.252 ms of overhead then cost it a
 /// revolution.
 #[test]
 fn a_command_during_a_transfer() {

@@ -14,7 +14,7 @@ use traxtent_check::{Kind, Severity, findings};
 
 pub(crate) use workshop::{ImageMaker, Made, is_root};
 
-/// An image, how it is made, and what is wrong with it.
+/// An image, how it is created, and what is wrong with it.
 pub(crate) struct Case {
     /// A description of the image.
     pub(crate) name: &'static str,
