@@ -476,7 +476,7 @@ mod tests {
         assert!(error.to_string().contains("16 are needed"), "{error}");
     }
 
-    /// Two drives that hold chunks in turn.
+    /// Two drives that hold alternate chunks.
     struct Striped {
         members: [SimTarget; 2],
         chunk: u64,

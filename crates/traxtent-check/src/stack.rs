@@ -104,7 +104,7 @@ pub enum Spread {
     Joined,
     /// Every place holds all of the data.
     Mirrored,
-    /// One chunk in each place in turn.
+    /// Chunks that are distributed over the places in rotation.
     Striped {
         /// The size of a chunk in bytes.
         chunk_bytes: u64,

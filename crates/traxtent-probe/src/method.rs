@@ -148,7 +148,7 @@ impl QualifiedMethod {
 
 /// Finds the best method that the drive allows.
 ///
-/// If that is not [`TimingMethod::Verify`], caching stays switched off as far as the drive obeys;
+/// If that is not [`TimingMethod::Verify`], caching stays switched off, if the drive obeys;
 /// [`Target::switch_caching`] switches it on again.
 ///
 /// # Errors

@@ -22,7 +22,7 @@ pub(super) fn run(seed: u64, most: u64) -> Result<()> {
     )
 }
 
-/// Measures the two workloads in turn with those of another commit: small requests, then large
+/// Measures the two workloads alternately with those of another commit: small requests, then large
 /// ones.
 pub(super) fn compare(seed: u64, commit: &str) -> Result<()> {
     let no_growth = 0;

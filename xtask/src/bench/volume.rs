@@ -35,7 +35,7 @@ enum Part {
 
 /// The least acceptable rate, as a share of a plain file's.
 const SHARE_LEAST: f64 = 0.8;
-/// The number of times that each load runs on each side, in turn.
+/// The number of times that each load runs on each side. The sides alternate.
 const ROUNDS: usize = 5;
 /// The bytes of a file, or of the volume's members together.
 const SIZE: u64 = 512 << 20;

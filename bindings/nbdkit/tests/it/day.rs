@@ -128,7 +128,8 @@ struct TimedRequest {
 }
 
 impl TimedRequest {
-    /// Returns the look with the closest readings out of several, each at a place of its own.
+    /// Performs several reads, each of a different LBN, and returns the one whose clock readings
+    /// are closest to each other.
     fn new(client: &mut Client, server: &Server, number: u64) -> TimedRequest {
         let looks = (0..20).map(|trial| {
             let lbn = BYTES / 512 + number * 1000 + trial * 10;

@@ -329,7 +329,8 @@ mod tests {
         }
     }
 
-    /// Are the chunks of every stripe on different members, and parity on each member in turn?
+    /// Are the chunks of every stripe on different members, and does parity rotate over the
+    /// members?
     #[test]
     fn members_differ() {
         let shapes = [(3, 1, 1), (4, 2, 1), (2, 0, 2), (3, 0, 1)];

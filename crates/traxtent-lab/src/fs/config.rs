@@ -108,7 +108,7 @@ pub struct Cpu {
 
 impl Cpu {
     /// A Pentium III at 550 MHz (paper T, section 5.1). All values are assumed: 200 MB/s between
-    /// buffers in 100 MHz memory, some thousand instructions for a call, tens of thousands for a
+    /// buffers in 100 MHz memory, a few thousand instructions for a call, tens of thousands for a
     /// request.
     pub const PENTIUM_III: Cpu = Cpu {
         copy_kb: micros(5),

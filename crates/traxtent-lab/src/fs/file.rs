@@ -12,7 +12,7 @@ use traxtent_units::Block;
 use super::machine::SimulatedHost;
 use super::space::one;
 
-/// The number of names in a block of a directory: 8 KB in entries of some 24 bytes.
+/// The number of names in a block of a directory: 8 KB in entries of about 24 bytes.
 const ENTRIES: u32 = 341;
 
 /// The identifier of a file or directory.

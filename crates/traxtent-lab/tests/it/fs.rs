@@ -289,8 +289,8 @@ fn linux_windows_are_tracks() {
     assert!(whole > 100, "{whole} of some 140 tracks");
 }
 
-/// Do two files that grow in turn get eight consecutive blocks each, with alignment one track each,
-/// and are reserved blocks released when the files are closed?
+/// Do two files that grow alternately get eight consecutive blocks each, with alignment one track
+/// each, and are reserved blocks released when the files are closed?
 #[test]
 fn linux_sets_blocks_aside() {
     let pieces = |system| {

@@ -234,7 +234,7 @@ struct PendingFlush {
     tag: Tag,
     request: Request,
     submitted: SimTime,
-    /// The time at which the latest of the preceding writes is on the media, as far as known.
+    /// The time at which the latest of the preceding writes is on the media, if known.
     latest: SimTime,
 }
 

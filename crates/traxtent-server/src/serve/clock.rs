@@ -77,7 +77,7 @@ const TRIALS: u32 = 20;
 const TRIAL: Duration = Duration::from_millis(2);
 
 impl Clock {
-    /// Starts a clock at 0. Takes some milliseconds to measure the margin first.
+    /// Starts a clock at 0. Takes a few milliseconds to measure the margin first.
     pub(super) fn start(speed: Speed) -> Clock {
         let spinners_max = cpus() - 1;
         Clock {

@@ -42,7 +42,7 @@ struct State {
     /// The number of the next request.
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
-    /// The number of the scenario's faults that are still to come.
+    /// The number of the scenario's faults that have not yet occurred.
     faults: usize,
     /// Faults that have happened and have not been collected.
     events: Vec<FaultEvent>,

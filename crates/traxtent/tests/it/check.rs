@@ -448,8 +448,8 @@ fn mounted_files() {
         .find(of_file)
         .expect("a finding of the file");
     assert_eq!(found["rule"], "track-crossing");
-    // 20 MiB are some hundred tracks of this drive, so every extent either spans a boundary or is
-    // small.
+    // 20 MiB are about a hundred tracks of this drive, so every extent either spans a boundary or
+    // is small.
     let (crossing, of) = (&found["share"]["crossing"], &found["share"]["of"]);
     assert!(
         crossing.as_u64() >= Some(1) && crossing.as_u64() <= of.as_u64(),

@@ -211,8 +211,8 @@ fn read_ahead_on_arrival_takes_what_passes() {
     let halves = [(3.0, read(0, 50)), (13.3, read(50, 50))];
     both(&halves, [[13.21, 13.8], [13.21, 20.01]]);
     // The head arrives at sector 70. With read-ahead on arrival, twenty sectors of the second half
-    // are still to come. Otherwise all of them are, and the remaining sectors of the first half
-    // have already passed.
+    // have not yet been read. Otherwise none of them has been read, and the remaining sectors of
+    // the first half have already passed.
     let halves = [(7.0, read(0, 50)), (15.02, read(50, 50))];
     both(&halves, [[15.01, 17.31], [15.01, 20.01]]);
     // The head arrives at sector 95 of the next track, half a millisecond before its first sector.

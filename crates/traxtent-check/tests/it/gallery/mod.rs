@@ -87,7 +87,7 @@ pub(crate) fn findings_of(images: &[std::path::PathBuf], drive: Drive) -> Vec<(S
     found
 }
 
-/// Makes all cases whose images can be made on this host.
+/// Creates all cases whose images can be created on this host.
 fn made(folder: &Path) -> Vec<(&'static Case, Made)> {
     let workshop = ImageMaker::new(folder);
     let alone = cases::CASES

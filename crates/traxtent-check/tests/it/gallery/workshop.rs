@@ -64,7 +64,7 @@ impl ImageMaker {
             .join(name.chars().map(plain).collect::<String>())
     }
 
-    /// Makes the images of a case.
+    /// Creates the images of a case.
     ///
     /// # Panics
     /// If an installed tool fails.
