@@ -198,10 +198,10 @@ impl<M: Media> Disk<M> {
             return Err(no_spare("it is already on a spare".to_owned()));
         }
         let mut layout = (*self.layout).clone();
-        // Places are shared only after a search for a spare has failed, or if the layout describes
-        // no spares.
-        let is_exhausted = layout.shared_places;
-        let spare = (!is_exhausted)
+        // Places are shared if an earlier search found no spare, or if the layout does not describe
+        // spares.
+        let lacks_spares = layout.shared_places;
+        let spare = (!lacks_spares)
             .then(|| geometry.nearest_spare(sector.start, sectors))
             .flatten()
             .or_else(|| {
