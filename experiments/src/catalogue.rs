@@ -12,7 +12,7 @@ macro_rules! texts {
     };
 }
 
-/// Every experiment's folder and text, in the order of listings.
+/// Every experiment's directory and text, in the order of listings.
 static TEXTS: &[(&str, &str)] = texts![
     "T01" "T02" "T03" "T04" "T05" "T06" "T07" "T08" "T09" "T10" "T11" "T12" "T13" "T14" "T15" "T16" "T17" "T18" "T19"
     "T20" "T21" "T22" "T23" "T24" "T25" "T26" "T27" "T28" "T29" "T30" "T31" "T32" "T33"

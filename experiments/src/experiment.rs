@@ -69,7 +69,7 @@ pub enum SpecError {
     /// The text cannot be parsed.
     #[error("experiments/{folder}/experiment.toml:{line}: {what}")]
     Syntax {
-        /// The experiment's folder.
+        /// The experiment's directory.
         folder: String,
         /// The line.
         line: usize,
@@ -79,7 +79,7 @@ pub enum SpecError {
     /// A value is invalid.
     #[error("experiments/{folder}/experiment.toml: {key} = {value}: {expected}")]
     Value {
-        /// The experiment's folder.
+        /// The experiment's directory.
         folder: String,
         /// The key.
         key: String,
@@ -115,7 +115,7 @@ enum Drives {
 }
 
 impl Experiment {
-    /// Parses the text in a folder.
+    /// Parses the text in a directory.
     ///
     /// # Errors
     /// Returns an error if the text has unknown keys, refers to something that does not exist, or
@@ -226,7 +226,7 @@ fn line_of(text: &str, error: &toml::de::Error) -> usize {
         .count()
 }
 
-/// Returns the number of the claims in a folder: T2 in T02.
+/// Returns the number of the claims in a directory: T2 in T02.
 fn number_of(folder: &str) -> Option<String> {
     let (letter, digits) = folder.split_at_checked(1)?;
     let is_letter = letter.bytes().all(|byte| byte.is_ascii_uppercase());

@@ -23,7 +23,7 @@ pub struct RunPlan {
     pub workers: usize,
     /// The store from which results are taken and in which they are kept.
     pub store: Option<Store>,
-    /// The folder with the traces that come with DiskSim.
+    /// The directory with the traces that come with DiskSim.
     pub traces: Option<PathBuf>,
     /// Profile parameters, by key, that replace those of the drives, to measure hypothetical
     /// drives. The results are then not kept.

@@ -1,4 +1,4 @@
-//! Stores measured numbers and figures in a folder, so that an interrupted run resumes where it
+//! Stores measured numbers and figures in a directory, so that an interrupted run resumes where it
 //! stopped.
 //!
 //! An entry records the build of the program that made it and the text of the experiment. If either
@@ -15,14 +15,14 @@ use traxtent_lab::Figure;
 
 use crate::experiment::Experiment;
 
-/// A folder of results.
+/// A directory of results.
 #[derive(Clone, Debug)]
 pub struct Store {
     folder: PathBuf,
     build: String,
 }
 
-/// A folder, or a file in it, cannot be used.
+/// A directory, or a file in it, cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {error}", path.display())]
 pub struct StoreError {
@@ -62,7 +62,7 @@ pub(crate) enum Stored {
 }
 
 impl Store {
-    /// Opens the folder for results of this build of the program, and creates it if necessary.
+    /// Opens the directory for results of this build of the program, and creates it if necessary.
     ///
     /// # Errors
     /// Returns an error if it cannot be created or written to.
@@ -79,7 +79,7 @@ impl Store {
         })
     }
 
-    /// The folder for recordings of measurements, which are valid for any build of the program.
+    /// The directory for recordings of measurements, which are valid for any build of the program.
     pub(crate) fn recordings(&self) -> PathBuf {
         self.folder.join("recordings")
     }

@@ -13,7 +13,7 @@ mod targets;
 /// A function under test, with its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// The name on the command line and of the folder in `corpus/`.
+    /// The name on the command line and of the directory in `corpus/`.
     pub name: &'static str,
     /// The function, which must return for every input.
     pub run: fn(&[u8]),

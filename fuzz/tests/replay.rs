@@ -26,7 +26,7 @@ fn corpora_replay() {
     }
 }
 
-/// Does every folder of inputs belong to a target, so that a renamed target leaves none behind?
+/// Does every directory of inputs belong to a target, so that a renamed target leaves none behind?
 #[test]
 fn corpora_belong_to_targets() {
     for entry in fs::read_dir(corpus()).unwrap() {

@@ -34,7 +34,7 @@ enum Subject {
         /// Largest number of requests in the table of growth
         #[arg(long, default_value_t = 10_000_000)]
         most: u64,
-        /// Run the benchmark of this commit in turn with it, and print the ratios
+        /// Alternate the benchmark of this commit with it, and print the ratios
         #[arg(long, value_name = "COMMIT", conflicts_with = "most")]
         against: Option<String>,
     },

@@ -32,11 +32,11 @@ struct Artifacts {
     binary: PathBuf,
     /// The plugin for nbdkit.
     plugin: PathBuf,
-    /// The folder with `man` and `completions`.
+    /// The directory with `man` and `completions`.
     pages: PathBuf,
     /// The modification time of packed files, as for `SOURCE_DATE_EPOCH`.
     epoch: String,
-    /// The folder in which everything is made.
+    /// The directory in which everything is made.
     folder: PathBuf,
 }
 
@@ -45,7 +45,7 @@ const DOCUMENTS: &[&str] = &["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENS
 /// The licences of the libraries that the binary is built from.
 const NOTICES: &str = "LICENSES-THIRD-PARTY";
 
-/// The folders of a file in the tarball and in the package.
+/// The directories of a file in the tarball and in the package.
 struct Place {
     tarball: &'static str,
     package: &'static str,
@@ -55,8 +55,8 @@ const BINARY: Place = Place {
     tarball: "bin",
     package: "usr/bin",
 };
-/// The folders in which `traxtent serve` finds the plugin: its own folder, or the one of Debian's
-/// nbdkit. The latter depends on the machine's architecture; see [`deb`].
+/// The directories in which `traxtent serve` finds the plugin: its own directory, or the one of
+/// Debian's nbdkit. The latter depends on the machine's architecture; see [`deb`].
 const PLUGIN: Place = Place {
     tarball: "bin",
     package: "usr/lib/nbdkit/plugins",
@@ -83,7 +83,7 @@ const FISH: Place = Place {
     package: "usr/share/fish/vendor_completions.d",
 };
 
-/// clap's name for the completion of a shell, the shell's own name for it, and its folder.
+/// clap's name for the completion of a shell, the shell's own name for it, and its directory.
 const COMPLETIONS: &[(&str, &str, &Place)] = &[
     ("traxtent.bash", "traxtent", &BASH),
     ("_traxtent", "_traxtent", &ZSH),
@@ -222,7 +222,7 @@ impl Artifacts {
     }
 }
 
-/// Copies a file, and makes its folder.
+/// Copies a file, and makes its directory.
 fn put(from: &Path, to: &Path, mode: u32) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;
@@ -231,7 +231,7 @@ fn put(from: &Path, to: &Path, mode: u32) -> Result<()> {
     Ok(())
 }
 
-/// Returns the files of a folder, sorted; fails if there are none.
+/// Returns the files of a directory, sorted; fails if there are none.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let mut paths = entries

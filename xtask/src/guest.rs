@@ -1,4 +1,5 @@
-//! The kernel of the machines that tests emulate: unpacked below the target folder, not installed.
+//! The kernel of the machines that tests emulate: unpacked below the target directory, not
+//! installed.
 
 use std::fs;
 use std::process::Command;

@@ -41,7 +41,7 @@ enum Verb {
     Planted(planted::Options),
     /// Make the tarball and the Debian package, and try the package in a root without Rust
     Dist(dist::Options),
-    /// Write the man pages and shell completions into a folder
+    /// Write the man pages and shell completions into a directory
     #[cfg(feature = "pages")]
     #[command(hide = true)]
     Pages { folder: std::path::PathBuf },

@@ -2,7 +2,7 @@
 //!
 //! A planted bug is a patch, `validation/planted/NAME.patch`. Three lines come before its diff:
 //! `fault:` describes its effect; `package:` and `test:` name the test that must fail. The tracked
-//! files are copied to a separate folder, with a build folder that is kept between runs.
+//! files are copied to a separate directory, with a build directory that is kept between runs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +25,7 @@ pub(crate) struct Options {
     list: bool,
 }
 
-/// The folder of the patches, below the root.
+/// The directory of the patches, below the root.
 const FOLDER: &str = "validation/planted";
 
 /// The lines around a change that must be the same as when the patch was made.
@@ -151,8 +151,8 @@ fn all() -> Result<Vec<Planted>> {
     paths.iter().map(|path| Planted::read(path)).collect()
 }
 
-/// Makes a folder contain exactly the tracked files as they are in the working tree. Files that are
-/// the same are not touched, so that builds of them stay valid.
+/// Makes a directory contain exactly the tracked files as they are in the working tree. Files that
+/// are the same are not touched, so that builds of them stay valid.
 fn copy_tree(tree: &Path) -> Result<()> {
     let root = shell::root();
     let root_text = root.to_str().context("the root's name is not UTF-8")?;
@@ -198,7 +198,7 @@ fn remove_others(tree: &Path, folder: &Path, tracked: &BTreeSet<&Path>) -> Resul
     Ok(())
 }
 
-/// Applies a patch in a separate folder.
+/// Applies a patch in a separate directory.
 fn apply(patch: &Path, tree: &Path) -> Result<()> {
     let mut git = git_apply(tree);
     let status = git.arg(patch).status().context("git")?;
@@ -206,7 +206,7 @@ fn apply(patch: &Path, tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns a git command that does not treat the folder as a part of the repository.
+/// Returns a git command that does not treat the directory as a part of the repository.
 fn git_apply(tree: &Path) -> Command {
     let mut git = Command::new("git");
     git.args(["apply", CONTEXT]).current_dir(tree);

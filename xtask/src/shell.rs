@@ -14,7 +14,7 @@ pub(crate) fn root() -> &'static Path {
         .expect("xtask lies below the root")
 }
 
-/// Returns the folder for the output of builds, searches and packaging.
+/// Returns the directory for the output of builds, searches and packaging.
 pub(crate) fn target_dir() -> PathBuf {
     root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
@@ -25,17 +25,17 @@ pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
     for (key, _) in env::vars_os() {
-        let ours = key
+        let is_set_by_cargo = key
             .to_str()
             .is_some_and(|key| key.starts_with("CARGO_PKG_") || key.starts_with("CARGO_MANIFEST_"));
-        if ours {
+        if is_set_by_cargo {
             cargo.env_remove(key);
         }
     }
     cargo
 }
 
-/// Returns a command that runs an example of a package, optimized; further arguments go to the
+/// Returns a command that runs an example of a package in release mode. Further arguments go to the
 /// example.
 pub(crate) fn example(package: &str, name: &str) -> Command {
     let mut cargo = cargo();

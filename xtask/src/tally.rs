@@ -12,7 +12,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts one check, and reports a failure at once.
+    /// Counts one check, and reports a failure immediately.
     pub(crate) fn check(&mut self, name: &str, result: anyhow::Result<()>) {
         match result {
             Ok(()) => self.passed += 1,

@@ -1,5 +1,5 @@
 //! The part of the house style that a program can check: the width of comments, the first words of
-//! doc comments, and words that the glossary has retired.
+//! doc comments, and words that the glossary lists as retired.
 
 use std::fmt;
 use std::fs;
@@ -66,8 +66,8 @@ pub(crate) fn check() -> Result<bool> {
     Ok(faults == 0)
 }
 
-/// The words in the last column of the glossary's tables that stand there alone. A word with a
-/// qualifier in brackets is right in other meanings, and a program cannot tell.
+/// Returns the words in the last column of the glossary's tables that have no qualifier. A word
+/// with a qualifier in brackets is correct in other senses, which a program cannot distinguish.
 fn retired_words(glossary: &str) -> Vec<Retired> {
     let mut retired = Vec::new();
     for row in glossary.lines() {
@@ -131,7 +131,7 @@ fn faults_of(path: &str, text: &str, retired: &[Retired]) -> Vec<Fault> {
     faults
 }
 
-/// The words of a line in lower case, identifiers taken apart.
+/// Returns the words of a line in lower case, with identifiers split into their words.
 fn words_of(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -171,7 +171,7 @@ mod tests {
         faults.iter().map(Fault::to_string).collect()
     }
 
-    /// Is each rule kept, and is nothing else a fault?
+    /// Is a violation of each rule reported, and nothing else?
     #[test]
     fn faults_are_found() {
         assert_eq!(

@@ -40,7 +40,7 @@ pub enum Status {
 
 use Status::{TRAXTENT_FAILED, TRAXTENT_GONE, TRAXTENT_INVALID, TRAXTENT_OK, TRAXTENT_UNREADABLE};
 
-/// Makes a disk of zeros at rest. `drive` is the name of a built-in drive or the TOML text of a
+/// Creates a disk of zeros at rest. `drive` is the name of a built-in drive or the TOML text of a
 /// profile. On failure, returns null and writes as much of the reason as `room` bytes hold to
 /// `error`, which may be null. Release the disk with `traxtent_free`.
 ///

@@ -9,27 +9,27 @@ use std::ffi::{c_char, c_int, c_void};
 
 /// The version of the interface.
 pub const API_VERSION: c_int = 2;
-/// The server may issue any call from any thread at any time.
+/// The thread model in which nbdkit may issue any call from any thread at any time.
 pub const THREAD_MODEL_PARALLEL: c_int = 3;
 /// The flag of a request with force unit access.
 pub const FLAG_FUA: u32 = 1 << 1;
-/// The plugin implements force unit access itself.
+/// The result of `can_fua` if the plugin implements force unit access itself.
 pub const FUA_NATIVE: c_int = 2;
 
 /// The connection argument of a call: the value that `open` returned.
 pub type Handle = *mut c_void;
 /// A query about a connection: 1 for yes, 0 for no, -1 for an error.
 pub type Query = Option<extern "C" fn(Handle) -> c_int>;
-/// A step of the start: 0, or -1 for an error.
+/// A startup callback: returns 0, or -1 for an error.
 pub type Step = Option<extern "C" fn() -> c_int>;
-/// A notification.
+/// A callback without arguments or result.
 pub type Callback = Option<extern "C" fn()>;
 /// A field that this plugin leaves empty.
 pub type Unused = Option<extern "C" fn()>;
-/// A request for a range without data.
+/// A request for a range that transfers no data: trim or zero.
 pub type Range = Option<extern "C" fn(Handle, u32, u64, u32) -> c_int>;
 
-/// `struct nbdkit_plugin`. The names are the header's.
+/// `struct nbdkit_plugin`. The field names are those of the header.
 #[repr(C)]
 #[derive(Debug)]
 #[allow(missing_docs, reason = "nbdkit-plugin(3) describes them")]

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub struct Guest<'a> {
     /// The name of the guest, which must be unique.
     pub name: &'a str,
-    /// `CARGO_TARGET_TMPDIR` of the test, in which all files are made.
+    /// `CARGO_TARGET_TMPDIR` of the test, in which all files are created.
     pub folder: &'a Path,
     /// Modules of the kernel in the order of loading, each with its parameters: `"sd_mod"`.
     pub modules: &'a [&'a str],
@@ -148,7 +148,7 @@ fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The guest's initial file system while it is made.
+/// The guest's initial file system during its creation.
 struct Files {
     root: PathBuf,
 }

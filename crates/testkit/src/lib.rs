@@ -22,7 +22,7 @@ macro_rules! skip {
     }};
 }
 
-/// Returns the path of a reference file or folder, or leaves the test as skipped.
+/// Returns the path of a reference file or directory, or leaves the test as skipped.
 #[macro_export]
 macro_rules! shared_data {
     ($relative:expr) => {
@@ -49,7 +49,7 @@ pub fn workspace() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Returns the path of reference data next to the project: `relative` below the folder in
+/// Returns the path of reference data next to the project: `relative` below the directory in
 /// `TRAXTENT_SHARED`, or else below `shared/data` next to the workspace. `None` if absent.
 pub fn shared_data(relative: &str) -> Option<PathBuf> {
     let shared =
@@ -57,7 +57,7 @@ pub fn shared_data(relative: &str) -> Option<PathBuf> {
     Some(shared.join("data").join(relative)).filter(|path| path.exists())
 }
 
-/// Returns the path of the program `name`, if it is installed. The administrators' folders are
+/// Returns the path of the program `name`, if it is installed. The administrators' directories are
 /// searched too.
 pub fn tool(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(tool("no-such-program-anywhere"), None);
     }
 
-    /// Does the shared folder resolve to `None` if it has no such file?
+    /// Does the shared directory resolve to `None` if it has no such file?
     #[test]
     fn absent_data_is_none() {
         assert_eq!(shared_data("no/such/file"), None);

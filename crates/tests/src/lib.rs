@@ -1,1 +1,1 @@
-//! Tests of the library crates. There is nothing else here.
+//! An empty library: this crate exists for its integration tests of the library crates.

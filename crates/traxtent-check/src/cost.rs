@@ -6,8 +6,8 @@
 //! compared. No device is read or written. The same profile, load and offset give the same cost.
 //!
 //! [`mod@array`] adds the effects of arrays, and [`crossing`] those of track boundaries.
-//! [`FindingCosts`] tells the cost of each finding, or why it has none. Left out: the whole host
-//! except for its turnaround.
+//! [`FindingCosts`] holds the cost of each finding, or the reason why it has none. Left out: the
+//! whole host except for its turnaround.
 
 pub mod array;
 pub mod crossing;

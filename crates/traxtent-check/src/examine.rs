@@ -22,10 +22,10 @@ use crate::stack::{ByteRange, Kind, Layer, LayerId, Limits, Spread, Stack};
 use crate::stripes::Stripes;
 use crate::sysfs::Machine;
 
-/// The greatest depth of nested layers.
+/// The maximum depth of nested layers.
 const DEPTH_MAX: usize = 24;
 
-/// The greatest number of layers in a stack.
+/// The maximum number of layers in a stack.
 const LAYERS_MAX: usize = 8192;
 
 /// A drive or an image to start from.
@@ -48,7 +48,7 @@ pub struct StackRoot {
 pub struct DeviceNodes<'a> {
     /// The kernel's list of devices.
     pub machine: &'a Machine,
-    /// The folder of block devices, `/dev`.
+    /// The directory of block devices, `/dev`.
     pub folder: PathBuf,
 }
 

@@ -130,7 +130,7 @@ pub struct Misalignment {
 /// Commands that fix the cause of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fix {
-    /// The effect of the commands, also on data.
+    /// The effect of the commands, including their effect on data.
     pub note: String,
     /// The commands, in the order in which to run them.
     pub commands: Vec<String>,

@@ -174,7 +174,7 @@ impl GridMeasurement {
 
 /// The largest physical sectors that disks have had, in bytes.
 const SECTOR_MAX: u32 = 4096;
-/// The least ratio between two mean times that differ by one revolution. A write takes at most
+/// The smallest ratio between two mean times that differ by one revolution. A write takes at most
 /// about three revolutions, so one more adds at least a quarter.
 const REVOLUTION_RATIO: f64 = 1.25;
 /// The number of standard errors that one revolution must amount to before writes may be judged
@@ -182,7 +182,7 @@ const REVOLUTION_RATIO: f64 = 1.25;
 const ALIKE_SIGMAS: f64 = 4.0;
 /// The number of writes at each shift.
 const WRITES: usize = 200;
-/// The least mean time in which a disk can put a write on its media at a random angle.
+/// The shortest mean time in which a disk can put a write on its media at a random angle.
 const MEDIA_LEAST_MS: f64 = 1.0;
 /// The number of reads of each kind at each size.
 const READS: usize = 900;
@@ -284,7 +284,7 @@ pub fn physical_sector(
     })
 }
 
-/// Returns the shift with the least mean, and by how many standard errors every other one is
+/// Returns the shift with the smallest mean, and by how many standard errors every other one is
 /// slower. Returns 0 standard errors if one of the others is not slower by a factor of
 /// [`REVOLUTION_RATIO`].
 fn quickest(by_shift: &[Moments]) -> (u32, f64) {
@@ -513,7 +513,7 @@ mod tests {
         assert!(error.to_string().contains("16 are needed"), "{error}");
     }
 
-    /// Two drives that hold chunks in turn.
+    /// Two drives that hold alternate chunks.
     struct Striped {
         members: [SimTarget; 2],
         chunk: u64,

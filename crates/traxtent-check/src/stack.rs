@@ -104,7 +104,7 @@ pub enum Spread {
     Joined,
     /// Every place holds all of the data.
     Mirrored,
-    /// One chunk in each place in turn.
+    /// Chunks that are distributed over the places in rotation.
     Striped {
         /// The size of a chunk in bytes.
         chunk_bytes: u64,
@@ -116,7 +116,7 @@ pub enum Spread {
 }
 
 /// The kernel's limits for a block device, from `/sys/class/block/NAME/queue` and its parent
-/// folder.
+/// directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// `logical_block_size`.

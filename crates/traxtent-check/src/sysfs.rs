@@ -1,7 +1,7 @@
 //! The kernel's view of block devices, in `/sys/class/block`.
 //!
-//! Source: Documentation/ABI/stable/sysfs-block of the Linux kernel. The folder is an argument, so
-//! that a test can build its own.
+//! Source: Documentation/ABI/stable/sysfs-block of the Linux kernel. The directory is an argument,
+//! so that a test can build its own.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,7 +51,8 @@ impl Machine {
     /// Reads the tree at `root`, which is `/sys` on a machine.
     ///
     /// # Errors
-    /// Returns an error if there is no such folder. A device that disappears meanwhile is left out.
+    /// Returns an error if there is no such directory. A device that disappears during the call is
+    /// left out.
     pub fn read(root: &Path) -> io::Result<Machine> {
         let folder = root.join("class/block");
         let mut devices = BTreeMap::new();
@@ -197,7 +198,7 @@ impl Device {
         let drive = drive
             .filter(|_| is_part)
             .map(|name| name.to_string_lossy().into_owned());
-        // The limits of a partition are in the drive's folder.
+        // The limits of a partition are in the drive's directory.
         let queue = if is_part {
             real.parent()?.join("queue")
         } else {

@@ -12,7 +12,7 @@ use crate::source::{FileSource, Source, reason};
 use crate::stack::Stack;
 use crate::sysfs::{Device, Machine};
 
-/// The folders in which the machine shows its devices. Tests build folders of their own.
+/// The directories in which the machine shows its devices. Tests build directories of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPaths {
     /// `/sys`.
@@ -42,7 +42,7 @@ pub enum TargetError {
         /// The system's error.
         error: io::Error,
     },
-    /// The target is a folder, a pipe or a terminal.
+    /// The target is a directory, a pipe or a terminal.
     #[error("{}: not an image file or a block device", path.display())]
     Kind {
         /// The path of the target.
@@ -53,7 +53,7 @@ pub enum TargetError {
     Device {
         /// The path of the target.
         path: PathBuf,
-        /// The folder in which the kernel would list it.
+        /// The directory in which the kernel would list it.
         sys: PathBuf,
         /// The name of the device.
         name: String,

@@ -14,16 +14,16 @@ use std::rc::Rc;
 
 use lexer::{Lexeme, Lexer, Token, join};
 
-/// The greatest depth to which blocks and lists may nest.
+/// The maximum depth to which blocks and lists may nest.
 const DEPTH_MAX: usize = 64;
-/// The greatest total number of names in the ranges of a file, such as `disk0 .. disk17`.
+/// The maximum total number of names in the ranges of a file, such as `disk0 .. disk17`.
 const RANGE_MAX: u64 = 10_000;
 
 /// Below this, floating point can represent every whole number.
 const WHOLE_MAX: f64 = (1_u64 << 53) as f64;
 
 /// Supplies the text of a file to which another file refers. The path is relative to the first
-/// file's folder.
+/// file's directory.
 pub type Sources<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
 
 /// An error in a DiskSim file, with its place.
@@ -410,7 +410,8 @@ impl Block {
         Ok(self.get_bounded(key, min, max)?.expect("the key is there"))
     }
 
-    /// Returns the path of a file to which this block refers, relative to the first file's folder.
+    /// Returns the path of a file to which this block refers, relative to the first file's
+    /// directory.
     pub fn path(&self, name: &str) -> String {
         join(&self.file, name)
     }

@@ -10,7 +10,7 @@ use traxtent_model::profile::{Profile, Scheduler};
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
 use traxtent_workload::{Distribution, SynthioGenerator, SynthioSpec, TraceRecord};
 
-/// The greatest number of disks. DiskSim itself has room for 100 devices.
+/// The maximum number of disks. DiskSim itself has room for 100 devices.
 const DISKS_MAX: usize = 1000;
 
 /// The contents of a DiskSim parameter file.
@@ -77,7 +77,7 @@ pub struct DeviceMap {
 /// The bus type that carries any number of transfers at a time.
 const UNLIMITED: f64 = 2.0;
 
-/// The greatest number of disk names that an error message lists.
+/// The maximum number of disk names that an error message lists.
 const NAMES_LISTED_MAX: usize = 8;
 
 /// Loads a parameter file of any kind: a system (`.parv`), a drive (`.diskspecs`) or a layout with

@@ -41,7 +41,7 @@ struct Args {
     /// Use the kernel of an emulated machine instead of this machine's kernel
     #[arg(long)]
     guest: bool,
-    /// Folder for recordings
+    /// Directory for recordings
     #[arg(long)]
     folder: PathBuf,
 }

@@ -102,9 +102,9 @@ pub struct Bench {
     pub seed: u64,
     /// Whether an approximate result is sufficient; see [`Bench::scaled_count`].
     pub approximate: bool,
-    /// The folder with the traces that come with DiskSim.
+    /// The directory with the traces that come with DiskSim.
     pub traces: Option<PathBuf>,
-    /// The folder in which a measurement may keep its recordings for later runs.
+    /// The directory in which a measurement may keep its recordings for later runs.
     pub recordings: Option<PathBuf>,
     /// Profile parameters that replace those of this drive and of every other drive that a
     /// measurement takes.
@@ -165,12 +165,12 @@ impl Bench {
         }
     }
 
-    /// Sets the folder with the traces.
+    /// Sets the directory with the traces.
     pub fn with_traces(self, traces: Option<PathBuf>) -> Bench {
         Bench { traces, ..self }
     }
 
-    /// Sets the folder for recordings.
+    /// Sets the directory for recordings.
     pub fn with_recordings(self, recordings: Option<PathBuf>) -> Bench {
         Bench { recordings, ..self }
     }

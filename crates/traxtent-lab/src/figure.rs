@@ -37,7 +37,7 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
-/// The way in which points are drawn.
+/// The style in which points are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Style {

@@ -66,7 +66,7 @@ pub struct Subject {
     pub profile: Result<Box<Profile>, String>,
 }
 
-/// Returns the built-in drives, then those of the files in DiskSim's folder, if one is given.
+/// Returns the built-in drives, then those of the files in DiskSim's directory, if one is given.
 pub fn subjects(disksim: Option<&Path>) -> Vec<Subject> {
     let built_in = profile::builtin::names().map(|name| Subject {
         name: name.to_owned(),
@@ -93,7 +93,7 @@ fn absent(reason: String) -> Subject {
     }
 }
 
-/// Finds DiskSim's files that specify drives in a folder and its subfolders, by path.
+/// Finds DiskSim's files that specify drives in a directory and its subdirectories, by path.
 fn specifications(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -123,7 +123,7 @@ fn disksim_drive(file: &Path) -> Subject {
             .to_string_lossy()
             .into_owned()
     };
-    // A drive with a folder of its own has the name of the folder.
+    // A drive with a directory of its own has the name of the directory.
     let own = file.parent().filter(|folder| stem(folder) != "disksim");
     Subject {
         name: format!("disksim:{}", stem(own.unwrap_or(file))),

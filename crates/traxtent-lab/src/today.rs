@@ -1,11 +1,11 @@
-//! The benefit of traxtents on a drive of today: questions of the papers applied to larger drives,
+//! The benefit of traxtents on present-day drives: the papers' questions applied to larger drives,
 //! with and without zero-latency access.
 //!
 //! Each [`Question`] is a claim of a paper, measured as for the paper's drive, but in tracks of the
 //! drive under test. All concern the beginning of the drive. It is not known whether the modern
-//! drives have zero-latency access, so both answers are given: the measurement changes that one
-//! parameter of the profile and nothing else. Left out: questions that apply only to the paper's
-//! drive, such as a round of half a second in which no whole track is played.
+//! drives have zero-latency access, so each question is measured with and without it. Nothing else
+//! in the profile changes. Left out: questions that apply only to the paper's drive, such as a
+//! round of half a second in which no whole track is played.
 
 use std::thread;
 
@@ -21,7 +21,7 @@ use crate::fs::{Config, Ext2, SimulatedHost};
 use crate::traxtents::MAIN_DRIVE;
 
 /// The drives: that of paper T, for reference; one of 3 TB, whose tracks and skews were measured on
-/// a real one; and one of 20 TB, which is no particular drive.
+/// a real drive; and a generic one of 20 TB.
 pub const DRIVES: [&str; 3] = [MAIN_DRIVE, "toshiba-p300", "generic-20tb"];
 
 /// The size of a track in the first zone of paper T's drive.
@@ -32,14 +32,14 @@ const PAPER_TRACK_BYTES: u32 = 264 * 1024;
 const STEPS_TO_EQUAL: u32 = 8;
 const EQUAL_TRACKS_MAX: u32 = 16;
 
-/// The first LBN after the partition of ext2. For a comparison it has room for the files; only
-/// their places matter. Streams lie anywhere in 73 GB, as on paper Q's drive (on paper T's drive,
-/// in all of its 9 GB).
+/// The first LBN after the ext2 partition. The partition of a comparison has just enough room for
+/// the files, because only their positions matter. Streams lie anywhere in 73 GB, as on paper Q's
+/// drive (on paper T's drive, in all of its 9 GB).
 const DIFF_END: u64 = 8_000_000_000 / 512;
 const STREAMS_END: u64 = 142_578_125;
 
-/// The number of runs of the streams, the same as in paper Q; and the startup latency in seconds at
-/// which it compares.
+/// The number of runs of the streams, the same as in paper Q; and the startup latency, in seconds,
+/// at which paper Q compares the systems.
 const RUNS: u64 = 10;
 const SLOW_S: f64 = 3.0;
 
@@ -62,8 +62,8 @@ pub enum Question {
     /// The size, in units of 1,048,576 bytes, at which an unaligned read is as efficient as an
     /// aligned one of a track. Infinity if sixteen tracks do not suffice.
     EqualSize,
-    /// The number of streams of 4 Mb/s that the drive carries in soft real time, with I/Os of a
-    /// track and rounds as long as their playing time.
+    /// The number of streams of 4 Mb/s that the drive supports in soft real time. An I/O is a
+    /// track, and a round is the playing time of an I/O.
     Streams4,
     /// The same with streams of 25 Mb/s.
     Streams25,
@@ -167,21 +167,22 @@ fn efficiency(bench: &Bench, sectors: u32, aligned: bool) -> Result<f64, LabErro
     Ok(read(bench, sectors, aligned, Queue::TwoReq)?.efficiency())
 }
 
-/// The size that an unaligned read needs, and that of a track.
+/// Returns the size at which an unaligned read is as efficient as an aligned read of a track, and
+/// the size of a track.
 fn equal_size(bench: &Bench) -> Result<Answer, LabError> {
     let track = bench.track_sectors();
-    let sought = efficiency(bench, track, true)?;
+    let efficiency_min = efficiency(bench, track, true)?;
     // The search ends at the first size that suffices.
     let mut points = Vec::new();
     for sectors in (track / 2..=EQUAL_TRACKS_MAX * track).step_by((track / STEPS_TO_EQUAL) as usize)
     {
-        let here = efficiency(bench, sectors, false)?;
-        points.push((sectors, here));
-        if here >= sought {
+        let unaligned = efficiency(bench, sectors, false)?;
+        points.push((sectors, unaligned));
+        if unaligned >= efficiency_min {
             break;
         }
     }
-    let reached = EfficiencyCurve { points }.reaches(sought);
+    let reached = EfficiencyCurve { points }.reaches(efficiency_min);
     let mb = bench.kb(1) / 1024.0;
     Ok(Answer {
         unaligned: reached.map_or(f64::INFINITY, |sectors| sectors * mb),
@@ -214,7 +215,7 @@ fn streams(bench: &Bench, bitrate: BitRate) -> Result<Answer, LabError> {
 }
 
 /// The time of a comparison on a conventional and on an aligned system, with the drive's read-ahead
-/// on.
+/// enabled.
 fn diff(bench: &Bench, conventional: Ext2) -> Result<Answer, LabError> {
     Answer::of(|aligned| {
         let system = if aligned { Ext2::Aligned } else { conventional };
@@ -239,12 +240,12 @@ fn startup(bench: &Bench, conventional: Ext2) -> Result<Answer, LabError> {
     })
 }
 
-/// A number without and with alignment to tracks.
+/// A measured value without and with track alignment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answer {
-    /// The number for requests at any place.
+    /// The value for requests at arbitrary LBNs.
     pub unaligned: f64,
-    /// The number for requests that are tracks.
+    /// The value for requests that are whole tracks.
     pub aligned: f64,
 }
 
@@ -256,7 +257,7 @@ impl Answer {
         })
     }
 
-    /// The change due to alignment, as a share of the number without it.
+    /// The change due to alignment, as a share of the unaligned value.
     pub fn change(&self) -> f64 {
         self.aligned / self.unaligned - 1.0
     }
@@ -285,7 +286,7 @@ pub struct Row {
 /// Returns the same drive with or without zero-latency access for reads.
 ///
 /// # Errors
-/// A drive with a valid profile returns no error.
+/// Returns an error only if the drive's profile is invalid.
 pub fn with_zero_latency(bench: &Bench, zero_latency: bool) -> Result<Bench, LabError> {
     bench.with_parameter("access.zero_latency_read", &zero_latency.to_string())
 }
@@ -298,7 +299,7 @@ pub fn measure_all(
     benches: &[Bench],
     done: &(dyn Fn() + Sync),
 ) -> Result<Vec<DriveAnswers>, LabError> {
-    let ask = |zero_latency| -> Result<Vec<Answer>, LabError> {
+    let measure_benches = |zero_latency| -> Result<Vec<Answer>, LabError> {
         let mut answers = Vec::new();
         for bench in benches {
             let bench = with_zero_latency(bench, zero_latency)?;
@@ -309,19 +310,19 @@ pub fn measure_all(
         }
         Ok(answers)
     };
-    let [with, without] = both(ask)?;
+    let [with, without] = both(measure_benches)?;
     let rows: Vec<Row> = with
         .into_iter()
         .zip(without)
         .zip(Question::ALL.into_iter().cycle())
-        .map(|((zero_latency, first_sector_first), question)| Row {
+        .map(|((zero_latency, ordinary_access), question)| Row {
             question,
             zero_latency,
-            ordinary_access: first_sector_first,
+            ordinary_access,
         })
         .collect();
-    let of_drives = benches.iter().zip(rows.chunks(Question::ALL.len()));
-    Ok(of_drives
+    let per_drive = benches.iter().zip(rows.chunks(Question::ALL.len()));
+    Ok(per_drive
         .map(|(bench, rows)| DriveAnswers {
             bench: bench.clone(),
             rows: rows.to_vec(),

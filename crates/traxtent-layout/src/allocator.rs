@@ -275,8 +275,8 @@ impl Allocator {
             .or_else(|| halves.find_map(|least| self.closest_run(near, least)))
     }
 
-    /// Returns the blocks from `near` on if they are free: `count` of them, or all to the end of
-    /// the region.
+    /// Returns the blocks starting at `near` if they are free: `count` of them, or all to the end
+    /// of the region.
     fn run_at(&self, near: Block, count: u32) -> Option<(Region, Range<Block>)> {
         let region = self.regions.of(near)?;
         let end = Block(near.0 + u64::from(count)).min(region.blocks.end);

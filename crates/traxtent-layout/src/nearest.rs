@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// The number of children of a tree node.
-const FAN: usize = 16;
+const FANOUT: usize = 16;
 
 /// A tree over a sequence of numbers. Each node holds the largest of its sixteen children.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ impl MaxTree {
         let mut levels = vec![numbers];
         while let Some(last) = levels.last().filter(|last| last.len() > 1) {
             let largest = |part: &[u32]| part.iter().copied().max().unwrap_or(0);
-            let above = last.chunks(FAN).map(largest).collect();
+            let above = last.chunks(FANOUT).map(largest).collect();
             levels.push(above);
         }
         MaxTree { levels }
@@ -40,7 +40,7 @@ impl MaxTree {
             if old == new {
                 return;
             }
-            at /= FAN;
+            at /= FANOUT;
             let Some(above) = self.levels.get(level + 1) else {
                 return;
             };
@@ -61,13 +61,13 @@ impl MaxTree {
         // Go up until a sibling to the right is large enough.
         loop {
             let row = self.levels.get(level)?;
-            let end = (at / FAN * FAN + FAN).min(row.len());
+            let end = (at / FANOUT * FANOUT + FANOUT).min(row.len());
             if let Some(found) = (at..end).find(|&at| row[at] >= least) {
                 return Some(self.down(level, found, |row, mut children| {
                     children.find(|&child| row[child] >= least)
                 }));
             }
-            at = at / FAN + 1;
+            at = at / FANOUT + 1;
             level += 1;
         }
     }
@@ -80,13 +80,13 @@ impl MaxTree {
             let end = at.min(row.len());
             // The search here covers exactly the part of the row that is before `at` and has the
             // same parent.
-            let start = at / FAN * FAN;
+            let start = at / FANOUT * FANOUT;
             if let Some(found) = (start..end).rev().find(|&at| row[at] >= least) {
                 return Some(self.down(level, found, |row, mut children| {
                     children.rfind(|&child| row[child] >= least)
                 }));
             }
-            at /= FAN;
+            at /= FANOUT;
             level += 1;
         }
     }
@@ -113,7 +113,7 @@ impl MaxTree {
 
     /// Returns the nodes of a level that are children of one node of the next level.
     fn children(&self, level: usize, parent: usize) -> Range<usize> {
-        parent * FAN..(parent * FAN + FAN).min(self.levels[level].len())
+        parent * FANOUT..(parent * FANOUT + FANOUT).min(self.levels[level].len())
     }
 }
 

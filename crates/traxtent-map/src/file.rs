@@ -139,7 +139,7 @@ impl MapFile {
         Ok((MapBuilder::resume(self), left))
     }
 
-    /// Checks that this map belongs to the given drive, as far as its identity tells.
+    /// Checks that this map belongs to the given drive, according to its identity.
     ///
     /// # Errors
     /// Returns the first property that differs.

@@ -22,12 +22,13 @@ pub struct Identity {
 /// An algorithm that finds track boundaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// Timed reads: binary search for the end of each track, verification of tracks of equal
-    /// length, and a hundred places in turn so that no cache helps (paper T, section 4.1.1).
+    /// Timed reads: binary search for the end of each track, and verification of tracks of equal
+    /// length. It alternates between a hundred places, so that no read hits a cache (paper T,
+    /// section 4.1.1).
     Scan,
     /// Timed reads: sector angles, predictions, and a search only where a prediction fails.
     Angle,
-    /// Translations without further knowledge of drives: about two per track (paper T, section
+    /// Translations without assumptions about the drive: about two per track (paper T, section
     /// 4.1.2).
     Walk,
     /// Translations of each expected boundary and the LBN before it, and LBN by LBN where the
@@ -64,7 +65,9 @@ impl Algorithm {
 
     /// Returns the algorithm with this name.
     pub fn by_name(name: &str) -> Option<Algorithm> {
-        Algorithm::ALL.into_iter().find(|one| one.name() == name)
+        Algorithm::ALL
+            .into_iter()
+            .find(|algorithm| algorithm.name() == name)
     }
 
     /// Returns whether the algorithm uses translations. Otherwise it uses timed reads.
@@ -73,7 +76,7 @@ impl Algorithm {
     }
 }
 
-/// How many of the boundaries that a timing algorithm predicts are tested by separate reads.
+/// The boundaries predicted by a timing algorithm that are tested by separate reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Verify {
     /// Only those that the search itself needs to test.
@@ -106,8 +109,8 @@ pub struct Region {
     pub first: Lbn,
     /// The first LBN after the region.
     pub end: Lbn,
-    /// Whether a track is known to begin at `first`, as one does at LBN 0. Otherwise the search
-    /// starts at the first track that begins in the region.
+    /// Whether a track is known to begin at `first`. One always begins at LBN 0. If this is false,
+    /// the search starts at the first track that begins in the region.
     pub aligned: bool,
 }
 

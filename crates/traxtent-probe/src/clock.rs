@@ -233,7 +233,7 @@ impl<'a> Clock<'a> {
         u64::from(identity.physical_bytes / identity.logical_bytes.max(1)).max(1)
     }
 
-    /// The way in which the drive is timed.
+    /// The method by which the drive is timed.
     pub(super) fn method(&self) -> TimingMethod {
         self.method.method
     }

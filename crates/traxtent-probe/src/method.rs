@@ -149,7 +149,7 @@ impl QualifiedMethod {
 
 /// Finds the best method that the drive allows.
 ///
-/// If that is not [`TimingMethod::Verify`], caching stays switched off as far as the drive obeys;
+/// If that is not [`TimingMethod::Verify`], caching stays switched off, if the drive obeys;
 /// [`Target::switch_caching`] switches it on again.
 ///
 /// # Errors
@@ -435,7 +435,7 @@ impl Test<'_> {
             let completed = self.timed(self.base)?.completed;
             let steady = whole_revolutions_apart(before, completed, revolution);
             before = completed;
-            // If the host saw the LBN late, it cannot tell which LBNs have passed.
+            // If the host saw the LBN late, it cannot know which LBNs have passed.
             if !steady {
                 continue;
             }

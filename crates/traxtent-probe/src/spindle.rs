@@ -175,7 +175,7 @@ mod tests {
         (0..41).map(once).collect()
     }
 
-    /// Is the revolution found to a part in ten thousand at any speed, also if seconds pass between
+    /// Is the revolution found to a part in ten thousand at any speed, even if seconds pass between
     /// completions, and is it never a multiple or a fraction?
     #[test]
     fn revolutions_are_found() {

@@ -5,7 +5,7 @@ use traxtent_model::geometry::Place;
 use traxtent_units::request::{Request, Timing};
 use traxtent_units::{Lbn, SimTime};
 
-/// A drive as a probe sees it: a clock, timed requests and, on some drives, translation.
+/// A drive under test: a clock, timed requests and, on some drives, translation.
 ///
 /// Requests are sent one at a time. The probe is the only user of the drive.
 pub trait Target {
@@ -15,7 +15,7 @@ pub trait Target {
     /// The target's clock: virtual on a model, monotonic on a real drive.
     fn now(&self) -> SimTime;
 
-    /// Waits until `at`. Returns at once if `at` has passed.
+    /// Waits until `at`. Returns immediately if `at` has passed.
     fn wait_until(&mut self, at: SimTime);
 
     /// Sends a request and waits for its completion.
@@ -76,7 +76,7 @@ pub struct Defects {
     pub grown: Vec<Place>,
 }
 
-/// The reason why a target did not do what was requested.
+/// The reason why a target did not carry out a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {

@@ -144,7 +144,7 @@ impl<'a, 's> TrackOutput<'a, 's> {
         self.at < self.end
     }
 
-    /// Passes on the track that ends at `end`.
+    /// Outputs the track that ends at `end`.
     pub(super) fn track(&mut self, end: u64, confirm: Confirm) -> Result<(), ProbeError> {
         let found = Found {
             first_lbn: Lbn(self.at),

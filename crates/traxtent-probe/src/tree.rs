@@ -225,7 +225,7 @@ impl Tree<'_, '_, '_> {
         follows.begins_after(Some(before), &mut self.ask, strict)
     }
 
-    /// Makes the tests inside a jump over `good` tracks. If one fails, returns the last boundary
+    /// Performs the tests inside a jump over `good` tracks. If one fails, returns the last boundary
     /// before it that held.
     fn last_good_boundary(
         &mut self,

@@ -23,7 +23,7 @@ pub(super) struct BadParameters {
     pub(super) byte: Option<u16>,
 }
 
-/// The greatest threshold for read-ahead, which includes all reads.
+/// The maximum threshold for read-ahead, which includes all reads.
 const ALWAYS: u16 = u16::MAX;
 
 /// The parts of the caching page that a host may change.

@@ -8,7 +8,7 @@ pub trait Transport {
     /// The transport's clock.
     fn now(&self) -> SimTime;
 
-    /// Waits until `at`. Returns at once if that is in the past.
+    /// Waits until `at`. Returns immediately if that is in the past.
     fn wait_until(&mut self, at: SimTime);
 
     /// Sends a command and waits for its completion.

@@ -1,8 +1,8 @@
 //! Measures the throughput of volumes on members in memory, compared with that of the memory
 //! itself.
 //!
-//! `cargo xtask bench volume` runs it and prints the machine. Arguments: the seed, and a folder in
-//! memory.
+//! `cargo xtask bench volume` runs it and prints the machine. Arguments: the seed, and a directory
+//! in memory.
 #![allow(missing_docs)]
 
 use std::error::Error;
@@ -24,7 +24,7 @@ use traxtent_volume::{Action, MemberIo, Op, Volume, VolumeError, WriteHole};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// The number of runs of each side, in turn; the medians are reported.
+/// The number of runs of each side, which alternate. The medians are reported.
 const RUNS: usize = 7;
 
 /// The number of members of the volumes.

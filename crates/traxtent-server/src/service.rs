@@ -76,14 +76,14 @@ pub trait BlockService: Debug + Send + Sync {
     /// Returns the same errors as [`BlockService::read`].
     fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServiceError>;
 
-    /// Zeroes `count` bytes from `offset` on. With `fua`, they are durable when this returns.
+    /// Zeroes `count` bytes starting at `offset`. With `fua`, they are durable when this returns.
     ///
     /// # Errors
     /// Returns the same errors as [`BlockService::read`].
     fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServiceError>;
 
-    /// Declares `count` bytes from `offset` on unused. With `fua`, the change is durable when this
-    /// returns.
+    /// Declares `count` bytes starting at `offset` unused. With `fua`, the change is durable when
+    /// this returns.
     ///
     /// # Errors
     /// Returns the same errors as [`BlockService::read`].

@@ -141,7 +141,7 @@ impl Arrays {
         self.arrays.push((array, disks));
     }
 
-    /// Takes a request to an array; returns the requests that go to the drives at once.
+    /// Takes a request to an array; returns the requests that go to the drives immediately.
     ///
     /// # Errors
     /// Returns an error if the request has no sectors, or reaches beyond the end of the array.

@@ -40,7 +40,7 @@ pub trait QueuedDevice {
     /// Returns the next time at which something happens.
     fn next_wakeup(&self) -> Option<SimTime>;
 
-    /// Returns the completions that are certain and still to come.
+    /// Returns the future completions that are certain.
     fn certain_completions(&self) -> impl Iterator<Item = (u64, SimTime)>;
 }
 
@@ -152,7 +152,7 @@ impl<U: QueuedDevice> DriveQueue<U> {
         })
     }
 
-    /// Passes on queued requests while the drive has room.
+    /// Sends queued requests to the drive while it has room.
     pub fn dispatch(&mut self, now: SimTime) -> Result<(), Refused<U::Error>> {
         while self.sent.len() < self.depth && !self.queue.is_empty() {
             let waiting = self.queue.iter().map(|(arrival, _)| Candidate {

@@ -17,7 +17,7 @@ use uuid::Uuid;
 const SECTOR_BYTES: usize = 512;
 const MEMBER_SECTORS: u64 = 20_000;
 
-/// Members whose operations are done at once.
+/// Members whose operations are done immediately.
 struct Memory(RefCell<Vec<Vec<u8>>>);
 
 impl MemberIo for Memory {

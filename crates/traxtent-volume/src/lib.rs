@@ -32,10 +32,10 @@
 //! - Writes to mirrors record an intent. After a crash the first mirror is copied to the others.
 //!
 //! A record is *settled* once the writes that it describes are in place and durable. All records
-//! are settled at once: writes pause, all members are flushed, and a record that says so is made
-//! durable. Between two such moments, all records of one stripe are of the same kind, so that a
-//! replay never undoes a later write. A flush of the volume settles if whole stripes were written.
-//! Otherwise everything is already in the journal, and the flush does nothing.
+//! are settled immediately: writes pause, all members are flushed, and a record that says so is
+//! made durable. Between two such moments, all records of one stripe are of the same kind, so that
+//! a replay never undoes a later write. A flush of the volume settles if whole stripes were
+//! written. Otherwise everything is already in the journal, and the flush does nothing.
 //!
 //! The on-disk format is described in docs/volume-format.md.
 //!

@@ -131,8 +131,8 @@ impl<M: MemberIo> Volume<M> {
     /// Opens a volume whose members have been assembled, and restores consistency after a crash.
     ///
     /// # Errors
-    /// Returns an error if a member fails meanwhile, or if more data is lost than can be recorded.
-    /// The members are then as recoverable as before.
+    /// Returns an error if a member fails during the call, or if more data is lost than can be
+    /// recorded. The members are then as recoverable as before.
     pub async fn open(
         array: Array,
         members: M,

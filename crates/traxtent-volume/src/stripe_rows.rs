@@ -104,7 +104,7 @@ impl<B: std::ops::DerefMut<Target = [u8]>> StripeRows<B> {
 
 impl<M: MemberIo> Volume<M> {
     /// Reads a stripe whose lock is held, from all members that are valid for it. If a member
-    /// cannot read its chunk at once, the chunk is read sector by sector.
+    /// cannot read its chunk in one request, the chunk is read sector by sector.
     pub(super) async fn read_rows(
         &self,
         state: &State,

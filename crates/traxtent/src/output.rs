@@ -77,7 +77,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// A file that appears under its name once it is complete. Until then, its content is in a
-/// temporary file beside it, which is removed if this is dropped.
+/// temporary file next to it, which is removed if this is dropped.
 pub(crate) struct AtomicFile {
     path: PathBuf,
     sink: Sink,

@@ -476,7 +476,7 @@ fn serve(args: &Serve) -> Result<()> {
     }
 }
 
-/// Warns about failed members and lost data of a volume that is to be served.
+/// Warns about failed members and lost data of a volume to be served.
 fn warn_of(status: &VolumeStatus) {
     for member in &status.members {
         let number = member.member;

@@ -7,7 +7,7 @@ use traxtent_experiments::{PAPERS, RunPlan, Selection, experiments, run};
 
 use super::plan;
 
-/// Is every folder with an experiment in the list, and can every text be parsed?
+/// Is every directory with an experiment in the list, and can every text be parsed?
 #[test]
 fn every_folder_is_listed() {
     let folder = testkit::workspace().join("experiments");

@@ -76,7 +76,7 @@ fn nothing_that_measures_depends_on_this_crate() {
     );
 }
 
-/// Does the lab neither read these folders nor judge anything?
+/// Does the lab neither read these directories nor judge anything?
 #[test]
 fn the_lab_holds_no_claim() {
     let mut files = Vec::new();

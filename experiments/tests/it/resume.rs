@@ -34,7 +34,7 @@ fn assert_same(one: &RunOutcome, other: &RunOutcome) {
     assert_eq!(figures(one), figures(other));
 }
 
-/// Are results taken from the folder, wholly or in part, identical to results measured at once?
+/// Are results taken from the directory, wholly or in part, identical to results measured at once?
 #[test]
 fn identical() {
     let folder = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ fn what_is_taken() {
     assert_same(&outcome(Some(folder.path()), "another build", 1), &at_once);
 }
 
-/// Is an unusable folder refused before anything is measured?
+/// Is an unusable directory refused before anything is measured?
 #[test]
 fn no_folder() {
     let folder = tempfile::tempdir().unwrap();

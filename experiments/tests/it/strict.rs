@@ -126,7 +126,7 @@ fn one_clear_line() {
     assert!(error.contains("id = T2: must be unique"), "{error}");
 }
 
-/// Is a folder refused whose name is not the number of a claim?
+/// Is a directory refused whose name is not the number of a claim?
 #[test]
 fn folders() {
     let text = &experiments()[1].text;

@@ -1,5 +1,5 @@
-//! A benchmark program of this checkout and of another commit, run in turn, so that both see the
-//! same machine.
+//! A benchmark program of this checkout and of another commit, run alternately, so that both see
+//! the same machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,10 +9,10 @@ use anyhow::{Context, Result, ensure};
 use super::nbd::median;
 use crate::shell;
 
-/// The number of times that each program runs, in turn.
+/// The number of times that each program runs. The programs alternate.
 const ROUNDS: usize = 7;
 
-/// Builds the benchmark `bench` of `commit` and of this checkout, runs both in turn with
+/// Builds the benchmark `bench` of `commit` and of this checkout, runs both alternately with
 /// `arguments`, and prints the ratio of each rate that they print in `unit`.
 pub(super) fn run(bench: &str, commit: &str, arguments: &[String], unit: &str) -> Result<()> {
     let commit = shell::output("git", ["rev-parse", "--short=12", commit])?;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::shell;
 
-/// Builds into an empty folder and prints the time and the binary's size. Dependencies are
+/// Builds into an empty directory and prints the time and the binary's size. Dependencies are
 /// downloaded before the clock starts.
 pub(super) fn run() -> Result<()> {
     shell::run(shell::cargo().args(["fetch", "--locked"]))?;

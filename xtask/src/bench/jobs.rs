@@ -1,4 +1,4 @@
-//! The usual jobs of fio and dd on served drives, beside the same jobs simulated.
+//! The usual jobs of fio and dd on served drives, compared with the same jobs simulated.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{packages, shell};
 
-/// The built plugin, and a working folder.
+/// The built plugin, and a working directory.
 pub(super) struct Server {
     pub(super) folder: PathBuf,
     pub(super) plugin: PathBuf,
@@ -26,7 +26,7 @@ pub(super) struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    /// Makes a load from fio's names of a pattern and of a size, and the queue depth.
+    /// Creates a load from fio's names of a pattern and of a size, and the queue depth.
     pub(super) fn new(pattern: &'a str, block: &'a str, depth: u32) -> Load<'a> {
         Load {
             pattern,
@@ -37,8 +37,8 @@ impl<'a> Load<'a> {
 }
 
 impl Server {
-    /// Builds the plugin and makes a new folder. If a program is missing, prints that and returns
-    /// `None`.
+    /// Builds the plugin and makes a new directory. If a program is missing, prints that and
+    /// returns `None`.
     pub(super) fn build(folder: &str, seed: u64) -> Result<Option<Server>> {
         packages::install(packages::FOR_SERVE);
         for program in ["nbdkit", "fio"] {

@@ -41,8 +41,8 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<()> {
     shell::run(&mut cargo)
 }
 
-/// Returns the folder of DiskSim's parameter files in the reference data next to the project, if it
-/// exists.
+/// Returns the directory of DiskSim's parameter files in the reference data next to the project, if
+/// it exists.
 fn disksim() -> Option<PathBuf> {
     let beside = || shell::root().join("../shared");
     let shared = env::var_os("TRAXTENT_SHARED").map_or_else(beside, PathBuf::from);

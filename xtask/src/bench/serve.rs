@@ -39,7 +39,7 @@ enum ServePart {
 
 /// The least acceptable rate, as a share of nbdkit's memory plugin.
 const SHARE_LEAST: f64 = 0.8;
-/// The number of times that each load runs on each side, in turn.
+/// The number of times that each load runs on each side. The sides alternate.
 const ROUNDS: usize = 5;
 /// The name of fio's log of times.
 const LOG: &str = "seen";

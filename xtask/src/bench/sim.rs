@@ -10,7 +10,7 @@ pub(super) fn run(seed: u64, most: u64) -> Result<()> {
     shell::run(shell::bench("traxtent-sim", "sim").args([seed.to_string(), most.to_string()]))
 }
 
-/// Measures the two workloads in turn with those of another commit: small requests, then large
+/// Measures the two workloads alternately with those of another commit: small requests, then large
 /// ones.
 pub(super) fn compare(seed: u64, commit: &str) -> Result<()> {
     let no_growth = 0;

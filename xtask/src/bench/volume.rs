@@ -16,7 +16,7 @@ pub(super) struct Options {
     /// Duration of each load of a served volume in seconds
     #[arg(long, default_value_t = 5)]
     seconds: u32,
-    /// Folder in memory with room for 3 GB
+    /// Directory in memory with room for 3 GB
     #[arg(long, default_value = "/dev/shm")]
     memory: PathBuf,
     /// Measure only served volumes, or only volumes accessed directly
@@ -35,7 +35,7 @@ enum Part {
 
 /// The least acceptable rate, as a share of a plain file's.
 const SHARE_LEAST: f64 = 0.8;
-/// The number of times that each load runs on each side, in turn.
+/// The number of times that each load runs on each side. The sides alternate.
 const ROUNDS: usize = 5;
 /// The bytes of a file, or of the volume's members together.
 const SIZE: u64 = 512 << 20;
@@ -48,7 +48,7 @@ const LOADS: [(&str, &str, &str, f64, u32); 4] = [
     ("4 KB random write", "randwrite", "4k", 4096.0, 32),
 ];
 
-/// A folder that is deleted when it goes out of scope.
+/// A directory that is deleted when it goes out of scope.
 struct Folder(PathBuf);
 
 impl Drop for Folder {

@@ -94,7 +94,7 @@ pub(super) fn pack(artifacts: &Artifacts) -> Result<PathBuf> {
     Ok(package)
 }
 
-/// Puts the plugin into the folder of nbdkit for this architecture, such as
+/// Puts the plugin into the directory of nbdkit for this architecture, such as
 /// `/usr/lib/x86_64-linux-gnu`.
 fn place_plugin(artifacts: &Artifacts, tree: &Path) -> Result<()> {
     let triplet = shell::output("dpkg-architecture", ["--query", "DEB_HOST_MULTIARCH"])
@@ -110,7 +110,7 @@ fn place_plugin(artifacts: &Artifacts, tree: &Path) -> Result<()> {
     )
 }
 
-/// Returns the name of an architecture's folder if the tool for it is not installed.
+/// Returns the name of an architecture's directory if the tool for it is not installed.
 fn triplet_of(architecture: String) -> String {
     match architecture.as_str() {
         "amd64" => "x86_64-linux-gnu".to_owned(),

@@ -205,7 +205,7 @@ impl Release {
         })
     }
 
-    /// Makes a root in `folder`, which exists only once it is complete.
+    /// Creates a root in `folder`, which exists only once it is complete.
     fn bootstrap(&self, folder: &Path) -> Result<()> {
         let partial = folder.with_extension("partial");
         clear(&partial)?;

@@ -13,7 +13,8 @@ macro_rules! offsets {
     };
 }
 
-/// Is the offset of every field the same, and the size, as far as this version of nbdkit goes?
+/// Does every field have the same offset as in the header of the installed nbdkit, and do the
+/// constants have the same values?
 #[test]
 fn fields_lie_where_the_header_has_them() {
     let cc = testkit::tool!("cc");
@@ -68,7 +69,7 @@ fn fields_lie_where_the_header_has_them() {
     );
     let folder = TempDir::new().unwrap();
     let (source, program) = (folder.path().join("p.c"), folder.path().join("p"));
-    let prints: String = ours
+    let print_statements: String = ours
         .iter()
         .map(|(field, _)| format!("P({field})"))
         .collect();
@@ -76,7 +77,7 @@ fn fields_lie_where_the_header_has_them() {
         "#define NBDKIT_API_VERSION 2\n#define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL\n\
          #include <nbdkit-plugin.h>\n#include <stdio.h>\n#include <stddef.h>\n\
          #define P(f) printf(\"%s %zu\\n\", #f, offsetof(struct nbdkit_plugin, f));\n\
-         int main(void) {{ {prints} printf(\"model %d fua %d native %d\\n\", THREAD_MODEL, \
+         int main(void) {{ {print_statements} printf(\"model %d fua %d native %d\\n\", THREAD_MODEL, \
          NBDKIT_FLAG_FUA, NBDKIT_FUA_NATIVE); return 0; }}\n"
     );
     fs::write(&source, text).unwrap();
@@ -86,8 +87,8 @@ fn fields_lie_where_the_header_has_them() {
         .arg(&program)
         .output();
     let built = built.unwrap();
-    let complaint = String::from_utf8_lossy(&built.stderr);
-    assert!(built.status.success(), "{complaint}");
+    let stderr = String::from_utf8_lossy(&built.stderr);
+    assert!(built.status.success(), "{stderr}");
     let printed = Command::new(&program).output().unwrap().stdout;
     let theirs = String::from_utf8(printed).unwrap();
     let expected: String = ours

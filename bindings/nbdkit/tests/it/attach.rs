@@ -1,8 +1,8 @@
 //! A served drive as a block device of this kernel, with a file system: nbdfuse, a loop device, a
 //! mount.
 //!
-//! Each layer is removed when its value is dropped, also if a test fails. A layer that is still
-//! busy is removed lazily.
+//! Each layer is removed when its value is dropped, even if the test fails. A layer that is still
+//! busy is unmounted lazily.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ pub(crate) fn missing() -> Option<String> {
         return Some(format!("{name} is not installed"));
     }
     let devices = ["/dev/fuse", "/dev/loop-control"];
-    let closed = |path: &&str| fs::File::options().write(true).open(path).is_err();
-    let device = devices.iter().find(|path| closed(path))?;
+    let is_inaccessible = |path: &&str| fs::File::options().write(true).open(path).is_err();
+    let device = devices.iter().find(|path| is_inaccessible(path))?;
     Some(format!("{device} cannot be opened for writing"))
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Attached {
 #[derive(Debug)]
 pub(crate) struct Loop(PathBuf);
 
-/// The file as which nbdfuse shows the drive.
+/// The file through which nbdfuse exposes the drive.
 #[derive(Debug)]
 struct Node {
     path: PathBuf,
@@ -55,9 +55,12 @@ impl Attached {
     pub(crate) fn new(server: &Server, folder: &Path) -> Attached {
         let node = Node::new(server, folder);
         let arguments = ["--find", "--show", "--direct-io=on"];
-        let shown = output(Command::new("losetup").args(arguments).arg(&node.path));
-        assert!(shown.status.success(), "losetup: {shown:?}");
-        let device = String::from_utf8(shown.stdout).expect("it is a path");
+        let losetup_output = output(Command::new("losetup").args(arguments).arg(&node.path));
+        assert!(
+            losetup_output.status.success(),
+            "losetup: {losetup_output:?}"
+        );
+        let device = String::from_utf8(losetup_output.stdout).expect("it is a path");
         Attached {
             device: Loop(device.trim().into()),
             _node: node,
@@ -69,19 +72,22 @@ impl Attached {
         &self.device.0
     }
 
-    /// Mounts it, which replays a journal.
+    /// Mounts the file system, which replays its journal.
     pub(crate) fn mount(&self, folder: &Path) -> Result<Mount, String> {
         fs::create_dir_all(folder).expect("there is room");
-        Mount::made(Command::new("mount").arg(self.device()).arg(folder), folder)
+        Mount::from_command(Command::new("mount").arg(self.device()).arg(folder), folder)
     }
 }
 
 impl Loop {
     /// Attaches a file; `None` if there are no loop devices.
     pub(crate) fn attach(losetup: &Path, file: &Path) -> Option<Loop> {
-        let shown = output(Command::new(losetup).args(["--find", "--show"]).arg(file));
-        let device = String::from_utf8(shown.stdout).ok()?;
-        shown.status.success().then(|| Loop(device.trim().into()))
+        let losetup_output = output(Command::new(losetup).args(["--find", "--show"]).arg(file));
+        let device = String::from_utf8(losetup_output.stdout).ok()?;
+        losetup_output
+            .status
+            .success()
+            .then(|| Loop(device.trim().into()))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -93,7 +99,7 @@ impl Mount {
     /// Mounts a device.
     pub(crate) fn device(mount: &Path, device: &Path, folder: &Path) -> Result<Mount, String> {
         fs::create_dir_all(folder).expect("there is room");
-        Mount::made(Command::new(mount).arg(device).arg(folder), folder)
+        Mount::from_command(Command::new(mount).arg(device).arg(folder), folder)
     }
 
     /// Mounts a file system in memory, with a size in the format of `mount`.
@@ -101,10 +107,10 @@ impl Mount {
         fs::create_dir_all(folder).expect("there is room");
         let size = format!("size={size}");
         let arguments = ["-t", "tmpfs", "-o", &size, "tmpfs"];
-        Mount::made(Command::new(mount).args(arguments).arg(folder), folder)
+        Mount::from_command(Command::new(mount).args(arguments).arg(folder), folder)
     }
 
-    fn made(command: &mut Command, folder: &Path) -> Result<Mount, String> {
+    fn from_command(command: &mut Command, folder: &Path) -> Result<Mount, String> {
         let mounted = output(command);
         if mounted.status.success() {
             Ok(Mount(folder.to_owned()))
@@ -124,18 +130,18 @@ impl Mount {
         &self.0
     }
 
-    /// Unmounts the file system once all of it is written.
+    /// Unmounts the file system, which writes back its data.
     pub(crate) fn unmount(self) {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let unmounted = output(Command::new("umount").arg(&self.0));
             if unmounted.status.success() {
                 std::mem::forget(self);
                 return;
             }
-            // A child process that another thread starts meanwhile has every file open for a
-            // moment.
-            assert!(begun.elapsed() < Duration::from_secs(60), "{unmounted:?}");
+            // A child process that another thread has just started briefly inherits every open
+            // file.
+            assert!(started.elapsed() < Duration::from_secs(60), "{unmounted:?}");
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -156,11 +162,14 @@ impl Node {
             .spawn()
             .expect("nbdfuse runs");
         let mut node = Node { path, nbdfuse };
-        let begun = Instant::now();
+        let started = Instant::now();
         while !ready.exists() {
-            let ended = node.nbdfuse.try_wait().expect("it can be asked");
+            let ended = node.nbdfuse.try_wait().expect("nbdfuse is a child process");
             assert!(ended.is_none(), "nbdfuse ended with {ended:?}");
-            assert!(begun.elapsed() < Duration::from_secs(60), "it takes long");
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "nbdfuse is not ready"
+            );
             thread::sleep(Duration::from_millis(2));
         }
         node

@@ -34,7 +34,7 @@ const REQUEST_MAGIC: u32 = 0x2560_9513;
 impl Client {
     pub(crate) fn new(server: &Server) -> Client {
         let mut stream = UnixStream::connect(server.socket()).expect("it listens");
-        // A server that hangs makes the test fail, rather than wait for ever.
+        // A server that hangs makes the test fail, rather than wait forever.
         let patience = Some(Duration::from_secs(100));
         stream.set_read_timeout(patience).expect("it is not zero");
         let greeting: [u8; 18] = receive(&mut stream).expect("it greets");

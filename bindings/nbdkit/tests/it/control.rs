@@ -82,7 +82,7 @@ fn too_many_clients() {
     }
 }
 
-/// Makes the socket under umask 0. Does it have mode 0600, and from the first moment, without a
+/// Creates the socket under umask 0. Does it have mode 0600, and from the first moment, without a
 /// change afterwards?
 #[test]
 fn the_socket_is_never_open_to_others() {

@@ -17,7 +17,7 @@ use crate::client::{Client, ENOSPC};
 use crate::kill::{Area, CLIENTS, SECTOR, SECTORS, assert_kept};
 use crate::nbdkit::{Server, key, quick_folder};
 
-/// Makes a file of 8 MiB, where a track has about 100 sectors, and a volume on it.
+/// Creates a file of 8 MiB, where a track has about 100 sectors, and a volume on it.
 fn new_volume(folder: &Path, seed: u64) -> PathBuf {
     let (device, map) = (folder.join("disk"), folder.join("map"));
     File::create(&device).unwrap().set_len(8 << 20).unwrap();

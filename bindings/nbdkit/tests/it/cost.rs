@@ -1,7 +1,8 @@
 //! Does the modelled cost of a misaligned block agree with a client's measurement?
 //!
-//! fio uses only the clock. It writes and reads on a served drive with every block at a boundary,
-//! and then with every block after one. The costs are computed without a server.
+//! fio observes only response times. It accesses a served drive twice: with every block aligned to
+//! a boundary, and with every block shifted past one. The modelled costs are computed without a
+//! server.
 
 use std::process::Command;
 
@@ -14,16 +15,17 @@ use crate::nbdkit::{Server, key, write};
 
 /// The relative tolerance of a cost.
 const TOLERANCE: f64 = 0.15;
-/// The seconds before fio measures, so that the drive's buffer is full, and the seconds of
+/// The seconds before fio measures, during which the drive's buffer fills, and the seconds of
 /// measurement.
 const RAMP: u32 = 2;
 const COUNTED: u32 = 5;
-/// The greatest number of measurements with fio: other work on the machine makes the drive look
-/// slower.
+/// The maximum number of measurements with fio. Other load on the machine makes the drive look
+/// slower, so a measurement is repeated.
 const ROUNDS: usize = 3;
-/// How many times slower than real time a drive runs if its next sectors pass while the host
-/// prepares the next request. A busy host's pauses are then short compared with the revolution.
-const SLOWER: u32 = 8;
+/// The factor by which a drive is slowed down if its next sectors pass under the head while the
+/// host prepares the next request. The pauses of a busy host are then short compared with a
+/// revolution.
+const SLOWDOWN: u32 = 8;
 
 /// Is the cost right for random writes of 4 KiB on a drive with 4 KiB physical and 512 B logical
 /// sectors, as in a partition at sector 34?
@@ -38,11 +40,11 @@ fn large_writes() {
     agrees(Load::LargeWrites, typical(), 2, "write", 512 << 10, 1);
 }
 
-/// Is it right if each write goes to the media before the next one comes?
+/// Is it right if each write reaches the media before the next one arrives?
 #[test]
 fn large_writes_through() {
     let profile = typical().with_value("cache.write_back", "none").unwrap();
-    agrees(Load::LargeWrites, profile, 2, "write", 512 << 10, SLOWER);
+    agrees(Load::LargeWrites, profile, 2, "write", 512 << 10, SLOWDOWN);
 }
 
 /// Is it right for reads, whose cost is zero?
@@ -52,20 +54,27 @@ fn reads() {
 }
 
 /// Compares a cost with fio's measurements until they agree.
-fn agrees(load: Load, profile: Profile, behind: u32, pattern: &str, block: u32, slower: u32) {
+fn agrees(
+    load: Load,
+    profile: Profile,
+    shift_sectors: u32,
+    pattern: &str,
+    block: u32,
+    slowdown: u32,
+) {
     let _ = (testkit::tool!("nbdkit"), testkit::tool!("fio"));
-    let modelled = work_cost(&profile, load, behind).unwrap();
+    let modelled = work_cost(&profile, load, shift_sectors).unwrap();
     let job = Job {
         profile: &profile,
         pattern,
         block,
-        slower: f64::from(slower),
+        slowdown: f64::from(slowdown),
     };
     let (mut aligned_ms, mut actual_ms) = (f64::MAX, f64::MAX);
     for _ in 0..ROUNDS {
         aligned_ms = aligned_ms.min(job.ms(0));
-        actual_ms = actual_ms.min(job.ms(behind));
-        let off = (actual_ms - aligned_ms - modelled.extra_ms()).abs();
+        actual_ms = actual_ms.min(job.ms(shift_sectors));
+        let difference_ms = (actual_ms - aligned_ms - modelled.extra_ms()).abs();
         eprintln!(
             "{}: {:.2} and {:.2} ms by the model, {aligned_ms:.2} and {actual_ms:.2} ms by fio",
             load.name(),
@@ -78,30 +87,30 @@ fn agrees(load: Load, profile: Profile, behind: u32, pattern: &str, block: u32, 
         } else {
             modelled.extra_ms()
         };
-        if off <= TOLERANCE * scale {
+        if difference_ms <= TOLERANCE * scale {
             return;
         }
     }
-    panic!("{}: they do not agree", load.name());
+    panic!("{}: the model and fio do not agree", load.name());
 }
 
-/// The job of fio.
+/// A job for fio.
 struct Job<'a> {
     profile: &'a Profile,
     pattern: &'a str,
     block: u32,
-    slower: f64,
+    slowdown: f64,
 }
 
 impl Job<'_> {
     /// Returns the milliseconds per request, in the drive's time.
-    fn ms(&self, behind: u32) -> f64 {
+    fn ms(&self, shift_sectors: u32) -> f64 {
         let folder = TempDir::new().unwrap();
         let server = Server::start(&[
             key("drive", write(folder.path(), self.profile)),
-            key("speed", 1.0 / self.slower),
+            key("speed", 1.0 / self.slowdown),
         ]);
-        let offset = behind * self.profile.sector.logical_bytes;
+        let offset = shift_sectors * self.profile.sector.logical_bytes;
         let output = Command::new("fio")
             .args(["--name=cost", "--ioengine=nbd", "--output-format=json"])
             .args(["--norandommap", "--time_based", "--randseed=1"])
@@ -120,23 +129,23 @@ impl Job<'_> {
         // fio may print a message before the JSON.
         let json = text.find('{').map_or("", |start| &text[start..]);
         let report: Value = serde_json::from_str(json).unwrap();
-        let way = if self.pattern.ends_with("read") {
+        let direction = if self.pattern.ends_with("read") {
             "read"
         } else {
             "write"
         };
-        1000.0 / (report["jobs"][0][way]["iops"].as_f64().unwrap() * self.slower)
+        1000.0 / (report["jobs"][0][direction]["iops"].as_f64().unwrap() * self.slowdown)
     }
 
-    /// Returns the range of the work in bytes: 16 GiB as in the model, in whole blocks, or the
-    /// first zone of a drive, where a track has this size.
+    /// Returns the size of the tested range in bytes, a whole number of blocks: 16 GiB, as in the
+    /// model, or the first zone if a block is a track.
     fn size(&self) -> u64 {
         let zone = &self.profile.geometry.zones[0];
         let tracks = u64::from(zone.last_cylinder) * u64::from(self.profile.geometry.surfaces);
-        let room = match self.profile.sector.ratio() {
+        let range_bytes = match self.profile.sector.ratio() {
             1 => tracks * u64::from(self.block),
             _ => 16 << 30,
         };
-        room - room % u64::from(self.block)
+        range_bytes - range_bytes % u64::from(self.block)
     }
 }

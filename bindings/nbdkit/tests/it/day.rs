@@ -13,7 +13,7 @@ use traxtent_units::Rng;
 use crate::client::Client;
 use crate::nbdkit::{Server, key, quick_folder, write};
 
-/// The greatest speed of a server: a day takes 86 seconds.
+/// The maximum speed of a server: a day takes 86 seconds.
 const SPEED: u64 = 1000;
 /// The clients stay below this offset. The range is written first, so the data in memory do not
 /// grow later.
@@ -128,7 +128,8 @@ struct TimedRequest {
 }
 
 impl TimedRequest {
-    /// Returns the look with the closest readings out of several, each at a place of its own.
+    /// Performs several reads, each of a different LBN, and returns the one whose clock readings
+    /// are closest to each other.
     fn new(client: &mut Client, server: &Server, number: u64) -> TimedRequest {
         let looks = (0..20).map(|trial| {
             let lbn = BYTES / 512 + number * 1000 + trial * 10;

@@ -8,9 +8,9 @@
 //!
 //! Only an fsync that returned before the cut was ordered counts. Later ones prove nothing: once a
 //! device fails, this kernel's ext4 occasionally reports success for a directory's fsync although
-//! its transaction was given up. This was seen on Linux 6.18, once in some thousand files on a busy
-//! machine. In the one case whose log was read, the drive received the transaction, a flush, and no
-//! commit block.
+//! its transaction was abandoned. This was seen on Linux 6.18, once in about a thousand files on a
+//! busy machine. In the one case whose log was read, the drive received the transaction, a flush,
+//! and no commit block.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -198,7 +198,7 @@ fn file_system() -> Vec<u8> {
     fs::read(image).unwrap()
 }
 
-/// Makes a drive's data from a file system: zeros stay holes, and so does the rest of the drive.
+/// Creates a drive's data from a file system: zeros stay holes, and so does the rest of the drive.
 fn lay(image: &[u8], path: &Path, profile: &Profile) {
     const CHUNK: usize = 64 << 10;
     let drive = traxtent_model::drive::Drive::new(profile).unwrap();
@@ -268,12 +268,12 @@ impl Promise {
     }
 }
 
-/// A writer of files in a folder of its own, which records the content that must survive.
+/// A writer of files in a directory of its own, which records the content that must survive.
 struct Writer<'a> {
     folder: PathBuf,
     power_goes: &'a AtomicBool,
     rng: Rng,
-    /// The fsync'ed files in the folder, which is fsync'ed too.
+    /// The fsync'ed files in the directory, which is fsync'ed too.
     files: BTreeMap<PathBuf, Content>,
     promises: BTreeMap<PathBuf, Promise>,
     made: u64,

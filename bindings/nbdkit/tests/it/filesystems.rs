@@ -42,7 +42,7 @@ fn btrfs() {
     lives("btrfs", &["mkfs.btrfs", "-q"], &check);
 }
 
-/// Makes a file system, fills it, unmounts and checks it, and reads everything back.
+/// Creates a file system, fills it, unmounts and checks it, and reads everything back.
 fn lives(kind: &str, make: &[&str], check: &[&str]) {
     for name in [make[0], check[0]] {
         let _ = testkit::tool!(name);

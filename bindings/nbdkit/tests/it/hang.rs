@@ -1,7 +1,7 @@
-//! Tests of members that return neither data nor an error: the program that shows a member's file
-//! is stopped (SIGSTOP), below the volume or below a loop device of the volume.
+//! Tests of members that return neither data nor an error: the program that serves a member's file
+//! is stopped (SIGSTOP). The member is that file, or a loop device on it.
 //!
-//! Before the member time-out existed, each of these tests waited for ever. Time limits are
+//! Before the member time-out existed, each of these tests waited forever. Time limits are
 //! generous, because machines may be busy.
 
 use std::os::unix::net::UnixStream;
@@ -27,12 +27,14 @@ use crate::volume::{new_volume, open, scrub};
 /// The member that hangs.
 const MEMBER: usize = 1;
 
-/// A status, and an order to fail a member, are answered within a second; a busy machine may take
-/// longer. A time-out that must not expire in a test is far beyond that.
-const SOON: Duration = Duration::from_secs(4);
+/// The limit for the response to a status request or to an order to fail a member. Usually it takes
+/// less than a second.
+const RESPONSE_MAX: Duration = Duration::from_secs(4);
+
+/// A member time-out, in seconds, that must not expire during a test.
 const NEVER_S: u64 = 90;
 
-/// The kind of a member, above the file that hangs.
+/// The kind of device that the volume uses as the hanging member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     File,
@@ -44,15 +46,19 @@ struct Loop(PathBuf);
 
 impl Loop {
     fn new(losetup: &Path, file: &Path) -> Result<Loop, String> {
-        let shown = Command::new(losetup)
+        let losetup_output = Command::new(losetup)
             .args(["--find", "--show"])
             .arg(file)
             .output()
             .map_err(|error| error.to_string())?;
-        if shown.status.success() {
-            Ok(Loop(String::from_utf8_lossy(&shown.stdout).trim().into()))
+        if losetup_output.status.success() {
+            Ok(Loop(
+                String::from_utf8_lossy(&losetup_output.stdout)
+                    .trim()
+                    .into(),
+            ))
         } else {
-            Err(String::from_utf8_lossy(&shown.stderr).into_owned())
+            Err(String::from_utf8_lossy(&losetup_output.stderr).into_owned())
         }
     }
 }
@@ -67,13 +73,13 @@ impl Drop for Loop {
 /// resumes first.
 struct HangingVolume {
     pullable: Pullable,
-    life: ServedVolume,
+    served: ServedVolume,
     _block: Option<Loop>,
     folder: TempDir,
 }
 
 impl HangingVolume {
-    /// Serves a new volume with a member time-out; an error names what is missing.
+    /// Serves a new volume with a member time-out. An error names the missing program or device.
     fn new(level: Level, kind: Kind, timeout_s: u64) -> Result<HangingVolume, String> {
         missing().map_or(Ok(()), Err)?;
         let losetup = match kind {
@@ -88,16 +94,16 @@ impl HangingVolume {
         let pullable = Pullable::new(&files[MEMBER]);
         let block = losetup.map(|losetup| Loop::new(&losetup, pullable.path()));
         let block = block.transpose()?;
-        let mut served = files.clone();
-        served[MEMBER] = match &block {
+        let mut served_paths = files.clone();
+        served_paths[MEMBER] = match &block {
             Some(block) => block.0.clone(),
             None => pullable.path().to_owned(),
         };
-        let more = [key("member-timeout", timeout_s)];
-        let life = ServedVolume::serving(folder.path(), files, served, &more);
+        let parameters = [key("member-timeout", timeout_s)];
+        let served = ServedVolume::serving(folder.path(), files, served_paths, &parameters);
         Ok(HangingVolume {
             pullable,
-            life,
+            served,
             _block: block,
             folder,
         })
@@ -105,31 +111,34 @@ impl HangingVolume {
 
     /// Returns the status, which must not wait for anything.
     fn status(&self) -> VolumeStatus {
-        let begun = Instant::now();
-        let status = self.life.status();
-        let took = begun.elapsed();
-        assert!(took < SOON, "a status took {took:?}");
+        let started = Instant::now();
+        let status = self.served.status();
+        let took = started.elapsed();
+        assert!(took < RESPONSE_MAX, "a status took {took:?}");
         status
     }
 
-    fn order(&self, asked: &VolumeOrder) -> Result<VolumeStatus, String> {
-        let begun = Instant::now();
-        let answer = self.life.order(asked);
-        let took = begun.elapsed();
-        assert!(took < SOON, "{asked:?} took {took:?}");
-        answer
+    fn order(&self, order: &VolumeOrder) -> Result<VolumeStatus, String> {
+        let started = Instant::now();
+        let response = self.served.order(order);
+        let took = started.elapsed();
+        assert!(took < RESPONSE_MAX, "{order:?} took {took:?}");
+        response
     }
 
     /// Waits until the status meets a condition.
-    fn until(&self, what: &str, is: impl Fn(&VolumeStatus) -> bool) -> VolumeStatus {
-        let begun = Instant::now();
+    fn until(&self, condition: &str, is_met: impl Fn(&VolumeStatus) -> bool) -> VolumeStatus {
+        let started = Instant::now();
         loop {
             let status = self.status();
-            if is(&status) {
+            if is_met(&status) {
                 return status;
             }
-            let took = begun.elapsed();
-            assert!(took < Duration::from_secs(60), "not {what}: {status:?}");
+            let took = started.elapsed();
+            assert!(
+                took < Duration::from_secs(60),
+                "not {condition}: {status:?}"
+            );
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -143,27 +152,27 @@ fn is_waiting(status: &VolumeStatus) -> bool {
     status.members[MEMBER].waiting_seconds.is_some()
 }
 
-/// Makes a member hang for ever while clients write and read. Does the member fail after the
-/// time-out, and do clients go on? Are data read as they were last written, and are they there
-/// without the member after a kill, although late writes reached it?
+/// Makes a member hang forever while clients write and read. Does the member fail after the
+/// time-out, and do the clients continue? Do reads return the data last written? After a kill, is
+/// the data intact without the member, although late writes reached it?
 fn hung_under_requests(level: Level, kind: Kind) {
-    let hangs = match HangingVolume::new(level, kind, 2) {
-        Ok(hangs) => hangs,
+    let hanging = match HangingVolume::new(level, kind, 2) {
+        Ok(hanging) => hanging,
         Err(why) => testkit::skip!("{why}"),
     };
     let seed = 1;
     let mut areas = areas(seed);
-    let server = &hangs.life.server;
+    let server = &hanging.served.server;
     meanwhile(server, &mut areas, true, || {
         thread::sleep(Duration::from_millis(100));
-        hangs.pullable.hang();
-        let begun = Instant::now();
-        hangs.until("waiting", is_waiting);
-        hangs.until("failed", is_failed);
-        let took = begun.elapsed();
+        hanging.pullable.hang();
+        let started = Instant::now();
+        hanging.until("waiting", is_waiting);
+        hanging.until("failed", is_failed);
+        let took = started.elapsed();
         eprintln!("{level:?}, {kind:?}: failed after {took:.1?}");
         assert!(took > Duration::from_millis(1500), "failed after {took:?}");
-        // Clients go on without it.
+        // The clients continue without the member.
         thread::sleep(Duration::from_millis(300));
     });
     let flushes: u64 = areas.iter().map(|area| area.flushes).sum();
@@ -171,15 +180,15 @@ fn hung_under_requests(level: Level, kind: Kind) {
         thread::sleep(Duration::from_millis(200));
     });
     assert!(areas.iter().map(|area| area.flushes).sum::<u64>() > flushes);
-    let status = hangs.status();
+    let status = hanging.status();
     let error = status.members[MEMBER].error.clone().unwrap_or_default();
     assert!(error.contains("no response for"), "{error}");
     assert!(!status.broken && is_waiting(&status), "{status:?}");
-    // The earlier requests reach it now.
-    hangs.pullable.wake();
-    hangs.until("returned", |status| !is_waiting(status));
-    let HangingVolume { life, folder, .. } = hangs;
-    reassemble(life, MEMBER, &areas, folder.path(), seed);
+    // The earlier requests now reach the member.
+    hanging.pullable.wake();
+    hanging.until("returned", |status| !is_waiting(status));
+    let HangingVolume { served, folder, .. } = hanging;
+    reassemble(served, MEMBER, &areas, folder.path(), seed);
 }
 
 #[test]
@@ -205,34 +214,40 @@ fn a_block_device_hangs_under_raid_1() {
 /// Makes a member hang that is only read. Does it fail, although nothing is written to it?
 #[test]
 fn a_member_hangs_under_reads() {
-    let hangs = match HangingVolume::new(Level::Raid5, Kind::Block, 2) {
-        Ok(hangs) => hangs,
+    let hanging = match HangingVolume::new(Level::Raid5, Kind::Block, 2) {
+        Ok(hanging) => hanging,
         Err(why) => testkit::skip!("{why}"),
     };
     let mut areas = areas(2);
-    let server = &hangs.life.server;
+    let server = &hanging.served.server;
     meanwhile(server, &mut areas, true, || {
         thread::sleep(Duration::from_millis(50));
     });
     meanwhile(server, &mut areas, false, || {
-        hangs.pullable.hang();
-        hangs.until("failed", is_failed);
+        hanging.pullable.hang();
+        hanging.until("failed", is_failed);
     });
-    assert!(hangs.life.server.output().contains("member 1 has failed"));
+    assert!(
+        hanging
+            .served
+            .server
+            .output()
+            .contains("member 1 has failed")
+    );
 }
 
-/// Declares a hanging member failed, long before the time-out. Is the order answered soon, and do
-/// requests go on? Is such an order for another member refused? Is the device refused as a
-/// replacement until it has returned all requests, and is the volume whole again after a rebuild?
+/// Declares a hanging member failed, long before the time-out. Does the order get a response soon,
+/// and do requests continue? Is such an order for another member refused? Is the device refused as
+/// a replacement until it has returned all requests, and is the volume whole again after a rebuild?
 fn failed_by_order(kind: Kind) {
-    let hangs = match HangingVolume::new(Level::Raid5, kind, NEVER_S) {
-        Ok(hangs) => hangs,
+    let hanging = match HangingVolume::new(Level::Raid5, kind, NEVER_S) {
+        Ok(hanging) => hanging,
         Err(why) => testkit::skip!("{why}"),
     };
     let mut areas = areas(3);
-    let with = match &hangs._block {
+    let with = match &hanging._block {
         Some(block) => block.0.clone(),
-        None => hangs.pullable.path().to_owned(),
+        None => hanging.pullable.path().to_owned(),
     };
     let take_back = VolumeOrder::Replace {
         member: MEMBER,
@@ -240,42 +255,42 @@ fn failed_by_order(kind: Kind) {
         id: Uuid::from_u128(9),
         force: true,
     };
-    let server = &hangs.life.server;
-    let begun = Instant::now();
+    let server = &hanging.served.server;
+    let started = Instant::now();
     meanwhile(server, &mut areas, true, || {
         thread::sleep(Duration::from_millis(50));
-        hangs.pullable.hang();
-        hangs.until("waiting", is_waiting);
-        let answer = hangs.order(&VolumeOrder::Fail { member: MEMBER });
-        assert!(answer.is_ok(), "{answer:?}");
-        hangs.until("failed", is_failed);
-        let refused = hangs.order(&VolumeOrder::Fail { member: 2 }).unwrap_err();
+        hanging.pullable.hang();
+        hanging.until("waiting", is_waiting);
+        let response = hanging.order(&VolumeOrder::Fail { member: MEMBER });
+        assert!(response.is_ok(), "{response:?}");
+        hanging.until("failed", is_failed);
+        let refused = hanging.order(&VolumeOrder::Fail { member: 2 }).unwrap_err();
         assert!(refused.contains("cannot be marked as failed"), "{refused}");
-        let refused = hangs.order(&take_back).unwrap_err();
+        let refused = hanging.order(&take_back).unwrap_err();
         let named = refused.contains(&*with.to_string_lossy());
         let why = refused.contains("earlier requests to it have not returned");
         assert!(named && why, "{refused}");
     });
-    let took = begun.elapsed();
+    let took = started.elapsed();
     assert!(took < Duration::from_secs(NEVER_S / 2), "it took {took:?}");
-    assert!(is_failed(&hangs.status()));
-    hangs.pullable.wake();
-    let begun = Instant::now();
-    while let Err(refused) = hangs.life.order(&take_back) {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{refused}");
+    assert!(is_failed(&hanging.status()));
+    hanging.pullable.wake();
+    let started = Instant::now();
+    while let Err(refused) = hanging.served.order(&take_back) {
+        assert!(started.elapsed() < Duration::from_secs(30), "{refused}");
         let returns = refused.contains("have not returned") || refused.contains("uses it");
         assert!(returns, "{refused}");
         thread::sleep(Duration::from_millis(50));
     }
     meanwhile(server, &mut areas, true, || {
-        hangs.life.begin(MaintenanceKind::Rebuild, None);
-        let ended = hangs.life.ended();
+        hanging.served.begin(MaintenanceKind::Rebuild, None);
+        let ended = hanging.served.ended();
         assert!(ended.done && ended.error.is_none(), "{ended:?}");
     });
-    assert!(hangs.status().is_whole());
-    let HangingVolume { life, folder, .. } = hangs;
-    // The rebuilt data are what is read without another member.
-    reassemble(life, 2, &areas, folder.path(), 3);
+    assert!(hanging.status().is_whole());
+    let HangingVolume { served, folder, .. } = hanging;
+    // Without another member, reads depend on the rebuilt data.
+    reassemble(served, 2, &areas, folder.path(), 3);
 }
 
 #[test]
@@ -289,60 +304,63 @@ fn a_block_device_that_hangs_is_failed_by_order() {
 }
 
 /// Stops a server with a hanging member. Are its sockets closed soon, although requests wait, and
-/// does it report the member? Does the volume, recovered with the member as it is, hold the flushed
+/// does it report the member? After recovery with all members, does the volume hold the flushed
 /// data?
 fn stops_while_hung(kind: Kind) {
-    let hangs = match HangingVolume::new(Level::Raid5, kind, NEVER_S) {
-        Ok(hangs) => hangs,
+    let hanging = match HangingVolume::new(Level::Raid5, kind, NEVER_S) {
+        Ok(hanging) => hanging,
         Err(why) => testkit::skip!("{why}"),
     };
     let mut areas = areas(4);
     let HangingVolume {
         pullable,
-        life,
+        served,
         _block: block,
         folder,
-    } = hangs;
-    let socket = life.server.socket();
-    meanwhile(&life.server, &mut areas, true, || {
+    } = hanging;
+    let socket = served.server.socket();
+    meanwhile(&served.server, &mut areas, true, || {
         thread::sleep(Duration::from_millis(100));
     });
     pullable.hang();
-    let mut client = Client::new(&life.server);
+    let mut client = Client::new(&served.server);
     let writes = thread::spawn(move || client.write(4 << 20, &vec![7; 1 << 20]));
-    let begun = Instant::now();
-    while !is_waiting(&life.status()) {
-        assert!(begun.elapsed() < Duration::from_secs(30), "nothing waits");
+    let started = Instant::now();
+    while !is_waiting(&served.status()) {
+        assert!(started.elapsed() < Duration::from_secs(30), "nothing waits");
         thread::sleep(Duration::from_millis(20));
     }
-    let begun = Instant::now();
-    life.server.signal("TERM");
-    while UnixStream::connect(&socket).is_ok() || life.control.exists() {
-        let took = begun.elapsed();
-        assert!(took < Duration::from_secs(10), "it listens after {took:?}");
+    let started = Instant::now();
+    served.server.signal("TERM");
+    while UnixStream::connect(&socket).is_ok() || served.control.exists() {
+        let took = started.elapsed();
+        assert!(
+            took < Duration::from_secs(10),
+            "still listening after {took:?}"
+        );
         thread::sleep(Duration::from_millis(10));
     }
-    let took = begun.elapsed();
+    let took = started.elapsed();
     eprintln!("{kind:?}: sockets are closed after {took:.2?}");
-    // The client gets an error, too.
+    // The client's request fails.
     assert!(writes.join().unwrap().is_err());
-    let said = life.server.output();
+    let output = served.server.output();
     assert!(
-        said.contains("member 1 has not responded for")
-            && said.contains("requests to it have not returned; the server's process remains until the kernel returns them"),
-        "{said}"
+        output.contains("member 1 has not responded for")
+            && output.contains("requests to it have not returned; the server's process remains until the kernel returns them"),
+        "{output}"
     );
     pullable.wake();
-    assert_eq!(life.server.exit_code(), Some(3));
+    assert_eq!(served.server.exit_code(), Some(3));
     drop((pullable, block));
     let files: Vec<PathBuf> = ["a", "b", "c", "d"]
         .map(|name| folder.path().join(name))
         .into();
     let volume = open(&files, false);
     assert_eq!(scrub(&volume), 0, "rows disagree");
-    let mut left = vec![0; areas.iter().map(|area| area.newest.len() * 512).sum()];
-    block_on(volume.read(Lbn(0), &mut left)).unwrap();
-    assert_kept(&areas, &left, 4);
+    let mut contents = vec![0; areas.iter().map(|area| area.newest.len() * 512).sum()];
+    block_on(volume.read(Lbn(0), &mut contents)).unwrap();
+    assert_kept(&areas, &contents, 4);
     block_on(volume.stop()).unwrap();
 }
 

@@ -18,7 +18,8 @@ pub(crate) const SECTORS: u64 = 512;
 pub(crate) const CLIENTS: u64 = 3;
 
 /// Kills the server while three clients write and flush. Does every sector hold its state at the
-/// last flush that completed, or that of a later write? And is the same data served again?
+/// last flush that completed, or that of a later write? And is the same data served after a
+/// restart?
 #[test]
 fn what_was_flushed_survives() {
     let _ = testkit::tool!("nbdkit");
@@ -28,26 +29,34 @@ fn what_was_flushed_survives() {
     let kills = testkit::repeats(10).min(200);
     for seed in 0..kills {
         let folder = TempDir::new().unwrap();
-        let data = folder.path().join("data.img");
+        let image = folder.path().join("data.img");
         let keys = [
             key("drive", write(folder.path(), &profile)),
-            key("file", data.display()),
+            key("file", image.display()),
             key("speed", 20),
         ];
         let server = Server::start(&keys);
         let areas = Area::work_until_killed(server, seed);
-        let mut left = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
-        File::open(&data).unwrap().read_exact(&mut left).unwrap();
-        let again = Server::start(&keys);
-        let mut served = vec![1; left.len()];
-        Client::new(&again).read(0, &mut served).unwrap().unwrap();
+        let mut data_in_file = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
+        File::open(&image)
+            .unwrap()
+            .read_exact(&mut data_in_file)
+            .unwrap();
+        let restarted = Server::start(&keys);
+        let mut served = vec![1; data_in_file.len()];
+        Client::new(&restarted)
+            .read(0, &mut served)
+            .unwrap()
+            .unwrap();
         assert!(
-            served == left,
-            "seed {seed}: the file is not what is served"
+            served == data_in_file,
+            "seed {seed}: the file differs from the served data"
         );
-        let areas = areas.iter().zip(left.chunks((SECTORS * SECTOR) as usize));
-        for (area, left) in areas {
-            let stamps: Vec<u64> = left.chunks(SECTOR as usize).map(stamp).collect();
+        let areas = areas
+            .iter()
+            .zip(data_in_file.chunks((SECTORS * SECTOR) as usize));
+        for (area, data_in_file) in areas {
+            let stamps: Vec<u64> = data_in_file.chunks(SECTOR as usize).map(stamp).collect();
             for (sector, (stamp, flushed)) in stamps.iter().zip(&area.flushed).enumerate() {
                 let newest = area.newest[sector];
                 assert!(
@@ -74,10 +83,13 @@ pub(crate) fn stamp(sector: &[u8]) -> u64 {
     stamp
 }
 
-/// Does every sector hold its state at the last flush or that of a later write?
-pub(crate) fn assert_kept(areas: &[Area], left: &[u8], seed: u64) {
-    for (area, left) in areas.iter().zip(left.chunks((SECTORS * SECTOR) as usize)) {
-        let stamps = left.chunks(SECTOR as usize).map(stamp);
+/// Asserts that every sector holds its state at the last flush or that of a later write.
+pub(crate) fn assert_kept(areas: &[Area], contents: &[u8], seed: u64) {
+    for (area, contents) in areas
+        .iter()
+        .zip(contents.chunks((SECTORS * SECTOR) as usize))
+    {
+        let stamps = contents.chunks(SECTOR as usize).map(stamp);
         for (sector, (stamp, flushed)) in stamps.zip(&area.flushed).enumerate() {
             let newest = area.newest[sector];
             assert!(
@@ -95,15 +107,15 @@ pub(crate) struct Area {
     rng: Rng,
     writes: u64,
     pub(crate) flushes: u64,
-    /// The number of the last write before a flush that completed.
+    /// The number of the last write to each sector before the last completed flush.
     pub(crate) flushed: Vec<u64>,
-    /// The number of the last write that was sent.
+    /// The number of the last write to each sector.
     pub(crate) newest: Vec<u64>,
 }
 
 impl Area {
-    /// Runs one client per area, which write and flush until the server is killed at a moment that
-    /// the seed determines. Returns the areas.
+    /// Runs one client per area. The clients write and flush until the server is killed after a
+    /// time that the seed determines. Returns the areas.
     pub(crate) fn work_until_killed(server: Server, seed: u64) -> Vec<Area> {
         let mut areas: Vec<Area> = (0..CLIENTS).map(|client| Area::new(client, seed)).collect();
         thread::scope(|scope| {
@@ -111,8 +123,8 @@ impl Area {
                 let client = Client::new(&server);
                 scope.spawn(|| area.work(client));
             }
-            let moment = 50_000 + Rng::new(seed).below(150_000);
-            thread::sleep(Duration::from_micros(moment));
+            let delay_us = 50_000 + Rng::new(seed).below(150_000);
+            thread::sleep(Duration::from_micros(delay_us));
             server.kill();
         });
         areas
@@ -138,17 +150,21 @@ impl Area {
         {}
     }
 
-    /// Reads a part back: does each sector hold what was last written?
+    /// Reads a part back, and asserts that each sector holds the data last written.
     pub(crate) fn look(&mut self, client: &mut Client) -> std::io::Result<()> {
         let count = 1 + self.rng.below(64);
-        let place = self.rng.below(SECTORS - count + 1);
+        let offset = self.rng.below(SECTORS - count + 1);
         let mut read = vec![0; (count * SECTOR) as usize];
         client
-            .read((self.first + place) * SECTOR, &mut read)?
-            .expect("the drive is well");
-        let newest = &self.newest[place as usize..];
+            .read((self.first + offset) * SECTOR, &mut read)?
+            .expect("the server returns no error");
+        let newest = &self.newest[offset as usize..];
         for (sector, newest) in read.chunks(SECTOR as usize).zip(newest) {
-            assert_eq!(stamp(sector), *newest, "another sector is read");
+            assert_eq!(
+                stamp(sector),
+                *newest,
+                "a sector does not hold the data last written"
+            );
         }
         Ok(())
     }
@@ -158,17 +174,17 @@ impl Area {
         for _ in 0..self.rng.below(6) {
             self.writes += 1;
             let count = 1 + self.rng.below(64);
-            let place = self.rng.below(SECTORS - count + 1);
-            self.newest[place as usize..(place + count) as usize].fill(self.writes);
+            let offset = self.rng.below(SECTORS - count + 1);
+            self.newest[offset as usize..(offset + count) as usize].fill(self.writes);
             let data = self
                 .writes
                 .to_le_bytes()
                 .repeat((count * SECTOR) as usize / 8);
             client
-                .write((self.first + place) * SECTOR, &data)?
-                .expect("the drive is well");
+                .write((self.first + offset) * SECTOR, &data)?
+                .expect("the server returns no error");
         }
-        client.flush()?.expect("the drive is well");
+        client.flush()?.expect("the server returns no error");
         self.flushes += 1;
         self.flushed.clone_from(&self.newest);
         Ok(())

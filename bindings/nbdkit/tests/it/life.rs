@@ -35,31 +35,31 @@ const FAILED: u32 = 5;
 pub(crate) struct ServedVolume {
     pub(crate) server: Server,
     pub(crate) control: PathBuf,
-    /// The files below, and the paths by which they are served.
+    /// The members' files, and the paths by which the server opens them.
     files: Vec<PathBuf>,
     served: Vec<PathBuf>,
 }
 
 impl ServedVolume {
-    /// Serves a volume on `files`; nbdfuse shows those in `pullable`.
+    /// Serves a volume on `files`. Those in `pullable` are opened through nbdfuse.
     pub(crate) fn new(
         folder: &Path,
         files: Vec<PathBuf>,
         pullable: &[(usize, &Pullable)],
     ) -> ServedVolume {
         let mut served = files.clone();
-        for (member, shown) in pullable {
-            served[*member] = shown.path().to_owned();
+        for (member, pullable_member) in pullable {
+            served[*member] = pullable_member.path().to_owned();
         }
         ServedVolume::serving(folder, files, served, &[])
     }
 
-    /// Serves a volume on `files` by other paths, with further parameters.
+    /// Serves a volume on `files`, which it opens by other paths, with additional parameters.
     pub(crate) fn serving(
         folder: &Path,
         files: Vec<PathBuf>,
         served: Vec<PathBuf>,
-        more: &[String],
+        parameters: &[String],
     ) -> ServedVolume {
         let control = folder.join("control");
         let _ = fs::remove_file(&control);
@@ -68,7 +68,7 @@ impl ServedVolume {
             .map(|path| key("volume", path.display()))
             .collect();
         keys.push(key("control", control.display()));
-        keys.extend_from_slice(more);
+        keys.extend_from_slice(parameters);
         ServedVolume {
             server: Server::start(&keys),
             control,
@@ -77,10 +77,10 @@ impl ServedVolume {
         }
     }
 
-    pub(crate) fn order(&self, asked: &VolumeOrder) -> Result<VolumeStatus, String> {
-        let line = serde_json::to_string(asked).unwrap();
-        let answer = send_order(&self.control, &line).unwrap()?;
-        Ok(serde_json::from_str(&answer).unwrap())
+    pub(crate) fn order(&self, order: &VolumeOrder) -> Result<VolumeStatus, String> {
+        let line = serde_json::to_string(order).unwrap();
+        let response = send_order(&self.control, &line).unwrap()?;
+        Ok(serde_json::from_str(&response).unwrap())
     }
 
     pub(crate) fn status(&self) -> VolumeStatus {
@@ -95,19 +95,19 @@ impl ServedVolume {
 
     /// Waits until a rebuild or a scrub ends.
     pub(crate) fn ended(&self) -> MaintenanceProgress {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let work = self.status().work.unwrap();
             if !work.under_way {
                 return work;
             }
-            assert!(begun.elapsed() < Duration::from_secs(60), "{work:?}");
+            assert!(started.elapsed() < Duration::from_secs(60), "{work:?}");
             thread::sleep(Duration::from_millis(10));
         }
     }
 }
 
-/// Makes a file of a member's size.
+/// Creates a file of a member's size.
 fn spare(folder: &Path) -> PathBuf {
     let path = folder.join("spare");
     File::create(&path).unwrap().set_len(8 << 20).unwrap();
@@ -118,8 +118,8 @@ pub(crate) fn areas(seed: u64) -> Vec<Area> {
     (0..CLIENTS).map(|client| Area::new(client, seed)).collect()
 }
 
-/// Runs `happens` while clients work on their areas, either writing and reading or only reading.
-pub(crate) fn meanwhile(server: &Server, areas: &mut [Area], writes: bool, happens: impl FnOnce()) {
+/// Runs `action` while clients write and read their areas, or only read them.
+pub(crate) fn meanwhile(server: &Server, areas: &mut [Area], writes: bool, action: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         for area in areas {
@@ -134,9 +134,9 @@ pub(crate) fn meanwhile(server: &Server, areas: &mut [Area], writes: bool, happe
             });
         }
         // The clients stop even after a panic, because otherwise the test would hang and hide it.
-        let happened = catch_unwind(AssertUnwindSafe(happens));
+        let result = catch_unwind(AssertUnwindSafe(action));
         stop.store(true, Ordering::Relaxed);
-        happened.unwrap_or_else(|panic| resume_unwind(panic));
+        result.unwrap_or_else(|panic| resume_unwind(panic));
     });
 }
 
@@ -148,20 +148,20 @@ fn pause(rng: &mut Rng, most_ms: u64) {
 
 /// Reads all areas.
 fn all(volume: &DeviceVolume) -> Vec<u8> {
-    let mut left = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
-    block_on(volume.read(Lbn(0), &mut left)).unwrap();
-    left
+    let mut data = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
+    block_on(volume.read(Lbn(0), &mut data)).unwrap();
+    data
 }
 
-/// Kills the server, examines what is left without one member, and then replaces that member.
+/// Kills the server, checks the volume without one member, and then replaces that member.
 pub(crate) fn reassemble(
-    life: ServedVolume,
+    served: ServedVolume,
     without: usize,
     areas: &[Area],
     folder: &Path,
     seed: u64,
 ) {
-    let ServedVolume { server, files, .. } = life;
+    let ServedVolume { server, files, .. } = served;
     server.kill();
     let paths: Vec<PathBuf> = (0..files.len())
         .filter(|member| *member != without)
@@ -187,8 +187,8 @@ pub(crate) fn reassemble(
     block_on(volume.stop()).unwrap();
 }
 
-/// Returns a folder, the files of a new volume in it, a member, and that member in a form that can
-/// be pulled.
+/// Returns a directory, the files of a new volume in it, the number of a member, and the
+/// [`Pullable`] of that member.
 fn set_up(seed: u64) -> (TempDir, Vec<PathBuf>, usize, Pullable) {
     let folder = quick_folder();
     let files = new_volume(folder.path(), Level::Raid5, 1 << 32 | seed);
@@ -208,27 +208,27 @@ fn pulled_under_requests() {
     }
     for seed in 0..testkit::repeats(4).min(200) {
         let (folder, files, member, mut pullable) = set_up(seed);
-        let life = ServedVolume::new(folder.path(), files, &[(member, &pullable)]);
+        let served = ServedVolume::new(folder.path(), files, &[(member, &pullable)]);
         let mut rng = Rng::new(seed);
         let mut areas = areas(seed);
-        meanwhile(&life.server, &mut areas, true, || pause(&mut rng, 50));
+        meanwhile(&served.server, &mut areas, true, || pause(&mut rng, 50));
         let writes = seed % 4 < 3;
-        meanwhile(&life.server, &mut areas, writes, || {
+        meanwhile(&served.server, &mut areas, writes, || {
             pause(&mut rng, 100);
             pullable.pull(HOW[seed as usize / 2 % 2]);
             thread::sleep(Duration::from_millis(100));
         });
-        let status = life.status();
+        let status = served.status();
         if writes {
             assert_eq!(status.members[member].state, "failed", "seed {seed}");
             assert!(status.members[member].error.is_some(), "seed {seed}");
         }
         assert!(!status.broken, "seed {seed}");
-        reassemble(life, member, &areas, folder.path(), seed);
+        reassemble(served, member, &areas, folder.path(), seed);
     }
 }
 
-/// Pulls a member during a scrub with concurrent clients. Are reads right as above, and does the
+/// Pulls a member during a scrub with concurrent clients. Are reads correct as above, and does the
 /// scrub end with a reason?
 #[test]
 fn pulled_under_a_scrub() {
@@ -237,27 +237,27 @@ fn pulled_under_a_scrub() {
     }
     for seed in 0..testkit::repeats(2).min(200) {
         let (folder, files, member, mut pullable) = set_up(seed);
-        let life = ServedVolume::new(folder.path(), files, &[(member, &pullable)]);
+        let served = ServedVolume::new(folder.path(), files, &[(member, &pullable)]);
         let mut rng = Rng::new(seed);
         let mut areas = areas(seed);
-        life.begin(MaintenanceKind::Scrub, Some(20 << 20));
-        meanwhile(&life.server, &mut areas, true, || {
+        served.begin(MaintenanceKind::Scrub, Some(20 << 20));
+        meanwhile(&served.server, &mut areas, true, || {
             pause(&mut rng, 200);
             pullable.pull(HOW[seed as usize % 2]);
             thread::sleep(Duration::from_millis(100));
         });
-        let ended = life.ended();
+        let ended = served.ended();
         let error = ended.error.clone().unwrap_or_default();
         assert!(
             !ended.done && error.contains(&format!("member {member} is missing")),
             "seed {seed}: {ended:?}"
         );
         assert_eq!(ended.wrong_rows, 0, "seed {seed}");
-        reassemble(life, member, &areas, folder.path(), seed);
+        reassemble(served, member, &areas, folder.path(), seed);
     }
 }
 
-/// Pulls the member that is being rebuilt with concurrent clients. Are reads right as above, does
+/// Pulls the member that is being rebuilt with concurrent clients. Are reads correct as above, does
 /// the rebuild end with a reason, and does the rebuild of a replacement finish?
 #[test]
 fn pulled_under_a_rebuild() {
@@ -268,67 +268,74 @@ fn pulled_under_a_rebuild() {
         let folder = quick_folder();
         let files = new_volume(folder.path(), Level::Raid5, 1 << 33 | seed);
         let member = seed as usize % files.len();
-        let life = ServedVolume::new(folder.path(), files, &[]);
+        let served = ServedVolume::new(folder.path(), files, &[]);
         let mut rng = Rng::new(seed);
         let mut areas = areas(seed);
         let mut pullable = Pullable::new(&spare(folder.path()));
-        let put_in = |with: &Path, number: u128| {
+        let replace_member = |with: &Path, number: u128| {
             let with = with.to_owned();
             let (id, force) = (Uuid::from_u128(number), false);
-            let asked = VolumeOrder::Replace {
+            let order = VolumeOrder::Replace {
                 member,
                 with,
                 id,
                 force,
             };
-            life.order(&asked)
+            served.order(&order)
         };
-        let refused = put_in(pullable.path(), 1).unwrap_err();
+        let refused = replace_member(pullable.path(), 1).unwrap_err();
         assert!(refused.contains("has not failed"), "{refused}");
-        meanwhile(&life.server, &mut areas, true, || {
+        meanwhile(&served.server, &mut areas, true, || {
             pause(&mut rng, 50);
-            life.order(&VolumeOrder::Fail { member }).unwrap();
-            put_in(pullable.path(), 1).unwrap();
-            life.begin(MaintenanceKind::Rebuild, Some(20 << 20));
+            served.order(&VolumeOrder::Fail { member }).unwrap();
+            replace_member(pullable.path(), 1).unwrap();
+            served.begin(MaintenanceKind::Rebuild, Some(20 << 20));
             pause(&mut rng, 200);
             pullable.pull(HOW[seed as usize % 2]);
             thread::sleep(Duration::from_millis(100));
         });
-        let ended = life.ended();
+        let ended = served.ended();
         let error = ended.error.clone().unwrap_or_default();
         assert!(
             !ended.done && error.contains("failed during the rebuild"),
             "seed {seed}: {ended:?}"
         );
-        assert_eq!(life.status().members[member].state, "failed", "seed {seed}");
+        assert_eq!(
+            served.status().members[member].state,
+            "failed",
+            "seed {seed}"
+        );
         // The superblock of the original file identifies it as a member.
-        let refused = put_in(&life.files[member], 2).unwrap_err();
+        let refused = replace_member(&served.files[member], 2).unwrap_err();
         assert!(
             refused.contains(&format!("member {member} of volume")),
             "{refused}"
         );
-        let other = folder.path().join("other");
-        File::create(&other).unwrap().set_len(8 << 20).unwrap();
-        meanwhile(&life.server, &mut areas, true, || {
-            put_in(&other, 3).unwrap();
-            life.begin(MaintenanceKind::Rebuild, None);
-            let ended = life.ended();
+        let replacement = folder.path().join("replacement");
+        File::create(&replacement)
+            .unwrap()
+            .set_len(8 << 20)
+            .unwrap();
+        meanwhile(&served.server, &mut areas, true, || {
+            replace_member(&replacement, 3).unwrap();
+            served.begin(MaintenanceKind::Rebuild, None);
+            let ended = served.ended();
             assert!(
                 ended.done && ended.error.is_none(),
                 "seed {seed}: {ended:?}"
             );
             assert_eq!((ended.next, ended.share), (ended.stripes, 1.0));
         });
-        assert!(life.status().is_whole(), "seed {seed}");
-        let mut life = life;
-        life.files[member] = other;
-        reassemble(life, (member + 1) % 4, &areas, folder.path(), seed);
+        assert!(served.status().is_whole(), "seed {seed}");
+        let mut served = served;
+        served.files[member] = replacement;
+        reassemble(served, (member + 1) % 4, &areas, folder.path(), seed);
     }
 }
 
-/// Pulls a second member. Are writes refused with an error number and a reason? Are intact sectors,
-/// and only those, read as they were written? Is the remainder not assembled, and is everything
-/// there once the member is back?
+/// Pulls a second member. Are writes refused with an error number and a reason? Can intact sectors,
+/// and only those, be read as they were written? Is assembly with the remaining members refused,
+/// and is all data there once the member is back?
 #[test]
 fn a_second_failure() {
     if let Some(why) = missing() {
@@ -337,57 +344,59 @@ fn a_second_failure() {
     for seed in 0..testkit::repeats(2).min(200) {
         let (folder, files, member, mut pullable) = set_up(seed);
         let failed = (member + 1) % files.len();
-        let life = ServedVolume::new(folder.path(), files, &[(member, &pullable)]);
+        let served = ServedVolume::new(folder.path(), files, &[(member, &pullable)]);
         let mut areas = areas(seed);
         let mut rng = Rng::new(seed);
-        meanwhile(&life.server, &mut areas, true, || {
+        meanwhile(&served.server, &mut areas, true, || {
             pause(&mut rng, 50);
-            life.order(&VolumeOrder::Fail { member: failed }).unwrap();
+            served.order(&VolumeOrder::Fail { member: failed }).unwrap();
             pause(&mut rng, 50);
         });
-        let refused = life.order(&VolumeOrder::Fail { member }).unwrap_err();
+        let refused = served.order(&VolumeOrder::Fail { member }).unwrap_err();
         assert!(refused.contains("cannot be marked as failed"), "{refused}");
         pullable.pull(HOW[seed as usize % 2]);
-        let mut client = Client::new(&life.server);
-        // A part of these data belongs to every member.
-        let data = vec![1; 256 << 10];
-        assert_eq!(client.write(0, &data).unwrap(), Err(READ_ONLY));
-        assert_eq!(client.write(1 << 20, &data).unwrap(), Err(READ_ONLY));
-        assert!(life.status().broken && !life.status().is_whole());
-        let said = life.server.output();
+        let mut client = Client::new(&served.server);
+        // Every member holds a part of this data.
+        let rewritten = vec![1; 256 << 10];
+        assert_eq!(client.write(0, &rewritten).unwrap(), Err(READ_ONLY));
+        assert_eq!(client.write(1 << 20, &rewritten).unwrap(), Err(READ_ONLY));
+        assert!(served.status().broken && !served.status().is_whole());
+        let output = served.server.output();
         assert!(
-            said.contains("the volume is read-only, and only undamaged data can be read"),
-            "{said}"
+            output.contains("the volume is read-only, and only undamaged data can be read"),
+            "{output}"
         );
-        let (mut whole, mut gone) = (0, 0);
-        let first = data.len() as u64 / SECTOR;
+        let (mut readable, mut unreadable) = (0, 0);
+        let first = rewritten.len() as u64 / SECTOR;
         for area in &areas {
             for (sector, newest) in area.newest.iter().enumerate() {
                 let lbn = area.first + sector as u64;
                 let mut read = vec![0; SECTOR as usize];
                 match client.read(lbn * SECTOR, &mut read).unwrap() {
                     // The sectors that were being written have their old or their new content.
-                    Ok(()) if lbn < first && read == data[..SECTOR as usize] => whole += 1,
+                    Ok(()) if lbn < first && read == rewritten[..SECTOR as usize] => readable += 1,
                     Ok(()) => {
                         assert_eq!(stamp(&read), *newest, "seed {seed}, sector {lbn}");
-                        whole += 1;
+                        readable += 1;
                     }
                     Err(error) => {
                         assert_eq!(error, FAILED, "seed {seed}, sector {lbn}");
-                        gone += 1;
+                        unreadable += 1;
                     }
                 }
             }
         }
-        eprintln!("seed {seed}: {whole} sectors are read, {gone} are not");
-        assert!(whole > 0 && gone > 0);
+        eprintln!("seed {seed}: {readable} sectors are read, {unreadable} are not");
+        assert!(readable > 0 && unreadable > 0);
         drop(client);
-        let ServedVolume { server, files, .. } = life;
+        let ServedVolume { server, files, .. } = served;
         server.kill();
         drop(pullable);
         let without = |missing: &[usize]| {
-            let left = (0..files.len()).filter(|member| !missing.contains(member));
-            left.map(|member| files[member].clone()).collect::<Vec<_>>()
+            let remaining = (0..files.len()).filter(|member| !missing.contains(member));
+            remaining
+                .map(|member| files[member].clone())
+                .collect::<Vec<_>>()
         };
         let error = find(&without(&[member, failed]), true)
             .unwrap_err()
@@ -397,12 +406,13 @@ fn a_second_failure() {
             "{error}"
         );
         let volume = open(&without(&[failed]), false);
-        let left = all(&volume);
-        let behind = left.len().min(data.len());
-        for (area, left) in areas.iter().zip(left.chunks((SECTORS * SECTOR) as usize)) {
-            for (sector, read) in left.chunks(SECTOR as usize).enumerate() {
+        let data = all(&volume);
+        let rewritten_bytes = data.len().min(rewritten.len());
+        for (area, data) in areas.iter().zip(data.chunks((SECTORS * SECTOR) as usize)) {
+            for (sector, read) in data.chunks(SECTOR as usize).enumerate() {
                 let lbn = area.first + sector as u64;
-                let is_new = lbn * SECTOR < behind as u64 && read == &data[..SECTOR as usize];
+                let is_new =
+                    lbn * SECTOR < rewritten_bytes as u64 && read == &rewritten[..SECTOR as usize];
                 assert!(
                     is_new || stamp(read) == area.newest[sector],
                     "seed {seed}, sector {lbn}"
@@ -420,8 +430,8 @@ fn orders() {
     let _ = testkit::tool!("nbdkit");
     let folder = quick_folder();
     let files = new_volume(folder.path(), Level::Raid5, 1 << 34);
-    let life = ServedVolume::new(folder.path(), files, &[]);
-    for (line, says) in [
+    let served = ServedVolume::new(folder.path(), files, &[]);
+    for (line, expected) in [
         ("melt", "a line of JSON"),
         ("{\"order\":\"melt\"}", "melt"),
         (
@@ -430,56 +440,56 @@ fn orders() {
         ),
         ("{\"order\":\"fail\"}", "member"),
     ] {
-        let refused = send_order(&life.control, line).unwrap().unwrap_err();
-        assert!(refused.contains(says), "{line}: {refused}");
+        let refused = send_order(&served.control, line).unwrap().unwrap_err();
+        assert!(refused.contains(expected), "{line}: {refused}");
     }
-    let status = life.status();
+    let status = served.status();
     assert!(status.served && status.is_whole() && status.work.is_none());
     // About 3 s for members of 8 MiB.
-    life.begin(MaintenanceKind::Scrub, Some(3 << 20));
-    let other = VolumeOrder::Begin {
+    served.begin(MaintenanceKind::Scrub, Some(3 << 20));
+    let rebuild = VolumeOrder::Begin {
         work: MaintenanceKind::Rebuild,
         rate: None,
         repair: Repairs::default(),
     };
-    let refused = life.order(&other).unwrap_err();
+    let refused = served.order(&rebuild).unwrap_err();
     assert!(refused.contains("a scrub is already running"), "{refused}");
-    let begun = Instant::now();
+    let started = Instant::now();
     thread::sleep(Duration::from_millis(700));
-    let work = life.status().work.unwrap();
+    let work = served.status().work.unwrap();
     assert!(
         work.under_way && work.next > 0 && work.next < work.stripes,
         "{work:?}"
     );
     let speed = work.bytes_per_second.unwrap();
     assert!(speed <= 3.2e6 && speed > 0.3e6, "{work:?}");
-    let left = work.seconds_left.unwrap();
-    assert!(left > 0.2 && left < 30.0, "{work:?}");
-    let paused = life.order(&VolumeOrder::Pause).unwrap().work.unwrap();
+    let remaining_s = work.seconds_left.unwrap();
+    assert!(remaining_s > 0.2 && remaining_s < 30.0, "{work:?}");
+    let paused = served.order(&VolumeOrder::Pause).unwrap().work.unwrap();
     assert!(
         !paused.under_way && !paused.done && paused.error.is_none(),
         "{paused:?}"
     );
-    assert_eq!(life.status().scrub_next, paused.next);
-    life.begin(MaintenanceKind::Scrub, None);
-    let done = life.ended();
+    assert_eq!(served.status().scrub_next, paused.next);
+    served.begin(MaintenanceKind::Scrub, None);
+    let done = served.ended();
     assert!(done.is_clean() && done.first == paused.next, "{done:?}");
-    assert!(begun.elapsed() < Duration::from_secs(30));
+    assert!(started.elapsed() < Duration::from_secs(30));
     // A refused order changes nothing.
-    life.order(&VolumeOrder::Fail { member: 2 }).unwrap();
-    let refused = life.order(&VolumeOrder::Fail { member: 3 }).unwrap_err();
+    served.order(&VolumeOrder::Fail { member: 2 }).unwrap();
+    let refused = served.order(&VolumeOrder::Fail { member: 3 }).unwrap_err();
     assert!(
         refused.contains("member 3 cannot be marked as failed"),
         "{refused}"
     );
-    let mut client = Client::new(&life.server);
+    let mut client = Client::new(&served.server);
     client.write(0, &[5; 4096]).unwrap().unwrap();
     client.flush().unwrap().unwrap();
     drop(client);
-    assert!(!life.status().broken);
+    assert!(!served.status().broken);
     let ServedVolume {
         server, mut served, ..
-    } = life;
+    } = served;
     served.remove(2);
     server.signal("TERM");
     server.wait();
@@ -487,30 +497,28 @@ fn orders() {
     assert!(find(&served, false).unwrap().superblock.clean);
 }
 
-/// Lets the disk below the members run full. Do clients get an error for a full disk, and does no
-/// member fail? Are flushed data read correctly, also after a kill, and do writes continue once
-/// there is room?
+/// Fills the disk below the members. Do clients get ENOSPC, and does no member fail? Is flushed
+/// data read correctly, even after a kill, and do writes continue once there is room?
 #[test]
 fn a_full_disk_below() {
     let (_, mount) = (testkit::tool!("nbdkit"), testkit::tool!("mount"));
     let folder = TempDir::new().unwrap();
     for level in [Level::Raid5, Level::Raid1, Level::Raid0] {
-        let Ok(below) = Mount::memory(&mount, &folder.path().join("below"), "14m") else {
+        let Ok(disk) = Mount::memory(&mount, &folder.path().join("below"), "14m") else {
             testkit::skip!("a small file system cannot be mounted here");
         };
-        // The volume's parity is not computed and its data are not allocated, which would take 4
-        // times 8 MiB.
-        let files = sparse_volume(below.folder(), level);
-        let life = ServedVolume::new(folder.path(), files.clone(), &[]);
-        let mut client = Client::new(&life.server);
+        // Neither data nor parity is allocated in advance, because that would take 4 times 8 MiB.
+        let files = sparse_volume(disk.folder(), level);
+        let served = ServedVolume::new(folder.path(), files.clone(), &[]);
+        let mut client = Client::new(&served.server);
         let part = |number: u64| vec![number as u8 + 1; 96 << 10];
         let store = |client: &mut Client, number: u64| {
             let written = client.write(number * (96 << 10), &part(number)).unwrap();
             written.and_then(|()| client.flush().unwrap())
         };
-        // The whole capacity at this level would not fit.
-        let all = if level == Level::Raid1 { 60 } else { 150 };
-        let stored = (0..all).take_while(|number| match store(&mut client, *number) {
+        // More parts than fit on the disk.
+        let parts_max = if level == Level::Raid1 { 60 } else { 150 };
+        let stored = (0..parts_max).take_while(|number| match store(&mut client, *number) {
             Ok(()) => true,
             Err(error) => {
                 assert_eq!(error, ENOSPC, "{level:?}");
@@ -518,39 +526,42 @@ fn a_full_disk_below() {
             }
         });
         let stored = stored.count() as u64;
-        assert!((10..all).contains(&stored), "{level:?}: {stored} parts");
-        // The error is repeated, and at other offsets too.
-        for number in [stored, stored + 1, all] {
+        assert!(
+            (10..parts_max).contains(&stored),
+            "{level:?}: {stored} parts"
+        );
+        // The error occurs again, and at other offsets too.
+        for number in [stored, stored + 1, parts_max] {
             assert_eq!(store(&mut client, number), Err(ENOSPC), "{level:?}");
         }
-        let is_unhurt = |life: &ServedVolume| {
-            let status = life.status();
+        let assert_undamaged = |served: &ServedVolume| {
+            let status = served.status();
             let active = status.members.iter().all(|member| member.state == "active");
             assert!(active && !status.broken, "{level:?}: {status:?}");
         };
-        is_unhurt(&life);
-        let said = life.server.output();
-        assert!(said.contains("no space left"), "{said}");
-        assert!(!said.contains("has failed"), "{said}");
+        assert_undamaged(&served);
+        let output = served.server.output();
+        assert!(output.contains("no space left"), "{output}");
+        assert!(!output.contains("has failed"), "{output}");
         let check = |client: &mut Client, parts: u64| {
             for number in 0..parts {
                 let mut back = vec![0; 96 << 10];
-                let at = number * (96 << 10);
-                client.read(at, &mut back).unwrap().unwrap();
+                let offset = number * (96 << 10);
+                client.read(offset, &mut back).unwrap().unwrap();
                 assert!(back == part(number), "{level:?}: part {number}");
             }
         };
         check(&mut client, stored);
-        below.resize("64m");
+        disk.resize("64m");
         store(&mut client, stored).unwrap();
         check(&mut client, stored + 1);
         drop(client);
-        life.server.kill();
-        let life = ServedVolume::new(folder.path(), files, &[]);
-        let mut client = Client::new(&life.server);
+        served.server.kill();
+        let served = ServedVolume::new(folder.path(), files, &[]);
+        let mut client = Client::new(&served.server);
         check(&mut client, stored + 1);
         store(&mut client, stored + 1).unwrap();
-        is_unhurt(&life);
+        assert_undamaged(&served);
     }
 }
 
@@ -567,8 +578,8 @@ fn trim_is_offered_where_it_frees() {
     };
     assert!(offers(&Server::start(&[key("drive", "instant")])));
     let files = new_volume(folder.path(), Level::Raid5, 1 << 35);
-    let life = ServedVolume::new(folder.path(), files, &[]);
-    assert!(!offers(&life.server));
+    let served = ServedVolume::new(folder.path(), files, &[]);
+    assert!(!offers(&served.server));
 }
 
 /// Creates a volume with files as sparse as possible.

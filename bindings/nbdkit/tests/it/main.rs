@@ -1,4 +1,4 @@
-//! Tests of the plugin in nbdkit, with common programs.
+//! Tests of the plugin in nbdkit, driven by common NBD clients and storage tools.
 
 mod abi;
 mod attach;

@@ -18,7 +18,7 @@ pub(crate) fn plugin() -> PathBuf {
     plugin
 }
 
-/// A server of a drive.
+/// A running nbdkit with the plugin.
 pub(crate) struct Server {
     child: Child,
     folder: TempDir,
@@ -29,21 +29,24 @@ impl Server {
     pub(crate) fn start(keys: &[String]) -> Server {
         let folder = TempDir::new().expect("there is room for a folder");
         let pidfile = folder.path().join("pid");
-        let said = File::create(folder.path().join("said")).expect("there is room");
+        let stderr = File::create(folder.path().join("stderr")).expect("there is room");
         let child = command(keys)
             .arg("--pidfile")
             .arg(&pidfile)
             .arg("--unix")
             .arg(folder.path().join("socket"))
-            .stderr(said)
+            .stderr(stderr)
             .spawn()
             .expect("nbdkit runs");
         let mut server = Server { child, folder };
-        let begun = Instant::now();
+        let started = Instant::now();
         while !pidfile.exists() {
-            let ended = server.child.try_wait().expect("it can be asked");
+            let ended = server.child.try_wait().expect("nbdkit is a child process");
             assert!(ended.is_none(), "{ended:?}: {}", server.output());
-            assert!(begun.elapsed() < Duration::from_secs(60), "it takes long");
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "nbdkit is not ready"
+            );
             thread::sleep(Duration::from_millis(10));
         }
         server
@@ -63,10 +66,11 @@ impl Server {
 
     /// Returns the output of nbdkit and the plugin so far.
     pub(crate) fn output(&self) -> String {
-        fs::read_to_string(self.folder.path().join("said")).expect("it is there and is text")
+        fs::read_to_string(self.folder.path().join("stderr"))
+            .expect("stderr is redirected to this file, and is text")
     }
 
-    /// Sends a signal, by its name.
+    /// Sends the signal with this name, such as `TERM`.
     pub(crate) fn signal(&self, name: &str) {
         let kill = format!("kill -{name} {}", self.child.id());
         run(Path::new("/bin/sh"), &["-c", &kill]);
@@ -83,7 +87,7 @@ impl Server {
         self.child.wait().expect("it ends").code()
     }
 
-    /// Kills the server without a warning.
+    /// Kills the server with SIGKILL.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
@@ -139,7 +143,8 @@ pub(crate) fn sized(folder: &Path, logical_bytes: u32, physical_bytes: u32, mib:
     write(folder, &profile)
 }
 
-/// Returns a folder for much data that is flushed often: in memory if possible.
+/// Returns a directory for large amounts of data that is flushed often. It is in memory if
+/// possible.
 pub(crate) fn quick_folder() -> TempDir {
     TempDir::new_in("/dev/shm")
         .or_else(|_| TempDir::new())

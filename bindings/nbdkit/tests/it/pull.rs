@@ -1,5 +1,5 @@
-//! A volume's member that can be pulled, as a drive from its bay: a file that nbdfuse shows of
-//! another.
+//! A volume member that can be pulled like a drive from its bay: nbdfuse exposes the member's file
+//! as another file, which the volume opens.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use crate::nbdkit::run;
 
-/// The way in which a member fails.
+/// The failure mode of a pulled member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// It is gone: the process that shows it is killed.
+    /// The member is gone: the process that exposes its file is killed.
     Gone,
-    /// It is there, but every read and write of it is an I/O error.
+    /// The member is present, but every read and write fails with an I/O error.
     Errors,
 }
 
-/// A file that can be pulled.
+/// A member's file that can be pulled.
 #[derive(Debug)]
 pub(crate) struct Pullable {
     path: PathBuf,
@@ -26,7 +26,7 @@ pub(crate) struct Pullable {
     nbdfuse: Child,
 }
 
-/// Returns the program or device that is missing to show a file, if any.
+/// Returns the first program or device that nbdfuse needs but that is missing.
 pub(crate) fn missing() -> Option<String> {
     let programs = ["nbdkit", "nbdfuse", "umount"];
     let missing = programs.iter().find(|name| testkit::tool(name).is_none());
@@ -39,13 +39,13 @@ pub(crate) fn missing() -> Option<String> {
 }
 
 impl Pullable {
-    /// Shows a file, next to it.
+    /// Exposes the file `below` as another file next to it.
     pub(crate) fn new(below: &Path) -> Pullable {
-        let beside = |what: &str| {
+        let sibling = |suffix: &str| {
             let name = below.file_name().expect("it is a file").to_string_lossy();
-            below.with_file_name(format!("{name}-{what}"))
+            below.with_file_name(format!("{name}-{suffix}"))
         };
-        let (path, ready, errors) = (beside("shown"), beside("pid"), beside("errors"));
+        let (path, ready, errors) = (sibling("shown"), sibling("pid"), sibling("errors"));
         fs::write(&path, []).expect("there is room");
         let _ = fs::remove_file(&ready);
         let nbdfuse = Command::new("nbdfuse")
@@ -72,27 +72,33 @@ impl Pullable {
             errors,
             nbdfuse,
         };
-        let begun = Instant::now();
+        let started = Instant::now();
         while !ready.exists() {
-            let ended = pullable.nbdfuse.try_wait().expect("it can be asked");
+            let ended = pullable
+                .nbdfuse
+                .try_wait()
+                .expect("nbdfuse is a child process");
             assert!(ended.is_none(), "nbdfuse ended with {ended:?}");
-            assert!(begun.elapsed() < Duration::from_secs(60), "it takes long");
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "nbdfuse is not ready"
+            );
             thread::sleep(Duration::from_millis(2));
         }
         pullable
     }
 
-    /// Returns the path of the file.
+    /// Returns the path of the exposed file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes it hang: no request completes before [`Pullable::wake`].
+    /// Makes the member hang: no request completes before [`Pullable::wake`].
     pub(crate) fn hang(&self) {
         self.signal("STOP");
     }
 
-    /// Lets it continue.
+    /// Ends the hang.
     pub(crate) fn wake(&self) {
         self.signal("CONT");
     }
@@ -102,7 +108,7 @@ impl Pullable {
         run(Path::new("/bin/sh"), &["-c", &kill]);
     }
 
-    /// Pulls it.
+    /// Pulls the member.
     pub(crate) fn pull(&mut self, how: How) {
         match how {
             How::Gone => {

@@ -1,4 +1,4 @@
-//! Is a receipt written on request, and at the end?
+//! Is a receipt written on request, and when the server stops?
 
 use std::fs;
 use std::path::Path;
@@ -12,18 +12,22 @@ use crate::nbdkit::{Server, key, run};
 
 /// Waits for a receipt and returns its content.
 fn read(path: &Path) -> Value {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         if let Ok(text) = fs::read(path) {
-            return serde_json::from_slice(&text).expect("it is there whole or not at all");
+            return serde_json::from_slice(&text)
+                .expect("a receipt appears only once it is complete");
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "there is none");
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "no receipt is written"
+        );
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Is a receipt of everything served so far written on SIGUSR1, while the drive goes on, and on
-/// SIGTERM, at the end?
+/// Is a receipt of everything served so far written on SIGUSR1, while the server continues, and on
+/// SIGTERM, when it stops?
 #[test]
 fn on_signals() {
     let (_, qemu_io) = (testkit::tool!("nbdkit"), testkit::tool!("qemu-io"));
@@ -52,13 +56,13 @@ fn on_signals() {
     let last = read(&path);
     assert_eq!((&last["writes"], &last["reads"]), (&1.into(), &1.into()));
     // A response time is no shorter than the model's.
-    let of = |times: &str, share: &str| last[times][share].as_f64().unwrap();
-    for share in ["p50", "p99", "max"] {
+    let percentile_ms = |times: &str, percentile: &str| last[times][percentile].as_f64().unwrap();
+    for percentile in ["p50", "p99", "max"] {
         assert!(
-            of("delivered_ms", share) >= of("modelled_ms", share),
+            percentile_ms("delivered_ms", percentile) >= percentile_ms("modelled_ms", percentile),
             "{last}"
         );
     }
     // The transfer of 64 KB from the media takes more than a millisecond.
-    assert!(of("modelled_ms", "max") > 1.0, "{last}");
+    assert!(percentile_ms("modelled_ms", "max") > 1.0, "{last}");
 }

@@ -139,7 +139,7 @@ fn oversized() {
 }
 
 /// Does a client get the error for a full disk if the disk below is full? Are its flushed data
-/// still there, also after a kill, and does it continue once there is room?
+/// still there, even after a kill, and does it continue once there is room?
 #[test]
 fn a_full_disk_below() {
     let (_, mount) = (testkit::tool!("nbdkit"), testkit::tool!("mount"));

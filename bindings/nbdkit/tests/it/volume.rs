@@ -1,4 +1,4 @@
-//! Tests of volumes on files that are served and killed.
+//! Tests of served volumes on files: the server is killed, or a member is missing.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -18,12 +18,12 @@ use crate::client::Client;
 use crate::kill::{Area, CLIENTS, SECTOR, SECTORS, assert_kept};
 use crate::nbdkit::{Server, key, quick_folder};
 
-/// Creates a volume on files of 8 MiB, with its parity in place.
+/// Creates a volume on files of 8 MiB, with consistent parity.
 pub(crate) fn new_volume(folder: &Path, level: Level, seed: u64) -> Vec<PathBuf> {
     volume_of(folder, level, seed, 8 << 20)
 }
 
-/// Creates a volume on files of `bytes` zeros, which needs no sync.
+/// Creates a volume on files of `bytes` bytes. They contain zeros, so the parity needs no sync.
 pub(crate) fn volume_of(folder: &Path, level: Level, seed: u64, bytes: u64) -> Vec<PathBuf> {
     let paths: Vec<PathBuf> = ["a", "b", "c", "d"].map(|name| folder.join(name)).into();
     for path in &paths {
@@ -63,8 +63,7 @@ pub(crate) fn scrub(volume: &DeviceVolume) -> u64 {
 }
 
 /// Kills the server while three clients write and flush. Does every sector of the volume hold its
-/// state at the last flush or that of a later write? Does a scrub find no errors, and are the same
-/// data there without one member?
+/// state at the last flush or that of a later write, and does a scrub find no errors?
 #[test]
 fn a_volume_survives_kills() {
     let _ = testkit::tool!("nbdkit");
@@ -80,12 +79,12 @@ fn a_volume_survives_kills() {
             .collect();
         let server = Server::start(&keys);
         let areas = Area::work_until_killed(server, seed);
-        let mut left = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
+        let mut contents = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
         let volume = open(&paths, false);
-        block_on(volume.read(Lbn(0), &mut left)).unwrap();
+        block_on(volume.read(Lbn(0), &mut contents)).unwrap();
         assert_eq!(scrub(&volume), 0, "seed {seed}: rows disagree");
         block_on(volume.stop()).unwrap();
-        assert_kept(&areas, &left, seed);
+        assert_kept(&areas, &contents, seed);
         flushes += areas.iter().map(|area| area.flushes).sum::<u64>();
         drop(volume);
     }
@@ -119,13 +118,13 @@ fn without_a_member() {
     let volume = open(&paths, true);
     let mut read = vec![0; data.len()];
     block_on(volume.read(Lbn(1), &mut read)).unwrap();
-    assert!(read == data, "other data are read");
+    assert!(read == data, "the data read is not the data written");
     block_on(volume.stop()).unwrap();
 }
 
-/// Kills the server while fio writes and verifies, then verifies the volume. Does fio read nothing
-/// wrong before, is every block whole afterwards, are flushed data there, and does a scrub find no
-/// errors?
+/// Kills the server while fio writes and verifies, then verifies the volume. Does fio read only
+/// correct data before the kill? After it, is every block whole, is flushed data present, and does
+/// a scrub find no errors?
 #[test]
 fn kills_under_fio() {
     let (_, fio) = (testkit::tool!("nbdkit"), testkit::tool!("fio"));
@@ -137,23 +136,23 @@ fn kills_under_fio() {
             .iter()
             .map(|path| key("volume", path.display()))
             .collect();
-        let run = |server: &Server, words: &str| {
+        let run = |server: &Server, options: &str| {
             let mut command = Command::new(&fio);
             command.args(["--name=t", "--ioengine=nbd", "--bs=4k", "--verify=crc32c"]);
             command.args(["--offset=4m", "--size=4m", "--verify_fatal=1"]);
             command.arg(format!("--uri={}", server.uri()));
-            command.args(words.split(' ')).current_dir(folder.path());
+            command.args(options.split(' ')).current_dir(folder.path());
             command
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped());
             command.spawn().unwrap()
         };
-        let said = |child: Child| {
+        let wait = |child: Child| {
             let output = child.wait_with_output().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(!said.contains("verify"), "seed {seed}: {said}");
-            (output.status.success(), said)
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(!stderr.contains("verify"), "seed {seed}: {stderr}");
+            (output.status.success(), stderr)
         };
         let server = Server::start(&keys);
         let mut client = Client::new(&server);
@@ -162,30 +161,33 @@ fn kills_under_fio() {
             .collect();
         client.write(0, &data).unwrap().unwrap();
         client.flush().unwrap().unwrap();
-        let (done, says) = said(run(&server, "--rw=write --do_verify=0"));
-        assert!(done, "seed {seed}: {says}");
-        let moment = 300 + Rng::new(seed).below(700);
-        let busy =
+        let (done, stderr) = wait(run(&server, "--rw=write --do_verify=0"));
+        assert!(done, "seed {seed}: {stderr}");
+        let delay_ms = 300 + Rng::new(seed).below(700);
+        let load =
             "--rw=randrw --iodepth=8 --verify_backlog=32 --fsync=16 --time_based --runtime=60";
-        let mut busy = run(&server, busy);
-        thread::sleep(Duration::from_millis(moment));
+        let mut load = run(&server, load);
+        thread::sleep(Duration::from_millis(delay_ms));
         server.kill();
         let killed = Instant::now();
-        // At times fio waits for responses that a dead server never sends.
-        while busy.try_wait().unwrap().is_none() && killed.elapsed() < Duration::from_secs(2) {
+        // Sometimes fio waits for responses that a dead server never sends.
+        while load.try_wait().unwrap().is_none() && killed.elapsed() < Duration::from_secs(2) {
             thread::sleep(Duration::from_millis(10));
         }
-        let _ = busy.kill();
-        let (done, _) = said(busy);
+        let _ = load.kill();
+        let (done, _) = wait(load);
         assert!(!done, "seed {seed}: fio ended before the kill");
         let volume = open(&paths, false);
         assert_eq!(scrub(&volume), 0, "seed {seed}: rows disagree");
-        let mut left = vec![0; data.len()];
-        block_on(volume.read(Lbn(0), &mut left)).unwrap();
-        assert!(left == data, "seed {seed}: other data are read");
+        let mut contents = vec![0; data.len()];
+        block_on(volume.read(Lbn(0), &mut contents)).unwrap();
+        assert!(
+            contents == data,
+            "seed {seed}: the data read is not the data written"
+        );
         block_on(volume.stop()).unwrap();
         drop(volume);
-        let (done, says) = said(run(&Server::start(&keys), "--rw=read"));
-        assert!(done, "seed {seed}: {says}");
+        let (done, stderr) = wait(run(&Server::start(&keys), "--rw=read"));
+        assert!(done, "seed {seed}: {stderr}");
     }
 }

@@ -46,12 +46,12 @@ pub(crate) fn drive_with(folder: &Path, name: &str, changes: &[(&str, &str)]) ->
     system.unwrap().disks.swap_remove(0).profile
 }
 
-/// Sets the one parameter of that name in a parameter file.
+/// Sets a parameter of a parameter file, which must occur exactly once.
 fn set(text: String, &(key, value): &(&str, &str)) -> String {
-    let of = |line: &str| line.split_once('=').is_some_and(|(k, _)| k.trim() == key);
-    let found = text.lines().filter(|line| of(line)).count();
-    assert_eq!(found, 1, "lines that set {key:?}");
-    let changed = |line: &str| match of(line) {
+    let sets_key = |line: &str| line.split_once('=').is_some_and(|(k, _)| k.trim() == key);
+    let matching = text.lines().filter(|line| sets_key(line)).count();
+    assert_eq!(matching, 1, "lines that set {key:?}");
+    let changed = |line: &str| match sets_key(line) {
         true => format!("{key} = {value},\n"),
         false => format!("{line}\n"),
     };
@@ -83,8 +83,8 @@ fn the_weight_of_age_is_in_thousandths() {
         &profile,
         &requests.map(|(ms, lbn, _)| (ms, read_of(lbn, 8))),
     );
-    for (is, (_, lbn, disksim_ms)) in done.iter().zip(requests) {
-        let ms = is.response().as_ms();
+    for (completion, (_, lbn, disksim_ms)) in done.iter().zip(requests) {
+        let ms = completion.response().as_ms();
         assert!((ms - disksim_ms).abs() < 0.002, "LBN {lbn}: {ms} ms");
     }
 }

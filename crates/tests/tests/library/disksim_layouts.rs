@@ -1,4 +1,5 @@
-//! Small DiskSim layouts against the output of DiskSim's own translation, written in the tests.
+//! Small DiskSim layouts, compared with the output of DiskSim's own translation, which is quoted in
+//! the tests.
 
 use traxtent_disksim::{Document, ImportedLayout, ParamError, disk_geometry};
 use traxtent_model::geometry::Geometry;
@@ -241,7 +242,7 @@ fn impossible_layouts_are_refused() {
 /// Is damaged text either refused or read, from parsing to the geometry, without a panic?
 #[test]
 fn damaged_layouts_never_panic() {
-    let whole = [
+    let intact = [
         (g1(9, 1, 2, "3, 7", "4, 29"), ""),
         (g1(4, 2, 1, "3, 7, 5", "4, 9"), ""),
         (g1(2, 0, 2, "3, 11", "4, 9"), ""),
@@ -253,15 +254,15 @@ fn damaged_layouts_never_panic() {
     let mut read = 0;
     for seed in 0..20_000 {
         let random = &mut Random(seed);
-        let (text, map) = &whole[random.pick(0..whole.len() as u64) as usize];
+        let (text, map) = &intact[random.pick(0..intact.len() as u64) as usize];
         let (mut text, mut map) = (text.clone().into_bytes(), map.as_bytes().to_vec());
         for _ in 0..random.pick(1..4) {
-            let hurt = if !map.is_empty() && random.once_in(2) {
+            let damaged_text = if !map.is_empty() && random.once_in(2) {
                 &mut map
             } else {
                 &mut text
             };
-            damage(random, hurt);
+            damage(random, damaged_text);
         }
         let sources = |_: &str| Ok(map.clone());
         let Ok(document) = Document::parse("test.model", &text, &sources) else {

@@ -68,7 +68,7 @@ fn values() {
     );
 }
 
-/// Is an included file inserted where it is named, with its own line numbers and folder?
+/// Is an included file inserted where it is named, with its own line numbers and directory?
 #[test]
 fn included_files() {
     let document = parse("kind A {\n source inner\n, z = source nothing\n }").unwrap_err();
@@ -137,9 +137,9 @@ fn broken_text() {
         parse(&deep).unwrap_err(),
         "dir/top:1: blocks and lists are nested more than 64 deep"
     );
-    let wrong = parse("kind A { x = [ ] }").unwrap();
-    let wrong = wrong.block("A").unwrap().get_f64("x").unwrap_err();
-    assert_eq!(wrong.to_string(), "dir/top:1: x: a list is not a number");
+    let document = parse("kind A { x = [ ] }").unwrap();
+    let error = document.block("A").unwrap().get_f64("x").unwrap_err();
+    assert_eq!(error.to_string(), "dir/top:1: x: a list is not a number");
 }
 
 /// Can every parameter file and seek curve of the reference data be read?
@@ -148,7 +148,7 @@ fn reference_files() {
     let Some(folder) = shared("data/disksim") else {
         return;
     };
-    let mut read_in = 0;
+    let mut files_read = 0;
     for folder in [
         folder.clone(),
         folder.join("maxtor300g"),
@@ -157,20 +157,20 @@ fn reference_files() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.to_str().unwrap();
-            let ending = path
+            let extension = path
                 .extension()
                 .and_then(|e| e.to_str())
                 .unwrap_or_default();
-            if ["parv", "diskspecs", "model", "layout"].contains(&ending)
+            if ["parv", "diskspecs", "model", "layout"].contains(&extension)
                 && !name.ends_with("-layout.model")
             {
                 // A layout file is a single value, not a file of statements.
-                if ending != "layout" {
+                if extension != "layout" {
                     Document::parse(name, &read(name).unwrap(), &read)
                         .unwrap_or_else(|e| panic!("{e}"));
-                    read_in += 1;
+                    files_read += 1;
                 }
-            } else if ending.starts_with("seek") {
+            } else if extension.starts_with("seek") {
                 let points =
                     parse_seeks(name, &read(name).unwrap()).unwrap_or_else(|e| panic!("{e}"));
                 assert_eq!(points[0].distance, 1, "{name}");
@@ -179,11 +179,11 @@ fn reference_files() {
                     name.ends_with("_dual.seek"),
                     "{name}"
                 );
-                read_in += 1;
+                files_read += 1;
             }
         }
     }
-    assert!(read_in > 30, "{read_in}");
+    assert!(files_read > 30, "{files_read}");
 }
 
 /// Are the columns of a seek file distinguished, and malformed rows reported?

@@ -41,10 +41,10 @@ fn slip_of_traxtents_figure_2b() {
     let slot = |lbn| geometry.locate(Lbn(lbn)).unwrap().slot;
     assert_eq!((slot(580), slot(581)), (180, 182));
     for (index, track) in (0..).zip(geometry.tracks()) {
-        let off = track.origin - Angle::from_ratio(20 * index % 200, 200);
+        let deviation = track.origin - Angle::from_ratio(20 * index % 200, 200);
         assert!(
-            off.0.min(off.0.wrapping_neg()) < 100,
-            "track {index}: {off:?}"
+            deviation.0.min(deviation.0.wrapping_neg()) < 100,
+            "track {index}: {deviation:?}"
         );
     }
 }
@@ -226,7 +226,7 @@ fn impossible_descriptions_are_refused() {
     }
 }
 
-/// Are trees refused that are too large, too deep, or list a sector twice?
+/// Is a tree refused if it is too large, too deep, or lists a sector twice?
 #[test]
 fn impossible_trees_are_refused() {
     let track = TrackSpec {
@@ -250,15 +250,15 @@ fn impossible_trees_are_refused() {
             .map(|g| g.capacity().0)
             .map_err(|e| e.to_string())
     };
-    let of = BranchSpec::once(Child::Track(0));
+    let branch = BranchSpec::once(Child::Track(0));
     let run = BranchSpec {
         repeat: 1000,
         cylinder_step: 1,
-        ..of
+        ..branch
     };
     assert_eq!(build(vec![vec![run]]), Ok(10_000));
     let twice = "tree: slots 0..10 of cylinder 0, surface 0 are listed twice";
-    assert_eq!(build(vec![vec![of, of]]), Err(twice.to_string()));
+    assert_eq!(build(vec![vec![branch, branch]]), Err(twice.to_string()));
     let outside = "tree: cylinder is 1000, but must be in 0..=999";
     assert_eq!(
         build(vec![vec![BranchSpec { cylinder: 1, ..run }]]),
@@ -271,7 +271,7 @@ fn impossible_trees_are_refused() {
     );
     let huge = BranchSpec {
         repeat: 1 << 25,
-        ..of
+        ..branch
     };
     let square = BranchSpec {
         repeat: 2,
@@ -279,7 +279,7 @@ fn impossible_trees_are_refused() {
     };
     let many = "node 0: interleaved instances is 33554432, but must be in 1..=1024";
     assert_eq!(build(vec![vec![huge], vec![square]]), Err(many.to_string()));
-    let mut deep = vec![vec![of]];
+    let mut deep = vec![vec![branch]];
     deep.extend((0..100_000).map(|i| vec![BranchSpec::once(Child::Node(i))]));
     assert_eq!(
         build(deep),

@@ -20,18 +20,18 @@ fn place((cylinder, surface, slot): Spot) -> Place {
 }
 
 /// Compares all results of a geometry's functions with the naive layout.
-fn compare(spec: &GeometrySpec, naive: &Naive, geometry: &Geometry, about: &str) {
+fn compare(spec: &GeometrySpec, naive: &Naive, geometry: &Geometry, case: &str) {
     let capacity = naive.home.len() as u64;
-    assert_eq!(geometry.capacity().0, capacity, "{about}");
+    assert_eq!(geometry.capacity().0, capacity, "{case}");
     let mut holds: BTreeMap<Spot, u64> = BTreeMap::new();
     for lbn in 0..capacity {
         let spot = naive.spot(lbn);
         assert_eq!(
             geometry.locate(Lbn(lbn)),
             Some(place(spot)),
-            "{about}, LBN {lbn}"
+            "{case}, LBN {lbn}"
         );
-        assert_eq!(holds.insert(spot, lbn), None, "{about}: {spot:?} twice");
+        assert_eq!(holds.insert(spot, lbn), None, "{case}: {spot:?} twice");
     }
     assert_eq!(geometry.locate(Lbn(capacity)), None);
     let slots: BTreeMap<(u32, u16), u32> = naive
@@ -53,78 +53,74 @@ fn compare(spec: &GeometrySpec, naive: &Naive, geometry: &Geometry, about: &str)
                 } else {
                     Occupant::Empty
                 };
-                assert_eq!(geometry.lbn_at(place(spot)), expected, "{about}: {spot:?}");
+                assert_eq!(geometry.lbn_at(place(spot)), expected, "{case}: {spot:?}");
             }
         }
     }
-    compare_tracks(naive, geometry, about);
-    compare_pieces(naive, geometry, about);
+    compare_tracks(naive, geometry, case);
+    compare_pieces(naive, geometry, case);
     let defects: BTreeSet<Spot> = geometry
         .defects()
         .flat_map(|d| {
             (0..d.slots).map(move |i| (d.place.cylinder.0, d.place.surface.0, d.place.slot + i))
         })
         .collect();
-    assert_eq!(defects, naive.bad, "{about}");
+    assert_eq!(defects, naive.bad, "{case}");
     let remapped = geometry
         .defects()
         .filter(|d| matches!(d.remedy, Replacement::Remapped(..)))
         .count();
-    assert_eq!(remapped, naive.moved.len(), "{about}");
+    assert_eq!(remapped, naive.moved.len(), "{case}");
 }
 
-fn compare_tracks(naive: &Naive, geometry: &Geometry, about: &str) {
+fn compare_tracks(naive: &Naive, geometry: &Geometry, case: &str) {
     let mut next = 0;
     let mut count = 0;
     for (index, track) in (0..).zip(geometry.tracks()) {
         count += 1;
-        assert_eq!((track.index, track.first_lbn.0), (index, next), "{about}");
-        assert_eq!(geometry.track(index), Some(track), "{about}");
-        assert_eq!(geometry.track_of(track.first_lbn), Some(track), "{about}");
+        assert_eq!((track.index, track.first_lbn.0), (index, next), "{case}");
+        assert_eq!(geometry.track(index), Some(track), "{case}");
+        assert_eq!(geometry.track_of(track.first_lbn), Some(track), "{case}");
         next += u64::from(track.sectors);
-        assert_eq!(geometry.track_of(Lbn(next - 1)), Some(track), "{about}");
-        assert_eq!(
-            geometry.track_end(Lbn(next - 1)),
-            Some(Lbn(next)),
-            "{about}"
-        );
+        assert_eq!(geometry.track_of(Lbn(next - 1)), Some(track), "{case}");
+        assert_eq!(geometry.track_end(Lbn(next - 1)), Some(Lbn(next)), "{case}");
         for lbn in track.first_lbn.0..next {
             let home = naive.tracks[naive.home[lbn as usize].0];
             let (cylinder, surface) = (home.cylinder, home.surface);
             assert_eq!(
                 (track.cylinder.0, track.surface.0),
                 (cylinder, surface),
-                "{about}"
+                "{case}"
             );
-            assert_eq!(track.slots, home.slots, "{about}");
-            let off = (track.origin.as_turns() - home.origin).rem_euclid(1.0);
+            assert_eq!(track.slots, home.slots, "{case}");
+            let deviation = (track.origin.as_turns() - home.origin).rem_euclid(1.0);
             assert!(
-                off.min(1.0 - off) < 1e-9,
-                "{about}: {track:?} begins at {} turns",
+                deviation.min(1.0 - deviation) < 1e-9,
+                "{case}: {track:?} begins at {} turns",
                 home.origin
             );
         }
-        let boundary = (next as usize) < naive.home.len();
+        let has_next = (next as usize) < naive.home.len();
         assert!(
-            !boundary || naive.home[next as usize].0 != naive.home[next as usize - 1].0,
-            "{about}"
+            !has_next || naive.home[next as usize].0 != naive.home[next as usize - 1].0,
+            "{case}"
         );
     }
     assert_eq!(
         (next, count),
         (geometry.capacity().0, geometry.track_count()),
-        "{about}"
+        "{case}"
     );
     assert_eq!(geometry.track(count), None);
     let sum: u64 = geometry.lbn_runs().map(|run| run.sectors).sum();
-    assert_eq!(sum, next, "{about}");
+    assert_eq!(sum, next, "{case}");
     for run in geometry.lbn_runs() {
         for lbn in run.first_lbn.0..run.first_lbn.0 + run.sectors {
             let (cylinder, surface, _) = naive.spot(lbn);
             assert_eq!(
                 (run.cylinder.0, run.surface.0),
                 (cylinder, surface),
-                "{about}"
+                "{case}"
             );
         }
     }
@@ -133,13 +129,13 @@ fn compare_tracks(naive: &Naive, geometry: &Geometry, about: &str) {
             let (cylinder, ..) = naive.home_spot(lbn);
             assert!(
                 (zone.first_cylinder.0..=zone.last_cylinder.0).contains(&cylinder),
-                "{about}"
+                "{case}"
             );
         }
     }
 }
 
-fn compare_pieces(naive: &Naive, geometry: &Geometry, about: &str) {
+fn compare_pieces(naive: &Naive, geometry: &Geometry, case: &str) {
     for max in [1, 3, u32::MAX] {
         let mut lbn = 0;
         while lbn < geometry.capacity().0 {
@@ -148,51 +144,51 @@ fn compare_pieces(naive: &Naive, geometry: &Geometry, about: &str) {
             assert_eq!(
                 (piece.track.cylinder.0, piece.track.surface.0),
                 (cylinder, surface),
-                "{about}"
+                "{case}"
             );
-            assert_eq!((piece.lbn.0, piece.first_slot), (lbn, first), "{about}");
+            assert_eq!((piece.lbn.0, piece.first_slot), (lbn, first), "{case}");
             let last = naive.spot(lbn + u64::from(piece.sectors) - 1);
-            assert_eq!(
-                last,
-                (cylinder, surface, first + piece.slots - 1),
-                "{about}"
-            );
+            assert_eq!(last, (cylinder, surface, first + piece.slots - 1), "{case}");
             let moved = |lbn| naive.moved.contains_key(&lbn);
             let next = lbn + u64::from(piece.sectors);
-            let on = next < geometry.capacity().0
+            let continues = next < geometry.capacity().0
                 && piece.sectors < max
                 && !moved(lbn)
                 && !moved(next)
                 && naive.home[next as usize].0 == naive.home[lbn as usize].0;
-            assert!(!on, "{about}: the piece of {max} at LBN {lbn} ends early");
+            assert!(
+                !continues,
+                "{case}: the piece of {max} at LBN {lbn} ends early"
+            );
             lbn = next;
         }
     }
 }
 
-/// Builds both layouts. They must also agree on whether the specification can be built.
-fn check(spec: &GeometrySpec, about: &str) -> bool {
+/// Builds both layouts and compares them. They must also agree on whether the specification can be
+/// built. Returns whether it can.
+fn check(spec: &GeometrySpec, case: &str) -> bool {
     let text = toml::to_string(spec).unwrap();
     let read: GeometrySpec = toml::from_str(&text).unwrap_or_else(|e| panic!("{e}:\n{text}"));
-    assert_eq!(&read, spec, "{about}");
+    assert_eq!(&read, spec, "{case}");
     match (Naive::build(spec), Geometry::build(spec)) {
         (Some(naive), Ok(geometry)) => {
-            compare(spec, &naive, &geometry, about);
+            compare(spec, &naive, &geometry, case);
             true
         }
         (Some(naive), Err(e)) => {
-            assert!(naive.home.is_empty(), "{about}: {e}\n{text}");
+            assert!(naive.home.is_empty(), "{case}: {e}\n{text}");
             false
         }
         (None, Err(e)) => {
             let e = e.to_string();
             assert!(
                 e.contains("too few for") || e.contains("reserved_sectors"),
-                "{about}: {e}\n{text}"
+                "{case}: {e}\n{text}"
             );
             false
         }
-        (None, Ok(_)) => panic!("{about}: built although spares do not suffice\n{text}"),
+        (None, Ok(_)) => panic!("{case}: built although there are too few spares\n{text}"),
     }
 }
 
@@ -259,29 +255,30 @@ fn random_zone(random: &mut Random, spec: &GeometrySpec, cylinder: u32) -> ZoneS
         PerSurface::Same(slots) => vec![u64::from(*slots); surfaces.into()],
         PerSurface::Each(slots) => slots.iter().map(|&s| s.into()).collect(),
     };
-    let least = *slots.iter().min().unwrap();
+    let slots_min = *slots.iter().min().unwrap();
     let tracks = u64::from(cylinders) * u64::from(surfaces);
     let sectors = u64::from(cylinders) * slots.iter().sum::<u64>();
     let spares = match spec.sparing {
         Sparing::None | Sparing::SectorsAtDriveEnd => 0,
         Sparing::TracksPerZone => random.pick(0..tracks.min(4)),
-        Sparing::SectorsPerTrack => random.pick(0..least.min(4)),
+        Sparing::SectorsPerTrack => random.pick(0..slots_min.min(4)),
         _ => random.pick(0..slots.iter().sum::<u64>().min(16)),
     };
-    let unit = if spec.sparing == Sparing::TracksPerZone {
+    let position_count = if spec.sparing == Sparing::TracksPerZone {
         tracks
     } else {
         sectors
     };
     let slips: BTreeSet<u64> = (0..random.of(&[0, 0, 1, 2, 4]))
-        .map(|_| near_an_edge(random, unit, slots[0]))
+        .map(|_| near_an_edge(random, position_count, slots[0]))
         .collect();
     let mut remaps = Vec::new();
     let mut used = slips.clone();
     if spec.sparing == Sparing::TracksPerZone {
         let data_end = tracks - spares + slips.len() as u64;
-        let alike = slots.iter().all(|&s| s == least);
-        if alike && random.once_in(2) && data_end + 1 < tracks && !used.contains(&(tracks - 1)) {
+        let is_uniform = slots.iter().all(|&s| s == slots_min);
+        if is_uniform && random.once_in(2) && data_end + 1 < tracks && !used.contains(&(tracks - 1))
+        {
             remaps.push((random.pick(0..tracks - spares), tracks - 1));
         }
     } else if spares > 2 && slips.is_empty() && !spec.sparing.slips_to_end() && random.once_in(2) {
@@ -304,10 +301,10 @@ fn random_zone(random: &mut Random, spec: &GeometrySpec, cylinder: u32) -> ZoneS
         turn_skew: (seek_first && random.once_in(2)).then(|| random_skew(random)),
         group_skew: (seek_first && random.once_in(2)).then(|| random_skew(random)),
         first_angle: random_skew(random),
-        reserved_sectors: random.of(&[0, 0, 0, 1, least, least * 3 + 1]),
+        reserved_sectors: random.of(&[0, 0, 0, 1, slots_min, slots_min * 3 + 1]),
         spares: spares as u32,
         slips: slips.into_iter().collect(),
-        turns: if slots.iter().all(|&s| s == least) && random.once_in(3) {
+        turns: if slots.iter().all(|&s| s == slots_min) && random.once_in(3) {
             vec![(random.pick(0..tracks), random.pick(0..9) as i32 - 4)]
         } else {
             vec![]
@@ -369,8 +366,8 @@ fn all_tiny_drives_equal_a_naive_layout() {
 
 fn tiny(order: Order, sparing: Sparing, size: (u16, u32, u32), spares: u32, reserved: u64) {
     let (surfaces, cylinders, slots) = size;
-    let keeps_none = matches!(sparing, Sparing::None | Sparing::SectorsAtDriveEnd);
-    let by_cylinder = !keeps_none
+    let has_no_spares = matches!(sparing, Sparing::None | Sparing::SectorsAtDriveEnd);
+    let by_cylinder = !has_no_spares
         && !matches!(
             sparing,
             Sparing::TracksPerZone
@@ -378,16 +375,16 @@ fn tiny(order: Order, sparing: Sparing, size: (u16, u32, u32), spares: u32, rese
                 | Sparing::SectorsPerZone
                 | Sparing::SectorsPerZoneSlipToEnd
         );
-    if (spares > 0 && keeps_none) || (spares > 0 && by_cylinder && !order.is_head_first()) {
+    if (spares > 0 && has_no_spares) || (spares > 0 && by_cylinder && !order.is_head_first()) {
         return;
     }
     let positions = u64::from(surfaces) * u64::from(cylinders * slots);
-    let numbers = if sparing == Sparing::TracksPerZone {
+    let slip_positions = if sparing == Sparing::TracksPerZone {
         positions / u64::from(slots)
     } else {
         positions
     };
-    for slip in (0..numbers).map(Some).chain([None]) {
+    for slip in (0..slip_positions).map(Some).chain([None]) {
         let zone = ZoneSpec {
             last_cylinder: cylinders - 1,
             sectors_per_track: PerSurface::Same(slots),
@@ -441,18 +438,18 @@ fn random_tree(random: &mut Random) -> (TreeSpec, Vec<Leaf>, u16) {
         let (mut node, mut leaves) = (Vec::new(), Vec::new());
         for surface in 0..surfaces {
             let track = random.pick(0..tree.tracks.len() as u64) as u32;
-            let back = random.once_in(2);
+            let is_backward = random.once_in(2);
             let (angle, step) = (
                 random.pick(0..64) as f64 / 64.0,
                 random.pick(0..64) as f64 / 64.0,
             );
-            let (start, way) = if back { (width - 1, -1) } else { (0, 1) };
+            let (start, cylinder_step) = if is_backward { (width - 1, -1) } else { (0, 1) };
             node.push(BranchSpec {
                 cylinder: start,
                 surface: surface.into(),
                 angle_turns: angle,
                 repeat: width as u64,
-                cylinder_step: way,
+                cylinder_step,
                 angle_step_turns: step,
                 ..BranchSpec::once(Child::Track(track))
             });
@@ -460,7 +457,7 @@ fn random_tree(random: &mut Random) -> (TreeSpec, Vec<Leaf>, u16) {
             for k in 0..width {
                 let turns = angle + step * f64::from(k);
                 leaves.push((
-                    start + way * k,
+                    start + cylinder_step * k,
                     surface.into(),
                     pattern,
                     pattern.sectors,
@@ -471,7 +468,7 @@ fn random_tree(random: &mut Random) -> (TreeSpec, Vec<Leaf>, u16) {
         tree.nodes.push(node);
         leaves_of.push((leaves, width));
     }
-    let (mut root, mut all, mut cylinder) = (Vec::new(), Vec::new(), 0);
+    let (mut root, mut tracks, mut cylinder) = (Vec::new(), Vec::new(), 0);
     for _ in 0..random.pick(1..5) {
         let child = random.pick(0..leaves_of.len() as u64) as usize;
         let (leaves, width) = &leaves_of[child];
@@ -491,13 +488,13 @@ fn random_tree(random: &mut Random) -> (TreeSpec, Vec<Leaf>, u16) {
             total_sectors: (total < size * repeat).then_some(total),
             ..BranchSpec::once(Child::Node(child as u32))
         });
-        let mut left = total;
+        let mut remaining = total;
         for k in 0..repeat as i32 {
             for &(c, s, pattern, sectors, turns) in leaves {
-                let used = left.min(sectors.into()) as u32;
-                left -= u64::from(used);
+                let used = remaining.min(sectors.into()) as u32;
+                remaining -= u64::from(used);
                 if used > 0 {
-                    all.push((
+                    tracks.push((
                         cylinder + width * k + c,
                         s,
                         pattern,
@@ -510,7 +507,7 @@ fn random_tree(random: &mut Random) -> (TreeSpec, Vec<Leaf>, u16) {
         cylinder += width * repeat as i32;
     }
     tree.nodes.push(root);
-    (tree, all, surfaces)
+    (tree, tracks, surfaces)
 }
 
 /// Do random run-length trees with slips agree with their tracks listed one by one?
@@ -537,33 +534,40 @@ fn random_trees_equal_their_tracks_written_out() {
             tree: Some(tree),
             ..GeometrySpec::default()
         };
-        let about = format!("seed {seed}");
+        let case = format!("seed {seed}");
         if bad.len() as u64 == total {
             continue;
         }
-        let geometry = Geometry::build(&spec).unwrap_or_else(|e| panic!("{about}: {e}"));
+        let geometry = Geometry::build(&spec).unwrap_or_else(|e| panic!("{case}: {e}"));
         let (mut position, mut lbn) = (0, 0);
         for (cylinder, surface, pattern, used, turns) in leaves {
             for k in 0..used {
-                let here = place((cylinder as u32, surface as u16, pattern.first_slot + k));
+                let expected = place((cylinder as u32, surface as u16, pattern.first_slot + k));
                 if bad.contains(&position) {
-                    assert_eq!(geometry.lbn_at(here), Occupant::Bad, "{about}: {here}");
-                } else {
-                    assert_eq!(geometry.locate(Lbn(lbn)), Some(here), "{about}");
                     assert_eq!(
-                        geometry.lbn_at(here),
+                        geometry.lbn_at(expected),
+                        Occupant::Bad,
+                        "{case}: {expected}"
+                    );
+                } else {
+                    assert_eq!(geometry.locate(Lbn(lbn)), Some(expected), "{case}");
+                    assert_eq!(
+                        geometry.lbn_at(expected),
                         Occupant::Lbn(Lbn(lbn)),
-                        "{about}: {here}"
+                        "{case}: {expected}"
                     );
                     let track = geometry.track_of(Lbn(lbn)).unwrap();
-                    let off = (track.origin.as_turns() - turns).rem_euclid(1.0);
-                    assert!(off.min(1.0 - off) < 1e-9, "{about}: {track:?} at {turns}");
+                    let deviation = (track.origin.as_turns() - turns).rem_euclid(1.0);
+                    assert!(
+                        deviation.min(1.0 - deviation) < 1e-9,
+                        "{case}: {track:?} at {turns}"
+                    );
                     lbn += 1;
                 }
                 position += 1;
             }
         }
-        assert_eq!(geometry.capacity().0, lbn, "{about}");
-        assert_eq!(geometry.zones().last().unwrap().end_lbn.0, lbn, "{about}");
+        assert_eq!(geometry.capacity().0, lbn, "{case}");
+        assert_eq!(geometry.zones().last().unwrap().end_lbn.0, lbn, "{case}");
     }
 }

@@ -1,4 +1,4 @@
-//! Reference data in a folder next to the workspace.
+//! Reference data in a directory next to the workspace.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Reference data in a folder next to the project.
+//! Reference data in a directory next to the project.
 
 use std::path::PathBuf;
 

@@ -20,7 +20,7 @@ struct WholeSectors {
     sectors: u64,
     /// The first LBN that begins a physical sector.
     first: u64,
-    /// Whether a write may stay in the buffer in spite of forced unit access.
+    /// Whether a write may stay in the buffer in spite of force unit access.
     ignores_fua_of_writes: bool,
 }
 

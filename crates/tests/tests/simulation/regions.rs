@@ -16,7 +16,7 @@ use traxtent_units::Rng;
 use traxtent_units::request::Op;
 
 /// Does every algorithm find the tracks that begin in a region, each entirely, wherever the region
-/// begins and ends, also if the drive has been prepared only once for several regions?
+/// begins and ends, even if the drive has been prepared only once for several regions?
 #[test]
 fn algorithms_agree_on_regions() {
     for name in ["atlas10k2", "hp-c3323a", "toshiba-p300", "hd103sj"] {

@@ -84,7 +84,7 @@ fn kind(outcome: &Result<Timing, TargetError>) -> Result<Timing, TargetError> {
 
 /// Does a drive behave the same through SCSI bytes as directly: its identity, the time of each of
 /// thousands of requests to the picosecond, translations in both directions with their times,
-/// defect lists, failures, also with noise and on drives with large physical sectors?
+/// defect lists, failures, even with noise and on drives with large physical sectors?
 #[test]
 fn bytes_change_nothing() {
     for (i, profile) in [
@@ -213,7 +213,7 @@ fn suspended_caching_shows_the_spindle() {
     }
 }
 
-/// Is the caching page restored when the target is dropped, also after failed requests, and when a
+/// Is the caching page restored when the target is dropped, even after failed requests, and when a
 /// panic unwinds?
 #[test]
 fn dropping_restores_caching() {

@@ -93,8 +93,8 @@ fn in_file(folder: &TempDir) -> PathBuf {
 }
 
 /// Does the log of a served drive, replayed at its arrivals on the virtual clock, give the modelled
-/// completions to the tick: reads, writes, flushes, forced unit access, several at a time, more
-/// than the drive has room for, and with arrivals moved back by the transport time?
+/// completions to the tick: reads, writes, flushes, force unit access, several at a time, more than
+/// the drive has room for, and with arrivals moved back by the transport time?
 #[test]
 fn replays_to_the_tick() {
     let mut shallow = builtin("atlas10k2").unwrap();
@@ -339,7 +339,7 @@ fn a_power_cut_on_order() {
     assert!(!control.exists(), "the socket goes with its server");
 }
 
-/// On a drive that zeroes trimmed sectors, does a trim with forced unit access survive every power
+/// On a drive that zeroes trimmed sectors, does a trim with force unit access survive every power
 /// cut, and one without it not always?
 #[test]
 fn a_forced_trim_is_durable() {

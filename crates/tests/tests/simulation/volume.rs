@@ -22,7 +22,7 @@ use crate::devices::{Image, Loop, SECTORS};
 
 const SECTOR: usize = 512;
 
-/// Returns a folder in memory if possible, where flushes cost nothing.
+/// Returns a directory in memory if possible, where flushes cost nothing.
 fn quick_folder() -> TempDir {
     let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
     folder.expect("there is room for a folder")

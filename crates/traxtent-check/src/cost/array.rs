@@ -65,7 +65,7 @@ pub struct ArrayShape {
 const WARM: usize = 60;
 /// The requests that are counted.
 const COUNTED: usize = 240;
-/// The greatest number of members that is modelled.
+/// The maximum number of members that is modelled.
 const MEMBERS_MAX: u64 = 64;
 
 /// Returns the cost of each kind of work on an array whose blocks begin `behind` bytes after a
@@ -329,7 +329,8 @@ mod tests {
         }
     }
 
-    /// Are the chunks of every stripe on different members, and parity on each member in turn?
+    /// Are the chunks of every stripe on different members, and does parity rotate over the
+    /// members?
     #[test]
     fn members_differ() {
         let shapes = [(3, 1, 1), (4, 2, 1), (2, 0, 2), (3, 0, 1)];

@@ -1,7 +1,6 @@
-//! Files in an image of ext2, ext3 or ext4: directories, inodes, trees of extents and lists of
-//! blocks.
+//! Files in an image of ext2, ext3 or ext4: directories, inodes, extent trees and indirect blocks.
 //!
-//! Symbolic links are not followed. Inline data and `meta_bg` are refused.
+//! Symbolic links are not followed. Inline data and `meta_bg` are not supported.
 
 use std::ops::Range;
 
@@ -10,11 +9,11 @@ use crate::layers::{Ext, LayerError};
 use crate::source::Source;
 
 const ROOT: u64 = 2;
-/// The greatest part of a directory that is read.
-const FOLDER_BYTES_MAX: u64 = 64 << 20;
-/// The greatest number of pointer blocks that may map a file.
+/// The maximum number of bytes of a directory that are read.
+const DIRECTORY_BYTES_MAX: u64 = 64 << 20;
+/// The maximum number of pointer blocks that may map a file.
 const NODES_MAX: u32 = 1 << 16;
-/// The greatest number of extents of a file.
+/// The maximum number of extents of a file.
 const EXTENTS_MAX: usize = 1 << 20;
 
 const META_BG: u32 = 0x10;
@@ -38,16 +37,16 @@ pub fn extents_in_image(
     for name in path.split('/').filter(|name| !name.is_empty()) {
         let number = tables
             .find(&inode, name)?
-            .ok_or_else(|| wrong(format!("{path:?}: there is no {name:?}")))?;
+            .ok_or_else(|| invalid(format!("{path:?}: there is no {name:?}")))?;
         inode = tables.inode(number)?;
     }
     if inode.kind() != Kind::File {
-        return Err(wrong(format!("{path:?} is not a regular file")));
+        return Err(invalid(format!("{path:?} is not a regular file")));
     }
     tables.extents(&inode)
 }
 
-fn wrong(problem: String) -> LayerError {
+fn invalid(problem: String) -> LayerError {
     LayerError::Invalid {
         format: "ext",
         problem,
@@ -65,7 +64,7 @@ fn le32(bytes: &[u8], at: usize) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     File,
-    Folder,
+    Directory,
     Other,
 }
 
@@ -76,7 +75,7 @@ impl Inode {
     fn kind(&self) -> Kind {
         match le16(&self.0, 0) >> 12 {
             8 => Kind::File,
-            4 => Kind::Folder,
+            4 => Kind::Directory,
             _ => Kind::Other,
         }
     }
@@ -111,7 +110,7 @@ impl<'a> Tables<'a> {
         let superblock = source.read(1024, 1024)?;
         let incompatible = le32(&superblock, 96) as u32;
         if incompatible & META_BG != 0 {
-            return Err(wrong(
+            return Err(invalid(
                 "its group descriptors are spread over the groups (meta_bg), which is not supported".to_owned(),
             ));
         }
@@ -139,7 +138,7 @@ impl<'a> Tables<'a> {
             tables.group_inodes,
         );
         if sizes.0 < 32 || sizes.1 < 128 || sizes.2 == 0 || tables.block_bytes == 0 {
-            return Err(wrong(format!(
+            return Err(invalid(format!(
                 "sizes of descriptors and inodes, and inodes per group, are invalid: {sizes:?}"
             )));
         }
@@ -148,7 +147,7 @@ impl<'a> Tables<'a> {
 
     fn inode(&self, number: u64) -> Result<Inode, LayerError> {
         if number == 0 || number > self.inodes {
-            return Err(wrong(format!("there is no inode {number}")));
+            return Err(invalid(format!("there is no inode {number}")));
         }
         let (group, index) = (
             (number - 1) / self.group_inodes,
@@ -167,13 +166,13 @@ impl<'a> Tables<'a> {
         let bytes = self
             .source
             .read(table.saturating_add(index * self.inode_bytes), 128)?;
-        Ok(Inode(bytes.try_into().expect("128 were taken")))
+        Ok(Inode(bytes.try_into().expect("128 bytes were read")))
     }
 
     /// Returns the first byte of a block.
     fn block(&self, number: u64) -> Result<u64, LayerError> {
         if number == 0 || number >= self.blocks {
-            return Err(wrong(format!(
+            return Err(invalid(format!(
                 "block {number} is out of bounds; there are {}",
                 self.blocks
             )));
@@ -182,12 +181,14 @@ impl<'a> Tables<'a> {
     }
 
     /// Returns the inode of a name in a directory.
-    fn find(&self, folder: &Inode, name: &str) -> Result<Option<u64>, LayerError> {
-        if folder.kind() != Kind::Folder {
-            return Err(wrong(format!("the parent of {name:?} is not a directory")));
+    fn find(&self, directory: &Inode, name: &str) -> Result<Option<u64>, LayerError> {
+        if directory.kind() != Kind::Directory {
+            return Err(invalid(format!(
+                "the parent of {name:?} is not a directory"
+            )));
         }
-        let mut left = folder.bytes().min(FOLDER_BYTES_MAX);
-        for extent in self.extents(folder)? {
+        let mut left = directory.bytes().min(DIRECTORY_BYTES_MAX);
+        for extent in self.extents(directory)? {
             let mut at = extent.start;
             while at < extent.end && left > 0 {
                 let block = self.source.read(at, self.block_bytes as usize)?;
@@ -203,7 +204,7 @@ impl<'a> Tables<'a> {
 
     fn extents(&self, inode: &Inode) -> Result<Vec<Range<u64>>, LayerError> {
         if inode.flags() & INLINE != 0 {
-            return Err(wrong(
+            return Err(invalid(
                 "its data are in its inode, which is not supported".to_owned(),
             ));
         }
@@ -235,13 +236,13 @@ fn find_in_block(block: &[u8], name: &str) -> Result<Option<u64>, LayerError> {
             0 | 0xffff => block.len() - at,
             length => length,
         };
-        let letters = usize::from(block[at + 6]);
-        if length < 8 || at + length > block.len() || letters + 8 > length {
-            return Err(wrong(format!(
-                "a directory entry has an invalid length of {length} bytes with a name of {letters}"
+        let name_bytes = usize::from(block[at + 6]);
+        if length < 8 || at + length > block.len() || name_bytes + 8 > length {
+            return Err(invalid(format!(
+                "a directory entry has an invalid length of {length} bytes, with a name of {name_bytes} bytes"
             )));
         }
-        if inode != 0 && block[at + 8..at + 8 + letters] == *name.as_bytes() {
+        if inode != 0 && block[at + 8..at + 8 + name_bytes] == *name.as_bytes() {
             return Ok(Some(inode));
         }
         at += length;
@@ -254,7 +255,8 @@ struct Walk<'a> {
     tables: &'a Tables<'a>,
     found: Vec<Range<u64>>,
     nodes: u32,
-    /// The blocks of the file that are still to come, for lists of blocks.
+    /// The number of blocks of the file that are still to be mapped. Used only for files without
+    /// extents.
     left: u64,
 }
 
@@ -262,7 +264,7 @@ impl Walk<'_> {
     fn count(&mut self) -> Result<(), LayerError> {
         self.nodes += 1;
         if self.nodes > NODES_MAX {
-            return Err(wrong(format!(
+            return Err(invalid(format!(
                 "a file is mapped by more than {NODES_MAX} blocks"
             )));
         }
@@ -271,19 +273,21 @@ impl Walk<'_> {
 
     fn add(&mut self, range: Range<u64>) -> Result<(), LayerError> {
         if self.found.len() == EXTENTS_MAX {
-            return Err(wrong(format!("a file has more than {EXTENTS_MAX} extents")));
+            return Err(invalid(format!(
+                "a file has more than {EXTENTS_MAX} extents"
+            )));
         }
         join(&mut self.found, range);
         Ok(())
     }
 
-    /// Walks a node of a tree of extents. The tree has fewer than `depth` levels.
+    /// Walks a node of an extent tree. Its level must be below `depth`.
     fn tree(&mut self, node: &[u8], depth: u64) -> Result<(), LayerError> {
         self.count()?;
         let (magic, entries, level) = (le16(node, 0), le16(node, 2) as usize, le16(node, 6));
         if magic != 0xf30a || level >= depth || 12 * (entries + 1) > node.len() {
-            return Err(wrong(format!(
-                "a node of extents has {entries} entries at level {level}"
+            return Err(invalid(format!(
+                "a node of an extent tree has {entries} entries at level {level}"
             )));
         }
         for entry in node[12..12 * (entries + 1)].chunks_exact(12) {
@@ -297,11 +301,11 @@ impl Walk<'_> {
                 self.add(start..start.saturating_add(blocks * self.tables.block_bytes))?;
             } else {
                 let at = self.tables.block(le32(entry, 4) | le16(entry, 8) << 32)?;
-                let below = self
+                let child = self
                     .tables
                     .source
                     .read(at, self.tables.block_bytes as usize)?;
-                self.tree(&below, level)?;
+                self.tree(&child, level)?;
             }
         }
         Ok(())
@@ -309,13 +313,15 @@ impl Walk<'_> {
 
     /// Follows a pointer to a data block, or to a block of pointers that is `level` levels deep.
     fn pointer(&mut self, number: u64, level: u32) -> Result<(), LayerError> {
-        let fan = self.tables.block_bytes / 4;
+        let pointers_per_block = self.tables.block_bytes / 4;
         if self.left == 0 {
             return Ok(());
         }
         if number == 0 {
             // A hole.
-            self.left = self.left.saturating_sub(fan.saturating_pow(level));
+            self.left = self
+                .left
+                .saturating_sub(pointers_per_block.saturating_pow(level));
             return Ok(());
         }
         let at = self.tables.block(number)?;

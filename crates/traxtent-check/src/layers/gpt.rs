@@ -14,8 +14,8 @@ use crate::source::Source;
 /// The sector sizes for which a table may be written.
 const SECTORS: [u64; 4] = [512, 4096, 1024, 2048];
 
-/// The greatest part of a list of entries that is read: 32 times the usual 128 entries of 128
-/// bytes.
+/// The maximum number of bytes of a list of entries that are read: 32 times the usual 128 entries
+/// of 128 bytes.
 const LIST_BYTES_MAX: u64 = 512 << 10;
 
 const HEADER_BYTES: u32 = 92;

@@ -160,7 +160,7 @@ pub enum RaidLevel {
     Raid1,
     /// Striped, parity on one member.
     Raid4,
-    /// Striped, parity on each member in turn.
+    /// Striped, with parity that rotates over the members.
     Raid5,
     /// Striped, two parities.
     Raid6,

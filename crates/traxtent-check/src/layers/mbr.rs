@@ -11,7 +11,7 @@ use super::fields::{Fields, header};
 use super::{Partition, PartitionRole, Scheme, Table};
 use crate::source::Source;
 
-/// The greatest length of a chain of logical partitions; Linux stops at 256 partitions.
+/// The maximum length of a chain of logical partitions; Linux stops at 256 partitions.
 const CHAIN_MAX: usize = 256;
 
 const ENTRY_AT: usize = 446;

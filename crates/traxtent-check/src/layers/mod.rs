@@ -20,7 +20,7 @@ pub mod swap;
 pub mod xfs;
 pub mod zfs;
 
-/// The greatest length of a sector, block or chunk.
+/// The maximum length of a sector, block or chunk.
 pub const SIZE_MAX: u64 = 1 << 31;
 
 pub use error::{LayerError, Parsed};

@@ -31,16 +31,16 @@ const INODE_BYTES: u64 = 256;
 const DESCRIPTOR_BYTES: u64 = 64;
 /// The block bitmap and the inode bitmap, which mke2fs puts before the inode table.
 const BITMAPS: u64 = 2;
-/// The greatest size of the inode of bad blocks; a longer list is refused ("Ext2 file too big").
+/// The maximum size of the inode of bad blocks; a longer list is refused ("Ext2 file too big").
 const LIST_BYTES_MAX: u64 = (1 << 31) - 1;
 /// Block numbers in the list have 32 bits.
 const BLOCKS_MAX: u64 = 1 << 32;
 /// mke2fs drops a last group that has no more blocks than its tables and these.
 const LAST_GROUP_LEAST: u64 = 50;
-/// The greatest number of bytes per inode before groups are made smaller: the default of mke2fs for
+/// The maximum number of bytes per inode before groups are made smaller: the default of mke2fs for
 /// huge disks.
 const INODE_RATIO_MOST: u64 = 65_536;
-/// The greatest factor by which groups are made smaller.
+/// The maximum factor by which groups are made smaller.
 const GROUPS_SMALLER_MOST: u32 = 64;
 /// At most one block in this many is given up. (Paper T gives up one in twenty.)
 const EXCLUDED_ONE_IN: u64 = 10;

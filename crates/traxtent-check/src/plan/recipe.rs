@@ -17,7 +17,7 @@ const LUKS_DATA_BYTES: u64 = 16 << 20;
 const EXTENT_BYTES: u64 = 4 << 20;
 /// Extents are a power of two or a multiple of this.
 const EXTENT_STEP_BYTES: u64 = 128 << 10;
-/// The greatest unit in which the log of XFS is written; beyond it, mkfs.xfs uses 32 KiB.
+/// The largest unit in which the log of XFS is written; beyond it, mkfs.xfs uses 32 KiB.
 const XFS_LOG_UNIT_MOST: u64 = 256 << 10;
 const XFS_LOG_UNIT: u64 = 32 << 10;
 /// `blockdev` and `cryptsetup` count in units of this size.
@@ -357,7 +357,7 @@ impl<'a> RecipeBuilder<'a> {
         }
     }
 
-    /// Returns the least multiple of a full stripe that is not below `bytes`.
+    /// Returns the smallest multiple of a full stripe that is not below `bytes`.
     fn whole_stripes(&self, bytes: u64) -> u64 {
         self.stripes
             .map_or(bytes, |(_, stripe)| bytes.next_multiple_of(stripe))

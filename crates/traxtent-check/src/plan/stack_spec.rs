@@ -98,7 +98,7 @@ impl Raid {
     /// The supported levels.
     pub const LEVELS: [u8; 6] = [0, 1, 4, 5, 6, 10];
 
-    /// Returns the least number of members.
+    /// Returns the minimum number of members.
     pub fn disks_min(self) -> u32 {
         match self.level {
             4 | 5 => 3,
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!("fs=ext4".parse(), Ok(StackSpec::default()));
     }
 
-    /// Does every error tell what is possible?
+    /// Does every error state what is possible?
     #[test]
     fn refusals() {
         for (text, says) in [

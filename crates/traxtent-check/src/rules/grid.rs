@@ -134,7 +134,7 @@ pub(super) fn array_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64, u
     }
 }
 
-/// Returns the greatest physical sector of the drives below a layer, and the drive that has it.
+/// Returns the largest physical sector of the drives below a layer, and the drive that has it.
 pub(crate) fn physical_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64)> {
     let sizes = disks(stack, id)
         .into_iter()

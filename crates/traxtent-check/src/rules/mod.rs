@@ -122,7 +122,7 @@ fn content(stack: &Stack, id: LayerId, unknown: &Unknown, findings: &mut Finding
     findings.push(Finding::new(rule, id, what));
 }
 
-/// Formats a number of bytes as a whole number of the greatest unit that divides it.
+/// Formats a number of bytes as a whole number of the largest unit that divides it.
 pub fn bytes(count: u64) -> String {
     let units = [
         (1u64 << 40, "TiB"),
@@ -140,7 +140,7 @@ pub fn bytes(count: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    /// Are sizes written in the greatest unit that fits, and odd ones in bytes?
+    /// Are sizes written in the largest unit that fits, and odd ones in bytes?
     #[test]
     fn sizes_for_people() {
         let text = [0, 512, 4096, 1 << 20, 3 << 19, 33_553_920].map(super::bytes);

@@ -8,7 +8,7 @@ use crate::finding::{Finding, Rule, Severity};
 use crate::layers::{Ext, Luks, Xfs};
 use crate::stack::{Kind, Layer, LayerId, Stack};
 
-/// The greatest unit in which XFS writes its log.
+/// The largest unit in which XFS writes its log.
 const LOG_UNIT_MAX: u64 = 256 << 10;
 
 pub(super) fn check(stack: &Stack, findings: &mut Findings) {

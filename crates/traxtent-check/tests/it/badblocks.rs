@@ -41,7 +41,7 @@ fn run(program: &Path, arguments: &[String]) -> (bool, String) {
     (output.status.success(), says)
 }
 
-/// Makes the file system on a sparse image of full size and checks it. Returns a line that
+/// Creates the file system on a sparse image of full size and checks it. Returns a line that
 /// describes it.
 fn try_out(drive: &Drive, start: u64, block_bytes: u32, folder: &Path) -> String {
     let [mke2fs, e2fsck, dumpe2fs] =

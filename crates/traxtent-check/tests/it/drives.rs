@@ -48,7 +48,7 @@ pub(crate) fn devices(images: &[PathBuf]) -> Vec<String> {
 }
 
 /// Returns a shell expression for the node of the nth drive. The kernel probes all drives at once,
-/// so their names do not tell which is which.
+/// so their names do not identify them.
 pub(crate) fn node(n: usize) -> String {
     let (id, lun) = address(n);
     format!("/dev/$(/bin/busybox ls /sys/class/scsi_device/*:0:{id}:{lun}/device/block)")

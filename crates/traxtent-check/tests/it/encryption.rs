@@ -89,7 +89,7 @@ fn unaligned_end() {
 }
 
 /// Are data that do not begin on a physical sector found, and is the partition below not blamed if
-/// the start of the data makes up for its misalignment?
+/// the start of the data compensates for its misalignment?
 #[test]
 fn data_start() {
     let (cryptsetup, sgdisk) = (tool!("cryptsetup"), tool!("sgdisk"));

@@ -12,7 +12,7 @@ use traxtent_check::rules;
 use traxtent_check::target::{HostPaths, examine_targets};
 use traxtent_check::{Finding, Kind, Layer, Rule, Stack};
 
-/// An image in its own folder.
+/// An image in its own directory.
 pub(crate) struct Image {
     folder: TempDir,
     pub(crate) path: PathBuf,
@@ -30,7 +30,7 @@ impl Image {
         Image { folder, path }
     }
 
-    /// Creates a further image in the same folder.
+    /// Creates a further image in the same directory.
     pub(crate) fn beside(&self, name: &str, bytes: u64) -> PathBuf {
         let path = self.folder.path().join(name);
         let file = File::create(&path).expect("there is room");

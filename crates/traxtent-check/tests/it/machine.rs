@@ -1,4 +1,4 @@
-//! A simulated machine in folders: block devices in sysfs, and files for their bytes.
+//! A simulated machine in directories: block devices in sysfs, and files for their bytes.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -30,7 +30,7 @@ impl Folders {
         self.root.path().join("dev").join(name)
     }
 
-    /// Adds a device, below another one if `path` names one, with files in its sysfs folder.
+    /// Adds a device, below another one if `path` names one, with files in its sysfs directory.
     fn device(&self, path: &str, bytes: u64, files: &[(&str, &str)]) {
         let name = path.rsplit('/').next().unwrap();
         let folder = self.root.path().join("sys/devices").join(path);

@@ -6,7 +6,7 @@ use traxtent_model::geometry::{
     BranchSpec, Child, GeometrySpec, MovedSpec, SlipSpec, TrackSpec, TreeSpec,
 };
 
-/// The greatest depth of the tree in DiskSim.
+/// The maximum depth of the tree in DiskSim.
 const DEPTH_MAX: usize = 16;
 
 pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, ParamError> {

@@ -4,12 +4,12 @@ use std::rc::Rc;
 
 use super::{ParamError, Sources};
 
-/// The greatest total length of all included files.
+/// The maximum total length of all included files.
 const TEXT_MAX: usize = 64 << 20;
-/// The greatest number of inclusions, including repeated ones, because a few bytes can name many
+/// The maximum number of inclusions, including repeated ones, because a few bytes can name many
 /// files.
 const INCLUDES_MAX: usize = 256;
-/// The greatest depth to which files may include each other.
+/// The maximum depth to which files may include each other.
 const DEPTH_MAX: usize = 16;
 
 #[derive(Clone, Debug, PartialEq)]

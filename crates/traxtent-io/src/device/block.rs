@@ -180,7 +180,7 @@ impl BlockTarget {
         Ok(Timing { sent, completed })
     }
 
-    /// Overwrites `bytes` bytes from `start` on. If `durable`, they are on the media when this
+    /// Overwrites `bytes` bytes starting at `start`. If `durable`, they are on the media when this
     /// returns.
     fn write(&mut self, start: u64, bytes: usize, durable: bool) -> Result<Timing, Errno> {
         let Some(scratch) = &mut self.scratch else {

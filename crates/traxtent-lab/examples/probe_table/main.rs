@@ -31,7 +31,7 @@ struct Options {
     /// Processor time in seconds after which a method is stopped on a drive
     #[arg(long, default_value_t = 300)]
     bound: u64,
-    /// Folder with DiskSim's parameter files
+    /// Directory with DiskSim's parameter files
     #[arg(long)]
     disksim: Option<PathBuf>,
     /// CSV file for the rows

@@ -105,7 +105,7 @@ impl Row {
         }
     }
 
-    /// The table cell that tells how the ends of tracks are confirmed.
+    /// The table cell that states how the ends of tracks are confirmed.
     fn confidence(&self) -> String {
         let shares = [
             (self.tested, "tested"),

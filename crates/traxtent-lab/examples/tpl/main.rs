@@ -34,7 +34,7 @@ struct Args {
     /// Make a tenth of the requests
     #[arg(long, global = true)]
     quick: bool,
-    /// Folder with the traces
+    /// Directory with the traces
     #[arg(long, global = true, default_value = "../shared/data/disksim")]
     traces: PathBuf,
 }

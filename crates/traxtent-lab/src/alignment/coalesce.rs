@@ -1,9 +1,9 @@
 //! A drive that holds and coalesces writes: a model of what firmware may do before the modelled
 //! drive receives them. It has one parameter to fit.
 //!
-//! The drive reports up to a given number of sectors of writes as complete at once and holds them.
-//! Writes that touch are joined. Once there is no more room, the next run in LBN order goes to the
-//! drive. Physical sectors at its ends that are only partly written stay, because the rest may
+//! The drive reports up to a given number of sectors of writes as complete immediately and holds
+//! them. Adjacent writes are joined. Once there is no more room, the next run in LBN order goes to
+//! the drive. Physical sectors at its ends that are only partly written stay, because the rest may
 //! still arrive. A flush, and the end of the stream, sends everything. A read sends whatever it
 //! overlaps.
 //!

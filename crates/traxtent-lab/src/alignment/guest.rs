@@ -3,8 +3,8 @@
 //!
 //! They come from Debian's packages of its general kernel (`linux-image-amd64`; the kernel for
 //! virtual machines lacks these file systems), `jfsutils` and `reiserfsprogs`. The packages are
-//! installed, or unpacked in the folder that `TRAXTENT_GUEST` names. Their files are only copied on
-//! this machine, never executed.
+//! installed, or unpacked in the directory that `TRAXTENT_GUEST` names. Their files are only copied
+//! on this machine, never executed.
 
 use std::env;
 use std::fs;
@@ -14,9 +14,9 @@ use super::file_system::FileSystem;
 
 /// A kernel that a guest can boot.
 pub(super) struct Kernel {
-    /// The folder that contains `boot`, `lib/modules` and perhaps `sbin`.
+    /// The directory that contains `boot`, `lib/modules` and perhaps `sbin`.
     pub(super) root: PathBuf,
-    /// The release name of the kernel in this folder.
+    /// The release name of the kernel in this directory.
     pub(super) release: String,
 }
 

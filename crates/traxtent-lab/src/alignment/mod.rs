@@ -131,7 +131,7 @@ fn server() -> Result<PathBuf, LabError> {
 }
 
 /// Mean ratios of unaligned over aligned over all file systems: making the file system, extracting,
-/// copying, removing; the least of these four; reading the tree, reading the tarball.
+/// copying, removing; the smallest of these four; reading the tree, reading the tarball.
 pub(crate) fn penalties(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let all = all(bench, KernelHost::Host, &FileSystem::OF_HOST)?;
     let mean = |phase: Phase| {

@@ -119,7 +119,7 @@ pub fn unavailable_reason() -> Option<String> {
 }
 
 impl Session {
-    /// The name of the session's folder among the recordings.
+    /// The name of the session's directory among the recordings.
     fn name(&self) -> String {
         let Session {
             drive,
@@ -160,7 +160,7 @@ impl Session {
         Phase::ALL.iter().map(read).collect()
     }
 
-    /// Records into a folder that appears only once it is complete.
+    /// Records into a directory that appears only once it is complete.
     fn record(&self, traxtent: &Path, folder: &Path, place: &Path) -> Result<(), LabError> {
         let at = |path: &Path| {
             let path = path.to_owned();

@@ -2,8 +2,8 @@
 //! made from a seed.
 //!
 //! Sizes are drawn from a lognormal distribution of median 4.7 KB and mean 11 KB, as in the sources
-//! of Linux 2.6.32 to 3.11. No one has published these values, so they are assumed. A folder holds
-//! twelve files, and its parent folder holds twenty such folders.
+//! of Linux 2.6.32 to 3.11. No one has published these values, so they are assumed. A directory
+//! holds twelve files, and its parent directory holds twenty such directories.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -20,7 +20,7 @@ const LARGEST: f64 = (4 << 20) as f64;
 const FILES_PER_FOLDER: u64 = 12;
 const FOLDERS_PER_FOLDER: u64 = 20;
 
-/// Writes a tarball of about `mib` MiB: the tree `linux`, with each folder before its files.
+/// Writes a tarball of about `mib` MiB: the tree `linux`, with each directory before its files.
 ///
 /// # Errors
 /// Returns an error if the file cannot be written.

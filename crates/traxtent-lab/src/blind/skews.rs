@@ -10,7 +10,7 @@ use super::survey::Times;
 /// The upper bound of a command's time on any random drive, with the transfer of a sector.
 const OVERHEAD_MOST_MS: f64 = 0.8;
 
-/// The way in which the skews of a drive are made.
+/// The method by which the skews of a drive are generated.
 #[derive(Clone, Debug)]
 pub(super) struct Skews {
     revolution_ms: f64,

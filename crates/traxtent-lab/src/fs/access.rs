@@ -3,8 +3,8 @@
 //! The source is paper T, sections 4.2.1, 4.2.2 and 5.3. Where it is silent, the model follows
 //! FreeBSD:
 //!
-//! - A file that is read from its beginning counts as sequential at once, as in FreeBSD's vn_read.
-//!   In *head*, its second block is therefore prefetched, as the paper says.
+//! - A file that is read from its beginning counts as sequential immediately, as in FreeBSD's
+//!   vn_read. In *head*, its second block is therefore prefetched, as the paper says.
 //! - Blocks that FreeBSD does not find in memory it reads up to the end of the call, and it reads
 //!   ahead in a separate request. Fast start and traxtents extend the first request instead (the
 //!   paper counts 4,094 requests, all but one of 256 KB).
@@ -354,7 +354,7 @@ impl SimulatedHost {
         self.stop_growing(open.file);
     }
 
-    /// Makes a file of `bytes` bytes, written one block at a time.
+    /// Creates a file of `bytes` bytes, written one block at a time.
     pub fn make(&mut self, directory: FileId, bytes: u64) -> FileId {
         let file = self.create(directory);
         let mut open = self.reopened(file);

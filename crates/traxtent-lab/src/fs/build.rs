@@ -1,8 +1,8 @@
 //! A software build similar to SSH-build (paper T, section 5.3): unpack, configure, compile.
 //!
 //! The paper names SSH 1.2.27 and the phases, but gives no numbers. All numbers here are assumed,
-//! in proportion to that package: a megabyte compressed, some 400 files in a dozen directories,
-//! some 200 of them compiled, and a hundred compiler tests. The processor time was set so that it
+//! in proportion to that package: a megabyte compressed, about 400 files in a dozen directories,
+//! about 200 of them compiled, and a hundred compiler tests. The processor time was set so that it
 //! dominates, as the paper says that hits and small writes do.
 
 use traxtent_units::Rng;

@@ -108,7 +108,7 @@ pub struct Cpu {
 
 impl Cpu {
     /// A Pentium III at 550 MHz (paper T, section 5.1). All values are assumed: 200 MB/s between
-    /// buffers in 100 MHz memory, some thousand instructions for a call, tens of thousands for a
+    /// buffers in 100 MHz memory, a few thousand instructions for a call, tens of thousands for a
     /// request.
     pub const PENTIUM_III: Cpu = Cpu {
         copy_kb: micros(5),
@@ -181,7 +181,8 @@ impl Ffs {
             write_limits_sectors: (2048, 1024),
             dirty_age_max: Span(30_000_000_000_000),
             synchronous_metadata: true,
-            // Requests sorted by its driver go to the drive at once, as long as the drive has tags.
+            // Requests sorted by its driver go to the drive immediately, as long as the drive has
+            // tags.
             scheduler: Scheduler::CLook,
             deadline: None,
             queue_depth: 64,

@@ -28,8 +28,8 @@ pub struct Streams {
 pub const GIVE_UP_STREAMS: usize = 17;
 
 impl Streams {
-    /// The parameters in paper Q, except for the end. The paper stopped at a latency of 3 s. Here
-    /// there are enough streams for the mean of several runs to exceed it.
+    /// The parameters in paper Q, except for the end. The paper stopped at a latency of 3 s. Here,
+    /// the number of streams is large enough for the mean of several runs to exceed it.
     pub const PAPER: Streams = Streams {
         rate: 500 * 1024,
         call: 64 * 1024,
@@ -42,12 +42,12 @@ impl Streams {
             let so_far = now.saturating_since(stream.started);
             stream.latency.unwrap_or(so_far)
         };
-        let Some(most) = self.give_up else {
+        let Some(latency_max) = self.give_up else {
             return false;
         };
         streams
             .iter()
-            .filter(|stream| waited(stream) > most)
+            .filter(|stream| waited(stream) > latency_max)
             .count()
             >= GIVE_UP_STREAMS
     }
@@ -112,13 +112,14 @@ impl Streams {
         let end = (stream.at / self.call + 1) * self.call;
         let block = stream.at / size;
         if block >= machine.blocks(stream.open.file).len() as u64 {
-            // At the end of the file, start again from its beginning, which left memory long ago.
+            // At the end of the file, start again from its beginning, which was evicted from memory
+            // long ago.
             (stream.at, stream.open) = (0, machine.reopened(stream.open.file));
             return;
         }
-        let look = machine.request_block(&mut stream.open, block, (end - stream.at) / size);
-        stream.waits_for = look.waits_for();
-        if !matches!(look, BlockState::There) {
+        let state = machine.request_block(&mut stream.open, block, (end - stream.at) / size);
+        stream.waits_for = state.waits_for();
+        if !matches!(state, BlockState::There) {
             return;
         }
         machine.copy_from_block(&(stream.at..stream.at + size), block);

@@ -85,7 +85,7 @@ impl SimulatedHost {
     }
 
     /// Reads a run of blocks up to `end`. Includes the indirect block directly after it if the
-    /// blocks to which it points come next: the kernel requests that block at once, and the
+    /// blocks to which it points come next: the kernel requests that block immediately, and the
     /// elevator merges the two requests. Returns the number of blocks of the file.
     fn fetch_with_indirect(&mut self, open: &OpenFile, at: u64, end: u64) -> u64 {
         let file = self.file(open.file);

@@ -40,8 +40,9 @@ fn second_reads(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(times)
 }
 
-/// The share of second reads that are served at once, and the shortest and the longest wait of the
-/// rest; then the shortest and the longest wait on the ordinary drives. Waits are in milliseconds.
+/// The share of second reads that are served immediately, and the shortest and the longest wait of
+/// the rest; then the shortest and the longest wait on the ordinary drives. Waits are in
+/// milliseconds.
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let times = second_reads(bench)?;
     let (at_once, waits) = times.split_at(times.partition_point(|&ms| ms < AT_ONCE_MS));

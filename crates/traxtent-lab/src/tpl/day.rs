@@ -1,13 +1,13 @@
 //! A day with a number of partitions that follows free space, compared with every fixed number, at
 //! several fill levels.
 //!
-//! The day begins at midnight. From 8 to 20 o'clock, requests arrive in bursts of five seconds each
-//! minute, 60 per second, and 2 per second between the bursts. At other times one arrives every two
-//! seconds. 70 % of them read a random block in use, the others write one. Every other hour, half a
-//! percent of the capacity is written anew, and trimmed one hour later.
+//! The day begins at midnight. From 08:00 to 20:00, requests arrive in bursts: 60 per second during
+//! five seconds of each minute, and 2 per second between the bursts. At other times one arrives
+//! every two seconds. 70 % of the requests read a random block in use, and the others write one.
+//! Every other hour, half a percent of the capacity is written, and trimmed one hour later.
 //!
 //! If the number of partitions follows free space, the drive was twice as full yesterday (or full),
-//! and all space trimmed overnight is still to be split. That work is counted, and so are the
+//! and all space trimmed overnight still has to be split. That work is included, and so are the
 //! writes to the table.
 
 use traxtent_layout::tpl::{PartitionBounds, PartitionCount, REGIONS};
@@ -21,14 +21,14 @@ use crate::bench::{Bench, LabError};
 /// The shares of the capacity that are in use.
 pub const LEVELS: [f64; 7] = [0.03, 0.06, 0.125, 0.25, 0.5, 0.75, 1.0];
 
-/// The share of the capacity that is written and trimmed again.
+/// The share of the capacity that is written and later trimmed.
 const CHURN: f64 = 0.005;
 
 /// The share of reads.
 const READS: f64 = 0.7;
 
 /// The number of blocks in a bulk write: 1 MB.
-const AT_ONCE: u64 = 256;
+const BULK_BLOCKS: u64 = 256;
 
 const HOUR_MS: f64 = 3_600_000.0;
 
@@ -135,7 +135,7 @@ fn day(
     used: u64,
     churn: u64,
 ) -> Result<Day, LabError> {
-    // For an approximate result, the day is a tenth as long and begins at 7 o'clock.
+    // For an approximate result, the day is a tenth as long and begins at 07:00.
     let begin = SimTime::from_ms(if bench.approximate {
         7.0 * HOUR_MS
     } else {
@@ -203,7 +203,7 @@ impl HostLoad for DayLoad {
         let at = self.hour;
         let size = self.churn.end - self.churn.start;
         if self.next == size {
-            // Trimmed at once, an hour later.
+            // All of it is trimmed in one request, an hour later.
             self.next = 0;
             self.hour += Span::from_ms(HOUR_MS);
             return HostRequest {
@@ -214,9 +214,9 @@ impl HostLoad for DayLoad {
             };
         }
         let block = self.churn.start + self.next;
-        let blocks = AT_ONCE.min(size - self.next);
+        let blocks = BULK_BLOCKS.min(size - self.next);
         self.next += blocks;
-        // A megabyte per second; the next step an hour after the last.
+        // One bulk write per second; the trim an hour after the last.
         let wait = if self.next == size { HOUR_MS } else { 1000.0 };
         self.hour += Span::from_ms(wait);
         HostRequest {

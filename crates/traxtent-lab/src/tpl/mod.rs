@@ -37,7 +37,7 @@ const TRACES: [(&str, &str); 3] = [
 /// neither their rate nor their sizes; here they are one at a time, at any sector, of 8 sectors.
 const RANDOM: &str = "random,count=10000,size=8,align=none,read=66%";
 
-/// The number of reads, sufficient to determine the mean wait to some thousandths.
+/// The number of reads, sufficient to determine the mean wait to a few thousandths.
 const READS: u32 = 100_000;
 
 fn partitioned(bench: &Bench, count: u32) -> Result<Bench, LabError> {

@@ -14,7 +14,7 @@ pub const SHARES: [f64; 4] = [1.0, 0.9, 0.66, 0.5];
 /// The number of requests of a measurement.
 const REQUESTS: u64 = 4000;
 
-/// The rate of independent requests per second: some 30 % of the drive's maximum without replicas.
+/// The rate of independent requests per second: about 30 % of the drive's maximum without replicas.
 pub const RATE: f64 = 40.0;
 
 /// The number of outstanding requests if the drive is always busy.
@@ -23,7 +23,7 @@ pub const DEPTH: usize = 8;
 /// The results of one way of synchronization.
 #[derive(Clone, Copy, Debug)]
 pub struct SyncPoint {
-    /// The way in which writes reach all replicas.
+    /// The method by which writes reach all replicas.
     pub sync: ReplicaSync,
     /// The share of reads.
     pub reads: f64,

@@ -249,9 +249,9 @@ fn irregular_drives_that_once_surprised() {
     }
 }
 
-/// Are all remapped LBNs listed, also those within tracks that an algorithm only predicts, by every
-/// algorithm? Does an algorithm that only times, on a drive without lists, report that it cannot
-/// count them?
+/// Are all remapped LBNs listed, including those within tracks that an algorithm only predicts, by
+/// every algorithm? Does an algorithm that only times, on a drive without lists, report that it
+/// cannot count them?
 #[test]
 fn sectors_kept_elsewhere_are_counted() {
     for layouts in Layouts::ALL {

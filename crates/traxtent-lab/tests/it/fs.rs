@@ -289,8 +289,8 @@ fn linux_windows_are_tracks() {
     assert!(whole > 100, "{whole} of some 140 tracks");
 }
 
-/// Do two files that grow in turn get eight consecutive blocks each, with alignment one track each,
-/// and are reserved blocks released when the files are closed?
+/// Do two files that grow alternately get eight consecutive blocks each, with alignment one track
+/// each, and are reserved blocks released when the files are closed?
 #[test]
 fn linux_sets_blocks_aside() {
     let pieces = |system| {
@@ -345,7 +345,7 @@ fn bonnie_writes_every_block_once() {
     }
 }
 
-/// Is the first stream served immediately, and does every stream start, also on an overloaded
+/// Is the first stream served immediately, and does every stream start, even on an overloaded
 /// system?
 #[test]
 fn streams_start() {

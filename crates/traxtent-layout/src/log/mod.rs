@@ -4,7 +4,7 @@
 //! from start to end. An index holds the place of the newest version of each block. The segment
 //! table holds a first LBN and a length for each segment, so that each can be a track
 //! ([`Sizing::Tracks`]); segments of one size are for comparison. A [`CleaningPolicy`] chooses the
-//! segments to clean. Two checkpoint regions are used in turn. Opening a log loads the newer
+//! segments to clean. Two checkpoint regions are used alternately. Opening a log loads the newer
 //! checkpoint and rolls forward from it.
 //!
 //! The log does no I/O. [`Log::next_op`] returns the next operation for the device, and

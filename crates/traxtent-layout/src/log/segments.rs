@@ -169,7 +169,7 @@ impl SegmentTable {
         &mut self.entries[segment]
     }
 
-    /// Returns the segment that contains the `sectors` sectors from `lbn` on.
+    /// Returns the segment that contains the `sectors` sectors starting at `lbn`.
     pub(super) fn of(&self, lbn: Lbn, sectors: u64) -> Option<usize> {
         let behind = self.entries.partition_point(|line| line.first <= lbn);
         let segment = behind.checked_sub(1)?;
@@ -204,8 +204,7 @@ impl SegmentTable {
         }
     }
 
-    /// Takes a free segment, which is to be written from its beginning. Returns whether it was
-    /// free.
+    /// Takes a free segment, to be written from its beginning. Returns whether it was free.
     pub(super) fn take(&mut self, segment: usize) -> bool {
         let free = self.free.remove(&segment);
         if free {

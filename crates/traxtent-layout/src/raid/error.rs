@@ -73,7 +73,7 @@ pub enum RaidError {
     /// A stripe, member or spare track that does not exist.
     #[error("{what} {number} does not exist; the number of them is {count}")]
     Beyond {
-        /// The kind of thing requested.
+        /// The kind of item requested.
         what: &'static str,
         /// The number requested.
         number: u64,
@@ -88,7 +88,7 @@ pub enum RaidError {
         /// The spare track's number.
         spare: u32,
     },
-    /// More unreadable members than the others can make up for.
+    /// More unreadable members than the redundancy covers.
     #[error(
         "sector {sector}: member{} {absent} cannot be read, and the others are not enough to compute it",
         if .absent.count() == 1 { "" } else { "s" }

@@ -500,7 +500,7 @@ fn source(stripe: &Stripe<'_>, k: usize, row: u64, absent: MemberSet) -> Result<
             }
             Ok(member)
         }
-        // Mirrors are read in turn.
+        // Reads rotate over the mirrors.
         Level::Raid1 => {
             let turn = (stripe.number() % members as u64) as usize;
             let mut mirrors = (0..members).map(|next| (turn + next) % members);

@@ -1,4 +1,4 @@
-//! How much of its members an array uses, and how evenly.
+//! The use of an array's members: data, parity and unused sectors.
 
 use super::{Array, Level};
 use traxtent_map::TrackMap;
@@ -22,15 +22,15 @@ pub struct MemberUsage {
 }
 
 impl MemberUsage {
-    /// Returns the number of sectors that hold nothing.
+    /// Returns the number of sectors that hold neither data nor parity.
     pub fn unused(&self) -> Sectors {
         self.sectors - self.data - self.parity
     }
 }
 
 impl Array {
-    /// Returns the use of each member. The time is proportional to the number of runs of stripes
-    /// with the same sizes.
+    /// Returns the use of each member, in time proportional to the number of runs of equally large
+    /// stripes.
     pub fn usage(&self) -> Vec<MemberUsage> {
         let mut all: Vec<MemberUsage> = self
             .members
@@ -43,12 +43,12 @@ impl Array {
         let ends = self.runs.iter().skip(1).map(|run| run.stripe);
         let ends = ends.chain([self.stripes]);
         for (index, (run, end)) in self.runs.iter().zip(ends).enumerate() {
-            let turn = match self.shape.level {
+            let period = match self.shape.level {
                 Level::Raid0 | Level::Raid1 | Level::Raid4 => 1,
                 Level::Raid5 => self.members.len() as u64,
             };
-            for number in run.stripe..end.min(run.stripe + turn) {
-                let times = (end - number).div_ceil(turn);
+            for number in run.stripe..end.min(run.stripe + period) {
+                let times = (end - number).div_ceil(period);
                 let stripe = self.stripe_in(index, number);
                 let parity = stripe.parity_member();
                 for (member, usage) in all.iter_mut().enumerate() {
@@ -67,7 +67,7 @@ impl Array {
         all
     }
 
-    /// Returns the array as a map whose tracks are the stripes. A reader that keeps to its
+    /// Returns the array as a map whose tracks are the stripes. A reader that does not cross its
     /// boundaries reads a whole chunk of each member at a time.
     pub fn stripe_map(&self) -> TrackMap {
         let mut sizes = RunPattern::default();
@@ -75,17 +75,18 @@ impl Array {
         let ends = ends.chain([self.stripes]);
         for (index, (run, end)) in self.runs.iter().zip(ends).enumerate() {
             let cycle = self.cycle(index, run.stripe);
-            let of = |number| u32::try_from(cycle.capacity(number)).unwrap_or(u32::MAX);
-            let first = of(run.stripe);
-            if (run.stripe..run.stripe + cycle.len()).all(|number| of(number) == first) {
-                let mut left = end - run.stripe;
-                while left > 0 {
-                    let times = left.min(u64::from(u32::MAX));
+            let stripe_sectors = |number| u32::try_from(cycle.capacity(number)).unwrap_or(u32::MAX);
+            let first = stripe_sectors(run.stripe);
+            if (run.stripe..run.stripe + cycle.len()).all(|number| stripe_sectors(number) == first)
+            {
+                let mut remaining = end - run.stripe;
+                while remaining > 0 {
+                    let times = remaining.min(u64::from(u32::MAX));
                     sizes.push(first, times as u32);
-                    left -= times;
+                    remaining -= times;
                 }
             } else {
-                (run.stripe..end).for_each(|number| sizes.push(of(number), 1));
+                (run.stripe..end).for_each(|number| sizes.push(stripe_sectors(number), 1));
             }
         }
         sizes.fold();
@@ -105,13 +106,13 @@ impl Array {
                 .cycle(index, run.stripe)
                 .sizes
                 .iter()
-                .all(|other| *other == size)
+                .all(|chunk_sectors| *chunk_sectors == size)
             {
-                let mut left = (end - run.stripe) * chunks as u64;
-                while left > 0 {
-                    let times = left.min(u64::from(u32::MAX));
+                let mut remaining = (end - run.stripe) * chunks as u64;
+                while remaining > 0 {
+                    let times = remaining.min(u64::from(u32::MAX));
                     sizes.push(size, times as u32);
-                    left -= times;
+                    remaining -= times;
                 }
                 continue;
             }
@@ -132,8 +133,8 @@ impl Array {
         let ends = self.runs.iter().skip(1).map(|run| run.stripe);
         let runs = self.runs.iter().zip(ends.chain([self.stripes])).enumerate();
         let stripes = runs.flat_map(|(index, (run, end))| {
-            let turn = self.members.len() as u64;
-            let numbers = run.stripe..end.min(run.stripe + turn);
+            let period = self.members.len() as u64;
+            let numbers = run.stripe..end.min(run.stripe + period);
             numbers.map(move |number| self.stripe_in(index, number))
         });
         let sectors = stripes.map(|stripe| stripe.chunks().map(|chunk| chunk.sectors.0).sum());

@@ -1,11 +1,12 @@
-//! The track partition layout: replicas of blocks around their tracks, which halve the rotational
-//! latency and halve it again (paper P: Li Xiao and Tan Yu-An, "TPL: A Data Layout Method for
+//! The track partition layout: replicas of blocks around their tracks, which reduce the rotational
+//! latency to a half or a quarter (paper P: Li Xiao and Tan Yu-An, "TPL: A Data Layout Method for
 //! Reducing Rotational Latency of Modern Hard Disk Drive", sections 2 and 5).
 //!
 //! A track is divided into `m` partitions with the same blocks, so that the nearest replica is
-//! `1 / 2m` revolutions away on average. The drive is not involved. The host places replicas by a
-//! track map alone, and chooses among them by predicting which passes when ([`HeadTracker`]).
-//! Capacity falls to `1 / m`; with the smallest number of partitions, all blocks fit.
+//! `1 / 2m` revolutions away on average. The drive needs no changes: the host places replicas
+//! according to a track map, and chooses among them by predicting when each passes under the head
+//! ([`HeadTracker`]). Capacity falls to `1 / m`; with the smallest number of partitions, all blocks
+//! fit.
 //!
 //! - [`ReplicaMap`] computes the places of blocks and their replicas, without memory per block.
 //! - [`Tpl`] keeps the *table*: how many partitions each track has, which of its layers are in use,
@@ -20,7 +21,7 @@
 //!   not flushed leaves each sector either old or new.
 //! - After a loss of power, data that had been flushed ([`Tpl::before_flush`]) is present. Other
 //!   data is old or new, sector by sector, and does not change back.
-//! - No run of as many blocks as a partition has holds two replicas of a block.
+//! - A run of as many blocks as a partition has never contains two replicas of a block.
 //! - A page of the table is durable before anything that relies on it is written. There are two
 //!   copies of it, and the first copy is durable before the second is changed.
 //!
@@ -35,8 +36,8 @@
 //! A track is merged by changing its table entry alone, since the remaining replicas have not
 //! moved. A track is split by filling the places in between, which hold nothing, and then changing
 //! its entry. Many tracks are filled one after another, while requests are served, and then their
-//! entries are written together. Layers of a track that come into use are zeroed first, so that a
-//! block never shows what another block left.
+//! entries are written together. A layer of a track is zeroed before it comes into use, so that a
+//! block never exposes earlier contents of another block.
 //!
 //! # Duties of the executor
 //! One plan at a time; no write to a track while a plan for it is in progress; requests for one
@@ -105,15 +106,15 @@ pub struct Tpl {
     /// The first LBN of each copy of the table.
     areas: [Lbn; 2],
     pages: Vec<Page>,
-    /// The current replicas of each block of which not all replicas are current.
+    /// For each block with stale replicas: the replicas that are current.
     stale: BTreeMap<BlockHome, u32>,
     /// For each page that a crash left open: the tracks of which only the first replicas are
     /// trusted.
     unsynced: BTreeMap<u32, Vec<bool>>,
-    /// Tracks whose free places hold, or are being filled with, the replicas for twice as many
+    /// Tracks whose free positions hold, or are being filled with, the replicas for twice as many
     /// partitions.
     filled: BTreeSet<usize>,
-    /// The track, or the page's tracks, affected by the plan in progress.
+    /// The tracks that the plan in progress affects.
     busy: Option<Range<usize>>,
 }
 
@@ -195,14 +196,14 @@ impl Tpl {
         &self.header
     }
 
-    /// Returns the table's state of a data track.
+    /// Returns the state of a data track according to the table.
     pub fn track(&self, track: usize) -> TrackState {
         let (page, index) = self.page_of(track);
         let bits = self.pages[page as usize].get(index);
-        TrackState::decode(bits, self.header.bounds).expect("what is kept has been checked")
+        TrackState::decode(bits, self.header.bounds).expect("entries in memory are valid")
     }
 
-    /// Returns the tracks whose entries are on the same page of the table as that of `track`.
+    /// Returns the tracks whose entries share a page of the table with the entry of `track`.
     pub fn page(&self, track: usize) -> Range<usize> {
         self.tracks_of(self.page_of(track).0)
     }
@@ -231,8 +232,8 @@ impl Tpl {
         while next < blocks.end {
             let home = self.shape.home(next).expect("within the layout");
             let layer = self.layer(home);
-            let left = self.shape.layer_on(home.track, layer).end - home.index;
-            let count = (blocks.end - next).min(left.into());
+            let layer_rest = self.shape.layer_on(home.track, layer).end - home.index;
+            let count = (blocks.end - next).min(layer_rest.into());
             runs.push(Run {
                 home,
                 blocks: count as u32,
@@ -255,7 +256,7 @@ impl Tpl {
         if self.is_suspect(run.home.track) {
             return 1;
         }
-        let all = all_copies(self.track(run.home.track).count);
+        let all = all_replicas(self.track(run.home.track).count);
         let stale = self.stale.range(run.home..end(run));
         stale.fold(all, |mask, (_, current)| mask & current)
     }
@@ -265,22 +266,22 @@ impl Tpl {
         if self.is_suspect(run.home.track) {
             1
         } else {
-            all_copies(self.track(run.home.track).count)
+            all_replicas(self.track(run.home.track).count)
         }
     }
 
-    /// Returns the first LBN of a replica of a run. The whole run follows there contiguously.
-    pub fn place(&self, run: Run, copy: u32) -> Lbn {
+    /// Returns the first LBN of a replica of a run. The run is contiguous there.
+    pub fn place(&self, run: Run, replica: u32) -> Lbn {
         let count = self.track(run.home.track).count;
-        self.shape.replica_lbn(run.home, count, copy)
+        self.shape.replica_lbn(run.home, count, replica)
     }
 
     /// Returns the replicas in a mask, with their first LBNs.
     pub fn places(&self, run: Run, mask: u32) -> impl Iterator<Item = (u32, Lbn)> {
         let count = self.track(run.home.track).count;
         (0..count.get())
-            .filter(move |copy| mask >> copy & 1 == 1)
-            .map(move |copy| (copy, self.shape.replica_lbn(run.home, count, copy)))
+            .filter(move |replica| mask >> replica & 1 == 1)
+            .map(move |replica| (replica, self.shape.replica_lbn(run.home, count, replica)))
     }
 
     /// Returns the next plan that must be carried out before blocks can be written, until there is
@@ -306,7 +307,7 @@ impl Tpl {
             return Ok(None);
         };
         self.is_free()?;
-        // All changes to the page of the table are written at once.
+        // All changes to the page of the table are written together.
         let (number, _) = self.page_of(first.home.track);
         let tracks = format::tracks(&self.header, number);
         let mut page = self.pages[number as usize].clone();
@@ -315,11 +316,12 @@ impl Tpl {
         let mut busy = first.home.track..first.home.track + 1;
         for (run, layer) in all() {
             let track = run.home.track;
-            let (of, index) = self.page_of(track);
-            if of != number {
+            let (page_number, index) = self.page_of(track);
+            if page_number != number {
                 continue;
             }
-            let state = TrackState::decode(page.get(index), bounds).expect("it is kept");
+            let state =
+                TrackState::decode(page.get(index), bounds).expect("entries in memory are valid");
             let mut new = state;
             if makes_room {
                 new.count = state.count.min(bounds.count_of(layer));
@@ -361,7 +363,7 @@ impl Tpl {
     /// # Panics
     /// Panics if the blocks were not prepared, or if the write went to none of the permitted
     /// replicas.
-    pub fn record_write(&mut self, run: Run, copies: u32) -> Result<(), TplError> {
+    pub fn record_write(&mut self, run: Run, replicas: u32) -> Result<(), TplError> {
         let track = run.home.track;
         if self.busy.as_ref().is_some_and(|busy| busy.contains(&track)) {
             return Err(TplError::Busy);
@@ -369,13 +371,13 @@ impl Tpl {
         let (page, _) = self.page_of(track);
         assert!(
             self.pages[page as usize].open && self.holds(run.home),
-            "not prepared"
+            "the blocks were not prepared"
         );
-        let written = copies & self.writable(run);
-        assert!(written != 0, "no copy was written");
+        let written = replicas & self.writable(run);
+        assert!(written != 0, "no permitted replica was written");
         self.filled.remove(&track);
         for home in run.homes() {
-            if self.is_suspect(track) || written == all_copies(self.track(track).count) {
+            if self.is_suspect(track) || written == all_replicas(self.track(track).count) {
                 self.stale.remove(&home);
             } else {
                 self.stale.insert(home, written);
@@ -385,11 +387,11 @@ impl Tpl {
     }
 
     /// Records that replicas of blocks were updated from a current one.
-    pub fn record_sync(&mut self, run: Run, copies: u32) {
+    pub fn record_sync(&mut self, run: Run, replicas: u32) {
         for home in run.homes() {
-            let all = all_copies(self.track(home.track).count);
+            let all = all_replicas(self.track(home.track).count);
             if let Some(current) = self.stale.get_mut(&home) {
-                *current |= copies;
+                *current |= replicas;
                 if *current & all == all {
                     self.stale.remove(&home);
                 }
@@ -397,8 +399,7 @@ impl Tpl {
         }
     }
 
-    /// Returns the blocks from `from` on of which not all replicas are current, with the current
-    /// ones.
+    /// Returns the blocks with stale replicas, starting at `from`, each with its current replicas.
     pub fn stale(&self, from: BlockHome) -> impl Iterator<Item = (BlockHome, u32)> {
         self.stale.range(from..).map(|(home, mask)| (*home, *mask))
     }
@@ -419,23 +420,23 @@ impl Tpl {
     /// written again. Returns false if a block has no other current replica; nothing is changed for
     /// that block.
     #[must_use]
-    pub fn record_failure(&mut self, run: Run, copies: u32) -> bool {
-        let mut others = true;
+    pub fn record_failure(&mut self, run: Run, replicas: u32) -> bool {
+        let mut all_have_another = true;
         for home in run.homes() {
-            let left = self.current(Run { home, blocks: 1 }) & !copies;
-            others &= left != 0;
-            if left != 0 {
-                self.stale.insert(home, left);
+            let remaining = self.current(Run { home, blocks: 1 }) & !replicas;
+            all_have_another &= remaining != 0;
+            if remaining != 0 {
+                self.stale.insert(home, remaining);
             }
         }
         self.filled.remove(&run.home.track);
-        others
+        all_have_another
     }
 
     /// Returns the other current replicas if one cannot be read; they hold the same data. Write the
     /// data read from one of them to the one that failed.
     ///
-    /// The result is 0 if the replicas of the track had not been synchronized, since they may hold
+    /// The result is 0 if the track has not been synchronized, because its other replicas may hold
     /// old data.
     pub fn other_replicas(&self, run: Run, failed: u32) -> u32 {
         self.current(run) & !failed
@@ -468,14 +469,14 @@ impl Tpl {
                 for home in synced {
                     *self.stale.entry(home).or_default() |= 1;
                 }
-                let rest = self.table_step(1, number, &page);
+                let second_copy = self.table_step(1, number, &page);
                 self.adopt(number, page);
-                vec![rest]
+                vec![second_copy]
             }
         }
     }
 
-    /// Abandons a plan of which no step that writes the table has begun.
+    /// Abandons a plan. No step that writes the table may have begun.
     pub fn abandon(&mut self, plan: TablePlan) {
         drop(plan);
         self.busy = None;
@@ -492,20 +493,20 @@ impl Tpl {
         for at in stale {
             let index = at.track - tracks.start;
             let bits = |page: &Page| TrackState::decode(page.get(index), self.header.bounds);
-            let before = bits(&self.pages[number as usize]).expect("it is kept");
-            let after = bits(&page).expect("it is made here");
+            let before = bits(&self.pages[number as usize]).expect("entries in memory are valid");
+            let after = bits(&page).expect("the new entries are valid");
             let mask = self.stale[&at];
-            let kept = if before.count > after.count {
-                every_nth(mask, before.count.get() / after.count.get())
+            let still_current = if before.count > after.count {
+                every_nth_bit(mask, before.count.get() / after.count.get())
             } else {
                 mask
             };
             let layer = self.layer(at);
-            if !after.holds(layer) || kept == all_copies(after.count) {
+            if !after.holds(layer) || still_current == all_replicas(after.count) {
                 self.stale.remove(&at);
             } else {
-                assert!(kept != 0, "the last current copy is dropped");
-                self.stale.insert(at, kept);
+                assert!(still_current != 0, "the last current replica is dropped");
+                self.stale.insert(at, still_current);
             }
         }
         let old = std::mem::replace(&mut self.pages[number as usize], page);
@@ -555,8 +556,8 @@ impl Tpl {
         self.areas[copy] + Sectors(before)
     }
 
-    /// Adds steps that copy to the first replica any block that is current only in replicas that a
-    /// merge drops.
+    /// Adds steps that update the first replica of each block that is current only in replicas that
+    /// a merge drops.
     fn keep_first_copies(
         &self,
         track: usize,
@@ -632,25 +633,28 @@ impl Tpl {
     /// Returns the page of a track, and the track's index there.
     fn page_of(&self, track: usize) -> (u32, usize) {
         let position = track - self.shape.tracks().start;
-        let each = self.header.tracks_of_page();
-        ((position / each) as u32, position % each)
+        let tracks_per_page = self.header.tracks_of_page();
+        (
+            (position / tracks_per_page) as u32,
+            position % tracks_per_page,
+        )
     }
 
     fn tracks_of(&self, page: u32) -> Range<usize> {
-        let each = self.header.tracks_of_page();
-        let first = self.shape.tracks().start + page as usize * each;
-        first..(first + each).min(self.shape.tracks().end)
+        let tracks_per_page = self.header.tracks_of_page();
+        let first = self.shape.tracks().start + page as usize * tracks_per_page;
+        first..(first + tracks_per_page).min(self.shape.tracks().end)
     }
 }
 
 /// Returns a mask with a bit for each replica.
-fn all_copies(count: PartitionCount) -> u32 {
+fn all_replicas(count: PartitionCount) -> u32 {
     u32::MAX >> (32 - count.get())
 }
 
 /// Returns every `n`th bit of the mask, packed together.
-fn every_nth(mask: u32, n: u32) -> u32 {
-    (0..32 / n).fold(0, |kept, bit| kept | (mask >> (bit * n) & 1) << bit)
+fn every_nth_bit(mask: u32, n: u32) -> u32 {
+    (0..32 / n).fold(0, |packed, bit| packed | (mask >> (bit * n) & 1) << bit)
 }
 
 fn home(track: usize) -> BlockHome {

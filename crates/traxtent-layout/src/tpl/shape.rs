@@ -192,7 +192,7 @@ impl ReplicaMap {
         let mut before = mark.before[layer];
         let mut track = self.tracks.start + (later - 1) * STRIDE;
         if mark.even {
-            // Nearly all tracks are skipped at once.
+            // Nearly all tracks are skipped in one step.
             let skipped = (within - before) / len(&self.layer_on(track, layer));
             track += skipped as usize;
             before += skipped * len(&self.layer_on(track, layer));

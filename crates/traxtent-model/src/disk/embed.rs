@@ -6,7 +6,8 @@ use crate::drive::Breakdown;
 use traxtent_units::{Lbn, SimTime, Span};
 
 impl<M: Media> Disk<M> {
-    /// Reads sectors from `lbn` on, until `into` is full. Returns the parts of the time taken.
+    /// Reads sectors, starting at `lbn`, until `into` is full. Returns the breakdown of the
+    /// response time.
     ///
     /// # Errors
     /// Returns an error if the drive does not have the sectors, they cannot be read, or the drive
@@ -18,7 +19,7 @@ impl<M: Media> Disk<M> {
         Ok(took)
     }
 
-    /// Writes sectors from `lbn` on. Returns the parts of the time taken.
+    /// Writes sectors, starting at `lbn`. Returns the breakdown of the response time.
     ///
     /// # Errors
     /// Returns an error if the drive does not have the sectors, the media fail, or the drive does
@@ -27,8 +28,8 @@ impl<M: Media> Disk<M> {
         self.write_command(lbn, data, false)
     }
 
-    /// Writes sectors from `lbn` on with force unit access. These sectors, and only these, are
-    /// durable when it returns.
+    /// Writes sectors, starting at `lbn`, with force unit access. These sectors, and only these,
+    /// are durable when it returns.
     ///
     /// # Errors
     /// Same as [`Disk::write`].
@@ -36,7 +37,7 @@ impl<M: Media> Disk<M> {
         self.write_command(lbn, data, true)
     }
 
-    /// Makes all earlier writes durable. Returns the parts of the time taken.
+    /// Makes all earlier writes durable. Returns the breakdown of the response time.
     ///
     /// # Errors
     /// Returns an error if the media fail, or the drive does not respond.
@@ -44,7 +45,7 @@ impl<M: Media> Disk<M> {
         self.serve(Command::Flush, Vec::new())
     }
 
-    /// Discards sectors. Returns the parts of the time taken.
+    /// Discards sectors. Returns the breakdown of the response time.
     ///
     /// # Errors
     /// Same as [`Disk::write`].
@@ -53,7 +54,7 @@ impl<M: Media> Disk<M> {
         self.serve(Command::Trim { lbn, sectors }, Vec::new())
     }
 
-    /// Fills sectors with zeros. Returns the parts of the time taken.
+    /// Fills sectors with zeros. Returns the breakdown of the response time.
     ///
     /// # Errors
     /// Same as [`Disk::write`].
@@ -66,11 +67,12 @@ impl<M: Media> Disk<M> {
         self.serve(command, Vec::new())
     }
 
-    /// Switches the power off and on again at once. `seed` determines what remains of the writes
+    /// Turns the power off and immediately on again. `seed` determines what remains of the writes
     /// that were not durable. No physical sector is torn. [`Fault::PowerCut`] has more options.
     ///
     /// # Errors
-    /// Returns an error if the media fail. The contents are then those after a cut at that point.
+    /// Returns an error if the media fail. The contents are then as if the power had been cut at
+    /// that point.
     pub fn power_cut(&mut self, seed: u64) -> Result<PowerCutResult, DiskError> {
         let fault = Fault::PowerCut {
             seed: Some(seed),
@@ -81,7 +83,8 @@ impl<M: Media> Disk<M> {
         Ok(cut.unwrap_or_default())
     }
 
-    /// Advances the disk's clock. Faults and outstanding commands are processed meanwhile.
+    /// Advances the disk's clock by `length`. Faults and outstanding commands that become due are
+    /// processed.
     pub fn sleep(&mut self, length: Span) {
         self.advance(self.now + length);
     }
@@ -96,7 +99,7 @@ impl<M: Media> Disk<M> {
     }
 
     /// Submits a command and advances the clock until it has completed. Other commands that
-    /// complete meanwhile are reported later.
+    /// complete before it are reported later.
     fn serve(&mut self, command: Command, data: Vec<u8>) -> Result<Breakdown, DiskError> {
         let tag = self.submit(self.now, command, data)?;
         loop {
@@ -104,7 +107,7 @@ impl<M: Media> Disk<M> {
                 let done = self.done.remove(found).unwrap_or_else(|| unreachable!());
                 return done.outcome.map(|()| done.breakdown);
             }
-            let wake = self.next_change().unwrap_or_else(|| unlost(tag));
+            let wake = self.next_change().unwrap_or_else(|| lost_command(tag));
             self.advance(wake);
         }
     }
@@ -116,6 +119,6 @@ impl<M: Media> Disk<M> {
     }
 }
 
-fn unlost(tag: Tag) -> ! {
-    unreachable!("{tag:?} is neither under way nor done")
+fn lost_command(tag: Tag) -> ! {
+    unreachable!("{tag:?} is neither outstanding nor complete")
 }

@@ -16,7 +16,7 @@ pub enum Fault {
     /// `power-cut`: power fails, and data that have not been flushed are lost in part or
     /// completely.
     PowerCut {
-        /// `seed`: determines which of them are lost. Default: the next seed of the scenario.
+        /// `seed`: determines which data are lost. Default: the next seed of the scenario.
         seed: Option<u64>,
         /// `tearing`: the unit at which a write may be torn.
         tearing: Tearing,
@@ -84,11 +84,11 @@ pub struct FaultError {
     pub problem: String,
 }
 
-/// The greatest number of sectors that one fault can affect.
+/// The maximum number of sectors that one fault can affect.
 const SECTORS_MAX: u64 = 4096;
-/// The greatest number of sectors that one fault can move to spares; each has its own spare.
+/// The maximum number of sectors that one fault can move to spares. Each has its own spare.
 const MOVED_MAX: u64 = 64;
-/// The greatest number of retries.
+/// The maximum number of retries.
 const REVOLUTIONS_MAX: u64 = 1000;
 
 impl Fault {
@@ -302,8 +302,8 @@ impl<'a> Fields<'a> {
         lbn.map(Lbn).ok_or_else(|| self.missing("lbn"))
     }
 
-    fn sectors(&mut self, most: u64) -> Result<u32, FaultError> {
-        Ok(self.whole("sectors", 1..=most)?.unwrap_or(1) as u32)
+    fn sectors(&mut self, max: u64) -> Result<u32, FaultError> {
+        Ok(self.whole("sectors", 1..=max)?.unwrap_or(1) as u32)
     }
 
     fn length(&mut self) -> Result<Span, FaultError> {

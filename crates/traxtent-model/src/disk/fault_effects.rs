@@ -15,21 +15,22 @@ use traxtent_units::{Lbn, SimTime, Span};
 /// A fault of a scenario that has occurred.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultEvent {
-    /// The time.
+    /// The time at which it occurred.
     pub at: SimTime,
     /// The fault.
     pub fault: Fault,
-    /// The result. For a power cut: what remained.
+    /// The result. A power cut reports how many writes it kept, lost and tore.
     pub outcome: Result<Option<PowerCutResult>, DiskError>,
 }
 
 impl<M: Media> Disk<M> {
-    /// Schedules the faults of a scenario at their times, in place of any scheduled before. Faults
-    /// in the past occur at once. [`Disk::next_event`] returns each fault that has occurred.
+    /// Schedules the faults of a scenario at their times, and replaces any scheduled before. Faults
+    /// whose time has passed occur immediately. [`Disk::next_event`] returns each fault that has
+    /// occurred.
     ///
     /// # Errors
-    /// Returns an error if a fault refers to sectors that the drive does not have. Nothing has
-    /// changed then.
+    /// Returns an error if a fault refers to sectors that the drive does not have. In that case
+    /// nothing has changed.
     pub fn schedule_faults(&mut self, scenario: &Scenario) -> Result<(), DiskError> {
         for scheduled in &scenario.faults {
             self.check_fault(&scheduled.fault)?;
@@ -86,7 +87,7 @@ impl<M: Media> Disk<M> {
     fn apply(&mut self, fault: Fault) -> Result<Option<PowerCutResult>, DiskError> {
         let now = self.now;
         let until = |length: Span| SimTime(now.0.saturating_add(length.0));
-        let for_good = SimTime(u64::MAX);
+        let forever = SimTime(u64::MAX);
         match fault {
             Fault::PowerCut { seed, tearing, off } => {
                 let seed = seed.unwrap_or_else(|| self.seeds.bits());
@@ -121,17 +122,17 @@ impl<M: Media> Disk<M> {
                 self.fail_outstanding(&DiskError::Unresponsive);
             }
             Fault::LyingFlush { length } => {
-                self.ignores_until[FLUSH] = length.map_or(for_good, until);
+                self.ignores_until[FLUSH] = length.map_or(forever, until);
             }
             Fault::LyingFua { length } => {
-                self.ignores_until[FUA] = length.map_or(for_good, until);
+                self.ignores_until[FUA] = length.map_or(forever, until);
             }
         }
         Ok(None)
     }
 
-    /// Cuts the power: the seed determines what remains of data that are not durable, and the drive
-    /// restarts.
+    /// Cuts the power and restarts the drive. The seed determines how much of the data that is not
+    /// durable remains.
     fn cut_power(&mut self, seed: u64, tearing: Tearing) -> Result<PowerCutResult, DiskError> {
         let sector = &self.drive.profile().sector;
         let unit = match tearing {
@@ -139,35 +140,35 @@ impl<M: Media> Disk<M> {
             Tearing::Bytes512 => 512,
         };
         let first = sector.lowest_aligned_lbn * sector.logical_bytes;
-        let grain = TearingUnit {
+        let tearing_unit = TearingUnit {
             unit: unit.into(),
             first: first.into(),
         };
         let bytes = self.sector_bytes();
-        let under_way = self.fail_outstanding(&DiskError::PowerCut);
-        let under_way = under_way
+        let writes = self.fail_outstanding(&DiskError::PowerCut);
+        let writes = writes
             .into_iter()
             .map(|(lbn, data)| (lbn.0 * u64::from(bytes), data));
-        let cut = self.store.cut(under_way, seed, grain);
+        let cut = self.store.cut(writes, seed, tearing_unit);
         self.clear_retries_of_rewritten();
         Ok(cut?)
     }
 
     /// Fails all outstanding commands and restarts the drive. Returns the writes among them, in
     /// order of submission.
-    fn fail_outstanding(&mut self, why: &DiskError) -> Vec<(Lbn, WriteData)> {
+    fn fail_outstanding(&mut self, error: &DiskError) -> Vec<(Lbn, WriteData)> {
         let mut writes = Vec::new();
-        for (_, (job, work)) in std::mem::take(&mut self.outstanding) {
-            if let CommandEffect::Write { data, .. } = work {
+        for (_, (job, effect)) in std::mem::take(&mut self.outstanding) {
+            if let CommandEffect::Write { data, .. } = effect {
                 writes.push((job.command.sectors().0, data));
             }
-            self.end_unserved(job, Err(why.clone()));
+            self.end_unserved(job, Err(error.clone()));
         }
         self.drive.restart();
         writes
     }
 
-    /// Removes the retries of unreadable sectors that have been written.
+    /// Removes the retries of unreadable sectors that have been rewritten.
     pub(super) fn clear_retries_of_rewritten(&mut self) {
         for bytes in self.store.take_fixed() {
             let size = u64::from(self.sector_bytes());
@@ -189,25 +190,25 @@ impl<M: Media> Disk<M> {
 
     fn move_to_spare(&mut self, sector: Range<Lbn>) -> Result<(), DiskError> {
         let lbn = sector.start.0;
-        let refused = |problem: String| DiskError::NoSpare { lbn, problem };
+        let no_spare = |problem: String| DiskError::NoSpare { lbn, problem };
         let geometry = Arc::clone(self.drive.geometry());
         let sectors = (sector.end.0 - lbn) as u32;
         let mut numbers = lbn..sector.end.0;
         if numbers.any(|lbn| geometry.is_moved(Lbn(lbn))) {
-            return Err(refused("it is already on a spare".to_owned()));
+            return Err(no_spare("it is already on a spare".to_owned()));
         }
         let mut layout = (*self.layout).clone();
-        // If places are shared, a search has already failed, or the layout does not describe
+        // Places are shared if an earlier search found no spare, or if the layout does not describe
         // spares.
-        let searched = layout.shared_places;
-        let spare = (!searched)
+        let lacks_spares = layout.shared_places;
+        let spare = (!lacks_spares)
             .then(|| geometry.nearest_spare(sector.start, sectors))
             .flatten()
             .or_else(|| {
                 layout.shared_places = true;
                 place_at_end(&geometry, layout.moved.len() as u64, sectors)
             });
-        let spare = spare.ok_or_else(|| refused("the layout has no spare left".to_owned()))?;
+        let spare = spare.ok_or_else(|| no_spare("the layout has no spare left".to_owned()))?;
         layout.moved.push(MovedSpec {
             lbn,
             sectors,
@@ -216,24 +217,23 @@ impl<M: Media> Disk<M> {
             slot: spare.slot,
             slots: None,
         });
-        let geometry = Geometry::build(&layout).map_err(|error| refused(error.to_string()))?;
+        let geometry = Geometry::build(&layout).map_err(|error| no_spare(error.to_string()))?;
         self.layout = Arc::new(layout);
         self.drive.set_geometry(self.now, Arc::new(geometry));
         Ok(())
     }
 }
 
-/// The place where a drive keeps a sector if its layout shows no spares: at its end, where such
-/// layouts have them. This is an assumption: a drive has some spares even if the profile's sources
-/// do not mention any. The place is that of one of the host's own sectors, so that the model does
-/// not run out of them. `taken` of these places are in use.
+/// Returns the place assumed for a remapped sector if the layout describes no free spare: the end
+/// of the drive. Every drive has spares, even if the profile's sources mention none. The place also
+/// belongs to an LBN, so the model does not run out of places. `taken` of them are in use.
 fn place_at_end(geometry: &Geometry, taken: u64, sectors: u32) -> Option<Place> {
     let step = u64::from(sectors);
     (taken + 1..=taken + 16).find_map(|number| {
         let lbn = Lbn(geometry.capacity().0.checked_sub(number * step)?);
         let piece = geometry.piece(lbn, sectors);
-        let whole = piece.sectors == sectors && piece.slots == sectors;
-        whole.then(|| geometry.locate(lbn)).flatten()
+        let is_contiguous = piece.sectors == sectors && piece.slots == sectors;
+        is_contiguous.then(|| geometry.locate(lbn)).flatten()
     })
 }
 

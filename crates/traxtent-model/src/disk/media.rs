@@ -18,7 +18,7 @@ pub trait Media {
     /// Returns the error of the storage. Each sector of the range is then old or new.
     fn write(&mut self, at: u64, data: &[u8]) -> Result<(), MediaError>;
 
-    /// Sets `length` bytes from `at` on to zero. May free their space.
+    /// Sets `length` bytes starting at `at` to zero. May free their space.
     ///
     /// # Errors
     /// Returns the error of the storage. Each sector of the range is then old or new.
@@ -118,7 +118,7 @@ impl MemoryMedia {
         self.held
     }
 
-    /// Returns the additional bytes of memory that a write of `length` bytes from `at` on would
+    /// Returns the additional bytes of memory that a write of `length` bytes starting at `at` would
     /// need.
     pub fn bytes_missing(&self, mut at: u64, length: u64) -> u64 {
         let (mut missing, end) = (0, at + length);

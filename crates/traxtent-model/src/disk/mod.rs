@@ -28,7 +28,7 @@
 //! The guarantees to a host are these, and no others:
 //! - A write becomes visible as a whole at the instant at which it completes. A read that is
 //!   outstanding at that time returns either version of each sector.
-//! - A completed write is durable once a later flush has completed. It is durable at once if it
+//! - A completed write is durable once a later flush has completed. It is durable immediately if it
 //!   uses force unit access or if the drive has no write-back. Otherwise it is volatile.
 //! - After a power cut, each sector (see [`Tearing`]) holds its last durable version, or any
 //!   version that was written after it, complete or outstanding.
@@ -89,7 +89,7 @@ pub struct Disk<M = MemoryMedia> {
     seeds: Rng,
     /// The time until which the drive does not respond.
     unresponsive_until: SimTime,
-    /// The times until which flushes, and forced unit access, are acknowledged without effect.
+    /// The times until which flushes, and force unit access, are acknowledged without effect.
     ignores_until: [SimTime; 2],
     /// The layout, including grown defects.
     layout: Arc<GeometrySpec>,
@@ -186,7 +186,7 @@ impl<M: Media> Disk<M> {
 
     /// Submits a command at `now`, which must not be earlier than any time given before. `data`
     /// holds the data of a write, and is empty for other commands. If the drive does not respond,
-    /// the command fails at once.
+    /// the command fails immediately.
     ///
     /// # Errors
     /// Returns an error if the disk cannot serve such a command. The command then has no effect.
@@ -269,7 +269,7 @@ impl<M: Media> Disk<M> {
         })
     }
 
-    /// Copies the data that a host sees from `lbn` on, at the latest time given to the disk. A
+    /// Copies the data that a host sees starting at `lbn`, at the latest time given to the disk. A
     /// server thus copies the data of a successful read directly to the buffer where it needs them.
     /// Takes no modelled time.
     ///

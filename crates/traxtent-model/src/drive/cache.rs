@@ -52,7 +52,7 @@ pub(super) enum ReadPlace {
     Whole(usize),
     /// The first of them in a segment, or about to be read into it.
     Partial(usize),
-    /// None in the buffer. This segment is to be filled.
+    /// None in the buffer. The read fills this segment.
     Miss(usize),
     /// Among data that are not yet on the media and must be written first.
     Blocked,

@@ -11,14 +11,14 @@ use crate::geometry::Geometry;
 use traxtent_units::intervals::Intervals;
 use traxtent_units::{Lbn, Sectors, SimTime};
 
-/// Physical sectors that cannot be read at once, with the number of additional revolutions for
-/// each.
+/// Physical sectors that cannot be read at the first attempt, with the number of additional
+/// revolutions for each.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RetryTable(Intervals<u32>);
 
 impl RetryTable {
-    /// Returns how many of `most` sectors from `lbn` on can be read without interruption, and the
-    /// number of additional revolutions for them.
+    /// Returns how many of `most` sectors starting at `lbn` can be read without interruption, and
+    /// the number of additional revolutions for them.
     pub(super) fn reach(&self, lbn: Lbn, most: u32) -> (u32, u32) {
         if self.0.is_empty() {
             return (most, 0);
@@ -57,7 +57,8 @@ impl Drive {
         }
     }
 
-    /// Returns the LBNs of the physical sectors that contain the `sectors` sectors from `lbn` on.
+    /// Returns the LBNs of the physical sectors that contain the `sectors` sectors starting at
+    /// `lbn`.
     pub fn physical_range(&self, lbn: Lbn, sectors: u32) -> Range<Lbn> {
         let (first, end) = self.physical_bounds(lbn, lbn + Sectors(sectors.into()));
         first..end

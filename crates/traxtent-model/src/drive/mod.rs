@@ -234,7 +234,7 @@ struct PendingFlush {
     tag: Tag,
     request: Request,
     submitted: SimTime,
-    /// The time at which the latest of the preceding writes is on the media, as far as known.
+    /// The time at which the latest of the preceding writes is on the media, if known.
     latest: SimTime,
 }
 
@@ -577,7 +577,7 @@ impl Drive {
         if let Some(run) = then {
             let ended = self.cache.segment(run.segment).state != State::Reading;
             self.arm = Arm::ReadAhead(run);
-            // A write has meanwhile replaced its segment or its sectors.
+            // A write has since replaced its segment or its sectors.
             if ended {
                 self.take_arm(now);
             }

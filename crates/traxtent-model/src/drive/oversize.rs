@@ -328,7 +328,8 @@ pub(super) struct ReadTransfers {
 
 impl ReadTransfers {
     /// Creates the transfers of a read of `sectors` sectors through a segment of `size` sectors.
-    /// The first `buffered` sectors are in the buffer. The drive may use the bus from `from` on.
+    /// The first `buffered` sectors are in the buffer. The drive may use the bus starting at
+    /// `from`.
     pub(super) fn new(
         bus_behaviour: BusBehaviour,
         (from, connected): (SimTime, bool),

@@ -20,7 +20,7 @@ pub struct Run {
 
 impl Geometry {
     /// Iterates over the whole drive as runs of consecutive LBNs on one surface of one cylinder, in
-    /// LBN order. A run is a track, or a part of one if some of its LBNs are kept elsewhere.
+    /// LBN order. A run is a track, or a part of one if some of its LBNs are remapped.
     pub fn lbn_runs(&self) -> impl Iterator<Item = Run> {
         let mut parts = self.tracks().flat_map(|track| self.parts(track)).peekable();
         std::iter::from_fn(move || {
@@ -34,7 +34,7 @@ impl Geometry {
         })
     }
 
-    /// The pieces into which moved LBNs divide a track.
+    /// Returns the parts into which remapped LBNs divide a track.
     fn parts(&self, track: Track) -> impl Iterator<Item = Run> {
         let end = track.end_lbn();
         let mut lbn = track.first_lbn;
@@ -43,7 +43,7 @@ impl Geometry {
             self.moved.get(next).is_none_or(|m| m.lbn >= end.0)
         };
         std::iter::from_fn(move || {
-            let (sectors, at) = if lbn == end {
+            let (sectors, holder) = if lbn == end {
                 return None;
             } else if whole {
                 (track.sectors, track)
@@ -55,7 +55,7 @@ impl Geometry {
             lbn = Lbn(lbn.0 + u64::from(sectors));
             let Track {
                 cylinder, surface, ..
-            } = at;
+            } = holder;
             Some(Run {
                 first_lbn,
                 sectors: sectors.into(),

@@ -17,9 +17,9 @@ pub enum GeometryError {
         what: &'static str,
         /// The given value.
         value: i128,
-        /// The least value allowed.
+        /// The smallest value allowed.
         min: i128,
-        /// The greatest value allowed.
+        /// The largest value allowed.
         max: i128,
     },
     /// Two entries that exclude or contradict each other, or an entry that requires a missing one.

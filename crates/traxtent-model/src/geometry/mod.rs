@@ -167,7 +167,7 @@ pub struct ZoneInfo {
     pub last_cylinder: Cylinder,
     /// The surface, if the zone has only one.
     pub surface: Option<Surface>,
-    /// Physical sectors around a track; the greatest number where surfaces differ.
+    /// Physical sectors around a track; the maximum number where surfaces differ.
     pub slots: u32,
 }
 
@@ -400,7 +400,7 @@ impl Geometry {
                     return None;
                 }
                 // The tree may list a track in several parts. Only a part that has an LBN here
-                // decides at once.
+                // decides immediately.
                 match found.shape.at(place.slot, &self.tree.gaps) {
                     Slot::Holds(k) if root == self.root => {
                         return Some(Occupant::Lbn(Lbn(found.first + u64::from(k))));

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 /// The longest overhead, seek or switch of any drive, in milliseconds.
 const LONGEST_MS: f64 = 10_000.0;
 
-/// The greatest number of replicas of a sector on its track.
+/// The maximum number of replicas of a sector on its track.
 const PARTITIONS_MAX: u32 = 1024;
 
 pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {

@@ -461,7 +461,7 @@ impl Search<'_, '_> {
         })
     }
 
-    /// Passes on all but the last `keep` tracks.
+    /// Outputs all but the last `keep` tracks.
     fn flush(&mut self, keep: usize) -> Result<(), ProbeError> {
         while self.held.len() > keep {
             let found = self.held.pop_front().expect("it is not empty").found();

@@ -1,4 +1,4 @@
-//! Detecting by single reads where a prediction fails, and which track is there instead.
+//! Detecting by single reads where a prediction fails, and which track is actually there.
 //!
 //! A track that has lost sectors shifts everything after it: each LBN passes later by that number
 //! of sectors. So any sector of a later track shows whether the tracks before it are short, and the
@@ -28,11 +28,11 @@ impl Search<'_, '_> {
         drift: &Drift,
     ) -> Result<Option<TrackKind>, ProbeError> {
         let kind = window.kinds[track];
-        let Some(off) = self.off_start(window, track + 1, drift)? else {
+        let Some(deviation) = self.off_start(window, track + 1, drift)? else {
             return Ok(None);
         };
         let pitch = kind.pitch;
-        Ok(match whole(off / pitch) {
+        Ok(match whole(deviation / pitch) {
             Some(0) => None,
             Some(shift) => {
                 let sectors = kind.sectors.checked_add_signed(-shift);
@@ -40,7 +40,7 @@ impl Search<'_, '_> {
                 sectors.map(|sectors| TrackKind { sectors, ..kind }.within_a_turn())
             }
             None => Some(TrackKind {
-                skew: fraction(kind.skew + off),
+                skew: fraction(kind.skew + deviation),
                 ..kind
             }),
         })
@@ -51,8 +51,8 @@ impl Search<'_, '_> {
         SKEW_SIGMAS * self.clock.sigma < WHOLE_SECTORS_OFF * pitch
     }
 
-    /// Returns by how many sectors the tracks before a predicted track are short, or `None` if that
-    /// is unclear.
+    /// Returns the number of sectors by which the tracks before a predicted track are short, or
+    /// `None` if the measurement is unclear.
     pub(super) fn shift(
         &mut self,
         window: &Window<'_>,
@@ -74,16 +74,17 @@ impl Search<'_, '_> {
         let due = self.clock.due(self.clock.now(), line.at(lbn), away);
         if let Some(pass) = self.clock.pass(lbn)? {
             self.clock.learn(away, due, pass.took);
-            let off = wrap(pass.angle - line.at(lbn));
-            if whole(off / kind.pitch) == Some(0) && pass.took <= self.clock.undisturbed_turns_max()
+            let deviation = wrap(pass.angle - line.at(lbn));
+            if whole(deviation / kind.pitch) == Some(0)
+                && pass.took <= self.clock.undisturbed_turns_max()
             {
-                drift.learn(track, off);
+                drift.learn(track, deviation);
                 return Ok(Some(0));
             }
         }
         // This track may contain slipped sectors itself.
-        let off = self.off_start(window, track, drift)?;
-        Ok(off.and_then(|off| whole(off / kind.pitch)))
+        let deviation = self.off_start(window, track, drift)?;
+        Ok(deviation.and_then(|deviation| whole(deviation / kind.pitch)))
     }
 
     /// Returns the angle by which a predicted track's beginning is off, measured at one of its
@@ -102,9 +103,10 @@ impl Search<'_, '_> {
         if lbn + 1 >= self.end || !self.shifts_tell(kind.pitch) {
             return Ok(None);
         }
-        let should = window.angles[track] + drift.at(track) + f64::from(MARGIN) * kind.pitch;
+        let expected_angle =
+            window.angles[track] + drift.at(track) + f64::from(MARGIN) * kind.pitch;
         let angle = self.clock.angle(lbn)?;
-        Ok(angle.map(|angle| wrap(angle - should)))
+        Ok(angle.map(|angle| wrap(angle - expected_angle)))
     }
 }
 

@@ -324,7 +324,7 @@ impl Search<'_, '_> {
             from(cylinder.unwrap_or(1)) > 0 || (1..=SLIPS).contains(&from(1))
         };
         let odd = (0..last).filter(|&i| differs(i + 1) || differs(i));
-        // The LBN before a boundary reveals shrinking tracks at once, and growing tracks one
+        // The LBN before a boundary reveals shrinking tracks immediately, and growing tracks one
         // cylinder later.
         let (both, once): (Vec<usize>, Vec<usize>) = (0..regular.len()).partition(|i| i % 2 == 1);
         let of = |indices: Vec<usize>| indices.into_iter().map(|i| regular[i]);

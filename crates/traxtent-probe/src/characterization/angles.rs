@@ -357,7 +357,7 @@ impl AngleMeter<'_, '_> {
             }
         }
         let mut turn = fraction(angle(self, 1)? - first);
-        // Angles are accurate to some hundredths of a millisecond, and so are predictions from
+        // Angles are accurate to a few hundredths of a millisecond, and so are predictions from
         // them.
         let (mut good, mut bad) = (1, None);
         while good + 1 < count {

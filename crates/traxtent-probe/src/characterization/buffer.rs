@@ -363,7 +363,7 @@ impl BufferProbe<'_, '_> {
     /// Measures the time of a hit of `length` sectors, in different places, and in each place as
     /// often as an unsteady host requires.
     ///
-    /// Whether a host that sends its next read at once catches the next sector, or loses a
+    /// Whether a host that sends its next read immediately catches the next sector, or loses a
     /// revolution, is a matter of microseconds. So the time between such reads must be known to
     /// less than a microsecond.
     fn hits_of(&mut self, length: u32) -> Result<Estimate, ProbeError> {

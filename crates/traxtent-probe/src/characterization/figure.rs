@@ -1,4 +1,4 @@
-//! A measured figure: its value, its confidence interval, and how it was measured.
+//! A measurement of a drive's property: value, confidence interval, and method.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Creates a figure with a symmetric interval.
+    /// Creates a measurement with a symmetric interval.
     pub(super) fn around(
         name: &str,
         estimate: Estimate,
@@ -86,9 +86,9 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the mean of the samples that lie near their median. A late interrupt or an
-    /// additional revolution would change the mean of all samples by more than any error of a
-    /// drive.
+    /// Returns the mean of the samples that lie near their median. A single late interrupt or
+    /// additional revolution would change the mean of all samples by more than the quantity
+    /// measured.
     ///
     /// # Panics
     /// Panics if there are no samples.

@@ -88,9 +88,9 @@ pub fn residuals(
     })?;
     // The fitted profile serves all workloads in a row, as the drive does. A request that waits for
     // the media is complete at an angle of its own, so drive and fitted profile are in step after
-    // the first. If the fitted profile began each workload anew, its first request could differ by
-    // a revolution. In a sequential workload, that one request of 8,000 makes a demerit of up to 6
-    // % of the mean, even between a drive and itself.
+    // the first. If the fitted profile began each workload from scratch, its first request could
+    // differ by a revolution. In a sequential workload, that one request of 8,000 makes a demerit
+    // of up to 6 % of the mean, even between a drive and itself.
     let mut now = SimTime::ZERO;
     let end = Lbn(target
         .identity()

@@ -84,20 +84,20 @@ impl RepeatingSection {
                 before += run.tracks;
                 continue;
             }
-            // For some runs, the track within the run determines the repetition; for others, it is
-            // the other way round.
+            // For some runs, the track within the run determines the repetition; for others, the
+            // repetition determines the track.
             for k in candidates(run, spot, self.advance) {
                 let here = run.at.plus(run.step, k as i64);
-                let apart = spot.cylinder - here.cylinder;
+                let distance = spot.cylinder - here.cylinder;
                 let times = if self.advance == 0 {
                     0
                 } else {
-                    apart / self.advance
+                    distance / self.advance
                 };
                 if k < run.tracks
                     && here.surface == spot.surface
                     && times >= 0
-                    && apart == times * self.advance
+                    && distance == times * self.advance
                 {
                     let index = times as usize * period + before + k;
                     if index < self.tracks {
@@ -120,12 +120,12 @@ fn candidates(run: &Run, spot: TrackPosition, advance: i32) -> Vec<usize> {
     if run.step.cylinder == 0 {
         return vec![0];
     }
-    let apart = spot.cylinder - run.at.cylinder;
+    let distance = spot.cylinder - run.at.cylinder;
     let width = run.tracks as i32 * run.step.cylinder.abs();
     let times = if advance == 0 {
         0
     } else {
-        apart.div_euclid(advance)
+        distance.div_euclid(advance)
     };
     let reach = if advance == 0 {
         0
@@ -133,8 +133,8 @@ fn candidates(run: &Run, spot: TrackPosition, advance: i32) -> Vec<usize> {
         width / advance.abs().max(1) + 1
     };
     (-reach..=reach)
-        .filter_map(|near| {
-            usize::try_from((apart - (times + near) * advance) / run.step.cylinder).ok()
+        .filter_map(|offset| {
+            usize::try_from((distance - (times + offset) * advance) / run.step.cylinder).ok()
         })
         .collect()
 }
@@ -148,28 +148,28 @@ pub(super) struct TrackLayout {
 }
 
 impl TrackLayout {
-    pub(super) fn new(stretches: Vec<RepeatingSection>) -> TrackLayout {
+    pub(super) fn new(sections: Vec<RepeatingSection>) -> TrackLayout {
         let mut layout = TrackLayout {
-            sections: stretches,
+            sections,
             surfaces: 1,
             cylinders: 1,
         };
-        for stretch in &layout.sections {
+        for section in &layout.sections {
             let mut at = 0;
-            let period = stretch.period();
-            let end = stretch.spot(stretch.tracks - 1);
+            let period = section.period();
+            let end = section.spot(section.tracks - 1);
             layout.surfaces = layout.surfaces.max(end.surface as u16 + 1);
             layout.cylinders = layout.cylinders.max(end.cylinder as u32 + 1);
-            // The corners of the first and of the last repetitions bound all others.
-            for run in &stretch.runs {
+            // The ends of the runs in the first and in the last repetition bound all others.
+            for run in &section.runs {
                 for k in [at, at + run.tracks - 1] {
-                    let last = if k < stretch.tracks {
-                        (stretch.tracks - 1 - k) / period
+                    let last = if k < section.tracks {
+                        (section.tracks - 1 - k) / period
                     } else {
                         continue;
                     };
                     for index in [k, last * period + k] {
-                        let spot = stretch.spot(index);
+                        let spot = section.spot(index);
                         layout.surfaces = layout.surfaces.max(spot.surface as u16 + 1);
                         layout.cylinders = layout.cylinders.max(spot.cylinder as u32 + 1);
                     }
@@ -184,67 +184,69 @@ impl TrackLayout {
     pub(super) fn spot(&self, track: usize) -> TrackPosition {
         let after = self
             .sections
-            .partition_point(|stretch| stretch.first <= track);
-        let stretch = &self.sections[after - 1];
-        stretch.spot(track - stretch.first)
+            .partition_point(|section| section.first <= track);
+        let section = &self.sections[after - 1];
+        section.spot(track - section.first)
     }
 
     /// Returns the track at a position.
     pub(super) fn track(&self, spot: TrackPosition) -> Option<usize> {
         self.sections
             .iter()
-            .find_map(|stretch| Some(stretch.first + stretch.index(spot)?))
+            .find_map(|section| Some(section.first + section.index(spot)?))
     }
 }
 
 /// A function that returns the position of a track.
 type Places<'a, E> = dyn FnMut(usize) -> Result<TrackPosition, E> + 'a;
 
-/// Learns the layout of `tracks` tracks from a function that returns the position of one. `doubts`
-/// are the tracks, in ascending order, at which the pattern may change unnoticed. It is tested at
-/// each of them.
+/// Learns the layout of `tracks` tracks from a function that returns the position of one.
+/// `test_points` are the tracks, in ascending order, at which the pattern may change unnoticed. The
+/// pattern is tested at each of them.
 pub(super) fn learn<E>(
     tracks: usize,
-    doubts: &[usize],
+    test_points: &[usize],
     place: &mut Places<'_, E>,
 ) -> Result<TrackLayout, E> {
-    let mut stretches = Vec::new();
+    let mut sections = Vec::new();
     let mut first = 0;
     while first < tracks {
-        let more = stretch(first, tracks, doubts, place)?;
-        first = more.first + more.tracks;
-        stretches.push(more);
+        let section = learn_section(first, tracks, test_points, place)?;
+        first = section.first + section.tracks;
+        sections.push(section);
     }
-    Ok(TrackLayout::new(stretches))
+    Ok(TrackLayout::new(sections))
 }
 
 /// The number of runs without a repetition after which none is expected.
 const RUNS_MAX: usize = 160;
 
-fn stretch<E>(
+fn learn_section<E>(
     first: usize,
     tracks: usize,
-    doubts: &[usize],
+    test_points: &[usize],
     place: &mut Places<'_, E>,
 ) -> Result<RepeatingSection, E> {
     let mut runs: Vec<Run> = Vec::new();
     let mut next = first;
     while next < tracks && runs.len() < RUNS_MAX {
-        let run = run(next, tracks, doubts, place)?;
+        let run = learn_run(next, tracks, test_points, place)?;
         next += run.tracks;
         runs.push(run);
-        if let Some((skip, count)) = repetition(&runs, next == tracks) {
+        if let Some((skip, run_count)) = repetition(&runs, next == tracks) {
             let before: usize = runs[..skip].iter().map(|run| run.tracks).sum();
             let first = first + before;
-            let advance = runs[skip + count].at.minus(runs[skip].at).cylinder;
-            let again = runs[skip..skip + count].to_vec();
+            let advance = runs[skip + run_count].at.minus(runs[skip].at).cylinder;
+            let repeated_runs = runs[skip..skip + run_count].to_vec();
             let mut found = RepeatingSection {
                 first,
                 tracks: tracks - first,
-                runs: again,
+                runs: repeated_runs,
                 advance,
             };
-            found.tracks = holds(first, found.tracks, doubts, place, &mut |k| found.spot(k))?;
+            found.tracks = count_predicted(first, found.tracks, test_points, place, &mut |k| {
+                found.spot(k)
+            })?;
             // Sections that begin alike may differ later, so a repetition must occur at least
             // twice.
             if found.tracks >= 2 * found.period() {
@@ -256,20 +258,20 @@ fn stretch<E>(
             }
         }
     }
-    let count = runs.iter().map(|run| run.tracks).sum();
+    let track_count = runs.iter().map(|run| run.tracks).sum();
     Ok(RepeatingSection {
         first,
-        tracks: count,
+        tracks: track_count,
         runs,
         advance: 0,
     })
 }
 
-/// Returns the tracks from `first` that have constant steps.
-fn run<E>(
+/// Returns the run of tracks with a constant step that starts at `first`.
+fn learn_run<E>(
     first: usize,
     tracks: usize,
-    doubts: &[usize],
+    test_points: &[usize],
     place: &mut Places<'_, E>,
 ) -> Result<Run, E> {
     let at = place(first)?;
@@ -289,7 +291,7 @@ fn run<E>(
             tracks: 1,
         });
     }
-    let count = holds(first, tracks - first, doubts, place, &mut |k| {
+    let count = count_predicted(first, tracks - first, test_points, place, &mut |k| {
         at.plus(step, k as i64)
     })?;
     Ok(Run {
@@ -299,44 +301,49 @@ fn run<E>(
     })
 }
 
-/// Returns how many tracks from `first`, at most `most`, are where they are predicted.
-fn holds<E>(
+/// Returns how many tracks, starting at `first` and at most `max`, are at their predicted
+/// positions.
+fn count_predicted<E>(
     first: usize,
-    most: usize,
-    doubts: &[usize],
+    max: usize,
+    test_points: &[usize],
     place: &mut Places<'_, E>,
     predicted: &mut dyn FnMut(usize) -> TrackPosition,
 ) -> Result<usize, E> {
     // Tests a track and the one before it, because a single track may lie on the axis of a mirrored
     // pattern.
-    let mut right = |k: usize, good: usize| -> Result<bool, E> {
+    let mut is_predicted = |k: usize, good: usize| -> Result<bool, E> {
         Ok(place(first + k)? == predicted(k)
             && (k <= good + 1 || place(first + k - 1)? == predicted(k - 1)))
     };
-    let mut doubts = doubts[doubts.partition_point(|&doubt| doubt <= first)..]
+    let mut test_points = test_points
+        [test_points.partition_point(|&test_point| test_point <= first)..]
         .iter()
-        .map(|doubt| doubt - first)
+        .map(|test_point| test_point - first)
         .peekable();
     let mut good = 0;
     let mut jump = 1;
     let mut bad = loop {
-        if good + 1 == most {
-            return Ok(most);
+        if good + 1 == max {
+            return Ok(max);
         }
-        while doubts.next_if(|&doubt| doubt <= good).is_some() {}
+        while test_points
+            .next_if(|&test_point| test_point <= good)
+            .is_some()
+        {}
         let next = (good + jump)
-            .min(most - 1)
-            .min(doubts.peek().copied().unwrap_or(most));
-        if right(next, good)? {
+            .min(max - 1)
+            .min(test_points.peek().copied().unwrap_or(max));
+        if is_predicted(next, good)? {
             good = next;
-            jump = (2 * jump).min(most);
+            jump = (2 * jump).min(max);
         } else {
             break next;
         }
     };
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
-        if right(middle, good)? {
+        if is_predicted(middle, good)? {
             good = middle;
         } else {
             bad = middle;
@@ -346,26 +353,26 @@ fn holds<E>(
     Ok(bad)
 }
 
-/// Finds a repetition: returns the number of runs before it, and the number of runs in it. The runs
-/// after it begin again on the same surface. `ended` means that the last run is the drive's last.
+/// Finds a repetition: returns the number of runs before it, and the number of runs in it. The
+/// repeated runs begin on the same surface. `ended` means that the last run is the drive's last.
 fn repetition(runs: &[Run], ended: bool) -> Option<(usize, usize)> {
     for skip in 0..runs.len() {
         let rest = &runs[skip..];
         for count in 1..rest.len() {
             let advance = rest[count].at.minus(rest[0].at);
-            let again = rest
-                .iter()
-                .zip(&rest[count..])
-                .enumerate()
-                .all(|(k, (before, after))| {
-                    let moved = after.at.minus(before.at);
-                    let last = count + k + 1 == rest.len();
-                    moved == advance
-                        && (after.step == before.step || (last && after.tracks == 1))
-                        && (after.tracks == before.tracks
-                            || (last && ended && after.tracks <= before.tracks))
-                });
-            if advance.surface == 0 && advance.cylinder != 0 && again {
+            let repeats =
+                rest.iter()
+                    .zip(&rest[count..])
+                    .enumerate()
+                    .all(|(k, (before, after))| {
+                        let moved = after.at.minus(before.at);
+                        let last = count + k + 1 == rest.len();
+                        moved == advance
+                            && (after.step == before.step || (last && after.tracks == 1))
+                            && (after.tracks == before.tracks
+                                || (last && ended && after.tracks <= before.tracks))
+                    });
+            if advance.surface == 0 && advance.cylinder != 0 && repeats {
                 return Some((skip, count));
             }
         }
@@ -415,13 +422,13 @@ mod tests {
                     .zones()
                     .iter()
                     .map(|zone| geometry.track_of(zone.first_lbn));
-                let doubts: Vec<usize> = starts
+                let test_points: Vec<usize> = starts
                     .flat_map(|track| {
                         let first = track.unwrap().index as usize;
                         [first, first + 2]
                     })
                     .collect();
-                let mut asked = std::collections::BTreeSet::new();
+                let mut requested = std::collections::BTreeSet::new();
                 let truth = |index: usize| {
                     let track = geometry.track(index as u64).unwrap();
                     TrackPosition {
@@ -429,8 +436,8 @@ mod tests {
                         surface: track.surface.0.into(),
                     }
                 };
-                let layout = learn::<Infallible>(tracks, &doubts, &mut |index| {
-                    asked.insert(index);
+                let layout = learn::<Infallible>(tracks, &test_points, &mut |index| {
+                    requested.insert(index);
                     Ok(truth(index))
                 })
                 .unwrap();
@@ -448,9 +455,9 @@ mod tests {
                 }
                 assert_eq!((layout.surfaces, layout.cylinders), (surfaces, 489));
                 assert!(
-                    asked.len() < 1000,
-                    "{order:?} {surfaces}: {} questions",
-                    asked.len()
+                    requested.len() < 1000,
+                    "{order:?} {surfaces}: {} tracks requested",
+                    requested.len()
                 );
             }
         }

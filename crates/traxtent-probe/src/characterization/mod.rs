@@ -156,7 +156,7 @@ impl Characterization {
         self.physical.bytes()
     }
 
-    /// The lowest LBN that begins a physical sector, as far as it is known.
+    /// The lowest LBN that begins a physical sector, if known.
     pub fn lowest_aligned_lbn(&self) -> u32 {
         self.physical.grain().first
     }

@@ -356,7 +356,7 @@ fn spec(tracks: &[MappedTrack], pattern: &Pattern, partial: usize) -> GeometrySp
 mod tests {
     use super::{ALIKE, surfaces};
 
-    /// Is the number of surfaces found from the times of passes, also if a switch hides the first
+    /// Is the number of surfaces found from the times of passes, even if a switch hides the first
     /// seeks?
     #[test]
     fn passes_that_share_cylinders() {

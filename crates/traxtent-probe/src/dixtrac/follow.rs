@@ -8,30 +8,33 @@ use traxtent_map::Confirm;
 use traxtent_model::geometry::{Place, Sparing};
 
 impl Dixtrac<'_, '_, '_> {
-    /// Passes on the tracks of a zone as long as they are as predicted. Returns their number.
+    /// Outputs the tracks of a zone up to the first wrong prediction. Returns their number.
     pub(super) fn follow(&mut self, mut zone: Zone) -> Result<u64, ProbeError> {
         let mut followed = 0;
-        let (mut from, mut reach) = (self.here(&zone)?, 1);
+        let (mut from, mut reach) = (self.next_start(&zone)?, 1);
         let mut is_new = false;
-        while let Some(begin) = from.filter(|_| self.out.wants_more()) {
-            let plan = self.ahead(&zone, begin, reach);
+        while let Some(start) = from.filter(|_| self.out.wants_more()) {
+            let plan = self.plan_ahead(&zone, start, reach);
             let Some(last) = plan.len().checked_sub(1) else {
                 break;
             };
-            let Some(good) = self.good(&plan, last)? else {
+            let Some(correct) = self.correct_tracks(&plan, last)? else {
                 continue;
             };
-            self.hand_over(&plan, good)?;
-            followed += good as u64;
-            if good == 0 && is_new {
+            self.output_tracks(&plan, correct)?;
+            followed += correct as u64;
+            if correct == 0 && is_new {
                 break;
             }
             is_new = false;
-            let behind = begin.region + reach;
-            if last > 0 && good == last && zone.region_of(plan[last].track.home.0) == Some(behind) {
+            let next_region = start.region + reach;
+            if last > 0
+                && correct == last
+                && zone.region_of(plan[last].track.home.0) == Some(next_region)
+            {
                 from = Some(PlanStart {
                     lbn: plan[last].start,
-                    region: behind,
+                    region: next_region,
                     inside: None,
                 });
                 let tracks = u64::from(zone.rule.cylinders) * u64::from(zone.surfaces);
@@ -40,12 +43,14 @@ impl Dixtrac<'_, '_, '_> {
                 continue;
             }
             reach = 1;
-            from = self.here(&zone)?;
+            from = self.next_start(&zone)?;
             match from {
-                Some(from) if self.out.wants_more() => match self.reconsidered(&zone, from)? {
-                    Some(other) => (zone, is_new) = (other, true),
-                    None => break,
-                },
+                Some(from) if self.out.wants_more() => {
+                    match self.with_other_sparing(&zone, from)? {
+                        Some(revised) => (zone, is_new) = (revised, true),
+                        None => break,
+                    }
+                }
                 _ => break,
             }
         }
@@ -53,8 +58,8 @@ impl Dixtrac<'_, '_, '_> {
         Ok(followed)
     }
 
-    /// Returns the beginning of a plan at the next track.
-    fn here(&mut self, zone: &Zone) -> Result<Option<PlanStart>, ProbeError> {
+    /// Returns the start of a plan at the next track.
+    fn next_start(&mut self, zone: &Zone) -> Result<Option<PlanStart>, ProbeError> {
         let lbn = self.out.at;
         if lbn >= self.ask.end {
             return Ok(None);
@@ -71,7 +76,7 @@ impl Dixtrac<'_, '_, '_> {
 
     /// Returns the tracks with LBNs of the next `reach` regions, and the track that should follow
     /// them.
-    fn ahead(&self, zone: &Zone, mut from: PlanStart, reach: u64) -> Vec<PlannedTrack> {
+    fn plan_ahead(&self, zone: &Zone, mut from: PlanStart, reach: u64) -> Vec<PlannedTrack> {
         let bad = self.ask.bad();
         let mut plan: Vec<PlannedTrack> = Vec::new();
         for region in 0..=reach {
@@ -114,70 +119,74 @@ impl Dixtrac<'_, '_, '_> {
         plan
     }
 
-    /// Returns how many of the first `most` tracks of a plan are right. Returns `None` if the plan
-    /// must be remade, because the LBNs of bad slots turn out to be remapped.
-    fn good(&mut self, plan: &[PlannedTrack], most: usize) -> Result<Option<usize>, ProbeError> {
-        let mut good = self.right_until(plan, most)?;
-        'anew: loop {
-            for (at, track) in plan.iter().enumerate().take((good + 1).min(most)) {
+    /// Returns how many of the first `max` tracks of a plan are correct. Returns `None` if the LBNs
+    /// of bad slots prove to be remapped, which requires a new plan.
+    fn correct_tracks(
+        &mut self,
+        plan: &[PlannedTrack],
+        max: usize,
+    ) -> Result<Option<usize>, ProbeError> {
+        let mut correct = self.correct_prefix(plan, max)?;
+        'recheck: loop {
+            for (at, track) in plan.iter().enumerate().take((correct + 1).min(max)) {
                 if !self.check_defects(track)? {
                     return Ok(None);
                 }
-                let is_open = track.bad_at_end().is_some();
-                if is_open && at == good && self.keeps_last(plan, at)? {
+                let has_bad_end = track.bad_at_end().is_some();
+                if has_bad_end && at == correct && self.is_remapped_at_end(plan, at)? {
                     return Ok(None);
                 }
             }
-            let tests = if good > 0 {
-                tests(plan, good, &mut Known::new())
+            let tests = if correct > 0 {
+                tests(plan, correct, &mut Known::new())
             } else {
                 vec![]
             };
             for at in tests.into_iter().filter(|at| *at > 0) {
                 let before = Some(&plan[at - 1]);
-                if !plan[at].begins_after(before, &mut self.ask, at == good)? {
-                    good = self.right_until(plan, at - 1)?;
-                    continue 'anew;
+                if !plan[at].begins_after(before, &mut self.ask, at == correct)? {
+                    correct = self.correct_prefix(plan, at - 1)?;
+                    continue 'recheck;
                 }
             }
-            return Ok(Some(good));
+            return Ok(Some(correct));
         }
     }
 
-    /// Returns how many of the first tracks of a plan are right, provided that deviations do not
+    /// Returns how many of the first tracks of a plan are correct, assuming that deviations do not
     /// cancel.
-    fn right_until(&mut self, plan: &[PlannedTrack], most: usize) -> Result<usize, ProbeError> {
-        let (mut good, mut bad, mut next) = (0, most + 1, most);
-        while good + 1 < bad {
-            if self.right(plan, next)? {
-                good = next;
+    fn correct_prefix(&mut self, plan: &[PlannedTrack], max: usize) -> Result<usize, ProbeError> {
+        let (mut correct, mut incorrect, mut next) = (0, max + 1, max);
+        while correct + 1 < incorrect {
+            if self.begins_as_planned(plan, next)? {
+                correct = next;
             } else {
-                bad = next;
+                incorrect = next;
             }
-            next = good + (bad - good) / 2;
+            next = correct + (incorrect - correct) / 2;
         }
-        Ok(good)
+        Ok(correct)
     }
 
     /// Returns whether a track of a plan begins where it should.
-    fn right(&mut self, plan: &[PlannedTrack], at: usize) -> Result<bool, ProbeError> {
+    fn begins_as_planned(&mut self, plan: &[PlannedTrack], at: usize) -> Result<bool, ProbeError> {
         let before = at.checked_sub(1).map(|before| &plan[before]);
         plan[at].begins_after(before, &mut self.ask, true)
     }
 
     /// Performs step 5 for a track: returns whether its bad slots displaced LBNs as planned. If the
-    /// LBNs of some turn out to be remapped, records them.
+    /// LBNs of some are remapped instead, records them.
     fn check_defects(&mut self, track: &PlannedTrack) -> Result<bool, ProbeError> {
         let bad = self.ask.bad();
-        for (run, behind) in &track.runs {
-            let Some(behind) = behind else { continue };
+        for (run, lbn_after) in &track.runs {
+            let Some(lbn_after) = lbn_after else { continue };
             let Some(lbn) = self.ask.lbn_at(track.place(run.end))? else {
                 continue;
             };
             let places = run.clone().map(|slot| track.place(slot));
             let slipped = places.clone().filter(|place| !bad.is_remapped(*place));
-            let more = slipped.count() as u64;
-            if more > 0 && lbn == behind + more {
+            let slipped_count = slipped.count() as u64;
+            if slipped_count > 0 && lbn == lbn_after + slipped_count {
                 let first = lbn - run.len() as u64;
                 self.ask.moved(first..lbn);
                 self.ask.found_moved(places);
@@ -187,9 +196,9 @@ impl Dixtrac<'_, '_, '_> {
         Ok(true)
     }
 
-    /// Returns whether the track is right if the LBNs of the bad slots at its end are remapped. If
-    /// so, records them.
-    fn keeps_last(&mut self, plan: &[PlannedTrack], at: usize) -> Result<bool, ProbeError> {
+    /// Returns whether the track is correct if the LBNs of the bad slots at its end are assumed to
+    /// be remapped. If so, records them.
+    fn is_remapped_at_end(&mut self, plan: &[PlannedTrack], at: usize) -> Result<bool, ProbeError> {
         let (track, next) = (&plan[at], &plan[at + 1]);
         let Some((run, None)) = track.runs.last() else {
             return Ok(false);
@@ -197,9 +206,9 @@ impl Dixtrac<'_, '_, '_> {
         let places = run.clone().map(|slot| track.place(slot));
         let bad = self.ask.bad();
         let places: Vec<Place> = places.filter(|place| !bad.is_remapped(*place)).collect();
-        let more = places.len() as u64;
-        let start = next.start + more;
-        if more == 0 || start + next.lead >= self.ask.end {
+        let remapped_count = places.len() as u64;
+        let start = next.start + remapped_count;
+        if remapped_count == 0 || start + next.lead >= self.ask.end {
             return Ok(false);
         }
         if self.ask.place(start + next.lead)? != Some(next.place(next.slot)) {
@@ -210,8 +219,8 @@ impl Dixtrac<'_, '_, '_> {
         Ok(true)
     }
 
-    fn hand_over(&mut self, plan: &[PlannedTrack], good: usize) -> Result<(), ProbeError> {
-        for (track, next) in plan.iter().zip(&plan[1..]).take(good) {
+    fn output_tracks(&mut self, plan: &[PlannedTrack], correct: usize) -> Result<(), ProbeError> {
+        for (track, next) in plan.iter().zip(&plan[1..]).take(correct) {
             let confirm = match self.ask.known(next.start + next.lead) {
                 Some(_) => Confirm::Tested,
                 None => Confirm::Predicted,
@@ -223,10 +232,14 @@ impl Dixtrac<'_, '_, '_> {
         Ok(())
     }
 
-    /// Returns the zone under another scheme with spares at the same places, if it fits where the
-    /// present one does not.
-    fn reconsidered(&mut self, zone: &Zone, from: PlanStart) -> Result<Option<Zone>, ProbeError> {
-        let other = match zone.rule.sparing {
+    /// Returns the zone with another sparing scheme that has its spares at the same places, if that
+    /// scheme fits where the present one does not.
+    fn with_other_sparing(
+        &mut self,
+        zone: &Zone,
+        from: PlanStart,
+    ) -> Result<Option<Zone>, ProbeError> {
+        let sparing = match zone.rule.sparing {
             Sparing::None => Sparing::SectorsPerTrack,
             Sparing::SectorsPerTrack => Sparing::None,
             Sparing::SectorsPerCylinder => Sparing::SectorsPerCylinderSlipToEnd,
@@ -236,7 +249,7 @@ impl Dixtrac<'_, '_, '_> {
             _ => return Ok(None),
         };
         let mut zone = *zone;
-        zone.rule.sparing = other;
+        zone.rule.sparing = sparing;
         self.best(&[zone], from)
     }
 }

@@ -491,7 +491,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Err(self.inconsistent("reads of one sector gave inconsistent angles"))
     }
 
-    /// Makes one read in this lane's turn.
+    /// Performs one read for this lane.
     async fn read(
         &mut self,
         lead: f64,

@@ -5,13 +5,13 @@
 //! lost revolution, is added. A binary search finds that N. Once the length of a track is known,
 //! the same length is tried on the next track, with a read across the expected boundary. Only if
 //! that fails, the search starts again with N = 1 ([`lane`]). To defeat caches, up to a hundred
-//! places of the drive are searched at the same time, with one read in each in turn, until each
-//! search reaches the beginning of the next.
+//! places of the drive are searched at the same time, with one read in each before the next round,
+//! until each search reaches the beginning of the next.
 //!
 //! The paper does not say how tracks are distinguished from defects, or how to handle a drive that
 //! reads sectors out of order. That requires the following additions:
 //! - A read covers at most half a revolution, because a drive that can start anywhere on a track
-//!   could make up for the lost time. The next read begins with the last sector of the previous
+//!   could compensate for the lost time. The next read begins with the last sector of the previous
 //!   one.
 //! - The arm comes from another place each time. So each lane measures how long before its sectors
 //!   pass a read must be sent, and measures again when the lane before it has ended.

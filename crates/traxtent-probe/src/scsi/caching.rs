@@ -2,7 +2,7 @@
 //!
 //! The caching page is changed by MODE SELECT with SP = 0, so that a loss of power also undoes the
 //! change. Only bits that the drive allows a host to change are changed. The previous page is kept
-//! as bytes and restored as the same bytes, also when the target is dropped.
+//! as bytes and restored as the same bytes, even when the target is dropped.
 
 use super::{Failure, ScsiTarget, run};
 use crate::TargetError;

@@ -49,7 +49,7 @@ enum Failure {
     Target(TargetError),
 }
 
-/// The greatest length of a request in bytes.
+/// The maximum length of a request in bytes.
 const TRANSFER_MAX: u64 = 256 * 1024 * 1024;
 /// Plausible sizes of a logical sector in bytes.
 const SECTOR_BYTES: RangeInclusive<u32> = 128..=65_536;

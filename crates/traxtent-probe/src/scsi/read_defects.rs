@@ -10,7 +10,7 @@ use traxtent_scsi::{DataTransfer, Transport};
 
 /// The number of addresses requested at a time.
 const ADDRESSES_PER_PART: usize = 8_190;
-/// The greatest plausible number of bad sectors. Drives have some thousands.
+/// The largest plausible number of bad sectors. Drives have a few thousand.
 const DEFECTS_MAX: usize = 1 << 20;
 
 const WHAT: &str = "defect lists";

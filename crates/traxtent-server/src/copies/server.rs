@@ -129,7 +129,7 @@ impl BlockService for ReplicaVolumeServer {
     }
 
     fn trim(&self, offset: u64, count: u64, _fua: bool) -> Result<(), ServiceError> {
-        // The table entries that record a trim are durable at once.
+        // The table entries that record a trim are durable immediately.
         let (at, sectors) = (self.at(offset)?, Sectors(self.at(count)?.0));
         Ok(self.then(|volume| block_on(volume.trim(at, sectors)))?)
     }

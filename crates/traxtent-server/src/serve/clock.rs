@@ -77,7 +77,7 @@ const TRIALS: u32 = 20;
 const TRIAL: Duration = Duration::from_millis(2);
 
 impl Clock {
-    /// Starts a clock at 0. Takes some milliseconds to measure the margin first.
+    /// Starts a clock at 0. Takes a few milliseconds to measure the margin first.
     pub(super) fn start(speed: Speed) -> Clock {
         let spinners_max = cpus() - 1;
         Clock {
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Does a late sleep widen the margin at once, up to its bound, and does the margin decay
+    /// Does a late sleep widen the margin immediately, up to its bound, and does the margin decay
     /// afterwards?
     #[test]
     fn margins_follow_sleeps() {

@@ -1,4 +1,4 @@
-//! The errors of opening a drive that is to be served.
+//! The errors of opening a drive to be served.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -386,7 +386,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     std::fs::rename(&new, path)
 }
 
-/// Returns an error if no file can be created beside `path`, as [`write_whole`] does.
+/// Returns an error if no file can be created next to `path`, as [`write_whole`] does.
 fn try_beside(path: &Path) -> std::io::Result<()> {
     let new = beside(path);
     std::fs::write(&new, [])?;

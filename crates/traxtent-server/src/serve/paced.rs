@@ -42,7 +42,7 @@ struct State {
     /// The number of the next request.
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
-    /// The number of the scenario's faults that are still to come.
+    /// The number of the scenario's faults that have not yet occurred.
     faults: usize,
     /// Faults that have happened and have not been collected.
     events: Vec<FaultEvent>,
@@ -317,8 +317,8 @@ impl State {
             request: disk::request(&command),
         };
         if let Err(refused) = self.port.arrive(arrival, (command, data)) {
-            // Only a command that is passed to the drive at once can be refused here; it leaves no
-            // trace.
+            // Only a command that is passed to the drive immediately can be refused here; it leaves
+            // no trace.
             self.waiting.remove(&number);
             return Err(refused.into());
         }

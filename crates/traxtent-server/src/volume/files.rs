@@ -4,7 +4,8 @@
 //! cancelled then. A request's own thread therefore performs only operations that do not block. All
 //! others are passed to the kernel (io_uring) or to the device's threads. They use memory that
 //! belongs to them until they return it, and are waited for no longer than the member time-out. A
-//! device that does not respond in time is given up, and all later operations on it fail at once.
+//! device that does not respond in time is given up, and all later operations on it fail
+//! immediately.
 //!
 //! A request's own thread reads and writes files in memory (tmpfs), reads data that is in the page
 //! cache, and writes whole pages to the page cache of the usual local file systems. Such a write

@@ -235,8 +235,8 @@ pub const RATE_MIN: u64 = 1 << 16;
 /// served meanwhile.
 ///
 /// # Errors
-/// Returns an error if the volume has nothing to compare, if a member fails meanwhile, or if the
-/// other members do not have the data to rebuild. Progress is made durable in these cases too.
+/// Returns an error if the volume has nothing to compare, if a member fails during the run, or if
+/// the other members do not have the data to rebuild. Progress is made durable in these cases too.
 pub fn maintain(
     volume: &DeviceVolume,
     task: MaintenanceTask,

@@ -15,7 +15,7 @@ use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use traxtent_volume::NoSpace;
 
-/// The number of bytes that are allocated at once.
+/// The size of a region in bytes.
 const REGION: u64 = 1 << 20;
 
 /// The number of regions per word of the bitmap.
@@ -27,18 +27,18 @@ pub(super) struct ReservedSpace {
     bytes: u64,
     /// One bit per region.
     reserved: Vec<AtomicU64>,
-    /// The file system cannot allocate, and is not tried again.
-    is_unknown: AtomicBool,
+    /// Whether the file system has proved unable to allocate. It is then not tried again.
+    is_unsupported: AtomicBool,
 }
 
 impl ReservedSpace {
-    /// Creates the state of a file of `bytes` bytes, without reserved regions.
+    /// Creates the record of a file of `bytes` bytes, without reserved regions.
     pub(super) fn new(bytes: u64) -> ReservedSpace {
         let words = bytes.div_ceil(REGION * WORD);
         ReservedSpace {
             bytes,
             reserved: (0..words).map(|_| AtomicU64::new(0)).collect(),
-            is_unknown: AtomicBool::new(false),
+            is_unsupported: AtomicBool::new(false),
         }
     }
 
@@ -47,7 +47,7 @@ impl ReservedSpace {
     /// # Errors
     /// Returns an error if there is no space, or if a quota is exhausted.
     pub(super) fn reserve(&self, file: impl AsFd, bytes: Range<u64>) -> Result<(), NoSpace> {
-        if self.is_unknown.load(Ordering::Relaxed) {
+        if self.is_unsupported.load(Ordering::Relaxed) {
             return Ok(());
         }
         let end = bytes.end.min(self.bytes);
@@ -67,7 +67,7 @@ impl ReservedSpace {
                     }
                 }
                 Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
-                    self.is_unknown.store(true, Ordering::Relaxed);
+                    self.is_unsupported.store(true, Ordering::Relaxed);
                     return Ok(());
                 }
                 // The write will report the error.
@@ -104,18 +104,14 @@ mod tests {
         let space = ReservedSpace::new(bytes);
         let at = 2 * REGION - 512;
         space.reserve(&file, at..at + 1024).unwrap();
-        if space.is_unknown.load(Ordering::Relaxed) {
+        if space.is_unsupported.load(Ordering::Relaxed) {
             testkit::skip!("the file system has no fallocate");
         }
         assert_eq!(space.reserved[0].load(Ordering::Relaxed), 0b0110);
         assert!(blocks() >= 2 * REGION as i64 / 512);
         file.set_len(0).unwrap();
         space.reserve(&file, at..at + 1024).unwrap();
-        assert_eq!(
-            blocks(),
-            0,
-            "regions that were reserved are asked for again"
-        );
+        assert_eq!(blocks(), 0, "a reserved region is allocated again");
         space.reserve(&file, 3 * REGION..bytes).unwrap();
         assert_eq!(file.metadata().unwrap().len(), 0);
     }

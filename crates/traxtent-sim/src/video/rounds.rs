@@ -48,8 +48,7 @@ impl Order {
 /// are no more. `ended` receives the completion times of the requests, ascending and counted from
 /// the beginning of the round. It may end the run by returning false.
 ///
-/// The drive's buffer is switched off, as far as the drive obeys: a stream reads each of its
-/// extents once.
+/// The drive's buffer is switched off, if the drive obeys: a stream reads each of its extents once.
 ///
 /// # Errors
 /// Returns an error if the drive cannot serve a request.

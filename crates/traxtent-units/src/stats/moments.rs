@@ -1,8 +1,8 @@
-//! Mean and standard deviation of a stream of numbers.
+//! Mean and standard deviation of a stream of values.
 
 use crate::Span;
 
-/// Count, mean, variance, minimum and maximum of a stream of numbers (Welford's update, Chan's
+/// Count, mean, variance, minimum and maximum of a stream of values (Welford's update, Chan's
 /// merge).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moments {
@@ -27,42 +27,42 @@ impl Default for Moments {
 }
 
 impl Moments {
-    /// Adds a number.
+    /// Adds a value.
     #[inline]
     pub fn push(&mut self, value: f64) {
         self.count += 1;
-        let before = value - self.mean;
-        self.mean += before / self.count as f64;
-        self.squares += before * (value - self.mean);
+        let deviation = value - self.mean;
+        self.mean += deviation / self.count as f64;
+        self.squares += deviation * (value - self.mean);
         self.least = self.least.min(value);
         self.greatest = self.greatest.max(value);
     }
 
-    /// Adds all numbers of another stream.
+    /// Adds all values of another stream.
     pub fn merge(&mut self, other: &Moments) {
         if other.count == 0 {
             return;
         }
         let (a, b) = (self.count as f64, other.count as f64);
-        let apart = other.mean - self.mean;
+        let mean_difference = other.mean - self.mean;
         self.count += other.count;
-        self.mean += apart * b / (a + b);
-        self.squares += other.squares + apart * apart * a * b / (a + b);
+        self.mean += mean_difference * b / (a + b);
+        self.squares += other.squares + mean_difference * mean_difference * a * b / (a + b);
         self.least = self.least.min(other.least);
         self.greatest = self.greatest.max(other.greatest);
     }
 
-    /// The number of numbers added.
+    /// The number of values added.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The mean; 0 if no number was added.
+    /// The mean; 0 if no value was added.
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// The unbiased estimate of the variance; 0 for fewer than two numbers.
+    /// The unbiased estimate of the variance; 0 for fewer than two values.
     pub fn variance(&self) -> f64 {
         if self.count < 2 {
             0.0
@@ -76,12 +76,12 @@ impl Moments {
         libm::sqrt(self.variance())
     }
 
-    /// The smallest number, or `None` if no number was added.
+    /// The smallest value, or `None` if no value was added.
     pub fn min(&self) -> Option<f64> {
         (self.count > 0).then_some(self.least)
     }
 
-    /// The largest number, or `None` if no number was added.
+    /// The largest value, or `None` if no value was added.
     pub fn max(&self) -> Option<f64> {
         (self.count > 0).then_some(self.greatest)
     }
@@ -117,8 +117,8 @@ impl<const N: usize> ComponentMeans<N> {
     /// Adds everything that `other` has accumulated.
     pub fn merge(&mut self, other: &ComponentMeans<N>) {
         self.count += other.count;
-        for (sum, more) in self.sums.iter_mut().zip(other.sums) {
-            *sum += more;
+        for (sum, other_sum) in self.sums.iter_mut().zip(other.sums) {
+            *sum += other_sum;
         }
     }
 

@@ -457,7 +457,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         }
     }
 
-    /// Returns the sectors from `at` on, run by run.
+    /// Returns the sectors starting at `at`, run by run.
     fn pieces(&self, at: Lbn, bytes: usize) -> Result<Vec<Piece>, CopiesError> {
         if !bytes.is_multiple_of(self.sector_bytes) {
             return Err(CopiesError::Length {

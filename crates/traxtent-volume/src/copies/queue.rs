@@ -4,7 +4,7 @@
 //! Each waiter states the LBNs at which its request could begin. Whenever the drive is free, all
 //! replicas of all waiters are compared (shortest positioning time first, among replicas).
 //! Background work runs only when nothing else waits. Without a survey, the drive orders its
-//! requests itself, and every request is sent at once.
+//! requests itself, and every request is sent immediately.
 
 use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard};

@@ -149,7 +149,8 @@ impl Measure {
         Ok(MeasuredGrid::all().into_iter().filter(suits).collect())
     }
 
-    /// Prints what is to be overwritten and the known layers there, and asks for confirmation.
+    /// Prints the range that will be overwritten and the known layers in it, and asks for
+    /// confirmation.
     fn confirm(
         &self,
         scratch: &Range<Lbn>,

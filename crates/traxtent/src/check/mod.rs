@@ -306,7 +306,7 @@ fn hostname() -> String {
     name.nodename().to_string_lossy().into_owned()
 }
 
-/// The drive below everything, as far as it is specified.
+/// The properties of the drive below everything that are specified.
 struct Drive {
     stated: StatedDrive,
     tracks: Option<(TrackMap, u64)>,

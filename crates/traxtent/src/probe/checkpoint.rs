@@ -25,7 +25,7 @@ pub(super) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Creates a checkpoint at the path in the options, beside the map, or in the current
+    /// Creates a checkpoint at the path in the options, next to the map, or in the current
     /// directory.
     pub(super) fn new(args: &Args, name: &str) -> Checkpoint {
         let path = args.checkpoint.clone().unwrap_or_else(|| {
@@ -69,7 +69,7 @@ impl Checkpoint {
         self.last.elapsed() >= WRITE_INTERVAL
     }
 
-    /// Writes the file. A new file beside it is synchronized to the disk before it is renamed.
+    /// Writes the file. A new file next to it is synchronized to the disk before it is renamed.
     pub(super) fn write(&mut self, file: &MapFile) -> Result<()> {
         self.last = Instant::now();
         self.ours = true;

@@ -18,8 +18,8 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// Opens a target, also for writing if `destructive`. `noise` is the seed of the noise on a
-    /// simulated drive's clock.
+    /// Opens a target, for reading and, if `destructive`, for writing. `noise` is the seed of the
+    /// noise on a simulated drive's clock.
     pub(super) fn open(text: &str, noise: Option<u64>, destructive: bool) -> Result<Subject> {
         if let target::Target::File(path) = target::Target::parse(text)?
             && is_device(&path)

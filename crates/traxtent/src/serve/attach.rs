@@ -58,7 +58,7 @@ impl Address {
     }
 }
 
-/// Percent-encodes characters that are not allowed in a query.
+/// Percent-encodes characters that are not allowed in the query of a URI.
 fn escaped(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte);
     let escape = |byte: u8| {
@@ -82,13 +82,13 @@ pub(crate) fn print_address(
         Some(path) => format!("data is in {}", path.display()),
         None => match memory_limit() {
             Some(limit) => format!(
-                "data is in memory, at most {} MB, and lost at the end",
+                "data is in memory, at most {} MB, and will be lost when the server stops",
                 limit / 1_000_000
             ),
-            None => "data is in memory, and lost at the end".to_owned(),
+            None => "data is in memory, and will be lost when the server stops".to_owned(),
         },
     };
-    let exposed = match (args.listen, args.socket_mode) {
+    let exposure = match (args.listen, args.socket_mode) {
         (Some(ip), _) if !ip.is_loopback() => Some(format!(
             "anyone who can reach {ip} can read and write the drive"
         )),
@@ -97,10 +97,10 @@ pub(crate) fn print_address(
         )),
         _ => None,
     };
-    let first = format!("{}: {data}", args.drive);
+    let summary = format!("{}: {data}", args.drive);
     if !args.command.is_empty() {
-        note(first);
-        exposed.into_iter().for_each(note);
+        note(summary);
+        exposure.into_iter().for_each(note);
         return Ok(());
     }
     let capacity = Geometry::build(&profile.geometry)
@@ -108,7 +108,7 @@ pub(crate) fn print_address(
         .capacity();
     let sector = profile.sector;
     let mut out = output::stdout();
-    writeln!(out, "{first}")?;
+    writeln!(out, "{summary}")?;
     writeln!(
         out,
         "drive       {}, {} sectors of {} bytes ({} physical)",
@@ -118,8 +118,8 @@ pub(crate) fn print_address(
     if let Some((_, control)) = keys.iter().find(|(key, _)| *key == "control") {
         writeln!(out, "control     {control}")?;
     }
-    if let Some(exposed) = exposed {
-        writeln!(out, "warning     {exposed}")?;
+    if let Some(exposure) = exposure {
+        writeln!(out, "warning     {exposure}")?;
     }
     for (name, line) in attach_commands(address, profile) {
         writeln!(out, "{name:<11} {line}")?;
@@ -128,18 +128,18 @@ pub(crate) fn print_address(
     output::finish(out)
 }
 
-/// Returns commands that attach the drive. docs/serve.md describes how each presents the drive's
-/// sectors.
+/// Returns commands that attach the drive. docs/serve.md describes how each of them presents the
+/// drive's sectors.
 fn attach_commands(address: &Address, profile: &Profile) -> Vec<(&'static str, String)> {
     let uri = address.uri();
     let sector = profile.sector;
-    let node = match address {
+    let server_options = match address {
         Address::Socket(path) => format!("server.type=unix,server.path={}", path.display()),
         Address::Port(ip, port) => {
             format!("server.type=inet,server.host={ip},server.port={port}")
         }
     };
-    let client = match address {
+    let client_address = match address {
         Address::Socket(path) => format!("-unix {}", path.display()),
         Address::Port(ip, port) => format!("{ip} {port}"),
     };
@@ -153,7 +153,7 @@ fn attach_commands(address: &Address, profile: &Profile) -> Vec<(&'static str, S
         (
             "qemu",
             format!(
-                "qemu-system-x86_64 … -blockdev driver=nbd,node-name=d,{node} -device virtio-scsi-pci \
+                "qemu-system-x86_64 … -blockdev driver=nbd,node-name=d,{server_options} -device virtio-scsi-pci \
                  -device scsi-hd,drive=d,logical_block_size={},physical_block_size={},rotation_rate={:.0}",
                 sector.logical_bytes,
                 sector.physical_bytes,
@@ -172,7 +172,10 @@ fn attach_commands(address: &Address, profile: &Profile) -> Vec<(&'static str, S
         ),
         (
             "kernel",
-            format!("nbd-client -b {} {client} /dev/nbd0", sector.logical_bytes),
+            format!(
+                "nbd-client -b {} {client_address} /dev/nbd0",
+                sector.logical_bytes
+            ),
         ),
     ]
 }

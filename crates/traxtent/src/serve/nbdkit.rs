@@ -22,7 +22,7 @@ use crate::failure::{Failure, Result, warn};
 const LINGERING: Duration = Duration::from_millis(200);
 /// The maximum number of threads of all connections together. nbdkit starts the threads of each
 /// connection when it is opened. If the host cannot start more threads, the whole server ends.
-/// Small machines can start some 30,000.
+/// Small machines can start about 30,000.
 const THREADS_MAX: u32 = 8192;
 
 /// The configuration of a server.
@@ -43,42 +43,43 @@ impl ServerConfig<'_> {
     }
 }
 
-/// A running nbdkit, which ends with this process in any case.
+/// A running nbdkit. It never outlives this process, because of `--exit-with-parent`.
 pub(crate) struct Nbdkit {
     child: RefCell<Child>,
     /// The thread that relays nbdkit's messages.
-    voice: RefCell<Option<JoinHandle<()>>>,
-    said: Arc<NbdkitMessages>,
+    stderr_reader: RefCell<Option<JoinHandle<()>>>,
+    messages: Arc<NbdkitMessages>,
     /// The socket, which nbdkit creates and does not remove.
     socket: Option<PathBuf>,
 }
 
-/// nbdkit's messages before it was ready; later ones are relayed.
+/// The messages from before nbdkit was ready. Later ones are relayed.
 #[derive(Default)]
 struct NbdkitMessages {
     ready: AtomicBool,
-    /// The time at which it reported that it has ended, but that the kernel may keep its process.
+    /// The time at which nbdkit reported that it has stopped serving, but that the kernel may keep
+    /// its process.
     lingers: Mutex<Option<Instant>>,
     lines: Mutex<Vec<String>>,
 }
 
 impl Nbdkit {
     /// Starts nbdkit, and waits until it accepts clients.
-    pub(crate) fn start(order: &ServerConfig<'_>) -> Result<Nbdkit> {
+    pub(crate) fn start(config: &ServerConfig<'_>) -> Result<Nbdkit> {
         let program = tools::nbdkit()?;
         let plugin = tools::plugin(&program)?;
         let mut command = Command::new(&program);
         command.args(["--foreground", "--exit-with-parent"]);
-        command.args(["--threads", &order.threads.to_string()]);
-        command.arg("--pidfile").arg(&order.pidfile);
-        let clients = (THREADS_MAX / order.threads.max(1)).max(1);
-        let limited = tools::has_filter(&program, "limit");
-        if limited {
+        command.args(["--threads", &config.threads.to_string()]);
+        command.arg("--pidfile").arg(&config.pidfile);
+        let clients = (THREADS_MAX / config.threads.max(1)).max(1);
+        let has_limit = tools::has_filter(&program, "limit");
+        if has_limit {
             command.arg("--filter=limit");
         } else {
             warn("nbdkit has no filter `limit`, so the number of clients is not bounded");
         }
-        match order.address {
+        match config.address {
             Address::Socket(path) => {
                 remove_stale_socket(path).map_err(|error| Failure::file(path, &error))?;
                 command.arg("--unix").arg(path)
@@ -89,39 +90,39 @@ impl Nbdkit {
         };
         command.arg(&plugin);
         command.args(
-            order
+            config
                 .keys
                 .iter()
                 .map(|(key, value)| format!("{key}={value}")),
         );
-        if limited {
+        if has_limit {
             command.arg(format!("limit={clients}"));
         }
         command.stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = command
             .spawn()
             .map_err(|error| Failure::file(&program, &error))?;
-        let said = Arc::new(NbdkitMessages::default());
-        let voice = child.stderr.take().map(|stderr| {
-            let said = Arc::clone(&said);
-            thread::spawn(move || said.listen(BufReader::new(stderr)))
+        let messages = Arc::new(NbdkitMessages::default());
+        let stderr_reader = child.stderr.take().map(|stderr| {
+            let messages = Arc::clone(&messages);
+            thread::spawn(move || messages.listen(BufReader::new(stderr)))
         });
         let mut server = Nbdkit {
             child: RefCell::new(child),
-            voice: RefCell::new(voice),
-            said,
+            stderr_reader: RefCell::new(stderr_reader),
+            messages,
             socket: None,
         };
-        while !order.pidfile.exists() {
+        while !config.pidfile.exists() {
             if server.ended()?.is_some() {
                 return Err(server.final_message());
             }
             thread::sleep(LOOK);
         }
-        server.said.ready();
-        // This is set only now. If nbdkit could not create the socket, it belongs to another
+        server.messages.ready();
+        // The socket is recorded only now: if nbdkit could not create it, it belongs to another
         // process.
-        if let Address::Socket(path) = order.address {
+        if let Address::Socket(path) = config.address {
             server.socket = Some(path.clone());
         }
         Ok(server)
@@ -137,11 +138,11 @@ impl Nbdkit {
         let mut running = command
             .spawn()
             .map_err(|error| Failure::file(&program, &error))?;
-        let mut told = false;
+        let mut is_stopping = false;
         loop {
-            if stopped.load(Ordering::Relaxed) && !told {
+            if stopped.load(Ordering::Relaxed) && !is_stopping {
                 // If the signal came from a terminal, both have already received it.
-                told = true;
+                is_stopping = true;
                 terminate(&running);
                 self.terminate();
             }
@@ -163,7 +164,7 @@ impl Nbdkit {
         }
     }
 
-    /// Serves until told to stop.
+    /// Serves until `stopped` is set.
     pub(crate) fn serve_until(&self, stopped: &AtomicBool) -> Result<()> {
         while !stopped.load(Ordering::Relaxed) {
             // nbdkit also received the signal if it came from a terminal.
@@ -187,8 +188,8 @@ impl Nbdkit {
                 None => thread::sleep(LOOK),
             }
         };
-        if let Some(voice) = self.voice.take() {
-            voice.join().expect("it does not panic");
+        if let Some(stderr_reader) = self.stderr_reader.take() {
+            stderr_reader.join().expect("it does not panic");
         }
         if status.success() {
             Ok(())
@@ -203,8 +204,8 @@ impl Nbdkit {
 
     /// Returns nbdkit's status if it has ended. Returns an error if the kernel keeps its process.
     fn ended(&self) -> Result<Option<ExitStatus>> {
-        let status = self.child.borrow_mut().try_wait().map_err(unwaited)?;
-        if status.is_none() && self.said.lingers() {
+        let status = self.child.borrow_mut().try_wait().map_err(wait_error)?;
+        if status.is_none() && self.messages.lingers() {
             let id = self.child.borrow().id();
             return Err(Failure::Io(format!(
                 "nbdkit (process {id}) has stopped serving, but the kernel keeps it until the member responds"
@@ -213,12 +214,12 @@ impl Nbdkit {
         Ok(status)
     }
 
-    /// Returns nbdkit's message when it ended.
+    /// Returns nbdkit's first message, which states why it ended.
     fn final_message(&self) -> Failure {
-        if let Some(voice) = self.voice.take() {
-            voice.join().expect("it does not panic");
+        if let Some(stderr_reader) = self.stderr_reader.take() {
+            stderr_reader.join().expect("it does not panic");
         }
-        let lines = self.said.lines.lock();
+        let lines = self.messages.lines.lock();
         Failure::Io(match lines.first() {
             Some(line) => line.clone(),
             None => "nbdkit has ended".to_owned(),
@@ -241,7 +242,7 @@ impl Drop for Nbdkit {
 }
 
 impl NbdkitMessages {
-    /// Relays nbdkit's lines until it ends. Lines from before it is ready are kept.
+    /// Relays nbdkit's lines until it ends, and stores those from before it is ready.
     fn listen(&self, stderr: impl BufRead) {
         for line in stderr.lines().map_while(std::io::Result::ok) {
             if line.ends_with(LINGERING_MESSAGE) {
@@ -286,20 +287,20 @@ pub(crate) fn catch(signals: &[i32]) -> Result<Arc<AtomicBool>> {
 fn terminate(child: &Child) {
     let id = i32::try_from(child.id()).ok();
     if let Some(pid) = id.and_then(Pid::from_raw) {
-        // The process may have ended meanwhile.
+        // The process may have ended in the meantime.
         let _ = rustix::process::kill_process(pid, Signal::TERM);
     }
 }
 
-/// Waits for a killed command, unless the kernel keeps it because it waits for the drive that is no
-/// longer served.
+/// Waits for a killed command to exit. Gives up if the kernel keeps it, because it waits for the
+/// drive that is no longer served.
 fn reap(mut killed: Child) {
-    let begun = Instant::now();
-    while matches!(killed.try_wait(), Ok(None)) && begun.elapsed() < LINGERING {
+    let started = Instant::now();
+    while matches!(killed.try_wait(), Ok(None)) && started.elapsed() < LINGERING {
         thread::sleep(LOOK);
     }
 }
 
-fn unwaited(error: std::io::Error) -> Failure {
+fn wait_error(error: std::io::Error) -> Failure {
     Failure::Io(format!("nbdkit: {error}"))
 }

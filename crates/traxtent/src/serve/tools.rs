@@ -25,7 +25,7 @@ pub(super) fn nbdkit() -> Result<PathBuf> {
         })
 }
 
-/// Returns the path of the plugin: beside this program, in cargo's output directory, or among
+/// Returns the path of the plugin: next to this program, in cargo's output directory, or among
 /// nbdkit's own plugins.
 pub(super) fn plugin(nbdkit: &Path) -> Result<PathBuf> {
     let program = env::current_exe().unwrap_or_default();

@@ -32,7 +32,7 @@ pub(super) fn verify_new(args: &Create) -> Result<()> {
     }
     match verify(&maps).into_iter().next() {
         None => Ok(()),
-        Some(moved) => Err(Failure::input(moved)),
+        Some(mismatch) => Err(Failure::input(mismatch)),
     }
 }
 
@@ -42,28 +42,29 @@ pub(super) fn verify_known(found: &Found) {
     verify(&found.maps()).into_iter().for_each(warn);
 }
 
-/// Checks a sample of the boundaries of all maps in parallel. Prints maps that could not be
-/// checked, and returns errors about wrong ones.
+/// Checks a sample of the boundaries of each map, all maps in parallel. Prints the results, and
+/// returns an error for each wrong map.
 fn verify(maps: &[(PathBuf, Arc<TrackMap>)]) -> Vec<String> {
     let progress = Progress::new("boundaries", None);
     let verdicts: Vec<MapVerdict> = std::thread::scope(|scope| {
         let threads: Vec<_> = maps
             .iter()
             .map(|(path, map)| {
-                let mut tell = |_, _| progress.add(1);
-                scope.spawn(move || verify_map(path, map, SEED, &mut tell))
+                let mut report_boundary = |_, _| progress.add(1);
+                scope.spawn(move || verify_map(path, map, SEED, &mut report_boundary))
             })
             .collect();
-        // Determining how a drive can be timed precedes the first boundary, and takes the longest.
-        let (begun, mut told) = (Instant::now(), false);
+        // Choosing a method to time a drive comes before the first boundary, and takes most of the
+        // time.
+        let (started, mut announced) = (Instant::now(), false);
         while !threads
             .iter()
             .all(std::thread::ScopedJoinHandle::is_finished)
         {
             std::thread::sleep(TICK);
-            if !told && begun.elapsed() > ANNOUNCE_AFTER {
+            if !announced && started.elapsed() > ANNOUNCE_AFTER {
                 note("verifying the drives' track maps; --trust-map skips this");
-                told = true;
+                announced = true;
             }
         }
         let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
@@ -81,9 +82,9 @@ fn verify(maps: &[(PathBuf, Arc<TrackMap>)]) -> Vec<String> {
                 ));
             }
             MapVerdict::Unknown(why) => note(format!("{path}: its map was not verified: {why}")),
-            MapVerdict::Moved(moved) => wrong.push(format!(
+            MapVerdict::Moved(boundary) => wrong.push(format!(
                 "{path}: its map does not match the drive: the boundary at LBN {} is elsewhere: {}",
-                moved.lbn, moved.says
+                boundary.lbn, boundary.says
             )),
         }
     }

@@ -243,8 +243,8 @@ fn costs() {
     }
 }
 
-/// Runs a shell script in a folder, with a modelled drive as a block device in `$loop`. Returns an
-/// error if the host lacks the necessary tools.
+/// Runs a shell script in a directory, with a modelled drive as a block device in `$loop`. Returns
+/// an error if the host lacks the necessary tools.
 fn with_loop(folder: &Path, drive: &str, speed: &str, script: &str) -> Result<String, String> {
     for program in ["nbdkit", "nbdfuse", "losetup"] {
         testkit::tool(program).ok_or_else(|| format!("{program} is not installed"))?;
@@ -453,8 +453,8 @@ fn mounted_files() {
         .find(of_file)
         .expect("a finding of the file");
     assert_eq!(found["rule"], "track-crossing");
-    // 20 MiB are some hundred tracks of this drive, so every extent either spans a boundary or is
-    // small.
+    // 20 MiB are about a hundred tracks of this drive, so every extent either spans a boundary or
+    // is small.
     let (crossing, of) = (&found["share"]["crossing"], &found["share"]["of"]);
     assert!(
         crossing.as_u64() >= Some(1) && crossing.as_u64() <= of.as_u64(),

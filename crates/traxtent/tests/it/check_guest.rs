@@ -46,11 +46,11 @@ export PATH=/bin LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1
 $B mkdir -p /etc/lvm /run/lvm /dev/mapper
 printf 'activation { udev_sync=0 udev_rules=0 verify_udev_operations=0 }\nglobal { use_lvmlockd=0 thin_check_executable="" }\ndevices { obtain_device_list_from_udev=0 use_devicesfile=0 external_device_info_source="none" multipath_component_detection=0 }\n' >/etc/lvm/lvm.conf
 n=0; until [ "$($B ls -d /sys/class/scsi_device/*/device/block/* 2>/dev/null | $B wc -l)" = 6 ] || [ $n = 200 ]; do n=$((n + 1)); $B usleep 50000; done
-# The drive of the module is on another host, and is unit 0 as well.
+# The drive of scsi_debug is also unit 0, but on another SCSI host.
 node() { for d in /sys/class/scsi_device/*:0:0:$1/device; do $B grep -q QEMU $d/vendor && $B ls $d/block; done; }
 zoned=$($B grep -l host-managed /sys/block/*/queue/zoned | $B cut -d/ -f4)
 for n in 1 2 3 4 5; do eval "D$n=$(node $((n - 1)))"; done
-says() { echo "<<<$1"; shift; "$@" 2>&1; echo "exit $?"; echo '>>>'; }
+section() { echo "<<<$1"; shift; "$@" 2>&1; echo "exit $?"; echo '>>>'; }
 size=$($B cat /sys/block/$D2/size)
 /bin/dmsetup create mpatha --uuid mpath-36000c29same --table "0 $size multipath 0 0 2 1 round-robin 0 1 1 /dev/$D2 1 round-robin 0 1 1 /dev/$D3 1"
 /bin/dmsetup mknodes
@@ -61,11 +61,11 @@ lvm lvcreate --yes -V 200M --thinpool pool -n thin vg0
 lvm vgchange -ay vg0 >/dev/null 2>&1; /bin/dmsetup mknodes
 /bin/mke2fs -q -t ext4 -b 1024 /dev/mapper/vg0-thin
 $B sync
-says multipath traxtent check /dev/$D2 --json
-says thin traxtent check /dev/$D5 --json
-says zoned traxtent check /dev/$zoned --json
-says flash traxtent check /dev/$D4 --json
-says disk traxtent check /dev/$D1 --json
+section multipath traxtent check /dev/$D2 --json
+section thin traxtent check /dev/$D5 --json
+section zoned traxtent check /dev/$zoned --json
+section flash traxtent check /dev/$D4 --json
+section disk traxtent check /dev/$D1 --json
 "#;
 
 fn boot(folder: &Path) -> Result<String, String> {
@@ -77,7 +77,7 @@ fn boot(folder: &Path) -> Result<String, String> {
         programs.push((path, name));
     }
     let mut devices = vec!["-device".to_owned(), "virtio-scsi-pci,id=scsi".to_owned()];
-    for (n, (image, words)) in DRIVES.iter().enumerate() {
+    for (n, (image, properties)) in DRIVES.iter().enumerate() {
         let path = folder.join(image);
         File::create(&path).unwrap().set_len(256 << 20).unwrap();
         devices.extend([
@@ -88,7 +88,7 @@ fn boot(folder: &Path) -> Result<String, String> {
             ),
             "-device".to_owned(),
             format!(
-                "scsi-hd,drive=d{n},bus=scsi.0,channel=0,scsi-id=0,lun={n},share-rw=on,{words}"
+                "scsi-hd,drive=d{n},bus=scsi.0,channel=0,scsi-id=0,lun={n},share-rw=on,{properties}"
             ),
         ]);
     }
@@ -109,12 +109,12 @@ fn boot(folder: &Path) -> Result<String, String> {
     .run()
 }
 
-/// Returns the report after a word on the console.
+/// Returns the JSON report in a named section of the console output.
 fn report(console: &str, name: &str) -> Value {
-    let begin = console.split(&format!("<<<{name}")).nth(1);
-    let text = begin.and_then(|rest| rest.split(">>>").next());
+    let section = console.split(&format!("<<<{name}")).nth(1);
+    let text = section.and_then(|rest| rest.split(">>>").next());
     let text = text.unwrap_or_else(|| panic!("{name}:\n{console}"));
-    // It is surrounded by notes and the line with the verdict.
+    // The report is surrounded by notes and the line with the verdict.
     let json = text.find('{').zip(text.rfind('}'));
     let (from, to) = json.unwrap_or_else(|| panic!("{name}: {text}"));
     serde_json::from_str(&text[from..=to]).unwrap_or_else(|error| panic!("{name}: {error}: {text}"))
@@ -164,7 +164,7 @@ fn as_a_kernel_shows_them() {
     assert!(rules(&thin).contains(&"fs-block"), "{thin:#}");
 
     let medium = |name| report(&console, name)["layers"][0]["medium"].clone();
-    // The module's drive reports that it does not rotate.
+    // The drive of scsi_debug reports that it does not rotate.
     assert_eq!(medium("zoned"), "solid-state-zoned");
     assert_eq!(medium("flash"), "solid-state");
     assert_eq!(medium("disk"), "rotating");

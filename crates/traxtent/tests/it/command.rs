@@ -10,7 +10,7 @@ pub(crate) struct Answer {
     pub(crate) err: String,
 }
 
-/// Runs `traxtent` in a folder.
+/// Runs `traxtent` in a directory.
 pub(crate) fn traxtent_in(folder: &Path, arguments: &[&str]) -> Answer {
     let output = Command::new(env!("CARGO_BIN_EXE_traxtent"))
         .args(arguments)

@@ -198,7 +198,7 @@ fn outputs_refuse_block_devices() {
     }
 }
 
-/// Are the folders of sockets accessible only to the user, whatever the umask?
+/// Are the directories of sockets accessible only to the user, whatever the umask?
 #[test]
 fn folders_of_sockets_are_private() {
     let _ = testkit::tool!("nbdkit");

@@ -96,7 +96,7 @@ fn every_drive() {
     }
 }
 
-/// Does an impossible plan give status 1 with a line that names what cannot be done, also if only
+/// Does an impossible plan give status 1 with a line that names what cannot be done, even if only
 /// the round is too short?
 #[test]
 fn no() {

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::command::{prints, traxtent, traxtent_in};
 
-/// Is a drive's recipe a script, with the list of bad blocks in the requested folder?
+/// Is a drive's recipe a script, with the list of bad blocks in the requested directory?
 #[test]
 fn a_recipe_in_a_folder() {
     let folder = tempfile::tempdir().unwrap();

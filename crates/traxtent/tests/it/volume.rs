@@ -781,7 +781,7 @@ fn send(name: &str, child: &Child) {
 }
 
 /// Stops the server while a member hangs, with and without a command of its own. Does it end soon,
-/// with status 3 and a message about the member, and are its sockets and folders removed?
+/// with status 3 and a message about the member, and are its sockets and directories removed?
 #[test]
 fn serve_ends_while_a_member_hangs() {
     let program = env!("CARGO_BIN_EXE_traxtent");

@@ -19,13 +19,14 @@ struct Busy {
     stamp: u64,
 }
 
-const WITHIN: u64 = 120;
+/// The number of sectors at the beginning of the disk that the random work uses.
+const WORK_SECTORS: u64 = 120;
 
 impl Busy {
     fn new(profile: &Profile, seed: u64) -> Busy {
         let disk = Disk::new(profile).unwrap();
         Busy {
-            history: History::new(WITHIN as usize, disk.sector_bytes()),
+            history: History::new(WORK_SECTORS as usize, disk.sector_bytes()),
             disk,
             rng: Rng::new(seed),
             stamp: 0,
@@ -38,7 +39,7 @@ impl Busy {
         for _ in 0..commands {
             self.stamp += 1;
             let sector = self.disk.sector_bytes();
-            let (command, data) = random(&mut self.rng, WITHIN, sector, self.stamp);
+            let (command, data) = random(&mut self.rng, WORK_SECTORS, sector, self.stamp);
             let tag = self.disk.submit(now, command, data).unwrap();
             self.history.submitted(tag, command, self.stamp);
             while self.history.under_way() > depth {
@@ -47,7 +48,7 @@ impl Busy {
                     self.history.completed(&done);
                 }
             }
-            // Commands that have completed meanwhile are acknowledged.
+            // Commands that have completed by now are acknowledged.
             while let Some(done) = self.disk.poll(now) {
                 self.history.completed(&done);
             }
@@ -65,7 +66,7 @@ impl Busy {
         cut
     }
 
-    fn left(&self) -> Vec<u64> {
+    fn stamps(&self) -> Vec<u64> {
         stamps(&self.disk, 0, self.history.grains())
     }
 }
@@ -88,17 +89,16 @@ fn for_each_cut(
             for (count, more) in counts.iter_mut().zip([cut.kept, cut.lost, cut.torn]) {
                 *count += more;
             }
-            let left = busy.left();
-            check(&profile, &busy.history, &left, seed);
-            busy.history.settle(&left);
+            let stamps = busy.stamps();
+            check(&profile, &busy.history, &stamps, seed);
+            busy.history.settle(&stamps);
         }
     }
     counts
 }
 
-/// After a cut, does every grain of 512 bytes hold the last durable version or a later one, also
-/// where it was flushed or written with forced unit access? Are some writes kept, some lost and
-/// some torn?
+/// After a cut, does every grain of 512 bytes hold its last durable version or a later one, whether
+/// it was flushed or written with force unit access? Are some writes kept, some lost and some torn?
 #[test]
 fn every_grain_is_a_version_since_the_last_durable_one() {
     for tearing in [Tearing::Physical, Tearing::Bytes512] {
@@ -106,7 +106,7 @@ fn every_grain_is_a_version_since_the_last_durable_one() {
         let counts = for_each_cut(150, tearing, |_, history, left, seed| {
             for (grain, stamp) in left.iter().enumerate() {
                 let possible = history.possible(grain);
-                let choice = possible.iter().rposition(|one| one == stamp);
+                let choice = possible.iter().rposition(|candidate| candidate == stamp);
                 let Some(choice) = choice else {
                     panic!("seed {seed}: grain {grain} is {stamp}, not one of {possible:?}");
                 };
@@ -114,9 +114,12 @@ fn every_grain_is_a_version_since_the_last_durable_one() {
             }
         });
         assert!(counts.into_iter().all(|count| count > 100), "{counts:?}");
-        // Old, new and intermediate versions all occurred.
-        for wanted in [(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3)] {
-            assert!(choices.contains(&wanted), "{wanted:?} never: {choices:?}");
+        // Old, intermediate and new versions all occurred.
+        for expected in [(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3)] {
+            assert!(
+                choices.contains(&expected),
+                "{expected:?} never: {choices:?}"
+            );
         }
     }
 }
@@ -145,11 +148,13 @@ fn physical_sectors_are_torn_only_where_that_is_asked_for() {
     assert!(torn(Tearing::Bytes512) > 20);
 }
 
-fn is_torn(history: &History, left: &[u64], sector: std::ops::Range<usize>) -> bool {
-    let seen: BTreeSet<u64> = sector.clone().map(|grain| left[grain]).collect();
+fn is_torn(history: &History, stamps_after: &[u64], sector: std::ops::Range<usize>) -> bool {
+    let seen: BTreeSet<u64> = sector.clone().map(|grain| stamps_after[grain]).collect();
     sector.clone().any(|grain| {
         let possible = history.possible(grain);
-        let shown = possible.iter().rposition(|stamp| *stamp == left[grain]);
+        let shown = possible
+            .iter()
+            .rposition(|stamp| *stamp == stamps_after[grain]);
         let later = &possible[shown.map_or(0, |shown| shown + 1)..];
         // Zeros do not identify the write that they come from.
         later
@@ -158,7 +163,7 @@ fn is_torn(history: &History, left: &[u64], sector: std::ops::Range<usize>) -> b
     })
 }
 
-/// Can a cut keep later writes while earlier ones are lost, also on other sectors?
+/// Can a cut keep later writes while earlier ones, to other sectors, are lost?
 #[test]
 fn later_writes_outlive_earlier_ones() {
     let mut found = BTreeSet::new();
@@ -176,21 +181,21 @@ fn later_writes_outlive_earlier_ones() {
 #[test]
 fn the_same_seed_leaves_the_same_bytes() {
     for (i, sizes) in SECTORS.into_iter().enumerate() {
-        let left = |seed| {
+        let stamps_after = |seed| {
             let mut busy = Busy::new(&small(sizes), i as u64);
             busy.work(60, 6);
             let cut = busy.cut(seed, Tearing::Bytes512);
-            (cut, busy.left())
+            (cut, busy.stamps())
         };
-        let all: BTreeSet<_> = (0..30).map(|seed| left(seed).1).collect();
+        let all: BTreeSet<_> = (0..30).map(|seed| stamps_after(seed).1).collect();
         assert!(all.len() > 10, "{} different ones", all.len());
         for seed in 0..30 {
-            assert_eq!(left(seed), left(seed));
+            assert_eq!(stamps_after(seed), stamps_after(seed));
         }
     }
 }
 
-/// Does forced unit access make its own sectors durable but not those of earlier writes, and is it
+/// Does force unit access make its own sectors durable but not those of earlier writes, and is it
 /// never overwritten by an older write that is flushed, evicted or kept later?
 #[test]
 fn forced_unit_access_covers_its_own_sectors() {
@@ -207,12 +212,12 @@ fn forced_unit_access_covers_its_own_sectors() {
             }
         }
         disk.power_cut(seed).unwrap();
-        let left = stamps(&disk, 10, 5);
-        assert_eq!(left[2], 2, "seed {seed}: {left:?}");
+        let stamps_after = stamps(&disk, 10, 5);
+        assert_eq!(stamps_after[2], 2, "seed {seed}: {stamps_after:?}");
         if seed % 3 == 2 {
-            earlier_lost += u64::from(left[0] == 0 && left[4] == 0);
+            earlier_lost += u64::from(stamps_after[0] == 0 && stamps_after[4] == 0);
         } else {
-            assert_eq!(left, [1, 1, 2, 1, 1]);
+            assert_eq!(stamps_after, [1, 1, 2, 1, 1]);
         }
     }
     assert!(earlier_lost > 0);
@@ -221,11 +226,11 @@ fn forced_unit_access_covers_its_own_sectors() {
 /// Negative control: does a drive that falsely reports flushes lose data that an honest one keeps?
 #[test]
 fn a_lying_flush_loses_data() {
-    let lost = |lie: Option<&str>| {
+    let lost = |fault: Option<&str>| {
         let lost = (0..40).filter(|&seed| {
             let mut disk = write_back();
-            if let Some(lie) = lie {
-                disk.inject(disk.now(), lie.parse().unwrap()).unwrap();
+            if let Some(fault) = fault {
+                disk.inject(disk.now(), fault.parse().unwrap()).unwrap();
             }
             disk.write(10, &stamped(1, 512)).unwrap();
             disk.flush().unwrap();
@@ -254,7 +259,7 @@ fn write_through_loses_nothing_acknowledged() {
         busy.work(30, 4);
         let acknowledged = busy.history.clone();
         torn += busy.cut(seed, Tearing::Physical).torn;
-        for (grain, stamp) in busy.left().into_iter().enumerate() {
+        for (grain, stamp) in busy.stamps().into_iter().enumerate() {
             let possible = acknowledged.possible(grain);
             let visible = possible
                 .iter()

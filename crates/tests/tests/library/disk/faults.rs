@@ -23,15 +23,15 @@ fn first_read(profile: &Profile, fault: Option<&str>, lbn: u64, sectors: usize) 
     disk.read(lbn, &mut into).unwrap()
 }
 
-/// Does a slow sector cost its number of whole revolutions, once per physical sector, wherever it
-/// is in a read, and nothing in reads next to it?
+/// Does a slow sector cost its number of whole revolutions, once per physical sector, anywhere in a
+/// read, and nothing in reads that do not contain it?
 #[test]
 fn slow_sectors_cost_whole_revolutions() {
     let revolution = Span::from_ms(10.0);
     let slow = Some("slow-sector,lbn=50,revolutions=3");
     for (lbn, sectors) in [(50, 1), (50, 4), (40, 20), (47, 4)] {
-        let sound = first_read(&tiny(), None, lbn, sectors);
-        let mut expected = sound;
+        let baseline = first_read(&tiny(), None, lbn, sectors);
+        let mut expected = baseline;
         expected.rotation += Span(3 * revolution.0);
         assert_eq!(
             first_read(&tiny(), slow, lbn, sectors),
@@ -40,16 +40,16 @@ fn slow_sectors_cost_whole_revolutions() {
         );
     }
     for (lbn, sectors) in [(49, 1), (51, 5), (30, 20)] {
-        let sound = first_read(&tiny(), None, lbn, sectors);
-        assert_eq!(first_read(&tiny(), slow, lbn, sectors), sound);
+        let baseline = first_read(&tiny(), None, lbn, sectors);
+        assert_eq!(first_read(&tiny(), slow, lbn, sectors), baseline);
     }
-    // One physical sector of which two logical ones are named, and two physical sectors.
-    for (sectors, more) in [(2, 3), (9, 6)] {
+    // Two LBNs of one physical sector, and then nine LBNs of two physical sectors.
+    for (sectors, revolutions) in [(2, 3), (9, 6)] {
         let profile = small(SECTORS[1]);
         let fault = format!("slow-sector,lbn=50,sectors={sectors},revolutions=3");
-        let sound = first_read(&profile, None, 40, 40);
-        let mut expected = sound;
-        expected.rotation += Span(more * revolution.0);
+        let baseline = first_read(&profile, None, 40, 40);
+        let mut expected = baseline;
+        expected.rotation += Span(revolutions * revolution.0);
         assert_eq!(first_read(&profile, Some(&fault), 40, 40), expected);
     }
 }
@@ -91,8 +91,8 @@ fn latent_errors_last_until_they_are_written() {
     disk.write(16, &stamped(2, 4 * 512)).unwrap();
     assert_eq!(disk.read(0, &mut all), unreadable(20));
     disk.write(20, &stamped(2, 4 * 512)).unwrap();
-    let sound = disk.read(0, &mut all).unwrap();
-    assert!(sound.rotation < Span::from_ms(20.0), "{sound:?}");
+    let baseline = disk.read(0, &mut all).unwrap();
+    assert!(baseline.rotation < Span::from_ms(20.0), "{baseline:?}");
     assert_eq!(stamps(&disk, 14, 12), [1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1]);
 }
 
@@ -153,13 +153,13 @@ fn grown_defects_go_to_spares() {
         }
         disk.power_cut(1).unwrap();
         let mut into = vec![0; (ratio as usize + 16) * size];
-        let around = disk.read(lbn - 8, &mut into).unwrap();
+        let across_defect = disk.read(lbn - 8, &mut into).unwrap();
         assert!(into.chunks(8).all(|part| part == 7_u64.to_le_bytes()));
         if name != "instant" {
-            let mut sound = Disk::new(&profile).unwrap();
-            sound.sleep(disk.now().since(SimTime::ZERO));
-            let straight = sound.read(lbn - 8, &mut into).unwrap();
-            let extra = around.total().saturating_sub(straight.total());
+            let mut without_defect = Disk::new(&profile).unwrap();
+            without_defect.sleep(disk.now().since(SimTime::ZERO));
+            let direct = without_defect.read(lbn - 8, &mut into).unwrap();
+            let extra = across_defect.total().saturating_sub(direct.total());
             assert!(extra > Span::from_ms(1.0), "{name}: {extra}");
         }
         let again = disk.inject(
@@ -183,7 +183,7 @@ fn a_stall_holds_everything_back() {
         lbn: Lbn(lbn),
         sectors: 1,
     };
-    let under_way = disk.submit(SimTime::ZERO, read(20), Vec::new()).unwrap();
+    let outstanding = disk.submit(SimTime::ZERO, read(20), Vec::new()).unwrap();
     let waiting = disk.submit(SimTime::ZERO, read(40), Vec::new()).unwrap();
     disk.inject(SimTime::from_ms(1.0), "stall,for=50 ms".parse().unwrap())
         .unwrap();
@@ -197,7 +197,7 @@ fn a_stall_holds_everything_back() {
     assert_eq!(disk.poll(SimTime(end.0 - 1)), None);
     let first: Vec<_> = std::iter::from_fn(|| disk.poll(end)).collect();
     let tags: Vec<_> = first.iter().map(|done| done.tag).collect();
-    assert_eq!(tags, [under_way, flush]);
+    assert_eq!(tags, [outstanding, flush]);
     // Sector 40 of the track passes from 54 to 54.1 ms, sector 60 from 56 to 56.1 ms; the bus takes
     // 0.01 ms.
     let rest: Vec<_> = std::iter::from_fn(|| {
@@ -222,7 +222,7 @@ fn a_stall_holds_everything_back() {
     }
 }
 
-/// Does a drive that vanishes fail outstanding commands at once and also new ones, return on time,
+/// Does a drive that vanishes fail outstanding commands immediately, fail new ones, return on time,
 /// and keep acknowledged data?
 #[test]
 fn a_drive_vanishes_and_returns() {
@@ -234,10 +234,10 @@ fn a_drive_vanishes_and_returns() {
         sectors: 1,
         fua: true,
     };
-    let under_way = disk.submit(gone, command, stamped(2, 512)).unwrap();
+    let outstanding = disk.submit(gone, command, stamped(2, 512)).unwrap();
     inject(&mut disk, "vanish,for=1 s");
     let failed = disk.poll(gone).unwrap();
-    assert_eq!((failed.tag, failed.completed), (under_way, gone));
+    assert_eq!((failed.tag, failed.completed), (outstanding, gone));
     assert_eq!(failed.outcome, Err(DiskError::Unresponsive));
     assert_eq!(disk.flush(), Err(DiskError::Unresponsive));
     disk.sleep(Span(999_999_999_999));
@@ -268,8 +268,8 @@ fn the_power_goes_and_returns() {
     assert!(lost > 2 && lost < 18, "{lost}");
 }
 
-/// Do the faults of a scenario happen at their times, on the clock that the embedding program
-/// drives?
+/// Do the faults of a scenario occur at their times, on the clock that the embedding program
+/// advances?
 #[test]
 fn a_scenario_plays_on_the_disks_clock() {
     let scenario: Scenario = r#"faults = [

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use traxtent_model::disk::{Command, Completion, Disk, Tag};
 
-/// For every grain of 512 bytes: the durable stamp, and those that may be found after a power cut.
+/// The expected contents of a disk. For each grain, which is a unit of 512 bytes: the durable
+/// stamp, and the stamps that a power cut may leave instead.
 #[derive(Clone, Debug)]
 pub(super) struct History {
     grains: Vec<Grain>,
@@ -71,7 +72,7 @@ impl History {
         None
     }
 
-    /// Makes everything durable that was acknowledged before the given number.
+    /// Makes all writes durable whose acknowledgement has a lower number than `before`.
     fn flushed(&mut self, before: usize) {
         for grain in &mut self.grains {
             let durable = grain.since.partition_point(|(_, number)| *number < before);
@@ -92,23 +93,23 @@ impl History {
     pub(super) fn possible(&self, grain: usize) -> Vec<u64> {
         let Grain { durable, since } = &self.grains[grain];
         let acknowledged = since.iter().map(|(stamp, _)| *stamp);
-        let under_way = self.outstanding.values().filter_map(|(command, stamp, _)| {
+        let outstanding = self.outstanding.values().filter_map(|(command, stamp, _)| {
             let writes = matches!(command, Command::Write { .. } | Command::WriteZeroes { .. });
             let (lbn, sectors) = command.sectors();
             let first = lbn.0 as usize * self.per_sector;
-            let holds = (first..first + sectors as usize * self.per_sector).contains(&grain);
-            (writes && holds).then_some(*stamp)
+            let covers = (first..first + sectors as usize * self.per_sector).contains(&grain);
+            (writes && covers).then_some(*stamp)
         });
         std::iter::once(*durable)
             .chain(acknowledged)
-            .chain(under_way)
+            .chain(outstanding)
             .collect()
     }
 
-    /// Takes the state after a cut as the new durable state.
-    pub(super) fn settle(&mut self, left: &[u64]) {
+    /// Makes the state after a power cut the new durable state.
+    pub(super) fn settle(&mut self, stamps: &[u64]) {
         self.outstanding.clear();
-        for (grain, stamp) in self.grains.iter_mut().zip(left) {
+        for (grain, stamp) in self.grains.iter_mut().zip(stamps) {
             *grain = Grain {
                 durable: *stamp,
                 since: Vec::new(),

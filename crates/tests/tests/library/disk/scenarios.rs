@@ -43,7 +43,8 @@ fn faults_read_back() {
     assert_eq!(named, Fault::NAMES);
 }
 
-/// Does each possible error in a scenario give one line that names line, key and bound?
+/// Is each possible error in a scenario reported in one line that names the line, the key and the
+/// bound?
 #[test]
 fn bad_scenarios_name_what_is_wrong() {
     let entry = |entry: &str| format!("seed = 1\nfaults = [\n{entry}\n]");

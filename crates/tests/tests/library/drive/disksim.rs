@@ -48,7 +48,7 @@ fn writes_larger_than_a_segment() {
     ] {
         assert_disksims("atlas_III", &[], &[write(lbn, sectors)], &[ms]);
     }
-    // Through to the media.
+    // Written through to the media.
     assert_disksims("hp_c3323a", &[], &[write(1000, 600)], &[90.7157]);
 }
 
@@ -64,12 +64,12 @@ fn reads_larger_than_a_segment() {
 #[test]
 fn a_drive_that_keeps_the_bus_has_one_command() {
     let requests = [100_000, 500_000, 900_000, 300_000].map(|lbn| read(lbn, 8));
-    let keeps = |queue| [("Never disconnect", "1"), ("Max queue length", queue)];
+    let never_disconnects = |queue| [("Never disconnect", "1"), ("Max queue length", queue)];
     for queue in ["1", "4"] {
         let expected = [11.5051, 33.0951, 53.4551, 73.1248];
-        assert_disksims("hp_c3323a", &keeps(queue), &requests, &expected);
+        assert_disksims("hp_c3323a", &never_disconnects(queue), &requests, &expected);
         let expected = [8.8208, 20.4661, 30.2079, 36.8337];
-        assert_disksims("ibm18es", &keeps(queue), &requests, &expected);
+        assert_disksims("ibm18es", &never_disconnects(queue), &requests, &expected);
     }
 }
 

@@ -13,7 +13,7 @@ const ON: Caching = Caching {
     write_back: true,
 };
 
-/// Returns a drive with all functions that a host may switch.
+/// Returns a drive with all the caching functions that a host may switch.
 fn caching() -> Profile {
     tiny_with(|p| {
         p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
@@ -22,10 +22,11 @@ fn caching() -> Profile {
     })
 }
 
-/// Serves requests after the given settings, each well over a revolution after the one before it.
-fn serve_under(profile: &Profile, orders: &[Caching], requests: &[Request]) -> Vec<Completion> {
+/// Serves requests after the given settings. Each request is submitted two and a half revolutions
+/// after the one before it.
+fn serve_under(profile: &Profile, settings: &[Caching], requests: &[Request]) -> Vec<Completion> {
     let mut drive = Drive::new(profile).unwrap();
-    orders
+    settings
         .iter()
         .for_each(|&caching| drive.set_caching(SimTime::ZERO, caching));
     let mut done = Vec::new();
@@ -35,14 +36,14 @@ fn serve_under(profile: &Profile, orders: &[Caching], requests: &[Request]) -> V
         drive.submit(now, request).unwrap();
     }
     drain(&mut drive, None, &mut done);
-    if let Some(&last) = orders.last() {
-        assert_eq!(drive.caching(), last, "a drive says what it was told");
+    if let Some(&last) = settings.last() {
+        assert_eq!(drive.caching(), last, "the drive reports the last setting");
     }
     done
 }
 
-fn served(profile: &Profile, orders: &[Caching], requests: &[Request]) -> Vec<ServedBy> {
-    let done = serve_under(profile, orders, requests);
+fn served(profile: &Profile, settings: &[Caching], requests: &[Request]) -> Vec<ServedBy> {
+    let done = serve_under(profile, settings, requests);
     done.iter().map(|completion| completion.served).collect()
 }
 
@@ -52,26 +53,32 @@ fn orders_are_obeyed() {
     use ServedBy::{Buffer, Media};
     // A read, the same again, the sectors after it, and a write.
     let requests = [read(20, 10), read(20, 10), read(30, 10), write(50, 5)];
-    let orders = |read, read_ahead, write_back| Caching {
+    let setting_of = |read, read_ahead, write_back| Caching {
         read,
         read_ahead,
         write_back,
     };
-    for (order, expected) in [
+    for (setting, expected) in [
         (ON, [Media, Buffer, Buffer, Buffer]),
-        (orders(false, true, true), [Media, Media, Media, Buffer]),
-        (orders(true, false, true), [Media, Buffer, Media, Buffer]),
-        (orders(true, true, false), [Media, Buffer, Buffer, Media]),
+        (setting_of(false, true, true), [Media, Media, Media, Buffer]),
+        (
+            setting_of(true, false, true),
+            [Media, Buffer, Media, Buffer],
+        ),
+        (
+            setting_of(true, true, false),
+            [Media, Buffer, Buffer, Media],
+        ),
         (Caching::OFF, [Media; 4]),
     ] {
         assert_eq!(
-            served(&caching(), &[order], &requests),
+            served(&caching(), &[setting], &requests),
             expected,
-            "{order:?}"
+            "{setting:?}"
         );
-        // Does the last setting apply?
+        // Only the last setting applies.
         assert_eq!(
-            served(&caching(), &[Caching::OFF, order], &requests),
+            served(&caching(), &[Caching::OFF, setting], &requests),
             expected
         );
     }
@@ -91,14 +98,14 @@ fn an_order_for_what_is_so_changes_nothing() {
 /// set?
 #[test]
 fn a_drive_may_ignore_orders_to_read() {
-    let deaf = |p: Profile| {
+    let ignoring_host = |p: Profile| {
         let mut p = p;
         p.cache.read_ahead.ignores_host = true;
         p
     };
     let requests = [read(20, 10), read(30, 10), write(50, 5)];
     assert_eq!(
-        served(&deaf(caching()), &[Caching::OFF], &requests),
+        served(&ignoring_host(caching()), &[Caching::OFF], &requests),
         [ServedBy::Media, ServedBy::Buffer, ServedBy::Media]
     );
 }

@@ -8,15 +8,16 @@ use traxtent_units::{Lbn, SimTime};
 use super::tiny::tiny_with;
 
 /// Returns the time until the nearest replica of a sector arrives under the head, on the tiny
-/// drive's first track, which begins to pass with each revolution. The unit is a sector, 0.1 ms.
+/// drive's first track, whose first sector passes at the start of each revolution. The unit is a
+/// sector, 0.1 ms.
 fn wait(slot: u64, copies: u64, phase: f64) -> f64 {
-    let to = |copy| (slot as f64 + (copy * 100 / copies) as f64 - phase).rem_euclid(100.0);
-    (0..copies).map(to).fold(f64::INFINITY, f64::min)
+    let distance = |copy| (slot as f64 + (copy * 100 / copies) as f64 - phase).rem_euclid(100.0);
+    (0..copies).map(distance).fold(f64::INFINITY, f64::min)
 }
 
 proptest! {
-    /// Is the wait of a read that of the sector's nearest replica, also if the replicas do not
-    /// divide the track evenly, and is the wait of a write that of the sector itself?
+    /// Does a read wait for the sector's nearest replica, even if the replicas do not divide the
+    /// track evenly, and does a write wait for the sector itself?
     #[test]
     fn reads_take_the_nearest_copy(
         copies in 1..=40u32, slot in 0..100u64, sectors in 1..=20u32, at_us in 0..20_000u64, write: bool,
@@ -30,8 +31,8 @@ proptest! {
         let serve = |profile, request| Drive::new(profile).unwrap().serve(at, request).unwrap();
         if write {
             let write = Request::write(Lbn(slot), sectors);
-            let alone = tiny_with(|p| p.cache.enabled = false);
-            prop_assert_eq!(serve(&profile, write), serve(&alone, write));
+            let unpartitioned = tiny_with(|p| p.cache.enabled = false);
+            prop_assert_eq!(serve(&profile, write), serve(&unpartitioned, write));
         } else {
             let parts = serve(&profile, Request::read(Lbn(slot), sectors)).breakdown;
             prop_assert!((parts.transfer.as_ms() - 0.1 * f64::from(sectors)).abs() < 1e-6);
@@ -42,8 +43,7 @@ proptest! {
     }
 }
 
-/// Are all accesses counted with their waiting times, also those of writes that complete before
-/// they reach the media?
+/// Are all accesses counted, with their rotational latencies?
 #[test]
 fn accesses_are_counted() {
     let profile = tiny_with(|p| {

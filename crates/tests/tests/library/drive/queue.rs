@@ -7,7 +7,7 @@ use traxtent_units::SimTime;
 
 use super::tiny::{assert_completions, order, read, serve, tiny_with, write};
 
-fn by(scheduler: Scheduler) -> Profile {
+fn with_scheduler(scheduler: Scheduler) -> Profile {
     tiny_with(|p| p.queue.scheduler = scheduler)
 }
 
@@ -23,7 +23,8 @@ fn preseek_overlaps_the_next_seek_with_the_end_of_a_request() {
         })
     };
     // The first request is off the media at 3.0, over the bus at 4.1, and acknowledged at 4.6 ms.
-    // One of the others passes at 4.8, the other at 5.5 ms; both are a seek of 1 ms away.
+    // One of the other two passes under the head at 4.8 ms, the other at 5.5 ms; both are a seek of
+    // 1 ms away.
     let (early, late) = (read(218, 1), read(225, 1));
     for (preseek, early_ms, late_ms) in [
         (Preseek::BeforeCompletion, 5.6, 6.3),
@@ -54,25 +55,25 @@ fn each_policy_has_its_order() {
         (Scheduler::CLook, [1, 2, 0, 3]),
     ] {
         assert_eq!(
-            order(&by(scheduler), read(800, 1), &waiting),
+            order(&with_scheduler(scheduler), read(800, 1), &waiting),
             expected,
             "{scheduler:?}"
         );
     }
 }
 
-/// Does LOOK keep its direction, although it served the last request without a choice?
+/// Does LOOK keep its direction even if the last request was the only one waiting?
 #[test]
 fn look_keeps_its_direction() {
-    // Downward from 1700 to 1500, when no other request waited. Requests that arrive meanwhile are
-    // served downward first.
+    // Downward from 1700 to 1500, when no other request waited. Of the requests that arrive in the
+    // meantime, those in the downward direction are served first.
     let requests = [
         (0.0, read(1700, 1)),
         (0.0, read(1500, 1)),
         (6.0, read(1600, 1)),
         (6.0, read(300, 1)),
     ];
-    let mut done = serve(&by(Scheduler::Look), &requests);
+    let mut done = serve(&with_scheduler(Scheduler::Look), &requests);
     assert!(
         done[0].completed.as_ms() < 6.0 && done[1].completed.as_ms() > 6.0,
         "{done:?}"
@@ -90,15 +91,21 @@ fn sptf_takes_what_passes_first() {
     // After LBN 0, sector 20 of this track passes at 2.0, sector 20 of the other track at 3.0, and
     // sector 50 at 5.0 ms.
     let waiting = [read(50, 1), read(20, 1), read(120, 1)];
-    assert_eq!(order(&by(Scheduler::Sptf), read(0, 1), &waiting), [1, 2, 0]);
-    assert_eq!(order(&by(Scheduler::Look), read(0, 1), &waiting), [1, 0, 2]);
+    assert_eq!(
+        order(&with_scheduler(Scheduler::Sptf), read(0, 1), &waiting),
+        [1, 2, 0]
+    );
+    assert_eq!(
+        order(&with_scheduler(Scheduler::Look), read(0, 1), &waiting),
+        [1, 0, 2]
+    );
 }
 
 /// Does aged SPTF serve a far request within bounded time, however many near ones keep arriving?
 #[test]
 fn aged_sptf_starves_nobody() {
     let far_ms = |scheduler| {
-        let mut drive = Drive::new(&by(scheduler)).unwrap();
+        let mut drive = Drive::new(&with_scheduler(scheduler)).unwrap();
         let mut rng = Rng::new(1);
         let near = |rng: &mut Rng| read(rng.below(200), 1);
         for _ in 0..32 {
@@ -116,31 +123,32 @@ fn aged_sptf_starves_nobody() {
         }
         f64::INFINITY
     };
-    // A bonus of a tenth makes up for the longest positioning time, 15 ms, after another 150 ms of
-    // waiting. Requests that are older by then, 32 of at most 11 ms each, may be served first.
+    // With a weight of 0.1, another 150 ms of waiting compensate for the longest positioning time,
+    // 15 ms. Requests that are older by then, 32 of at most 11 ms each, may be served first.
     let aged = far_ms(Scheduler::AgedSptf { weight: 0.1 });
     assert!(aged < 150.0 + 32.0 * 11.0 + 15.0, "waited {aged} ms");
     assert!(far_ms(Scheduler::Sptf) > 2.0 * aged);
 }
 
-/// Do requests for the same sectors keep their order under a scheduler that would change it, also
-/// if only a third request connects them?
+/// Do overlapping requests keep their order under a scheduler that would change it, even if two of
+/// them overlap only through a third?
 #[test]
 fn overlapping_requests_keep_their_order() {
     let waiting = [write(100, 20), write(110, 50), read(150, 20)];
     assert_eq!(
-        order(&by(Scheduler::Sstf), read(1000, 1), &waiting),
+        order(&with_scheduler(Scheduler::Sstf), read(1000, 1), &waiting),
         [0, 1, 2]
     );
     // Reads may be reordered.
     let waiting = [read(100, 20), read(110, 50), read(150, 20)];
     assert_eq!(
-        order(&by(Scheduler::Sstf), read(1000, 1), &waiting),
+        order(&with_scheduler(Scheduler::Sstf), read(1000, 1), &waiting),
         [2, 1, 0]
     );
 }
 
-/// Does a read that the buffer could serve at once still wait for an older write to its sectors?
+/// Does a read that the buffer could serve immediately still wait for an older write to its
+/// sectors?
 #[test]
 fn a_hit_does_not_overtake_a_write() {
     let p = tiny_with(|p| p.cache.hits_while_busy = true);
@@ -149,13 +157,16 @@ fn a_hit_does_not_overtake_a_write() {
         (5.0, read(1000, 1)),
         (5.1, read(24, 4)),
     ];
-    let hit = serve(&p, &requests);
+    let without_write = serve(&p, &requests);
     assert!(
-        hit[2].completed < hit[1].completed,
-        "a hit while the media work: {hit:?}"
+        without_write[2].completed < without_write[1].completed,
+        "a hit while the media work: {without_write:?}"
     );
     requests.insert(2, (5.05, write(22, 4)));
-    let done = serve(&p, &requests);
-    assert_eq!(done[3].tag, Tag(3));
-    assert!(done[3].completed > done[2].completed, "{done:?}");
+    let with_write = serve(&p, &requests);
+    assert_eq!(with_write[3].tag, Tag(3));
+    assert!(
+        with_write[3].completed > with_write[2].completed,
+        "{with_write:?}"
+    );
 }

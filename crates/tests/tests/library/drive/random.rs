@@ -71,7 +71,7 @@ impl Case {
             assert!(next.is_none_or(|next| next > now), "woken twice at {now}");
             assert!(
                 !drive.is_idle() || submitted.len() == done.len(),
-                "quiet with work outstanding"
+                "idle with requests outstanding"
             );
             // Sometimes the host pauses, and does not poll the drive during the pause.
             if done.len() > before && submitted.len() < count && rng.chance(0.2) {
@@ -113,7 +113,7 @@ fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize]
 }
 
-/// Draws firmware behaviour of every kind for the mechanics of the profile.
+/// Randomizes every firmware behaviour of a profile, and keeps its mechanics.
 fn vary(p: &mut Profile, rng: &mut Rng) {
     let coin = |rng: &mut Rng| rng.chance(0.5);
     p.queue.depth = 32;
@@ -290,8 +290,8 @@ fn every_request_completes_once_and_on_time() {
     });
 }
 
-/// Do the same inputs give the same completions, however often the drive is polled, and also from a
-/// clone?
+/// Do the same inputs give the same completions, regardless of how often the drive is polled, and
+/// of whether it is cloned?
 #[test]
 fn completions_do_not_depend_on_who_looks() {
     for_each_case(300, 6, |case| {
@@ -304,16 +304,16 @@ fn completions_do_not_depend_on_who_looks() {
             drive.submit(at, request).unwrap();
         }
         let end = SimTime(u64::MAX);
-        let seldom: Vec<_> = std::iter::from_fn(|| drive.poll(end)).collect();
-        assert_eq!(seldom, done, "polled at the end only");
+        let polled_at_end: Vec<_> = std::iter::from_fn(|| drive.poll(end)).collect();
+        assert_eq!(polled_at_end, done, "polled at the end only");
 
         // Polled at random instants, and cloned half-way.
         let mut rng = Rng::new(case.seed);
-        let (mut drive, mut often, mut last) = (case.drive(), Vec::new(), SimTime::ZERO);
+        let (mut drive, mut polled_often, mut last) = (case.drive(), Vec::new(), SimTime::ZERO);
         for (i, &(at, request)) in submitted.iter().enumerate() {
             for _ in 0..rng.below(4) {
                 last = last + Span(rng.below(at.since(last).0 + 1));
-                often.extend(std::iter::from_fn(|| drive.poll(last)));
+                polled_often.extend(std::iter::from_fn(|| drive.poll(last)));
             }
             if i == 75 {
                 drive = drive.clone();
@@ -321,8 +321,8 @@ fn completions_do_not_depend_on_who_looks() {
             drive.submit(at, request).unwrap();
             last = at;
         }
-        drain(&mut drive, None, &mut often);
-        assert_eq!(often, done, "polled often");
+        drain(&mut drive, None, &mut polled_often);
+        assert_eq!(polled_often, done, "polled often");
     });
 }
 
@@ -340,7 +340,7 @@ fn short_reads_in_sequence_stream() {
             return;
         };
         // A hundredth of a revolution for the sum of a command's overheads.
-        let longest = 60_000.0 / mechanics.rpm / 100.0 / 5.0;
+        let overhead_max_ms = 60_000.0 / mechanics.rpm / 100.0 / 5.0;
         let mut rng = Rng::new(case.seed);
         let o = &mut profile.overheads;
         *o = OverheadSpec::default();
@@ -351,7 +351,7 @@ fn short_reads_in_sequence_stream() {
             &mut o.data_preparation_ms,
             &mut o.per_request_ms,
         ] {
-            *ms = rng.fraction() * longest;
+            *ms = rng.fraction() * overhead_max_ms;
         }
         let c = &mut profile.cache;
         c.enabled = true;
@@ -363,7 +363,7 @@ fn short_reads_in_sequence_stream() {
         c.read_ahead.max_from_request_start = false;
         let profile = Arc::new(profile);
         let total = (40 * u64::from(track)).min(case.geometry.capacity().0);
-        let takes = |sectors: u32| {
+        let ms_per_sector = |sectors: u32| {
             let geometry = Arc::clone(&case.geometry);
             let mut drive = Drive::with_geometry(Arc::clone(&profile), geometry);
             let (mut now, mut lbn) = (SimTime::ZERO, 0);
@@ -374,7 +374,7 @@ fn short_reads_in_sequence_stream() {
             }
             now.as_ms() / lbn as f64
         };
-        let (short, long) = (takes(track / 4), takes(2 * track));
+        let (short, long) = (ms_per_sector(track / 4), ms_per_sector(2 * track));
         assert!(
             short < 1.1 * long,
             "{short} ms a sector, {long} in longer reads"
@@ -382,8 +382,8 @@ fn short_reads_in_sequence_stream() {
     });
 }
 
-/// Does the first request of an idle drive have no queue time, and does it complete the earlier,
-/// the freer the order in which its sectors may cross the bus?
+/// Does the first request of an idle drive have no queue time? And does a less restricted order on
+/// the bus never delay its completion?
 #[test]
 fn nobody_waits_for_others_on_an_idle_drive() {
     for_each_case(200, 4, |case| {

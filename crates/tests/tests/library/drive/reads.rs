@@ -65,7 +65,7 @@ fn a_whole_hit_takes_the_bus_alone() {
     let requests = [(0.0, read(20, 10)), (5.0, read(22, 5))];
     assert_completions(&p, &requests, &[3.01, 5.25]);
     assert_eq!(serve(&p, &requests)[1].served, ServedBy::Buffer);
-    // Not without a cache, nor for a read with forced unit access, nor for a verify.
+    // Not without a cache, nor for a read with force unit access, nor for a verify.
     let off = tiny_with(|p| p.cache.enabled = false);
     assert_completions(&off, &requests, &[3.01, 12.71]);
     assert_completions(
@@ -118,18 +118,21 @@ fn a_read_of_the_next_sector_joins_read_ahead() {
     };
     // Sector 30 passes from 3.0 to 3.1 ms. The track ends at 10.0; the head is over the next one at
     // 10.5, its first sector arrives at 11.0.
-    let amid = [(0.0, read(20, 10)), (3.05, read(30, 10))];
-    let between = [(0.0, read(90, 10)), (10.7, read(100, 10))];
+    let within_sector = [(0.0, read(20, 10)), (3.05, read(30, 10))];
+    let between_tracks = [(0.0, read(90, 10)), (10.7, read(100, 10))];
     for (stop_in_sector, almost_hits) in [(false, false), (false, true), (true, true)] {
         let p = drive(stop_in_sector, almost_hits);
-        assert_completions(&p, &amid, &[3.01, 4.01]);
-        assert_completions(&p, &between, &[10.01, 12.01]);
-        assert_eq!(serve(&p, &amid)[1].served, ServedBy::Both);
+        assert_completions(&p, &within_sector, &[3.01, 4.01]);
+        assert_completions(&p, &between_tracks, &[10.01, 12.01]);
+        assert_eq!(serve(&p, &within_sector)[1].served, ServedBy::Both);
     }
-    let leaves = drive(true, false);
-    assert_completions(&leaves, &amid, &[3.01, 14.01]);
-    assert_eq!(serve(&leaves, &amid)[1].served, ServedBy::Media);
-    assert_completions(&leaves, &between, &[10.01, 12.01]);
+    let abandoning = drive(true, false);
+    assert_completions(&abandoning, &within_sector, &[3.01, 14.01]);
+    assert_eq!(
+        serve(&abandoning, &within_sector)[1].served,
+        ServedBy::Media
+    );
+    assert_completions(&abandoning, &between_tracks, &[10.01, 12.01]);
 }
 
 /// Does a stream keep the sectors that its host has not requested yet, in a segment smaller than
@@ -141,8 +144,11 @@ fn a_stream_keeps_what_is_to_come() {
         p.cache.read_ahead.until = ReadAheadUntil::TrackEnd;
     });
     // Five sectors pass under the head from request to request, of which the host takes two.
-    let go_on = (0..12u32).map(|i| (2.6 + 0.5 * f64::from(i), read(u64::from(24 + 2 * i), 2)));
-    let requests: Vec<_> = std::iter::once((0.0, read(20, 4))).chain(go_on).collect();
+    let continuation =
+        (0..12u32).map(|i| (2.6 + 0.5 * f64::from(i), read(u64::from(24 + 2 * i), 2)));
+    let requests: Vec<_> = std::iter::once((0.0, read(20, 4)))
+        .chain(continuation)
+        .collect();
     let served: Vec<_> = serve(&p, &requests).iter().map(|c| c.served).collect();
     assert!(!served[1..].contains(&ServedBy::Media), "{served:?}");
 }
@@ -205,8 +211,8 @@ fn read_ahead_on_arrival_takes_what_passes() {
     let halves = [(3.0, read(0, 50)), (13.3, read(50, 50))];
     both(&halves, [[13.21, 13.8], [13.21, 20.01]]);
     // The head arrives at sector 70. With read-ahead on arrival, twenty sectors of the second half
-    // are still to come. Otherwise all of them are, and the remaining sectors of the first half
-    // have already passed.
+    // have not yet been read. Otherwise none of them has been read, and the remaining sectors of
+    // the first half have already passed.
     let halves = [(7.0, read(0, 50)), (15.02, read(50, 50))];
     both(&halves, [[15.01, 17.31], [15.01, 20.01]]);
     // The head arrives at sector 95 of the next track, half a millisecond before its first sector.
@@ -231,7 +237,7 @@ fn read_ahead_stops_at_the_end_of_a_sector_or_at_once() {
 }
 
 /// Does a track change of read-ahead finish when a request arrives, and is a rotational wait of
-/// read-ahead abandoned at once?
+/// read-ahead abandoned immediately?
 #[test]
 fn read_ahead_stops_after_a_move_and_in_a_wait() {
     // Track 0 ends at 10.0; the head is on surface 1 at 10.5, whose first sector arrives at 11.0.
@@ -269,7 +275,7 @@ fn a_write_ends_the_read_ahead_it_hits() {
         p.cache.writes_while_busy = true;
         p.cache.read_hits_on_written = false;
     });
-    // The write arrives while the read is being acknowledged and read-ahead is to follow.
+    // The write arrives while the read is being acknowledged and before read-ahead begins.
     let requests = [
         (0.0, read(20, 10)),
         (0.5, write(22, 4)),
@@ -279,8 +285,8 @@ fn a_write_ends_the_read_ahead_it_hits() {
     assert_eq!(done[2].served, ServedBy::Media, "{done:?}");
 }
 
-/// Does a write that takes the segment of a read whose read-ahead is still to come keep the segment
-/// for its own sectors?
+/// Does a write that takes the segment of a read before that read's read-ahead has begun keep the
+/// segment for its own sectors?
 #[test]
 fn a_write_that_takes_a_segment_has_it_alone() {
     let p = tiny_with(|p| {
@@ -330,7 +336,7 @@ fn delivery_decides_when_a_zero_latency_read_ends() {
     }
 }
 
-/// Does no sector cross the bus before it has been read, even out of order over a slow bus?
+/// Does every sector cross the bus only after it has been read, even out of order over a slow bus?
 #[test]
 fn nothing_is_delivered_before_it_is_read() {
     let p = tiny_with(|p| {
@@ -381,12 +387,12 @@ fn drives_on_one_bus_wait_for_each_other() {
     let request = read(20, 10);
     let alone = serve(&profile, &[(0.0, request)])[0].completed;
     let bus = SharedBus::default();
-    let hang = || {
+    let attach = || {
         let mut drive = Drive::new(&profile).unwrap();
         drive.share_bus(bus.clone());
         drive
     };
-    let mut drives = [hang(), hang(), hang()];
+    let mut drives = [attach(), attach(), attach()];
     let mut completed = Vec::new();
     for drive in &mut drives[..2] {
         drive.submit(SimTime::ZERO, request).unwrap();

@@ -1,8 +1,8 @@
 //! Cases in which DiskSim 4.0 and the model differ, and no measurement has decided between them.
 //!
 //! Each test states two response times of the same request to the same drive: that of our model,
-//! which it asserts, and DiskSim's. If a change to the model moves a result, the test fails and
-//! reports which of the two the new result agrees with. The author of the change then updates the
+//! which it asserts, and DiskSim's. If a change to the model changes a result, the test fails and
+//! reports whether the new result agrees with DiskSim's. The author of the change then updates the
 //! result. The stated result of our model is not a claim that it is right.
 //!
 //! DiskSim's times are those of `disksim NAME.parv OUT ascii TRACE 0`, with the requests of the
@@ -30,28 +30,28 @@ struct DisputedTimes {
 
 /// Asserts that the model still gives our results.
 #[track_caller]
-fn assert_undecided(profile: &Profile, requests: &[(f64, Request)], answers: &[DisputedTimes]) {
+fn assert_undecided(profile: &Profile, requests: &[(f64, Request)], disputed: &[DisputedTimes]) {
     let done = serve(profile, requests);
-    for answer in answers {
-        let is_ms = done[answer.request].response().as_ms();
-        let moved_to = match (is_ms - answer.disksim_ms).abs() < AGREES_MS {
-            true => "DiskSim's answer",
-            false => "an answer of neither",
+    for times in disputed {
+        let result_ms = done[times.request].response().as_ms();
+        let agreement = match (result_ms - times.disksim_ms).abs() < AGREES_MS {
+            true => "as in DiskSim",
+            false => "as in neither",
         };
         assert!(
-            (is_ms - answer.ours_ms).abs() < STATED_MS,
-            "request {}: {is_ms:.4} ms, {moved_to}; ours was {:.4} ms, DiskSim 4.0: {:.4} ms",
-            answer.request,
-            answer.ours_ms,
-            answer.disksim_ms,
+            (result_ms - times.ours_ms).abs() < STATED_MS,
+            "request {}: {result_ms:.4} ms, {agreement}; ours was {:.4} ms, DiskSim 4.0: {:.4} ms",
+            times.request,
+            times.ours_ms,
+            times.disksim_ms,
         );
     }
 }
 
 /// Does a command wait for the bus while the drive's own data cross it?
 ///
-/// Ours: it is received at once. DiskSim: it waits for the transfer in progress, and its overhead
-/// begins only after that. Here the second command's 0.252 ms of overhead then cost it a
+/// Ours: it is received immediately. DiskSim: it waits for the transfer in progress, and its
+/// overhead begins only after that. Here the second command's 0.252 ms of overhead then cost it a
 /// revolution.
 #[test]
 fn a_command_during_a_transfer() {
@@ -133,7 +133,7 @@ fn a_write_over_a_read_ahead_in_progress() {
 /// Does read-ahead wait if the segment is full of sectors that a hit has still to send?
 ///
 /// Ours: it continues and overwrites the oldest sectors. DiskSim: a sector that is a segment or
-/// more ahead of what the host has received of the hit is not read, and comes round a revolution
+/// more ahead of what the host has received of the hit is not read, and passes again a revolution
 /// later. This slows the hit that reaches it, and keeps more of the sectors that the next read
 /// requests.
 #[test]

@@ -386,7 +386,7 @@ fn degraded_writes() {
         plain(&other.reads),
         [(0, 0..100), (1, 0..100), (2, 0..100), (4, 0..100)]
     );
-    // Parity has failed: nothing is to be preserved.
+    // Parity has failed, so nothing needs to be preserved.
     let parity = plan_write(0..10, MemberSet::only(4));
     assert_eq!(
         (plain(&parity.reads), plain(&parity.writes)),

@@ -45,16 +45,16 @@ fn apply(step: &Move, partition: &Partition, disk: &mut Content) {
             partition.traxtent_of(to).is_some(),
             "block {to} is excluded"
         );
-        let what = (step.file, number);
-        assert_eq!(disk[from], what);
-        assert_eq!(disk.insert(to, what), None, "block {to} was in use");
+        let file_block = (step.file, number);
+        assert_eq!(disk[from], file_block);
+        assert_eq!(disk.insert(to, file_block), None, "block {to} was in use");
     }
     for block in &from {
         disk.remove(block);
     }
 }
 
-fn accounted(allocator: &Allocator, files: &[File]) {
+fn assert_accounting(allocator: &Allocator, files: &[File]) {
     let used = content(files);
     let recount = Space::count(allocator.partition(), |block| !used.contains_key(&block));
     assert_eq!(allocator.space(), recount);
@@ -64,7 +64,7 @@ fn sizes(files: &[File]) -> Vec<Blocks> {
     files.iter().map(File::blocks).collect()
 }
 
-/// Returns files as a workload leaves them.
+/// Returns the files that an aging workload leaves.
 fn aged(partition: &Partition, strategy: AllocatorKind, full: f64, seed: u64) -> Vec<File> {
     let aging = Aging {
         full,
@@ -88,30 +88,30 @@ proptest! {
     fn plans_keep_content(partition in partition(), strategy in strategy(), full in 0.2..1.0_f64, seed in any::<u64>()) {
         let before = aged(&partition, strategy, full, seed);
         let mut disk = content(&before);
-        let made = plan_reorganization(&partition, before.clone()).unwrap();
-        made.moves.iter().for_each(|step| apply(step, &partition, &mut disk));
-        prop_assert_eq!(disk, content(&made.files));
-        prop_assert_eq!(sizes(&made.files), sizes(&before));
-        accounted(&made.allocator, &made.files);
+        let plan = plan_reorganization(&partition, before.clone()).unwrap();
+        plan.moves.iter().for_each(|step| apply(step, &partition, &mut disk));
+        prop_assert_eq!(disk, content(&plan.files));
+        prop_assert_eq!(sizes(&plan.files), sizes(&before));
+        assert_accounting(&plan.allocator, &plan.files);
 
-        for (before, after) in before.iter().zip(&made.files) {
+        for (before, after) in before.iter().zip(&plan.files) {
             let aligned = |file: &File| file.misaligned(&partition).unwrap_or(file.blocks());
             prop_assert!(aligned(after) >= aligned(before));
             let Some(from) = after.misaligned(&partition) else { continue };
             let left = after.blocks() - from;
-            let mut other = made.allocator.clone();
-            prop_assert_eq!(other.allocate(Block(0), left, Placement::Together), None);
+            let mut allocator = plan.allocator.clone();
+            prop_assert_eq!(allocator.allocate(Block(0), left, Placement::Together), None);
         }
         let mut settled = Reorganizer::default();
-        let (mut allocator, mut files) = (made.allocator, made.files);
+        let (mut allocator, mut files) = (plan.allocator, plan.files);
         while !settled.is_settled(&files) {
             let step = settled.step(&mut allocator, &mut files, Blocks(u64::MAX)).unwrap();
             prop_assert_eq!(step, None);
         }
     }
 
-    /// On-line reorganization: does each step keep to its budget and to the properties of plans,
-    /// while files are created and deleted between the steps?
+    /// On-line reorganization: does each step stay within its budget and have the properties of
+    /// plans, while files are created and deleted between the steps?
     #[test]
     fn steps_between_changes(partition in partition(), full in 0.2..0.95_f64, budget in 1..50_u64, seed in any::<u64>()) {
         let mut random = Random(seed);
@@ -126,10 +126,10 @@ proptest! {
                 apply(&step, &partition, &mut disk);
             }
             prop_assert_eq!(disk, content(&files));
-            accounted(&allocator, &files);
+            assert_accounting(&allocator, &files);
             if random.once_in(4) && !files.is_empty() {
-                let gone = files.swap_remove(random.pick(0..files.len() as u64) as usize);
-                for piece in gone.pieces(&partition).filter(|piece| !piece.excluded) {
+                let deleted = files.swap_remove(random.pick(0..files.len() as u64) as usize);
+                for piece in deleted.pieces(&partition).filter(|piece| !piece.excluded) {
                     allocator.free(&piece.blocks).unwrap();
                 }
             }
@@ -172,8 +172,8 @@ fn zones() -> Partition {
     Partition::whole(map(0, &sizes), 16).unwrap()
 }
 
-/// Does a layout made without track information become aligned to the last file, if two thirds are
-/// in use?
+/// Does a layout made without track information become completely aligned, if two thirds of the
+/// space are in use?
 #[test]
 fn retrofitted() {
     let partition = zones();
@@ -198,9 +198,9 @@ fn retrofitted() {
             "seed {seed}: there is little to do"
         );
         let space = adopt(&partition, &files).unwrap().space();
-        let made = plan_reorganization(&partition, files).unwrap();
-        assert_eq!(misaligned(&made.files), 0, "seed {seed}");
-        let after = made.allocator.space();
+        let plan = plan_reorganization(&partition, files).unwrap();
+        assert_eq!(misaligned(&plan.files), 0, "seed {seed}");
+        let after = plan.allocator.space();
         assert!(
             after.share_in_free_traxtents() > space.share_in_free_traxtents(),
             "seed {seed}: {space:?} becomes {after:?}"
@@ -218,7 +218,7 @@ fn aging_repeats() {
     }
 }
 
-/// Does aging scatter the space that a first filling leaves free, if tracks are unknown?
+/// If tracks are unknown, does aging scatter the space that the first filling leaves free?
 #[test]
 fn aging_scatters() {
     for seed in 0..testkit::repeats(5) {
@@ -235,7 +235,7 @@ fn aging_scatters() {
     }
 }
 
-/// Returns the aged files on the zones, and how their free space lies on tracks.
+/// Returns the aged files on the zones, and the distribution of the free space over tracks.
 fn after(strategy: AllocatorKind, turnover: f64, seed: u64) -> (Vec<File>, Space) {
     let mut allocator = Allocator::new(zones(), strategy);
     let aging = Aging {

@@ -131,7 +131,7 @@ impl<D: Perform> Worker<D> {
         assert_accounts(&self.log);
     }
 
-    /// Makes one random operation.
+    /// Performs one random operation.
     pub(super) fn step(&mut self, rng: &mut Rng) {
         let blocks = self.log.blocks();
         match rng.below(100) {

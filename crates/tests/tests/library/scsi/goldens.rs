@@ -1,5 +1,6 @@
-//! Bytes published by others: sg3_utils' examples in its folder `inhex`, most of them captured from
-//! Linux' scsi_debug, and the layouts printed in Seagate's SCSI Commands Reference Manual, Rev. J.
+//! Bytes published by others: sg3_utils' examples in its directory `inhex`, most of them captured
+//! from Linux' scsi_debug, and the layouts printed in Seagate's SCSI Commands Reference Manual,
+//! Rev. J.
 
 use traxtent_model::geometry::Place;
 use traxtent_scsi::diagnostic::{TranslateRequest, Translation};

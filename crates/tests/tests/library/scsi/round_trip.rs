@@ -215,7 +215,7 @@ fn sense() -> impl Strategy<Value = Sense> {
 }
 
 proptest! {
-    /// Does every encoded command decode to itself, also if further bytes follow?
+    /// Does every encoded command decode to itself, even if further bytes follow?
     #[test]
     fn commands_return(command in command(), tail in prop::collection::vec(any::<u8>(), 0..4)) {
         let mut bytes = command.encode();

@@ -65,7 +65,7 @@ impl User {
         }
     }
 
-    /// Makes a random operation.
+    /// Performs a random operation.
     pub(super) fn step(&mut self) {
         match self.rng.below(20) {
             0..=6 => self.write(),

@@ -306,7 +306,7 @@ fn fio_itself() {
     );
 }
 
-/// Are dispatches read from blkparse output, with flushes and forced unit access, and queue events
+/// Are dispatches read from blkparse output, with flushes and force unit access, and queue events
 /// on request?
 #[test]
 fn blkparse_events() {

@@ -447,7 +447,7 @@ fn crash(
 }
 
 /// Is every current member assembled after a crash in any order of writing superblocks, for 2 to 5
-/// members? Is every copy of a member that is older than the last round refused, also with one
+/// members? Is every copy of a member that is older than the last round refused, even with one
 /// superblock of any member damaged?
 #[test]
 fn no_old_copy_is_believed_after_any_crash() {

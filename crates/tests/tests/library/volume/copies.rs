@@ -24,7 +24,7 @@ impl MemberClock for &Memory {
     }
 }
 
-/// Returns a drive of some 270 tracks with room for up to 8 replicas, so that its table has two
+/// Returns a drive of about 270 tracks with room for up to 8 replicas, so that its table has two
 /// pages.
 fn map(rng: &mut Rng) -> TrackMap {
     let mut csv = "first_lbn,sectors\n".to_owned();

@@ -1,4 +1,4 @@
-//! All states in which a crash can leave the members of a volume, also with the loss of any one
+//! All states in which a crash can leave the members of a volume, including the loss of any one
 //! member.
 //!
 //! A workload of concurrent writes, reads and flushes runs on a tiny volume and is interrupted. Of

@@ -245,8 +245,8 @@ fn used_as_swap() {
     assert_eq!(in_use(Path::new(DISK)), None);
 }
 
-/// Is the disk refused as a rotating one, both when it completes at once and when it completes by
-/// the kernel's timer?
+/// Is the disk refused as a rotating one, both when it completes immediately and when it completes
+/// by the kernel's timer?
 fn no_spindle() {
     let delay = |name: &str, value: &str| {
         fs::write(format!("/sys/bus/pseudo/drivers/scsi_debug/{name}"), value).unwrap();

@@ -17,9 +17,9 @@ use crate::source::Source;
 const SECTOR: u64 = 512;
 /// The number of first sectors that may hold the label.
 const LABEL_SECTORS: u64 = 4;
-/// The greatest number of metadata areas or of data areas: LVM writes one or two of each.
+/// The maximum number of metadata areas or of data areas: LVM writes one or two of each.
 const AREAS_MAX: usize = 15;
-/// The greatest length of a text.
+/// The maximum length of a text.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 /// The offset of the ring buffer in a metadata area, after a sector of pointers.
 const RING_AT: u64 = SECTOR;

@@ -5,7 +5,7 @@
 use super::super::error::LayerError;
 use super::wrong;
 
-/// The greatest depth of sections; LVM writes four levels.
+/// The maximum depth of sections; LVM writes four levels.
 const DEPTH_MAX: usize = 16;
 
 /// A value of the text.

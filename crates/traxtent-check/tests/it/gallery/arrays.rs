@@ -90,7 +90,7 @@ const CASES: &[Case] = &[
     ),
 ];
 
-/// Makes the images of all cases.
+/// Creates the images of all cases.
 pub(super) fn make(workshop: &ImageMaker) -> Vec<(&'static Case, Made)> {
     let answer = boot(workshop);
     CASES

@@ -15,7 +15,7 @@ use traxtent_check::{Kind, Severity, findings};
 
 pub(crate) use workshop::{ImageMaker, Made, is_root};
 
-/// An image, how it is made, and what is wrong with it.
+/// An image, how it is created, and what is wrong with it.
 pub(crate) struct Case {
     /// A description of the image.
     pub(crate) name: &'static str,
@@ -88,7 +88,7 @@ pub(crate) fn findings_of(images: &[std::path::PathBuf], drive: Drive) -> Vec<(S
     found
 }
 
-/// Makes all cases whose images can be made on this host.
+/// Creates all cases whose images can be created on this host.
 fn made(folder: &Path) -> Vec<(&'static Case, Made)> {
     let workshop = ImageMaker::new(folder);
     let alone = cases::CASES

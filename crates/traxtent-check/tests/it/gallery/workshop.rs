@@ -1,7 +1,7 @@
-//! The making of images: shell commands in a separate folder, with a few functions defined.
+//! The making of images: shell commands in a separate directory, with a few functions defined.
 //!
 //! An image is `disk.img`, or its members `disk0.img`, `disk1.img` and so on. The content of a
-//! partition is made as a separate file and copied in.
+//! partition is created as a separate file and copied in.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,7 +45,7 @@ pub(crate) enum Made {
     Unavailable(String),
 }
 
-/// A folder in which cases are made.
+/// A directory in which cases are made.
 pub(crate) struct ImageMaker {
     folder: PathBuf,
 }
@@ -57,14 +57,14 @@ impl ImageMaker {
         }
     }
 
-    /// Returns the folder of a case.
+    /// Returns the directory of a case.
     pub(crate) fn folder_of(&self, name: &str) -> PathBuf {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         self.folder
             .join(name.chars().map(plain).collect::<String>())
     }
 
-    /// Makes the images of a case.
+    /// Creates the images of a case.
     ///
     /// # Panics
     /// If an installed tool fails.
@@ -85,7 +85,7 @@ impl ImageMaker {
     }
 }
 
-/// Returns the images in a folder.
+/// Returns the images in a directory.
 pub(crate) fn images(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().flatten();
     let mut images: Vec<PathBuf> = entries

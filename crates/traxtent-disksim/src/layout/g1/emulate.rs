@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::DiskSimZone;
 
-/// The greatest length of a list that does not ascend, because it takes quadratic time.
+/// The maximum length of a list that does not ascend, because it takes quadratic time.
 const UNORDERED_MAX: usize = 10_000;
 /// Slips that continue over short cylinders are examined in each of them. These are the greatest
 /// numbers of examinations. The number for defects is smaller, because each takes longer.

@@ -85,7 +85,7 @@ impl PlaceIndex {
     }
 }
 
-/// The greatest number of instances of a branch that a lookup may visit: those with overlapping
+/// The maximum number of instances of a branch that a lookup may visit: those with overlapping
 /// boxes.
 pub(in crate::geometry) fn interleaved(tree: &Tree, branch: &Branch) -> u64 {
     let child = tree.child_extent(branch);

@@ -23,8 +23,8 @@ const ENTRIES: u32 = 64;
 const TIMER_EXPIRED: i32 = 62;
 
 thread_local! {
-    /// A thread's own ring, with the process that made it; `None` if the kernel refuses. No
-    /// operations are outstanding between two calls.
+    /// The thread's ring, with the process that created it; `None` if the kernel refuses to create
+    /// one. No operations are outstanding between two calls.
     static RING: RefCell<(u32, Option<IoUring>)> = const { RefCell::new((0, None)) };
 }
 
@@ -42,55 +42,57 @@ pub(super) struct RingOp {
     pub(super) result: Option<i32>,
 }
 
-/// Operations for the kernel. Those that were given up are replaced by `None`.
+/// Operations for the kernel. An operation that was given up is replaced by `None`.
 pub(super) type RingOps = SmallVec<[Option<RingOp>; 8]>;
 
-/// Returns whether the kernel offers this thread a ring.
+/// Returns whether this thread has a ring.
 pub(super) fn is_offered() -> bool {
-    RING.with_borrow_mut(|own| {
+    RING.with_borrow_mut(|thread_ring| {
         let process = std::process::id();
-        if own.0 != process {
+        if thread_ring.0 != process {
             // A ring from before a fork cannot be used, because the parent also has it.
-            *own = (process, new_ring());
+            *thread_ring = (process, new_ring());
         }
-        own.1.is_some()
+        thread_ring.1.is_some()
     })
 }
 
 fn new_ring() -> Option<IoUring> {
     // On Linux 5.19 and later, this avoids interrupting a thread that waits.
-    let quiet = IoUring::builder().setup_coop_taskrun().build(ENTRIES);
-    let ring = quiet.or_else(|_| IoUring::new(ENTRIES)).ok()?;
+    let cooperative = IoUring::builder().setup_coop_taskrun().build(ENTRIES);
+    let ring = cooperative.or_else(|_| IoUring::new(ENTRIES)).ok()?;
     // Waits with a time limit need Linux 5.11.
     ring.params().is_feature_ext_arg().then_some(ring)
 }
 
 /// Carries out operations, and records the result of each. Operations on devices that do not
-/// respond in time, or that another thread gives up meanwhile, are taken out, and their devices are
-/// given up. If the thread has no ring any more, operations are left without a result.
+/// respond in time, or that another thread has given up, are removed from `ops`, and their devices
+/// are given up. If the thread no longer has a ring, operations are left without a result.
 ///
 /// # Safety
 /// Each entry must refer to its own `memory` and to a file of its own `turn`'s device.
 #[allow(unsafe_code)]
-pub(super) unsafe fn carry_out(asks: &mut RingOps, timeout: Duration) {
-    RING.with_borrow_mut(|own| {
+pub(super) unsafe fn carry_out(ops: &mut RingOps, timeout: Duration) {
+    RING.with_borrow_mut(|thread_ring| {
         let mut next = 0;
-        let mut under_way = 0;
-        while next < asks.len() || under_way > 0 {
-            let Some(ring) = &mut own.1 else { return };
-            while next < asks.len() && under_way < ENTRIES as usize {
-                if let Some(ask) = &asks[next] {
-                    let entry = ask.entry.clone().user_data(next as u64);
-                    // SAFETY: the memory it points to is owned by `asks` until the operation has
+        let mut outstanding = 0;
+        while next < ops.len() || outstanding > 0 {
+            let Some(ring) = &mut thread_ring.1 else {
+                return;
+            };
+            while next < ops.len() && outstanding < ENTRIES as usize {
+                if let Some(op) = &ops[next] {
+                    let entry = op.entry.clone().user_data(next as u64);
+                    // SAFETY: the memory it points to is owned by `ops` until the operation has
                     // ended, or else by `late`.
                     unsafe { ring.submission().push(&entry) }.expect("there is room");
-                    under_way += 1;
+                    outstanding += 1;
                 }
                 next += 1;
             }
             let slice = Timespec::from(POLL_INTERVAL.min(timeout));
             let bound = SubmitArgs::new().timespec(&slice);
-            let entered = ring.submitter().submit_with_args(under_way, &bound);
+            let entered = ring.submitter().submit_with_args(outstanding, &bound);
             if let Err(error) = entered
                 && !is_transient(&error)
             {
@@ -99,50 +101,50 @@ pub(super) unsafe fn carry_out(asks: &mut RingOps, timeout: Duration) {
                 std::process::abort();
             }
             for completion in ring.completion() {
-                let ask = asks[completion.user_data() as usize].as_mut();
-                ask.expect("it was asked").result = Some(completion.result());
-                under_way -= 1;
+                let op = ops[completion.user_data() as usize].as_mut();
+                op.expect("the kernel completes only submitted operations")
+                    .result = Some(completion.result());
+                outstanding -= 1;
             }
-            if under_way > 0 && all_given_up(&asks[..next], timeout) {
-                let late = take_late(&mut asks[..next]);
-                let ring = std::mem::replace(&mut own.1, new_ring());
+            if outstanding > 0 && all_given_up(&ops[..next], timeout) {
+                let late = take_late(&mut ops[..next]);
+                let ring = std::mem::replace(&mut thread_ring.1, new_ring());
                 detach_late_ops(ring, late);
-                under_way = 0;
+                outstanding = 0;
             }
         }
     });
 }
 
 /// Returns whether all outstanding operations belong to devices that have been given up.
-fn all_given_up(asks: &[Option<RingOp>], timeout: Duration) -> bool {
-    let under_way = asks.iter().flatten().filter(|ask| ask.result.is_none());
+fn all_given_up(ops: &[Option<RingOp>], timeout: Duration) -> bool {
+    let outstanding = ops.iter().flatten().filter(|op| op.result.is_none());
     let mut all = true;
-    for ask in under_way {
-        ask.turn.check(timeout);
-        all &= ask.turn.device().watch().is_given_up();
+    for op in outstanding {
+        op.turn.check(timeout);
+        all &= op.turn.device().watch().is_given_up();
     }
     all
 }
 
-fn take_late(asks: &mut [Option<RingOp>]) -> Vec<(u64, RingOp)> {
+fn take_late(ops: &mut [Option<RingOp>]) -> Vec<(u64, RingOp)> {
     let mut late = Vec::new();
-    for (number, place) in asks.iter_mut().enumerate() {
-        if let Some(ask) = place.take_if(|ask| ask.result.is_none()) {
-            late.push((number as u64, ask));
+    for (number, slot) in ops.iter_mut().enumerate() {
+        if let Some(op) = slot.take_if(|op| op.result.is_none()) {
+            late.push((number as u64, op));
         }
     }
     late
 }
 
-/// Lets a thread wait for operations that may never return. If no thread can be started, memory and
-/// files are leaked.
+/// Starts a thread that waits for operations that may never return. If it cannot be started, memory
+/// and files are leaked.
 fn detach_late_ops(ring: Option<IoUring>, late: Vec<(u64, RingOp)>) {
-    // Whatever happens to the thread, this is not dropped before the kernel has returned
-    // everything.
-    let left = Box::leak(Box::new((ring, late)));
+    // This must not be dropped before the kernel has returned everything, even if the thread fails.
+    let leaked = Box::leak(Box::new((ring, late)));
     let wait_for = || {
-        let (place, late) = left;
-        let Some(ring) = place else { return };
+        let (ring_slot, late) = leaked;
+        let Some(ring) = ring_slot else { return };
         while !late.is_empty() {
             if let Err(error) = ring.submit_and_wait(1)
                 && !is_transient(&error)
@@ -153,7 +155,7 @@ fn detach_late_ops(ring: Option<IoUring>, late: Vec<(u64, RingOp)>) {
                 late.retain(|(number, _)| *number != completion.user_data());
             }
         }
-        *place = None;
+        *ring_slot = None;
     };
     let thread = thread::Builder::new().name("late".to_owned());
     let _ = thread.spawn(wait_for);
