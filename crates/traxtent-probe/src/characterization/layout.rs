@@ -148,28 +148,28 @@ pub(super) struct TrackLayout {
 }
 
 impl TrackLayout {
-    pub(super) fn new(stretches: Vec<RepeatingSection>) -> TrackLayout {
+    pub(super) fn new(sections: Vec<RepeatingSection>) -> TrackLayout {
         let mut layout = TrackLayout {
-            sections: stretches,
+            sections,
             surfaces: 1,
             cylinders: 1,
         };
-        for stretch in &layout.sections {
+        for section in &layout.sections {
             let mut at = 0;
-            let period = stretch.period();
-            let end = stretch.spot(stretch.tracks - 1);
+            let period = section.period();
+            let end = section.spot(section.tracks - 1);
             layout.surfaces = layout.surfaces.max(end.surface as u16 + 1);
             layout.cylinders = layout.cylinders.max(end.cylinder as u32 + 1);
             // The corners of the first and of the last repetitions bound all others.
-            for run in &stretch.runs {
+            for run in &section.runs {
                 for k in [at, at + run.tracks - 1] {
-                    let last = if k < stretch.tracks {
-                        (stretch.tracks - 1 - k) / period
+                    let last = if k < section.tracks {
+                        (section.tracks - 1 - k) / period
                     } else {
                         continue;
                     };
                     for index in [k, last * period + k] {
-                        let spot = stretch.spot(index);
+                        let spot = section.spot(index);
                         layout.surfaces = layout.surfaces.max(spot.surface as u16 + 1);
                         layout.cylinders = layout.cylinders.max(spot.cylinder as u32 + 1);
                     }
@@ -184,16 +184,16 @@ impl TrackLayout {
     pub(super) fn spot(&self, track: usize) -> TrackPosition {
         let after = self
             .sections
-            .partition_point(|stretch| stretch.first <= track);
-        let stretch = &self.sections[after - 1];
-        stretch.spot(track - stretch.first)
+            .partition_point(|section| section.first <= track);
+        let section = &self.sections[after - 1];
+        section.spot(track - section.first)
     }
 
     /// Returns the track at a position.
     pub(super) fn track(&self, spot: TrackPosition) -> Option<usize> {
         self.sections
             .iter()
-            .find_map(|stretch| Some(stretch.first + stretch.index(spot)?))
+            .find_map(|section| Some(section.first + section.index(spot)?))
     }
 }
 
@@ -208,20 +208,20 @@ pub(super) fn learn<E>(
     doubts: &[usize],
     place: &mut Places<'_, E>,
 ) -> Result<TrackLayout, E> {
-    let mut stretches = Vec::new();
+    let mut sections = Vec::new();
     let mut first = 0;
     while first < tracks {
-        let more = stretch(first, tracks, doubts, place)?;
+        let more = section(first, tracks, doubts, place)?;
         first = more.first + more.tracks;
-        stretches.push(more);
+        sections.push(more);
     }
-    Ok(TrackLayout::new(stretches))
+    Ok(TrackLayout::new(sections))
 }
 
 /// The number of runs without a repetition after which none is expected.
 const RUNS_MAX: usize = 160;
 
-fn stretch<E>(
+fn section<E>(
     first: usize,
     tracks: usize,
     doubts: &[usize],
