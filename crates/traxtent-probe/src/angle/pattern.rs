@@ -42,7 +42,8 @@ const SAME_SECTORS: f64 = 0.75;
 const SLIP_WEIGHT: f64 = 0.25;
 /// The share of a period's score that each change takes away, so that old changes count less.
 const SCORE_DECAY: f64 = 0.03;
-/// The number of candidate periods above which those with a low score are discarded, and that score.
+/// The number of candidate periods above which those with a low score are discarded, and the score
+/// that keeps one.
 const CANDIDATES_MAX: usize = 4096;
 const CANDIDATE_SCORE_MIN: f64 = 0.5;
 /// The score above which the best period counts: more than one change, at least, recurred.

@@ -69,7 +69,7 @@ const HOP_TURNS_MAX: f64 = 0.6;
 /// the track would make up for the lost time.
 const READ_TURNS: f64 = 0.5;
 
-/// The distance in sectors above which an angle shows by itself that the first sector is on the line.
+/// The distance in sectors above which an angle alone shows that the first sector is on the line.
 const FAR_SECTORS: u64 = 8;
 /// The part of a track over which a guessed pitch is tested first. The last sectors may not be on
 /// it.

@@ -48,8 +48,8 @@ const READABLE: u64 = 16;
 /// number of measurements of it.
 const REPETITIONS_FEW: usize = 4;
 const OFFSETS: usize = 3;
-/// The length of a run, in tracks, above which its step before a change of the format is a guess for
-/// the step after it.
+/// The length of a run, in tracks, above which the step that it had before a change of the format
+/// is the guess for the step after it.
 const GUESSED_RUN_MIN: usize = 3;
 
 /// The angles of a run of the repetition.
@@ -68,7 +68,7 @@ pub(super) struct RunAngles {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FormatPatch {
     /// The index of the repeating section.
-    pub(super) stretch: usize,
+    pub(super) section: usize,
     /// The first track.
     pub(super) first: usize,
     /// The number of tracks.
@@ -101,10 +101,10 @@ impl Angles {
     /// slots.
     pub(super) fn start(&self, layout: &TrackLayout, track: usize) -> (f64, u32) {
         let patch = self.patch(track);
-        let stretch = &layout.sections[patch.stretch];
+        let section = &layout.sections[patch.section];
         let index = track - patch.first;
-        let (times, mut rest) = (index / stretch.period(), index % stretch.period());
-        for (run, angles) in stretch.runs.iter().zip(&patch.runs) {
+        let (times, mut rest) = (index / section.period(), index % section.period());
+        for (run, angles) in section.runs.iter().zip(&patch.runs) {
             if rest < run.tracks {
                 let turns = patch.origin
                     + times as f64 * patch.advance
@@ -127,8 +127,8 @@ pub(super) fn figures(angles: &Angles, layout: &TrackLayout) -> Vec<Measurement>
         .iter()
         .filter(|patch| patch.tracks >= FIGURE_TRACKS_MIN && patch.runs.len() < FIGURE_RUNS_MAX);
     for (zone, patch) in usual.enumerate() {
-        let stretch = &layout.sections[patch.stretch];
-        let (run, turns) = (stretch.runs[0], patch.runs[0]);
+        let section = &layout.sections[patch.section];
+        let (run, turns) = (section.runs[0], patch.runs[0]);
         let turn = |name: &str, value: f64, share: f64, how: &'static str| {
             let half_width = patch.half_width * 2f64.sqrt() / share.max(1.0);
             let estimate = Estimate {
@@ -209,22 +209,22 @@ pub(super) fn angles(
         patches: Vec::new(),
         slack: Vec::new(),
     };
-    for (number, stretch) in layout.sections.iter().enumerate() {
-        let period = stretch.period();
+    for (number, section) in layout.sections.iter().enumerate() {
+        let period = section.period();
         for (from, repetitions, nominal) in
-            alike(&sectors[stretch.first..][..stretch.tracks], stretch)
+            alike(&sectors[section.first..][..section.tracks], section)
         {
-            let mut first = stretch.first + from * period;
-            let end = (first + repetitions * period).min(stretch.first + stretch.tracks);
+            let mut first = section.first + from * period;
+            let end = (first + repetitions * period).min(section.first + section.tracks);
             while first < end {
                 ruler.trusting = found.patches.len() > PATCHES_MAX;
                 progress(first as f64 / sectors.len() as f64);
-                let runs: Vec<usize> = stretch.runs.iter().map(|run| run.tracks).collect();
-                let before = found.patches.last().filter(|patch| patch.stretch == number);
+                let runs: Vec<usize> = section.runs.iter().map(|run| run.tracks).collect();
+                let before = found.patches.last().filter(|patch| patch.section == number);
                 let patch = ruler.patch(first, end - first, &runs, &nominal, before)?;
                 first += patch.tracks;
                 found.patches.push(FormatPatch {
-                    stretch: number,
+                    section: number,
                     ..patch
                 });
             }
@@ -264,11 +264,11 @@ pub(super) fn angles(
 /// the first repetition, the number of repetitions, and the sizes by run.
 fn alike(
     sectors: &[u32],
-    stretch: &super::layout::RepeatingSection,
+    section: &super::layout::RepeatingSection,
 ) -> Vec<(usize, usize, Vec<u32>)> {
     let usual = |repetition: &[u32]| {
         let mut at = 0;
-        let sizes = stretch.runs.iter().map(|run| {
+        let sizes = section.runs.iter().map(|run| {
             let tracks =
                 &repetition[at.min(repetition.len())..(at + run.tracks).min(repetition.len())];
             at += run.tracks;
@@ -277,7 +277,7 @@ fn alike(
         sizes.collect::<Vec<u32>>()
     };
     let mut found: Vec<(usize, usize, Vec<u32>)> = Vec::new();
-    for (number, repetition) in sectors.chunks(stretch.period()).enumerate() {
+    for (number, repetition) in sectors.chunks(section.period()).enumerate() {
         let sizes = usual(repetition);
         match found.last_mut() {
             Some((_, count, before)) if *before == sizes => *count += 1,
@@ -450,7 +450,7 @@ impl AngleMeter<'_, '_> {
             found.push(angles);
         }
         let patch = FormatPatch {
-            stretch: 0,
+            section: 0,
             first,
             tracks,
             runs: found,

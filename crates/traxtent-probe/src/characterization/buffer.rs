@@ -242,7 +242,7 @@ impl BufferProbe<'_, '_> {
     /// Returns another track at the same position in the pattern of the same part of the drive.
     fn another(&mut self, track: MappedTrack) -> MappedTrack {
         let patch = self.known.angles.patch(track.index);
-        let period = self.known.layout.sections[patch.stretch].period();
+        let period = self.known.layout.sections[patch.section].period();
         let (phase, times) = ((track.index - patch.first) % period, patch.tracks / period);
         for _ in 0..ANOTHER_ATTEMPTS {
             let k = self.watch.rng.below(times.max(1) as u64) as usize;

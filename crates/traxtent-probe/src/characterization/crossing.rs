@@ -42,12 +42,12 @@ pub(super) fn crossings(
 ) -> Result<Vec<Crossing>, ProbeError> {
     let mut found = Vec::new();
     for patch in &known.angles.patches {
-        let stretch = &known.layout.sections[patch.stretch];
+        let section = &known.layout.sections[patch.section];
         let mut kinds: Vec<((u32, bool), bool)> = Vec::new();
-        let period = stretch.period();
+        let period = section.period();
         let mut begin = 0;
         let mut starts = Vec::new();
-        for run in &stretch.runs {
+        for run in &section.runs {
             // The first step of a run, and the step that leaves the run.
             starts.extend([begin, begin + run.tracks - 1]);
             begin += run.tracks;

@@ -157,9 +157,9 @@ impl Characterization {
         let mut grove = TreeBuilder::default();
         let mut root: Vec<BranchSpec> = Vec::new();
         for patch in &self.angles.patches {
-            let stretch = &self.layout.sections[patch.stretch];
-            let period = stretch.period();
-            let skipped = (patch.first - stretch.first) / period;
+            let section = &self.layout.sections[patch.section];
+            let period = section.period();
+            let skipped = (patch.first - section.first) / period;
             let sectors = &self.sectors[patch.first..][..patch.tracks];
             let mut before: Option<&[u32]> = None;
             for (number, repetition) in sectors.chunks(period).enumerate() {
@@ -168,11 +168,11 @@ impl Characterization {
                     continue;
                 }
                 before = Some(repetition);
-                let node = grove.repetition(repetition, stretch, patch);
+                let node = grove.repetition(repetition, section, patch);
                 root.push(BranchSpec {
-                    cylinder: (skipped + number) as i32 * stretch.advance,
+                    cylinder: (skipped + number) as i32 * section.advance,
                     angle_turns: fraction(patch.origin + number as f64 * patch.advance),
-                    cylinder_step: stretch.advance,
+                    cylinder_step: section.advance,
                     angle_step_turns: patch.advance,
                     ..BranchSpec::once(Child::Node(node))
                 });
@@ -214,12 +214,12 @@ impl TreeBuilder {
     fn repetition(
         &mut self,
         sectors: &[u32],
-        stretch: &super::layout::RepeatingSection,
+        section: &super::layout::RepeatingSection,
         patch: &super::angles::FormatPatch,
     ) -> u32 {
         let mut branches: Vec<BranchSpec> = Vec::new();
         let mut begin = 0;
-        for (run, angles) in stretch.runs.iter().zip(&patch.runs) {
+        for (run, angles) in section.runs.iter().zip(&patch.runs) {
             let tracks =
                 &sectors[begin.min(sectors.len())..(begin + run.tracks).min(sectors.len())];
             let mut k = 0;

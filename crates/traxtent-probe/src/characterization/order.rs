@@ -33,15 +33,15 @@ pub(super) fn classify(layout: &TrackLayout, confidence: LayoutConfidence) -> La
         width: None,
         confidence,
     };
-    let total: usize = layout.sections.iter().map(|stretch| stretch.tracks).sum();
+    let total: usize = layout.sections.iter().map(|section| section.tracks).sum();
     let mut votes = [(0_usize, None); 6];
-    for stretch in &layout.sections {
-        if let Some((order, width)) = name(stretch, layout.surfaces) {
+    for section in &layout.sections {
+        if let Some((order, width)) = name(section, layout.surfaces) {
             let vote = &mut votes[Order::ALL
                 .iter()
                 .position(|o| *o == order)
                 .expect("all are listed")];
-            vote.0 += stretch.tracks;
+            vote.0 += section.tracks;
             vote.1 = vote.1.or(width);
         }
     }
@@ -61,20 +61,20 @@ pub(super) fn classify(layout: &TrackLayout, confidence: LayoutConfidence) -> La
 }
 
 /// Returns the order of one repeating section.
-fn name(stretch: &RepeatingSection, surfaces: u16) -> Option<(Order, Option<u32>)> {
-    let steps = |f: &dyn Fn(&super::layout::Run) -> bool| stretch.runs.iter().any(f);
-    let heads = stretch
+fn name(section: &RepeatingSection, surfaces: u16) -> Option<(Order, Option<u32>)> {
+    let steps = |f: &dyn Fn(&super::layout::Run) -> bool| section.runs.iter().any(f);
+    let heads = section
         .runs
         .iter()
         .filter(|run| run.step.surface != 0)
         .count();
     if surfaces == 1 {
-        return (stretch.runs.len() == 1).then_some((Order::HeadFirstForward, None));
+        return (section.runs.len() == 1).then_some((Order::HeadFirstForward, None));
     }
-    if stretch.advance == 0 {
+    if section.advance == 0 {
         return None;
     }
-    if heads == stretch.runs.len() {
+    if heads == section.runs.len() {
         let both = steps(&|run| run.step.surface > 0) && steps(&|run| run.step.surface < 0);
         let order = if both {
             Order::HeadFirstAlternating
@@ -87,24 +87,24 @@ fn name(stretch: &RepeatingSection, surfaces: u16) -> Option<(Order, Option<u32>
         return None;
     }
     let seeks = steps(&|run| run.step.cylinder > 0) && steps(&|run| run.step.cylinder < 0);
-    let visits: Vec<i32> = stretch.runs.iter().map(|run| run.at.surface).collect();
+    let visits: Vec<i32> = section.runs.iter().map(|run| run.at.surface).collect();
     let next = visits.iter().cycle().skip(1);
     let mut turns = visits.iter().zip(next).map(|(a, b)| (b - a).abs());
     // Forward orders return from the last surface to the first; alternating orders stay on the
     // surface.
     let alternates = if surfaces == 2 {
-        merged(stretch) || turns.any(|apart| apart == 0)
+        merged(section) || turns.any(|apart| apart == 0)
     } else {
         turns.all(|apart| apart <= 1)
     };
-    let width = stretch.runs.iter().map(|run| run.tracks).min()? as u32;
+    let width = section.runs.iter().map(|run| run.tracks).min()? as u32;
     let order = match (seeks, alternates) {
         (false, false) => Order::SeekForwardSurfaceForward,
         (false, true) => Order::SeekForwardSurfaceAlternating,
         (true, false) => Order::SeekAlternatingSurfaceForward,
         (true, true) => Order::SeekAlternatingSurfaceAlternating,
     };
-    let width = if merged(stretch) && surfaces == 2 {
+    let width = if merged(section) && surfaces == 2 {
         width / 2
     } else {
         width
@@ -113,7 +113,7 @@ fn name(stretch: &RepeatingSection, surfaces: u16) -> Option<(Order, Option<u32>
 }
 
 /// Returns whether each run of a forward pass combines two passes, of two groups.
-fn merged(stretch: &RepeatingSection) -> bool {
-    let starts: Vec<i32> = stretch.runs.iter().map(|run| run.at.cylinder).collect();
-    stretch.runs.len() == 2 && starts[0] != starts[1]
+fn merged(section: &RepeatingSection) -> bool {
+    let starts: Vec<i32> = section.runs.iter().map(|run| run.at.cylinder).collect();
+    section.runs.len() == 2 && starts[0] != starts[1]
 }

@@ -282,11 +282,11 @@ pub(super) fn curve(
         if timings + TIMINGS_LEFT_MIN > TIMINGS_MAX {
             break;
         }
-        let expected = interpolate(&points, distance);
         let found = if zero_latency {
+            let expected = interpolate(&points, distance);
             arrival(watch, known, overhead, distance, expected)?
         } else {
-            least(watch, known, overhead, distance, expected, points.len())?
+            least(watch, known, overhead, distance, &points)?
         };
         if let Some(found) = found {
             timings += found.samples;
@@ -382,21 +382,20 @@ fn arrival(
     }))
 }
 
-/// Measures one distance by the minimum time between completions.
+/// Measures one distance by the minimum time between completions. The points known so far bound it.
 fn least(
     watch: &mut Stopwatch<'_>,
     known: &KnownDrive<'_>,
     overhead: f64,
     distance: u32,
-    expected: Option<f64>,
-    before: usize,
+    points: &[(u32, Estimate)],
 ) -> Result<Option<Estimate>, ProbeError> {
     let Some((from, to)) = known.pair(watch, distance, 0) else {
         return Ok(None);
     };
     let sector = known.sector_ms(to, watch.period);
-    let (lower, upper) = match expected {
-        Some(ms) if before > POINTS_MANY => (ms - SEEK_NEAR_MS, ms + SEEK_NEAR_MS),
+    let (lower, upper) = match interpolate(points, distance) {
+        Some(ms) if points.len() > POINTS_MANY => (ms - SEEK_NEAR_MS, ms + SEEK_NEAR_MS),
         Some(ms) => (ms * SEEK_NEAR_SHARE.0, ms * SEEK_NEAR_SHARE.1),
         None => SEEK_RANGE_MS,
     };

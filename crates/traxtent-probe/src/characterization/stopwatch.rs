@@ -36,8 +36,8 @@ const OFF_ANGLE_ONE_IN: usize = 4;
 /// The number of readings to which the coarse period is fitted first. The number then doubles, so
 /// that no revolution is miscounted.
 const COARSE_READS: usize = 8;
-/// The pauses before the first readings of the reference sector, in milliseconds. They grow, so that
-/// no revolution is miscounted.
+/// The pauses before the first readings of the reference sector, in milliseconds. They grow, so
+/// that no revolution is miscounted.
 const FIRST_PAUSES_MS: [f64; 5] = [0.0, 200.0, 400.0, 800.0, 1600.0];
 /// The factor that converts the median distance of normal samples to their standard deviation.
 const MEDIAN_TO_DEVIATION: f64 = 1.4826;
