@@ -67,7 +67,7 @@ impl Host {
     /// Counts a request or translation.
     ///
     /// # Errors
-    /// Returns the same errors as [`HostPaths::check_connected`].
+    /// Returns the same errors as [`Host::check_connected`].
     pub(crate) fn count(&mut self) -> Result<(), String> {
         self.requests += 1;
         self.check_connected()

@@ -1,5 +1,5 @@
-//! The comparison of the demo's drive with the paper's claims, which the crates of the feature `lab`
-//! make.
+//! The comparison of the demo's drive with the paper's claims, made by the crates of the feature
+//! `lab`.
 
 use serde_json::Value;
 

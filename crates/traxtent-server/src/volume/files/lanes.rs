@@ -2,8 +2,8 @@
 //! member time-out.
 //!
 //! The locks are those of the standard library. Threads may wait here when nbdkit forks, and do not
-//! exist in the child. `parking_lot` keeps waiting threads in a list, from which the child would wake
-//! one that is gone.
+//! exist in the child. `parking_lot` keeps waiting threads in a list, from which the child would
+//! wake one that is gone.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
