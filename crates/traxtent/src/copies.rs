@@ -10,10 +10,10 @@ use traxtent_units::byte_size::{BYTE_SIZE_HELP, parse_byte_size};
 use traxtent_volume::copies::superblock::ReplicatedSuperblock;
 use uuid::Uuid;
 
+use crate::content::recognized_content;
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::progress::Progress;
-use crate::volume::holds;
 
 /// Keep replicas of blocks around their tracks, on one file or block device
 ///
@@ -112,12 +112,17 @@ fn create(args: &Create) -> Result<()> {
         force: args.force,
     };
     let mut progress: Option<(Progress, usize)> = None;
-    let made = copies::create(&plan, Uuid::new_v4(), holds, |track, tracks| {
-        let begin = || (Progress::new("tracks surveyed", Some(tracks as u64)), 0);
-        let (progress, before) = progress.get_or_insert_with(begin);
-        progress.add(track.saturating_sub(*before) as u64);
-        *before = track;
-    });
+    let made = copies::create(
+        &plan,
+        Uuid::new_v4(),
+        recognized_content,
+        |track, tracks| {
+            let begin = || (Progress::new("tracks surveyed", Some(tracks as u64)), 0);
+            let (progress, before) = progress.get_or_insert_with(begin);
+            progress.add(track.saturating_sub(*before) as u64);
+            *before = track;
+        },
+    );
     let made = made.map_err(failure)?;
     show(&made.superblock, &made.layout, args.json)
 }

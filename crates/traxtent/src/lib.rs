@@ -8,6 +8,7 @@
 mod check;
 #[cfg(feature = "lab")]
 mod claims;
+mod content;
 mod copies;
 mod demo;
 mod drives;

@@ -11,8 +11,6 @@ use std::time::Duration;
 
 use futures_lite::future::block_on;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use traxtent_check::layers::{Content, Unknown, recognize};
-use traxtent_check::source::FileSource;
 use traxtent_io::device::guard::{Refusal, volume_on};
 use traxtent_layout::raid::Level;
 use traxtent_map::{MapFile, MapSource};
@@ -30,6 +28,7 @@ use uuid::Uuid;
 
 use self::maps::{verify_known, verify_new};
 use self::show::{outcome, show};
+use crate::content::recognized_content;
 use crate::copies;
 use crate::failure::{Failure, Result, note, warn};
 use crate::output;
@@ -322,7 +321,7 @@ fn create(args: &Create) -> Result<()> {
         members: args.members.iter().cloned().zip(maps).collect(),
         force: args.force,
     };
-    let made = volume::create(&plan, Uuid::new_v4, holds).map_err(failure)?;
+    let made = volume::create(&plan, Uuid::new_v4, recognized_content).map_err(failure)?;
     show(&made, args.json)
 }
 
@@ -546,7 +545,7 @@ fn replace(args: &Replace) -> Result<()> {
     let (member, force, id) = (args.member, args.force, Uuid::new_v4());
     if let Some(socket) = control_of(&args.members) {
         let with = absolute(&args.with)?.into();
-        let what = || volume_on(&args.with).or_else(|| holds(&args.with));
+        let what = || volume_on(&args.with).or_else(|| recognized_content(&args.with));
         if !force && let Some(what) = what() {
             let path = args.with.clone();
             return Err(failure(VolumeIoError::Holds { path, what }));
@@ -561,7 +560,7 @@ fn replace(args: &Replace) -> Result<()> {
     }
     let found = found(&args.members, false)?;
     let substitute = found
-        .check_substitute(member, &args.with, force, holds)
+        .check_substitute(member, &args.with, force, recognized_content)
         .map_err(failure)?;
     let volume = found.open().map_err(failure)?;
     let replaced = volume::replace(&volume, substitute, id);
@@ -654,28 +653,6 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
 
 fn destroy(args: &Destroy) -> Result<()> {
     volume::destroy(&args.members, args.force).map_err(failure)
-}
-
-/// Returns a description of a device's content, if it is recognized.
-pub(crate) fn holds(path: &Path) -> Option<String> {
-    let source = FileSource::open(path).ok()?;
-    let what = match recognize(&source, 512) {
-        Content::Table(_) => "a partition table",
-        Content::MdMember(_) => "a member of an md array",
-        Content::PhysicalVolume(..) => "a physical volume of LVM",
-        Content::Luks(_) => "LUKS",
-        Content::Zfs(_) => "a member of a ZFS pool",
-        Content::Xfs(_) => "XFS",
-        Content::Btrfs(_) => "Btrfs",
-        Content::Ext(_) => "an ext file system",
-        Content::Swap(_) => "swap space",
-        Content::Unknown(Unknown::Named(name)) => return Some(name),
-        Content::Unknown(Unknown::Damaged(why)) => {
-            return Some(format!("damaged content: {why}"));
-        }
-        _ => return None,
-    };
-    Some(what.to_owned())
 }
 
 fn failure(error: VolumeIoError) -> Failure {

@@ -18,11 +18,11 @@ use traxtent_model::drive::Drive;
 use traxtent_model::profile::Profile;
 use traxtent_server::serve::{Receipt, Speed};
 
+use crate::content::recognized_content;
 use crate::failure::{Failure, Result, note};
 use crate::input;
 use crate::output;
 use crate::target::{Machine, Target};
-use crate::volume::holds;
 use attach::Address;
 use nbdkit::{Nbdkit, ServerConfig};
 
@@ -159,7 +159,7 @@ fn check_contents(path: &Path) -> Result<()> {
         return Ok(());
     }
     guard::check_unused(path).map_err(|error| Failure::Io(format!("--file {error}")))?;
-    match guard::volume_on(path).or_else(|| holds(path)) {
+    match guard::volume_on(path).or_else(|| recognized_content(path)) {
         None => Ok(()),
         Some(what) => Err(Failure::input(format!(
             "--file {}: the device holds {what}; --force overwrites it",
