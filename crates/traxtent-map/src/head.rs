@@ -37,7 +37,7 @@ const TRUST_GAIN: f64 = 0.3;
 /// The lower and upper bound for the standard deviation of a prediction, in revolutions.
 const SIGMA: (f64, f64) = (0.000_3, 0.2);
 
-/// The measurements of a drive that a head needs: see [`traxtent_probe::read_superblocks`].
+/// The measurements of a drive that a head needs: see `survey` of traxtent-probe.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Survey {
     /// The position in the map of the first track that was surveyed.

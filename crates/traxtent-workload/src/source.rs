@@ -26,7 +26,7 @@ use traxtent_units::{SimTime, Span};
 /// The next step of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
-    /// Call [`RequestSource::read`] at this instant, unless a completion comes earlier.
+    /// Call [`RequestSource::take`] at this instant, unless a completion comes earlier.
     At(SimTime),
     /// Wait for another completion.
     AfterCompletion,

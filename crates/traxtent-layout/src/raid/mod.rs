@@ -7,14 +7,14 @@
 //! run everything is arithmetic.
 //!
 //! **Unequal tracks.** Drives of one model differ in their numbers of sectors per track (paper Q,
-//! Table 2). With [`ChunkRule::TrackCheck`], the n-th stripe therefore takes the n-th track of each
+//! Table 2). With [`ChunkRule::Tracks`], the n-th stripe therefore takes the n-th track of each
 //! member by size. Parity covers a stripe as far as the parity track reaches. A longer track leaves
 //! its end empty there; a shorter one counts as zero beyond its end. Parity moves to another member
 //! with each stripe, whatever the sizes. This is the left-symmetric rotation, the default of
 //! Linux's md. [`Array::usage`] returns how much space this wastes, and how evenly; figures are in
 //! docs/raid.md.
 //!
-//! A [`StripePlanner`] turns a request into [`TablePlan`]s, one per stripe. They can be carried out
+//! A [`StripePlanner`] turns a request into [`StripePlan`]s, one per stripe. They can be carried out
 //! on simulated drives, or with data.
 //!
 //! The order of tracks and the rotation are part of a volume's on-disk format: they must not

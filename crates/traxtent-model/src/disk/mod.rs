@@ -111,7 +111,7 @@ enum CommandEffect {
     Flush { before: WriteMark },
 }
 
-/// Indexes into [`QueuedDrive::ignores_until`].
+/// Indexes into [`Disk::ignores_until`].
 const FLUSH: usize = 0;
 const FUA: usize = 1;
 

@@ -4,7 +4,7 @@
 //! only bad slots. A remapped LBN does not end it: the track continues after it, and the LBN's own
 //! slot is bad. In the middle of a track, translations show this. At the beginning or end of a
 //! track, a remapped LBN may also belong to the previous or the next track, or be a short track of
-//! its own. There the defect lists decide ([`Bad`](super::bad::DefectLists)), or else it is a
+//! its own. There the defect lists decide ([`DefectLists`](super::defect_lists::DefectLists)), or else it is a
 //! [`guess`].
 
 mod guess;

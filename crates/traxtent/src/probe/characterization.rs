@@ -1,4 +1,4 @@
-//! The characterization of a drive (`traxtent_probe::character`), as a profile and as a few
+//! The characterization of a drive (`traxtent_probe::characterization`), as a profile and as a few
 //! lines of text.
 
 use std::io::{self, Write};
