@@ -166,14 +166,14 @@ impl Cache {
                     (State::Reading, false) if hits => (5, ReadPlace::Partial(i)),
                     (State::Clean, true) if hits => (8, ReadPlace::Whole(i)),
                     (State::Clean, false) if hits => (4, ReadPlace::Partial(i)),
-                    _ => self.recyclable(now, i),
+                    _ => recyclable(now, i, s),
                 }
             } else if s.state == State::Dirty && overlaps(s, lbn, end) {
                 return ReadPlace::Blocked;
             } else if s.state == State::Reading && s.end == lbn && self.joins && self.spec.enabled {
                 (5, ReadPlace::Partial(i))
             } else {
-                self.recyclable(now, i)
+                recyclable(now, i, s)
             };
             if value > best.0 || (value == best.0 && s.used < best.1) {
                 best = (value, s.used, place);
@@ -183,17 +183,6 @@ impl Cache {
             }
         }
         if best.0 > 0 { best.2 } else { fallback.1 }
-    }
-
-    fn recyclable(&self, now: SimTime, index: usize) -> (u32, ReadPlace) {
-        let s = &self.segments[index];
-        let value = match s.state {
-            State::Empty => 3,
-            State::Clean if s.busy_until <= now => 2,
-            State::Reading if s.busy_until <= now => 1,
-            _ => 0,
-        };
-        (value, ReadPlace::Miss(index))
     }
 
     /// Returns where a write of `[lbn, end)` can be placed at `now`.
@@ -385,6 +374,18 @@ impl Cache {
                 .iter()
                 .any(|s| s.state != State::Empty && s.start <= lbn && end <= s.end)
     }
+}
+
+/// Returns how suitable a segment is for other sectors, and where a read that misses goes.
+fn recyclable(now: SimTime, index: usize, segment: &Segment) -> (u32, ReadPlace) {
+    let is_free = segment.busy_until <= now;
+    let value = match segment.state {
+        State::Empty => 3,
+        State::Clean if is_free => 2,
+        State::Reading if is_free => 1,
+        _ => 0,
+    };
+    (value, ReadPlace::Miss(index))
 }
 
 fn overlaps(s: &Segment, lbn: Lbn, end: Lbn) -> bool {

@@ -44,11 +44,11 @@ impl Schedule {
         waiting: impl ExactSizeIterator<Item = Candidate> + Clone,
         mut positioning: impl FnMut(usize) -> Span,
     ) -> Option<usize> {
-        if waiting.len() <= 1 {
-            return waiting.last().map(|_| 0);
+        let count = waiting.len();
+        if count <= 1 || self.policy == Scheduler::Fcfs {
+            return (count > 0).then_some(0);
         }
         let last = self.last;
-        let count = waiting.len();
         let indexed = waiting.enumerate();
         let ahead = |(i, c): (usize, Candidate)| (c.lbn >= last).then_some((c.lbn, i));
         let behind = |(i, c): (usize, Candidate)| (c.lbn < last).then_some((c.lbn, i));
