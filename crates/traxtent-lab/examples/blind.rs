@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use traxtent_lab::blind::{Layouts, Outcome, Trap, Trial, run};
+use traxtent_lab::blind::{HardProperty, Layouts, Outcome, Trial, run};
 use traxtent_probe::{Algorithm, Verify};
 use traxtent_sim::Noise;
 use traxtent_units::Lbn;
@@ -127,7 +127,7 @@ fn probe_all(options: &Options, trial: &Trial) -> bool {
         Costs::of(&outcomes)
     );
     if !wrong.is_empty() {
-        let mut traps: BTreeMap<Trap, (usize, usize)> = BTreeMap::new();
+        let mut traps: BTreeMap<HardProperty, (usize, usize)> = BTreeMap::new();
         for outcome in &outcomes {
             for &trap in &outcome.traps {
                 let (wrong, all) = traps.entry(trap).or_default();

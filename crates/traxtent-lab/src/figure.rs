@@ -51,25 +51,25 @@ pub enum Style {
     Bar,
     /// A surface seen from above: rows of cells with their values. The colour of a cell compares
     /// its value with the first of the row.
-    Surface(Better),
+    Surface(BetterDirection),
 }
 
 /// The direction in which values are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Better {
+pub enum BetterDirection {
     /// Smaller values are better.
     Less,
     /// Larger values are better.
     More,
 }
 
-impl Better {
+impl BetterDirection {
     /// Returns the factor by which a value is better than another.
     pub fn times(self, value: f64, than: f64) -> f64 {
         match self {
-            Better::Less => than / value,
-            Better::More => value / than,
+            BetterDirection::Less => than / value,
+            BetterDirection::More => value / than,
         }
     }
 }

@@ -31,7 +31,7 @@ pub mod video;
 
 pub use bench::{Bench, LabError};
 pub use cpu::cpu_time;
-pub use figure::{Better, Figure, Panel, Series, Style};
+pub use figure::{BetterDirection, Figure, Panel, Series, Style};
 pub use measurements::{Draw, MEASUREMENTS, Measure, Measurement, measurement};
 pub use search::Search;
 

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 use traxtent_layout::log::{
     BlockLocation, Cleaning, CleaningPolicy, Log, LogConfig, LogError, LogOp, Recovery,
-    RecoveryStep, Sizing, Traffic,
+    RecoveryStep, SegmentSizing, Traffic,
 };
 use traxtent_map::TrackMap;
 use traxtent_model::disk::{Disk, DiskError};
@@ -203,7 +203,7 @@ fn write_cost(bench: &Bench, load: LogWorkload, segment_sectors: u32) -> Result<
     let range = Lbn(0)..Lbn(LOG_SECTORS);
     let mut config = LogConfig {
         id: 1,
-        sizing: Sizing::Fixed(Sectors(segment_sectors.into())),
+        sizing: SegmentSizing::Fixed(Sectors(segment_sectors.into())),
         cleaning: Cleaning {
             policy: load.policy(),
             segments: (LOG_SECTORS / PART_WON).div_ceil(segment_sectors.into()) as u32,

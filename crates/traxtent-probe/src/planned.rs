@@ -146,7 +146,7 @@ impl PlannedTrack {
 type Class = (Surface, Step);
 
 /// The classes and sizes that have been tested since the pattern last changed.
-pub(super) type Known = BTreeSet<(Class, Slots)>;
+pub(super) type TestedClasses = BTreeSet<(Class, Slots)>;
 
 /// Returns the boundaries to test inside a jump over the first `good` tracks of a plan, in
 /// ascending order. They are the boundaries at which one deviation could be compensated by another.
@@ -158,7 +158,7 @@ pub(super) type Known = BTreeSet<(Class, Slots)>;
 /// - the last track of every size on every surface, because a change in a layout persists for a
 ///   while;
 /// - the last track of every class and size not yet in `known`, to which it is then added.
-pub(super) fn tests(plan: &[PlannedTrack], good: usize, known: &mut Known) -> Vec<usize> {
+pub(super) fn tests(plan: &[PlannedTrack], good: usize, known: &mut TestedClasses) -> Vec<usize> {
     let class = |at: usize| {
         let (from, to) = (plan[at].track.home, plan[at + 1].track.home);
         (from.1, step(from, to))

@@ -41,7 +41,7 @@
 use super::defect_lists::DefectLists;
 use super::extraction::{Extraction, ProbeError, TrackSink};
 use super::pattern::{Expected, Pattern, Slots};
-use super::planned::{Known, PlannedTrack, tests};
+use super::planned::{PlannedTrack, TestedClasses, tests};
 use super::target::Target;
 use super::track_address::{TrackAddress, track_of};
 use super::track_end::{Search, first_track, track_end};
@@ -65,7 +65,7 @@ struct Tree<'t, 'a, 's> {
     out: TrackOutput<'a, 's>,
     pattern: Pattern,
     /// The classes that have been tested since the pattern last failed.
-    known: Known,
+    known: TestedClasses,
     /// The number of tracks to try next.
     reach: usize,
     /// Whether a bad slot costs its track an LBN.
@@ -89,7 +89,7 @@ pub(super) fn tree(
         ask,
         out,
         pattern: Pattern::new(),
-        known: Known::new(),
+        known: TestedClasses::new(),
         reach: 1,
         slips_cost: true,
         contradictions: 0,
@@ -245,7 +245,7 @@ impl Tree<'_, '_, '_> {
     }
 
     /// Returns the boundaries to test inside a jump over `good` tracks, ascending.
-    fn tests(&self, plan: &[PlannedTrack], good: usize, known: &mut Known) -> Vec<usize> {
+    fn tests(&self, plan: &[PlannedTrack], good: usize, known: &mut TestedClasses) -> Vec<usize> {
         let slots = |planned: &PlannedTrack| planned.track.slots;
         if self.ask.has_list {
             tests(plan, good, known)

@@ -83,28 +83,32 @@ impl Address {
     /// # Errors
     /// Returns an error, and appends nothing, if the format is for another kind of address or too
     /// narrow.
-    pub fn encode(self, format: AddressFormat, bytes: &mut Vec<u8>) -> Result<(), Inexpressible> {
+    pub fn encode(
+        self,
+        format: AddressFormat,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), NotRepresentable> {
         match (self, format) {
             (Address::Block(Lbn(lbn)), AddressFormat::LongBlock) => {
                 bytes.extend_from_slice(&lbn.to_be_bytes());
             }
             (Address::Block(Lbn(lbn)), AddressFormat::ShortBlock) => {
-                let lbn = u32::try_from(lbn).map_err(|_| Inexpressible)?;
+                let lbn = u32::try_from(lbn).map_err(|_| NotRepresentable)?;
                 bytes.extend_from_slice(&lbn.to_be_bytes());
             }
             (Address::Sector(place), AddressFormat::PhysicalSector) => {
                 let cylinder = to_u24(place.cylinder.0);
                 if u24(cylinder) != place.cylinder.0 {
-                    return Err(Inexpressible);
+                    return Err(NotRepresentable);
                 }
                 let sector = PhysicalSector {
                     cylinder,
-                    head: u8::try_from(place.surface.0).map_err(|_| Inexpressible)?,
+                    head: u8::try_from(place.surface.0).map_err(|_| NotRepresentable)?,
                     sector: place.slot.into(),
                 };
                 bytes.extend_from_slice(sector.as_bytes());
             }
-            _ => return Err(Inexpressible),
+            _ => return Err(NotRepresentable),
         }
         Ok(())
     }
@@ -137,4 +141,4 @@ impl Address {
 /// An address that a format cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an address that its format cannot express")]
-pub struct Inexpressible;
+pub struct NotRepresentable;

@@ -1,6 +1,6 @@
 //! Lists of bad sectors: READ DEFECT DATA (SBC-4).
 
-use super::address::{Address, AddressFormat, Inexpressible};
+use super::address::{Address, AddressFormat, NotRepresentable};
 use super::command::DefectWidth;
 use super::wire::{IntoBytes, ScsiError, U16, U32, at_most, bits, decode_prefix, wire};
 
@@ -55,7 +55,7 @@ impl DefectList {
     ///
     /// # Errors
     /// Returns an error if the format cannot express an address.
-    pub fn encode(&self, width: DefectWidth) -> Result<Vec<u8>, Inexpressible> {
+    pub fn encode(&self, width: DefectWidth) -> Result<Vec<u8>, NotRepresentable> {
         let flags = ListFlags::new()
             .with_format(self.format.code())
             .with_grown(self.grown)

@@ -5,7 +5,7 @@
 //! result. A drive may return several addresses, if a logical sector is in several physical ones,
 //! or none, if the place belongs to a reserved area.
 
-use super::address::{Address, AddressFormat, Inexpressible};
+use super::address::{Address, AddressFormat, NotRepresentable};
 use super::wire::{IntoBytes, ScsiError, U16, at_most, bits, decode_prefix, wire};
 
 /// The page that lists the others.
@@ -69,7 +69,7 @@ impl TranslateRequest {
     ///
     /// # Errors
     /// Returns an error if the format cannot express the address.
-    pub fn encode(&self) -> Result<Vec<u8>, Inexpressible> {
+    pub fn encode(&self) -> Result<Vec<u8>, NotRepresentable> {
         let question = TranslateRequestPage {
             header: PageHeader {
                 page: TRANSLATE_ADDRESS,
@@ -106,13 +106,13 @@ impl Translation {
     ///
     /// # Errors
     /// Returns an error if the format cannot express an address, or there are too many.
-    pub fn encode(&self) -> Result<Vec<u8>, Inexpressible> {
+    pub fn encode(&self) -> Result<Vec<u8>, NotRepresentable> {
         let body = 2 + self.addresses.len() * ADDRESS;
         let answer = TranslateResponseHeader {
             header: PageHeader {
                 page: TRANSLATE_ADDRESS,
                 reserved: 0,
-                length: u16::try_from(body).map_err(|_| Inexpressible)?.into(),
+                length: u16::try_from(body).map_err(|_| NotRepresentable)?.into(),
             },
             supplied: FormatByte::new().with_format(self.supplied.code()),
             translated: TranslatedByte::new()
@@ -178,11 +178,11 @@ pub fn decode_supported(bytes: &[u8]) -> Result<&[u8], ScsiError> {
     Ok(at_most(rest, header.length.get().into()))
 }
 
-fn slot(address: Address, format: AddressFormat) -> Result<[u8; ADDRESS], Inexpressible> {
+fn slot(address: Address, format: AddressFormat) -> Result<[u8; ADDRESS], NotRepresentable> {
     let mut bytes = Vec::with_capacity(ADDRESS);
     address.encode(format, &mut bytes)?;
     bytes.resize(ADDRESS, 0);
-    bytes.try_into().map_err(|_| Inexpressible)
+    bytes.try_into().map_err(|_| NotRepresentable)
 }
 
 fn check_page(header: &PageHeader) -> Result<(), ScsiError> {

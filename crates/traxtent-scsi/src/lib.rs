@@ -25,7 +25,7 @@ mod server;
 mod transport;
 mod wire;
 
-pub use address::{Address, AddressFormat, Inexpressible, WHOLE_TRACK};
+pub use address::{Address, AddressFormat, NotRepresentable, WHOLE_TRACK};
 pub use capacity::{Capacity, TOO_LARGE};
 pub use command::{
     BlockOp, Blocks, Command, Compare, DefectWidth, ModeSense, ModeWidth, PageValues,

@@ -1,7 +1,8 @@
 //! A map from ranges of numbers to values, in which a later insertion overwrites earlier ones.
 //!
 //! The crate `rangemap` is not used because it joins adjacent ranges with equal values, which must
-//! stay apart here: each is a physical sector that takes its own retries, or becomes readable alone.
+//! stay apart here: each is a physical sector that takes its own retries, or becomes readable
+//! alone.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -7,7 +7,8 @@
 //! - [`request`] has the requests that a host sends, and their times.
 //! - [`Rng`] draws seeded random numbers. [`intervals`] maps ranges to values. With the feature
 //!   `statistics`, the module `stats` summarizes times.
-//! - [`byte_size`] parses sizes such as 64K. [`turns`] reduces angles that are numbers of revolutions.
+//! - [`byte_size`] parses sizes such as 64K. [`turns`] reduces angles that are numbers of
+//!   revolutions.
 //!
 //! # Invariants
 //! Neither time nor angle drifts: a week of simulated time is exact to the last picosecond, and

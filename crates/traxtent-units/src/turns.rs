@@ -3,8 +3,8 @@
 //!
 //! [`Angle`]: crate::Angle
 
-/// Returns the fraction of a revolution, in [0, 1]; 1 for a negative angle that is too small for the
-/// sum to differ from 1.
+/// Returns the fraction of a revolution, in [0, 1]; 1 for a negative angle that is too small for
+/// the sum to differ from 1.
 pub fn fraction(turns: f64) -> f64 {
     turns - turns.floor()
 }

@@ -193,8 +193,8 @@ impl<B: DerefMut<Target = [u8]>> StripeBuffer<B> {
 }
 
 impl<M: MemberIo> Volume<M> {
-    /// Returns stripe buffers for a request. If they are not passed to `clear_away` later, they are
-    /// freed.
+    /// Returns stripe buffers for a request. If they are not passed to `return_buffers` later, they
+    /// are freed.
     pub(super) fn take_buffers(&self) -> StripeBuffers<M::Buffer> {
         let mut idle = self.idle.lock().expect("nobody panics with it");
         idle.pop().unwrap_or_else(|| StripeBuffers {

@@ -249,9 +249,9 @@ fn distribution(
     Ok(drawn)
 }
 
-/// Parses a number followed by a unit of length. A number without a unit is in sectors; the units of
-/// bytes are those of [`traxtent_units::byte_size`]. The number may be any that a distribution can
-/// have.
+/// Parses a number followed by a unit of length. A number without a unit is in sectors; the units
+/// of bytes are those of [`traxtent_units::byte_size`]. The number may be any that a distribution
+/// can have.
 fn length_value(text: &str) -> Parsed<(f64, LengthUnit)> {
     let (number, unit) = split_unit(text);
     let factor = match unit {

@@ -1,4 +1,4 @@
-//! What a device holds, before something writes to it.
+//! The content of a device, recognized before something writes to it.
 
 use std::path::Path;
 

@@ -267,7 +267,7 @@ struct Destroy {
 }
 
 /// The interval at which a server's progress is polled.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -622,7 +622,7 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
             } else {
                 Asked::Status
             };
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     } else {
         if args.no_wait {

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::attach::{self, Attached};
 use crate::life::ServedVolume;
 use crate::nbdkit::{Server, key, quick_folder, run, sized};
-use crate::pull::{self, How, Pullable};
+use crate::pull::{self, PullMode, Pullable};
 use crate::volume::volume_of;
 
 /// The size of the largest file in bytes.
@@ -133,7 +133,7 @@ fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
     };
     files_while(0, &mut || {
         thread::sleep(Duration::from_millis(200));
-        pullable.pull(How::Gone);
+        pullable.pull(PullMode::Gone);
         thread::sleep(Duration::from_millis(300));
     });
     mounted.unmount();

@@ -24,7 +24,7 @@ use crate::attach::Mount;
 use crate::client::{Client, ENOSPC};
 use crate::kill::{Area, CLIENTS, SECTOR, SECTORS, assert_kept, stamp};
 use crate::nbdkit::{Server, key, quick_folder};
-use crate::pull::{How, Pullable, missing};
+use crate::pull::{PullMode, Pullable, missing};
 use crate::volume::{new_volume, open, scrub};
 
 /// EPERM, which the protocol uses for EROFS, and EIO.
@@ -197,7 +197,7 @@ fn set_up(seed: u64) -> (TempDir, Vec<PathBuf>, usize, Pullable) {
     (folder, files, member, pullable)
 }
 
-const HOW: [How; 2] = [How::Gone, How::Errors];
+const HOW: [PullMode; 2] = [PullMode::Gone, PullMode::Errors];
 
 /// Pulls a member while clients write and read, or only read. Does every read return what was last
 /// written, before and after a kill, without the member and with a replacement?

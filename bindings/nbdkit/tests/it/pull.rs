@@ -11,7 +11,7 @@ use crate::nbdkit::run;
 
 /// The failure mode of a pulled member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum PullMode {
     /// The member is gone: the process that exposes its file is killed.
     Gone,
     /// The member is present, but every read and write fails with an I/O error.
@@ -109,13 +109,13 @@ impl Pullable {
     }
 
     /// Pulls the member.
-    pub(crate) fn pull(&mut self, how: How) {
+    pub(crate) fn pull(&mut self, how: PullMode) {
         match how {
-            How::Gone => {
+            PullMode::Gone => {
                 self.nbdfuse.kill().expect("it runs");
                 self.nbdfuse.wait().expect("it ends");
             }
-            How::Errors => fs::write(&self.errors, []).expect("there is room"),
+            PullMode::Errors => fs::write(&self.errors, []).expect("there is room"),
         }
     }
 }

@@ -393,8 +393,8 @@ fn a_fitted_profile_is_a_profile() {
     assert!(rpm.note.contains(" to "), "{}", rpm.note);
 }
 
-/// What is reported for a drive without VERIFY, for one without rotation, and for one that
-/// disappears?
+/// Are a drive without VERIFY, one without rotation, and one that disappears reported as what they
+/// are?
 #[test]
 fn drives_that_answer_otherwise() {
     let (target_all, map) = target("ibm18es");

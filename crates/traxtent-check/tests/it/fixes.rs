@@ -12,7 +12,7 @@ use traxtent_check::target::{HostPaths, examine_targets};
 use traxtent_check::{Severity, Stack, findings};
 
 use crate::gallery::cases::CASES;
-use crate::gallery::{Case, ImageMaker, Made, is_root};
+use crate::gallery::{Case, CreatedCase, ImageMaker, is_root};
 
 /// The shell code that runs before all commands.
 const WORDS: &str = r#"
@@ -97,8 +97,8 @@ fn what_is_printed_fixes() {
             continue;
         }
         let images = match workshop.make(case.name, case.made_by) {
-            Made::Images(images) => images,
-            Made::Unavailable(why) => {
+            CreatedCase::Images(images) => images,
+            CreatedCase::Unavailable(why) => {
                 without.push(format!("{}: {why}", case.name));
                 continue;
             }

@@ -8,7 +8,7 @@ use traxtent_model::geometry::{
 };
 use traxtent_units::{Cylinder, Lbn, Surface};
 
-use super::dice::Dice;
+use super::dice::SeededRng;
 
 /// A track of a drive without defects and spares.
 #[derive(Clone, Copy)]
@@ -47,7 +47,7 @@ fn plain_tracks(spec: &GeometrySpec) -> Result<Vec<Vec<PlainTrack>>, GeometryErr
 
 /// Adds slips to a description that has none. Sectors slip in multiples of `ratio`.
 pub(super) fn slip(
-    dice: &mut Dice,
+    dice: &mut SeededRng,
     spec: &mut GeometrySpec,
     ratio: u32,
 ) -> Result<(), GeometryError> {
@@ -76,7 +76,12 @@ pub(super) fn slip(
 }
 
 /// Adds slips and remaps of whole tracks, into the spare tracks at the end of the zone.
-fn slip_tracks(dice: &mut Dice, spec: &mut GeometrySpec, number: usize, tracks: &[PlainTrack]) {
+fn slip_tracks(
+    dice: &mut SeededRng,
+    spec: &mut GeometrySpec,
+    number: usize,
+    tracks: &[PlainTrack],
+) {
     let zone = &mut spec.zones[number];
     let count = tracks.len() as u64;
     let mut left = u64::from(zone.spares);
@@ -96,7 +101,7 @@ fn slip_tracks(dice: &mut Dice, spec: &mut GeometrySpec, number: usize, tracks: 
 }
 
 /// Draws positions that fail together, ascending.
-fn draw(dice: &mut Dice, tracks: &[PlainTrack], ratio: u32) -> Vec<u64> {
+fn draw(dice: &mut SeededRng, tracks: &[PlainTrack], ratio: u32) -> Vec<u64> {
     let last = tracks.len() as u64 - 1;
     let index = match dice.pick(0..8) {
         0 => 0,
@@ -243,7 +248,7 @@ impl SpareBudget {
 
 /// Sometimes truncates the drive, most often where no other place is free for remapped sectors.
 pub(super) fn cut(
-    dice: &mut Dice,
+    dice: &mut SeededRng,
     spec: &mut GeometrySpec,
     ratio: u32,
 ) -> Result<(), GeometryError> {
@@ -262,7 +267,7 @@ pub(super) fn cut(
 
 /// Remaps some physical sectors, often the first or the last of a track, to free places.
 pub(super) fn remap(
-    dice: &mut Dice,
+    dice: &mut SeededRng,
     spec: &mut GeometrySpec,
     ratio: u32,
 ) -> Result<(), GeometryError> {

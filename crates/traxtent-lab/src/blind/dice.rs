@@ -6,11 +6,11 @@ use traxtent_units::Rng;
 
 /// Seeded random choices, the same on every machine.
 #[derive(Debug)]
-pub(super) struct Dice(Rng);
+pub(super) struct SeededRng(Rng);
 
-impl Dice {
-    pub(super) fn new(seed: u64) -> Dice {
-        Dice(Rng::new(seed))
+impl SeededRng {
+    pub(super) fn new(seed: u64) -> SeededRng {
+        SeededRng(Rng::new(seed))
     }
 
     /// Draws an integer from a range that is not empty.

@@ -7,7 +7,7 @@ use traxtent_model::profile::{
     ScsiSpec, SectorSpec, SeekSpec, WriteBack,
 };
 
-use super::dice::Dice;
+use super::dice::SeededRng;
 
 /// Spindle speeds of drives that were sold or measured.
 const RPM: [f64; 10] = [
@@ -15,7 +15,7 @@ const RPM: [f64; 10] = [
 ];
 
 /// Draws a spindle and an arm for a given number of cylinders.
-pub(super) fn mechanics(dice: &mut Dice, cylinders: u32) -> MechanicsSpec {
+pub(super) fn mechanics(dice: &mut SeededRng, cylinders: u32) -> MechanicsSpec {
     MechanicsSpec {
         rpm: if dice.chance(0.7) {
             dice.of(&RPM)
@@ -28,7 +28,7 @@ pub(super) fn mechanics(dice: &mut Dice, cylinders: u32) -> MechanicsSpec {
     }
 }
 
-fn seek(dice: &mut Dice, cylinders: u32) -> SeekSpec {
+fn seek(dice: &mut SeededRng, cylinders: u32) -> SeekSpec {
     let single_ms = dice.between(0.35, 1.5);
     let rise_ms = dice.between(4.0, 18.0);
     let full_ms = single_ms + rise_ms;
@@ -82,7 +82,7 @@ fn seek(dice: &mut Dice, cylinders: u32) -> SeekSpec {
 }
 
 /// Draws sector sizes: mostly 512 bytes, otherwise 512 logical and 4,096 physical, or 4,096.
-pub(super) fn sector(dice: &mut Dice) -> SectorSpec {
+pub(super) fn sector(dice: &mut SeededRng) -> SectorSpec {
     let (logical_bytes, physical_bytes) = dice.of(&[
         (512, 512),
         (512, 512),
@@ -99,7 +99,7 @@ pub(super) fn sector(dice: &mut Dice) -> SectorSpec {
 
 /// Assembles a drive. `most_slots` is the largest number of sectors on a track.
 pub(super) fn profile(
-    dice: &mut Dice,
+    dice: &mut SeededRng,
     name: String,
     sector: SectorSpec,
     mechanics: MechanicsSpec,
@@ -147,7 +147,7 @@ pub(super) fn profile(
     }
 }
 
-fn overheads(dice: &mut Dice) -> OverheadSpec {
+fn overheads(dice: &mut SeededRng) -> OverheadSpec {
     let mut ms = || dice.between(0.05, 0.5);
     let (read, write) = (ms(), ms());
     OverheadSpec {
@@ -163,7 +163,7 @@ fn overheads(dice: &mut Dice) -> OverheadSpec {
     }
 }
 
-fn cache(dice: &mut Dice) -> CacheSpec {
+fn cache(dice: &mut SeededRng) -> CacheSpec {
     let segments = dice.of(&[1, 2, 8, 16]);
     let until = dice.of(&[
         ReadAheadUntil::None,

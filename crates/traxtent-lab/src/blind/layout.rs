@@ -5,7 +5,7 @@ use traxtent_model::geometry::{
     ZoneSpec,
 };
 
-use super::dice::Dice;
+use super::dice::SeededRng;
 use super::skews::Skews;
 
 /// The size of a drive.
@@ -19,7 +19,7 @@ pub(super) struct Size {
 
 impl Size {
     /// Draws a size of 300 to 4,000 tracks on 1 to 10 surfaces.
-    pub(super) fn draw(dice: &mut Dice, ratio: u32) -> Size {
+    pub(super) fn draw(dice: &mut SeededRng, ratio: u32) -> Size {
         let tracks = dice.of_ranges(&[300..700, 500..1_200, 1_000..2_000, 1_800..3_900]) as u32;
         let surfaces = dice.of(&[1, 2, 2, 3, 4, 4, 5, 6, 8, 10]);
         Size {
@@ -30,7 +30,7 @@ impl Size {
     }
 
     /// Draws the number of sectors on the outermost tracks, 40 to 1,200.
-    pub(super) fn slots(&self, dice: &mut Dice) -> u32 {
+    pub(super) fn slots(&self, dice: &mut SeededRng) -> u32 {
         let slots = dice.of_ranges(&[48..120, 100..350, 250..700, 600..1_200]) as u32;
         self.whole(slots)
     }
@@ -50,7 +50,7 @@ const BY_CYLINDER: [Sparing; 5] = [
 ];
 
 /// Draws a drive of zones.
-pub(super) fn zoned(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec {
+pub(super) fn zoned(dice: &mut SeededRng, size: Size, skews: &Skews) -> GeometrySpec {
     let sparing = dice.of(&Sparing::ALL);
     // Spares in each cylinder need an order that fills cylinders.
     let seek_first = !BY_CYLINDER.contains(&sparing) && dice.chance(0.8);
@@ -125,7 +125,7 @@ pub(super) fn zoned(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec 
 }
 
 /// Divides the cylinders among one to six zones, sometimes with unused cylinders between them.
-fn cylinder_ranges(dice: &mut Dice, cylinders: u32) -> Vec<(u32, u32)> {
+fn cylinder_ranges(dice: &mut SeededRng, cylinders: u32) -> Vec<(u32, u32)> {
     let most = (cylinders / 8).clamp(1, 6);
     let zones = dice.pick32(1..most + 1);
     let gap = if dice.chance(0.2) {
@@ -155,13 +155,13 @@ fn cylinder_ranges(dice: &mut Dice, cylinders: u32) -> Vec<(u32, u32)> {
 }
 
 /// Varies the number of sectors by a few per cent, as surfaces differ.
-fn varied_sectors(dice: &mut Dice, size: Size, slots: u32) -> u32 {
+fn varied_sectors(dice: &mut SeededRng, size: Size, slots: u32) -> u32 {
     size.whole((f64::from(slots) * dice.between(0.88, 1.12)) as u32)
 }
 
 /// Draws the number of spares in a region of the sparing scheme: mostly a few sectors, sometimes
 /// more than a track.
-fn spares(dice: &mut Dice, size: Size, sparing: Sparing, slots: u32, cylinders: u32) -> u32 {
+fn spares(dice: &mut SeededRng, size: Size, sparing: Sparing, slots: u32, cylinders: u32) -> u32 {
     let ratio = size.ratio;
     let physical = slots / ratio;
     let generous = dice.chance(0.25);
@@ -178,7 +178,7 @@ fn spares(dice: &mut Dice, size: Size, sparing: Sparing, slots: u32, cylinders: 
 }
 
 /// Lets the skew of some zones drift by a sector at intervals.
-fn drift(dice: &mut Dice, spec: &mut GeometrySpec) {
+fn drift(dice: &mut SeededRng, spec: &mut GeometrySpec) {
     let surfaces = u64::from(spec.surfaces);
     for zone in &mut spec.zones {
         let alike = matches!(zone.sectors_per_track, PerSurface::Same(_));
@@ -199,7 +199,7 @@ fn drift(dice: &mut Dice, spec: &mut GeometrySpec) {
 
 /// Reserves sectors at the beginning of some zones. In the first zone they shift the numbering of
 /// drives whose physical sectors hold several LBNs.
-fn reserve(dice: &mut Dice, size: Size, spec: &mut GeometrySpec) {
+fn reserve(dice: &mut SeededRng, size: Size, spec: &mut GeometrySpec) {
     for (number, zone) in spec.zones.iter_mut().enumerate() {
         let whole = if dice.chance(0.15) {
             dice.pick32(1..400)
@@ -216,7 +216,7 @@ fn reserve(dice: &mut Dice, size: Size, spec: &mut GeometrySpec) {
 
 /// Draws an irregular drive: passes of any direction over any surface, groups of any width, and
 /// tracks that continue elsewhere after a few sectors.
-pub(super) fn irregular(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec {
+pub(super) fn irregular(dice: &mut SeededRng, size: Size, skews: &Skews) -> GeometrySpec {
     let mut plan = TreeBuilder {
         tree: TreeSpec::default(),
         size,
@@ -277,7 +277,7 @@ struct TreeBuilder<'a> {
 impl TreeBuilder<'_> {
     /// Adds a group of passes, one per surface in random order. Returns the group and the angle to
     /// the next.
-    fn group(&mut self, dice: &mut Dice, slots: u32, width: u32, split: bool) -> (u32, f64) {
+    fn group(&mut self, dice: &mut SeededRng, slots: u32, width: u32, split: bool) -> (u32, f64) {
         let ratio = self.size.ratio;
         let mut surfaces: Vec<i32> = (0..self.size.surfaces.into()).collect();
         if dice.chance(0.5) {

@@ -8,12 +8,12 @@
 
 use traxtent_model::geometry::{BranchSpec, Child, GeometrySpec, SlipSpec, TrackSpec, TreeSpec};
 
-use super::dice::Dice;
+use super::dice::SeededRng;
 use super::layout::Size;
 use super::skews::Skews;
 
 /// Draws a drive like the map of a measured drive (g2).
-pub(super) fn mapped(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec {
+pub(super) fn mapped(dice: &mut SeededRng, size: Size, skews: &Skews) -> GeometrySpec {
     let mut list = Listing::new(size);
     let odd = dice.of(&[0.01, 0.03, 0.1, 0.3]);
     let alternates = dice.chance(0.5);
@@ -52,7 +52,7 @@ pub(super) fn mapped(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec
 
 /// Draws the parts of a track that hold LBNs, as first slot and number of sectors: mostly the whole
 /// track.
-fn extents(dice: &mut Dice, size: Size, slots: u32, spare: u32, odd: f64) -> Vec<(u32, u32)> {
+fn extents(dice: &mut SeededRng, size: Size, slots: u32, spare: u32, odd: f64) -> Vec<(u32, u32)> {
     let ratio = size.ratio;
     let physical = (slots - spare) / ratio;
     if !dice.chance(odd) {
@@ -81,7 +81,7 @@ fn extents(dice: &mut Dice, size: Size, slots: u32, spare: u32, odd: f64) -> Vec
 }
 
 /// Draws a drive like an index of sections (g4).
-pub(super) fn indexed(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpec {
+pub(super) fn indexed(dice: &mut SeededRng, size: Size, skews: &Skews) -> GeometrySpec {
     let mut list = Listing::new(size);
     let wander = dice.of(&[0.0, 0.000_2, 0.000_5]);
     let one_by_one = dice.chance(0.3);
@@ -151,7 +151,7 @@ pub(super) fn indexed(dice: &mut Dice, size: Size, skews: &Skews) -> GeometrySpe
 }
 
 /// Adds slips in runs of one to six physical sectors, as frequent as on measured drives.
-fn slips(dice: &mut Dice, size: Size, spec: &mut GeometrySpec) {
+fn slips(dice: &mut SeededRng, size: Size, spec: &mut GeometrySpec) {
     let Some(tree) = &mut spec.tree else { return };
     let mut sectors = 0;
     for branch in &tree.nodes[0] {
@@ -181,13 +181,13 @@ struct Zone {
 }
 
 impl Zone {
-    fn near(&self, dice: &mut Dice, size: Size) -> u32 {
+    fn near(&self, dice: &mut SeededRng, size: Size) -> u32 {
         size.whole((f64::from(self.slots) * dice.between(0.88, 1.0)) as u32)
     }
 }
 
 /// Draws zones of many cylinders, and tiny zones of one to four, down to the innermost cylinder.
-fn zones(dice: &mut Dice, size: Size) -> Vec<Zone> {
+fn zones(dice: &mut SeededRng, size: Size) -> Vec<Zone> {
     let mut zones = Vec::new();
     let tiny = dice.of(&[0.1, 0.3, 0.6]);
     let (mut first, mut slots) = (0, size.slots(dice));

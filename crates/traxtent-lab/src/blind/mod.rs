@@ -2,8 +2,9 @@
 //! probe.
 //!
 //! [`random_drive`] makes a small drive of any order, sparing scheme and zoning, with the traps
-//! that probes of real drives have met (H. Wong's measurements; [`Trap`] lists them). A probe sees
-//! only requests and responses. The comparison with the drive's own layout comes afterwards.
+//! that probes of real drives have met (H. Wong's measurements; [`HardProperty`] lists them). A
+//! probe sees only requests and responses. The comparison with the drive's own layout comes
+//! afterwards.
 //!
 //! Left out are drives that no probe can recover. If two parts of a track lie so far apart, on both
 //! sides, that a head could have changed track in between, the track looks like two tracks, and the
@@ -32,12 +33,12 @@ use traxtent_units::Lbn;
 use traxtent_units::request::Op;
 
 pub use compare::{Differences, RemapTolerance, compare};
-use dice::Dice;
+use dice::SeededRng;
 use layout::Size;
 pub use run::{Outcome, ProbeResult, Trial, compare_with_layout, probe, run, run_trial};
 use skews::Skews;
 use survey::LayoutSurvey;
-pub use trap::Trap;
+pub use trap::HardProperty;
 
 /// A drive made from a seed.
 #[derive(Clone, Debug)]
@@ -51,7 +52,7 @@ pub struct RandomDrive {
     /// Whether it supports VERIFY. Without it, only reads reach its media.
     pub verifies: bool,
     /// The traps that the drive has.
-    pub traps: Vec<Trap>,
+    pub traps: Vec<HardProperty>,
 }
 
 impl RandomDrive {
@@ -126,7 +127,7 @@ impl Layouts {
 }
 
 fn draw(layouts: Layouts, seed: u64, salt: u64) -> Option<RandomDrive> {
-    let dice = &mut Dice::new(seed ^ salt);
+    let dice = &mut SeededRng::new(seed ^ salt);
     let mut sector = firmware::sector(dice);
     let ratio = sector.ratio();
     let size = Size::draw(dice, ratio);
@@ -162,7 +163,7 @@ fn draw(layouts: Layouts, seed: u64, salt: u64) -> Option<RandomDrive> {
 }
 
 /// Draws a random layout with its defects.
-fn layout(dice: &mut Dice, size: Size, skews: &Skews) -> Option<GeometrySpec> {
+fn layout(dice: &mut SeededRng, size: Size, skews: &Skews) -> Option<GeometrySpec> {
     let mut spec = if dice.chance(0.12) {
         layout::irregular(dice, size, skews)
     } else {
@@ -175,7 +176,7 @@ fn layout(dice: &mut Dice, size: Size, skews: &Skews) -> Option<GeometrySpec> {
 }
 
 /// Draws an irregular layout with some remapped sectors.
-fn listed(dice: &mut Dice, size: Size, skews: &Skews) -> Option<GeometrySpec> {
+fn listed(dice: &mut SeededRng, size: Size, skews: &Skews) -> Option<GeometrySpec> {
     let mut spec = if dice.chance(0.5) {
         listed::mapped(dice, size, skews)
     } else {

@@ -20,7 +20,7 @@ use traxtent_units::{Lbn, SimTime};
 use crate::cpu_time;
 
 use super::compare::{Differences, RemapTolerance, compare};
-use super::{Layouts, RandomDrive, Trap};
+use super::{HardProperty, Layouts, RandomDrive};
 
 /// The limit of requests per track. A probe that needs more counts as one that never ends.
 const REQUESTS_PER_TRACK: u64 = 20_000;
@@ -148,7 +148,7 @@ pub struct Outcome {
     /// The number of tracks of the drive.
     pub tracks: u64,
     /// The traps that the drive has.
-    pub traps: Vec<Trap>,
+    pub traps: Vec<HardProperty>,
     /// The result of the probe.
     pub findings: ProbeResult,
     /// The differences between the result and the drive.

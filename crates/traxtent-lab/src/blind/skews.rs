@@ -4,7 +4,7 @@ use traxtent_model::geometry::{Order, Skew, ZoneSpec};
 use traxtent_model::mechanics::SeekCurve;
 use traxtent_model::profile::MechanicsSpec;
 
-use super::dice::Dice;
+use super::dice::SeededRng;
 use super::survey::Times;
 
 /// The upper bound of a command's time on any random drive, with the transfer of a sector.
@@ -27,7 +27,7 @@ pub(super) struct Skews {
 }
 
 impl Skews {
-    pub(super) fn draw(dice: &mut Dice, mechanics: &MechanicsSpec, cylinders: u32) -> Skews {
+    pub(super) fn draw(dice: &mut SeededRng, mechanics: &MechanicsSpec, cylinders: u32) -> Skews {
         Skews {
             revolution_ms: 60_000.0 / mechanics.rpm,
             head_switch_ms: mechanics.head_switch_ms,
@@ -42,7 +42,7 @@ impl Skews {
     /// Sets the skews of a zone. `width` is the width of its passes, if it has passes.
     pub(super) fn set_zone_skews(
         &self,
-        dice: &mut Dice,
+        dice: &mut SeededRng,
         zone: &mut ZoneSpec,
         order: Order,
         slots: u32,

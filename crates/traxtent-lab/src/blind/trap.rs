@@ -12,7 +12,7 @@ use super::survey::LayoutSurvey;
 
 /// A property that makes a drive hard to probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Trap {
+pub enum HardProperty {
     /// The layout is in none of Wong's orders.
     Irregular,
     /// A serpentine of at most four cylinders.
@@ -63,38 +63,42 @@ pub enum Trap {
     NoVerify,
 }
 
-impl Trap {
+impl HardProperty {
     /// All traps.
-    pub const ALL: [Trap; 24] = [
-        Trap::Irregular,
-        Trap::NarrowSerpentine,
-        Trap::WholeZonePasses,
-        Trap::PerSurface,
-        Trap::SurfaceZones,
-        Trap::ZeroSkew,
-        Trap::BigTurn,
-        Trap::DriftingSkew,
-        Trap::SlippedSector,
-        Trap::SlippedRun,
-        Trap::SlippedTrack,
-        Trap::SparseTrack,
-        Trap::SixThenRest,
-        Trap::Remap,
-        Trap::RemappedFirst,
-        Trap::RemappedLast,
-        Trap::RemappedTrack,
-        Trap::ReservedFront,
-        Trap::CutShort,
-        Trap::LargeSectors,
-        Trap::ShiftedSectors,
-        Trap::ZeroLatency,
-        Trap::ReadAhead,
-        Trap::NoVerify,
+    pub const ALL: [HardProperty; 24] = [
+        HardProperty::Irregular,
+        HardProperty::NarrowSerpentine,
+        HardProperty::WholeZonePasses,
+        HardProperty::PerSurface,
+        HardProperty::SurfaceZones,
+        HardProperty::ZeroSkew,
+        HardProperty::BigTurn,
+        HardProperty::DriftingSkew,
+        HardProperty::SlippedSector,
+        HardProperty::SlippedRun,
+        HardProperty::SlippedTrack,
+        HardProperty::SparseTrack,
+        HardProperty::SixThenRest,
+        HardProperty::Remap,
+        HardProperty::RemappedFirst,
+        HardProperty::RemappedLast,
+        HardProperty::RemappedTrack,
+        HardProperty::ReservedFront,
+        HardProperty::CutShort,
+        HardProperty::LargeSectors,
+        HardProperty::ShiftedSectors,
+        HardProperty::ZeroLatency,
+        HardProperty::ReadAhead,
+        HardProperty::NoVerify,
     ];
 }
 
 /// Finds the traps that a drive has, from its description and its layout.
-pub(super) fn traps_of(profile: &Profile, survey: &LayoutSurvey, verifies: bool) -> Vec<Trap> {
+pub(super) fn traps_of(
+    profile: &Profile,
+    survey: &LayoutSurvey,
+    verifies: bool,
+) -> Vec<HardProperty> {
     let spec = &profile.geometry;
     let zone = |test: &dyn Fn(&ZoneSpec) -> bool| spec.zones.iter().any(test);
     let width = spec.width_tracks.unwrap_or(0);
@@ -123,41 +127,46 @@ pub(super) fn traps_of(profile: &Profile, survey: &LayoutSurvey, verifies: bool)
     };
     let is_moved = |lbn: Lbn| moved.binary_search(&lbn).is_ok();
     let has = |trap| match trap {
-        Trap::Irregular => spec.tree.is_some(),
-        Trap::NarrowSerpentine => turns && (1..5).contains(&width),
-        Trap::WholeZonePasses => width > 0 && zone(&|z| width > z.last_cylinder - z.first_cylinder),
-        Trap::PerSurface => zone(&|z| matches!(z.sectors_per_track, PerSurface::Each(_))),
-        Trap::SurfaceZones => spec.surfaces > 1 && zone(&|z| z.surface.is_some()),
-        Trap::ZeroSkew => zone(&|z| {
+        HardProperty::Irregular => spec.tree.is_some(),
+        HardProperty::NarrowSerpentine => turns && (1..5).contains(&width),
+        HardProperty::WholeZonePasses => {
+            width > 0 && zone(&|z| width > z.last_cylinder - z.first_cylinder)
+        }
+        HardProperty::PerSurface => zone(&|z| matches!(z.sectors_per_track, PerSurface::Each(_))),
+        HardProperty::SurfaceZones => spec.surfaces > 1 && zone(&|z| z.surface.is_some()),
+        HardProperty::ZeroSkew => zone(&|z| {
             [z.track_skew, z.cylinder_skew] == [Skew::default(); 2] && z.turn_skew.is_none()
         }),
-        Trap::BigTurn => turns && zone(&|z| is_big(z.turn_skew)),
-        Trap::DriftingSkew => zone(&|z| z.turns.len() > 3),
-        Trap::SlippedSector => slipped(&|_, run| run.len() == physical as usize),
-        Trap::SlippedRun => slipped(&|track, run| {
+        HardProperty::BigTurn => turns && zone(&|z| is_big(z.turn_skew)),
+        HardProperty::DriftingSkew => zone(&|z| z.turns.len() > 3),
+        HardProperty::SlippedSector => slipped(&|_, run| run.len() == physical as usize),
+        HardProperty::SlippedRun => slipped(&|track, run| {
             run.len() > physical as usize && run.start > 0 && run.end < track.slots
         }),
-        Trap::SlippedTrack => whole_track(),
-        Trap::SparseTrack => {
+        HardProperty::SlippedTrack => whole_track(),
+        HardProperty::SparseTrack => {
             let inner = &tracks[1..tracks.len() - 1];
             inner.iter().any(|track| track.sectors * 10 < track.slots)
         }
-        Trap::SixThenRest => tracks.windows(2).any(six_then_rest),
-        Trap::Remap => !moved.is_empty(),
-        Trap::RemappedFirst => tracks.iter().any(|track| is_moved(track.first_lbn)),
-        Trap::RemappedLast => tracks.iter().any(|t| is_moved(Lbn(t.end_lbn().0 - 1))),
-        Trap::RemappedTrack => zone(&|z| !z.remaps.is_empty()),
-        Trap::ReservedFront => zone(&|z| z.reserved_sectors > 0),
-        Trap::CutShort => spec.capacity_sectors.is_some(),
-        Trap::LargeSectors => physical > 1,
-        Trap::ShiftedSectors => profile.sector.lowest_aligned_lbn > 0,
-        Trap::ZeroLatency => profile.access.zero_latency_read,
-        Trap::ReadAhead => {
+        HardProperty::SixThenRest => tracks.windows(2).any(six_then_rest),
+        HardProperty::Remap => !moved.is_empty(),
+        HardProperty::RemappedFirst => tracks.iter().any(|track| is_moved(track.first_lbn)),
+        HardProperty::RemappedLast => tracks.iter().any(|t| is_moved(Lbn(t.end_lbn().0 - 1))),
+        HardProperty::RemappedTrack => zone(&|z| !z.remaps.is_empty()),
+        HardProperty::ReservedFront => zone(&|z| z.reserved_sectors > 0),
+        HardProperty::CutShort => spec.capacity_sectors.is_some(),
+        HardProperty::LargeSectors => physical > 1,
+        HardProperty::ShiftedSectors => profile.sector.lowest_aligned_lbn > 0,
+        HardProperty::ZeroLatency => profile.access.zero_latency_read,
+        HardProperty::ReadAhead => {
             profile.cache.enabled && profile.cache.read_ahead.until != ReadAheadUntil::None
         }
-        Trap::NoVerify => !verifies,
+        HardProperty::NoVerify => !verifies,
     };
-    Trap::ALL.into_iter().filter(|&trap| has(trap)).collect()
+    HardProperty::ALL
+        .into_iter()
+        .filter(|&trap| has(trap))
+        .collect()
 }
 
 /// Returns whether a skew is about half a turn.

@@ -21,7 +21,7 @@ pub struct Config {
     /// free traxtent. A file that fits in one traxtent is moved into one (paper T, section 4.2.2).
     pub placement: AllocatorKind,
     /// The number of blocks reserved for a growing file.
-    pub reservation: SetAside,
+    pub reservation: Preallocation,
     /// The read-ahead policy.
     pub read_ahead: ReadAhead,
     /// Whether read-ahead and write-back requests end at track boundaries.
@@ -62,7 +62,7 @@ pub struct Config {
 
 /// The number of consecutive blocks reserved for a growing file until it is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SetAside {
+pub enum Preallocation {
     /// No blocks.
     Nothing,
     /// This number of blocks, including the requested one, if they are free (ext2_alloc_block).
@@ -166,7 +166,7 @@ impl Ffs {
             partition_start: 63,
             partition_end: None,
             placement: AllocatorKind::Conventional,
-            reservation: SetAside::Nothing,
+            reservation: Preallocation::Nothing,
             read_ahead: ReadAhead::History,
             clip_at_tracks: false,
             group_blocks: 4096,
@@ -240,7 +240,7 @@ impl Ext2 {
             partition_start: 63,
             partition_end: None,
             placement: AllocatorKind::Conventional,
-            reservation: SetAside::Blocks(8),
+            reservation: Preallocation::Blocks(8),
             read_ahead: ReadAhead::Window(32),
             clip_at_tracks: false,
             group_blocks: 32_768,
@@ -268,7 +268,7 @@ impl Ext2 {
             },
             Ext2::Aligned => Config {
                 placement: AllocatorKind::Traxtent,
-                reservation: SetAside::Track,
+                reservation: Preallocation::Track,
                 read_ahead: ReadAhead::Window(blocks_of_track),
                 clip_at_tracks: true,
                 ..config

@@ -24,7 +24,7 @@ mod volume;
 mod window;
 
 pub use access::OpenFile;
-pub use config::{Config, Cpu, Ext2, Ffs, ReadAhead, SetAside};
+pub use config::{Config, Cpu, Ext2, Ffs, Preallocation, ReadAhead};
 pub use disk::Traffic;
 pub use file::FileId;
 pub use machine::SimulatedHost;

@@ -8,7 +8,7 @@ use std::ops::Range;
 use traxtent_layout::{Allocator, AllocatorKind, Partition};
 use traxtent_units::{Block, Blocks};
 
-use super::config::{Config, SetAside};
+use super::config::{Config, Preallocation};
 
 /// The blocks of a partition and their allocation.
 #[derive(Debug)]
@@ -108,12 +108,12 @@ impl BlockSpace {
 
     /// Reserves the blocks directly after one that a file has just been given, as far as they are
     /// free and the policy allows.
-    pub(super) fn set_aside(&mut self, block: Block, how: SetAside) -> Range<Block> {
+    pub(super) fn set_aside(&mut self, block: Block, how: Preallocation) -> Range<Block> {
         let behind = block.0 + 1;
         let most = match how {
-            SetAside::Nothing => behind,
-            SetAside::Blocks(count) => block.0 + u64::from(count),
-            SetAside::Track => {
+            Preallocation::Nothing => behind,
+            Preallocation::Blocks(count) => block.0 + u64::from(count),
+            Preallocation::Track => {
                 let traxtent = self.partition().traxtent_of(block);
                 traxtent.map_or(behind, |traxtent| traxtent.blocks.end.0)
             }

@@ -33,12 +33,12 @@ pub(crate) fn mapping_time(bench: &Bench) -> Result<Vec<f64>, LabError> {
 }
 
 /// The place of a track: cylinder and surface.
-type Lies = (u32, u16);
+type TrackPlace = (u32, u16);
 
 /// Returns the place of the nth track in the serpentine of section 2.3: the first `width` tracks
 /// run outward to cylinder 0 of the top surface, and as many run back inward on the bottom one. The
 /// next `width` cylinders run outward on the bottom and inward on the top, and so on.
-fn in_serpentine(n: u32, width: u32) -> Lies {
+fn in_serpentine(n: u32, width: u32) -> TrackPlace {
     let (pass, step) = (n / width, n % width);
     let (cell, inward) = (pass / 2, pass % 2 == 1);
     let within = if inward { step } else { width - 1 - step };
@@ -50,7 +50,7 @@ fn in_serpentine(n: u32, width: u32) -> Lies {
 struct Translated {
     first_lbn: u64,
     sectors: u32,
-    place: Lies,
+    place: TrackPlace,
 }
 
 /// The first `count` tracks of the drive.

@@ -233,8 +233,8 @@ impl RunResult {
     }
 }
 
-/// A source of requests for blocks of a layout. Unlike a [`traxtent_workload::RequestSource`], it may
-/// trim, and has no tags.
+/// A source of requests for blocks of a layout. Unlike a [`traxtent_workload::RequestSource`], it
+/// may trim, and has no tags.
 pub trait HostLoad {
     /// The time at which the next request arrives; `None` if none arrives until others are
     /// complete.

@@ -6,7 +6,7 @@ use traxtent_units::SimTime;
 
 use super::host::{ClosedLoad, OpenLoad, ReplicaSync, SurveyedDrive, TplHost, fill};
 use crate::bench::{Bench, LabError};
-use crate::figure::{Better, Figure, Panel, Series, Style};
+use crate::figure::{BetterDirection, Figure, Panel, Series, Style};
 
 /// The shares of reads.
 pub const SHARES: [f64; 4] = [1.0, 0.9, 0.66, 0.5];
@@ -101,30 +101,33 @@ pub fn best(points: &[SyncPoint], sync: ReplicaSync, reads: f64) -> Option<&Sync
 /// way of synchronization.
 pub(crate) fn surfaces(bench: &Bench) -> Result<Figure, LabError> {
     let points = surface(bench)?;
-    let panel = |sync: ReplicaSync, y: &str, better: Better, value: fn(&SyncPoint) -> f64| {
-        let row = |reads| Series {
-            name: format!("{:.0} % reads", 100.0 * reads),
-            style: Style::Surface(better),
-            points: points
-                .iter()
-                .filter(|point| point.sync == sync && point.reads == reads)
-                .map(|point| (f64::from(point.count), value(point)))
-                .collect(),
+    let panel =
+        |sync: ReplicaSync, y: &str, better: BetterDirection, value: fn(&SyncPoint) -> f64| {
+            let row = |reads| Series {
+                name: format!("{:.0} % reads", 100.0 * reads),
+                style: Style::Surface(better),
+                points: points
+                    .iter()
+                    .filter(|point| point.sync == sync && point.reads == reads)
+                    .map(|point| (f64::from(point.count), value(point)))
+                    .collect(),
+            };
+            Panel {
+                title: format!("Replicas are updated {}", sync.name()),
+                x: "partitions of a track".to_owned(),
+                y: y.to_owned(),
+                series: SHARES.into_iter().map(row).collect(),
+                ..Panel::default()
+            }
         };
-        Panel {
-            title: format!("Replicas are updated {}", sync.name()),
-            x: "partitions of a track".to_owned(),
-            y: y.to_owned(),
-            series: SHARES.into_iter().map(row).collect(),
-            ..Panel::default()
-        }
-    };
     let panels = ReplicaSync::ALL.into_iter().flat_map(|sync| {
         let response = format!("mean response time (ms), {RATE} requests per second");
         let rate = format!("requests per second, {DEPTH} outstanding");
         [
-            panel(sync, &response, Better::Less, |point| point.response_ms),
-            panel(sync, &rate, Better::More, |point| point.rate),
+            panel(sync, &response, BetterDirection::Less, |point| {
+                point.response_ms
+            }),
+            panel(sync, &rate, BetterDirection::More, |point| point.rate),
         ]
     });
     Ok(Figure {

@@ -1,6 +1,6 @@
 //! Detection of wrong results of a probe.
 
-use traxtent_lab::blind::{Differences, RemapTolerance, Trap, compare, random_drive};
+use traxtent_lab::blind::{Differences, HardProperty, RemapTolerance, compare, random_drive};
 use traxtent_map::TrackMap;
 use traxtent_model::geometry::Geometry;
 use traxtent_units::Lbn;
@@ -115,7 +115,11 @@ fn moved_lbns_have_two_sides() {
             );
         }
         let has = |trap| drive.traps.contains(&trap);
-        assert!(has(Trap::Remap) || moved.is_empty(), "seed {}", drive.seed);
+        assert!(
+            has(HardProperty::Remap) || moved.is_empty(),
+            "seed {}",
+            drive.seed
+        );
     }
     assert!(
         firsts > 10 && lasts > 10,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use traxtent_lab::blind::{Layouts, RandomDrive, Trap, random_drive};
+use traxtent_lab::blind::{HardProperty, Layouts, RandomDrive, random_drive};
 use traxtent_model::geometry::{Order, Sparing};
 use traxtent_model::profile::Profile;
 use traxtent_units::Lbn;
@@ -15,7 +15,7 @@ fn drives() -> impl Iterator<Item = RandomDrive> {
 #[test]
 fn every_trap_occurs() {
     let mut orders: BTreeMap<String, u32> = BTreeMap::new();
-    let mut traps: BTreeMap<Trap, u32> = BTreeMap::new();
+    let mut traps: BTreeMap<HardProperty, u32> = BTreeMap::new();
     for drive in drives() {
         let spec = &drive.profile.geometry;
         if spec.tree.is_none() {
@@ -38,7 +38,7 @@ fn every_trap_occurs() {
             "{sparing:?}"
         );
     }
-    for trap in Trap::ALL {
+    for trap in HardProperty::ALL {
         assert!(traps.get(&trap).is_some_and(|&n| n > 2), "{trap:?}");
     }
 }

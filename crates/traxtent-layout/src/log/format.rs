@@ -294,7 +294,7 @@ impl Checkpoint {
             head: Lbn(head.head.get()),
             clock: head.clock.get(),
             segments,
-            pages: pages.map(|bytes| place(bytes).somewhere()).collect(),
+            pages: pages.map(|bytes| place(bytes).as_written()).collect(),
         })
     }
 }

@@ -3,9 +3,9 @@
 //! A [`Log`] keeps numbered blocks. New versions are appended to segments, each of which is written
 //! from start to end. An index holds the place of the newest version of each block. The segment
 //! table holds a first LBN and a length for each segment, so that each can be a track
-//! ([`Sizing::Tracks`]); segments of one size are for comparison. A [`CleaningPolicy`] chooses the
-//! segments to clean. Two checkpoint regions are used alternately. Opening a log loads the newer
-//! checkpoint and rolls forward from it.
+//! ([`SegmentSizing::Tracks`]); segments of one size are for comparison. A [`CleaningPolicy`]
+//! chooses the segments to clean. Two checkpoint regions are used alternately. Opening a log loads
+//! the newer checkpoint and rolls forward from it.
 //!
 //! The log does no I/O. [`Log::next_op`] returns the next operation for the device, and
 //! [`Log::complete`] takes its result, one operation after another. [`Recovery`] works in the same
@@ -177,7 +177,7 @@ pub use cleaner::{Cleaning, CleaningPolicy};
 pub use error::LogError;
 pub use place::Place;
 pub use recovery::{Recovery, RecoveryStep};
-pub use segments::{Segment, Sizing};
+pub use segments::{Segment, SegmentSizing};
 pub use shape::LogShape;
 pub use traffic::Traffic;
 
@@ -200,7 +200,7 @@ pub struct LogConfig {
     /// The units of the log.
     pub shape: LogShape,
     /// The sizing of the segments.
-    pub sizing: Sizing,
+    pub sizing: SegmentSizing,
     /// The cleaning configuration.
     pub cleaning: Cleaning,
 }
@@ -216,7 +216,7 @@ impl Default for LogConfig {
                 block_sectors: 8,
                 grain_sectors: 1,
             },
-            sizing: Sizing::default(),
+            sizing: SegmentSizing::default(),
             cleaning: Cleaning::default(),
         }
     }
@@ -479,7 +479,7 @@ impl Log {
         self.check_block(block)?;
         Ok(match self.chunk.find(block, self.shape) {
             Some(data) => BlockLocation::Here(data),
-            None => match self.index.block(block).somewhere() {
+            None => match self.index.block(block).as_written() {
                 Some(place) => BlockLocation::At(place),
                 None => BlockLocation::Nothing,
             },
@@ -620,7 +620,7 @@ impl Log {
     pub fn recount(&self) -> Vec<u32> {
         let mut counts = vec![0; self.segments().len()];
         let places = self.index.blocks().iter().chain(self.index.pages());
-        for place in places.filter_map(|place| place.somewhere()) {
+        for place in places.filter_map(|place| place.as_written()) {
             if let Some(segment) = self.table.of(place.lbn, self.shape.block_sectors.into()) {
                 counts[segment] += 1;
             }

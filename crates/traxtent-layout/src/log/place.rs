@@ -18,7 +18,7 @@ impl Place {
         crc: 0,
     };
 
-    pub(super) fn somewhere(self) -> Option<Place> {
+    pub(super) fn as_written(self) -> Option<Place> {
         (self != Place::NOWHERE).then_some(self)
     }
 }

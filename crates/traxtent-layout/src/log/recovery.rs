@@ -251,7 +251,7 @@ impl Pages {
         let mut log = self.log;
         let wrong = wrong(log.superblock.range.start);
         for block in 0..log.blocks() {
-            if let Some(place) = log.index.block(block).somewhere() {
+            if let Some(place) = log.index.block(block).as_written() {
                 log.check_place(place, &wrong)?;
             }
         }

@@ -13,7 +13,7 @@ use traxtent_units::{Lbn, Sectors};
 
 /// The rule by which a range is cut into segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sizing {
+pub enum SegmentSizing {
     /// Each segment is a track, whatever its size: `tracks`.
     #[default]
     Tracks,
@@ -24,7 +24,7 @@ pub enum Sizing {
     Fixed(Sectors),
 }
 
-impl Sizing {
+impl SegmentSizing {
     const EXPECTED: &str = "tracks, aligned:N or fixed:N, with N from 1 to 4294967295 sectors";
 
     /// Returns the segments of a range, in ascending order.
@@ -40,7 +40,7 @@ impl Sizing {
                 end: map.end(),
             });
         }
-        if let Sizing::Aligned(Sectors(0)) | Sizing::Fixed(Sectors(0)) = self {
+        if let SegmentSizing::Aligned(Sectors(0)) | SegmentSizing::Fixed(Sectors(0)) = self {
             return Err(LogError::Figure {
                 figure: "segment size",
                 value: 0,
@@ -53,10 +53,10 @@ impl Sizing {
         while let Some(here) = track.filter(|track| track.first_lbn < range.end) {
             let part = here.first_lbn.max(range.start)..here.end().min(range.end);
             match self {
-                Sizing::Tracks => cut.push(part),
-                Sizing::Fixed(size) => next = pieces(&mut cut, next, size, part.end),
+                SegmentSizing::Tracks => cut.push(part),
+                SegmentSizing::Fixed(size) => next = pieces(&mut cut, next, size, part.end),
                 // Only where a track begins after the end of the preceding segment.
-                Sizing::Aligned(size) if next.max(range.start) <= here.first_lbn => {
+                SegmentSizing::Aligned(size) if next.max(range.start) <= here.first_lbn => {
                     let end = if size > here.sectors {
                         Lbn(here.first_lbn.0.saturating_add(size.0)).min(range.end)
                     } else {
@@ -64,7 +64,7 @@ impl Sizing {
                     };
                     next = pieces(&mut cut, here.first_lbn, size, end);
                 }
-                Sizing::Aligned(_) => {}
+                SegmentSizing::Aligned(_) => {}
             }
             track = map.track(here.index + 1);
         }
@@ -82,28 +82,28 @@ fn pieces(cut: &mut Vec<Range<Lbn>>, mut next: Lbn, size: Sectors, end: Lbn) -> 
     next
 }
 
-impl fmt::Display for Sizing {
+impl fmt::Display for SegmentSizing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Sizing::Tracks => f.write_str("tracks"),
-            Sizing::Aligned(size) => write!(f, "aligned:{}", size.0),
-            Sizing::Fixed(size) => write!(f, "fixed:{}", size.0),
+            SegmentSizing::Tracks => f.write_str("tracks"),
+            SegmentSizing::Aligned(size) => write!(f, "aligned:{}", size.0),
+            SegmentSizing::Fixed(size) => write!(f, "fixed:{}", size.0),
         }
     }
 }
 
-impl FromStr for Sizing {
+impl FromStr for SegmentSizing {
     type Err = LogError;
 
-    fn from_str(text: &str) -> Result<Sizing, LogError> {
+    fn from_str(text: &str) -> Result<SegmentSizing, LogError> {
         let size = |number: &str| {
             let sectors = number.parse::<u32>().ok().filter(|sectors| *sectors > 0);
             sectors.map(|sectors| Sectors(sectors.into()))
         };
         let sizing = match text.split_once(':') {
-            None if text == "tracks" => Some(Sizing::Tracks),
-            Some(("aligned", number)) => size(number).map(Sizing::Aligned),
-            Some(("fixed", number)) => size(number).map(Sizing::Fixed),
+            None if text == "tracks" => Some(SegmentSizing::Tracks),
+            Some(("aligned", number)) => size(number).map(SegmentSizing::Aligned),
+            Some(("fixed", number)) => size(number).map(SegmentSizing::Fixed),
             _ => None,
         };
         sizing.ok_or_else(|| LogError::Name {

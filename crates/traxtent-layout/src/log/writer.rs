@@ -112,7 +112,7 @@ impl Log {
                 .index
                 .pages()
                 .iter()
-                .map(|page| page.somewhere())
+                .map(|page| page.as_written())
                 .collect(),
         };
         let data = checkpoint.encode(self.shape);
@@ -143,12 +143,12 @@ impl Log {
     fn moved(&mut self, from: Place, to: Place) {
         let block = self.shape.block_sectors.into();
         if let Some(segment) = from
-            .somewhere()
+            .as_written()
             .and_then(|from| self.table.of(from.lbn, block))
         {
             self.table.line(segment).live -= 1;
         }
-        if let Some(segment) = to.somewhere().and_then(|to| self.table.of(to.lbn, block)) {
+        if let Some(segment) = to.as_written().and_then(|to| self.table.of(to.lbn, block)) {
             self.table.line(segment).live += 1;
         }
     }

@@ -14,8 +14,8 @@
 //! Linux's md. [`Array::usage`] returns how much space this wastes, and how evenly; figures are in
 //! docs/raid.md.
 //!
-//! A [`StripePlanner`] turns a request into [`StripePlan`]s, one per stripe. They can be carried out
-//! on simulated drives, or with data.
+//! A [`StripePlanner`] turns a request into [`StripePlan`]s, one per stripe. They can be carried
+//! out on simulated drives, or with data.
 //!
 //! The order of tracks and the rotation are part of a volume's on-disk format: they must not
 //! change.

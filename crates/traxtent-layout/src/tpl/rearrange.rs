@@ -64,7 +64,7 @@ impl Tpl {
     }
 
     /// Abandons the filling of a track.
-    pub fn unfill(&mut self, track: usize) {
+    pub fn discard_fill(&mut self, track: usize) {
         self.filled.remove(&track);
     }
 

@@ -34,7 +34,7 @@ type Layers = [u64; LAYERS_MAX];
 
 /// The data stored for every [`STRIDE`]th track.
 #[derive(Clone, Copy, Debug)]
-struct Mark {
+struct StrideEntry {
     /// The number of blocks on the tracks before.
     before: Layers,
     /// Whether all tracks up to the next mark have the same size.
@@ -57,7 +57,7 @@ pub struct ReplicaMap {
     tracks: Range<usize>,
     block_sectors: u32,
     bounds: PartitionBounds,
-    marks: Vec<Mark>,
+    marks: Vec<StrideEntry>,
     /// The first track's position of each region, and the number of blocks on the tracks before it.
     /// The last element is the end of the tracks.
     regions: Vec<(usize, Layers)>,
@@ -110,7 +110,7 @@ impl ReplicaMap {
                 shape.regions.push((position, total));
             }
             if position % STRIDE == 0 {
-                shape.marks.push(Mark {
+                shape.marks.push(StrideEntry {
                     before: total,
                     even: true,
                 });
@@ -178,7 +178,7 @@ impl ReplicaMap {
 
     /// Returns the memory in bytes that the mapping takes, without the map.
     pub fn memory(&self) -> usize {
-        self.marks.capacity() * size_of::<Mark>()
+        self.marks.capacity() * size_of::<StrideEntry>()
             + self.regions.capacity() * size_of::<(usize, Layers)>()
     }
 

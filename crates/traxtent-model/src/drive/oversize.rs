@@ -416,15 +416,15 @@ pub(super) fn sweep_read(
     platters: AccessModel<'_>,
     from: (HeadPosition, SimTime),
     access: &Access,
-    (outflow, when_complete): (&mut ReadTransfers, bool),
+    (bus_transfer_out, when_complete): (&mut ReadTransfers, bool),
     legs: &mut Vec<Leg>,
 ) -> (HeadPosition, SimTime) {
     let mechanics = platters.mechanics;
     let (mut position, mut now) = from;
     let mut passed = PassedSectors::default();
-    if outflow.buffered > 0 {
+    if bus_transfer_out.buffered > 0 {
         passed.push_ramp(Ramp {
-            sectors: outflow.buffered,
+            sectors: bus_transfer_out.buffered,
             first: SimTime::ZERO,
             last: SimTime::ZERO,
         });
@@ -436,35 +436,40 @@ pub(super) fn sweep_read(
         let to = HeadPosition::from(&piece.track);
         let moved = mechanics.reposition(position, to, false);
         let landed = now + moved.total();
-        let first = u64::from(outflow.buffered + done);
+        let first = u64::from(bus_transfer_out.buffered + done);
         let (ramps, end) = (passed.ramps.len(), passed.end);
-        let mut leg = if outflow.has_room(first + u64::from(piece.sectors) - 1, landed, &passed) {
-            best_pass(platters, piece, moved, landed, access, None)
-        } else {
-            let room = DataArrival::at(outflow.await_room(first, &passed));
-            let mut leg = pass(mechanics, piece, moved, landed, false, Some(room));
-            passed.push(&leg, when_complete);
-            let mut run = 1;
-            while run < piece.sectors {
-                passed.end = end + u64::from(run);
-                if !outflow.has_room(first + u64::from(run), leg.passed_at(run - 1), &passed) {
-                    break;
+        let mut leg =
+            if bus_transfer_out.has_room(first + u64::from(piece.sectors) - 1, landed, &passed) {
+                best_pass(platters, piece, moved, landed, access, None)
+            } else {
+                let room = DataArrival::at(bus_transfer_out.await_room(first, &passed));
+                let mut leg = pass(mechanics, piece, moved, landed, false, Some(room));
+                passed.push(&leg, when_complete);
+                let mut run = 1;
+                while run < piece.sectors {
+                    passed.end = end + u64::from(run);
+                    if !bus_transfer_out.has_room(
+                        first + u64::from(run),
+                        leg.passed_at(run - 1),
+                        &passed,
+                    ) {
+                        break;
+                    }
+                    run += 1;
                 }
-                run += 1;
-            }
-            if run < piece.sectors {
-                let (piece, _) = platters.piece(lbn, run, false);
-                leg = pass(
-                    mechanics,
-                    piece,
-                    moved,
-                    landed,
-                    false,
-                    Some(DataArrival::at(leg.first)),
-                );
-            }
-            leg
-        };
+                if run < piece.sectors {
+                    let (piece, _) = platters.piece(lbn, run, false);
+                    leg = pass(
+                        mechanics,
+                        piece,
+                        moved,
+                        landed,
+                        false,
+                        Some(DataArrival::at(leg.first)),
+                    );
+                }
+                leg
+            };
         leg.delay(Span(mechanics.revolution().0 * u64::from(retries)));
         passed.truncate(ramps, end);
         passed.push(&leg, when_complete);

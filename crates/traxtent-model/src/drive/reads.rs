@@ -326,8 +326,8 @@ impl Drive {
             inflow: None,
             not_before: SimTime::ZERO,
         };
-        let (position, media_end) = match self.outflow(read) {
-            Some(mut outflow) => {
+        let (position, media_end) = match self.bus_transfer_out(read) {
+            Some(mut bus_transfer_out) => {
                 let known = Access {
                     sectors: start.known(read.fill),
                     ..access
@@ -338,7 +338,7 @@ impl Drive {
                     ..access
                 };
                 let after = sweep(self.access_model(), position, ready, &known, legs);
-                self.sweep_read(after, &rest, &mut outflow, legs)
+                self.sweep_read(after, &rest, &mut bus_transfer_out, legs)
             }
             None => self.sweep(position, ready, &access, legs),
         };
@@ -449,7 +449,7 @@ impl Drive {
 
     /// Returns the transfers of a read that is larger than its segment and may leave it more slowly
     /// than it arrives. Returns `None` for other reads.
-    fn outflow(&self, read: &MediaRead) -> Option<ReadTransfers> {
+    fn bus_transfer_out(&self, read: &MediaRead) -> Option<ReadTransfers> {
         let MediaRead { job, fill, .. } = read;
         let size = self.profile.cache.segment_sectors;
         let sectors = job.request.sectors;

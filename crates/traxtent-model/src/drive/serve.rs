@@ -106,7 +106,7 @@ impl Drive {
         &mut self,
         from: (HeadPosition, SimTime),
         access: &Access,
-        outflow: &mut ReadTransfers,
+        bus_transfer_out: &mut ReadTransfers,
         legs: &mut Vec<Leg>,
     ) -> (HeadPosition, SimTime) {
         let before = legs.len();
@@ -115,7 +115,7 @@ impl Drive {
             self.access_model(),
             from,
             access,
-            (outflow, when_complete),
+            (bus_transfer_out, when_complete),
             legs,
         );
         self.count_access(&legs[before..]);

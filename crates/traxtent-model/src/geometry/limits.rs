@@ -1,4 +1,5 @@
-//! Bounds that keep every number of a geometry within its type, and limit the size of a hostile one.
+//! Bounds that keep every number of a geometry within its type, and limit the size of a hostile
+//! one.
 
 /// The greatest number of surfaces.
 pub(super) const SURFACES_MAX: u16 = 64;

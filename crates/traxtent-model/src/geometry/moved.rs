@@ -34,7 +34,7 @@ impl fmt::Display for Cause {
     }
 }
 
-struct Wanted {
+struct PlacedLbn {
     cause: Cause,
     place: Place,
     /// Sectors around the track, for a place that is not part of the layout.
@@ -51,7 +51,7 @@ pub(super) fn collect(
     for remap in remaps {
         if let Occupant::Lbn(lbn) = geometry.lbn_at(remap.from) {
             let cause = Cause::Zone(remap.zone);
-            wanted.entry(lbn.0).or_insert(Wanted {
+            wanted.entry(lbn.0).or_insert(PlacedLbn {
                 cause,
                 place: remap.to,
                 slots: None,
@@ -63,7 +63,7 @@ pub(super) fn collect(
     let mut taken = BTreeSet::new();
     for (
         &lbn,
-        &Wanted {
+        &PlacedLbn {
             cause,
             place,
             slots,
@@ -105,7 +105,7 @@ pub(super) fn collect(
 fn add_listed(
     spec: &GeometrySpec,
     geometry: &Geometry,
-    wanted: &mut BTreeMap<u64, Wanted>,
+    wanted: &mut BTreeMap<u64, PlacedLbn>,
 ) -> Result<(), GeometryError> {
     let mut count = 0;
     for (number, moved) in spec.moved.iter().enumerate() {
@@ -123,7 +123,7 @@ fn add_listed(
                 slot: moved.slot.saturating_add(i),
             };
             let lbn = moved.lbn + u64::from(i);
-            let entry = Wanted {
+            let entry = PlacedLbn {
                 cause,
                 place,
                 slots: moved.slots,

@@ -332,8 +332,8 @@ pub struct TreeSpec {
 }
 
 impl TreeSpec {
-    /// Returns the index of a track pattern, which is added unless the tree has it. The search takes
-    /// time in proportion to the number of patterns.
+    /// Returns the index of a track pattern, which is added unless the tree has it. The search
+    /// takes time in proportion to the number of patterns.
     pub fn track_index(&mut self, track: TrackSpec) -> u32 {
         let known = self.tracks.iter().position(|known| *known == track);
         known.unwrap_or_else(|| {

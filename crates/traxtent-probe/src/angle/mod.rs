@@ -244,7 +244,7 @@ impl Search<'_, '_> {
     /// sectors lengthen it at one place only.
     fn pitch_of(&mut self, kind: TrackKind, guess: TrackKind) -> Result<f64, ProbeError> {
         let short = guess.sectors.saturating_sub(kind.sectors);
-        if !(1..=SLIPS).contains(&short) || !self.shifts_tell(guess.pitch) {
+        if !(1..=SLIPS).contains(&short) || !self.shifts_are_conclusive(guess.pitch) {
             return Ok(kind.pitch);
         }
         let line = Line {

@@ -47,7 +47,7 @@ impl Search<'_, '_> {
     }
 
     /// Returns whether the clock is steady enough to distinguish single sectors.
-    pub(super) fn shifts_tell(&self, pitch: f64) -> bool {
+    pub(super) fn shifts_are_conclusive(&self, pitch: f64) -> bool {
         SKEW_SIGMAS * self.clock.sigma < WHOLE_SECTORS_OFF * pitch
     }
 
@@ -62,7 +62,7 @@ impl Search<'_, '_> {
     ) -> Result<Option<i32>, ProbeError> {
         let kind = window.kinds[track];
         let line = window.line(track, drift);
-        if kind.sectors <= 4 * MARGIN || !self.shifts_tell(kind.pitch) {
+        if kind.sectors <= 4 * MARGIN || !self.shifts_are_conclusive(kind.pitch) {
             return Ok(None);
         }
         // The sector that passes the head first.
@@ -100,7 +100,7 @@ impl Search<'_, '_> {
         let Some(kind) = window.kinds.get(track).or(window.kinds.last()) else {
             return Ok(None);
         };
-        if lbn + 1 >= self.end || !self.shifts_tell(kind.pitch) {
+        if lbn + 1 >= self.end || !self.shifts_are_conclusive(kind.pitch) {
             return Ok(None);
         }
         let expected_angle =

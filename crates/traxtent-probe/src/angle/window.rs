@@ -75,7 +75,7 @@ pub(super) struct Tested {
 
 /// The boundaries to test.
 #[derive(Debug, Default)]
-struct Chosen {
+struct ChosenTests {
     /// Tested on both sides.
     both: Vec<usize>,
     /// Tested by a single read.
@@ -267,17 +267,19 @@ impl Search<'_, '_> {
     }
 
     /// Chooses the boundaries to test.
-    fn choose(&self, kinds: &[TrackKind]) -> Chosen {
+    fn choose(&self, kinds: &[TrackKind]) -> ChosenTests {
         let last = kinds.len() - 1;
         let mut chosen = match self.verify {
-            Verify::None => Chosen::default(),
+            Verify::None => ChosenTests::default(),
             Verify::Sample if kinds.len() > REACH_AFTER => self.sample(kinds),
             // After one failed prediction, there may be others that compensate it.
-            Verify::Sample if !self.skew_changed && self.shifts_tell(kinds[0].pitch) => Chosen {
-                both: Vec::new(),
-                once: (0..last).collect(),
-            },
-            Verify::Sample | Verify::Full => Chosen {
+            Verify::Sample if !self.skew_changed && self.shifts_are_conclusive(kinds[0].pitch) => {
+                ChosenTests {
+                    both: Vec::new(),
+                    once: (0..last).collect(),
+                }
+            }
+            Verify::Sample | Verify::Full => ChosenTests {
                 both: (0..last).collect(),
                 once: Vec::new(),
             },
@@ -300,7 +302,7 @@ impl Search<'_, '_> {
 
     /// Chooses one boundary in each run as long as a cylinder, and those where the pattern has
     /// changed.
-    fn sample(&self, kinds: &[TrackKind]) -> Chosen {
+    fn sample(&self, kinds: &[TrackKind]) -> ChosenTests {
         let last = kinds.len() - 1;
         // A deviation inside a cylinder may be compensated at its end, so the last boundary before
         // the end is chosen.
@@ -328,7 +330,7 @@ impl Search<'_, '_> {
         // cylinder later.
         let (both, once): (Vec<usize>, Vec<usize>) = (0..regular.len()).partition(|i| i % 2 == 1);
         let of = |indices: Vec<usize>| indices.into_iter().map(|i| regular[i]);
-        Chosen {
+        ChosenTests {
             both: of(both).chain(odd).collect(),
             once: of(once).collect(),
         }
@@ -360,7 +362,7 @@ impl Search<'_, '_> {
 
     /// Returns one test for each of the given boundaries.
     fn single_tests(&self, window: &Window<'_>, tracks: &[usize]) -> Vec<Test> {
-        if tracks.is_empty() || !self.shifts_tell(window.kinds[0].pitch) {
+        if tracks.is_empty() || !self.shifts_are_conclusive(window.kinds[0].pitch) {
             let mut tests = self.tests(window, tracks);
             tests.retain(|test| !matches!(test.question, BoundaryTest::First));
             return tests;

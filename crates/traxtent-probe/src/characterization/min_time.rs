@@ -87,7 +87,7 @@ pub(super) fn min_time_by(
 
 /// A read of a sector that has just been read.
 #[derive(Clone, Copy, Debug)]
-struct Again {
+struct RepeatedRead {
     sent: f64,
     completed: f64,
 }
@@ -121,7 +121,7 @@ pub(super) fn min_time_again(
         let due = watch.next(watch.now() + lead, angle);
         watch.wait_until(due - lead);
         let answer = watch.media(lbn, 1)?;
-        reads.push(Again {
+        reads.push(RepeatedRead {
             sent: answer.sent,
             completed: answer.completed,
         });
@@ -130,7 +130,7 @@ pub(super) fn min_time_again(
 }
 
 /// Separates the trials that caught their sector from those that did not.
-fn judge(reads: &[Again], rough: f64, period: f64) -> Estimate {
+fn judge(reads: &[RepeatedRead], rough: f64, period: f64) -> Estimate {
     let first = reads[0].completed;
     let phases: Vec<f64> = reads
         .iter()
@@ -138,7 +138,7 @@ fn judge(reads: &[Again], rough: f64, period: f64) -> Estimate {
         .collect();
     let middle = median(&phases);
     // A reading that came late is neither a measurement nor a trial.
-    let timely: Vec<(f64, Again)> = reads
+    let timely: Vec<(f64, RepeatedRead)> = reads
         .iter()
         .zip(&phases)
         .filter(|(_, phase)| (wrapped(*phase - middle) * period).abs() < OFF_ANGLE)

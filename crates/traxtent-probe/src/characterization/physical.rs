@@ -39,7 +39,7 @@ const LATE_TURNS_OFF: f64 = 0.25;
 
 /// The result of a timing test.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum GrainResult {
+enum GroupingResult {
     /// This grouping is certain.
     Grain(SectorGrouping),
     /// The times do not decide.
@@ -57,8 +57,8 @@ pub(super) struct Physical {
     logical_bytes: u32,
     /// The size that the drive reports.
     claimed_bytes: u32,
-    reads: GrainResult,
-    writes: Option<GrainResult>,
+    reads: GroupingResult,
+    writes: Option<GroupingResult>,
     timings: u64,
 }
 
@@ -71,7 +71,7 @@ impl Physical {
     ) -> Result<Physical, ProbeError> {
         let before = watch.requests;
         let reads = match most(logical_bytes) {
-            1 => GrainResult::Grain(SectorGrouping::SINGLE),
+            1 => GroupingResult::Grain(SectorGrouping::SINGLE),
             most => steps(watch, tracks, most)?,
         };
         Ok(Physical {
@@ -101,16 +101,16 @@ impl Physical {
     /// The grouping that applies to reads: where the read of one LBN ends.
     pub(super) fn read_grain(&self) -> SectorGrouping {
         match self.reads {
-            GrainResult::Grain(grain) => grain,
-            GrainResult::Unclear => SectorGrouping::SINGLE,
+            GroupingResult::Grain(grain) => grain,
+            GroupingResult::Unclear => SectorGrouping::SINGLE,
         }
     }
 
     /// The grouping as measured, or as the drive reports if it could not be measured.
     pub(super) fn grain(&self) -> SectorGrouping {
         match (self.writes, self.reads) {
-            (Some(GrainResult::Grain(grain)), _) => grain,
-            (_, GrainResult::Grain(grain)) if grain.sectors > 1 => grain,
+            (Some(GroupingResult::Grain(grain)), _) => grain,
+            (_, GroupingResult::Grain(grain)) if grain.sectors > 1 => grain,
             _ => SectorGrouping {
                 sectors: (self.claimed_bytes / self.logical_bytes.max(1)).max(1),
                 first: 0,
@@ -128,14 +128,14 @@ impl Physical {
         let exactly = |bytes: u32| (bytes, bytes);
         let largest = most(self.logical_bytes) * self.logical_bytes;
         match (self.writes, self.reads) {
-            (Some(GrainResult::Grain(grain)), _) => exactly(grain.sectors * self.logical_bytes),
-            (_, GrainResult::Grain(grain))
+            (Some(GroupingResult::Grain(grain)), _) => exactly(grain.sectors * self.logical_bytes),
+            (_, GroupingResult::Grain(grain))
                 if grain.sectors > 1 || largest == self.logical_bytes =>
             {
                 exactly(grain.sectors * self.logical_bytes)
             }
             // Two sources agree, each of which may be wrong on its own.
-            (_, GrainResult::Grain(_)) if self.claimed_bytes == self.logical_bytes => {
+            (_, GroupingResult::Grain(_)) if self.claimed_bytes == self.logical_bytes => {
                 exactly(self.logical_bytes)
             }
             _ => (self.logical_bytes, largest.max(self.claimed_bytes)),
@@ -154,15 +154,15 @@ impl Physical {
                 _ if most(self.logical_bytes) == 1 => {
                     "no disk has physical sectors larger than this one's logical ones"
                 }
-                (Some(GrainResult::Grain(_)), _) => {
+                (Some(GroupingResult::Grain(_)), _) => {
                     "writes of as many LBNs at every shift: those that cover physical sectors in part \
                      take a revolution more"
                 }
-                (_, GrainResult::Grain(_)) => {
+                (_, GroupingResult::Grain(_)) => {
                     "completions of neighbouring LBNs: whether they advance by each LBN or step by a \
                      physical sector"
                 }
-                (_, GrainResult::Unclear) => "the drive's claim: its times do not tell",
+                (_, GroupingResult::Unclear) => "the drive's claim: its times do not tell",
             },
             samples: self.timings,
         }
@@ -173,7 +173,7 @@ impl Physical {
         let mut notes = Vec::new();
         let (low, high) = self.possible();
         let (claimed, bytes) = (self.claimed_bytes, self.bytes());
-        if self.writes == Some(GrainResult::Unclear) {
+        if self.writes == Some(GroupingResult::Unclear) {
             notes.push(
                 "The physical sector size cannot be determined from writes: they complete before the media can have them, \
                  or their times are inconsistent."
@@ -182,17 +182,17 @@ impl Physical {
         }
         if low != high {
             notes.push(match self.reads {
-                GrainResult::Unclear => format!(
+                GroupingResult::Unclear => format!(
                     "The physical sector size cannot be determined from reads: their times jitter too much. The drive reports {claimed} bytes."
                 ),
-                GrainResult::Grain(_) => format!(
+                GroupingResult::Grain(_) => format!(
                     "The drive reports physical sectors of {claimed} bytes, but its reads end with the requested LBN, \
                      as if each LBN were a physical sector. Only a test with writes is conclusive."
                 ),
             });
         } else if bytes != claimed {
             let by = match self.writes {
-                Some(GrainResult::Grain(_)) => "writes",
+                Some(GroupingResult::Grain(_)) => "writes",
                 _ => "reads",
             };
             notes.push(format!(
@@ -209,7 +209,7 @@ fn steps(
     watch: &mut Stopwatch<'_>,
     tracks: &[MappedTrack],
     most: u32,
-) -> Result<GrainResult, ProbeError> {
+) -> Result<GroupingResult, ProbeError> {
     /// The minimum and maximum number of rounds over the LBNs of two physical sectors.
     const ROUNDS: (usize, usize) = (6, 240);
     /// How much better the best result must fit than any other: the square of five standard errors.
@@ -220,7 +220,7 @@ fn steps(
         .filter(|track| track.sectors.0 > 4 * count)
         .collect();
     if roomy.is_empty() {
-        return Ok(GrainResult::Unclear);
+        return Ok(GroupingResult::Unclear);
     }
     // By residue of the LBN: how many sectors later than the median the LBN completes.
     let mut late: Vec<Vec<f64>> = vec![Vec::new(); most as usize];
@@ -243,7 +243,7 @@ fn steps(
             }
         }
         if unreadable > ROUNDS.0 * count as usize {
-            return Ok(GrainResult::Unclear);
+            return Ok(GroupingResult::Unclear);
         }
         let Some(&(_, start)) = seen.first() else {
             continue;
@@ -265,13 +265,13 @@ fn steps(
             // Neither result, if even the better one is far off.
             let fits_at_all = best.1 < SURE * f64::from(most);
             return Ok(if fits_at_all {
-                GrainResult::Grain(best.0)
+                GroupingResult::Grain(best.0)
             } else {
-                GrainResult::Unclear
+                GroupingResult::Unclear
             });
         }
     }
-    Ok(GrainResult::Unclear)
+    Ok(GroupingResult::Unclear)
 }
 
 /// Returns every possible result with its sum of squared residuals, in standard errors, the best
@@ -320,7 +320,7 @@ fn by_partial_writes(
     watch: &mut Stopwatch<'_>,
     known: &KnownDrive<'_>,
     most: u32,
-) -> Result<GrainResult, ProbeError> {
+) -> Result<GroupingResult, ProbeError> {
     const REPEATS: usize = 7;
     /// The time from the command to the first sector of the write, in revolutions: enough for any
     /// controller.
@@ -354,7 +354,7 @@ fn by_partial_writes(
             samples.push((watch.send(write)?.completed - due) / watch.period);
         }
         if samples.is_empty() {
-            return Ok(GrainResult::Unclear);
+            return Ok(GroupingResult::Unclear);
         }
         late.push(median(&samples));
     }
@@ -364,11 +364,11 @@ fn by_partial_writes(
         .collect();
     let later = late.iter().filter(|late| is_late(**late, 1.0)).count();
     Ok(match at_once[..] {
-        _ if at_once.len() == most as usize => GrainResult::Grain(SectorGrouping::SINGLE),
-        [first] if later + 1 == most as usize => GrainResult::Grain(SectorGrouping {
+        _ if at_once.len() == most as usize => GroupingResult::Grain(SectorGrouping::SINGLE),
+        [first] if later + 1 == most as usize => GroupingResult::Grain(SectorGrouping {
             sectors: most,
             first,
         }),
-        _ => GrainResult::Unclear,
+        _ => GroupingResult::Unclear,
     })
 }

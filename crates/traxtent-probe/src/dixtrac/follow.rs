@@ -1,7 +1,7 @@
 //! Steps 4 and 5: predicting a whole zone up to its end, with its defects.
 
 use super::super::extraction::ProbeError;
-use super::super::planned::{Known, PlannedTrack, tests};
+use super::super::planned::{PlannedTrack, TestedClasses, tests};
 use super::zone::{PlanStart, Zone};
 use super::{Dixtrac, REACH_MAX};
 use traxtent_map::Confirm;
@@ -138,7 +138,7 @@ impl Dixtrac<'_, '_, '_> {
                 }
             }
             let tests = if correct > 0 {
-                tests(plan, correct, &mut Known::new())
+                tests(plan, correct, &mut TestedClasses::new())
             } else {
                 vec![]
             };

@@ -64,7 +64,7 @@ struct Dixtrac<'t, 'a, 's> {
 
 /// A track that has been walked.
 #[derive(Clone, Copy, Debug)]
-struct Walked {
+struct WalkedTrack {
     start: u64,
     end: u64,
     first: Place,
@@ -160,7 +160,7 @@ impl Dixtrac<'_, '_, '_> {
     }
 
     /// Finds the end of the next track without expertise.
-    fn walk(&mut self) -> Result<Option<Walked>, ProbeError> {
+    fn walk(&mut self) -> Result<Option<WalkedTrack>, ProbeError> {
         let start = self.out.at;
         let end = next_end(&mut self.ask, start, self.expected, Search::Binary)?;
         let ends = (self.ask.place(start)?, self.ask.place(end - 1)?);
@@ -169,7 +169,7 @@ impl Dixtrac<'_, '_, '_> {
         self.walked += 1;
         self.ask.forget_below(end);
         Ok(match ends {
-            (Some(first), Some(last)) => Some(Walked {
+            (Some(first), Some(last)) => Some(WalkedTrack {
                 start,
                 end,
                 first,
@@ -210,7 +210,7 @@ impl Dixtrac<'_, '_, '_> {
             self.walk()?;
             return Ok(None);
         };
-        let mut walked: Vec<Walked> = Vec::new();
+        let mut walked: Vec<WalkedTrack> = Vec::new();
         let mut turned = false;
         for _ in 0..most {
             let Some(here) = self.home_of(self.out.at)? else {
@@ -233,7 +233,7 @@ impl Dixtrac<'_, '_, '_> {
     }
 
     /// Returns the zone that fits two cylinders and the tracks after them.
-    fn expertise(&mut self, walked: &[Walked]) -> Result<Option<Zone>, ProbeError> {
+    fn expertise(&mut self, walked: &[WalkedTrack]) -> Result<Option<Zone>, ProbeError> {
         let bad = self.ask.bad();
         let whole = walked.iter().filter(|track| {
             track_of(track.first) == track_of(track.last)
@@ -284,7 +284,7 @@ impl Dixtrac<'_, '_, '_> {
     }
 
     /// Returns whether a zone predicts the tracks that have been walked.
-    fn fits(&self, zone: &Zone, from: PlanStart, walked: &[Walked]) -> bool {
+    fn fits(&self, zone: &Zone, from: PlanStart, walked: &[WalkedTrack]) -> bool {
         let bad = self.ask.bad();
         let Some(first) = from.inside.and_then(|place| zone.region_of(place.cylinder)) else {
             return false;

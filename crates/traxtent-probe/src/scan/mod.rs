@@ -56,7 +56,7 @@ const LANES_MAX: u64 = 100;
 const LANE_MIN: u64 = 1 << 15;
 
 /// The search of a lane, waiting for its next turn.
-type Turn<'s> = Pin<Box<dyn Future<Output = Result<(), ProbeError>> + 's>>;
+type SearchStep<'s> = Pin<Box<dyn Future<Output = Result<(), ProbeError>> + 's>>;
 
 /// The state shared by all lanes.
 struct Shared<'c, 'a> {
@@ -95,10 +95,10 @@ pub(super) fn scan(
         let first =
             region.first.0 + (u128::from(length) * u128::from(k) / u128::from(count)) as u64;
         let aligned = k == 0 && region.aligned;
-        Box::pin(Lane::new(&shared, k as usize, first).run(aligned)) as Turn<'_>
+        Box::pin(Lane::new(&shared, k as usize, first).run(aligned)) as SearchStep<'_>
     });
-    let mut lanes: Vec<Turn<'_>> = lanes.collect();
-    let mut handed = PassedOn::default();
+    let mut lanes: Vec<SearchStep<'_>> = lanes.collect();
+    let mut handed = OutputProgress::default();
     let mut failed = None;
     while !lanes.is_empty() && failed.is_none() {
         shared.clock.borrow_mut().count_other_reads(lanes.len() - 1);
@@ -133,13 +133,13 @@ pub(super) fn scan(
 
 /// The progress of passing on tracks: lane by lane, up to the first track that is not yet known.
 #[derive(Default)]
-struct PassedOn {
+struct OutputProgress {
     lane: usize,
     /// The number of boundaries of the lane that have been passed on.
     boundary: usize,
 }
 
-impl PassedOn {
+impl OutputProgress {
     fn over(
         &mut self,
         shared: &Shared<'_, '_>,

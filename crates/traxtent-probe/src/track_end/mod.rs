@@ -4,8 +4,8 @@
 //! only bad slots. A remapped LBN does not end it: the track continues after it, and the LBN's own
 //! slot is bad. In the middle of a track, translations show this. At the beginning or end of a
 //! track, a remapped LBN may also belong to the previous or the next track, or be a short track of
-//! its own. There the defect lists decide ([`DefectLists`](super::defect_lists::DefectLists)), or else it is a
-//! [`guess`].
+//! its own. There the defect lists decide ([`DefectLists`](super::defect_lists::DefectLists)), or
+//! else it is a [`guess`].
 
 mod guess;
 
@@ -117,7 +117,7 @@ struct Track<'a, 't> {
 
 impl Track<'_, '_> {
     /// Returns whether the defect lists show which bad slots have remapped LBNs.
-    fn lists_tell(&self) -> bool {
+    fn lists_are_conclusive(&self) -> bool {
         self.ask.has_list && self.ask.bad().shows_remapped()
     }
 
@@ -231,7 +231,7 @@ impl Track<'_, '_> {
             }
             return self.at(on);
         }
-        match (self.lists_tell(), last) {
+        match (self.lists_are_conclusive(), last) {
             (true, Some(last)) => self.resumes_after_gap(last, outside),
             _ => Ok(None),
         }
@@ -267,7 +267,7 @@ impl Track<'_, '_> {
         anchor: LbnPlace,
         outside: u64,
     ) -> Result<Option<LbnPlace>, ProbeError> {
-        if !self.lists_tell() {
+        if !self.lists_are_conclusive() {
             return self.guessed_rest(anchor, outside);
         }
         let bad = self.ask.bad();
@@ -305,7 +305,7 @@ impl Track<'_, '_> {
             let end = self.expected.map_or(outside, |size| self.start + size);
             return Ok(end.clamp(outside, self.ask.end));
         };
-        if !self.lists_tell() {
+        if !self.lists_are_conclusive() {
             return self.guessed_end(outside, last, next);
         }
         let bad = self.ask.bad();

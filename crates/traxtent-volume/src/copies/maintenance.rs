@@ -140,7 +140,7 @@ impl State {
     fn give_up_filled(&mut self) {
         let first = self.tpl.shape().tracks().start;
         while let Some(track) = self.tpl.filled(first) {
-            self.tpl.unfill(track);
+            self.tpl.discard_fill(track);
             self.next.given_up.insert(track);
         }
     }
@@ -277,7 +277,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
                 let done = self.perform(&step, true).await;
                 if done.is_err() {
                     let mut state = self.state();
-                    state.tpl.unfill(track);
+                    state.tpl.discard_fill(track);
                     state.next.filling.1.clear();
                 }
                 return done;

@@ -432,7 +432,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         }
     }
 
-    async fn turn(&self, places: Places, is_work: bool) -> queue::Turn<'_, M> {
+    async fn turn(&self, places: Places, is_work: bool) -> queue::DeviceLock<'_, M> {
         self.arm.turn(&self.members, places, is_work).await
     }
 

@@ -47,7 +47,7 @@ struct Waiting {
 }
 
 /// Exclusive use of the drive until this is dropped.
-pub(super) struct Turn<'a, M: MemberClock> {
+pub(super) struct DeviceLock<'a, M: MemberClock> {
     arm: &'a DriveQueue,
     clock: &'a M,
     /// The waiter's ticket; `None` without a survey, in which case there is no waiting.
@@ -73,9 +73,9 @@ impl DriveQueue {
         clock: &'a M,
         places: Places,
         is_work: bool,
-    ) -> Turn<'a, M> {
+    ) -> DeviceLock<'a, M> {
         let Some(ticket) = self.join(clock.now(), places, is_work) else {
-            return Turn {
+            return DeviceLock {
                 arm: self,
                 clock,
                 ticket: None,
@@ -83,7 +83,7 @@ impl DriveQueue {
             };
         };
         // If dropped before its turn, it leaves the queue. If dropped later, it releases the drive.
-        let mut turn = Turn {
+        let mut turn = DeviceLock {
             arm: self,
             clock,
             ticket: Some(ticket),
@@ -179,7 +179,7 @@ impl State {
     }
 }
 
-impl<M: MemberClock> Drop for Turn<'_, M> {
+impl<M: MemberClock> Drop for DeviceLock<'_, M> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
         let now = self.clock.now();

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::failure::Result;
 use crate::html::escape;
-use crate::plot::Mark;
+use crate::plot::PublishedMark;
 use crate::table::Table;
 
 /// The claims of the paper, and what the built-in profile gives.
@@ -83,13 +83,13 @@ mod lab {
     }
 
     /// Returns the points of the paper's Fig. 1 that its text states.
-    pub(in crate::demo) fn marks() -> Vec<Mark> {
+    pub(in crate::demo) fn marks() -> Vec<PublishedMark> {
         let of_figure = experiments()
             .iter()
             .find(|experiment| experiment.number == "T2");
         let figure = of_figure.and_then(|experiment| experiment.figure.as_ref());
         let points = figure.map_or(&[][..], |figure| &figure.published).iter();
-        let mark = |point: &PublishedPoint| Mark {
+        let mark = |point: &PublishedPoint| PublishedMark {
             at: point.at.into(),
             curve: usize::from(point.series != ALIGNED),
         };
@@ -108,7 +108,7 @@ mod none {
         Ok(None)
     }
 
-    pub(in crate::demo) fn marks() -> Vec<Mark> {
+    pub(in crate::demo) fn marks() -> Vec<PublishedMark> {
         Vec::new()
     }
 }

@@ -51,7 +51,7 @@ enum Verb {
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
         #[command(flatten)]
-        how: How,
+        how: RunArgs,
         /// Change a figure of the drives to explore its effect; may be repeated
         #[arg(long, value_name = "KEY=VALUE", value_parser = parse::setting, conflicts_with = "resume")]
         set: Vec<(String, String)>,
@@ -79,7 +79,7 @@ enum Verb {
 }
 
 #[derive(clap::Args, Debug)]
-struct How {
+struct RunArgs {
     /// The number of seeds; a verdict must hold with each. Experiments without randomness use one
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     seeds: u16,
@@ -98,7 +98,7 @@ struct How {
     traces: PathBuf,
 }
 
-impl How {
+impl RunArgs {
     fn plan(&self, pictures: bool) -> Result<RunPlan> {
         let seeds = match self.seed {
             Some(seed) => Seeds::Only(seed),
@@ -212,7 +212,7 @@ fn claims_of(experiment: &Experiment) -> String {
 
 fn run_some(
     ids: &[String],
-    how: &How,
+    how: &RunArgs,
     set: &[(String, String)],
     pictures: Option<&Path>,
     json: bool,
@@ -265,7 +265,7 @@ fn measure(selection: &Selection, plan: &RunPlan) -> Result<(Findings, RunOutcom
 }
 
 /// Prints the findings. Reasons apply only to the drives' own figures.
-fn print(findings: &Findings, how: &How, reasons: bool, drawn: &[PathBuf]) -> Result<()> {
+fn print(findings: &Findings, how: &RunArgs, reasons: bool, drawn: &[PathBuf]) -> Result<()> {
     let mut out = output::stdout();
     findings.table().write(&mut out)?;
     writeln!(out, "\n{}", findings.score())?;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::{How, ROUGH, draw, markdown, measure, page, selection, verdict};
+use super::{ROUGH, RunArgs, draw, markdown, measure, page, selection, verdict};
 use crate::failure::Result;
 use crate::output;
 use crate::plot;
@@ -14,7 +14,7 @@ pub(super) struct Args {
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     #[command(flatten)]
-    how: How,
+    how: RunArgs,
     /// The page: a file that ends in .html, or a directory for report.html
     #[arg(long, value_name = "PLACE", default_value = "traxtent-lab")]
     out: PathBuf,

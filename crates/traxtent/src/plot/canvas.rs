@@ -26,11 +26,12 @@ pub(super) trait Picture {
     fn size(&self) -> (u32, u32);
 
     /// Draws the picture on an area of `size` times `scale` pixels.
-    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, scale: f64) -> Drawn<DB>;
+    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, scale: f64)
+    -> DrawResult<DB>;
 }
 
 /// The result of drawing.
-pub(super) type Drawn<DB> =
+pub(super) type DrawResult<DB> =
     std::result::Result<(), DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
 
 /// Draws a picture into a file.
@@ -96,7 +97,7 @@ fn draw<DB: DrawingBackend>(
     picture: &impl Picture,
     area: &DrawingArea<DB, Shift>,
     scale: u32,
-) -> Drawn<DB> {
+) -> DrawResult<DB> {
     area.fill(&WHITE)?;
     picture.draw(area, f64::from(scale))?;
     area.present()

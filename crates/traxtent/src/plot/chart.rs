@@ -7,7 +7,7 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::canvas::{Drawn, FONT};
+use super::canvas::{DrawResult, FONT};
 
 /// Colours that people with colour vision deficiency can also distinguish (Okabe and Ito).
 pub(super) const COLOURS: [RGBColor; 6] = [
@@ -44,11 +44,12 @@ pub(super) enum LegendEntry<'a> {
     Line(usize, &'a str),
     Dot(usize, &'a str),
     Bar(usize, &'a str),
-    Mark(&'a str),
+    PublishedMark(&'a str),
 }
 
 /// A chart with its axes drawn.
-pub(super) type Plane<'a, DB> = ChartContext<'a, DB, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+pub(super) type ChartArea<'a, DB> =
+    ChartContext<'a, DB, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     /// Converts a displayed length to pixels of this area.
@@ -62,7 +63,7 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     }
 
     /// Draws a title at the top left.
-    pub(super) fn title(&self, title: &str) -> Drawn<DB> {
+    pub(super) fn title(&self, title: &str) -> DrawResult<DB> {
         let room = f64::from(self.area.dim_in_pixel().0) / self.scale - 32.0;
         let font = (FONT, TITLE * self.scale, FontStyle::Bold)
             .into_font()
@@ -73,7 +74,7 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     }
 
     /// Draws a legend below the title, in as many rows as needed. Returns its lower end.
-    pub(super) fn legend(&self, top: f64, left: f64, signs: &[LegendEntry<'_>]) -> DrawnTo<DB> {
+    pub(super) fn legend(&self, top: f64, left: f64, signs: &[LegendEntry<'_>]) -> DrawnHeight<DB> {
         const ROW: f64 = 22.0;
         let font = self.text(TEXT, INK);
         let (mut x, mut row) = (self.px(left), 0.0);
@@ -109,7 +110,7 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
                         .draw(&Rectangle::new(corners, colour_of(*colour)))?;
                     name
                 }
-                LegendEntry::Mark(name) => {
+                LegendEntry::PublishedMark(name) => {
                     self.diamond((x + self.px(12.0), middle), INK)?;
                     name
                 }
@@ -153,10 +154,10 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     /// Draws a curve.
     pub(super) fn curve(
         &self,
-        plane: &mut Plane<'a, DB>,
+        plane: &mut ChartArea<'a, DB>,
         colour: usize,
         points: &[(f64, f64)],
-    ) -> Drawn<DB> {
+    ) -> DrawResult<DB> {
         let line = LineSeries::new(points.iter().copied(), self.stroke(colour));
         plane.draw_series(line).map(drop)
     }
@@ -164,10 +165,10 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     /// Draws a dashed curve.
     pub(super) fn dashes(
         &self,
-        plane: &mut Plane<'a, DB>,
+        plane: &mut ChartArea<'a, DB>,
         colour: usize,
         points: &[(f64, f64)],
-    ) -> Drawn<DB> {
+    ) -> DrawResult<DB> {
         let points = points.iter().copied();
         let line = DashedLineSeries::new(points, self.px(5.0), self.px(4.0), self.stroke(colour));
         plane.draw_series(line).map(drop)
@@ -176,10 +177,10 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     /// Draws a bar with a rim that separates it from its neighbours.
     pub(super) fn bar(
         &self,
-        plane: &mut Plane<'a, DB>,
+        plane: &mut ChartArea<'a, DB>,
         colour: usize,
         corners: [(f64, f64); 2],
-    ) -> Drawn<DB> {
+    ) -> DrawResult<DB> {
         let rim = WHITE.stroke_width(self.px(1.0) as u32);
         let bar = [
             Rectangle::new(corners, colour_of(colour)),
@@ -189,7 +190,12 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     }
 
     /// Draws a text that ends slightly above a position.
-    pub(super) fn label(&self, plane: &Plane<'a, DB>, text: &str, at: (f64, f64)) -> Drawn<DB> {
+    pub(super) fn label(
+        &self,
+        plane: &ChartArea<'a, DB>,
+        text: &str,
+        at: (f64, f64),
+    ) -> DrawResult<DB> {
         let (x, y) = self.place(plane, at);
         let style = self.text(TEXT, INK).pos(Pos::new(HPos::Left, VPos::Bottom));
         self.area
@@ -199,10 +205,10 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     /// Draws a cell in the first colour, or in the second if `strength` is negative.
     pub(super) fn cell(
         &self,
-        plane: &mut Plane<'a, DB>,
+        plane: &mut ChartArea<'a, DB>,
         corners: [(f64, f64); 2],
         strength: f64,
-    ) -> Drawn<DB> {
+    ) -> DrawResult<DB> {
         // The colour is faint enough for numbers on it to be readable.
         const MOST: f64 = 0.6;
         let colour = COLOURS[usize::from(strength < 0.0)].mix(strength.abs() * MOST);
@@ -215,13 +221,22 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     }
 
     /// Draws a frame around a cell.
-    pub(super) fn frame(&self, plane: &mut Plane<'a, DB>, corners: [(f64, f64); 2]) -> Drawn<DB> {
+    pub(super) fn frame(
+        &self,
+        plane: &mut ChartArea<'a, DB>,
+        corners: [(f64, f64); 2],
+    ) -> DrawResult<DB> {
         let frame = Rectangle::new(corners, INK.stroke_width(self.px(2.0) as u32));
         plane.draw_series([frame]).map(drop)
     }
 
     /// Draws a number centred at a position.
-    pub(super) fn value(&self, plane: &Plane<'a, DB>, text: &str, at: (f64, f64)) -> Drawn<DB> {
+    pub(super) fn value(
+        &self,
+        plane: &ChartArea<'a, DB>,
+        text: &str,
+        at: (f64, f64),
+    ) -> DrawResult<DB> {
         let style = self
             .text(TEXT, INK)
             .pos(Pos::new(HPos::Center, VPos::Center));
@@ -231,10 +246,10 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     /// Draws individual points.
     pub(super) fn dots(
         &self,
-        plane: &mut Plane<'a, DB>,
+        plane: &mut ChartArea<'a, DB>,
         colour: usize,
         points: &[(f64, f64)],
-    ) -> Drawn<DB> {
+    ) -> DrawResult<DB> {
         // Many points form a cloud; few are markers.
         let radius = if points.len() > 100 { 1.6 } else { 3.2 };
         let dot = |&at| Circle::new(at, self.px(radius), colour_of(colour));
@@ -244,16 +259,16 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     /// Draws a published value.
     pub(super) fn mark(
         &self,
-        plane: &Plane<'a, DB>,
+        plane: &ChartArea<'a, DB>,
         colour: Option<usize>,
         at: (f64, f64),
-    ) -> Drawn<DB> {
+    ) -> DrawResult<DB> {
         let colour = colour.map_or(INK, |colour| COLOURS[colour % COLOURS.len()]);
         self.diamond(self.place(plane, at), colour)
     }
 
     /// Returns the position of a point of the axes on this area.
-    fn place(&self, plane: &Plane<'a, DB>, at: (f64, f64)) -> (i32, i32) {
+    fn place(&self, plane: &ChartArea<'a, DB>, at: (f64, f64)) -> (i32, i32) {
         let (x, y) = plane.backend_coord(&at);
         let (left, top) = self.area.get_base_pixel();
         (x - left, y - top)
@@ -264,7 +279,7 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     }
 
     /// Draws a diamond with a white rim that separates it from curves.
-    fn diamond(&self, (x, y): (i32, i32), colour: RGBColor) -> Drawn<DB> {
+    fn diamond(&self, (x, y): (i32, i32), colour: RGBColor) -> DrawResult<DB> {
         for (radius, colour) in [(9.0, WHITE), (7.0, colour)] {
             let r = self.px(radius);
             let corners = vec![(x, y - r), (x + r, y), (x, y + r), (x - r, y)];
@@ -302,16 +317,16 @@ impl<'a> LegendEntry<'a> {
             LegendEntry::Line(_, name)
             | LegendEntry::Dot(_, name)
             | LegendEntry::Bar(_, name)
-            | LegendEntry::Mark(name) => name,
+            | LegendEntry::PublishedMark(name) => name,
         }
     }
 }
 
 /// The vertical position at which drawing ended, in displayed pixels.
-type DrawnTo<DB> = Result<f64, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
+type DrawnHeight<DB> = Result<f64, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
 
 type PlaneResult<'a, DB> =
-    Result<Plane<'a, DB>, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
+    Result<ChartArea<'a, DB>, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
 
 fn colour_of(index: usize) -> ShapeStyle {
     COLOURS[index % COLOURS.len()].filled()

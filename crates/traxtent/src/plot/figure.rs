@@ -5,10 +5,10 @@ use std::path::Path;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use traxtent_experiments::{FigureSpec, PublishedPoint};
-use traxtent_lab::{Better, Figure, Panel, Style};
+use traxtent_lab::{BetterDirection, Figure, Panel, Style};
 
-use super::canvas::{self, Drawn, Picture};
-use super::chart::{Axis, LegendEntry, Plane, ScaledArea, plain};
+use super::canvas::{self, DrawResult, Picture};
+use super::chart::{Axis, ChartArea, LegendEntry, ScaledArea, plain};
 use super::{Inline, Key};
 use crate::failure::{Failure, Result};
 
@@ -38,14 +38,15 @@ pub(crate) fn inline(picture: &Figure, index: usize, spec: &FigureSpec) -> Resul
             colour: Some(colour),
             name: name.to_owned(),
         },
-        LegendEntry::Mark(name) => Key {
+        LegendEntry::PublishedMark(name) => Key {
             class: "mark",
             colour: None,
             name: name.to_owned(),
         },
     };
     let keys = marked.signs().into_iter().map(key).collect();
-    let svg = canvas::svg(&Bare(marked)).map_err(|why| Failure::Io(format!("a picture: {why}")))?;
+    let svg = canvas::svg(&SinglePanel(marked))
+        .map_err(|why| Failure::Io(format!("a picture: {why}")))?;
     Ok(Inline { svg, keys })
 }
 
@@ -69,7 +70,7 @@ const FULL_COLOUR_RATIO: f64 = 2.0;
 struct Framed<'a>(Vec<MarkedPanel<'a>>);
 
 /// A panel alone.
-struct Bare<'a>(MarkedPanel<'a>);
+struct SinglePanel<'a>(MarkedPanel<'a>);
 
 impl Picture for Framed<'_> {
     fn size(&self) -> (u32, u32) {
@@ -79,7 +80,11 @@ impl Picture for Framed<'_> {
         }
     }
 
-    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, scale: f64) -> Drawn<DB> {
+    fn draw<DB: DrawingBackend>(
+        &self,
+        area: &DrawingArea<DB, Shift>,
+        scale: f64,
+    ) -> DrawResult<DB> {
         let areas = area.split_evenly(self.grid());
         for (marked, area) in self.0.iter().zip(&areas) {
             let sheet = ScaledArea { area, scale };
@@ -104,7 +109,7 @@ impl Framed<'_> {
 
 /// The picture is so small that a page shows it at its size or larger, and that text is readable on
 /// a phone.
-impl Picture for Bare<'_> {
+impl Picture for SinglePanel<'_> {
     fn size(&self) -> (u32, u32) {
         let panel = &self.0.panel;
         let rows = match self.0.better() {
@@ -117,7 +122,11 @@ impl Picture for Bare<'_> {
         }
     }
 
-    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, scale: f64) -> Drawn<DB> {
+    fn draw<DB: DrawingBackend>(
+        &self,
+        area: &DrawingArea<DB, Shift>,
+        scale: f64,
+    ) -> DrawResult<DB> {
         self.0.draw(&ScaledArea { area, scale }, 10.0)
     }
 }
@@ -160,7 +169,7 @@ impl<'a> MarkedPanel<'a> {
             })
             .collect();
         if !self.points.is_empty() {
-            signs.push(LegendEntry::Mark("published"));
+            signs.push(LegendEntry::PublishedMark("published"));
         }
         signs
     }
@@ -172,7 +181,7 @@ impl<'a> MarkedPanel<'a> {
         ours.copied().chain(published)
     }
 
-    fn draw<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>, top: f64) -> Drawn<DB> {
+    fn draw<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>, top: f64) -> DrawResult<DB> {
         if let Some(better) = self.better() {
             self.draw_surface(sheet, top, better)
         } else if self.panel.rows.is_empty() {
@@ -183,7 +192,7 @@ impl<'a> MarkedPanel<'a> {
     }
 
     /// Returns which direction is better if the panel is a surface.
-    fn better(&self) -> Option<Better> {
+    fn better(&self) -> Option<BetterDirection> {
         self.panel
             .series
             .iter()
@@ -198,8 +207,8 @@ impl<'a> MarkedPanel<'a> {
         &self,
         sheet: &ScaledArea<'_, DB>,
         top: f64,
-        better: Better,
-    ) -> Drawn<DB> {
+        better: BetterDirection,
+    ) -> DrawResult<DB> {
         let series = &self.panel.series;
         let columns = series.first().map_or(&[][..], |series| &series.points);
         let (right, bottom) = (columns.len() as f64, series.len() as f64);
@@ -244,7 +253,11 @@ impl<'a> MarkedPanel<'a> {
         Ok(())
     }
 
-    fn draw_curves<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>, top: f64) -> Drawn<DB> {
+    fn draw_curves<DB: DrawingBackend>(
+        &self,
+        sheet: &ScaledArea<'_, DB>,
+        top: f64,
+    ) -> DrawResult<DB> {
         let most =
             |of: fn((f64, f64)) -> f64| self.points().map(of).fold(f64::MIN_POSITIVE, f64::max);
         let least = |of: fn((f64, f64)) -> f64| self.points().map(of).fold(0.0, f64::min);
@@ -264,7 +277,11 @@ impl<'a> MarkedPanel<'a> {
     }
 
     /// Draws the bars of each row one after another, with the row's name above.
-    fn draw_bars<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>, top: f64) -> Drawn<DB> {
+    fn draw_bars<DB: DrawingBackend>(
+        &self,
+        sheet: &ScaledArea<'_, DB>,
+        top: f64,
+    ) -> DrawResult<DB> {
         let rows = &self.panel.rows;
         let mut ends = vec![0.0_f64; rows.len()];
         let mut bars = Vec::new();
@@ -305,9 +322,9 @@ impl<'a> MarkedPanel<'a> {
     fn draw_published<'p, DB: DrawingBackend>(
         &self,
         sheet: &ScaledArea<'p, DB>,
-        plane: &Plane<'p, DB>,
+        plane: &ChartArea<'p, DB>,
         place: impl Fn((f64, f64)) -> (f64, f64),
-    ) -> Drawn<DB> {
+    ) -> DrawResult<DB> {
         let colours = self.colours();
         for point in &self.points {
             let mut series = self.panel.series.iter();
@@ -346,7 +363,7 @@ mod tests {
     fn surface() {
         let row = |name: &str, values: [f64; 3]| Series {
             name: name.to_owned(),
-            style: Style::Surface(Better::Less),
+            style: Style::Surface(BetterDirection::Less),
             points: [1.0, 2.0, 32.0].into_iter().zip(values).collect(),
         };
         let picture = Figure::of(Panel {

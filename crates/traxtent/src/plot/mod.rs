@@ -41,7 +41,7 @@ pub(crate) struct Curve {
 
 /// A published value to compare a curve with.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Mark {
+pub(crate) struct PublishedMark {
     /// The position.
     pub(crate) at: (f64, f64),
     /// The index of the curve that it belongs to.
@@ -87,7 +87,7 @@ pub(crate) struct EfficiencyPanel {
     /// Request size in KB (1,024 bytes) and efficiency from 0 to 1.
     pub(crate) curves: Vec<Curve>,
     /// Published values.
-    pub(crate) marks: Vec<Mark>,
+    pub(crate) marks: Vec<PublishedMark>,
     /// The size of a track in KB.
     pub(crate) track_kb: f64,
 }

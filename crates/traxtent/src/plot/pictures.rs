@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use traxtent_model::drive::Breakdown;
 
-use super::canvas::{self, Drawn, Picture};
+use super::canvas::{self, DrawResult, Picture};
 use super::chart::{Axis, COLOURS, INK, LegendEntry, ScaledArea, percent, plain};
 use super::{Efficiency, EfficiencyPanel, Response, Validation};
 use crate::failure::Result;
@@ -50,7 +50,11 @@ impl Picture for Response {
         (960, 420)
     }
 
-    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, scale: f64) -> Drawn<DB> {
+    fn draw<DB: DrawingBackend>(
+        &self,
+        area: &DrawingArea<DB, Shift>,
+        scale: f64,
+    ) -> DrawResult<DB> {
         let sheet = ScaledArea { area, scale };
         sheet.title(&self.title)?;
         let (left, right) = area.split_horizontally(sheet.px(560.0));
@@ -77,7 +81,7 @@ impl Picture for Response {
 
 impl Response {
     /// Draws a bar for each component of the mean response time.
-    fn draw_parts<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>) -> Drawn<DB> {
+    fn draw_parts<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>) -> DrawResult<DB> {
         const TOP: f64 = 86.0;
         const ROW: f64 = 34.0;
         const NAMES: f64 = 100.0;
@@ -128,7 +132,11 @@ impl Picture for Validation {
         (760, 440)
     }
 
-    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, scale: f64) -> Drawn<DB> {
+    fn draw<DB: DrawingBackend>(
+        &self,
+        area: &DrawingArea<DB, Shift>,
+        scale: f64,
+    ) -> DrawResult<DB> {
         let sheet = ScaledArea { area, scale };
         sheet.title(&self.title)?;
         let signs: Vec<LegendEntry<'_>> = self
@@ -157,7 +165,11 @@ impl Picture for Efficiency {
         (560 * self.panels.len() as u32, 440)
     }
 
-    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, scale: f64) -> Drawn<DB> {
+    fn draw<DB: DrawingBackend>(
+        &self,
+        area: &DrawingArea<DB, Shift>,
+        scale: f64,
+    ) -> DrawResult<DB> {
         for (panel, area) in self
             .panels
             .iter()
@@ -170,14 +182,14 @@ impl Picture for Efficiency {
 }
 
 impl EfficiencyPanel {
-    fn draw<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>) -> Drawn<DB> {
+    fn draw<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>) -> DrawResult<DB> {
         sheet.title(&self.title)?;
         let lines = self.curves.iter().enumerate();
         let mut signs: Vec<LegendEntry<'_>> = lines
             .map(|(index, curve)| LegendEntry::Line(index, &curve.name))
             .collect();
         if !self.marks.is_empty() {
-            signs.push(LegendEntry::Mark("published"));
+            signs.push(LegendEntry::PublishedMark("published"));
         }
         sheet.legend(50.0, 70.0, &signs)?;
         // The unit is chosen so that axis labels are round numbers.

@@ -5,7 +5,7 @@ use std::path::Path;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::canvas::{self, Drawn, Picture};
+use super::canvas::{self, DrawResult, Picture};
 use super::chart::{Axis, COLOURS, LegendEntry, ScaledArea, plain};
 use super::{Tracks, TracksPanel};
 use crate::failure::Result;
@@ -26,7 +26,11 @@ impl Picture for Tracks {
         (960, 60 + PANEL * (1 + self.panels.len() as u32))
     }
 
-    fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>, scale: f64) -> Drawn<DB> {
+    fn draw<DB: DrawingBackend>(
+        &self,
+        area: &DrawingArea<DB, Shift>,
+        scale: f64,
+    ) -> DrawResult<DB> {
         ScaledArea { area, scale }.title(&self.title)?;
         let mut rest = area.clone();
         for (index, panel) in self.panels.iter().enumerate() {
@@ -50,7 +54,7 @@ impl TracksPanel {
         sheet: &ScaledArea<'_, DB>,
         top: f64,
         lbns: &std::ops::Range<f64>,
-    ) -> Drawn<DB> {
+    ) -> DrawResult<DB> {
         let lines = self.legend.iter().enumerate();
         let signs: Vec<LegendEntry<'_>> =
             lines.map(|(k, name)| LegendEntry::Line(k, name)).collect();

@@ -96,7 +96,7 @@ const EXAMPLES: &str = "Examples:
 const SCENARIO_BYTES: u64 = 16 << 20;
 
 /// The poll interval.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {

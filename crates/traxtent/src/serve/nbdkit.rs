@@ -15,7 +15,7 @@ use traxtent_server::control::remove_stale_socket;
 use traxtent_server::volume::LINGERING_MESSAGE;
 
 use super::attach::Address;
-use super::{LOOK, tools};
+use super::{POLL_INTERVAL, tools};
 use crate::failure::{Failure, Result, warn};
 
 /// The time that a server's process has to exit after it has reported that the kernel may keep it.
@@ -117,7 +117,7 @@ impl Nbdkit {
             if server.ended()?.is_some() {
                 return Err(server.final_message());
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         server.messages.ready();
         // The socket is recorded only now: if nbdkit could not create it, it belongs to another
@@ -160,7 +160,7 @@ impl Nbdkit {
                 ended?;
                 return Err(self.final_message());
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -171,7 +171,7 @@ impl Nbdkit {
             match self.ended()? {
                 Some(status) if status.success() => return Ok(()),
                 Some(_) => return Err(self.final_message()),
-                None => thread::sleep(LOOK),
+                None => thread::sleep(POLL_INTERVAL),
             }
         }
         Ok(())
@@ -185,7 +185,7 @@ impl Nbdkit {
         let status = loop {
             match self.ended()? {
                 Some(status) => break status,
-                None => thread::sleep(LOOK),
+                None => thread::sleep(POLL_INTERVAL),
             }
         };
         if let Some(stderr_reader) = self.stderr_reader.take() {
@@ -233,7 +233,7 @@ impl Drop for Nbdkit {
             self.terminate();
         }
         while matches!(self.ended(), Ok(None)) {
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         if let Some(socket) = &self.socket {
             let _ = std::fs::remove_file(socket);
@@ -297,7 +297,7 @@ fn terminate(child: &Child) {
 fn reap(mut killed: Child) {
     let started = Instant::now();
     while matches!(killed.try_wait(), Ok(None)) && started.elapsed() < LINGERING {
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 

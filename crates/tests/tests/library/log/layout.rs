@@ -1,6 +1,6 @@
 //! Segments over a track map, and configurations that a log refuses.
 
-use traxtent_layout::log::{Log, LogConfig, LogShape, Sizing};
+use traxtent_layout::log::{Log, LogConfig, LogShape, SegmentSizing};
 use traxtent_units::{Lbn, Sectors};
 
 use super::device::{Device, Perform};
@@ -33,9 +33,11 @@ fn segments_of_one_size() {
     let range = Lbn(7)..Lbn(map.end().0 - 5);
     for sectors in [1, 7, 15, 16, 30, 31, 70, 5000] {
         let size = Sectors(sectors);
-        let fixed = Sizing::Fixed(size).cut(&map, range.clone()).unwrap();
+        let fixed = SegmentSizing::Fixed(size).cut(&map, range.clone()).unwrap();
         assert_eq!(fixed.len() as u64, (range.end.0 - range.start.0) / sectors);
-        let aligned = Sizing::Aligned(size).cut(&map, range.clone()).unwrap();
+        let aligned = SegmentSizing::Aligned(size)
+            .cut(&map, range.clone())
+            .unwrap();
         for cut in [&fixed, &aligned] {
             for pair in cut.windows(2) {
                 assert!(pair[0].end <= pair[1].start);
@@ -128,7 +130,7 @@ fn refused() {
         "grain_sectors is 0: expected at least 1"
     );
     assert_eq!(
-        error(|config| config.sizing = Sizing::Fixed(Sectors(0))),
+        error(|config| config.sizing = SegmentSizing::Fixed(Sectors(0))),
         "segment size is 0: expected at least 1 sector"
     );
     let end = map.end();

@@ -8,7 +8,7 @@ mod layout;
 
 mod model;
 
-use traxtent_layout::log::{Cleaning, CleaningPolicy, LogConfig, LogShape, Sizing};
+use traxtent_layout::log::{Cleaning, CleaningPolicy, LogConfig, LogShape, SegmentSizing};
 use traxtent_map::TrackMap;
 use traxtent_units::Rng;
 use traxtent_units::{Lbn, Sectors};
@@ -36,9 +36,9 @@ fn map_of(sectors: u64) -> TrackMap {
 /// Returns a configuration with a random shape and one block.
 fn config(rng: &mut Rng) -> LogConfig {
     let sizing = match rng.below(4) {
-        0 => Sizing::Aligned(Sectors(10)),
-        1 => Sizing::Fixed(Sectors(25)),
-        _ => Sizing::Tracks,
+        0 => SegmentSizing::Aligned(Sectors(10)),
+        1 => SegmentSizing::Fixed(Sectors(25)),
+        _ => SegmentSizing::Tracks,
     };
     let (block_sectors, grain_sectors) = [(1, 1), (1, 1), (2, 1), (2, 2)][rng.below(4) as usize];
     let policy = CleaningPolicy::ALL[rng.below(2) as usize];
@@ -101,9 +101,9 @@ fn keeps_what_is_written() {
 fn goes_on_for_ever() {
     for policy in CleaningPolicy::ALL {
         for sizing in [
-            Sizing::Tracks,
-            Sizing::Aligned(Sectors(12)),
-            Sizing::Fixed(Sectors(40)),
+            SegmentSizing::Tracks,
+            SegmentSizing::Aligned(Sectors(12)),
+            SegmentSizing::Fixed(Sectors(40)),
         ] {
             let map = small_map();
             let mut config = LogConfig {
@@ -134,9 +134,9 @@ fn goes_on_for_ever() {
 #[test]
 fn names() {
     for sizing in [
-        Sizing::Tracks,
-        Sizing::Aligned(Sectors(8)),
-        Sizing::Fixed(Sectors(528)),
+        SegmentSizing::Tracks,
+        SegmentSizing::Aligned(Sectors(8)),
+        SegmentSizing::Fixed(Sectors(528)),
     ] {
         assert_eq!(sizing.to_string().parse(), Ok(sizing));
     }
@@ -146,7 +146,7 @@ fn names() {
     let error = "lazy".parse::<CleaningPolicy>().unwrap_err().to_string();
     assert_eq!(error, "\"lazy\": expected greedy or cost-benefit");
     for text in ["", "fixed", "fixed:0", "fixed:4294967296", "tracks:1"] {
-        let error = text.parse::<Sizing>().unwrap_err().to_string();
+        let error = text.parse::<SegmentSizing>().unwrap_err().to_string();
         assert!(error.ends_with(
             "expected tracks, aligned:N or fixed:N, with N from 1 to 4294967295 sectors"
         ));

@@ -12,7 +12,7 @@ use testkit::guest::Guest;
 
 use super::cases::TODAY;
 use super::workshop;
-use super::{Case, ImageMaker, Made};
+use super::{Case, CreatedCase, ImageMaker};
 use crate::drives;
 
 const fn case(
@@ -91,14 +91,14 @@ const CASES: &[Case] = &[
 ];
 
 /// Creates the images of all cases.
-pub(super) fn make(workshop: &ImageMaker) -> Vec<(&'static Case, Made)> {
+pub(super) fn make(workshop: &ImageMaker) -> Vec<(&'static Case, CreatedCase)> {
     let answer = boot(workshop);
     CASES
         .iter()
         .map(|case| {
             let made = match &answer {
-                Ok(()) => Made::Images(workshop::images(&workshop.folder_of(case.name))),
-                Err(why) => Made::Unavailable(why.clone()),
+                Ok(()) => CreatedCase::Images(workshop::images(&workshop.folder_of(case.name))),
+                Err(why) => CreatedCase::Unavailable(why.clone()),
             };
             (case, made)
         })

@@ -13,7 +13,7 @@ use traxtent_check::report::ReportRow;
 use traxtent_check::target::{HostPaths, examine_targets};
 use traxtent_check::{Kind, Severity, findings};
 
-pub(crate) use workshop::{ImageMaker, Made, is_root};
+pub(crate) use workshop::{CreatedCase, ImageMaker, is_root};
 
 /// An image, how it is created, and what is wrong with it.
 pub(crate) struct Case {
@@ -89,7 +89,7 @@ pub(crate) fn findings_of(images: &[std::path::PathBuf], drive: Drive) -> Vec<(S
 }
 
 /// Creates all cases whose images can be created on this host.
-fn made(folder: &Path) -> Vec<(&'static Case, Made)> {
+fn made(folder: &Path) -> Vec<(&'static Case, CreatedCase)> {
     let workshop = ImageMaker::new(folder);
     let alone = cases::CASES
         .iter()
@@ -109,8 +109,8 @@ fn right_and_wrong() {
     let all = made(folder.path());
     for (case, made) in &all {
         let images = match made {
-            Made::Images(images) => images,
-            Made::Unavailable(why) => {
+            CreatedCase::Images(images) => images,
+            CreatedCase::Unavailable(why) => {
                 skipped.push(format!("{}: {why}", case.name));
                 continue;
             }

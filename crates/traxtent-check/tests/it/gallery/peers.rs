@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Case, Made, findings_of};
+use super::{Case, CreatedCase, findings_of};
 
 /// The text of the page before its table.
 const HEAD: &str = "# Findings of each tool\n
@@ -19,11 +19,11 @@ alignment that it infers.
 Written by `TRAXTENT_GALLERY_PAGE=docs/check-gallery.md cargo test -p traxtent-check --test it gallery`.\n\n";
 
 /// Returns the page.
-pub(super) fn page(cases: &[(&Case, Made)]) -> String {
+pub(super) fn page(cases: &[(&Case, CreatedCase)]) -> String {
     let mut page = HEAD.to_owned();
     let made = cases.iter().filter_map(|(case, made)| match made {
-        Made::Images(images) => Some((case, images)),
-        Made::Unavailable(_) => None,
+        CreatedCase::Images(images) => Some((case, images)),
+        CreatedCase::Unavailable(_) => None,
     });
     let mut rows = String::new();
     let mut score = Score::default();

@@ -38,7 +38,7 @@ pv() {
 "#;
 
 /// The result of making a case.
-pub(crate) enum Made {
+pub(crate) enum CreatedCase {
     /// The images.
     Images(Vec<PathBuf>),
     /// The case cannot be made on this host, for this reason.
@@ -68,9 +68,9 @@ impl ImageMaker {
     ///
     /// # Panics
     /// If an installed tool fails.
-    pub(crate) fn make(&self, name: &str, commands: &str) -> Made {
+    pub(crate) fn make(&self, name: &str, commands: &str) -> CreatedCase {
         if let Err(why) = needs(commands) {
-            return Made::Unavailable(why);
+            return CreatedCase::Unavailable(why);
         }
         let folder = self.folder_of(name);
         std::fs::create_dir_all(&folder).unwrap();
@@ -81,7 +81,7 @@ impl ImageMaker {
             .unwrap();
         let says = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{name}: {commands}: {says}");
-        Made::Images(images(&folder))
+        CreatedCase::Images(images(&folder))
     }
 }
 

@@ -23,7 +23,7 @@ pub const LINGERING_MESSAGE: &str =
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The poll interval during shutdown.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The time limit for the final message, which may have no reader.
 const MESSAGE_TIMEOUT: Duration = Duration::from_millis(100);
@@ -38,7 +38,7 @@ impl VolumeServer {
     pub fn end_in_time(&self) {
         let told = Instant::now();
         loop {
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
             if told.elapsed() >= SHUTDOWN_TIMEOUT
                 && let Some(silent) = self.volume().members().waited_for(SHUTDOWN_TIMEOUT)
             {
