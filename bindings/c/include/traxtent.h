@@ -29,7 +29,7 @@ typedef struct traxtent_disk traxtent_disk;
 extern "C" {
 #endif // __cplusplus
 
-// Makes a disk of zeros at rest. `drive` is the name of a built-in drive or the TOML text of a
+// Creates a disk of zeros at rest. `drive` is the name of a built-in drive or the TOML text of a
 // profile. On failure, returns null and writes as much of the reason as `room` bytes hold to
 // `error`, which may be null. Release the disk with `traxtent_free`.
 //
