@@ -199,7 +199,7 @@ fn what_is_no_disk_is_refused() {
     );
     assert_eq!(
         told("/dev/null"),
-        "/dev/null: a character device; expected a block device or image file"
+        "/dev/null: is a character device; expected a block device or image file"
     );
     let path = empty.0.to_str().unwrap();
     assert_eq!(
