@@ -16,6 +16,7 @@ pub mod export;
 pub mod serve;
 pub mod service;
 pub mod volume;
+mod workers;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

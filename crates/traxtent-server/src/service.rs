@@ -9,6 +9,7 @@ use std::error::Error;
 use std::fmt::Debug;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use traxtent_model::disk::{DiskError, MediaError};
@@ -63,6 +64,22 @@ pub trait BlockService: Debug + Send + Sync {
         true
     }
 
+    /// Returns whether completed writes may be lost with the power until a flush.
+    fn has_write_cache(&self) -> bool {
+        true
+    }
+
+    /// Returns whether the device rotates.
+    fn is_rotational(&self) -> bool {
+        true
+    }
+
+    /// Returns the size in bytes of the requests that the device serves best, such as a stripe, if
+    /// it has one.
+    fn optimal_bytes(&self) -> Option<u32> {
+        None
+    }
+
     /// Reads from byte `offset` on.
     ///
     /// # Errors
@@ -94,6 +111,22 @@ pub trait BlockService: Debug + Send + Sync {
     /// # Errors
     /// Returns the error that the drive or the volume reports.
     fn flush(&self) -> Result<(), ServiceError>;
+}
+
+/// A block device as clients see it: a service with a name, writable or not.
+///
+/// Front ends (NBD, FUSE, ublk) share the service, so that a drive has one queue, however its
+/// requests come.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// The name by which NBD clients choose it.
+    pub name: String,
+    /// A line for people, such as the drive's model.
+    pub description: String,
+    /// The device.
+    pub service: Arc<dyn BlockService>,
+    /// Whether writes, trims and zeros are refused.
+    pub read_only: bool,
 }
 
 /// The block sizes to advertise to a client, in bytes.
