@@ -30,7 +30,7 @@ pub(crate) trait OrderHandler: Send + Sync + 'static {
 
 /// A control socket that cannot be created.
 #[derive(Debug, thiserror::Error)]
-#[error("control={}: cannot make it: {error}", path.display())]
+#[error("control socket {}: cannot create it: {error}", path.display())]
 pub struct ControlError {
     /// The path of the socket.
     pub path: PathBuf,
@@ -63,7 +63,7 @@ impl Control {
             error,
         };
         remove_stale_socket(path).map_err(failed)?;
-        let listener = listen(path).map_err(|error| match error.kind() {
+        let listener = listen(path, 0o600).map_err(|error| match error.kind() {
             // The system's message for this error mentions an address, which would be misleading
             // for a file.
             io::ErrorKind::AddrInUse => failed(io::Error::other("the path already exists")),
@@ -91,17 +91,20 @@ impl Control {
     }
 }
 
-/// Creates a socket to which only its owner can ever connect, whatever the umask. Linux gives the
-/// file the mode that the socket has when it is bound.
-fn listen(path: &Path) -> io::Result<UnixListener> {
+/// Creates a socket with the given mode. Until it has that, only its owner can connect, whatever the
+/// umask: Linux gives the file the mode that the socket has when it is bound.
+pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
     let socket: OwnedFd = rustix::net::socket_with(
         AddressFamily::UNIX,
         SocketType::STREAM,
         SocketFlags::CLOEXEC,
         None,
     )?;
-    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    rustix::fs::fchmod(&socket, Mode::from_raw_mode(mode & 0o600))?;
     rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    if mode & !0o600 != 0 {
+        rustix::fs::chmod(path, Mode::from_raw_mode(mode))?;
+    }
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(UnixListener::from(socket))
 }

@@ -2,8 +2,8 @@
 //!
 //! [`serve`] runs a modelled drive in real time, for programs that use a disk. [`volume`] runs
 //! volumes on real members, and [`copies`] runs volumes with replicas around the track. Each
-//! implements [`service::BlockService`], the one interface for the protocols in front of them, and
-//! [`export`] opens any of them. [`control`] is the socket that takes orders while one is served.
+//! implements [`service::BlockService`], the one interface for the front ends: [`nbd`]. [`control`]
+//! is the socket that takes orders while one is served.
 //!
 //! # Invariants
 //! The models and volumes decide; this crate adds clocks, threads and files. A drive's response is
@@ -12,7 +12,7 @@
 
 pub mod control;
 pub mod copies;
-pub mod export;
+pub mod nbd;
 pub mod serve;
 pub mod service;
 pub mod volume;

@@ -6,7 +6,7 @@
 //! volume with replicas ([`crate::copies::ReplicaVolumeServer`]).
 
 use std::error::Error;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -64,6 +64,12 @@ pub trait BlockService: Debug + Send + Sync {
         true
     }
 
+    /// Returns whether requests complete without waiting, so that threads for several of them at a
+    /// time would only cost time.
+    fn is_immediate(&self) -> bool {
+        false
+    }
+
     /// Returns whether completed writes may be lost with the power until a flush.
     fn has_write_cache(&self) -> bool {
         true
@@ -91,7 +97,7 @@ pub trait BlockService: Debug + Send + Sync {
     ///
     /// # Errors
     /// Returns the same errors as [`BlockService::read`].
-    fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServiceError>;
+    fn write(&self, bytes: Vec<u8>, offset: u64, fua: bool) -> Result<(), ServiceError>;
 
     /// Zeroes `count` bytes starting at `offset`. With `fua`, they are durable when this returns.
     ///
@@ -138,6 +144,31 @@ pub struct BlockSizes {
     pub preferred: u32,
     /// The maximum size of one request.
     pub maximum: u32,
+}
+
+/// The purpose of a file of a served drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileRole {
+    /// The drive's data.
+    Data,
+    /// The faults and their times.
+    Scenario,
+    /// The request log.
+    Log,
+    /// The receipt.
+    Receipt,
+}
+
+impl fmt::Display for FileRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            FileRole::Data => "data file",
+            FileRole::Scenario => "scenario",
+            FileRole::Log => "request log",
+            FileRole::Receipt => "receipt",
+        })
+    }
 }
 
 /// The reason why a served block device failed a request, or could not start or stop.
@@ -194,10 +225,10 @@ pub enum ServiceError {
     #[error(transparent)]
     Maintenance(Box<dyn Error + Send + Sync>),
     /// A log or a receipt that cannot be written.
-    #[error("{key}={}: cannot write it: {error}", path.display())]
+    #[error("{role} {}: cannot write it: {error}", path.display())]
     Output {
-        /// The key that names the output.
-        key: &'static str,
+        /// The purpose of the output.
+        role: FileRole,
         /// The path.
         path: PathBuf,
         /// The system's error.

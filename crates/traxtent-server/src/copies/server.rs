@@ -110,11 +110,11 @@ impl BlockService for ReplicaVolumeServer {
         Ok(self.then(|volume| block_on(volume.read(at, buffer)))?)
     }
 
-    fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServiceError> {
+    fn write(&self, bytes: Vec<u8>, offset: u64, fua: bool) -> Result<(), ServiceError> {
         let at = self.at(offset)?;
         Ok(self.then(|volume| match fua {
-            true => block_on(volume.write_through(at, bytes)),
-            false => block_on(volume.write(at, bytes)),
+            true => block_on(volume.write_through(at, &bytes)),
+            false => block_on(volume.write(at, &bytes)),
         })?)
     }
 

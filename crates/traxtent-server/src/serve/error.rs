@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use traxtent_model::disk::{DiskError, ScenarioError};
 use traxtent_model::profile::ProfileError;
 
-use super::key::Key;
+use crate::service::FileRole;
 use crate::control::ControlError;
 use traxtent_io::device::guard::Refusal;
 
@@ -14,36 +14,8 @@ use traxtent_io::device::guard::Refusal;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// An unknown key.
-    #[error("unknown key {key:?}; the keys are {}", Key::names())]
-    UnknownKey {
-        /// The key as given.
-        key: String,
-    },
-    /// A key that is given twice.
-    #[error("{key}= is given twice")]
-    Twice {
-        /// The key.
-        key: Key,
-    },
-    /// A required key is missing.
-    #[error("{key}= is missing: {}", key.help())]
-    Missing {
-        /// The key.
-        key: Key,
-    },
-    /// A value that is invalid for its key.
-    #[error("{key}={value}: {problem}")]
-    Value {
-        /// The key.
-        key: Key,
-        /// The value as given.
-        value: String,
-        /// The expected values.
-        problem: String,
-    },
     /// An invalid profile.
-    #[error("drive={}: {error}", path.display())]
+    #[error("{}: {error}", path.display())]
     Profile {
         /// The profile's file.
         path: PathBuf,
@@ -51,7 +23,7 @@ pub enum ServeError {
         error: ProfileError,
     },
     /// A data file that is too small for the drive.
-    #[error("file={}: {bytes} bytes are too few; the drive needs {needed}", path.display())]
+    #[error("data file {}: {bytes} bytes are too few; the drive needs {needed}", path.display())]
     TooSmall {
         /// The path.
         path: PathBuf,
@@ -61,19 +33,19 @@ pub enum ServeError {
         needed: u64,
     },
     /// A data file that must not be written to.
-    #[error("file={0}")]
+    #[error("data file {0}")]
     Guarded(Refusal),
     /// An output that must not be written to.
-    #[error("{key}={refusal}")]
+    #[error("{role} {refusal}")]
     Output {
-        /// The key that names the output.
-        key: Key,
+        /// The purpose of the output.
+        role: FileRole,
         /// The reason.
         refusal: Refusal,
     },
     /// A data file that would be longer than its file system permits.
     #[error(
-        "file={}: the drive needs {needed} bytes, but files on this file system have at most {longest}; \
+        "data file {}: the drive needs {needed} bytes, but files on this file system have at most {longest}; \
          use another file system, such as XFS, or a block device",
         path.display()
     )]
@@ -86,10 +58,10 @@ pub enum ServeError {
         longest: u64,
     },
     /// A file that cannot be used.
-    #[error("{key}={}: cannot {what} it: {error}", path.display())]
+    #[error("{role} {}: cannot {what} it: {error}", path.display())]
     File {
-        /// The key that names the file.
-        key: Key,
+        /// The file's purpose.
+        role: FileRole,
         /// The path.
         path: PathBuf,
         /// The operation.
@@ -101,7 +73,7 @@ pub enum ServeError {
     #[error(transparent)]
     Control(#[from] ControlError),
     /// An invalid scenario.
-    #[error("scenario={}: {error}", path.display())]
+    #[error("scenario {}: {error}", path.display())]
     Scenario {
         /// The scenario's file.
         path: PathBuf,
@@ -109,7 +81,7 @@ pub enum ServeError {
         error: ScenarioError,
     },
     /// A scenario that does not fit the drive.
-    #[error("scenario={}: {error}", path.display())]
+    #[error("scenario {}: {error}", path.display())]
     ScenarioMismatch {
         /// The scenario's file.
         path: PathBuf,
@@ -119,10 +91,15 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    pub(super) fn file(key: Key, path: &Path, what: &'static str, error: io::Error) -> ServeError {
+    pub(super) fn file(
+        role: FileRole,
+        path: &Path,
+        what: &'static str,
+        error: io::Error,
+    ) -> ServeError {
         let path = path.to_owned();
         ServeError::File {
-            key,
+            role,
             path,
             what,
             error,

@@ -10,8 +10,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::error::ServeError;
-use super::key::Key;
-use crate::service::ServiceError;
+use crate::service::{FileRole, ServiceError};
 use traxtent_io::packed::CompressedWriter;
 use traxtent_sim::request_log;
 use traxtent_sim::simulate::Outcome;
@@ -42,8 +41,8 @@ enum Stage {
 impl Log {
     /// Creates the file and writes the column names.
     pub(super) fn create(path: &Path) -> Result<Log, ServeError> {
-        let failed = |error| ServeError::file(Key::Log, path, "write", error);
-        super::refuse_output(Key::Log, path)?;
+        let failed = |error| ServeError::file(FileRole::Log, path, "write", error);
+        super::refuse_output(FileRole::Log, path)?;
         let file = File::create(path).map_err(failed)?;
         let mut out = CompressedWriter::new(BufWriter::new(file), path);
         request_log::write_head(&mut out).map_err(failed)?;
@@ -84,7 +83,7 @@ impl Log {
             Stage::Done => Ok(()),
         };
         written.map_err(|error| ServiceError::Output {
-            key: Key::Log.name(),
+            role: FileRole::Log,
             path: self.path.clone(),
             error,
         })

@@ -1,18 +1,17 @@
-//! A drive served in real time, for an NBD server or any multithreaded program.
+//! A drive served in real time, for a block protocol or any multithreaded program.
 //!
 //! [`DriveServer`] holds a model disk on the real clock, its data, a request log, a receipt, and a
 //! socket that takes orders for faults. Its requests block until the model completes the command.
 //!
-//! The protocol is left out; nbdkit implements it (`bindings/nbdkit`).
+//! The protocols in front of it are elsewhere, such as [`crate::nbd`].
 
 mod clock;
 mod error;
-mod key;
-mod keys;
 mod load;
 mod log;
 mod paced;
 mod receipt;
+mod settings;
 mod store;
 mod transport;
 
@@ -24,18 +23,18 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 use traxtent_model::disk::{Command, Completion, Disk, MemoryMedia, Scenario};
 use traxtent_model::drive::{self, Drive};
+use traxtent_model::profile::WriteBack;
 use traxtent_units::{Lbn, Sectors};
 
 pub use clock::Speed;
 pub use error::ServeError;
-pub use key::Key;
-pub use keys::Settings;
 pub use load::MachineLoad;
 pub use receipt::{Percentiles, Receipt, ReceiptVerdict};
+pub use settings::Settings;
 pub use store::memory_limit;
 
 use crate::control::Control;
-use crate::service::{BlockService, BlockSizes, REQUEST_MAX, ServiceError};
+use crate::service::{BlockService, BlockSizes, FileRole, REQUEST_MAX, ServiceError};
 use load::Load;
 use log::Log;
 use paced::{Delivered, RealTimeDrive};
@@ -78,9 +77,9 @@ impl DriveServer {
         })?;
         let scenario = scenario_of(&settings, &drive)?;
         if let Some(path) = &settings.receipt {
-            refuse_output(Key::Receipt, path)?;
+            refuse_output(FileRole::Receipt, path)?;
             try_beside(path)
-                .map_err(|error| ServeError::file(Key::Receipt, path, "write", error))?;
+                .map_err(|error| ServeError::file(FileRole::Receipt, path, "write", error))?;
         }
         Ok(DriveServer {
             store: Arc::new(Store::open(settings.file.as_deref(), bytes_of(&drive))?),
@@ -258,7 +257,7 @@ impl BlockService for DriveServer {
         let mut text = serde_json::to_string_pretty(&receipt).expect("a receipt is plain data");
         text.push('\n');
         write_whole(path, text.as_bytes()).map_err(|error| ServiceError::Output {
-            key: Key::Receipt.name(),
+            role: FileRole::Receipt,
             path: path.clone(),
             error,
         })
@@ -275,6 +274,15 @@ impl BlockService for DriveServer {
             preferred: sector.physical_bytes,
             maximum: REQUEST_MAX,
         }
+    }
+
+    fn is_immediate(&self) -> bool {
+        self.settings.profile.mechanics.is_none() && self.settings.file.is_none()
+    }
+
+    fn has_write_cache(&self) -> bool {
+        let cache = &self.settings.profile.cache;
+        cache.enabled && cache.write_back == WriteBack::Full
     }
 
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServiceError> {
@@ -307,12 +315,12 @@ impl BlockService for DriveServer {
         })
     }
 
-    fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServiceError> {
+    fn write(&self, bytes: Vec<u8>, offset: u64, fua: bool) -> Result<(), ServiceError> {
         self.noted(|running| {
             let (lbn, sectors) = self.sectors(offset, bytes.len() as u64)?;
             let command = Command::Write { lbn, sectors, fua };
             self.store.prefetch(offset, bytes.len() as u64);
-            self.tell(running, command, bytes.to_vec(), fua)
+            self.tell(running, command, bytes, fua)
         })
     }
 
@@ -345,7 +353,7 @@ fn scenario_of(settings: &Settings, drive: &Drive) -> Result<Scenario, ServeErro
     };
     if let Some(path) = &settings.scenario {
         let text = std::fs::read_to_string(path)
-            .map_err(|error| ServeError::file(Key::Scenario, path, "read", error))?;
+            .map_err(|error| ServeError::file(FileRole::Scenario, path, "read", error))?;
         scenario = text.parse().map_err(|error| ServeError::Scenario {
             path: path.clone(),
             error,
@@ -375,8 +383,8 @@ fn bytes_of(drive: &Drive) -> u64 {
 }
 
 /// Refuses a block device as the output for a log or a receipt.
-fn refuse_output(key: Key, path: &Path) -> Result<(), ServeError> {
-    guard::refuse_output(path).map_err(|refusal| ServeError::Output { key, refusal })
+fn refuse_output(role: FileRole, path: &Path) -> Result<(), ServeError> {
+    guard::refuse_output(path).map_err(|refusal| ServeError::Output { role, refusal })
 }
 
 /// Writes a file atomically: it exists complete, or not at all.

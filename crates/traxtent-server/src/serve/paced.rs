@@ -19,7 +19,7 @@ use traxtent_units::{SimTime, Span};
 use traxtent_workload::{Arrival, Urgency};
 
 use super::clock::Clock;
-use super::keys::Settings;
+use super::settings::Settings;
 use super::store::StoreMedia;
 use super::transport::Transport;
 use crate::control::OrderHandler;

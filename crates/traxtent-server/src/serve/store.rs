@@ -18,8 +18,7 @@ use rustix::io::Errno;
 use traxtent_model::disk::{Media, MediaError, MemoryMedia};
 
 use super::error::ServeError;
-use super::key::Key;
-use crate::service::ServiceError;
+use crate::service::{FileRole, ServiceError};
 use traxtent_io::device::guard::{self, DirectIo, Refusal};
 
 /// The data of a drive.
@@ -98,7 +97,7 @@ impl Store {
         let file = File::from(held.map_err(ServeError::Guarded)?.file);
         // Seeking also works for the size of a block device.
         let bytes = rustix::fs::seek(&file, SeekFrom::End(0))
-            .map_err(|errno| ServeError::file(Key::File, path, "measure", errno.into()))?;
+            .map_err(|errno| ServeError::file(FileRole::Data, path, "measure", errno.into()))?;
         if bytes < needed {
             let path = path.to_owned();
             return Err(ServeError::TooSmall {
@@ -219,7 +218,7 @@ fn stripes(at: u64, count: u64) -> impl Iterator<Item = Stripe> {
 
 /// Creates a drive's sparse file, and removes it again on failure.
 fn make(path: &Path, bytes: u64) -> Result<(), ServeError> {
-    let failed = |what| move |error| ServeError::file(Key::File, path, what, error);
+    let failed = |what| move |error| ServeError::file(FileRole::Data, path, what, error);
     let made = OpenOptions::new().write(true).create_new(true).open(path);
     let file = made.map_err(failed("make"))?;
     let Err(error) = file.set_len(bytes) else {

@@ -186,6 +186,20 @@ impl VolumeServer {
         }
     }
 
+    fn write_slice(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServiceError> {
+        let at = self.at(offset)?;
+        let done = block_on(async {
+            self.volume().write(at, bytes).await?;
+            if fua {
+                self.volume().flush().await
+            } else {
+                Ok(())
+            }
+        });
+        self.report_failures();
+        Ok(done?)
+    }
+
     fn at(&self, offset: u64) -> Result<Lbn, VolumeError> {
         let sector_bytes = self.volume().sector_bytes();
         if offset.is_multiple_of(sector_bytes as u64) {
@@ -237,18 +251,8 @@ impl BlockService for VolumeServer {
         Ok(done?)
     }
 
-    fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServiceError> {
-        let at = self.at(offset)?;
-        let done = block_on(async {
-            self.volume().write(at, bytes).await?;
-            if fua {
-                self.volume().flush().await
-            } else {
-                Ok(())
-            }
-        });
-        self.report_failures();
-        Ok(done?)
+    fn write(&self, bytes: Vec<u8>, offset: u64, fua: bool) -> Result<(), ServiceError> {
+        self.write_slice(&bytes, offset, fua)
     }
 
     fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServiceError> {
@@ -256,7 +260,7 @@ impl BlockService for VolumeServer {
         let mut done = 0;
         while done < count {
             let now = (count - done).min(zeros.len() as u64);
-            self.write(&zeros[..now as usize], offset + done, false)?;
+            self.write_slice(&zeros[..now as usize], offset + done, false)?;
             done += now;
         }
         if fua { self.flush() } else { Ok(()) }

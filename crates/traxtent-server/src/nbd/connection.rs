@@ -1,0 +1,374 @@
+//! One client: the handshake, then requests on as many threads as are outstanding.
+//!
+//! The threads take turns. One reads the next request while the others carry out theirs, each of
+//! which blocks until the device has completed it. A thread is added when nobody is left to read.
+//! Where requests complete without waiting ([`BlockService::is_immediate`]), one thread does
+//! everything, and replies that are ready at the same time are sent together.
+
+use std::io::{self, BufReader, Chain, Cursor, Read};
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::protocol::{
+    Agreed, Command, ExportInfo, Negotiation, Next, REQUEST_BYTES, Request, flag, reply,
+};
+use super::server::Shared;
+use super::socket::Socket;
+use crate::service::{BlockService, Export, ServiceError};
+
+/// The maximum silence of a client during the handshake.
+const HANDSHAKE_SILENCE: Duration = Duration::from_secs(60);
+
+/// The size of the buffer for requests in bytes. Larger data are read past it.
+const INPUT_BYTES: usize = 32 << 10;
+
+/// The size in bytes from which replies are sent rather than collected.
+const TOGETHER_BYTES: usize = 128 << 10;
+
+/// The memory in bytes that a thread keeps for its next reply.
+const OUTPUT_KEPT: usize = 1 << 20;
+
+/// The exports of a server, as services and as the protocol shows them.
+#[derive(Debug)]
+pub(super) struct Offer {
+    exports: Vec<Export>,
+    infos: Vec<ExportInfo>,
+}
+
+impl Offer {
+    pub(super) fn new(exports: Vec<Export>) -> Offer {
+        let infos = exports.iter().map(info).collect();
+        Offer { exports, infos }
+    }
+}
+
+fn info(export: &Export) -> ExportInfo {
+    let service = &export.service;
+    let mut flags = flag::HAS_FLAGS | flag::SEND_FLUSH | flag::SEND_FUA;
+    flags |= flag::CAN_MULTI_CONN | flag::SEND_CACHE;
+    for (is_set, value) in [
+        (service.is_rotational(), flag::ROTATIONAL),
+        (export.read_only, flag::READ_ONLY),
+        (!export.read_only, flag::SEND_WRITE_ZEROES),
+        (!export.read_only && service.can_trim(), flag::SEND_TRIM),
+    ] {
+        if is_set {
+            flags |= value;
+        }
+    }
+    ExportInfo {
+        name: export.name.clone(),
+        description: export.description.clone(),
+        bytes: service.bytes(),
+        flags,
+        sizes: service.block_sizes(),
+    }
+}
+
+/// A client in the transmission phase.
+pub(super) struct Connection {
+    shared: Arc<Shared>,
+    socket: Arc<Socket>,
+    agreed: Agreed,
+    input: Mutex<Input>,
+    /// Held while a reply is written.
+    output: Mutex<()>,
+    /// The number of threads that wait for their turn to read, or read.
+    readers: AtomicUsize,
+    threads: Mutex<usize>,
+    /// Notified when a thread has ended.
+    ended: Condvar,
+}
+
+/// The client's bytes: those that came with the end of the handshake, then those of the socket.
+type Input = BufReader<Chain<Cursor<Vec<u8>>, SharedSocket>>;
+
+/// A socket to read from.
+struct SharedSocket(Arc<Socket>);
+
+impl Read for SharedSocket {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        (&mut &*self.0).read(into)
+    }
+}
+
+/// A request with its data.
+struct Received {
+    request: Request,
+    data: Vec<u8>,
+    /// Whether the data were too long to be kept.
+    discarded: bool,
+}
+
+impl Connection {
+    /// Serves a client until it leaves, its connection fails, or the server stops.
+    pub(super) fn serve(shared: &Arc<Shared>, socket: &Arc<Socket>) {
+        let Ok(Some((agreed, rest))) = negotiate(shared, socket) else {
+            socket.shutdown(Shutdown::Both);
+            return;
+        };
+        let connection = Arc::new(Connection {
+            shared: Arc::clone(shared),
+            socket: Arc::clone(socket),
+            agreed,
+            input: Mutex::new(rest),
+            output: Mutex::new(()),
+            readers: AtomicUsize::new(0),
+            threads: Mutex::new(1),
+            ended: Condvar::new(),
+        });
+        connection.work();
+        connection.wait_for_others();
+        socket.shutdown(Shutdown::Both);
+    }
+
+    fn service(&self) -> &dyn BlockService {
+        &*self.shared.offer.exports[self.agreed.export].service
+    }
+
+    fn info(&self) -> &ExportInfo {
+        &self.shared.offer.infos[self.agreed.export]
+    }
+
+    /// Reads requests and carries them out, in turn with other threads, until there are no more.
+    fn work(self: &Arc<Self>) {
+        let mut output = Output::default();
+        let immediate = self.service().is_immediate();
+        loop {
+            self.readers.fetch_add(1, Ordering::Relaxed);
+            let mut input = self.input.lock();
+            let received = self.receive(&mut input);
+            self.readers.fetch_sub(1, Ordering::Relaxed);
+            let Ok(Some(received)) = received else {
+                // Whoever reads next finds the same end.
+                self.socket.shutdown(Shutdown::Read);
+                return;
+            };
+            if immediate {
+                self.execute(received, &mut output);
+                let more = input.buffer().len() >= REQUEST_BYTES;
+                if more && output.bytes().len() < TOGETHER_BYTES {
+                    continue;
+                }
+                drop(input);
+            } else {
+                drop(input);
+                self.invite();
+                self.execute(received, &mut output);
+            }
+            if self.send(&mut output).is_err() {
+                self.socket.shutdown(Shutdown::Both);
+                return;
+            }
+        }
+    }
+
+    /// Starts another thread if nobody reads. If that is not possible, the next thread that has
+    /// completed its request reads.
+    fn invite(self: &Arc<Self>) {
+        if self.readers.load(Ordering::Relaxed) > 0 {
+            return;
+        }
+        let mut threads = self.threads.lock();
+        let thread = WorkerSlot(Arc::clone(self));
+        *threads += 1;
+        let count = *threads;
+        drop(threads);
+        // The slot counts the thread out again, wherever it ends.
+        let _ = self.shared.spawn(count, move || thread.0.work());
+    }
+
+    /// Waits until no thread but the current one is left.
+    fn wait_for_others(&self) {
+        let mut threads = self.threads.lock();
+        while *threads > 1 {
+            self.ended.wait(&mut threads);
+        }
+    }
+
+    /// Reads a request and its data; `None` if the client has left, or has broken the protocol.
+    fn receive(&self, input: &mut Input) -> io::Result<Option<Received>> {
+        let mut header = [0; REQUEST_BYTES];
+        input.read_exact(&mut header)?;
+        let request = Request::decode(&header).filter(|request| !request.is_disconnect());
+        let Some(request) = request else {
+            return Ok(None);
+        };
+        let discarded = request.payload() > self.info().sizes.maximum;
+        let mut data = Vec::new();
+        if discarded {
+            let mut payload = input.take(u64::from(request.payload()));
+            io::copy(&mut payload, &mut io::sink())?;
+        } else {
+            data.resize(request.payload() as usize, 0);
+            input.read_exact(&mut data)?;
+        }
+        Ok(Some(Received {
+            request,
+            data,
+            discarded,
+        }))
+    }
+
+    /// Carries out a request, and adds its reply to the output.
+    fn execute(&self, received: Received, output: &mut Output) {
+        let Received {
+            request,
+            data,
+            discarded,
+        } = received;
+        let structured = self.agreed.structured && request.is_read();
+        let command = match request.command(self.info()) {
+            Ok(command) if !discarded => command,
+            Ok(_) => return output.add(&reply::failure(&request, reply::EINVAL, "", false)),
+            Err(invalid) => {
+                let text = invalid.to_string();
+                return output.add(&reply::failure(&request, invalid.error(), &text, structured));
+            }
+        };
+        let (service, offset) = (self.service(), request.offset);
+        let count = u64::from(request.length);
+        let done = match command {
+            Command::Read => {
+                return self.read(&request, structured, output);
+            }
+            Command::BlockStatus => {
+                return output.add(&match self.agreed.allocation {
+                    Some(_) => reply::all_allocated(&request),
+                    None => reply::failure(&request, reply::EINVAL, "", false),
+                });
+            }
+            Command::Cache => service.read(&mut vec![0; count as usize], offset),
+            Command::Write { fua } => service.write(data, offset, fua),
+            Command::Trim { fua } => service.trim(offset, count, fua),
+            Command::WriteZeroes { fua } => service.zero(offset, count, fua),
+            Command::Flush => service.flush(),
+            Command::Disconnect => Ok(()),
+        };
+        output.add(&match done {
+            Ok(()) => reply::success(&request),
+            Err(error) => failed(&request, &error, false),
+        });
+    }
+
+    fn read(&self, request: &Request, structured: bool, output: &mut Output) {
+        let header = reply::read_header(request, structured);
+        let read = output.add_filled(&header, request.length as usize, |data| {
+            self.service().read(data, request.offset)
+        });
+        if let Err(error) = read {
+            output.add(&failed(request, &error, structured));
+        }
+    }
+
+    /// Sends the output, whole.
+    fn send(&self, output: &mut Output) -> io::Result<()> {
+        let turn = self.output.lock();
+        let sent = self.socket.write_all(output.bytes());
+        drop(turn);
+        output.clear();
+        sent
+    }
+}
+
+fn failed(request: &Request, error: &ServiceError, structured: bool) -> Vec<u8> {
+    let number = reply::error_of(error.errno());
+    reply::failure(request, number, &error.to_string(), structured)
+}
+
+/// A thread's share of its connection.
+struct WorkerSlot(Arc<Connection>);
+
+impl Drop for WorkerSlot {
+    fn drop(&mut self) {
+        *self.0.threads.lock() -= 1;
+        self.0.ended.notify_all();
+    }
+}
+
+/// Replies that are sent together. The memory is used again, so it is zeroed once.
+#[derive(Default)]
+struct Output {
+    memory: Vec<u8>,
+    used: usize,
+}
+
+impl Output {
+    fn bytes(&self) -> &[u8] {
+        &self.memory[..self.used]
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.extend(bytes.len()).copy_from_slice(bytes);
+    }
+
+    /// Adds a header and `count` bytes that `fill` provides; nothing if it fails.
+    fn add_filled<E>(
+        &mut self,
+        header: &[u8],
+        count: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let before = self.used;
+        self.add(header);
+        let filled = fill(self.extend(count));
+        if filled.is_err() {
+            self.used = before;
+        }
+        filled
+    }
+
+    fn extend(&mut self, count: usize) -> &mut [u8] {
+        let begin = self.used;
+        self.used += count;
+        if self.memory.len() < self.used {
+            self.memory.resize(self.used, 0);
+        }
+        &mut self.memory[begin..self.used]
+    }
+
+    fn clear(&mut self) {
+        self.used = 0;
+        if self.memory.len() > OUTPUT_KEPT {
+            self.memory.truncate(OUTPUT_KEPT);
+            self.memory.shrink_to_fit();
+        }
+    }
+}
+
+/// Carries out the handshake. Returns what was agreed, and the input with the bytes that the client
+/// has sent since; `None` if the connection ends.
+fn negotiate(shared: &Shared, socket: &Arc<Socket>) -> io::Result<Option<(Agreed, Input)>> {
+    socket.set_read_timeout(Some(HANDSHAKE_SILENCE))?;
+    let (mut negotiation, greeting) = Negotiation::new(&shared.offer.infos);
+    socket.write_all(&greeting)?;
+    let mut received = Vec::new();
+    let mut chunk = [0; 4096];
+    loop {
+        let count = (&mut &**socket).read(&mut chunk)?;
+        if count == 0 {
+            return Ok(None);
+        }
+        received.extend(&chunk[..count]);
+        loop {
+            let step = negotiation.step(&received);
+            received.drain(..step.consumed);
+            socket.write_all(&step.reply)?;
+            match step.next {
+                Next::Continue if step.consumed > 0 => {}
+                Next::Continue => break,
+                Next::Close => return Ok(None),
+                Next::Transmission(agreed) => {
+                    socket.set_read_timeout(None)?;
+                    let rest = Cursor::new(received).chain(SharedSocket(Arc::clone(socket)));
+                    let input = BufReader::with_capacity(INPUT_BYTES, rest);
+                    return Ok(Some((agreed, input)));
+                }
+            }
+        }
+    }
+}

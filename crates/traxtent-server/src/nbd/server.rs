@@ -1,0 +1,213 @@
+//! The server of one listening socket: accepts clients, and ends with all of them.
+
+use std::io;
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::connection::{Connection, Offer};
+use super::listener::Listener;
+use super::socket::Socket;
+use crate::service::Export;
+
+/// The maximum number of clients at a time. One more is disconnected.
+pub const CLIENTS_MAX: usize = 512;
+
+/// The maximum number of threads of all clients together. Small machines can start about 30,000.
+const THREADS_MAX: usize = 8192;
+
+/// The pause after the system refused a client, for lack of file descriptors for example.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The time that clients have to receive the last replies when the server stops.
+const REPLIES_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A running NBD server. It stops when it is dropped.
+#[derive(Debug)]
+pub struct NbdServer {
+    shared: Arc<Shared>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+/// The state that the threads share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    listener: Listener,
+    pub(super) offer: Offer,
+    stopped: AtomicBool,
+    clients: Mutex<Clients>,
+    /// Notified when a client has left.
+    left: Condvar,
+    threads: AtomicUsize,
+    /// The maximum number of threads per client.
+    threads_per_client: usize,
+}
+
+#[derive(Debug, Default)]
+struct Clients {
+    /// The number of the next client.
+    next: u64,
+    connected: Vec<(u64, Arc<Socket>)>,
+}
+
+impl NbdServer {
+    /// Serves exports, the first of which is the default one, to the clients of a socket. Up to
+    /// `outstanding` requests of each client are carried out at a time.
+    ///
+    /// # Errors
+    /// Returns an error if no thread can be started.
+    pub fn start(
+        exports: Vec<Export>,
+        listener: Listener,
+        outstanding: usize,
+    ) -> io::Result<NbdServer> {
+        let shared = Arc::new(Shared {
+            listener,
+            offer: Offer::new(exports),
+            stopped: AtomicBool::new(false),
+            clients: Mutex::default(),
+            left: Condvar::new(),
+            threads: AtomicUsize::new(0),
+            threads_per_client: outstanding,
+        });
+        let accepting = Arc::clone(&shared);
+        let acceptor = thread::Builder::new()
+            .name("nbd".to_owned())
+            .spawn(move || accepting.accept())?;
+        Ok(NbdServer {
+            shared,
+            acceptor: Some(acceptor),
+        })
+    }
+
+    /// Returns the TCP port.
+    pub fn port(&self) -> Option<u16> {
+        self.shared.listener.port()
+    }
+
+    /// Takes no more clients and no more requests, and waits until the outstanding ones are
+    /// complete.
+    pub fn stop(&mut self) {
+        let Some(acceptor) = self.acceptor.take() else {
+            return;
+        };
+        self.shared.stopped.store(true, Ordering::Relaxed);
+        self.shared.listener.close();
+        // It does nothing that panics, and its end matters, not its result.
+        let _ = acceptor.join();
+        let mut clients = self.shared.clients.lock();
+        for (_, socket) in &clients.connected {
+            socket.shutdown(Shutdown::Read);
+        }
+        self.shared
+            .left
+            .wait_while_for(&mut clients, is_connected, REPLIES_TIMEOUT);
+        for (_, socket) in &clients.connected {
+            socket.shutdown(Shutdown::Both);
+        }
+        self.shared.left.wait_while(&mut clients, is_connected);
+    }
+}
+
+fn is_connected(clients: &mut Clients) -> bool {
+    !clients.connected.is_empty()
+}
+
+impl Drop for NbdServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    /// Accepts clients until the server stops.
+    fn accept(self: &Arc<Self>) {
+        while !self.stopped.load(Ordering::Relaxed) {
+            match self.listener.accept() {
+                Ok(socket) => self.admit(socket),
+                Err(_) if self.stopped.load(Ordering::Relaxed) => {}
+                Err(error) => {
+                    tracing::warn!("a client cannot be accepted: {error}");
+                    thread::sleep(ACCEPT_PAUSE);
+                }
+            }
+        }
+    }
+
+    /// Starts a client's first thread.
+    fn admit(self: &Arc<Self>, socket: Socket) {
+        let socket = Arc::new(socket);
+        let number = {
+            let mut clients = self.clients.lock();
+            if clients.connected.len() >= CLIENTS_MAX {
+                tracing::warn!("a client is refused: {CLIENTS_MAX} are connected");
+                return;
+            }
+            let number = clients.next;
+            clients.next += 1;
+            clients.connected.push((number, Arc::clone(&socket)));
+            number
+        };
+        let presence = Presence {
+            shared: Arc::clone(self),
+            number,
+        };
+        let started = self.spawn(1, move || Connection::serve(&presence.shared, &socket));
+        if let Err(error) = started {
+            tracing::warn!("a client is refused: {error}");
+        }
+    }
+
+    /// Starts a thread for a client that has `threads` with it, if that is within the bounds.
+    ///
+    /// # Errors
+    /// Returns an error if it is not, or if the system refuses a thread.
+    pub(super) fn spawn(
+        self: &Arc<Self>,
+        threads: usize,
+        run: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        let all = self.threads.fetch_add(1, Ordering::Relaxed);
+        let place = ThreadSlot(Arc::clone(self));
+        if threads > 1 && (threads > self.threads_per_client || all >= THREADS_MAX) {
+            return Err(io::Error::other("too many threads"));
+        }
+        let run = move || {
+            let _place = place;
+            run();
+        };
+        thread::Builder::new()
+            .name("client".to_owned())
+            .spawn(run)
+            .map(drop)
+    }
+}
+
+/// A thread's share of the limit on threads.
+struct ThreadSlot(Arc<Shared>);
+
+impl Drop for ThreadSlot {
+    fn drop(&mut self) {
+        self.0.threads.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A client's entry in the list, which is removed when its first thread has ended.
+struct Presence {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        let mut clients = self.shared.clients.lock();
+        clients
+            .connected
+            .retain(|(number, _)| *number != self.number);
+        self.shared.left.notify_all();
+    }
+}

@@ -1,0 +1,51 @@
+//! The settings of a served drive.
+
+use std::path::PathBuf;
+
+use traxtent_model::profile::Profile;
+
+use super::clock::Speed;
+
+/// The settings of a served drive.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The drive as it was named.
+    pub drive: String,
+    /// The drive's profile.
+    pub profile: Profile,
+    /// The file with the drive's data; `None` keeps them in memory.
+    pub file: Option<PathBuf>,
+    /// The speed of simulated time.
+    pub speed: Speed,
+    /// The seed of random faults. If it is absent, the scenario's seed applies, or else 1.
+    pub seed: Option<u64>,
+    /// A file of faults, one per line.
+    pub scenario: Option<PathBuf>,
+    /// The file for the request log.
+    pub log: Option<PathBuf>,
+    /// The file for the receipt.
+    pub receipt: Option<PathBuf>,
+    /// The path at which the control socket is created.
+    pub control: Option<PathBuf>,
+    /// Whether to subtract the time that sockets take between a client and this process, as
+    /// measured at the start. It does not apply to callers within this process.
+    pub subtract_transport: bool,
+}
+
+impl Settings {
+    /// Returns settings for a drive in memory, at real speed.
+    pub fn of(drive: &str, profile: Profile) -> Settings {
+        Settings {
+            drive: drive.to_owned(),
+            profile,
+            file: None,
+            speed: Speed::REAL,
+            seed: None,
+            scenario: None,
+            log: None,
+            receipt: None,
+            control: None,
+            subtract_transport: false,
+        }
+    }
+}
