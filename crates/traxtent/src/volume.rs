@@ -5,8 +5,8 @@ mod show;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_lite::future::block_on;
@@ -16,11 +16,11 @@ use traxtent_layout::raid::Level;
 use traxtent_map::{MapFile, MapSource};
 use traxtent_probe::Identity;
 use traxtent_server::control::send_order;
-use traxtent_server::copies::holds_replica_volume;
-use traxtent_server::export::{self, MEMBER_TIMEOUT_KEY, SYNC_RATE_KEY};
+use traxtent_server::copies::{ReplicaVolumeServer, holds_replica_volume};
+use traxtent_server::service::{BlockService, Export};
 use traxtent_server::volume::{
-    self, Found, MaintenanceKind, MaintenanceTask, Repairs, VolumeIoError, VolumeOrder as Asked,
-    VolumePlan, VolumeStatus, find,
+    self, Found, MEMBER_TIMEOUT, MEMBER_TIMEOUTS, MaintenanceKind, MaintenanceTask, Repairs,
+    SYNC_RATE, VolumeIoError, VolumeOrder as Asked, VolumePlan, VolumeServer, VolumeStatus, find,
 };
 use traxtent_units::byte_size::{BYTE_SIZE_HELP, parse_byte_size};
 use traxtent_volume::VolumeError;
@@ -33,9 +33,10 @@ use crate::copies;
 use crate::failure::{Failure, Result, note, warn};
 use crate::output;
 use crate::progress::Progress;
-use crate::serve::attach::Address;
-use crate::serve::nbdkit::{Nbdkit, ServerConfig, catch};
-use crate::serve::{code_of, set_mode};
+use crate::serve::attach;
+use crate::serve::front_ends::FrontEndArgs;
+use crate::serve::guardian::guarded;
+use crate::serve::session::{Session, Signals, exit_with};
 
 /// Manage volumes on files and block devices: striped, mirrored, or with parity that survives
 /// crashes
@@ -165,19 +166,21 @@ struct Serve {
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
     /// The time after which a member that does not respond is failed, in seconds [default: 30]
-    #[arg(long, value_name = "SECONDS", value_parser = member_timeout)]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(MEMBER_TIMEOUTS))]
     member_timeout: Option<u64>,
     /// The rate of the initial sync during operation in bytes per second for each member, such as
     /// 50M and at least 64K, or off [default: 32M]
     #[arg(long, value_name = "RATE", value_parser = sync_rate)]
-    sync_rate: Option<String>,
+    sync_rate: Option<SyncRate>,
     /// Do not test a sample of the track maps on members that can be timed
     #[arg(long)]
     trust_map: bool,
-    /// Serve on this socket [default: one in a new directory]
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
-    /// Run this command with $uri, $socket and $control, and stop serving when it ends
+    #[command(flatten)]
+    front_ends: FrontEndArgs,
+    /// Refuse writes
+    #[arg(long)]
+    read_only: bool,
+    /// Run this command with $uri, $socket or $port, and $control, and stop serving when it ends
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -266,6 +269,9 @@ struct Destroy {
     force: bool,
 }
 
+/// The number of requests of a client that are carried out at a time.
+const OUTSTANDING: usize = 16;
+
 /// The interval at which a server's progress is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -274,7 +280,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.verb {
         Verb::Create(args) => create(args),
         Verb::Assemble(args) => assemble(args),
-        Verb::Serve(args) => serve(args),
+        Verb::Serve(args) => guarded(|| serve(args)),
         Verb::Status(args) => status(args),
         Verb::Fail(args) => fail(args),
         Verb::Replace(args) => replace(args),
@@ -393,86 +399,88 @@ fn ask(socket: &Path, asked: &Asked) -> Result<VolumeStatus> {
 
 fn serve(args: &Serve) -> Result<()> {
     let folder = output::private_folder()?;
-    let stopped = catch(&[SIGINT, SIGTERM])?;
-    let socket = args
-        .socket
-        .clone()
-        .unwrap_or_else(|| folder.path().join("socket"));
-    let address = Address::Socket(
-        std::path::absolute(&socket).map_err(|error| Failure::file(&socket, &error))?,
-    );
-    let mut keys = Vec::new();
-    for path in &args.members {
-        keys.push(("volume", absolute(path)?));
-    }
-    let control = if has_copies(&args.members) {
-        if args.control.is_some() {
-            let why = "--control: a volume with replicas takes no orders";
-            return Err(Failure::input(why));
-        }
-        if args.sync_rate.is_some() {
-            let why = "--sync-rate: a volume with replicas needs no sync";
-            return Err(Failure::input(why));
-        }
-        if args.member_timeout.is_some() {
-            let why = "--member-timeout: a volume with replicas has only one member";
-            return Err(Failure::input(why));
-        }
-        None
+    let signals = Signals::catch()?;
+    let (service, control) = if has_copies(&args.members) {
+        (open_replicas(args)?, None)
     } else {
-        // This reports problems in more detail than the server does.
-        let found = found(&args.members, false)?;
-        warn_of(&found.status());
-        let left = found.status().unsynced();
-        if left > 0 {
-            let goes_on = match args.sync_rate.as_deref() {
-                Some("off") => "run `sync` with the control socket",
-                _ => "the sync continues while the volume is served",
-            };
-            note(format!("{left} stripes are not synced yet; {goes_on}"));
-        }
-        if !args.trust_map {
-            verify_known(&found);
-        }
         let control = args.control.clone();
         let control = control.unwrap_or_else(|| folder.path().join("control"));
-        Some(absolute(&control)?)
+        let control =
+            std::path::absolute(&control).map_err(|error| Failure::file(&control, &error))?;
+        (open_volume(args, &control)?, Some(control))
     };
-    keys.extend(control.clone().map(|control| ("control", control)));
-    let timeout = args.member_timeout.map(|seconds| seconds.to_string());
-    keys.extend(timeout.map(|seconds| (MEMBER_TIMEOUT_KEY, seconds)));
-    let sync_rate = args.sync_rate.clone();
-    keys.extend(sync_rate.map(|rate| (SYNC_RATE_KEY, rate)));
-    let order = ServerConfig {
-        address: &address,
-        pidfile: folder.path().join("pid"),
-        threads: 16,
-        keys,
+    let export = Export {
+        name: "volume".to_owned(),
+        description: "a volume".to_owned(),
+        service,
+        read_only: args.read_only,
     };
-    let server = Nbdkit::start(&order)?;
-    set_mode(&socket, 0o600)?;
-    let status = match args.command.split_first() {
-        Some((program, rest)) => {
-            let mut command = Command::new(program);
-            command.args(rest).envs(address.environment());
-            command.envs(control.map(|control| ("control", control)));
-            Some(server.serve_while(&mut command, &stopped)?)
-        }
-        None => {
-            let uri = &address.environment()[0].1;
-            note(format!("the volume is served at {uri}"));
-            if let Some(control) = control {
-                note(format!("the control socket is {control}"));
-            }
-            server.serve_until(&stopped)?;
-            None
-        }
-    };
-    server.stop()?;
-    match status {
-        Some(status) if !status.success() => Err(Failure::Status(code_of(status))),
-        _ => Ok(()),
+    let session = Session::start(
+        vec![export],
+        &args.front_ends,
+        OUTSTANDING,
+        folder.path(),
+        signals,
+    )?;
+    let control = control.map(|path| path.display().to_string());
+    if args.command.is_empty() {
+        attach::print_volume(&session, control.as_deref())?;
     }
+    let variables: Vec<(String, String)> = control
+        .into_iter()
+        .map(|path| ("control".to_owned(), path))
+        .collect();
+    exit_with(session.run(&args.command, &variables)?)
+}
+
+fn open_replicas(args: &Serve) -> Result<Arc<dyn BlockService>> {
+    for (is_given, why) in [
+        (
+            args.control.is_some(),
+            "--control: a volume with replicas takes no orders",
+        ),
+        (
+            args.sync_rate.is_some(),
+            "--sync-rate: a volume with replicas needs no sync",
+        ),
+        (
+            args.member_timeout.is_some(),
+            "--member-timeout: a volume with replicas has only one member",
+        ),
+    ] {
+        if is_given {
+            return Err(Failure::input(why));
+        }
+    }
+    let opened = ReplicaVolumeServer::open(&args.members[0]);
+    Ok(Arc::new(opened.map_err(|error| Failure::Io(error.to_string()))?))
+}
+
+fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
+    // This reports problems in more detail than the server does.
+    let found = found(&args.members, false)?;
+    warn_of(&found.status());
+    let left = found.status().unsynced();
+    if left > 0 {
+        let goes_on = match args.sync_rate {
+            Some(SyncRate::Off) => "run `sync` with the control socket",
+            _ => "the sync continues while the volume is served",
+        };
+        note(format!("{left} stripes are not synced yet; {goes_on}"));
+    }
+    if !args.trust_map {
+        verify_known(&found);
+    }
+    drop(found);
+    let timeout = args.member_timeout.map_or(MEMBER_TIMEOUT, Duration::from_secs);
+    let opened = VolumeServer::open_within(&args.members, Some(control), timeout);
+    let mut server = opened.map_err(|error| Failure::Io(error.to_string()))?;
+    server.set_sync_rate(match args.sync_rate {
+        None => Some(SYNC_RATE),
+        Some(SyncRate::Off) => None,
+        Some(SyncRate::Bytes(rate)) => Some(rate),
+    });
+    Ok(Arc::new(server))
 }
 
 /// Warns about failed members and lost data of a volume to be served.
@@ -679,6 +687,16 @@ fn stopped(error: impl std::fmt::Display) -> Failure {
     Failure::Io(error.to_string())
 }
 
+/// Catches signals, and records them in a flag.
+fn catch(signals: &[i32]) -> Result<Arc<AtomicBool>> {
+    let caught = Arc::new(AtomicBool::new(false));
+    for &signal in signals {
+        signal_hook::flag::register(signal, Arc::clone(&caught))
+            .map_err(|error| Failure::Io(format!("signal {signal}: {error}")))?;
+    }
+    Ok(caught)
+}
+
 fn level(text: &str) -> std::result::Result<Level, String> {
     Level::ALL
         .into_iter()
@@ -686,18 +704,18 @@ fn level(text: &str) -> std::result::Result<Level, String> {
         .ok_or_else(|| "expected raid-0, raid-1, raid-4 or raid-5".to_owned())
 }
 
-fn member_timeout(text: &str) -> std::result::Result<u64, String> {
-    match export::member_timeout(text) {
-        Ok(timeout) => Ok(timeout.as_secs()),
-        Err(error) => Err(error.to_string()),
-    }
+/// The rate of the initial sync of a served volume.
+#[derive(Clone, Copy, Debug)]
+enum SyncRate {
+    Off,
+    /// Bytes per second for each member.
+    Bytes(u64),
 }
 
-/// Parses a rate into the form that the server takes.
-fn sync_rate(text: &str) -> std::result::Result<String, String> {
+fn sync_rate(text: &str) -> std::result::Result<SyncRate, String> {
     match text {
-        "off" => Ok(text.to_owned()),
-        text => rate(text).map(|rate| rate.to_string()),
+        "off" => Ok(SyncRate::Off),
+        text => rate(text).map(SyncRate::Bytes),
     }
 }
 

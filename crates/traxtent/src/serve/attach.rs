@@ -1,19 +1,19 @@
-//! The address of a served drive, and the commands that attach it.
+//! The addresses of served exports, and the commands that attach them.
 
 use std::io::Write;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::Profile;
-
-use super::Args;
 use traxtent_server::serve::memory_limit;
 
-use crate::failure::{Failure, Result, note};
+use super::Args;
+use super::drives::ServedDrive;
+use super::session::Session;
+use crate::failure::{Result, note};
 use crate::output;
 
-/// The address of a served drive.
+/// The address for NBD clients.
 #[derive(Clone, Debug)]
 pub(crate) enum Address {
     Socket(PathBuf),
@@ -21,45 +21,22 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    pub(crate) fn of(args: &Args, folder: &Path) -> Address {
-        match (args.port, &args.socket) {
-            (Some(port), _) => {
-                Address::Port(args.listen.unwrap_or(IpAddr::from([127, 0, 0, 1])), port)
-            }
-            (None, Some(path)) => {
-                Address::Socket(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
-            }
-            (None, None) => Address::Socket(folder.join("socket")),
-        }
-    }
-
-    /// Returns the URI for NBD clients.
-    fn uri(&self) -> String {
+    /// Returns the URI of an export; of the default one if the name is empty.
+    pub(super) fn uri(&self, export: &str) -> String {
+        let export = escaped(export);
         match self {
-            Address::Socket(path) => {
-                format!(
-                    "nbd+unix:///?socket={}",
-                    escaped(&path.display().to_string())
-                )
-            }
-            Address::Port(IpAddr::V6(ip), port) => format!("nbd://[{ip}]:{port}/"),
-            Address::Port(ip, port) => format!("nbd://{ip}:{port}/"),
+            Address::Socket(path) => format!(
+                "nbd+unix:///{export}?socket={}",
+                escaped(&path.display().to_string())
+            ),
+            Address::Port(IpAddr::V6(ip), port) => format!("nbd://[{ip}]:{port}/{export}"),
+            Address::Port(ip, port) => format!("nbd://{ip}:{port}/{export}"),
         }
-    }
-
-    /// Returns the environment variables for a command.
-    pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
-        let mut variables = vec![("uri", self.uri())];
-        match self {
-            Address::Socket(path) => variables.push(("socket", path.display().to_string())),
-            Address::Port(_, port) => variables.push(("port", port.to_string())),
-        }
-        variables
     }
 }
 
-/// Percent-encodes characters that are not allowed in the query of a URI.
-fn escaped(path: &str) -> String {
+/// Percent-encodes characters that are not allowed in a URI.
+fn escaped(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte);
     let escape = |byte: u8| {
         if plain(byte) {
@@ -68,17 +45,61 @@ fn escaped(path: &str) -> String {
             format!("%{byte:02X}")
         }
     };
-    path.bytes().map(escape).collect()
+    text.bytes().map(escape).collect()
 }
 
-/// Prints the served drive, its address, and the commands that attach it.
-pub(crate) fn print_address(
-    args: &Args,
-    profile: &Profile,
-    address: &Address,
-    keys: &[(&'static str, String)],
-) -> Result<()> {
-    let data = match &args.file {
+/// Prints the served drives, their addresses, and the commands that attach them.
+pub(super) fn print_drives(args: &Args, drives: &[ServedDrive], session: &Session) -> Result<()> {
+    let front_ends = session.front_ends();
+    if !args.command.is_empty() {
+        drives.iter().map(summary).for_each(note);
+        front_ends.warning().into_iter().for_each(note);
+        return Ok(());
+    }
+    let mut out = output::stdout();
+    for (index, (drive, export)) in drives.iter().zip(session.exports()).enumerate() {
+        let profile = &drive.settings.profile;
+        let sector = profile.sector;
+        let name = if index == 0 { "" } else { &drive.name };
+        let uri = front_ends.address().uri(name);
+        writeln!(out, "{}", summary(drive))?;
+        writeln!(
+            out,
+            "drive       {}, {} sectors of {} bytes ({} physical)",
+            profile.model,
+            export.service.bytes() / u64::from(sector.logical_bytes),
+            sector.logical_bytes,
+            sector.physical_bytes
+        )?;
+        writeln!(out, "uri         {uri}")?;
+        if let Some(control) = &drive.settings.control {
+            writeln!(out, "control     {}", control.display())?;
+        }
+        for (name, line) in attach_commands(front_ends.address(), &export.name, &uri, profile) {
+            writeln!(out, "{name:<11} {line}")?;
+        }
+    }
+    if let Some(warning) = front_ends.warning() {
+        writeln!(out, "warning     {warning}")?;
+    }
+    writeln!(out, "stop        Ctrl-C")?;
+    output::finish(out)
+}
+
+/// Prints a served volume's addresses, and the commands that attach it.
+pub(crate) fn print_volume(session: &Session, control: Option<&str>) -> Result<()> {
+    let front_ends = session.front_ends();
+    let uri = front_ends.address().uri("");
+    note(format!("the volume is served at {uri}"));
+    if let Some(control) = control {
+        note(format!("the control socket is {control}"));
+    }
+    front_ends.warning().into_iter().for_each(note);
+    Ok(())
+}
+
+fn summary(drive: &ServedDrive) -> String {
+    let data = match &drive.settings.file {
         Some(path) => format!("data is in {}", path.display()),
         None => match memory_limit() {
             Some(limit) => format!(
@@ -88,50 +109,17 @@ pub(crate) fn print_address(
             None => "data is in memory, and will be lost when the server stops".to_owned(),
         },
     };
-    let exposure = match (args.listen, args.socket_mode) {
-        (Some(ip), _) if !ip.is_loopback() => Some(format!(
-            "anyone who can reach {ip} can read and write the drive"
-        )),
-        (_, Some(mode)) if mode & 0o077 != 0 => Some(format!(
-            "the socket's mode is {mode:o}: other users can read and write the drive"
-        )),
-        _ => None,
-    };
-    let summary = format!("{}: {data}", args.drive);
-    if !args.command.is_empty() {
-        note(summary);
-        exposure.into_iter().for_each(note);
-        return Ok(());
-    }
-    let capacity = Geometry::build(&profile.geometry)
-        .map_err(|error| Failure::at(&args.drive, error))?
-        .capacity();
-    let sector = profile.sector;
-    let mut out = output::stdout();
-    writeln!(out, "{summary}")?;
-    writeln!(
-        out,
-        "drive       {}, {} sectors of {} bytes ({} physical)",
-        profile.model, capacity.0, sector.logical_bytes, sector.physical_bytes
-    )?;
-    writeln!(out, "uri         {}", address.uri())?;
-    if let Some((_, control)) = keys.iter().find(|(key, _)| *key == "control") {
-        writeln!(out, "control     {control}")?;
-    }
-    if let Some(exposure) = exposure {
-        writeln!(out, "warning     {exposure}")?;
-    }
-    for (name, line) in attach_commands(address, profile) {
-        writeln!(out, "{name:<11} {line}")?;
-    }
-    writeln!(out, "stop        Ctrl-C")?;
-    output::finish(out)
+    format!("{}: {data}", drive.name)
 }
 
-/// Returns commands that attach the drive. docs/serve.md describes how each of them presents the
+/// Returns commands that attach a drive. docs/serve.md describes how each of them presents the
 /// drive's sectors.
-fn attach_commands(address: &Address, profile: &Profile) -> Vec<(&'static str, String)> {
-    let uri = address.uri();
+fn attach_commands(
+    address: &Address,
+    export: &str,
+    uri: &str,
+    profile: &Profile,
+) -> Vec<(&'static str, String)> {
     let sector = profile.sector;
     let server_options = match address {
         Address::Socket(path) => format!("server.type=unix,server.path={}", path.display()),
@@ -153,7 +141,8 @@ fn attach_commands(address: &Address, profile: &Profile) -> Vec<(&'static str, S
         (
             "qemu",
             format!(
-                "qemu-system-x86_64 … -blockdev driver=nbd,node-name=d,{server_options} -device virtio-scsi-pci \
+                "qemu-system-x86_64 … -blockdev driver=nbd,node-name=d,export={export},{server_options} \
+                 -device virtio-scsi-pci \
                  -device scsi-hd,drive=d,logical_block_size={},physical_block_size={},rotation_rate={:.0}",
                 sector.logical_bytes,
                 sector.physical_bytes,
@@ -164,16 +153,9 @@ fn attach_commands(address: &Address, profile: &Profile) -> Vec<(&'static str, S
             ),
         ),
         (
-            "loop",
-            format!(
-                "touch d && nbdfuse d '{uri}' & losetup --find --show --direct-io=on --sector-size {} d",
-                sector.logical_bytes
-            ),
-        ),
-        (
             "kernel",
             format!(
-                "nbd-client -b {} {client_address} /dev/nbd0",
+                "nbd-client -b {} -N {export} {client_address} /dev/nbd0",
                 sector.logical_bytes
             ),
         ),

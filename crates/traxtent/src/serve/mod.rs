@@ -1,62 +1,56 @@
-//! `traxtent serve`: a modelled drive as a block device, while a command runs or until stopped.
+//! `traxtent serve`: modelled drives as block devices, while a command runs or until stopped.
 
 pub(crate) mod attach;
-pub(crate) mod nbdkit;
-mod tools;
+mod drives;
+pub(crate) mod front_ends;
+pub(crate) mod guardian;
+pub(crate) mod session;
 
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
-use std::time::Duration;
+use std::sync::Arc;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
-use tempfile::TempDir;
 use traxtent_io::device::guard;
-use traxtent_model::disk::{Disk, MemoryMedia, Scenario};
-use traxtent_model::drive::Drive;
-use traxtent_model::profile::Profile;
-use traxtent_server::serve::{Receipt, Speed};
+use traxtent_server::serve::{DriveServer, Receipt, ServeError, Speed};
+use traxtent_server::service::Export;
 
 use crate::content::recognized_content;
 use crate::failure::{Failure, Result, note};
-use crate::input;
 use crate::output;
-use crate::target::{Machine, Target};
-use attach::Address;
-use nbdkit::{Nbdkit, ServerConfig};
+use drives::ServedDrive;
+use front_ends::FrontEndArgs;
+use session::{Session, Signals};
 
-/// Serve a drive as a network block device, in the drive's own time
+/// Serve drives as block devices, in the drives' own time
 ///
-/// nbdkit handles the clients: fio, qemu, nbdfuse, the kernel. Without COMMAND, the drive is served
-/// until interrupted by Ctrl-C. With COMMAND, it is served while COMMAND runs, with $uri, $socket
-/// or $port, and $control in its environment. The receipt reports how closely the run followed the
-/// model.
+/// Clients connect over NBD (fio, qemu, libnbd, the kernel). With --fuse, the drive is also a file,
+/// and with --device a block device of this machine. With --ublk, it is a block device that shows
+/// all of the drive's properties. Without COMMAND, the drive is served until interrupted by Ctrl-C.
+/// With COMMAND, it is served while COMMAND runs, with $uri, $socket or $port, $control, $disk and
+/// $device in its environment. The receipt reports how closely the run followed the model.
+///
+/// Several drives are served as exports of their names. With several, options that take a file
+/// apply to one of them: NAME=FILE.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    #[arg(help = crate::target::TARGET_HELP)]
-    drive: String,
+    /// The drives: built-in drives' names (see `traxtent drives`), profiles (my.toml), or DiskSim
+    /// parameters (disksim:FILE, or disksim:FILE#DISK); each optionally as NAME=DRIVE
+    #[arg(required = true, value_name = "[NAME=]DRIVE")]
+    drives: Vec<String>,
     /// The file with the drive's data, created if it does not exist; without it, data is kept in
     /// memory
     #[arg(long, value_name = "FILE")]
-    file: Option<PathBuf>,
+    file: Vec<PathBuf>,
     /// Overwrite the content of the block device that --file names
     #[arg(long, requires = "file")]
     force: bool,
-    /// Serve on this port of the loopback address, instead of a socket
-    #[arg(long, value_name = "NUMBER", conflicts_with = "socket")]
-    port: Option<u16>,
-    /// Serve on this socket [default: one in a new directory]
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
-    /// Serve on this address instead of loopback; anyone who can reach it can read and write the
-    /// drive
-    #[arg(long, value_name = "ADDRESS", requires = "port")]
-    listen: Option<IpAddr>,
-    /// The socket's mode in octal digits, to let other users connect [default: 600]
-    #[arg(long, value_name = "MODE", value_parser = mode, conflicts_with = "port")]
-    socket_mode: Option<u32>,
+    #[command(flatten)]
+    front_ends: FrontEndArgs,
+    /// Refuse writes
+    #[arg(long)]
+    read_only: bool,
     /// The speed of the drive's time relative to real time
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed)]
     speed: Speed,
@@ -65,20 +59,20 @@ pub(crate) struct Args {
     seed: Option<u64>,
     /// A file of faults with their times
     #[arg(long, value_name = "FILE")]
-    scenario: Option<PathBuf>,
+    scenario: Vec<PathBuf>,
     /// Whether to subtract the time of the clients' sockets, as measured at the start, from each
     /// request
     #[arg(long, value_name = "HOW", default_value = "measured", value_parser = ["measured", "off"])]
     transport: String,
     /// Write one row per request to this CSV file; compressed if it ends in .gz or .zst
     #[arg(long, value_name = "FILE")]
-    log: Option<PathBuf>,
-    /// Write the receipt to this file, at the end and when nbdkit receives SIGUSR1
+    log: Vec<PathBuf>,
+    /// Write the receipt to this file, at the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
-    receipt: Option<PathBuf>,
+    receipt: Vec<PathBuf>,
     /// Create the control socket for `traxtent fault` here [default: in a new directory]
     #[arg(long, value_name = "PATH")]
-    control: Option<PathBuf>,
+    control: Vec<PathBuf>,
     /// Print the receipt as JSON
     #[arg(long)]
     json: bool,
@@ -90,66 +84,51 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "Examples:
   traxtent serve atlas10k2
   traxtent serve atlas10k2 --file disk.img --log requests.csv.zst
-  traxtent serve cheetah15k7 -- sh -c 'fio --name=t --ioengine=nbd --uri=\"$uri\" --rw=randread --size=64m'";
-
-/// The maximum size of a scenario in bytes.
-const SCENARIO_BYTES: u64 = 16 << 20;
-
-/// The poll interval.
-const POLL_INTERVAL: Duration = Duration::from_millis(10);
+  traxtent serve cheetah15k7 -- sh -c 'fio --name=t --ioengine=nbd --uri=\"$uri\" --rw=randread --size=64m'
+  traxtent serve generic-20tb --fuse /mnt/drive --device
+  traxtent serve a=atlas10k2 b=atlas10k2 --file a=a.img --port 10809";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let folder = output::private_folder()?;
-    if let Some(path) = args.file.as_deref().filter(|_| !args.force) {
-        check_contents(path)?;
-    }
-    let stopped = nbdkit::catch(&[SIGINT, SIGTERM])?;
-    let profile = profile_of(&args.drive)?;
-    if let Some(path) = &args.scenario {
-        check_scenario(path, &profile)?;
-    }
-    let address = Address::of(args, folder.path());
-    if let Address::Socket(path) = &address
-        && !path.parent().is_some_and(Path::is_dir)
-    {
-        return Err(Failure::cannot_create(path, &ErrorKind::NotFound.into()));
-    }
-    let receipt = args
-        .receipt
-        .clone()
-        .unwrap_or_else(|| folder.path().join("receipt.json"));
-    let order = ServerConfig {
-        address: &address,
-        pidfile: folder.path().join("pid"),
-        threads: profile.queue.depth.max(16),
-        keys: keys(args, &profile, &folder, &receipt)?,
-    };
-    let server = Nbdkit::start(&order)?;
-    if let Address::Socket(path) = &address {
-        // Other users could not connect earlier, because nbdkit creates the socket without write
-        // permission for them.
-        set_mode(path, args.socket_mode.unwrap_or(0o600))?;
-    }
-    attach::print_address(args, &profile, &address, &order.keys)?;
-    let status = match args.command.split_first() {
-        Some((program, rest)) => {
-            let mut command = Command::new(program);
-            command.args(rest).envs(address.environment());
-            command.env("control", order.key("control"));
-            Some(server.serve_while(&mut command, &stopped)?)
+    let signals = Signals::catch()?;
+    let drives = drives::read(args, folder.path())?;
+    for path in drives.iter().filter_map(|drive| drive.settings.file.as_deref()) {
+        if !args.force {
+            check_contents(path)?;
         }
-        None => {
-            server.serve_until(&stopped)?;
-            None
-        }
-    };
-    server.stop()?;
-    show_receipt(args, &receipt)?;
-    match status {
-        Some(status) if !status.success() => Err(Failure::Status(code_of(status))),
-        _ => Ok(()),
     }
+    let servers = drives.iter().map(open).collect::<Result<Vec<_>>>()?;
+    let exports: Vec<Export> = drives
+        .iter()
+        .zip(&servers)
+        .map(|(drive, server)| Export {
+            name: drive.name.clone(),
+            description: drive.settings.profile.model.clone(),
+            service: Arc::clone(server) as _,
+            read_only: args.read_only,
+        })
+        .collect();
+    let outstanding = drives.iter().map(ServedDrive::outstanding).max();
+    let session = Session::start(
+        exports,
+        &args.front_ends,
+        outstanding.unwrap_or(1),
+        folder.path(),
+        signals,
+    )?;
+    attach::print_drives(args, &drives, &session)?;
+    let status = session.run(&args.command, &control_variables(&drives))?;
+    show_receipts(args, &drives, &servers)?;
+    session::exit_with(status)
+}
+
+fn open(drive: &ServedDrive) -> Result<Arc<DriveServer>> {
+    let opened = DriveServer::open(drive.settings.clone());
+    opened.map(Arc::new).map_err(|error| match error {
+        ServeError::Scenario { .. } | ServeError::ScenarioMismatch { .. } => Failure::input(error),
+        other => Failure::Io(other.to_string()),
+    })
 }
 
 /// Refuses a block device with any content. A file may contain data from an earlier run.
@@ -168,109 +147,55 @@ fn check_contents(path: &Path) -> Result<()> {
     }
 }
 
-/// Checks that a scenario's faults are valid and fit the drive.
-fn check_scenario(path: &Path, profile: &Profile) -> Result<()> {
-    let text = input::text(path, SCENARIO_BYTES)?;
-    let scenario =
-        Scenario::from_toml(&text).map_err(|error| Failure::at(path.display(), error))?;
-    let drive = Drive::new(profile).map_err(|error| Failure::at(&profile.name, error))?;
-    Disk::with_media(drive, MemoryMedia::new())
-        .schedule_faults(&scenario)
-        .map_err(|error| Failure::at(path.display(), error))
-}
-
-/// Returns the plugin's parameters.
-fn keys(
-    args: &Args,
-    profile: &Profile,
-    folder: &TempDir,
-    receipt: &Path,
-) -> Result<Vec<(&'static str, String)>> {
-    let drive = match Target::parse(&args.drive)? {
-        Target::Builtin(name) => name.to_owned(),
-        // The plugin only reads profiles.
-        Target::File(_) | Target::DiskSim(..) => {
-            let path = folder.path().join("profile.toml");
-            output::write(&path, profile.to_toml().as_bytes())?;
-            path.display().to_string()
-        }
+/// Returns the environment variables that name the control sockets: `control` for the first drive,
+/// and one with its name for each of several.
+fn control_variables(drives: &[ServedDrive]) -> Vec<(String, String)> {
+    let path = |drive: &ServedDrive| {
+        let path = drive.settings.control.as_deref();
+        path.map(|path| path.display().to_string())
     };
-    let absolute = |path: &Path| {
-        let absolute = std::path::absolute(path).map_err(|error| Failure::file(path, &error))?;
-        let text = absolute.to_str().map(str::to_owned);
-        text.ok_or_else(|| Failure::at(path.display(), "its name is not UTF-8"))
-    };
-    let mut keys = vec![
-        ("drive", drive),
-        ("speed", args.speed.to_string()),
-        ("transport", args.transport.clone()),
-    ];
-    let control = args
-        .control
-        .clone()
-        .unwrap_or_else(|| folder.path().join("control"));
-    for (key, path) in [
-        ("file", args.file.as_deref()),
-        ("scenario", args.scenario.as_deref()),
-        ("log", args.log.as_deref()),
-        ("receipt", Some(receipt)),
-        ("control", Some(control.as_path())),
-    ] {
-        if let Some(path) = path {
-            keys.push((key, absolute(path)?));
-        }
-    }
-    if let Some(seed) = args.seed {
-        keys.push(("seed", seed.to_string()));
-    }
-    Ok(keys)
+    session::variables("control", drives.iter().map(|drive| (&*drive.name, path(drive))))
 }
 
-fn profile_of(drive: &str) -> Result<Profile> {
-    let drive = Machine::load(drive)?.only_drive()?;
-    Ok(Profile::clone(&drive.profile))
-}
-
-pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let permissions = std::fs::Permissions::from_mode(mode);
-    std::fs::set_permissions(path, permissions).map_err(|error| Failure::file(path, &error))
-}
-
-fn show_receipt(args: &Args, path: &Path) -> Result<()> {
-    let text = input::text(path, 1 << 20)?;
-    let receipt: Receipt =
-        serde_json::from_str(&text).map_err(|error| Failure::at(path.display(), error))?;
+fn show_receipts(args: &Args, drives: &[ServedDrive], servers: &[Arc<DriveServer>]) -> Result<()> {
+    let receipts: Vec<(&str, Receipt)> = drives
+        .iter()
+        .zip(servers)
+        .filter_map(|(drive, server)| Some((drive.name.as_str(), server.receipt()?)))
+        .collect();
     if args.json {
-        return output::json(&receipt);
+        return match &receipts[..] {
+            [(_, receipt)] => output::json(receipt),
+            several => output::json(&several.iter().cloned().collect::<BTreeMap<_, _>>()),
+        };
+    }
+    let mut lines = Vec::new();
+    for (name, receipt) in &receipts {
+        if receipts.len() > 1 {
+            lines.push(format!("{name}:"));
+        }
+        lines.extend(receipt.lines());
     }
     if args.command.is_empty() {
         let mut out = output::stdout();
-        for line in receipt.lines() {
+        for line in lines {
             writeln!(out, "{line}")?;
         }
         output::finish(out)
     } else {
         // Standard output belongs to the command.
-        receipt.lines().into_iter().for_each(note);
+        lines.into_iter().for_each(note);
         Ok(())
     }
 }
 
-/// Returns the exit status as shells report it.
-pub(crate) fn code_of(status: ExitStatus) -> u8 {
-    use std::os::unix::process::ExitStatusExt;
-    let code = status
-        .code()
-        .or_else(|| status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(3)
-}
-
-fn mode(text: &str) -> std::result::Result<u32, String> {
-    u32::from_str_radix(text, 8)
-        .ok()
-        .filter(|mode| *mode <= 0o777)
-        .ok_or_else(|| "expected three octal digits, such as 660".to_owned())
+/// Returns an error if a path has no directory to be created in.
+fn check_directory(path: &Path) -> Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    if directory.as_os_str().is_empty() || directory.is_dir() {
+        return Ok(());
+    }
+    Err(Failure::cannot_create(path, &ErrorKind::NotFound.into()))
 }
 
 fn speed(text: &str) -> std::result::Result<Speed, &'static str> {

@@ -1,0 +1,164 @@
+//! The drives to be served, with the files of each.
+
+use std::path::{Path, PathBuf};
+
+use traxtent_model::disk::{Disk, MemoryMedia, Scenario};
+use traxtent_model::drive::Drive;
+use traxtent_model::profile::Profile;
+use traxtent_server::serve::Settings;
+
+use super::Args;
+use crate::failure::{Failure, Result};
+use crate::input;
+use crate::target::Machine;
+
+/// The maximum size of a scenario in bytes.
+const SCENARIO_BYTES: u64 = 16 << 20;
+
+/// The least number of requests of a client that are carried out at a time.
+const OUTSTANDING_MIN: u32 = 16;
+
+/// A drive to be served.
+pub(super) struct ServedDrive {
+    /// The name of its export.
+    pub(super) name: String,
+    pub(super) settings: Settings,
+}
+
+impl ServedDrive {
+    /// Returns the number of requests of a client that are carried out at a time.
+    pub(super) fn outstanding(&self) -> usize {
+        self.settings.profile.queue.depth.max(OUTSTANDING_MIN) as usize
+    }
+}
+
+/// The values of an option that takes a file: one for the only drive, or `NAME=FILE`.
+struct Files<'a> {
+    option: &'static str,
+    values: &'a [PathBuf],
+}
+
+/// Reads the arguments. Control sockets and receipts that are not named are created in `folder`.
+pub(super) fn read(args: &Args, folder: &Path) -> Result<Vec<ServedDrive>> {
+    let named: Vec<(String, &str)> = args.drives.iter().map(|text| named(text)).collect();
+    for (index, (name, _)) in named.iter().enumerate() {
+        if named[..index].iter().any(|(other, _)| other == name) {
+            return Err(Failure::input(format!(
+                "two drives are called {name}; name one of them otherwise: NAME={name}"
+            )));
+        }
+    }
+    let names: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
+    let files = |option, values: &[PathBuf]| Files { option, values }.by_drive(&names);
+    let data = files("--file", &args.file)?;
+    let scenarios = files("--scenario", &args.scenario)?;
+    let logs = files("--log", &args.log)?;
+    let receipts = files("--receipt", &args.receipt)?;
+    let controls = files("--control", &args.control)?;
+    let mut drives = Vec::new();
+    for (index, (name, drive)) in named.iter().enumerate() {
+        let profile = profile_of(drive)?;
+        if let Some(path) = &scenarios[index] {
+            check_scenario(path, &profile)?;
+        }
+        let control = match named.len() {
+            1 => folder.join("control"),
+            _ => folder.join(format!("{name}.control")),
+        };
+        drives.push(ServedDrive {
+            name: name.clone(),
+            settings: Settings {
+                file: data[index].clone(),
+                speed: args.speed,
+                seed: args.seed,
+                scenario: scenarios[index].clone(),
+                log: logs[index].clone(),
+                receipt: receipts[index].clone(),
+                control: Some(controls[index].clone().unwrap_or(control)),
+                subtract_transport: args.transport == "measured",
+                ..Settings::of(drive, profile)
+            },
+        });
+    }
+    Ok(drives)
+}
+
+/// Splits `NAME=DRIVE`. Without a name, the export has the drive's: a file's without its directory
+/// and suffix.
+fn named(text: &str) -> (String, &str) {
+    if let Some((name, drive)) = text.split_once('=')
+        && is_name(name)
+    {
+        return (name.to_owned(), drive);
+    }
+    let file = text.strip_prefix("disksim:").unwrap_or(text);
+    let (file, disk) = file.rsplit_once('#').unwrap_or((file, ""));
+    let stem = Path::new(file).file_stem().unwrap_or_default();
+    let name = if disk.is_empty() {
+        stem.to_string_lossy().into_owned()
+    } else {
+        disk.to_owned()
+    };
+    (name, text)
+}
+
+/// Returns whether a text can be the name of an export: it then needs no escapes in a URI, and is a
+/// file's name.
+fn is_name(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    !text.is_empty() && !text.starts_with('.') && text.bytes().all(plain)
+}
+
+impl Files<'_> {
+    /// Returns the file of each drive.
+    fn by_drive(&self, names: &[&str]) -> Result<Vec<Option<PathBuf>>> {
+        let option = self.option;
+        let mut files = vec![None; names.len()];
+        for value in self.values {
+            let (index, path) = match names {
+                [_] => (0, value.as_path()),
+                _ => self.split(value, names)?,
+            };
+            let path = std::path::absolute(path).map_err(|error| Failure::file(path, &error))?;
+            if files[index].replace(path).is_some() {
+                return Err(Failure::input(match names {
+                    [_] => format!("{option} is given twice"),
+                    _ => format!("{option} is given twice for {}", names[index]),
+                }));
+            }
+        }
+        Ok(files)
+    }
+
+    fn split<'a>(&self, value: &'a Path, names: &[&str]) -> Result<(usize, &'a Path)> {
+        let text = value.to_str().unwrap_or_default();
+        let found = text.split_once('=').and_then(|(name, path)| {
+            let index = names.iter().position(|other| *other == name)?;
+            Some((index, Path::new(path)))
+        });
+        found.ok_or_else(|| {
+            Failure::input(format!(
+                "{} {}: with several drives, say of which it is: {}=FILE",
+                self.option,
+                value.display(),
+                names.join("=FILE or ")
+            ))
+        })
+    }
+}
+
+/// Checks that a scenario's faults are valid and fit the drive.
+fn check_scenario(path: &Path, profile: &Profile) -> Result<()> {
+    let text = input::text(path, SCENARIO_BYTES)?;
+    let scenario =
+        Scenario::from_toml(&text).map_err(|error| Failure::at(path.display(), error))?;
+    let drive = Drive::new(profile).map_err(|error| Failure::at(&profile.name, error))?;
+    Disk::with_media(drive, MemoryMedia::new())
+        .schedule_faults(&scenario)
+        .map_err(|error| Failure::at(path.display(), error))
+}
+
+fn profile_of(drive: &str) -> Result<Profile> {
+    let drive = Machine::load(drive)?.only_drive()?;
+    Ok(Profile::clone(&drive.profile))
+}

@@ -1,0 +1,139 @@
+//! The front ends of served exports: NBD always, others on demand.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+
+use traxtent_server::nbd::{Listener, NbdServer};
+use traxtent_server::service::Export;
+
+use super::attach::Address;
+use super::check_directory;
+use super::session::variables;
+use crate::failure::{Failure, Result};
+
+/// The mode of a socket to which only its owner can connect.
+const PRIVATE: u32 = 0o600;
+
+/// The options of front ends.
+#[derive(clap::Args, Debug)]
+pub(crate) struct FrontEndArgs {
+    /// Serve NBD on this port of the loopback address, instead of a socket; 0 for any free port
+    #[arg(long, value_name = "NUMBER", conflicts_with = "socket")]
+    port: Option<u16>,
+    /// Serve NBD on this socket [default: one in a new directory]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Serve NBD on this address instead of loopback; anyone who can reach it can read and write
+    #[arg(long, value_name = "ADDRESS", requires = "port")]
+    listen: Option<IpAddr>,
+    /// The socket's mode in octal digits, to let other users connect [default: 600]
+    #[arg(long, value_name = "MODE", value_parser = mode, conflicts_with = "port")]
+    socket_mode: Option<u32>,
+}
+
+/// Running front ends.
+pub(crate) struct FrontEnds {
+    nbd: NbdServer,
+    address: Address,
+    warning: Option<String>,
+}
+
+impl FrontEndArgs {
+    /// Creates the socket for NBD clients. Without a path, it is created in `folder`.
+    pub(super) fn listen(&self, folder: &Path) -> Result<(Listener, Address)> {
+        if let Some(port) = self.port {
+            let ip = self.listen.unwrap_or(Ipv4Addr::LOCALHOST.into());
+            let listener = Listener::tcp(ip, port)
+                .map_err(|error| Failure::Io(format!("port {port} of {ip}: {}", reason(&error))))?;
+            let port = listener.port().unwrap_or(port);
+            return Ok((listener, Address::Port(ip, port)));
+        }
+        let path = self.socket.clone().unwrap_or(folder.join("socket"));
+        check_directory(&path)?;
+        let path = std::path::absolute(&path).map_err(|error| Failure::file(&path, &error))?;
+        let listener = Listener::unix(&path, self.socket_mode.unwrap_or(PRIVATE));
+        let listener = listener.map_err(|error| match error.kind() {
+            ErrorKind::AddrInUse => Failure::Io(format!("{}: the path exists", path.display())),
+            _ => Failure::file(&path, &error),
+        })?;
+        Ok((listener, Address::Socket(path)))
+    }
+
+    /// Starts the front ends of exports whose services have been started.
+    pub(super) fn start(
+        &self,
+        exports: &[Export],
+        (listener, address): (Listener, Address),
+        outstanding: usize,
+    ) -> Result<FrontEnds> {
+        let nbd = NbdServer::start(exports.to_vec(), listener, outstanding)
+            .map_err(|error| Failure::Io(format!("NBD: {error}")))?;
+        Ok(FrontEnds {
+            nbd,
+            address,
+            warning: self.exposure(),
+        })
+    }
+
+    /// Returns a warning if others than this user can connect.
+    fn exposure(&self) -> Option<String> {
+        match (self.listen, self.socket_mode) {
+            (Some(ip), _) if !ip.is_loopback() => Some(format!(
+                "anyone who can reach {ip} can read and write what is served"
+            )),
+            (_, Some(mode)) if mode & 0o077 != 0 => Some(format!(
+                "the socket's mode is {mode:o}: other users can read and write what is served"
+            )),
+            _ => None,
+        }
+    }
+}
+
+impl FrontEnds {
+    /// Returns the address for NBD clients.
+    pub(super) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Returns a warning if others than this user can connect.
+    pub(super) fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
+    }
+
+    /// Returns the environment variables for a command.
+    pub(super) fn variables(&self, exports: &[Export]) -> Vec<(String, String)> {
+        let uris = exports.iter().enumerate().map(|(index, export)| {
+            // The first export is the default one.
+            let name = if index == 0 { "" } else { &export.name };
+            (&*export.name, Some(self.address.uri(name)))
+        });
+        let mut all = variables("uri", uris);
+        all.push(match &self.address {
+            Address::Socket(path) => ("socket".to_owned(), path.display().to_string()),
+            Address::Port(_, port) => ("port".to_owned(), port.to_string()),
+        });
+        all
+    }
+
+    /// Stops all of them. Outstanding requests are completed.
+    pub(super) fn stop(&mut self) -> Result<()> {
+        self.nbd.stop();
+        Ok(())
+    }
+}
+
+fn reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::AddrInUse => "in use by another program; choose another with --port".to_owned(),
+        ErrorKind::PermissionDenied => "ports below 1024 need root".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn mode(text: &str) -> std::result::Result<u32, String> {
+    u32::from_str_radix(text, 8)
+        .ok()
+        .filter(|mode| *mode <= 0o777)
+        .ok_or_else(|| "expected three octal digits, such as 660".to_owned())
+}

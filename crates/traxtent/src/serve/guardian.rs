@@ -1,0 +1,114 @@
+//! A process around a server whose own process the kernel may keep.
+//!
+//! A request to a member that hangs keeps its thread in the kernel, and the process with it, even
+//! after the process has been killed. The user's shell should not wait for that. The command
+//! therefore runs itself as a child process, and ends once that has ended, or has shut down its
+//! sockets because it no longer serves. One of these sockets is a pair with the guardian.
+
+use std::env;
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::FdFlags;
+use rustix::process::{Pid, Signal};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::Signals;
+
+use super::session::exit_with;
+use crate::failure::{Failure, Result};
+
+/// The environment variable that tells the child the guardian's process number.
+pub(crate) const VARIABLE: &str = "TRAXTENT_GUARDIAN";
+
+/// The time that the child has to exit after it has shut down its sockets.
+const LINGERING: Duration = Duration::from_millis(200);
+
+/// What the guardian hears of its child.
+enum Event {
+    Exited(std::io::Result<ExitStatus>),
+    /// It has shut down its sockets.
+    Silent,
+}
+
+/// Runs a server in a child process, which calls this function too and there executes `serve`.
+pub(crate) fn guarded(serve: impl FnOnce() -> Result<()>) -> Result<()> {
+    match env::var(VARIABLE) {
+        Ok(guardian) => {
+            follow(&guardian)?;
+            serve()
+        }
+        Err(_) => guard(),
+    }
+}
+
+/// Ends this process with its guardian.
+fn follow(guardian: &str) -> Result<()> {
+    let tied = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
+    tied.map_err(|errno| Failure::Io(format!("the server cannot be tied to its parent: {errno}")))?;
+    let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    if guardian == parent.to_string() {
+        Ok(())
+    } else {
+        Err(Failure::Io("the server's parent has ended".to_owned()))
+    }
+}
+
+fn guard() -> Result<()> {
+    let failed = |error: std::io::Error| Failure::Io(format!("cannot start the server: {error}"));
+    // Signals are caught before there is a child that would miss them.
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1]).map_err(failed)?;
+    let (own, childs) = UnixStream::pair().map_err(failed)?;
+    rustix::io::fcntl_setfd(&childs, FdFlags::empty()).map_err(|errno| failed(errno.into()))?;
+    let program = env::current_exe().map_err(failed)?;
+    let child = Command::new(program)
+        .args(env::args_os().skip(1))
+        .env(VARIABLE, std::process::id().to_string())
+        .spawn()
+        .map_err(failed)?;
+    drop(childs);
+    let id = child.id();
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            pass_on(id, signal);
+        }
+    });
+    let (tell, events) = mpsc::channel();
+    watch(child, own, tell);
+    let status = match events.recv().expect("a thread tells of the child's end") {
+        Event::Exited(status) => status,
+        Event::Silent => match events.recv_timeout(LINGERING) {
+            Ok(Event::Exited(status)) => status,
+            _ => {
+                return Err(Failure::Io(format!(
+                    "the server (process {id}) has stopped serving, but the kernel keeps it until \
+                     the member responds"
+                )));
+            }
+        },
+    };
+    exit_with(Some(status.map_err(failed)?))
+}
+
+/// Tells of the child's end, and of the end of its socket.
+fn watch(mut child: Child, mut socket: UnixStream, tell: Sender<Event>) {
+    let exited = tell.clone();
+    // The receiver is gone once the guardian has decided.
+    thread::spawn(move || exited.send(Event::Exited(child.wait())));
+    thread::spawn(move || {
+        // Nothing is ever sent.
+        let _ = socket.read(&mut [0]);
+        let _ = tell.send(Event::Silent);
+    });
+}
+
+fn pass_on(id: u32, signal: i32) {
+    let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
+    if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
+        // The child may have ended.
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}

@@ -1,0 +1,256 @@
+//! Serving exports: from the start of their services to the end, while a command runs or until a
+//! signal.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
+use traxtent_server::service::Export;
+
+use super::front_ends::{FrontEndArgs, FrontEnds};
+use super::guardian;
+use crate::failure::{Failure, Result, warn};
+
+/// The time that a command has to end after a signal, before it is killed.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The time to wait for a command that was killed. The kernel may keep one that waits for a drive.
+const REAP_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// The poll interval while a command that has been told to end is awaited.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// The signals that a server receives. They are caught before anything is created that has to be
+/// removed at the end.
+pub(crate) struct Signals(signal_hook::iterator::Signals);
+
+impl Signals {
+    pub(crate) fn catch() -> Result<Signals> {
+        let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGCHLD];
+        let caught = signal_hook::iterator::Signals::new(signals);
+        caught
+            .map(Signals)
+            .map_err(|error| Failure::Io(format!("signals cannot be caught: {error}")))
+    }
+}
+
+/// Exports that are served.
+pub(crate) struct Session {
+    exports: Vec<Export>,
+    front_ends: FrontEnds,
+    signals: Signals,
+}
+
+impl Session {
+    /// Starts the services and the front ends. Each client has up to `outstanding` requests carried
+    /// out at a time. Sockets that are not named are created in `folder`.
+    pub(crate) fn start(
+        exports: Vec<Export>,
+        args: &FrontEndArgs,
+        outstanding: usize,
+        folder: &Path,
+        signals: Signals,
+    ) -> Result<Session> {
+        // A panic in a thread that serves is a fault of the program. A server that goes on after it
+        // could answer wrongly.
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            report(panic);
+            std::process::abort();
+        }));
+        let listener = args.listen(folder)?;
+        for (index, export) in exports.iter().enumerate() {
+            if let Err(error) = export.service.start() {
+                stop(&exports[..index])?;
+                return Err(Failure::Io(error.to_string()));
+            }
+        }
+        let front_ends = args.start(&exports, listener, outstanding).map_err(|error| {
+            // The first error is the one to report.
+            let _ = stop(&exports);
+            error
+        })?;
+        Ok(Session {
+            exports,
+            front_ends,
+            signals,
+        })
+    }
+
+    /// Returns the front ends.
+    pub(crate) fn front_ends(&self) -> &FrontEnds {
+        &self.front_ends
+    }
+
+    /// Returns the exports.
+    pub(crate) fn exports(&self) -> &[Export] {
+        &self.exports
+    }
+
+    /// Serves while the command runs, or until a signal if there is none. Then everything is
+    /// stopped. Returns the command's status.
+    pub(crate) fn run(
+        mut self,
+        command: &[String],
+        variables: &[(String, String)],
+    ) -> Result<Option<ExitStatus>> {
+        let ended = match command.split_first() {
+            None => {
+                self.wait_for_signal();
+                Ok(None)
+            }
+            Some((program, arguments)) => {
+                let mut command = Command::new(program);
+                command.args(arguments);
+                command.envs(self.front_ends.variables(&self.exports));
+                command.envs(variables.iter().cloned());
+                command.env_remove(guardian::VARIABLE);
+                self.run_command(&mut command).map(Some)
+            }
+        };
+        let stopped = self.stop();
+        let ended = ended?;
+        stopped.map(|()| ended)
+    }
+
+    /// Waits for a signal to end. Receipts are written meanwhile.
+    fn wait_for_signal(&mut self) {
+        for signal in self.signals.0.forever() {
+            match signal {
+                SIGUSR1 => write_receipts(&self.exports),
+                SIGCHLD => {}
+                _ => return,
+            }
+        }
+    }
+
+    /// Runs a command. A signal to end is passed on to it; then it has some time.
+    fn run_command(&mut self, command: &mut Command) -> Result<ExitStatus> {
+        let program = PathBuf::from(command.get_program());
+        let failed = |error: std::io::Error| Failure::file(&program, &error);
+        let mut child = command.spawn().map_err(failed)?;
+        for signal in self.signals.0.forever() {
+            match signal {
+                SIGUSR1 => write_receipts(&self.exports),
+                SIGCHLD => {
+                    if let Some(status) = child.try_wait().map_err(failed)? {
+                        return Ok(status);
+                    }
+                }
+                _ => break,
+            }
+        }
+        limit_shutdown(&self.exports);
+        end(child, &program)
+    }
+
+    /// Stops the front ends, then the services.
+    fn stop(mut self) -> Result<()> {
+        limit_shutdown(&self.exports);
+        let front_ends = self.front_ends.stop();
+        let services = stop(&self.exports);
+        front_ends.and(services)
+    }
+}
+
+/// Tells a command to end, and kills it if it does not.
+fn end(mut child: Child, program: &Path) -> Result<ExitStatus> {
+    terminate(&child);
+    if let Some(status) = wait_for(&mut child, GRACE) {
+        return Ok(status);
+    }
+    let _ = child.kill();
+    wait_for(&mut child, REAP_TIMEOUT)
+        .ok_or_else(|| Failure::Io(format!("{}: cannot be killed", program.display())))
+}
+
+fn wait_for(child: &mut Child, time: Duration) -> Option<ExitStatus> {
+    let begun = Instant::now();
+    loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        if begun.elapsed() >= time {
+            return None;
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+fn terminate(child: &Child) {
+    let id = i32::try_from(child.id()).ok();
+    if let Some(pid) = id.and_then(Pid::from_raw) {
+        // The process may have ended in the meantime.
+        let _ = rustix::process::kill_process(pid, Signal::TERM);
+    }
+}
+
+fn write_receipts(exports: &[Export]) {
+    for export in exports {
+        if let Err(error) = export.service.write_receipt() {
+            warn(error);
+        }
+    }
+}
+
+/// Limits the time that requests to hardware which does not respond may delay the end.
+fn limit_shutdown(exports: &[Export]) {
+    for export in exports {
+        let service = Arc::clone(&export.service);
+        let thread = thread::Builder::new().name("end".to_owned());
+        // Without a thread, the end may take longer.
+        let _ = thread.spawn(move || service.limit_shutdown());
+    }
+}
+
+/// Stops services; returns the first error.
+fn stop(exports: &[Export]) -> Result<()> {
+    let stopped: Vec<_> = exports.iter().map(|export| export.service.stop()).collect();
+    for result in stopped {
+        result.map_err(|error| Failure::Io(error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Returns the environment variables of several exports: `what` for the first one, and `what_NAME`
+/// for each if there are several. In names, `_` replaces all but letters and digits.
+pub(crate) fn variables<'a>(
+    what: &str,
+    values: impl ExactSizeIterator<Item = (&'a str, Option<String>)>,
+) -> Vec<(String, String)> {
+    let several = values.len() > 1;
+    let mut variables = Vec::new();
+    for (name, value) in values {
+        let Some(value) = value else { continue };
+        if variables.is_empty() {
+            variables.push((what.to_owned(), value.clone()));
+        }
+        if several {
+            let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+            let name: String = name.chars().map(plain).collect();
+            variables.push((format!("{what}_{name}"), value));
+        }
+    }
+    variables
+}
+
+/// Ends this command with the status of the one that it ran.
+pub(crate) fn exit_with(status: Option<ExitStatus>) -> Result<()> {
+    match status {
+        Some(status) if !status.success() => Err(Failure::Status(code_of(status))),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the exit status as shells report it.
+pub(super) fn code_of(status: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(3)
+}
