@@ -83,7 +83,7 @@ fn left_of_server(work: u64, cut: &Fault, speed: &str) -> (String, Vec<u8>) {
     server.start().unwrap();
     for (command, data) in commands(work) {
         match command {
-            Command::Write { lbn, fua, .. } => server.write(&data, lbn.0 * 512, fua),
+            Command::Write { lbn, fua, .. } => server.write(data.clone(), lbn.0 * 512, fua),
             Command::WriteZeroes { lbn, sectors, .. } => {
                 server.zero(lbn.0 * 512, u64::from(sectors) * 512, false)
             }

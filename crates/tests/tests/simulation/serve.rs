@@ -130,7 +130,7 @@ fn replays_to_the_tick() {
                         let mut data = vec![0; 512 * (1 + rng.below(32) as usize)];
                         match rng.below(10) {
                             0 => server.flush(),
-                            1..=3 => server.write(&data, lbn * 512, rng.chance(0.3)),
+                            1..=3 => server.write(data.clone(), lbn * 512, rng.chance(0.3)),
                             _ => server.read(&mut data, lbn * 512),
                         }
                         .unwrap();
@@ -252,7 +252,7 @@ fn a_full_queue_is_reordered() {
 fn an_instant_drive_takes_no_time() {
     let server = started(Settings::of("instant", builtin("instant").unwrap()));
     let data: Vec<u8> = (0..1 << 20).map(|at: u32| at as u8).collect();
-    server.write(&data, 512, false).unwrap();
+    server.write(data.clone(), 512, false).unwrap();
     server.zero(1024, 512, true).unwrap();
     let mut back = vec![0; 1 << 20];
     server.read(&mut back, 512).unwrap();
@@ -279,10 +279,10 @@ fn bad_requests() {
         assert!(matches!(error, ServiceError::Misaligned { .. }), "{error}");
     }
     for offset in [end, end - 512, 1 << 63] {
-        let error = server.write(&[0; 1024], offset, false).unwrap_err();
+        let error = server.write(vec![0; 1024], offset, false).unwrap_err();
         assert!(matches!(error, ServiceError::BeyondEnd { .. }), "{error}");
     }
-    server.write(&[1; 1024], end - 1024, true).unwrap();
+    server.write(vec![1; 1024], end - 1024, true).unwrap();
     let receipt = server.receipt().unwrap();
     assert_eq!((receipt.errors, receipt.requests), (6, 1));
     server.stop().unwrap();
@@ -303,9 +303,9 @@ fn a_power_cut_on_order() {
         file: Some(in_file(&folder)),
         ..Settings::of("test", profile.clone())
     });
-    server.write(&[1; 4096], 0, false).unwrap();
+    server.write(vec![1; 4096], 0, false).unwrap();
     server.flush().unwrap();
-    server.write(&[2; 4096], 0, false).unwrap();
+    server.write(vec![2; 4096], 0, false).unwrap();
     let stall: Fault = "stall,for=20 s".parse().unwrap();
     send_order(&control, &stall).unwrap().unwrap();
     thread::scope(|scope| {
@@ -357,7 +357,7 @@ fn a_forced_trim_is_durable() {
                 speed: "100".parse().unwrap(),
                 ..Settings::of("test", profile.clone())
             });
-            server.write(&[1; 4096], 0, true).unwrap();
+            server.write(vec![1; 4096], 0, true).unwrap();
             server.trim(0, 4096, fua).unwrap();
             let cut: Fault = format!("power-cut,seed={seed}").parse().unwrap();
             send_order(&control, &cut).unwrap().unwrap();
@@ -408,7 +408,7 @@ fn lines_that_are_no_fault() {
         assert_eq!(answer.lines().count(), 1, "{shown}: {answer}");
     }
     assert_eq!(say(b""), "");
-    server.write(&[1; 512], 0, true).unwrap();
+    server.write(vec![1; 512], 0, true).unwrap();
     assert_eq!(say(b"stall,for=1ms\nlying-flush\n").lines().count(), 2);
 }
 
@@ -424,7 +424,7 @@ fn files() {
         ..Settings::of("small", profile)
     };
     let server = started(settings.clone());
-    server.write(&[7; 512], 512, true).unwrap();
+    server.write(vec![7; 512], 512, true).unwrap();
     let second = DriveServer::open(settings.clone()).unwrap_err().to_string();
     assert!(second.contains(": locked by another process"), "{second}");
     server.stop().unwrap();
@@ -445,31 +445,6 @@ fn files() {
         small.contains("1000 bytes are too few; the drive needs 4194304"),
         "{small}"
     );
-}
-
-/// Is each key checked, and the wrong one named?
-#[test]
-fn keys_are_checked() {
-    let read = |pairs: &[(&'static str, &'static str)]| {
-        Settings::read(pairs.iter().copied()).map_err(|error| error.to_string())
-    };
-    assert!(read(&[("drive", "atlas10k2"), ("speed", "2")]).is_ok());
-    for (pairs, what) in [
-        (&[("drive", "atlas10k2"), ("sped", "2")][..], "\"sped\""),
-        (&[("speed", "2")], "drive= is missing"),
-        (&[("drive", "atlas10k2"), ("drive", "instant")], "twice"),
-        (&[("drive", "atlas")], "no such built-in drive"),
-        (&[("drive", "/no/such.toml")], "drive=/no/such.toml"),
-        (&[("drive", "instant"), ("speed", "0")], "speed=0"),
-        (&[("drive", "instant"), ("seed", "-1")], "seed=-1"),
-        (
-            &[("drive", "instant"), ("transport", "slow")],
-            "transport=slow",
-        ),
-    ] {
-        let error = read(pairs).unwrap_err();
-        assert!(error.contains(what), "{error}");
-    }
 }
 
 /// Does a client receive an error if the disk below is full, without losing flushed data, and can
@@ -493,10 +468,10 @@ fn a_full_disk_below() {
         ..Settings::of("test", profile)
     });
     let part = vec![5; 256 << 10];
-    server.write(&part, 0, false).unwrap();
+    server.write(part.clone(), 0, false).unwrap();
     server.flush().unwrap();
     let full = (1..40).find_map(|place| {
-        let written = server.write(&part, place << 20, false);
+        let written = server.write(part.clone(), place << 20, false);
         written.and_then(|()| server.flush()).err()
     });
     let full = full.expect("40 times a quarter of the room");

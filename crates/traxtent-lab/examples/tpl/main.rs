@@ -15,6 +15,7 @@ use traxtent_lab::tpl::volume::{Part, Real, Virtual, target};
 use traxtent_lab::tpl::writes::{DEPTH, RATE, SHARES, best, surface};
 use traxtent_layout::tpl::REGIONS;
 use traxtent_server::serve::{DriveServer, Settings};
+use traxtent_model::profile::Profile;
 use traxtent_server::service::BlockService;
 
 #[derive(Parser)]
@@ -144,7 +145,10 @@ fn volume(bench: &Bench, real: bool, tracks: usize, reads: u64, copies: &[u32]) 
         for &count in copies {
             let drive_ms = part.drive_ms(count, count, jitter_ms, reads)?;
             let of = if real {
-                let settings = Settings::read([("drive", bench.profile.name.as_str())])?;
+                let settings = Settings {
+                    subtract_transport: true,
+                    ..Settings::of(&bench.profile.name, Profile::clone(&bench.profile))
+                };
                 let server = DriveServer::open(settings)?;
                 server.start()?;
                 let timed = Real {

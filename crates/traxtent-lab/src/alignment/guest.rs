@@ -68,7 +68,6 @@ pub fn missing() -> Option<String> {
             || found(name).is_some()
     };
     let programs = [
-        "nbdkit",
         "qemu-system-x86_64",
         "busybox",
         "addpart",

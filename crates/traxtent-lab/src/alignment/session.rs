@@ -93,7 +93,6 @@ const PARTITION: u64 = 20 << 30;
 /// Returns the reason why this machine's kernel cannot be recorded, if there is one.
 pub fn unavailable_reason() -> Option<String> {
     let programs = [
-        "nbdkit",
         "nbdfuse",
         "losetup",
         "mount",

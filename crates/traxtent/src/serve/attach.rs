@@ -75,7 +75,7 @@ pub(super) fn print_drives(args: &Args, drives: &[ServedDrive], session: &Sessio
         if let Some(control) = &drive.settings.control {
             writeln!(out, "control     {}", control.display())?;
         }
-        for (name, line) in attach_commands(front_ends.address(), &export.name, &uri, profile) {
+        for (name, line) in attach_commands(front_ends.address(), name, &uri, profile) {
             writeln!(out, "{name:<11} {line}")?;
         }
     }
@@ -112,8 +112,8 @@ fn summary(drive: &ServedDrive) -> String {
     format!("{}: {data}", drive.name)
 }
 
-/// Returns commands that attach a drive. docs/serve.md describes how each of them presents the
-/// drive's sectors.
+/// Returns commands that attach a drive, which is the default export if `export` is empty.
+/// docs/serve.md describes how each of them presents the drive's sectors.
 fn attach_commands(
     address: &Address,
     export: &str,
@@ -131,6 +131,10 @@ fn attach_commands(
         Address::Socket(path) => format!("-unix {}", path.display()),
         Address::Port(ip, port) => format!("{ip} {port}"),
     };
+    let (qemu_export, client_export) = match export {
+        "" => (String::new(), String::new()),
+        name => (format!("export={name},"), format!(" -N {name}")),
+    };
     vec![
         (
             "fio",
@@ -141,7 +145,7 @@ fn attach_commands(
         (
             "qemu",
             format!(
-                "qemu-system-x86_64 … -blockdev driver=nbd,node-name=d,export={export},{server_options} \
+                "qemu-system-x86_64 … -blockdev driver=nbd,node-name=d,{qemu_export}{server_options} \
                  -device virtio-scsi-pci \
                  -device scsi-hd,drive=d,logical_block_size={},physical_block_size={},rotation_rate={:.0}",
                 sector.logical_bytes,
@@ -155,7 +159,7 @@ fn attach_commands(
         (
             "kernel",
             format!(
-                "nbd-client -b {} -N {export} {client_address} /dev/nbd0",
+                "nbd-client -b {}{client_export} {client_address} /dev/nbd0",
                 sector.logical_bytes
             ),
         ),

@@ -29,7 +29,7 @@ use traxtent_server::control::send_order;
 use traxtent_units::Rng;
 
 use crate::attach::{Attached, missing};
-use crate::nbdkit::{Server, key, quick_folder, run, write};
+use crate::server::{Server, argument, option, quick_folder, run, write};
 
 /// Cuts the power while files are written. Is every fsync'ed file there with its content, and does
 /// e2fsck find no errors once the journal has been replayed?
@@ -97,10 +97,10 @@ fn cut(seed: u64, empty: &[u8], lie: Option<&str>) -> Outcome {
     let (profile, speed) = drive(seed);
     lay(empty, &path("disk.img"), &profile);
     let keys = [
-        key("drive", write(folder.path(), &profile)),
-        key("file", path("disk.img").display()),
-        key("speed", speed),
-        key("control", path("control").display()),
+        argument(write(folder.path(), &profile)),
+        option("file", path("disk.img").display()),
+        option("speed", speed),
+        option("control", path("control").display()),
     ];
     let server = Server::start(&keys);
     let command = |line: &str| {

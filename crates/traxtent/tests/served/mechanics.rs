@@ -10,7 +10,7 @@ use traxtent_model::geometry::{Geometry, Track};
 use traxtent_model::profile::builtin;
 
 use crate::client::Client;
-use crate::nbdkit::{Server, key};
+use crate::server::{Server, argument, option};
 
 /// The factor by which the drive is slower than real time. Delays caused by a busy machine are then
 /// a small fraction of a revolution.
@@ -30,14 +30,13 @@ const MEASUREMENTS_MAX: usize = 40;
 /// the skew where the second begins to cross a track boundary?
 #[test]
 fn rotation_and_boundary() {
-    let _ = testkit::tool!("nbdkit");
     let profile = builtin("atlas10k2").unwrap();
     let geometry = Geometry::build(&profile.geometry).unwrap();
     let tracks: Vec<Track> = geometry.tracks().take(4000).collect();
     let track_sectors = tracks[0].sectors;
     let server = Server::start(&[
-        key("drive", "atlas10k2"),
-        key("speed", 1.0 / f64::from(SLOWDOWN)),
+        argument("atlas10k2"),
+        option("speed", 1.0 / f64::from(SLOWDOWN)),
     ]);
     let mut client = Client::new(&server);
     let revolution_ms = f64::from(SLOWDOWN) * profile.revolution_ms();

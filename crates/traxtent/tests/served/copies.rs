@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::attach::Mount;
 use crate::client::{Client, ENOSPC};
 use crate::kill::{Area, CLIENTS, SECTOR, SECTORS, assert_kept};
-use crate::nbdkit::{Server, key, quick_folder};
+use crate::server::{Server, argument, quick_folder};
 
 /// Creates a file of 8 MiB, where a track has about 100 sectors, and a volume on it.
 fn new_volume(folder: &Path, seed: u64) -> PathBuf {
@@ -66,13 +66,12 @@ fn open(device: &Path) -> DeviceReplicaVolume {
 /// updated?
 #[test]
 fn a_volume_with_copies_survives_kills() {
-    let _ = testkit::tool!("nbdkit");
     let mut flushes = 0;
     let kills = testkit::repeats(6).min(60);
     for seed in 0..kills {
         let folder = quick_folder();
         let device = new_volume(folder.path(), seed);
-        let server = Server::start(&[key("volume", device.display())]);
+        let server = Server::volume(&[argument(device.display())]);
         let areas = Area::work_until_killed(server, seed);
         let mut left = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
         let volume = open(&device);
@@ -95,13 +94,13 @@ fn a_volume_with_copies_survives_kills() {
 /// Are its flushed data still there, and do writes continue once there is room?
 #[test]
 fn a_full_disk_below() {
-    let (_, mount) = (testkit::tool!("nbdkit"), testkit::tool!("mount"));
+    let mount = testkit::tool!("mount");
     let folder = quick_folder();
     let Ok(below) = Mount::memory(&mount, &folder.path().join("below"), "4m") else {
         testkit::skip!("a small file system cannot be mounted here");
     };
     let device = new_volume(below.folder(), 1);
-    let server = Server::start(&[key("volume", device.display())]);
+    let server = Server::volume(&[argument(device.display())]);
     let mut client = Client::new(&server);
     let part = |number: u64| vec![number as u8 + 1; 32 << 10];
     let mut store = |number: u64| {

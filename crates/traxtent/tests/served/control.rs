@@ -13,14 +13,13 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use traxtent_layout::raid::Level;
 
 use crate::life::ServedVolume;
-use crate::nbdkit::{key, plugin, quick_folder};
+use crate::server::{TRAXTENT, argument, option, quick_folder};
 use crate::volume::new_volume;
 
 /// Sends a byte of an order now and then. Does another client still get a status soon, and is the
 /// slow client told that its line takes too long?
 #[test]
 fn a_slow_client_holds_up_nobody() {
-    let _ = testkit::tool!("nbdkit");
     let folder = quick_folder();
     let files = new_volume(folder.path(), Level::Raid5, 1 << 41);
     let life = ServedVolume::new(folder.path(), files, &[]);
@@ -54,7 +53,6 @@ fn a_slow_client_holds_up_nobody() {
 /// served once others have gone?
 #[test]
 fn too_many_clients() {
-    let _ = testkit::tool!("nbdkit");
     let folder = quick_folder();
     let files = new_volume(folder.path(), Level::Raid5, 1 << 42);
     let life = ServedVolume::new(folder.path(), files, &[]);
@@ -86,7 +84,7 @@ fn too_many_clients() {
 /// change afterwards?
 #[test]
 fn the_socket_is_never_open_to_others() {
-    let (_, sh) = (testkit::tool!("nbdkit"), testkit::tool!("sh"));
+    let sh = testkit::tool!("sh");
     let folder = quick_folder();
     let files = new_volume(folder.path(), Level::Raid5, 1 << 43);
     let within = folder.path().join("within");
@@ -95,14 +93,10 @@ fn the_socket_is_never_open_to_others() {
     let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).unwrap();
     let what = WatchFlags::CREATE | WatchFlags::ATTRIB;
     inotify::add_watch(&watch, &within, what).unwrap();
-    let mut words = vec![plugin().display().to_string()];
-    words.extend(files.iter().map(|path| key("volume", path.display())));
-    words.push(key("control", control.display()));
-    let script = format!(
-        "umask 0; exec nbdkit --foreground --exit-with-parent --unix {} {}",
-        folder.path().join("nbd").display(),
-        words.join(" ")
-    );
+    let mut words: Vec<String> = files.iter().map(|path| argument(path.display())).collect();
+    words.push(option("control", control.display()));
+    words.push(option("socket", folder.path().join("nbd").display()));
+    let script = format!("umask 0; exec {TRAXTENT} volume serve {}", words.join(" "));
     let mut server = std::process::Command::new(sh)
         .args(["-c", &script])
         .spawn()

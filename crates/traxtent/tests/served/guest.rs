@@ -6,7 +6,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use testkit::guest::Guest;
 
-use crate::nbdkit::{Server, key, plugin, run, small};
+use crate::server::{Server, TRAXTENT, argument, option, run, small};
 
 const MODULES: [&str; 11] = [
     "scsi_common",
@@ -25,7 +25,9 @@ const MODULES: [&str; 11] = [
 /// A drive that is served and attached in the guest itself, by the command that `traxtent serve`
 /// prints.
 const BY_KERNEL: &str = r#"
-/bin/nbdkit --unix /tmp/socket --pidfile /tmp/pid /bin/plugin.so drive=/files/drive.toml
+/bin/traxtent serve /files/drive.toml --socket /tmp/socket >/tmp/served &
+n=0
+while ! [ -S /tmp/socket ] && [ $n -lt 100 ]; do $B usleep 100000; n=$((n + 1)); done
 /bin/nbd-client -b 512 -unix /tmp/socket /dev/nbd0
 "#;
 
@@ -65,7 +67,7 @@ fn nbd_client_is_run_as_documented() {
 /// wrote? Are the file systems sound afterwards?
 #[test]
 fn a_guest_uses_drives() {
-    let (nbdkit, mke2fs) = (testkit::tool!("nbdkit"), testkit::tool!("mke2fs"));
+    let mke2fs = testkit::tool!("mke2fs");
     let (e2fsck, nbd_client) = (testkit::tool!("e2fsck"), testkit::tool!("nbd-client"));
     let drives = [
         ("scsi-hd", "sda", 512, 4096),
@@ -77,8 +79,8 @@ fn a_guest_uses_drives() {
     for ((device, name, logical, physical), folder) in drives.into_iter().zip(&folders) {
         let data = folder.path().join("data.img");
         let server = Server::start(&[
-            key("drive", small(folder.path(), logical, physical)),
-            key("file", data.display()),
+            argument(small(folder.path(), logical, physical)),
+            option("file", data.display()),
         ]);
         devices.extend([
             "-blockdev".to_owned(),
@@ -101,8 +103,7 @@ fn a_guest_uses_drives() {
         modules: &MODULES,
         programs: &[
             (&mke2fs, "mke2fs"),
-            (&nbdkit, "nbdkit"),
-            (&plugin(), "plugin.so"),
+            (Path::new(TRAXTENT), "traxtent"),
             (&nbd_client, "nbd-client"),
         ],
         files: &[(&profile, "drive.toml")],

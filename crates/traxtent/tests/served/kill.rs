@@ -10,7 +10,7 @@ use traxtent_model::profile::{WriteBack, builtin};
 use traxtent_units::Rng;
 
 use crate::client::Client;
-use crate::nbdkit::{Server, key, write};
+use crate::server::{Server, argument, option, write};
 
 pub(crate) const SECTOR: u64 = 512;
 /// The range of each client, in sectors.
@@ -22,7 +22,6 @@ pub(crate) const CLIENTS: u64 = 3;
 /// restart?
 #[test]
 fn what_was_flushed_survives() {
-    let _ = testkit::tool!("nbdkit");
     let mut profile = builtin("atlas10k2").unwrap();
     profile.cache.write_back = WriteBack::Full;
     let (mut flushes, mut unflushed, mut older) = (0, 0, 0);
@@ -31,9 +30,9 @@ fn what_was_flushed_survives() {
         let folder = TempDir::new().unwrap();
         let image = folder.path().join("data.img");
         let keys = [
-            key("drive", write(folder.path(), &profile)),
-            key("file", image.display()),
-            key("speed", 20),
+            argument(write(folder.path(), &profile)),
+            option("file", image.display()),
+            option("speed", 20),
         ];
         let server = Server::start(&keys);
         let areas = Area::work_until_killed(server, seed);

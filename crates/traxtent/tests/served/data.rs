@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use traxtent_units::Rng;
 
 use crate::client::Client;
-use crate::nbdkit::{Server, key, run, small};
+use crate::server::{Server, argument, option, run, small};
 
 const MIB: usize = 1 << 20;
 
@@ -16,10 +16,10 @@ const KINDS: [(u32, u32); 3] = [(512, 512), (512, 4096), (4096, 4096)];
 /// Are the sector sizes reported to clients?
 #[test]
 fn block_sizes() {
-    let (_, nbdinfo) = (testkit::tool!("nbdkit"), testkit::tool!("nbdinfo"));
+    let nbdinfo = testkit::tool!("nbdinfo");
     for (logical, physical) in KINDS {
         let folder = TempDir::new().unwrap();
-        let server = Server::start(&[key("drive", small(folder.path(), logical, physical))]);
+        let server = Server::start(&[argument(small(folder.path(), logical, physical))]);
         let output = run(&nbdinfo, &["--json", &server.uri()]);
         let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let export = &json["exports"][0];
@@ -41,10 +41,10 @@ fn block_sizes() {
 /// Does fio read back what it wrote, at random, with several requests outstanding?
 #[test]
 fn fio_verifies() {
-    let (_, fio) = (testkit::tool!("nbdkit"), testkit::tool!("fio"));
+    let fio = testkit::tool!("fio");
     for (logical, physical) in KINDS {
         let folder = TempDir::new().unwrap();
-        let server = Server::start(&[key("drive", small(folder.path(), logical, physical))]);
+        let server = Server::start(&[argument(small(folder.path(), logical, physical))]);
         let size = format!("--size={}m", testkit::repeats(8).min(64));
         run(
             &fio,
@@ -72,7 +72,6 @@ fn fio_verifies() {
 /// Are images copied in both directions by nbdcopy, on several connections, and by qemu-img?
 #[test]
 fn copies() {
-    let _ = testkit::tool!("nbdkit");
     let (nbdcopy, qemu_img) = (testkit::tool!("nbdcopy"), testkit::tool!("qemu-img"));
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
@@ -85,8 +84,8 @@ fn copies() {
     fs::write(path("image"), &image).unwrap();
     let data = path("data.img");
     let keys = [
-        key("drive", small(folder.path(), 512, 4096)),
-        key("file", &data),
+        argument(small(folder.path(), 512, 4096)),
+        option("file", &data),
     ];
     let server = Server::start(&keys);
     let uri = server.uri();
@@ -127,9 +126,8 @@ fn copies() {
 /// memory?
 #[test]
 fn random_sectors_take_a_page() {
-    let _ = testkit::tool!("nbdkit");
     const WRITES: u64 = 20_000;
-    let server = Server::start(&[key("drive", "instant"), key("transport", "off")]);
+    let server = Server::start(&[argument("instant"), option("transport", "off")]);
     let resident = || {
         let status = fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

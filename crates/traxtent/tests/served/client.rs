@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use crate::nbdkit::Server;
+use crate::server::Server;
 
 /// A connection.
 #[derive(Debug)]

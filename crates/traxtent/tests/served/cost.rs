@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use traxtent_check::cost::{Load, typical, work_cost};
 use traxtent_model::profile::Profile;
 
-use crate::nbdkit::{Server, key, write};
+use crate::server::{Server, argument, option, write};
 
 /// The relative tolerance of a cost.
 const TOLERANCE: f64 = 0.15;
@@ -62,7 +62,7 @@ fn agrees(
     block: u32,
     slowdown: u32,
 ) {
-    let _ = (testkit::tool!("nbdkit"), testkit::tool!("fio"));
+    let _ = testkit::tool!("fio");
     let modelled = work_cost(&profile, load, shift_sectors).unwrap();
     let job = Job {
         profile: &profile,
@@ -107,8 +107,8 @@ impl Job<'_> {
     fn ms(&self, shift_sectors: u32) -> f64 {
         let folder = TempDir::new().unwrap();
         let server = Server::start(&[
-            key("drive", write(folder.path(), self.profile)),
-            key("speed", 1.0 / self.slowdown),
+            argument(write(folder.path(), self.profile)),
+            option("speed", 1.0 / self.slowdown),
         ]);
         let offset = shift_sectors * self.profile.sector.logical_bytes;
         let output = Command::new("fio")

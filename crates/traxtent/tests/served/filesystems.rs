@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::attach::{self, Attached};
 use crate::life::ServedVolume;
-use crate::nbdkit::{Server, key, quick_folder, run, sized};
+use crate::server::{Server, argument, quick_folder, run, sized};
 use crate::pull::{self, PullMode, Pullable};
 use crate::volume::volume_of;
 
@@ -51,7 +51,7 @@ fn lives(kind: &str, make: &[&str], check: &[&str]) {
         testkit::skip!("{why}");
     }
     let folder = TempDir::new().unwrap();
-    let server = Server::start(&[key("drive", sized(folder.path(), 512, 4096, 512))]);
+    let server = Server::start(&[argument(sized(folder.path(), 512, 4096, 512))]);
     let attached = Attached::new(&server, folder.path());
     tell(make, attached.device());
     let place = folder.path().join("mounted");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::nbdkit::{Server, key, run};
+use crate::server::{Server, argument, option, run};
 
 /// Waits for a receipt and returns its content.
 fn read(path: &Path) -> Value {
@@ -30,13 +30,13 @@ fn read(path: &Path) -> Value {
 /// SIGTERM, when it stops?
 #[test]
 fn on_signals() {
-    let (_, qemu_io) = (testkit::tool!("nbdkit"), testkit::tool!("qemu-io"));
+    let qemu_io = testkit::tool!("qemu-io");
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("receipt.json");
     let server = Server::start(&[
-        key("drive", "atlas10k2"),
-        key("seed", 9),
-        key("receipt", path.display()),
+        argument("atlas10k2"),
+        option("seed", 9),
+        option("receipt", path.display()),
     ]);
     let uri = server.uri();
     let write = ["-f", "raw", "-c", "write 0 64k", "-c", "flush", &uri];

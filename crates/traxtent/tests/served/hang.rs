@@ -20,7 +20,7 @@ use uuid::Uuid;
 use crate::client::Client;
 use crate::kill::assert_kept;
 use crate::life::{ServedVolume, areas, meanwhile, reassemble};
-use crate::nbdkit::{key, quick_folder};
+use crate::server::{option, quick_folder};
 use crate::pull::{Pullable, missing};
 use crate::volume::{new_volume, open, scrub};
 
@@ -99,7 +99,7 @@ impl HangingVolume {
             Some(block) => block.0.clone(),
             None => pullable.path().to_owned(),
         };
-        let parameters = [key("member-timeout", timeout_s)];
+        let parameters = [option("member-timeout", timeout_s)];
         let served = ServedVolume::serving(folder.path(), files, served_paths, &parameters);
         Ok(HangingVolume {
             pullable,

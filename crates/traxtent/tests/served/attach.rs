@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::nbdkit::{Server, run};
+use crate::server::{Server, run};
 
 /// Returns the program or device that is missing to attach a drive, if any.
 pub(crate) fn missing() -> Option<String> {

@@ -1,30 +1,35 @@
-//! Are errors in the plugin's parameters reported with the parameter's name?
+//! Are errors in arguments reported with the argument or the file?
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use tempfile::TempDir;
 
 use crate::attach::{Loop, Mount};
 use crate::client::{Client, EINVAL, ENOSPC};
-use crate::nbdkit::{Server, command, key, run, small, write};
+use crate::server::{Server, TRAXTENT, argument, option, run, small, write};
 
-/// Returns nbdkit's output when it refuses to start.
-fn refusal(keys: &[String]) -> String {
-    // If nbdkit accepted the parameters, it would serve on its standard input.
-    let output = command(keys).arg("--single").output().unwrap();
+/// Returns the message of a server that refuses to start.
+fn refusal(arguments: &[String]) -> String {
+    // If the arguments were accepted, it would serve until this command ended.
+    let output = Command::new(TRAXTENT)
+        .arg("serve")
+        .args(arguments)
+        .args(["--", "true"])
+        .output()
+        .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success(), "{keys:?} are taken: {said}");
+    assert!(!output.status.success(), "{arguments:?} are taken: {said}");
     said
 }
 
-/// Are unknown parameters and drives, invalid values, and unsuitable files and scenarios refused?
+/// Are unknown options and drives, invalid values, and unsuitable files and scenarios refused?
 #[test]
-fn keys() {
-    let _ = testkit::tool!("nbdkit");
+fn arguments() {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let drive = key("drive", small(folder.path(), 512, 512));
+    let drive = argument(small(folder.path(), 512, 512));
     fs::write(path("short.img"), [0; 1000]).unwrap();
     fs::write(
         path("melt"),
@@ -34,41 +39,38 @@ fn keys() {
     let beyond = "faults = [{ at = \"1 s\", fault = \"latent-error\", lbn = 99999999 }]";
     fs::write(path("beyond"), beyond).unwrap();
     for (keys, what) in [
-        (vec![], "drive= is missing"),
-        (vec![key("drive", "atlas")], "drive=atlas"),
+        (vec![], "<[NAME=]DRIVE>"),
+        (vec![argument("atlas")], "\"atlas\""),
+        (vec![drive.clone(), option("sped", 2)], "--sped"),
+        (vec![drive.clone(), option("speed", "fast")], "--speed"),
+        (vec![drive.clone(), option("seed", "x")], "--seed"),
         (
-            vec![drive.clone(), key("sped", 2)],
-            "\"sped\"; the keys are drive, file, speed",
-        ),
-        (vec![drive.clone(), key("speed", "fast")], "speed=fast"),
-        (vec![drive.clone(), key("seed", "x")], "seed=x"),
-        (
-            vec![drive.clone(), key("file", path("short.img"))],
+            vec![drive.clone(), option("file", path("short.img"))],
             "1000 bytes are too few; the drive needs 67108864",
         ),
         (
-            vec![drive.clone(), key("file", folder.path().display())],
-            "file=",
+            vec![drive.clone(), option("file", folder.path().display())],
+            "data file",
         ),
-        (vec![drive.clone(), key("log", path("no/log"))], "log="),
+        (vec![drive.clone(), option("log", path("no/log"))], "request log"),
         (
-            vec![drive.clone(), key("receipt", path("no/receipt"))],
-            "receipt=",
-        ),
-        (
-            vec![drive.clone(), key("transport", "slow")],
-            "transport=slow",
+            vec![drive.clone(), option("receipt", path("no/receipt"))],
+            "receipt ",
         ),
         (
-            vec![drive.clone(), key("scenario", path("none"))],
-            "scenario=",
+            vec![drive.clone(), option("transport", "slow")],
+            "--transport",
         ),
         (
-            vec![drive.clone(), key("scenario", path("melt"))],
+            vec![drive.clone(), option("scenario", path("none"))],
+            "none: ",
+        ),
+        (
+            vec![drive.clone(), option("scenario", path("melt"))],
             "\"melt\"",
         ),
         (
-            vec![drive.clone(), key("scenario", path("beyond"))],
+            vec![drive.clone(), option("scenario", path("beyond"))],
             "the drive ends",
         ),
     ] {
@@ -80,11 +82,10 @@ fn keys() {
 /// Is a file that one server has open refused to a second?
 #[test]
 fn second_server() {
-    let _ = testkit::tool!("nbdkit");
     let folder = TempDir::new().unwrap();
     let keys = [
-        key("drive", small(folder.path(), 512, 512)),
-        key("file", folder.path().join("disk.img").display()),
+        argument(small(folder.path(), 512, 512)),
+        option("file", folder.path().join("disk.img").display()),
     ];
     let server = Server::start(&keys);
     let said = refusal(&keys);
@@ -96,11 +97,10 @@ fn second_server() {
 /// and does the server continue after each?
 #[test]
 fn requests() {
-    let _ = testkit::tool!("nbdkit");
     const END: u64 = 64 << 20;
     for sector in [512, 4096] {
         let folder = TempDir::new().unwrap();
-        let server = Server::start(&[key("drive", small(folder.path(), sector, 4096))]);
+        let server = Server::start(&[argument(small(folder.path(), sector, 4096))]);
         let mut client = Client::new(&server);
         let size = u64::from(sector);
         let mut of = |offset: u64, count: usize| {
@@ -112,7 +112,7 @@ fn requests() {
         assert_eq!(of(1, size as usize), misaligned);
         assert_eq!(of(0, sector as usize - 1), misaligned);
         assert_eq!(of(size / 2, size as usize / 2), misaligned);
-        // nbdkit itself checks requests beyond the end. A read cannot fail for lack of space.
+        // A read cannot fail for lack of space.
         let beyond = (Err(EINVAL), Err(ENOSPC));
         assert_eq!(of(END, size as usize), beyond);
         assert_eq!(of(END - size, 2 * size as usize), beyond);
@@ -122,12 +122,11 @@ fn requests() {
     }
 }
 
-/// Is a request that nbdkit itself considers too large refused, and is the next client served?
+/// Is a request above the maximum size refused, and is the next client served?
 #[test]
 fn oversized() {
-    let _ = testkit::tool!("nbdkit");
     const TOO_MUCH: usize = (64 << 20) + 512;
-    let server = Server::start(&[key("drive", "instant")]);
+    let server = Server::start(&[argument("instant")]);
     let answer = Client::new(&server).read(0, &mut vec![0; TOO_MUCH]);
     assert!(!matches!(answer, Ok(Ok(()))), "{answer:?}");
     let answer = Client::new(&server).write(0, &vec![0; TOO_MUCH]);
@@ -142,7 +141,7 @@ fn oversized() {
 /// still there, even after a kill, and does it continue once there is room?
 #[test]
 fn a_full_disk_below() {
-    let (_, mount) = (testkit::tool!("nbdkit"), testkit::tool!("mount"));
+    let mount = testkit::tool!("mount");
     let folder = TempDir::new().unwrap();
     let Ok(below) = Mount::memory(&mount, &folder.path().join("below"), "1m") else {
         testkit::skip!("a small file system cannot be mounted here");
@@ -150,9 +149,9 @@ fn a_full_disk_below() {
     let mut profile = traxtent_model::profile::builtin("atlas10k2").unwrap();
     profile.cache.write_back = traxtent_model::profile::WriteBack::Full;
     let keys = [
-        key("drive", write(folder.path(), &profile)),
-        key("file", below.folder().join("disk.img").display()),
-        key("speed", 100),
+        argument(write(folder.path(), &profile)),
+        option("file", below.folder().join("disk.img").display()),
+        option("speed", 100),
     ];
     let server = Server::start(&keys);
     let mut client = Client::new(&server);
@@ -197,7 +196,7 @@ fn a_full_disk_below() {
 /// Does the plugin, started by hand, refuse a mounted device and the file that backs it?
 #[test]
 fn a_mounted_device() {
-    let (_, losetup) = (testkit::tool!("nbdkit"), testkit::tool!("losetup"));
+    let losetup = testkit::tool!("losetup");
     let (make, mount) = (testkit::tool!("mke2fs"), testkit::tool!("mount"));
     let folder = TempDir::new().unwrap();
     let image = folder.path().join("image");
@@ -210,12 +209,12 @@ fn a_mounted_device() {
     let Ok(mounted) = mounted else {
         testkit::skip!("ext4 cannot be mounted here");
     };
-    let drive = key("drive", small(folder.path(), 512, 512));
+    let drive = argument(small(folder.path(), 512, 512));
     let before = fs::read(&image).unwrap();
-    let said = refusal(&[drive.clone(), key("file", device.path().display())]);
+    let said = refusal(&[drive.clone(), option("file", device.path().display())]);
     assert!(said.contains("is mounted on"), "{said}");
     drop(mounted);
-    let said = refusal(&[drive, key("file", image.display())]);
+    let said = refusal(&[drive, option("file", image.display())]);
     assert!(said.contains("backs /dev/loop"), "{said}");
     // Unmounting wrote its time and nothing else: the file system is intact.
     assert_eq!(before.len() as u64, fs::metadata(&image).unwrap().len());

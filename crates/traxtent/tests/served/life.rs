@@ -23,7 +23,7 @@ use uuid::Uuid;
 use crate::attach::Mount;
 use crate::client::{Client, ENOSPC};
 use crate::kill::{Area, CLIENTS, SECTOR, SECTORS, assert_kept, stamp};
-use crate::nbdkit::{Server, key, quick_folder};
+use crate::server::{Server, argument, option, quick_folder};
 use crate::pull::{PullMode, Pullable, missing};
 use crate::volume::{new_volume, open, scrub};
 
@@ -65,12 +65,12 @@ impl ServedVolume {
         let _ = fs::remove_file(&control);
         let mut keys: Vec<String> = served
             .iter()
-            .map(|path| key("volume", path.display()))
+            .map(|path| argument(path.display()))
             .collect();
-        keys.push(key("control", control.display()));
+        keys.push(option("control", control.display()));
         keys.extend_from_slice(parameters);
         ServedVolume {
-            server: Server::start(&keys),
+            server: Server::volume(&keys),
             control,
             files,
             served,
@@ -427,7 +427,6 @@ fn a_second_failure() {
 /// it report its progress?
 #[test]
 fn orders() {
-    let _ = testkit::tool!("nbdkit");
     let folder = quick_folder();
     let files = new_volume(folder.path(), Level::Raid5, 1 << 34);
     let served = ServedVolume::new(folder.path(), files, &[]);
@@ -501,7 +500,7 @@ fn orders() {
 /// data read correctly, even after a kill, and do writes continue once there is room?
 #[test]
 fn a_full_disk_below() {
-    let (_, mount) = (testkit::tool!("nbdkit"), testkit::tool!("mount"));
+    let mount = testkit::tool!("mount");
     let folder = TempDir::new().unwrap();
     for level in [Level::Raid5, Level::Raid1, Level::Raid0] {
         let Ok(disk) = Mount::memory(&mount, &folder.path().join("below"), "14m") else {
@@ -568,7 +567,6 @@ fn a_full_disk_below() {
 /// Is trim offered by a drive, where it has an effect, and not by a volume, which keeps all data?
 #[test]
 fn trim_is_offered_where_it_frees() {
-    let _ = testkit::tool!("nbdkit");
     let nbdinfo = testkit::tool!("nbdinfo");
     let folder = quick_folder();
     let offers = |server: &Server| {
@@ -576,7 +574,7 @@ fn trim_is_offered_where_it_frees() {
         let status = nbdinfo.args(["--can", "trim", &server.uri()]).status();
         status.unwrap().success()
     };
-    assert!(offers(&Server::start(&[key("drive", "instant")])));
+    assert!(offers(&Server::start(&[argument("instant")])));
     let files = new_volume(folder.path(), Level::Raid5, 1 << 35);
     let served = ServedVolume::new(folder.path(), files, &[]);
     assert!(!offers(&served.server));

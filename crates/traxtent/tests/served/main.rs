@@ -1,6 +1,5 @@
-//! Tests of the plugin in nbdkit, driven by common NBD clients and storage tools.
+//! Tests of served drives and volumes, driven by common NBD clients and storage tools.
 
-mod abi;
 mod attach;
 mod client;
 mod control;
@@ -15,8 +14,8 @@ mod hang;
 mod kill;
 mod life;
 mod mechanics;
-mod nbdkit;
 mod pull;
 mod receipt;
 mod refused;
+mod server;
 mod volume;

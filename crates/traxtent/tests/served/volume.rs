@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::client::Client;
 use crate::kill::{Area, CLIENTS, SECTOR, SECTORS, assert_kept};
-use crate::nbdkit::{Server, key, quick_folder};
+use crate::server::{Server, argument, quick_folder};
 
 /// Creates a volume on files of 8 MiB, with consistent parity.
 pub(crate) fn new_volume(folder: &Path, level: Level, seed: u64) -> Vec<PathBuf> {
@@ -66,7 +66,6 @@ pub(crate) fn scrub(volume: &DeviceVolume) -> u64 {
 /// state at the last flush or that of a later write, and does a scrub find no errors?
 #[test]
 fn a_volume_survives_kills() {
-    let _ = testkit::tool!("nbdkit");
     let mut flushes = 0;
     let kills = testkit::repeats(10).min(100);
     for seed in 0..kills {
@@ -75,9 +74,9 @@ fn a_volume_survives_kills() {
         let paths = new_volume(folder.path(), level, seed);
         let keys: Vec<String> = paths
             .iter()
-            .map(|path| key("volume", path.display()))
+            .map(|path| argument(path.display()))
             .collect();
-        let server = Server::start(&keys);
+        let server = Server::volume(&keys);
         let areas = Area::work_until_killed(server, seed);
         let mut contents = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
         let volume = open(&paths, false);
@@ -95,17 +94,16 @@ fn a_volume_survives_kills() {
 /// Is a volume without one of its members refused, and read correctly if forced?
 #[test]
 fn without_a_member() {
-    let _ = testkit::tool!("nbdkit");
     let folder = quick_folder();
     let mut paths = new_volume(folder.path(), Level::Raid5, 1 << 20);
     let keys: Vec<String> = paths
         .iter()
-        .map(|path| key("volume", path.display()))
+        .map(|path| argument(path.display()))
         .collect();
     let data: Vec<u8> = (0..3u32 << 20)
         .map(|byte| (byte.wrapping_mul(2_654_435_769) >> 24) as u8)
         .collect();
-    let server = Server::start(&keys);
+    let server = Server::volume(&keys);
     let mut client = Client::new(&server);
     client.write(SECTOR, &data).unwrap().unwrap();
     client.flush().unwrap().unwrap();
@@ -127,14 +125,14 @@ fn without_a_member() {
 /// a scrub find no errors?
 #[test]
 fn kills_under_fio() {
-    let (_, fio) = (testkit::tool!("nbdkit"), testkit::tool!("fio"));
+    let fio = testkit::tool!("fio");
     let kills = testkit::repeats(3).min(100);
     for seed in 0..kills {
         let folder = quick_folder();
         let paths = new_volume(folder.path(), Level::Raid5, 1 << 30 | seed);
         let keys: Vec<String> = paths
             .iter()
-            .map(|path| key("volume", path.display()))
+            .map(|path| argument(path.display()))
             .collect();
         let run = |server: &Server, options: &str| {
             let mut command = Command::new(&fio);
@@ -154,7 +152,7 @@ fn kills_under_fio() {
             assert!(!stderr.contains("verify"), "seed {seed}: {stderr}");
             (output.status.success(), stderr)
         };
-        let server = Server::start(&keys);
+        let server = Server::volume(&keys);
         let mut client = Client::new(&server);
         let data: Vec<u8> = (0..2u32 << 20)
             .map(|byte| (byte.wrapping_mul(2_654_435_769) >> 24) as u8)
@@ -187,7 +185,7 @@ fn kills_under_fio() {
         );
         block_on(volume.stop()).unwrap();
         drop(volume);
-        let (done, stderr) = wait(run(&Server::start(&keys), "--rw=read"));
+        let (done, stderr) = wait(run(&Server::volume(&keys), "--rw=read"));
         assert!(done, "seed {seed}: {stderr}");
     }
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::nbdkit::run;
+use crate::server::run;
 
 /// The failure mode of a pulled member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

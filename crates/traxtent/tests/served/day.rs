@@ -11,7 +11,7 @@ use traxtent_model::profile::{WriteBack, builtin};
 use traxtent_units::Rng;
 
 use crate::client::Client;
-use crate::nbdkit::{Server, key, quick_folder, write};
+use crate::server::{Server, argument, option, quick_folder, write};
 
 /// The maximum speed of a server: a day takes 86 seconds.
 const SPEED: u64 = 1000;
@@ -31,7 +31,7 @@ const GROWTH_MAX_KIB: u64 = 1024;
 /// brackets?
 #[test]
 fn a_day_of_requests() {
-    let (_, zstd) = (testkit::tool!("nbdkit"), testkit::tool!("zstd"));
+    let zstd = testkit::tool!("zstd");
     let simulated_s = testkit::repeats(900).min(86_400);
     let length = Duration::from_secs_f64(simulated_s as f64 / SPEED as f64);
     let folder = quick_folder();
@@ -39,9 +39,9 @@ fn a_day_of_requests() {
     let mut profile = builtin("atlas10k2").unwrap();
     profile.cache.write_back = WriteBack::Full;
     let server = Server::start(&[
-        key("drive", write(folder.path(), &profile)),
-        key("speed", SPEED),
-        key("log", log.display()),
+        argument(write(folder.path(), &profile)),
+        option("speed", SPEED),
+        option("log", log.display()),
         // Each client sends one request at a time, and a thread's memory grows with its first
         // request.
         "--threads=2".to_owned(),

@@ -1,7 +1,8 @@
-//! nbdkit with the plugin, for tests.
+//! The command that serves, for tests.
 
-use std::env;
 use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -10,42 +11,55 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use traxtent_model::profile::{Profile, builtin};
 
-/// Returns the path of the plugin, which cargo builds next to the tests.
-pub(crate) fn plugin() -> PathBuf {
-    let test = env::current_exe().expect("a test is a file");
-    let plugin = test.with_file_name("libtraxtent_nbdkit.so");
-    assert!(plugin.is_file(), "{} is not built", plugin.display());
-    plugin
-}
+/// The command.
+pub(crate) const TRAXTENT: &str = env!("CARGO_BIN_EXE_traxtent");
 
-/// A running nbdkit with the plugin.
+/// A running `traxtent serve` or `traxtent volume serve`.
 pub(crate) struct Server {
     child: Child,
+    /// The process that serves. That of a volume is a child of the command.
+    id: u32,
     folder: TempDir,
 }
 
 impl Server {
-    /// Starts nbdkit with parameters for the plugin, and waits until it is ready.
-    pub(crate) fn start(keys: &[String]) -> Server {
+    /// Serves a drive with the given arguments, and waits until it is ready.
+    pub(crate) fn start(arguments: &[String]) -> Server {
+        Server::run(&["serve"], arguments)
+    }
+
+    /// Serves a volume with the given arguments, and waits until it is ready.
+    pub(crate) fn volume(arguments: &[String]) -> Server {
+        let mut server = Server::run(&["volume", "serve"], arguments);
+        let children = format!("/proc/{0}/task/{0}/children", server.id);
+        let children = fs::read_to_string(children).expect("the kernel lists children");
+        server.id = children.trim().parse().expect("the command has one child");
+        server
+    }
+
+    fn run(verb: &[&str], arguments: &[String]) -> Server {
         let folder = TempDir::new().expect("there is room for a folder");
-        let pidfile = folder.path().join("pid");
         let stderr = File::create(folder.path().join("stderr")).expect("there is room");
-        let child = command(keys)
-            .arg("--pidfile")
-            .arg(&pidfile)
-            .arg("--unix")
-            .arg(folder.path().join("socket"))
+        let socket = folder.path().join("socket");
+        let child = Command::new(TRAXTENT)
+            .args(verb)
+            .args(arguments)
+            .arg("--socket")
+            .arg(&socket)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
             .stderr(stderr)
             .spawn()
-            .expect("nbdkit runs");
-        let mut server = Server { child, folder };
+            .expect("the command runs");
+        let id = child.id();
+        let mut server = Server { child, id, folder };
         let started = Instant::now();
-        while !pidfile.exists() {
-            let ended = server.child.try_wait().expect("nbdkit is a child process");
+        while !greets(&socket) {
+            let ended = server.child.try_wait().expect("it is a child process");
             assert!(ended.is_none(), "{ended:?}: {}", server.output());
             assert!(
                 started.elapsed() < Duration::from_secs(60),
-                "nbdkit is not ready"
+                "the server is not ready"
             );
             thread::sleep(Duration::from_millis(10));
         }
@@ -61,10 +75,10 @@ impl Server {
     }
 
     pub(crate) fn id(&self) -> u32 {
-        self.child.id()
+        self.id
     }
 
-    /// Returns the output of nbdkit and the plugin so far.
+    /// Returns the messages of the server so far.
     pub(crate) fn output(&self) -> String {
         fs::read_to_string(self.folder.path().join("stderr"))
             .expect("stderr is redirected to this file, and is text")
@@ -72,41 +86,40 @@ impl Server {
 
     /// Sends the signal with this name, such as `TERM`.
     pub(crate) fn signal(&self, name: &str) {
-        let kill = format!("kill -{name} {}", self.child.id());
+        let kill = format!("kill -{name} {}", self.id);
         run(Path::new("/bin/sh"), &["-c", &kill]);
     }
 
-    /// Waits until nbdkit has exited successfully.
+    /// Waits until the server has exited successfully.
     pub(crate) fn wait(mut self) {
         let status = self.child.wait().expect("it ends");
         assert!(status.success(), "{status}");
     }
 
-    /// Waits until nbdkit has exited, and returns its exit code.
+    /// Waits until the server has exited, and returns its exit code.
     pub(crate) fn exit_code(mut self) -> Option<i32> {
         self.child.wait().expect("it ends").code()
     }
 
     /// Kills the server with SIGKILL.
     pub(crate) fn kill(mut self) {
-        self.child.kill().expect("it runs");
+        self.signal("KILL");
         self.child.wait().expect("it ends");
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
+        // Killing a volume's parent process would stop the volume cleanly, and later.
+        let _ = Command::new("kill").args(["-KILL", &self.id.to_string()]).status();
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Returns the command for nbdkit with the plugin and its parameters, in the foreground.
-pub(crate) fn command(keys: &[String]) -> Command {
-    let mut nbdkit = Command::new("nbdkit");
-    nbdkit.args(["--foreground", "--exit-with-parent", "--threads", "64"]);
-    nbdkit.arg(plugin()).args(keys).stdin(Stdio::null());
-    nbdkit
+/// Returns whether a server greets its clients on a socket.
+fn greets(socket: &Path) -> bool {
+    UnixStream::connect(socket).is_ok_and(|mut client| client.read_exact(&mut [0; 18]).is_ok())
 }
 
 /// Runs a program that must succeed.
@@ -158,7 +171,12 @@ pub(crate) fn write(folder: &Path, profile: &Profile) -> String {
     path.display().to_string()
 }
 
-/// Formats a key and its value.
-pub(crate) fn key(key: &str, value: impl std::fmt::Display) -> String {
-    format!("{key}={value}")
+/// Formats an argument of the command.
+pub(crate) fn argument(value: impl std::fmt::Display) -> String {
+    value.to_string()
+}
+
+/// Formats an option of the command with its value.
+pub(crate) fn option(name: &str, value: impl std::fmt::Display) -> String {
+    format!("--{name}={value}")
 }
