@@ -46,6 +46,8 @@ pub const TARGETS: &[Target] = &[
     target("volume-record", targets::volume::record),
     target("volume-copies", targets::volume::copies),
     target("volume-order", targets::volume::order),
+    target("nbd-handshake", targets::nbd::handshake),
+    target("nbd-request", targets::nbd::request),
     target("fault", targets::disk::fault),
     target("scenario", targets::disk::scenario),
     target("experiment", targets::experiments::text),

@@ -10,6 +10,7 @@ pub(crate) mod disksim;
 pub(crate) mod drive;
 pub(crate) mod experiments;
 pub(crate) mod log;
+pub(crate) mod nbd;
 pub(crate) mod scsi;
 pub(crate) mod tpl;
 pub(crate) mod trackmap;

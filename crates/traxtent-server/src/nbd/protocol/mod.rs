@@ -15,6 +15,8 @@ mod negotiation;
 mod options;
 pub mod reply;
 mod request;
+#[cfg(test)]
+mod tests;
 
 pub use negotiation::{Agreed, Negotiation, Next, Step};
 pub use request::{Command, Invalid, REQUEST_BYTES, Request};
