@@ -237,6 +237,18 @@ pub enum ServiceError {
 }
 
 impl ServiceError {
+    /// Returns whether the fault lies in the storage below, rather than in the request, or in the
+    /// model, which fails requests on purpose.
+    pub fn is_of_storage(&self) -> bool {
+        matches!(
+            self,
+            ServiceError::Data { .. }
+                | ServiceError::Disk(DiskError::Media(_))
+                | ServiceError::Volume(VolumeError::NoSpace { .. })
+                | ServiceError::Copies(CopiesError::NoSpace)
+        )
+    }
+
     /// Returns the system's error number that the client receives.
     pub fn errno(&self) -> i32 {
         let errno = match self {

@@ -37,12 +37,26 @@ const OUTPUT_KEPT: usize = 1 << 20;
 pub(super) struct Offer {
     exports: Vec<Export>,
     infos: Vec<ExportInfo>,
+    /// The last message about the storage below.
+    reported: Mutex<String>,
 }
 
 impl Offer {
     pub(super) fn new(exports: Vec<Export>) -> Offer {
-        let infos = exports.iter().map(info).collect();
-        Offer { exports, infos }
+        Offer {
+            infos: exports.iter().map(info).collect(),
+            exports,
+            reported: Mutex::default(),
+        }
+    }
+
+    /// Reports a failure, unless it is the same as the last one.
+    fn report(&self, failure: &str) {
+        let mut reported = self.reported.lock();
+        if *reported != failure {
+            tracing::warn!("{failure}");
+            failure.clone_into(&mut reported);
+        }
     }
 }
 
@@ -251,7 +265,7 @@ impl Connection {
         };
         output.add(&match done {
             Ok(()) => reply::success(&request),
-            Err(error) => failed(&request, &error, false),
+            Err(error) => self.failed(&request, &error, false),
         });
     }
 
@@ -261,8 +275,18 @@ impl Connection {
             self.service().read(data, request.offset)
         });
         if let Err(error) = read {
-            output.add(&failed(request, &error, structured));
+            output.add(&self.failed(request, &error, structured));
         }
+    }
+
+    /// Returns the reply to a request that failed. Failures of the storage below are reported to the
+    /// user too.
+    fn failed(&self, request: &Request, error: &ServiceError, structured: bool) -> Vec<u8> {
+        let text = error.to_string();
+        if error.is_of_storage() {
+            self.shared.offer.report(&text);
+        }
+        reply::failure(request, reply::error_of(error.errno()), &text, structured)
     }
 
     /// Sends the output, whole.
@@ -273,11 +297,6 @@ impl Connection {
         output.clear();
         sent
     }
-}
-
-fn failed(request: &Request, error: &ServiceError, structured: bool) -> Vec<u8> {
-    let number = reply::error_of(error.errno());
-    reply::failure(request, number, &error.to_string(), structured)
 }
 
 /// A thread's share of its connection.

@@ -13,7 +13,6 @@ fn ext4_on_a_drive_of_large_sectors() {
     if let Some(reason) = unavailable_reason() {
         testkit::skip!("{reason}");
     }
-    let _ = testkit::tool!("nbdkit");
     let folder = TempDir::new().unwrap();
     let bench = Bench::new("wd10ears", 1).unwrap();
     let run = || {

@@ -80,7 +80,7 @@ fn bytes(paths: [&Path; 2]) -> [Vec<u8>; 2] {
 /// unchanged by every verb that would write to it, and does one line give the reason?
 #[test]
 fn serve_file_refuses_a_mounted_device() {
-    let _ = (testkit::tool!("nbdkit"), testkit::tool!("losetup"));
+    let _ = testkit::tool!("losetup");
     let (make, _) = (testkit::tool!("mke2fs"), testkit::tool!("mount"));
     let folder = TempDir::new().unwrap();
     let at = folder.path();
@@ -201,7 +201,6 @@ fn outputs_refuse_block_devices() {
 /// Are the directories of sockets accessible only to the user, whatever the umask?
 #[test]
 fn folders_of_sockets_are_private() {
-    let _ = testkit::tool!("nbdkit");
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     for name in ["a", "b"] {
@@ -271,7 +270,6 @@ fn read(stream: &mut UnixStream) {
 /// next one accepted once another has left?
 #[test]
 fn clients_are_bounded_by_their_threads() {
-    let _ = testkit::tool!("nbdkit");
     let folder = TempDir::new().unwrap();
     let socket = folder.path().join("socket");
     let command = Command::new(env!("CARGO_BIN_EXE_traxtent"))
@@ -312,7 +310,6 @@ fn clients_are_bounded_by_their_threads() {
 /// If a drive is larger than the largest possible file, is this reported, and is no file left?
 #[test]
 fn a_file_too_large_is_not_left() {
-    let _ = testkit::tool!("nbdkit");
     let folder = TempDir::new().unwrap();
     let probe = fs::File::create(folder.path().join("probe")).unwrap();
     if probe.set_len(20 << 40).is_ok() {

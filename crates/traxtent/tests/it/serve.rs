@@ -14,7 +14,7 @@ use crate::command::{prints, traxtent, traxtent_in};
 /// file left?
 #[test]
 fn a_command_with_its_drive() {
-    let (_, _) = (testkit::tool!("nbdkit"), testkit::tool!("nbdinfo"));
+    let _ = testkit::tool!("nbdinfo");
     let folder = TempDir::new().unwrap();
     let script = "nbdinfo --size \"$uri\"; echo $socket $control > names; \
                   stat --format=%a \"$socket\" \"$control\" >> names; exit 7";
@@ -54,7 +54,7 @@ fn a_command_with_its_drive() {
 /// profile?
 #[test]
 fn a_workload_with_log() {
-    let (_, _) = (testkit::tool!("nbdkit"), testkit::tool!("fio"));
+    let _ = testkit::tool!("fio");
     let folder = TempDir::new().unwrap();
     fs::write(
         folder.path().join("own.toml"),
@@ -100,7 +100,6 @@ fn a_workload_with_log() {
 /// Is a fault carried out, and an unknown one refused before the server is contacted?
 #[test]
 fn faults() {
-    let _ = testkit::tool!("nbdkit");
     let program = env!("CARGO_BIN_EXE_traxtent");
     let script = format!(
         "{program} fault $control power-cut --seed 7 && \
@@ -128,7 +127,6 @@ fn faults() {
 /// Are impossible requests refused with one line and the right status?
 #[test]
 fn refused() {
-    let _ = testkit::tool!("nbdkit");
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("short.img"), [0; 512]).unwrap();
     fs::write(
@@ -184,7 +182,6 @@ fn refused() {
 /// and end with a receipt on a signal?
 #[test]
 fn until_stopped() {
-    let _ = testkit::tool!("nbdkit");
     let folder = TempDir::new().unwrap();
     let socket = folder.path().join("socket");
     let mut child = Command::new(env!("CARGO_BIN_EXE_traxtent"))

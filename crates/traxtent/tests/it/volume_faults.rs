@@ -57,7 +57,7 @@ const PARITY: &str = "create --level raid-5 --chunk 64K --journal 2M";
 /// generations, by every verb that would use it, without writing anything?
 #[test]
 fn an_old_copy_of_a_member_is_accepted() {
-    let _ = (testkit::tool!("nbdkit"), testkit::tool!("nbdcopy"));
+    let _ = testkit::tool!("nbdcopy");
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     for (create, members) in [(MIRRORS, &["a", "b"][..]), (PARITY, &["a", "b", "c"])] {
@@ -130,7 +130,7 @@ fn an_old_copy_of_a_member_is_accepted() {
 /// restored from the others?
 #[test]
 fn a_scrub_recomputes_parity_over_a_member_that_was_cut_short() {
-    let _ = (testkit::tool!("nbdkit"), testkit::tool!("nbdcopy"));
+    let _ = testkit::tool!("nbdcopy");
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     files(at, &["a", "b", "c"]);
@@ -202,7 +202,7 @@ fn a_scrub_recomputes_parity_over_a_member_that_was_cut_short() {
 /// named?
 #[test]
 fn a_scrub_overwrites_two_good_copies() {
-    let _ = (testkit::tool!("nbdkit"), testkit::tool!("nbdcopy"));
+    let _ = testkit::tool!("nbdcopy");
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     files(at, &["a", "b", "c"]);
@@ -264,7 +264,7 @@ fn a_scrub_overwrites_two_good_copies() {
 /// member refused before it has ended?
 #[test]
 fn the_first_scrub_is_a_sync() {
-    let _ = (testkit::tool!("nbdkit"), testkit::tool!("nbdcopy"));
+    let _ = testkit::tool!("nbdcopy");
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     for name in ["a", "b", "c"] {
