@@ -19,6 +19,7 @@ use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use traxtent_model::disk::{Command, Completion, Disk, MemoryMedia, Scenario};
@@ -42,6 +43,10 @@ use receipt::ReceiptStatistics;
 use store::{Store, StoreMedia};
 use traxtent_io::device::guard;
 use traxtent_sim::simulate::Outcome;
+
+/// The time that outstanding requests have to complete when the server is told to end. Later, they
+/// fail: a stalled drive may take long.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A drive that is served; see the module's documentation.
 #[derive(Debug)]
@@ -248,6 +253,13 @@ impl BlockService for DriveServer {
         let log = self.log.as_ref().map_or(Ok(()), Log::finish);
         self.write_receipt()?;
         log
+    }
+
+    fn limit_shutdown(&self) {
+        std::thread::sleep(SHUTDOWN_TIMEOUT);
+        if let Some(running) = self.running.get() {
+            running.paced.stop();
+        }
     }
 
     fn write_receipt(&self) -> Result<(), ServiceError> {

@@ -6,11 +6,11 @@
 //! The server therefore subtracts that time. The model sees a request at the time it was sent, and
 //! earlier still by the time that its response will need. The client's total wait then equals the
 //! model's time. The measurement is an exchange in the pattern of NBD over a pair of sockets. The
-//! client waits as libnbd does. The server's threads receive and respond as nbdkit's threads do,
-//! after a wait on the server's clock.
+//! client waits as libnbd does. Two threads take turns to receive, and respond in one piece, as those
+//! of `crate::nbd` do, after a wait on the server's clock.
 //!
-//! This leaves out additional computation in nbdkit and the client, networks, and the data of a
-//! write. All of these make responses late; none makes them early.
+//! This leaves out the client's computation, networks, and the data of a write. All of these make
+//! responses late; none makes them early. Other front ends take at least as long as a socket.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -39,8 +39,8 @@ const RESPONSE_DELAY: Duration = Duration::from_millis(2);
 /// The maximum time that is ever subtracted.
 const SUBTRACTED_MAX: Duration = Duration::from_millis(1);
 
-/// The sizes of NBD's messages in bytes: a request; the header of a response; and the offset after
-/// it, which nbdkit sends separately, like the data. libnbd reads 16 bytes of the header first.
+/// The sizes of NBD's messages in bytes: a request; the header of a response, of which libnbd reads
+/// 16 bytes first; and the offset after it.
 const REQUEST: usize = 28;
 const HEAD: usize = 20;
 const OFFSET: usize = 8;
@@ -74,8 +74,7 @@ impl Transport {
 fn exchanges(clock: &Clock) -> io::Result<Vec<(u32, Duration)>> {
     let (mut client, server) = UnixStream::pair()?;
     client.set_nonblocking(true)?;
-    // The holder of this lock waits for the next request; nbdkit's threads take turns in the same
-    // way.
+    // The holder of this lock waits for the next request.
     let turn = Mutex::new(());
     thread::scope(|scope| {
         let servers = (0..2)
@@ -137,7 +136,7 @@ fn receive(client: &mut UnixStream, mut part: &mut [u8]) -> io::Result<()> {
 fn answer(mut socket: UnixStream, turn: &Mutex<()>, clock: &Clock) -> io::Result<()> {
     let mut request = [0; REQUEST];
     // Untouched memory is slow on first access.
-    let data = vec![1; BYTES_MAX];
+    let mut response = vec![1; HEAD + OFFSET + BYTES_MAX];
     loop {
         {
             let _turn = turn.lock();
@@ -150,9 +149,8 @@ fn answer(mut socket: UnixStream, turn: &Mutex<()>, clock: &Clock) -> io::Result
         clock.wait_for(RESPONSE_DELAY);
         let held = came.elapsed().as_nanos() as u64;
         let size = u64::from_le_bytes(request[..8].try_into().expect("they are 8 bytes"));
-        socket.write_all(&[0; HEAD])?;
-        socket.write_all(&held.to_le_bytes())?;
-        socket.write_all(&data[..size as usize])?;
+        response[HEAD..HEAD + OFFSET].copy_from_slice(&held.to_le_bytes());
+        socket.write_all(&response[..HEAD + OFFSET + size as usize])?;
     }
 }
 
