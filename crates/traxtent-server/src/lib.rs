@@ -13,6 +13,7 @@
 pub mod control;
 pub mod copies;
 pub mod export;
+pub mod fuse;
 pub mod serve;
 pub mod service;
 pub mod volume;

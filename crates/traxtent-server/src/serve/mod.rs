@@ -24,6 +24,7 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 use traxtent_model::disk::{Command, Completion, Disk, MemoryMedia, Scenario};
 use traxtent_model::drive::{self, Drive};
+use traxtent_model::profile::Unmap;
 use traxtent_units::{Lbn, Sectors};
 
 pub use clock::Speed;
@@ -275,6 +276,10 @@ impl BlockService for DriveServer {
             preferred: sector.physical_bytes,
             maximum: REQUEST_MAX,
         }
+    }
+
+    fn trim_zeroes(&self) -> bool {
+        self.settings.profile.scsi.unmap == Unmap::Zeroes
     }
 
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServiceError> {
