@@ -81,11 +81,8 @@ impl ByteAccess {
         })
     }
 
-    /// Deallocates bytes, which must lie within the drive. They read as zeros afterwards.
-    pub(super) fn punch_hole(&self, range: Range<u64>) -> Result<(), ServiceError> {
-        if !self.service.trim_zeroes() {
-            return self.zero(range);
-        }
+    /// Trims bytes, which must lie within the drive. The parts of sectors at the ends are zeroed.
+    pub(super) fn trim(&self, range: Range<u64>) -> Result<(), ServiceError> {
         self.clear(range, |service, offset, count| {
             service.trim(offset, count, false)
         })

@@ -1,15 +1,19 @@
 //! The file system: a directory with one file, whose bytes are those of a block service.
 //!
-//! The requests come from the kernel through `fuser`, in one thread. Those for the service are
-//! passed on to workers, which may block. `fuser` can also run a session in many threads, but
-//! each has a buffer of 16 MiB, which the C library fills with zeros: 256 threads had 1.2 GB
-//! resident without a request. Nothing is cached: files are opened for direct I/O, so that every
-//! read and write reaches the service.
+//! The requests come from the kernel through `fuser`, in a few threads. A thread serves a request
+//! for the service itself, and may block, as long as another one waits for the next request.
+//! Otherwise it passes the request on to a worker, which costs a change of threads. (`fuser` could
+//! run a session in as many threads as there are requests. Each has a buffer of 16 MiB, which the
+//! C library fills with zeros: 256 threads had 1.2 GB resident without a request.)
+//!
+//! Nothing is cached: files are opened for direct I/O, so that every read and write reaches the
+//! service.
 
 use std::ffi::OsStr;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use fuser::{
@@ -30,6 +34,9 @@ pub(super) const FILE_NAME: &str = "disk";
 /// maximum number of threads. A loop device sends up to 128, each in at most two pieces.
 const REQUESTS_MAX: u16 = 256;
 
+/// The number of threads that read requests.
+pub(super) const READERS: usize = 4;
+
 /// The file's inode. The directory's is 1.
 const FILE: INodeNo = INodeNo(2);
 
@@ -40,6 +47,8 @@ const KEEP: Duration = Duration::from_secs(24 * 3600);
 #[derive(Debug)]
 pub(super) struct ExportFileSystem {
     file: Arc<DiskFile>,
+    /// How many readers do not serve a request themselves. There is always one.
+    free_readers: AtomicUsize,
     workers: Workers,
     mounted: SystemTime,
 }
@@ -51,6 +60,7 @@ struct DiskFile {
     size: u64,
     sector: u32,
     read_only: bool,
+    trim_zeroes: bool,
 }
 
 impl ExportFileSystem {
@@ -61,16 +71,25 @@ impl ExportFileSystem {
             size: service.bytes(),
             sector: service.block_sizes().minimum,
             read_only: export.read_only,
+            trim_zeroes: service.trim_zeroes(),
         };
         ExportFileSystem {
             file: Arc::new(file),
+            free_readers: AtomicUsize::new(READERS),
             workers: Workers::new("fuse", usize::from(REQUESTS_MAX)),
             mounted: SystemTime::now(),
         }
     }
 
-    /// Serves a request in a thread of its own.
+    /// Serves a request in this thread, or in a worker if no other thread would read the next
+    /// request.
     fn run(&self, job: impl FnOnce(&DiskFile) + Send + 'static) {
+        if self.free_readers.fetch_sub(1, Ordering::Relaxed) > 1 {
+            job(&self.file);
+            self.free_readers.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        self.free_readers.fetch_add(1, Ordering::Relaxed);
         let file = self.file.clone();
         if let Err(error) = self.workers.run(move || job(&file)) {
             // The request fails, because nobody replies.
@@ -154,7 +173,10 @@ impl DiskFile {
             return Err(Errno::ENOSPC);
         }
         let done = match mode - FallocateFlags::KEEP_SIZE {
-            FallocateFlags::PUNCH_HOLE => self.bytes.punch_hole(range),
+            // A hole must read as zeros. Loop devices make holes for discards, and for zeros where
+            // they may be deallocated; they take this answer to mean that the drive cannot discard.
+            FallocateFlags::PUNCH_HOLE if !self.trim_zeroes => return Err(Errno::EOPNOTSUPP),
+            FallocateFlags::PUNCH_HOLE => self.bytes.trim(range),
             FallocateFlags::ZERO_RANGE => self.bytes.zero(range),
             // All sectors of a drive are allocated.
             kind if kind.is_empty() => Ok(()),

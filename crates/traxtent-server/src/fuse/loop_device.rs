@@ -1,9 +1,10 @@
 //! Loop devices: files as block devices (loop(4)).
 //!
 //! The requests of a loop device with direct I/O reach the file one by one, up to 128 at a time.
-//! The logical sector size, the size, the read-only state, the rotational flag and the write cache
-//! are those of the drive. The physical sector size cannot be set: the kernel reports the logical
-//! one.
+//! The size, the logical sector size, the read-only state and the rotational flag are those of the
+//! drive. The kernel cannot be told the physical sector size and the optimal request size. It sends
+//! flushes to every device that is not read-only. A drive that cannot discard says so when it is
+//! first asked to, and the kernel does not ask again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -67,7 +68,7 @@ impl LoopDevice {
                 Ok(()) => {
                     let file = file.to_owned();
                     let attached = LoopDevice { device, file };
-                    attached.describe(export);
+                    attached.set_rotational(export);
                     return Ok(attached);
                 }
             }
@@ -133,26 +134,16 @@ impl LoopDevice {
         backing == self.file.as_os_str().as_bytes()
     }
 
-    /// Describes the drive to the kernel, as far as it lets.
-    fn describe(&self, export: &Export) {
-        let service = &export.service;
-        let set = |name: &str, value: &str| {
-            if let Err(error) = fs::write(self.sysfs(name), value) {
-                let device = self.device.display();
-                tracing::warn!("{device}: cannot set queue/{name} to {value}: {error}");
-            }
+    /// Sets the rotational flag. Other attributes of the queue would outlast the attachment.
+    fn set_rotational(&self, export: &Export) {
+        let rotational = if export.service.is_rotational() {
+            "1"
+        } else {
+            "0"
         };
-        set(
-            "queue/rotational",
-            if service.is_rotational() { "1" } else { "0" },
-        );
-        if !service.has_write_cache() {
-            set("queue/write_cache", "write through");
-        }
-        if !service.trim_zeroes() {
-            // A loop device promises that what it discards reads as zeros. The drive would have
-            // to write them.
-            set("queue/discard_max_bytes", "0");
+        if let Err(error) = fs::write(self.sysfs("queue/rotational"), rotational) {
+            let device = self.device.display();
+            tracing::warn!("{device}: cannot set queue/rotational to {rotational}: {error}");
         }
     }
 

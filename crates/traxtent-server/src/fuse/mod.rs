@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use fuser::{BackgroundSession, Config, Session, SessionACL};
 
 pub use self::error::FuseError;
-use self::filesystem::{ExportFileSystem, FILE_NAME};
+use self::filesystem::{ExportFileSystem, FILE_NAME, READERS};
 use self::loop_device::LoopDevice;
 use self::mount_point::MountPoint;
 use crate::service::Export;
@@ -63,12 +63,14 @@ impl Mount {
             return Err(FuseError::NotEmpty { path: directory });
         }
         let (mount_point, connection) = MountPoint::mount(&directory, export.read_only)?;
+        let mut config = Config::default();
+        config.n_threads = Some(READERS);
         // The kernel decides who may access the file system.
         let session = Session::from_fd(
             ExportFileSystem::new(export),
             connection,
             SessionACL::All,
-            Config::default(),
+            config,
         );
         let session = session
             .and_then(Session::spawn)
