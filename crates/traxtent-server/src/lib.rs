@@ -12,6 +12,7 @@
 
 pub mod control;
 pub mod copies;
+pub mod fuse;
 pub mod nbd;
 pub mod serve;
 pub mod service;

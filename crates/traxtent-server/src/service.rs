@@ -70,6 +70,11 @@ pub trait BlockService: Debug + Send + Sync {
         false
     }
 
+    /// Returns whether trimmed bytes read as zeros afterwards.
+    fn trim_zeroes(&self) -> bool {
+        false
+    }
+
     /// Returns whether completed writes may be lost with the power until a flush.
     fn has_write_cache(&self) -> bool {
         true

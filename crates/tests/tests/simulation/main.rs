@@ -4,6 +4,7 @@ mod characterization;
 mod cuts;
 mod devices;
 mod drives;
+mod fuse;
 mod guest;
 mod host;
 mod method;

@@ -24,7 +24,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use traxtent_model::disk::{Command, Completion, Disk, MemoryMedia, Scenario};
 use traxtent_model::drive::{self, Drive};
-use traxtent_model::profile::WriteBack;
+use traxtent_model::profile::{Unmap, WriteBack};
 use traxtent_units::{Lbn, Sectors};
 
 pub use clock::Speed;
@@ -295,6 +295,10 @@ impl BlockService for DriveServer {
     fn has_write_cache(&self) -> bool {
         let cache = &self.settings.profile.cache;
         cache.enabled && cache.write_back == WriteBack::Full
+    }
+
+    fn trim_zeroes(&self) -> bool {
+        self.settings.profile.scsi.unmap == Unmap::Zeroes
     }
 
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServiceError> {

@@ -1,0 +1,45 @@
+//! Serves a built-in drive as a file, and as a loop device if told so, until it is interrupted.
+//!
+//! ```text
+//! mkdir /tmp/drive
+//! cargo run --release -p traxtent-server --example fuse -- atlas10k2 /tmp/drive --device
+//! ```
+
+use std::env;
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use traxtent_server::export;
+use traxtent_server::fuse::Mount;
+use traxtent_server::service::Export;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let [drive, directory, options @ ..] = &arguments[..] else {
+        return Err("usage: fuse DRIVE DIRECTORY [--device] [--read-only]".into());
+    };
+    let has = |option: &str| options.iter().any(|one| one == option);
+    let service = export::open([("drive", drive.as_str())])?;
+    service.start()?;
+    let export = Export {
+        name: drive.clone(),
+        description: String::new(),
+        service: Arc::from(service),
+        read_only: has("--read-only"),
+    };
+    let mut mount = Mount::start(&export, Path::new(directory))?;
+    println!("{}", mount.file().display());
+    if has("--device") {
+        println!("{}", mount.attach_loop()?.display());
+    }
+    for _ in Signals::new([SIGINT, SIGTERM])?.forever() {
+        match mount.stop() {
+            Ok(()) => break,
+            Err(error) => eprintln!("{error}"),
+        }
+    }
+    Ok(export.service.stop()?)
+}

@@ -1,0 +1,162 @@
+//! The reasons why an export cannot be shown as a file or a loop device.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+
+/// The reason why a file system cannot be mounted or unmounted, or a loop device attached.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FuseError {
+    /// A directory that cannot be used.
+    #[error("{}: cannot mount there: {error}; name a directory that exists and is empty", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// A directory that holds files, which would be hidden.
+    #[error("{}: cannot mount there: the directory is not empty; name an empty one", path.display())]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A directory where another file system is mounted.
+    #[error(
+        "{}: cannot mount there: {source_name} ({kind}) is mounted there; unmount it, or name \
+         another directory",
+        path.display()
+    )]
+    MountPoint {
+        /// The directory.
+        path: PathBuf,
+        /// What is mounted.
+        source_name: String,
+        /// The type of the file system.
+        kind: String,
+    },
+    /// A directory that another server serves at.
+    #[error(
+        "{}: cannot mount there: another server serves there; stop it, or name another directory",
+        path.display()
+    )]
+    Served {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A leftover of a killed server that is still in use.
+    #[error(
+        "{}: a killed server has left {}, which is still in use{}; the data written there since is lost",
+        path.display(), device.display(), unmount_commands(mounted_at, device)
+    )]
+    LeftoverInUse {
+        /// The directory.
+        path: PathBuf,
+        /// The loop device.
+        device: PathBuf,
+        /// Where file systems on the device are mounted.
+        mounted_at: Vec<PathBuf>,
+    },
+    /// A leftover of a killed server that cannot be removed.
+    #[error("{}: cannot remove what a killed server has left: {error}; {remedy}", path.display())]
+    Leftover {
+        /// What was left.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+        /// What helps.
+        remedy: String,
+    },
+    /// A kernel without FUSE.
+    #[error("/dev/fuse: {0}; `modprobe fuse` (as root) loads the kernel module")]
+    NoFuse(io::Error),
+    /// An ordinary user's system lacks the program that mounts.
+    #[error(
+        "fusermount3 is not installed, and an ordinary user cannot mount without it; install the \
+         package fuse3, or run as root"
+    )]
+    NoHelper,
+    /// The program that mounts refused to.
+    #[error("{}: cannot mount there: {message}", path.display())]
+    Refused {
+        /// The directory.
+        path: PathBuf,
+        /// The program's message.
+        message: String,
+    },
+    /// The kernel refused the mount.
+    #[error("{}: cannot mount there: {error}{}", path.display(), rights(error, "mounting"))]
+    Mount {
+        /// The directory.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// A session that the kernel did not accept.
+    #[error("{}: cannot serve requests of the kernel: {error}", path.display())]
+    Session {
+        /// The directory.
+        path: PathBuf,
+        /// The error.
+        error: io::Error,
+    },
+    /// A file system that is still in use.
+    #[error(
+        "{}: cannot unmount it: it is in use; close what uses it (`fuser -vm {}` names it)",
+        path.display(), path.display()
+    )]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A file system that cannot be unmounted.
+    #[error("{}: cannot unmount it: {error}; `umount -l {}` (as root) helps", path.display(), path.display())]
+    Unmount {
+        /// The directory.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// A kernel without loop devices.
+    #[error("/dev/loop-control: {0}; `modprobe loop` (as root) loads the kernel module")]
+    NoLoop(io::Error),
+    /// A loop device that cannot be attached or detached.
+    #[error("{}: {error}{}", device.display(), rights(error, "attaching a loop device"))]
+    Loop {
+        /// The loop device, or the device that makes them.
+        device: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// A loop device that is still in use.
+    #[error("{}: cannot detach it: it is in use{}", device.display(), unmount_commands(mounted_at, device))]
+    LoopInUse {
+        /// The loop device.
+        device: PathBuf,
+        /// Where file systems on the device are mounted.
+        mounted_at: Vec<PathBuf>,
+    },
+}
+
+/// Returns the remedy for a lack of rights.
+fn rights(error: &io::Error, what: &str) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => format!("; {what} needs root"),
+        _ => String::new(),
+    }
+}
+
+/// Returns the remedy for a device that is in use.
+fn unmount_commands(mounted_at: &[PathBuf], device: &std::path::Path) -> String {
+    if mounted_at.is_empty() {
+        let device = device.display();
+        return format!("; close what uses it (`fuser -v {device}` and `lsblk {device}` name it)");
+    }
+    let mut text = String::from("; run");
+    for (at, path) in mounted_at.iter().enumerate() {
+        let join = if at == 0 { "" } else { " and" };
+        let _ = write!(text, "{join} `umount {}`", path.display());
+    }
+    text
+}

@@ -1,0 +1,65 @@
+//! What a killed server leaves: a mount without a server, whose users get errors, and the loop
+//! device on its file.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use super::error::FuseError;
+use super::filesystem::FILE_NAME;
+use super::loop_device::LoopDevice;
+use super::mount_point::{FILE_SYSTEM_TYPE, unmount};
+use super::mount_table::{MountEntry, mounted_at};
+
+/// Removes what killed servers have left at a directory, which must be a real path.
+///
+/// # Errors
+/// Returns an error if anything else is mounted there, or if what was left is in use.
+pub(super) fn remove(directory: &Path) -> Result<(), FuseError> {
+    while let Some(mount) = mounted_at(directory).map_err(|error| FuseError::Directory {
+        path: directory.to_owned(),
+        error,
+    })? {
+        check_dead(&mount)?;
+        let mut removed = vec![format!("the mount at {}", directory.display())];
+        for device in LoopDevice::all_of(&directory.join(FILE_NAME)) {
+            device.detach().map_err(|error| match error {
+                FuseError::LoopInUse { device, mounted_at } => FuseError::LeftoverInUse {
+                    path: directory.to_owned(),
+                    device,
+                    mounted_at,
+                },
+                other => other,
+            })?;
+            removed.push(device.device().display().to_string());
+        }
+        unmount(directory)?;
+        let removed = removed.join(" and ");
+        tracing::warn!("removed what a killed server had left: {removed}");
+    }
+    Ok(())
+}
+
+/// Returns an error unless a mount is one of ours, and its server has ended.
+fn check_dead(mount: &MountEntry) -> Result<(), FuseError> {
+    let path = mount.at.clone();
+    if mount.kind != FILE_SYSTEM_TYPE {
+        return Err(FuseError::MountPoint {
+            path,
+            source_name: mount.source.display().to_string(),
+            kind: mount.kind.clone(),
+        });
+    }
+    match fs::metadata(&mount.at) {
+        Err(error) if is_disconnected(&error) => Ok(()),
+        _ => Err(FuseError::Served { path }),
+    }
+}
+
+/// Returns whether an error is that of a file system whose server has ended.
+pub(super) fn is_disconnected(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::NOTCONN | Errno::CONNABORTED))
+}

@@ -1,0 +1,137 @@
+//! A front end that shows an export as a file, by FUSE, and as a block device on top of it.
+//!
+//! [`Mount::start`] mounts a file system with one file, `disk`, whose bytes are the drive's.
+//! [`Mount::attach_loop`] attaches that file to a loop device, for what needs a block device.
+//! Requests go from the kernel to the [`BlockService`](crate::service::BlockService) one by one,
+//! without a cache in between, each in a thread of its own.
+//!
+//! # Source
+//! The protocol is that of `linux/fuse.h`, spoken by the crate `fuser`.
+//!
+//! # What it leaves out
+//! Shared mappings of the file (`mmap` with `MAP_SHARED`), which would need a cache: the kernel
+//! refuses them. Names, owners, modes and times that change.
+
+mod bytes;
+mod error;
+mod filesystem;
+mod leftovers;
+mod loop_device;
+mod mount_point;
+mod mount_table;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fuser::{BackgroundSession, Config, Session, SessionACL};
+
+pub use self::error::FuseError;
+use self::filesystem::{ExportFileSystem, FILE_NAME, READERS};
+use self::loop_device::LoopDevice;
+use self::mount_point::MountPoint;
+use crate::service::Export;
+
+/// A mounted export.
+///
+/// Dropping it detaches and unmounts without waiting for users: they receive errors once the
+/// service has stopped or the process has ended. [`Mount::stop`] reports them instead.
+#[derive(Debug)]
+pub struct Mount {
+    // Fields are dropped in this order.
+    loop_device: Option<LoopDevice>,
+    mount_point: MountPoint,
+    session: BackgroundSession,
+    export: Export,
+}
+
+impl Mount {
+    /// Mounts an export at an empty directory. Only the user who runs the server, and root if that
+    /// is the user, can access it. What a killed server has left at the directory is removed.
+    ///
+    /// # Errors
+    /// Returns an error if the directory is missing, not empty or in use, if the system cannot
+    /// mount, or if the user may not.
+    pub fn start(export: &Export, directory: &Path) -> Result<Mount, FuseError> {
+        let failed = |error| FuseError::Directory {
+            path: directory.to_owned(),
+            error,
+        };
+        let directory = real_path(directory).map_err(failed)?;
+        leftovers::remove(&directory)?;
+        if fs::read_dir(&directory).map_err(failed)?.next().is_some() {
+            return Err(FuseError::NotEmpty { path: directory });
+        }
+        let (mount_point, connection) = MountPoint::mount(&directory, export.read_only)?;
+        let mut config = Config::default();
+        config.n_threads = Some(READERS);
+        // The kernel decides who may access the file system.
+        let session = Session::from_fd(
+            ExportFileSystem::new(export),
+            connection,
+            SessionACL::All,
+            config,
+        );
+        let session = session
+            .and_then(Session::spawn)
+            .map_err(|error| FuseError::Session {
+                path: directory,
+                error,
+            })?;
+        Ok(Mount {
+            loop_device: None,
+            mount_point,
+            session,
+            export: export.clone(),
+        })
+    }
+
+    /// Returns the path of the file.
+    pub fn file(&self) -> PathBuf {
+        self.mount_point.directory().join(FILE_NAME)
+    }
+
+    /// Attaches the file to a free loop device, unless it already is; returns its path. Only root
+    /// can.
+    ///
+    /// # Errors
+    /// Returns an error if the system has no loop devices, or the user may not attach one.
+    pub fn attach_loop(&mut self) -> Result<&Path, FuseError> {
+        let device = match self.loop_device.take() {
+            Some(device) => device,
+            None => LoopDevice::attach(&self.file(), &self.export)?,
+        };
+        Ok(self.loop_device.insert(device).device())
+    }
+
+    /// Returns whether the file system is still mounted. Others may unmount it.
+    pub fn is_mounted(&self) -> bool {
+        !self.session.guard.is_finished()
+    }
+
+    /// Detaches the loop device and unmounts the file system.
+    ///
+    /// # Errors
+    /// Returns an error if either is in use. It is then still served, and this can be called again.
+    pub fn stop(&mut self) -> Result<(), FuseError> {
+        if let Some(device) = &self.loop_device {
+            device.detach()?;
+        }
+        self.loop_device = None;
+        self.mount_point.unmount()
+    }
+}
+
+/// Returns the path of a directory without links. A mount without a server can only be named.
+fn real_path(directory: &Path) -> io::Result<PathBuf> {
+    match fs::canonicalize(directory) {
+        Err(error) if leftovers::is_disconnected(&error) => {
+            let absolute = std::path::absolute(directory)?;
+            match (absolute.parent(), absolute.file_name()) {
+                (Some(parent), Some(name)) => Ok(fs::canonicalize(parent)?.join(name)),
+                _ => Err(error),
+            }
+        }
+        done => done,
+    }
+}

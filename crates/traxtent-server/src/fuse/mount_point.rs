@@ -1,0 +1,219 @@
+//! Mounting and unmounting.
+//!
+//! Root mounts by the system call; an ordinary user by the program fusermount3, which returns the
+//! connection to the kernel through a socket (`_FUSE_COMMFD` in fusermount3's source,
+//! `util/fusermount.c` of libfuse). `fuser` could do both, but it unmounts by path, without asking
+//! whether the mount there is still its own, and has no error for a mount in use.
+
+use std::ffi::CString;
+use std::fs::OpenOptions;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType,
+};
+
+use super::error::FuseError;
+use super::mount_table::mounted_at;
+
+/// The type of our mounts, by which they are recognized.
+pub(super) const FILE_SYSTEM_TYPE: &str = "fuse.traxtent";
+
+/// The name of what is mounted, which `df` shows.
+const SOURCE: &str = "traxtent";
+
+/// The program that mounts for ordinary users.
+const HELPER: &str = "fusermount3";
+
+/// The number of times that an unmount is tried, and the pause before the next. The kernel closes
+/// the file of a detached loop device with a delay.
+const UNMOUNT_TRIES: u32 = 20;
+const UNMOUNT_PAUSE: Duration = Duration::from_millis(25);
+
+/// A mounted file system, which is unmounted when this is dropped.
+#[derive(Debug)]
+pub(super) struct MountPoint {
+    directory: PathBuf,
+    /// The device number of the mount, as `major:minor`.
+    device: String,
+}
+
+impl MountPoint {
+    /// Mounts a file system at a directory, which must be a real path. Returns the connection to
+    /// the kernel as well.
+    pub(super) fn mount(
+        directory: &Path,
+        read_only: bool,
+    ) -> Result<(MountPoint, OwnedFd), FuseError> {
+        let connection = if rustix::process::geteuid().is_root() {
+            mount_as_root(directory, read_only)?
+        } else {
+            mount_by_helper(directory, read_only)?
+        };
+        let device = match mounted_at(directory) {
+            Ok(Some(mount)) => mount.device,
+            _ => String::new(),
+        };
+        let directory = directory.to_owned();
+        Ok((MountPoint { directory, device }, connection))
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Unmounts the file system, unless somebody already has.
+    pub(super) fn unmount(&self) -> Result<(), FuseError> {
+        if self.is_ours() {
+            unmount(&self.directory)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Returns whether the mount at the directory is this one.
+    fn is_ours(&self) -> bool {
+        mounted_at(&self.directory).is_ok_and(|mount| {
+            mount.is_some_and(|mount| mount.kind == FILE_SYSTEM_TYPE && mount.device == self.device)
+        })
+    }
+}
+
+impl Drop for MountPoint {
+    /// Removes the mount from the directory even if it is in use.
+    fn drop(&mut self) {
+        if self.is_ours() {
+            if rustix::process::geteuid().is_root() {
+                let _ = rustix::mount::unmount(&self.directory, UnmountFlags::DETACH);
+            } else {
+                let _ = helper(&["-u", "-z"], &self.directory).output();
+            }
+        }
+    }
+}
+
+/// Unmounts the FUSE file system at a directory.
+pub(super) fn unmount(directory: &Path) -> Result<(), FuseError> {
+    let path = directory.to_owned();
+    for _ in 1..UNMOUNT_TRIES {
+        match try_unmount(directory) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                thread::sleep(UNMOUNT_PAUSE);
+            }
+            Err(error) => return Err(FuseError::Unmount { path, error }),
+            Ok(()) => return Ok(()),
+        }
+    }
+    match try_unmount(directory) {
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Err(FuseError::InUse { path }),
+        Err(error) => Err(FuseError::Unmount { path, error }),
+        Ok(()) => Ok(()),
+    }
+}
+
+fn try_unmount(directory: &Path) -> io::Result<()> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(rustix::mount::unmount(directory, UnmountFlags::NOFOLLOW)?);
+    }
+    let output = helper(&["-u"], directory).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if message.contains("busy") {
+        Err(io::ErrorKind::ResourceBusy.into())
+    } else {
+        Err(io::Error::other(message))
+    }
+}
+
+fn mount_as_root(directory: &Path, read_only: bool) -> Result<OwnedFd, FuseError> {
+    let connection = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/fuse")
+        .map_err(FuseError::NoFuse)?;
+    let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
+    flags.set(MountFlags::RDONLY, read_only);
+    let options = format!(
+        "fd={},rootmode=40000,user_id={},group_id={},default_permissions",
+        connection.as_raw_fd(),
+        rustix::process::getuid().as_raw(),
+        rustix::process::getgid().as_raw()
+    );
+    let options = CString::new(options).expect("it has no zero byte");
+    rustix::mount::mount(SOURCE, directory, FILE_SYSTEM_TYPE, flags, &*options).map_err(
+        |error| FuseError::Mount {
+            path: directory.to_owned(),
+            error: error.into(),
+        },
+    )?;
+    Ok(connection.into())
+}
+
+fn mount_by_helper(directory: &Path, read_only: bool) -> Result<OwnedFd, FuseError> {
+    let refused = |message: String| FuseError::Refused {
+        path: directory.to_owned(),
+        message,
+    };
+    let failed = |error: Errno| refused(error.to_string());
+    let (ours, theirs) = rustix::net::socketpair(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .map_err(failed)?;
+    let access = if read_only { "ro" } else { "rw" };
+    let options =
+        format!("{access},nosuid,nodev,default_permissions,fsname={SOURCE},subtype=traxtent");
+    // The program's standard input is the socket.
+    let output = helper(&["-o", &options], directory)
+        .env("_FUSE_COMMFD", "0")
+        .stdin(Stdio::from(theirs))
+        .output()
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => FuseError::NoHelper,
+            _ => refused(error.to_string()),
+        })?;
+    if !output.status.success() {
+        let message = String::from_utf8_lossy(&output.stderr);
+        return Err(refused(message.trim().replace('\n', "; ")));
+    }
+    receive_connection(&ours)
+        .map_err(failed)?
+        .ok_or_else(|| refused(format!("{HELPER} has not returned a connection")))
+}
+
+/// Returns the command for the program that mounts and unmounts for ordinary users.
+fn helper(options: &[&str], directory: &Path) -> Command {
+    let mut helper = Command::new(HELPER);
+    helper.args(options).arg("--").arg(directory);
+    helper
+}
+
+/// Receives the file descriptor that the helper has sent.
+fn receive_connection(socket: &OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut received = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    rustix::net::recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut received,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
+    let mut descriptors = received.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+        _ => None,
+    });
+    Ok(descriptors.next().and_then(|mut sent| sent.next()))
+}
