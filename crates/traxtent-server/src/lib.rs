@@ -15,6 +15,7 @@ pub mod copies;
 pub mod export;
 pub mod serve;
 pub mod service;
+pub mod ublk;
 pub mod volume;
 mod workers;
 
