@@ -53,7 +53,9 @@ pub(super) struct DeviceInfo {
 pub(super) const UNPRIVILEGED: u64 = 1 << 5;
 
 /// `struct ublk_params` up to the parameters for discards. The rest is not set.
-#[derive(Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout, PartialEq, Eq,
+)]
 #[repr(C)]
 pub(super) struct Parameters {
     pub(super) len: u32,
@@ -67,7 +69,9 @@ pub(super) struct Parameters {
 pub(super) const TYPES: u32 = 0b11;
 
 /// `struct ublk_param_basic`. The shifts are the logarithms of sizes in bytes; sectors have 512.
-#[derive(Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout, PartialEq, Eq,
+)]
 #[repr(C)]
 pub(super) struct BasicParameters {
     pub(super) attrs: u32,
@@ -91,7 +95,9 @@ pub(super) const VOLATILE_CACHE: u32 = 1 << 2;
 pub(super) const FUA: u32 = 1 << 3;
 
 /// `struct ublk_param_discard`. Sectors have 512 bytes.
-#[derive(Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout, PartialEq, Eq,
+)]
 #[repr(C)]
 pub(super) struct DiscardParameters {
     pub(super) discard_alignment: u32,

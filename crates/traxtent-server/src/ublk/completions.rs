@@ -7,6 +7,8 @@ use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, read, write};
 
+use super::memory::TagMemory;
+
 /// A tag whose request is complete.
 #[derive(Debug)]
 pub(super) struct Completed {
@@ -14,7 +16,7 @@ pub(super) struct Completed {
     /// The number of bytes, or the negative error number.
     pub(super) result: i32,
     /// The tag's memory.
-    pub(super) data: Vec<u8>,
+    pub(super) data: TagMemory,
 }
 
 /// Tags that are complete, and not yet returned to the driver.
@@ -61,33 +63,38 @@ impl Completions {
 pub(super) struct Pending {
     tag: u16,
     result: i32,
-    data: Vec<u8>,
+    /// Present until this is dropped.
+    data: Option<TagMemory>,
     completions: Arc<Completions>,
 }
 
 impl Pending {
-    pub(super) fn new(tag: u16, data: Vec<u8>, completions: &Arc<Completions>) -> Pending {
+    pub(super) fn new(tag: u16, data: TagMemory, completions: &Arc<Completions>) -> Pending {
         Pending {
             tag,
             result: -Errno::IO.raw_os_error(),
-            data,
+            data: Some(data),
             completions: Arc::clone(completions),
         }
     }
 
     /// Completes the request with the result of `carry_out`, which gets the tag's memory.
     pub(super) fn complete(mut self, carry_out: impl FnOnce(&mut [u8]) -> i32) {
-        self.result = carry_out(&mut self.data);
+        if let Some(data) = &mut self.data {
+            self.result = carry_out(data);
+        }
     }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.completions.add(Completed {
-            tag: self.tag,
-            result: self.result,
-            data: std::mem::take(&mut self.data),
-        });
+        if let Some(data) = self.data.take() {
+            self.completions.add(Completed {
+                tag: self.tag,
+                result: self.result,
+                data,
+            });
+        }
     }
 }
 
@@ -112,14 +119,16 @@ mod tests {
         let completions = Arc::new(Completions::new().unwrap());
         assert!(!is_readable(&completions));
         for tag in 0..3 {
-            Pending::new(tag, vec![0; 2], &completions).complete(|data| {
+            Pending::new(tag, TagMemory::map(2).unwrap(), &completions).complete(|data| {
                 data.fill(tag as u8);
                 100 + i32::from(tag)
             });
             assert!(is_readable(&completions));
         }
         let taken = completions.take();
-        let taken = taken.into_iter().map(|one| (one.tag, one.result, one.data));
+        let taken = taken
+            .into_iter()
+            .map(|one| (one.tag, one.result, one.data.to_vec()));
         let expected = (0..3).map(|tag| (tag, 100 + i32::from(tag), vec![tag as u8; 2]));
         assert!(taken.eq(expected));
         assert!(!is_readable(&completions));
@@ -131,12 +140,12 @@ mod tests {
     #[test]
     fn a_panic_is_an_error() {
         let completions = Arc::new(Completions::new().unwrap());
-        let pending = Pending::new(9, vec![0; 512], &completions);
+        let pending = Pending::new(9, TagMemory::map(512).unwrap(), &completions);
         let panic = catch_unwind(AssertUnwindSafe(|| {
             pending.complete(|_| panic!("as tried"))
         }));
         assert!(panic.is_err());
-        drop(Pending::new(8, vec![0; 512], &completions));
+        drop(Pending::new(8, TagMemory::map(512).unwrap(), &completions));
         for (one, tag) in completions.take().into_iter().zip([9, 8]) {
             assert_eq!((one.tag, one.result, one.data.len()), (tag, -5, 512));
         }

@@ -36,8 +36,8 @@
 mod abi;
 mod completions;
 mod control;
-mod descriptors;
 mod error;
+mod memory;
 mod parameters;
 mod queue;
 mod request;

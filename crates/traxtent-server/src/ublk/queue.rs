@@ -21,8 +21,8 @@ use zerocopy::IntoBytes;
 
 use super::abi::{self, ABORTED, IoCommand};
 use super::completions::{Completed, Completions, Pending};
-use super::descriptors::Descriptors;
 use super::error::UblkError;
+use super::memory::{Descriptors, TagMemory};
 use super::parameters::IO_BYTES_MAX;
 use super::request::Request;
 use super::ring;
@@ -85,7 +85,7 @@ impl QueueThread {
 #[derive(Debug)]
 enum Tag {
     /// The driver, which may write to the memory until it completes the tag's operation.
-    Driver(Vec<u8>),
+    Driver(TagMemory),
     /// A worker.
     Worker,
     /// Nobody: the device is stopped.
@@ -116,18 +116,21 @@ impl Queue {
         // Completions then come when the thread waits, without an interrupt (Linux 5.19).
         let ring = IoUring::builder().setup_coop_taskrun().build(entries);
         let completions = Completions::new().map_err(|errno| UblkError::IoUring(errno.into()))?;
-        let descriptors = Descriptors::map(&node, DEPTH).map_err(|errno| UblkError::Command {
-            what: "map its requests",
-            number: number.to_string(),
-            errno,
-        })?;
+        let refused = |what| {
+            move |errno| UblkError::Command {
+                what,
+                number: number.to_string(),
+                errno,
+            }
+        };
+        let tags = (0..DEPTH).map(|_| TagMemory::map(IO_BYTES_MAX as usize).map(Tag::Driver));
         Ok(Queue {
             ring: ring.map_err(ring::error)?,
-            descriptors,
+            descriptors: Descriptors::map(&node, DEPTH).map_err(refused("map its requests"))?,
             node,
-            tags: (0..DEPTH)
-                .map(|_| Tag::Driver(vec![0; IO_BYTES_MAX as usize]))
-                .collect(),
+            tags: tags
+                .collect::<Result<_, _>>()
+                .map_err(refused("map memory for its data"))?,
             completions: Arc::new(completions),
             workers: Workers::new("ublk request", usize::from(DEPTH)),
             service,
@@ -141,7 +144,7 @@ impl Queue {
             let Tag::Driver(data) = &self.tags[usize::from(tag)] else {
                 unreachable!("no request has come");
             };
-            let addr = data.as_ptr() as u64;
+            let addr = data.address();
             self.push_command(abi::FETCH_REQ, tag, 0, addr);
         }
         self.push_wake();
@@ -202,7 +205,7 @@ impl Queue {
     /// Returns the results that the workers have, and takes the tags' next requests.
     fn return_results(&mut self) {
         for Completed { tag, result, data } in self.completions.take() {
-            let addr = data.as_ptr() as u64;
+            let addr = data.address();
             self.tags[usize::from(tag)] = Tag::Driver(data);
             self.push_command(abi::COMMIT_AND_FETCH_REQ, tag, result, addr);
         }
@@ -237,7 +240,7 @@ impl Queue {
     fn push(&mut self, entry: &squeue::Entry) {
         // SAFETY: the files are open as long as the ring, which is dropped first. The memory of a
         // tag's operation is `IO_BYTES_MAX` long, and owned and not touched by `Tag::Driver` until
-        // the operation completes; vectors do not move what they hold.
+        // the operation completes.
         let pushed = unsafe { self.ring.submission().push(entry) };
         pushed.expect("each tag, and the event, has one operation");
     }

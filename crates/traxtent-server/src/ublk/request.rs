@@ -42,10 +42,17 @@ impl Request {
             _ => return Err(Errno::OPNOTSUPP),
         };
         let sector = u64::from(SECTOR);
-        let offset = descriptor.start_sector.checked_mul(sector);
+        let offset = match op {
+            // The place of a flush means nothing; in Linux 6.12 it is −1.
+            Op::Flush => 0,
+            _ => descriptor
+                .start_sector
+                .checked_mul(sector)
+                .ok_or(Errno::INVAL)?,
+        };
         Ok(Request {
             op,
-            offset: offset.ok_or(Errno::INVAL)?,
+            offset,
             bytes: u64::from(descriptor.nr_sectors) * sector,
             fua: descriptor.op_flags & IO_FUA != 0,
         })
@@ -169,7 +176,7 @@ mod tests {
             carried_out(OP_WRITE | IO_FUA, 1, 1),
             (512, one("write 512 at 512 true"))
         );
-        assert_eq!(carried_out(OP_FLUSH, 0, 0), (0, one("flush")));
+        assert_eq!(carried_out(OP_FLUSH, u64::MAX, 0), (0, one("flush")));
         assert_eq!(
             carried_out(OP_DISCARD, 0, 1 << 22),
             (0, one("trim 2147483648 at 0 false"))
