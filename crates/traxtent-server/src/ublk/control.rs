@@ -8,6 +8,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use io_uring::squeue::Entry128;
 use io_uring::types::Fd;
@@ -25,6 +28,9 @@ const CONTROL: &str = "/dev/ublk-control";
 const DRIVER: &str = "/sys/module/ublk_drv";
 /// The device number of the node, as `major:minor`.
 const CONTROL_NUMBER: &str = "/sys/class/misc/ublk-control/dev";
+
+/// The maximum time to wait for the last user of a device that is deleted.
+const DELETE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The mark of our devices in `ublksrv_flags`, which the driver keeps and does not interpret.
 const MARK: u64 = u64::from_be_bytes(*b"traxtent");
@@ -161,24 +167,15 @@ impl Control {
             .map_err(|errno| failed("stop it", device, errno))
     }
 
-    /// Deletes a device. Its number becomes free once the last user has closed it, which is not
-    /// waited for where the driver permits it.
+    /// Deletes a device. Its number becomes free once the last user has closed it, which is waited
+    /// for no longer than [`DELETE_TIMEOUT`].
     ///
     /// # Errors
     /// Returns an error if the device is not ours.
     pub(super) fn delete(&mut self, device: Device) -> Result<(), UblkError> {
-        // The driver has no answer to whether this user may delete without waiting (6.12).
-        let waits = self.is_old || device.by_path;
-        let op = if waits {
-            abi::DEL_DEV
-        } else {
-            abi::DEL_DEV_ASYNC
-        };
-        let deleted = match self.send(op, device, &mut [], 0) {
-            Err(Errno::OPNOTSUPP) => self.send(abi::DEL_DEV, device, &mut [], 0),
-            other => other,
-        };
-        deleted
+        // Refused by drivers before Linux 6.9, and for devices of ordinary users (6.12).
+        self.send(abi::DEL_DEV_ASYNC, device, &mut [], 0)
+            .or_else(|_| delete_and_wait(device, self.is_old))
             .or_else(gone_is_fine)
             .map_err(|errno| failed("delete it", device, errno))
     }
@@ -271,6 +268,24 @@ impl Control {
             }
         }
     }
+}
+
+/// Deletes a device by the command that waits for its last user. After a time, the command is left
+/// alone: the device is marked by then, and goes with its user.
+fn delete_and_wait(device: Device, is_old: bool) -> Result<(), Errno> {
+    let mut control = Control::open().map_err(|_| Errno::ACCESS)?;
+    control.is_old = is_old;
+    let (sender, deleted) = mpsc::channel();
+    let delete = move || {
+        let _ = sender.send(control.send(abi::DEL_DEV, device, &mut [], 0));
+    };
+    let thread = thread::Builder::new().name("ublk delete".to_owned());
+    thread.spawn(delete).map_err(|_| Errno::AGAIN)?;
+    deleted.recv_timeout(DELETE_TIMEOUT).unwrap_or_else(|_| {
+        let number = device.number;
+        tracing::warn!("ublk device {number} is in use, and goes once its last user closes it");
+        Ok(())
+    })
 }
 
 /// Returns the numbers of all devices of this machine.

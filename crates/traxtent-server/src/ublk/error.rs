@@ -33,7 +33,7 @@ pub enum UblkError {
     },
     /// The system does not permit io_uring.
     #[error(
-        "io_uring is not permitted here: {error}; set it free with `sysctl kernel.io_uring_disabled=0`, and in a container permit io_uring in its seccomp profile"
+        "io_uring is not permitted here: {error}; permit it with `sysctl kernel.io_uring_disabled=0`, and in a container by its seccomp profile"
     )]
     IoUringDisabled {
         /// The system's error.

@@ -40,6 +40,8 @@ mod error;
 mod memory;
 mod parameters;
 mod queue;
+#[cfg(test)]
+mod recorder;
 mod request;
 mod ring;
 

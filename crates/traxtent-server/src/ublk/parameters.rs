@@ -92,3 +92,88 @@ fn optimal_shift(bytes: Option<u32>, physical_bs_shift: u8) -> u8 {
         physical_bs_shift.max(bytes.ilog2() as u8)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::recorder::Recorder;
+    use super::*;
+
+    fn of(service: Recorder, read_only: bool) -> Result<Parameters, UblkError> {
+        parameters(&Export {
+            name: String::new(),
+            description: String::new(),
+            service: Arc::new(service),
+            read_only,
+        })
+    }
+
+    /// Are a device's properties stated, and those that it lacks not?
+    #[test]
+    fn properties_are_stated() {
+        let disk = of(Recorder::default(), false).unwrap();
+        assert_eq!(disk.basic.attrs, ROTATIONAL | VOLATILE_CACHE | FUA);
+        assert_eq!(disk.basic.dev_sectors, 2048);
+        assert_eq!(
+            (disk.basic.logical_bs_shift, disk.basic.physical_bs_shift),
+            (9, 12)
+        );
+        assert_eq!((disk.basic.io_min_shift, disk.basic.io_opt_shift), (12, 12));
+        assert_eq!(disk.discard.max_discard_sectors, 1 << 22);
+        let other = Recorder {
+            is_disk: false,
+            ..Recorder::default()
+        };
+        let other = of(other, true).unwrap();
+        assert_eq!(other.basic.attrs, READ_ONLY);
+        assert_eq!(other.discard.max_discard_sectors, 0);
+        assert_eq!(other.discard.max_write_zeroes_sectors, 0);
+    }
+
+    /// Is an optimal size stated if the driver can express it, and never below the physical sector?
+    #[test]
+    fn optimal_sizes_are_powers_of_two() {
+        for (bytes, shift) in [
+            (65_536, 16),
+            (196_608, 12),
+            (512, 12),
+            (0, 12),
+            (1 << 31, 31),
+        ] {
+            let stripe = Recorder {
+                optimal: Some(bytes),
+                ..Recorder::default()
+            };
+            assert_eq!(
+                of(stripe, false).unwrap().basic.io_opt_shift,
+                shift,
+                "{bytes}"
+            );
+        }
+    }
+
+    /// Are sector sizes refused that block devices cannot have, with the bound?
+    #[test]
+    fn impossible_sectors_are_refused() {
+        for (logical, physical, shown) in [
+            (520, 520, "logical sectors of 520 bytes"),
+            (8192, 8192, "logical sectors of 8192 bytes"),
+            (512, 3000, "physical sectors of 3000 bytes"),
+            (256, 512, "logical sectors of 256 bytes"),
+        ] {
+            let service = Recorder {
+                logical,
+                physical,
+                ..Recorder::default()
+            };
+            let error = of(service, false).unwrap_err().to_string();
+            assert!(error.starts_with(shown), "{error}");
+        }
+        let largest = Recorder {
+            logical: 4096,
+            ..Recorder::default()
+        };
+        assert_eq!(of(largest, false).unwrap().basic.logical_bs_shift, 12);
+    }
+}

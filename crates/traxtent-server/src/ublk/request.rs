@@ -92,63 +92,10 @@ fn failed(request: &Request, error: &ServiceError) -> i32 {
 
 #[cfg(test)]
 mod tests {
-    use parking_lot::Mutex;
+    use traxtent_units::Rng;
 
+    use super::super::recorder::Recorder;
     use super::*;
-    use crate::service::BlockSizes;
-
-    /// A device that records the requests that reach it, and fails those from 1 MiB on.
-    #[derive(Debug, Default)]
-    struct Recorder(Mutex<Vec<String>>);
-
-    impl Recorder {
-        fn record(&self, what: String, offset: u64) -> Result<(), ServiceError> {
-            self.0.lock().push(what);
-            match offset {
-                ..0x10_0000 => Ok(()),
-                _ => Err(ServiceError::BeyondEnd {
-                    offset,
-                    count: 0,
-                    bytes: 0x10_0000,
-                }),
-            }
-        }
-    }
-
-    impl BlockService for Recorder {
-        fn start(&self) -> Result<(), ServiceError> {
-            Ok(())
-        }
-        fn stop(&self) -> Result<(), ServiceError> {
-            Ok(())
-        }
-        fn bytes(&self) -> u64 {
-            0x10_0000
-        }
-        fn block_sizes(&self) -> BlockSizes {
-            BlockSizes {
-                minimum: 512,
-                preferred: 4096,
-                maximum: 1 << 20,
-            }
-        }
-        fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServiceError> {
-            buffer.fill(7);
-            self.record(format!("read {} at {offset}", buffer.len()), offset)
-        }
-        fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServiceError> {
-            self.record(format!("write {} at {offset} {fua}", bytes.len()), offset)
-        }
-        fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServiceError> {
-            self.record(format!("zero {count} at {offset} {fua}"), offset)
-        }
-        fn trim(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServiceError> {
-            self.record(format!("trim {count} at {offset} {fua}"), offset)
-        }
-        fn flush(&self) -> Result<(), ServiceError> {
-            self.record("flush".to_owned(), 0)
-        }
-    }
 
     fn carried_out(op_flags: u32, start_sector: u64, nr_sectors: u32) -> (i32, Vec<String>) {
         let service = Recorder::default();
@@ -159,7 +106,7 @@ mod tests {
             addr: 0,
         });
         let result = request.unwrap().carry_out(&service, &mut [0; 4096]);
-        (result, service.0.into_inner())
+        (result, service.requests.into_inner())
     }
 
     /// Does each operation reach the service with its place, size and FUA flag, and does the driver
@@ -190,6 +137,28 @@ mod tests {
             carried_out(OP_READ, 2048, 1),
             (no_space, one("read 512 at 1048576"))
         );
+    }
+
+    /// Does every descriptor, whatever it holds, end in a result, and does the service get no more
+    /// than the tag's memory?
+    #[test]
+    fn every_descriptor_has_a_result() {
+        let mut rng = Rng::new(1);
+        for _ in 0..100_000 {
+            // Small numbers as often as those near the ends.
+            let mut number = || rng.bits() >> rng.below(64);
+            let descriptor = IoDescriptor {
+                op_flags: number() as u32,
+                nr_sectors: number() as u32,
+                start_sector: number(),
+                addr: number(),
+            };
+            let Ok(request) = Request::of(&descriptor) else {
+                continue;
+            };
+            let result = request.carry_out(&Recorder::default(), &mut [0; 4096]);
+            assert!(result <= 4096, "{descriptor:?}: {result}");
+        }
     }
 
     /// Is a request refused that is larger than its memory, that no disk has, or whose place is

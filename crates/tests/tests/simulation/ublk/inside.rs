@@ -24,6 +24,7 @@ const USER: u32 = 1000;
 pub(super) fn run() {
     for (name, check) in [
         ("no driver", no_driver as fn()),
+        ("no io_uring", no_io_uring),
         ("the drive's properties", properties),
         ("a file system", file_system),
         ("discards and zeros", discards_and_zeros),
@@ -206,6 +207,19 @@ fn no_driver() {
     busybox(&["insmod", "/modules/ublk_drv.ko"]);
 }
 
+/// Is a disabled io_uring named, with the command that enables it?
+fn no_io_uring() {
+    let disabled = "/proc/sys/kernel/io_uring_disabled";
+    fs::write(disabled, "2").unwrap();
+    let error = Server::try_start(Server::command("drive=512e"))
+        .err()
+        .unwrap();
+    fs::write(disabled, "0").unwrap();
+    let command = "`sysctl kernel.io_uring_disabled=0`";
+    assert!(error.contains(command), "{error}");
+    println!("{error}");
+}
+
 /// Does the kernel show the drive's sizes, its rotation, its cache and its rights? Do two devices
 /// live at once, and is a number that is taken refused?
 fn properties() {
@@ -239,6 +253,9 @@ fn properties() {
     let written =
         try_open(&two.device, OFlags::empty()).and_then(|file| file.write_at(&[1; 4096], 0));
     assert!(written.is_err());
+    let mut list = Command::new("/bin/lsblk");
+    list.args(["--topology", "--discard", "/dev/ublkb0", "/dev/ublkb7"]);
+    assert!(list.status().unwrap().success());
     two.stop();
     one.stop();
     assert!(!Path::new("/dev/ublkc0").exists());
@@ -390,31 +407,40 @@ fn killed() {
     other.stop();
 }
 
-/// Does a mounted file system whose server is killed end without a hang, and does the next start
-/// find what was synchronized?
+/// Does a mounted file system whose server is killed end without a hang, time after time, and does
+/// the next start find what was synchronized?
 fn killed_while_mounted() {
     let options = "drive=512e file=/tmp/killed.img";
-    let server = Server::start(options);
+    let mut server = Server::start(options);
     make_file_system(&server);
-    mount(&server.device);
-    let mut file = File::create("/tmp/mount/data").unwrap();
-    file.write_all(&[9; 100_000]).unwrap();
-    file.sync_all().unwrap();
-    server.kill();
-    file.write_all(&[9; 100_000]).ok();
-    assert!(file.sync_all().is_err());
-    drop(file);
-    // The dead device is still in use, and its number is therefore not free.
-    let server = Server::start(options);
-    println!("the next device is {}", server.device.display());
-    busybox(&["umount", "/tmp/mount"]);
-    mount(&server.device);
-    assert!(
-        fs::read("/tmp/mount/data")
-            .unwrap()
-            .starts_with(&[9; 100_000])
-    );
-    busybox(&["umount", "/tmp/mount"]);
+    let kept = |round: u64| [round as u8; 10_000];
+    for round in 1..=testkit::repeats(3) {
+        mount(&server.device);
+        if round > 1 {
+            assert!(fs::read("/tmp/mount/kept").unwrap() == kept(round - 1));
+        }
+        let mut file = File::create("/tmp/mount/new").unwrap();
+        file.write_all(&kept(round)).unwrap();
+        file.sync_all().unwrap();
+        fs::rename("/tmp/mount/new", "/tmp/mount/kept").unwrap();
+        File::open("/tmp/mount").unwrap().sync_all().unwrap();
+        file.write_all(&[0xff; 100_000]).unwrap();
+        server.kill();
+        let killed = Instant::now();
+        assert!(file.sync_all().is_err());
+        assert!(killed.elapsed() < Duration::from_secs(1));
+        drop(file);
+        // A dead device that is in use keeps its number, and hinders no start.
+        let is_in_use = round.is_multiple_of(2);
+        if !is_in_use {
+            busybox(&["umount", "/tmp/mount"]);
+        }
+        server = Server::start(options);
+        println!("round {round}: {}", server.device.display());
+        if is_in_use {
+            busybox(&["umount", "/tmp/mount"]);
+        }
+    }
     server.stop();
     fs::remove_file("/tmp/killed.img").unwrap();
 }
@@ -454,7 +480,14 @@ fn ordinary_user() {
         assert!(counts["data"] > 0);
         // A killed server's device is deleted by its owner, too.
         Server::try_start(as_user()).unwrap().kill();
-        Server::try_start(as_user()).unwrap().stop();
+        let server = Server::try_start(as_user()).unwrap();
+        // One who holds the device open does not hinder its server's end.
+        let holder = server.open(OFlags::DIRECT);
+        let begin = Instant::now();
+        server.stop();
+        println!("stopped in {:?}, while open", begin.elapsed());
+        assert!(begin.elapsed() < Duration::from_secs(5));
+        drop(holder);
         assert!(!Path::new("/dev/ublkc5").exists());
         ended.store(true, Ordering::Relaxed);
     });

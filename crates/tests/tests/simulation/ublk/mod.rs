@@ -25,7 +25,7 @@ fn a_kernels_block_device() {
         Ok(_) => return server::run(),
         _ => {}
     }
-    let mke2fs = testkit::tool!("mke2fs");
+    let (mke2fs, lsblk) = (testkit::tool!("mke2fs"), testkit::tool!("lsblk"));
     let guest = Guest {
         name: "ublk",
         folder: Path::new(env!("CARGO_TARGET_TMPDIR")),
@@ -33,11 +33,15 @@ fn a_kernels_block_device() {
         programs: &[
             (&std::env::current_exe().unwrap(), "tests"),
             (&mke2fs, "mke2fs"),
+            (&lsblk, "lsblk"),
         ],
         files: &[],
-        script: &format!("{ROLE}=tests /bin/tests --exact {TEST} --nocapture"),
+        script: &format!(
+            "TRAXTENT_SOAK={} {ROLE}=tests /bin/tests --exact {TEST} --nocapture",
+            testkit::repeats(1)
+        ),
         devices: &[],
-        limit: Duration::from_secs(300),
+        limit: Duration::from_secs(300 * testkit::repeats(1)),
     };
     let console = match guest.run_on(GuestKernel::Backports) {
         Ok(console) => console,
