@@ -161,13 +161,6 @@ const fn control(direction: u32, number: u32) -> Op {
     encode(direction, number, size_of::<ControlCommand>())
 }
 
-/// Returns a command's number as drivers before Linux 6.4 know it.
-pub(super) const fn legacy(op: Op) -> Op {
-    op & 0xff
-}
-
-/// `UBLK_U_CMD_GET_DEV_INFO`.
-pub(super) const GET_DEV_INFO: Op = control(READ, 0x02);
 /// `UBLK_U_CMD_ADD_DEV`.
 pub(super) const ADD_DEV: Op = control(READ_WRITE, 0x04);
 /// `UBLK_U_CMD_DEL_DEV`.
@@ -178,7 +171,7 @@ pub(super) const START_DEV: Op = control(READ_WRITE, 0x06);
 pub(super) const STOP_DEV: Op = control(READ_WRITE, 0x07);
 /// `UBLK_U_CMD_SET_PARAMS`.
 pub(super) const SET_PARAMS: Op = control(READ_WRITE, 0x08);
-/// `UBLK_U_CMD_GET_DEV_INFO2`: as `GET_DEV_INFO`, with a path (Linux 6.3).
+/// `UBLK_U_CMD_GET_DEV_INFO2`, which needs the path of the device's node.
 pub(super) const GET_DEV_INFO2: Op = control(READ, 0x12);
 /// `UBLK_U_CMD_GET_FEATURES` (Linux 6.5).
 pub(super) const GET_FEATURES: Op = control(READ, 0x13);
@@ -294,14 +287,16 @@ mod tests {
             ("ublksrv_io_cmd", size_of::<IoCommand>()),
         ];
         let numbers = [
-            ("UBLK_CMD_GET_DEV_INFO", legacy(GET_DEV_INFO)),
-            ("UBLK_CMD_ADD_DEV", legacy(ADD_DEV)),
-            ("UBLK_CMD_DEL_DEV", legacy(DEL_DEV)),
-            ("UBLK_CMD_START_DEV", legacy(START_DEV)),
-            ("UBLK_CMD_STOP_DEV", legacy(STOP_DEV)),
-            ("UBLK_CMD_SET_PARAMS", legacy(SET_PARAMS)),
-            ("UBLK_IO_FETCH_REQ", legacy(FETCH_REQ)),
-            ("UBLK_IO_COMMIT_AND_FETCH_REQ", legacy(COMMIT_AND_FETCH_REQ)),
+            ("UBLK_CMD_ADD_DEV", number_of(ADD_DEV)),
+            ("UBLK_CMD_DEL_DEV", number_of(DEL_DEV)),
+            ("UBLK_CMD_START_DEV", number_of(START_DEV)),
+            ("UBLK_CMD_STOP_DEV", number_of(STOP_DEV)),
+            ("UBLK_CMD_SET_PARAMS", number_of(SET_PARAMS)),
+            ("UBLK_IO_FETCH_REQ", number_of(FETCH_REQ)),
+            (
+                "UBLK_IO_COMMIT_AND_FETCH_REQ",
+                number_of(COMMIT_AND_FETCH_REQ),
+            ),
             ("UBLK_ATTR_READ_ONLY", READ_ONLY),
             ("UBLK_ATTR_ROTATIONAL", ROTATIONAL),
             ("UBLK_ATTR_VOLATILE_CACHE", VOLATILE_CACHE),
@@ -332,6 +327,11 @@ mod tests {
         assert_eq!(compiled(&cc, &statements), expected);
     }
 
+    /// Returns a command's number without the encoding, which headers before Linux 6.4 lack.
+    fn number_of(op: Op) -> u32 {
+        op & 0xff
+    }
+
     /// Returns the output of a C program that prints names and numbers.
     fn compiled(cc: &Path, statements: &str) -> String {
         let folder = TempDir::new().unwrap();
@@ -357,7 +357,7 @@ mod tests {
         String::from_utf8(Command::new(&program).output().unwrap().stdout).unwrap()
     }
 
-    /// Are commands encoded as `_IOR` and `_IOWR` do? The numbers are those that Linux 6.12 logs.
+    /// Are commands encoded as `_IOR` and `_IOWR` do?
     #[test]
     fn commands_are_encoded_as_ioctls() {
         assert_eq!(GET_FEATURES, 0x8020_7513);

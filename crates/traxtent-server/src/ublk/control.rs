@@ -59,32 +59,22 @@ impl Device {
 pub(super) struct Control {
     file: File,
     ring: IoUring<Entry128>,
-    is_old: bool,
 }
 
 impl Control {
     /// Opens the node.
     ///
     /// # Errors
-    /// Returns an error if there is no driver, or if the user may use neither it nor io_uring.
+    /// Returns an error if there is no driver, or an old one, or if the user may use neither it nor
+    /// io_uring.
     pub(super) fn open() -> Result<Control, UblkError> {
         let file = OpenOptions::new().read(true).write(true).open(CONTROL);
         let file = file.map_err(|error| control_error(&error))?;
         let ring = IoUring::<Entry128>::builder().build(4);
         let ring = ring.map_err(ring::error)?;
-        let mut control = Control {
-            file,
-            ring,
-            is_old: false,
-        };
-        control.is_old = control.features().is_err();
+        let mut control = Control { file, ring };
+        control.features().map_err(|_| UblkError::OldDriver)?;
         Ok(control)
-    }
-
-    /// Returns whether the driver is older than Linux 6.5. It then gets the first encoding of
-    /// commands, and is not asked for devices of ordinary users.
-    pub(super) fn is_old(&self) -> bool {
-        self.is_old
     }
 
     /// Adds a device with one queue. The driver chooses the number if there is none.
@@ -105,7 +95,7 @@ impl Control {
             dev_id: number_or_any,
             // Lets others see that the device has a server before it is started.
             ublksrv_pid: std::process::id().cast_signed(),
-            flags: if self.is_old { 0 } else { abi::UNPRIVILEGED },
+            flags: abi::UNPRIVILEGED,
             ublksrv_flags: MARK,
             ..DeviceInfo::default()
         };
@@ -175,7 +165,7 @@ impl Control {
     pub(super) fn delete(&mut self, device: Device) -> Result<(), UblkError> {
         // Refused by drivers before Linux 6.9, and for devices of ordinary users (6.12).
         self.send(abi::DEL_DEV_ASYNC, device, &mut [], 0)
-            .or_else(|_| delete_and_wait(device, self.is_old))
+            .or_else(|_| delete_and_wait(device))
             .or_else(gone_is_fine)
             .map_err(|errno| failed("delete it", device, errno))
     }
@@ -196,6 +186,7 @@ impl Control {
         deleted
     }
 
+    /// Asks for the driver's features, which drivers before Linux 6.5 cannot tell.
     fn features(&mut self) -> Result<u64, Errno> {
         let mut features = 0u64;
         let any = Device {
@@ -210,13 +201,10 @@ impl Control {
         let mut info = DeviceInfo::default();
         let mut device = Device {
             number,
-            by_path: !self.is_old,
+            // The driver always checks the path of this command.
+            by_path: true,
         };
-        let op = match self.is_old {
-            true => abi::GET_DEV_INFO,
-            false => abi::GET_DEV_INFO2,
-        };
-        self.send(op, device, info.as_mut_bytes(), 0)?;
+        self.send(abi::GET_DEV_INFO2, device, info.as_mut_bytes(), 0)?;
         device.by_path = info.flags & abi::UNPRIVILEGED != 0;
         Ok((device, info))
     }
@@ -241,7 +229,6 @@ impl Control {
             dev_path_len,
             ..ControlCommand::default()
         };
-        let op = if self.is_old { abi::legacy(op) } else { op };
         let result = self.carry_out(op, &command);
         payload.copy_from_slice(&both[usize::from(dev_path_len)..]);
         result
@@ -272,9 +259,8 @@ impl Control {
 
 /// Deletes a device by the command that waits for its last user. After a time, the command is left
 /// alone: the device is marked by then, and goes with its user.
-fn delete_and_wait(device: Device, is_old: bool) -> Result<(), Errno> {
+fn delete_and_wait(device: Device) -> Result<(), Errno> {
     let mut control = Control::open().map_err(|_| Errno::ACCESS)?;
-    control.is_old = is_old;
     let (sender, deleted) = mpsc::channel();
     let delete = move || {
         let _ = sender.send(control.send(abi::DEL_DEV, device, &mut [], 0));

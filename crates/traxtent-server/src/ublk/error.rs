@@ -11,9 +11,12 @@ use rustix::io::Errno;
 pub enum UblkError {
     /// The kernel has no ublk driver, or has not loaded it.
     #[error(
-        "no ublk driver in this kernel; load it with `modprobe ublk_drv` (Linux 6.0 or later, with CONFIG_BLK_DEV_UBLK)"
+        "no ublk driver in this kernel; load it with `modprobe ublk_drv` (Linux 6.5 or later, with CONFIG_BLK_DEV_UBLK)"
     )]
     NoDriver,
+    /// The driver is older than the commands that this front end sends.
+    #[error("the kernel's ublk driver is too old; Linux 6.5 or later is needed")]
+    OldDriver,
     /// The driver is loaded, but its node does not exist.
     #[error(
         "/dev/ublk-control does not exist, although the driver is loaded; create it with `mknod /dev/ublk-control c 10 {minor}`, or pass it into this container"
@@ -24,7 +27,7 @@ pub enum UblkError {
     },
     /// The user may not use a node.
     #[error(
-        "{}: permission denied; run as root, or let an administrator give you read and write access to /dev/ublk-control and /dev/ublk[bc]* by a udev rule (Linux 6.5 or later)",
+        "{}: permission denied; run as root, or let an administrator give you read and write access to /dev/ublk-control and /dev/ublk[bc]* by a udev rule",
         path.display()
     )]
     Denied {

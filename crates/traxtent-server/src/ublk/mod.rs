@@ -5,10 +5,9 @@
 //! Unlike NBD and FUSE, no client or mount stands between.
 //!
 //! The interface is described in the kernel's `Documentation/block/ublk.rst` and
-//! `<linux/ublk_cmd.h>`. Linux 6.0 or later is needed, and 6.5 or later for users without
-//! privileges. Left out are zero copy, zoned devices, and recovery: a device ends with its server,
-//! and its users get I/O errors at once. A killed server leaves the node `/dev/ublkcN`, which the
-//! next start deletes.
+//! `<linux/ublk_cmd.h>`. Linux 6.5 or later is needed. Left out are zero copy, zoned devices, and
+//! recovery: a device ends with its server, and its users get I/O errors at once. A killed server
+//! leaves the node `/dev/ublkcN`, which the next start deletes.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -105,7 +104,6 @@ impl UblkDevice {
             Arc::clone(&export.service),
             node,
             device.number,
-            started.control.is_old(),
         )?);
         started.control.start(device)?;
         Ok(started)

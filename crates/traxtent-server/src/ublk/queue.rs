@@ -49,9 +49,8 @@ impl QueueThread {
         service: Arc<dyn BlockService>,
         node: File,
         number: u32,
-        is_old: bool,
     ) -> Result<QueueThread, UblkError> {
-        let mut queue = Queue::new(service, node, number, is_old)?;
+        let mut queue = Queue::new(service, node, number)?;
         let (ready, accepted) = mpsc::channel();
         let run = move || {
             let fetched = queue.fetch_all();
@@ -102,16 +101,10 @@ struct Queue {
     completions: Arc<Completions>,
     workers: Workers,
     service: Arc<dyn BlockService>,
-    is_old: bool,
 }
 
 impl Queue {
-    fn new(
-        service: Arc<dyn BlockService>,
-        node: File,
-        number: u32,
-        is_old: bool,
-    ) -> Result<Queue, UblkError> {
+    fn new(service: Arc<dyn BlockService>, node: File, number: u32) -> Result<Queue, UblkError> {
         let entries = u32::from(DEPTH) + 1;
         // Completions then come when the thread waits, without an interrupt (Linux 5.19).
         let ring = IoUring::builder().setup_coop_taskrun().build(entries);
@@ -134,7 +127,6 @@ impl Queue {
             completions: Arc::new(completions),
             workers: Workers::new("ublk request", usize::from(DEPTH)),
             service,
-            is_old,
         })
     }
 
@@ -219,7 +211,6 @@ impl Queue {
             result,
             addr,
         };
-        let op = if self.is_old { abi::legacy(op) } else { op };
         let mut bytes = [0; 16];
         bytes.copy_from_slice(command.as_bytes());
         let entry = opcode::UringCmd16::new(Fd(self.node.as_raw_fd()), op)

@@ -33,6 +33,8 @@ struct Counts {
 struct Counted {
     drive: DriveServer,
     optimal: Option<u32>,
+    /// The number of outstanding requests that is printed once it is reached.
+    announced: u64,
     counts: Counts,
 }
 
@@ -48,7 +50,11 @@ impl Counted {
         kind.fetch_add(1, Ordering::Relaxed);
         counts.fua.fetch_add(u64::from(fua), Ordering::Relaxed);
         let now = counts.outstanding.fetch_add(1, Ordering::Relaxed) + 1;
-        counts.most.fetch_max(now, Ordering::Relaxed);
+        let before = counts.most.fetch_max(now, Ordering::Relaxed);
+        if before < now && now == self.announced {
+            println!("\nreached {now}");
+            stdout().flush().unwrap();
+        }
         counts.largest.fetch_max(bytes, Ordering::Relaxed);
         let result = request();
         counts.outstanding.fetch_sub(1, Ordering::Relaxed);
@@ -109,6 +115,7 @@ pub(super) fn run() {
     let service = Arc::new(Counted {
         drive: DriveServer::open(settings).unwrap(),
         optimal: value("optimal").map(|bytes| bytes.parse().unwrap()),
+        announced: value("announce").map_or(u64::MAX, |depth| depth.parse().unwrap()),
         counts: Counts::default(),
     });
     service.start().unwrap();
