@@ -1,4 +1,4 @@
-//! What the rings for commands and for requests share.
+//! Submission and setup of io_uring, for the rings of commands and of requests.
 
 use std::io;
 

@@ -401,7 +401,7 @@ fn killed() {
         ends.max().unwrap() - killed
     });
     println!("16 readers have failed after {failed:?}");
-    assert!(failed < Duration::from_secs(1));
+    assert!(failed < Duration::from_secs(5));
     drop(file);
     assert!(Path::new("/dev/ublkc0").exists());
     let next = Server::start("drive=512e");
@@ -433,7 +433,7 @@ fn killed_while_mounted() {
         server.kill();
         let killed = Instant::now();
         assert!(file.sync_all().is_err());
-        assert!(killed.elapsed() < Duration::from_secs(1));
+        assert!(killed.elapsed() < Duration::from_secs(5));
         drop(file);
         // A dead device that is in use keeps its number, and hinders no start.
         let is_in_use = round.is_multiple_of(2);
