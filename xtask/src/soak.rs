@@ -30,7 +30,7 @@ const USUAL_CASES: u64 = 256;
 /// fuzzing.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     packages::install(packages::FOR_TESTS);
-    guest::prepare_kernel();
+    guest::prepare_kernels();
     let mut command = test::test_command(&options.package, options.tests.as_deref());
     command.env("TRAXTENT_SOAK", options.factor.to_string());
     command.env("PROPTEST_CASES", (USUAL_CASES * options.factor).to_string());

@@ -14,7 +14,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     let mut tally = Tally::default();
     heading("system packages");
     packages::install(packages::FOR_TESTS);
-    guest::prepare_kernel();
+    guest::prepare_kernels();
     heading("style and lints");
     tally.check(
         "rustfmt",

@@ -16,6 +16,7 @@ pub mod fuse;
 pub mod nbd;
 pub mod serve;
 pub mod service;
+pub mod ublk;
 pub mod volume;
 mod workers;
 

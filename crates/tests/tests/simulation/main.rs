@@ -14,6 +14,7 @@ mod scan;
 mod scsi;
 mod serve;
 mod translate;
+mod ublk;
 mod validate;
 mod verify;
 mod video;

@@ -1,0 +1,153 @@
+//! The way of results from the workers to the thread of the queue.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::{Errno, read, write};
+
+use super::memory::TagMemory;
+
+/// A tag whose request is complete.
+#[derive(Debug)]
+pub(super) struct Completed {
+    pub(super) tag: u16,
+    /// The number of bytes, or the negative error number.
+    pub(super) result: i32,
+    /// The tag's memory.
+    pub(super) data: TagMemory,
+}
+
+/// Tags that are complete, and not yet returned to the driver.
+#[derive(Debug)]
+pub(super) struct Completions {
+    ready: Mutex<Vec<Completed>>,
+    /// Readable while `ready` may hold any.
+    event: OwnedFd,
+}
+
+impl Completions {
+    pub(super) fn new() -> Result<Completions, Errno> {
+        Ok(Completions {
+            ready: Mutex::default(),
+            event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+        })
+    }
+
+    /// Returns the file that becomes readable when there are completions.
+    pub(super) fn event(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+
+    /// Takes all completions, and makes the event wait for the next.
+    pub(super) fn take(&self) -> Vec<Completed> {
+        // Read first: a completion that comes in between is taken now, and wakes once more.
+        let _ = read(&self.event, &mut [0; 8]);
+        std::mem::take(&mut *self.ready.lock())
+    }
+
+    fn add(&self, completed: Completed) {
+        let mut ready = self.ready.lock();
+        ready.push(completed);
+        if ready.len() == 1 {
+            // It cannot fail: the counter is far from its maximum.
+            let _ = write(&self.event, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+/// A request that a worker carries out. Its tag returns to the queue when this is dropped, with an
+/// I/O error unless there is a result, so that a panic leaves no request without an answer.
+#[derive(Debug)]
+pub(super) struct Pending {
+    tag: u16,
+    result: i32,
+    /// Present until this is dropped.
+    data: Option<TagMemory>,
+    completions: Arc<Completions>,
+}
+
+impl Pending {
+    pub(super) fn new(tag: u16, data: TagMemory, completions: &Arc<Completions>) -> Pending {
+        Pending {
+            tag,
+            result: -Errno::IO.raw_os_error(),
+            data: Some(data),
+            completions: Arc::clone(completions),
+        }
+    }
+
+    /// Completes the request with the result of `carry_out`, which gets the tag's memory.
+    pub(super) fn complete(mut self, carry_out: impl FnOnce(&mut [u8]) -> i32) {
+        if let Some(data) = &mut self.data {
+            self.result = carry_out(data);
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Some(data) = self.data.take() {
+            self.completions.add(Completed {
+                tag: self.tag,
+                result: self.result,
+                data,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    use super::*;
+
+    fn is_readable(completions: &Completions) -> bool {
+        let event = completions.event();
+        let now = rustix::time::Timespec::default();
+        poll(&mut [PollFd::new(&event, PollFlags::IN)], Some(&now)).unwrap() == 1
+    }
+
+    /// Does each result arrive with its tag and memory, and is the event readable exactly while
+    /// there are some?
+    #[test]
+    fn results_arrive() {
+        let completions = Arc::new(Completions::new().unwrap());
+        assert!(!is_readable(&completions));
+        for tag in 0..3 {
+            Pending::new(tag, TagMemory::map(2).unwrap(), &completions).complete(|data| {
+                data.fill(tag as u8);
+                100 + i32::from(tag)
+            });
+            assert!(is_readable(&completions));
+        }
+        let taken = completions.take();
+        let taken = taken
+            .into_iter()
+            .map(|one| (one.tag, one.result, one.data.to_vec()));
+        let expected = (0..3).map(|tag| (tag, 100 + i32::from(tag), vec![tag as u8; 2]));
+        assert!(taken.eq(expected));
+        assert!(!is_readable(&completions));
+        assert!(completions.take().is_empty());
+    }
+
+    /// Does a request whose worker panics, or which no worker takes, fail with an I/O error and
+    /// return its memory?
+    #[test]
+    fn a_panic_is_an_error() {
+        let completions = Arc::new(Completions::new().unwrap());
+        let pending = Pending::new(9, TagMemory::map(512).unwrap(), &completions);
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            pending.complete(|_| panic!("as tried"))
+        }));
+        assert!(panic.is_err());
+        drop(Pending::new(8, TagMemory::map(512).unwrap(), &completions));
+        for (one, tag) in completions.take().into_iter().zip([9, 8]) {
+            assert_eq!((one.tag, one.result, one.data.len()), (tag, -5, 512));
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The parameters of a block device, from what is served.
+
+use super::abi::{
+    BasicParameters, DiscardParameters, FUA, Parameters, READ_ONLY, ROTATIONAL, TYPES,
+    VOLATILE_CACHE,
+};
+use super::error::UblkError;
+use crate::service::Export;
+
+/// The maximum size of a read or write in bytes. Larger ones are split by the kernel, whose own
+/// limit (`max_sectors_kb`) is 1280 KiB at first.
+pub(super) const IO_BYTES_MAX: u32 = 1 << 20;
+
+/// The maximum size of a request for zeros in bytes. A drive writes them at the rate of its media,
+/// and other requests wait meanwhile. It is that of a SCSI disk's WRITE SAME (10) in sectors of 512
+/// bytes.
+const ZERO_BYTES_MAX: u32 = 32 << 20;
+
+/// The maximum size of a discard in bytes. It takes a drive little time.
+const DISCARD_BYTES_MAX: u32 = 1 << 31;
+
+/// The maximum size of a logical sector, the memory page (`ublk_validate_params`).
+const LOGICAL_BYTES_MAX: u32 = 4096;
+/// The maximum size of a physical sector that the kernel's checks let pass.
+const PHYSICAL_BYTES_MAX: u32 = 1 << 30;
+
+/// The kernel's sector in bytes, whatever that of the drive.
+pub(super) const SECTOR: u32 = 512;
+
+/// Returns the parameters of the block device for an export.
+///
+/// # Errors
+/// Returns an error if the export's sectors have sizes that block devices cannot have.
+pub(super) fn parameters(export: &Export) -> Result<Parameters, UblkError> {
+    let service = &export.service;
+    let sizes = service.block_sizes();
+    let logical_bs_shift = shift("logical sectors", sizes.minimum, LOGICAL_BYTES_MAX)?;
+    let physical_bs_shift = shift("physical sectors", sizes.preferred, PHYSICAL_BYTES_MAX)?;
+    let attributes = [
+        (export.read_only, READ_ONLY),
+        (service.is_rotational(), ROTATIONAL),
+        (service.has_write_cache(), VOLATILE_CACHE | FUA),
+    ];
+    let attributes = attributes.iter().filter(|(is_set, _)| *is_set);
+    let writable = |bytes: u32| if export.read_only { 0 } else { bytes / SECTOR };
+    let can_trim = service.can_trim();
+    Ok(Parameters {
+        len: size_of::<Parameters>() as u32,
+        types: TYPES,
+        basic: BasicParameters {
+            attrs: attributes.fold(0, |all, (_, one)| all | one),
+            logical_bs_shift,
+            physical_bs_shift,
+            io_opt_shift: optimal_shift(service.optimal_bytes(), physical_bs_shift),
+            io_min_shift: physical_bs_shift,
+            max_sectors: IO_BYTES_MAX.min(sizes.maximum) / SECTOR,
+            dev_sectors: service.bytes() / u64::from(SECTOR),
+            ..BasicParameters::default()
+        },
+        discard: DiscardParameters {
+            discard_granularity: sizes.preferred,
+            max_discard_sectors: if can_trim {
+                writable(DISCARD_BYTES_MAX)
+            } else {
+                0
+            },
+            max_write_zeroes_sectors: writable(ZERO_BYTES_MAX),
+            max_discard_segments: 1,
+            ..DiscardParameters::default()
+        },
+        rest: 0,
+    })
+}
+
+/// Returns the logarithm of a sector's size.
+fn shift(what: &'static str, bytes: u32, maximum: u32) -> Result<u8, UblkError> {
+    if bytes.is_power_of_two() && (SECTOR..=maximum).contains(&bytes) {
+        return Ok(bytes.ilog2() as u8);
+    }
+    Err(UblkError::SectorSize {
+        what,
+        bytes,
+        maximum,
+    })
+}
+
+/// Returns the logarithm of the optimal size of requests. The driver takes only powers of two. One
+/// that is none is left out: the optimal size is then the physical sector.
+fn optimal_shift(bytes: Option<u32>, physical_bs_shift: u8) -> u8 {
+    let bytes = bytes.filter(|bytes| bytes.is_power_of_two());
+    bytes.map_or(physical_bs_shift, |bytes| {
+        physical_bs_shift.max(bytes.ilog2() as u8)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::recorder::Recorder;
+    use super::*;
+
+    fn of(service: Recorder, read_only: bool) -> Result<Parameters, UblkError> {
+        parameters(&Export {
+            name: String::new(),
+            description: String::new(),
+            service: Arc::new(service),
+            read_only,
+        })
+    }
+
+    /// Are a device's properties stated, and those that it lacks not?
+    #[test]
+    fn properties_are_stated() {
+        let disk = of(Recorder::default(), false).unwrap();
+        assert_eq!(disk.basic.attrs, ROTATIONAL | VOLATILE_CACHE | FUA);
+        assert_eq!(disk.basic.dev_sectors, 2048);
+        assert_eq!(
+            (disk.basic.logical_bs_shift, disk.basic.physical_bs_shift),
+            (9, 12)
+        );
+        assert_eq!((disk.basic.io_min_shift, disk.basic.io_opt_shift), (12, 12));
+        assert_eq!(disk.discard.max_discard_sectors, 1 << 22);
+        let other = Recorder {
+            is_disk: false,
+            ..Recorder::default()
+        };
+        let other = of(other, true).unwrap();
+        assert_eq!(other.basic.attrs, READ_ONLY);
+        assert_eq!(other.discard.max_discard_sectors, 0);
+        assert_eq!(other.discard.max_write_zeroes_sectors, 0);
+    }
+
+    /// Is an optimal size stated if the driver can express it, and never below the physical sector?
+    #[test]
+    fn optimal_sizes_are_powers_of_two() {
+        for (bytes, shift) in [
+            (65_536, 16),
+            (196_608, 12),
+            (512, 12),
+            (0, 12),
+            (1 << 31, 31),
+        ] {
+            let stripe = Recorder {
+                optimal: Some(bytes),
+                ..Recorder::default()
+            };
+            assert_eq!(
+                of(stripe, false).unwrap().basic.io_opt_shift,
+                shift,
+                "{bytes}"
+            );
+        }
+    }
+
+    /// Are sector sizes refused that block devices cannot have, with the bound?
+    #[test]
+    fn impossible_sectors_are_refused() {
+        for (logical, physical, shown) in [
+            (520, 520, "logical sectors of 520 bytes"),
+            (8192, 8192, "logical sectors of 8192 bytes"),
+            (512, 3000, "physical sectors of 3000 bytes"),
+            (256, 512, "logical sectors of 256 bytes"),
+        ] {
+            let service = Recorder {
+                logical,
+                physical,
+                ..Recorder::default()
+            };
+            let error = of(service, false).unwrap_err().to_string();
+            assert!(error.starts_with(shown), "{error}");
+        }
+        let largest = Recorder {
+            logical: 4096,
+            ..Recorder::default()
+        };
+        assert_eq!(of(largest, false).unwrap().basic.logical_bs_shift, 12);
+    }
+}
