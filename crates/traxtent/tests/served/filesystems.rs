@@ -16,8 +16,8 @@ use uuid::Uuid;
 
 use crate::attach::{self, Attached};
 use crate::life::ServedVolume;
-use crate::server::{Server, argument, quick_folder, run, sized};
 use crate::pull::{self, PullMode, Pullable};
+use crate::server::{Server, argument, quick_folder, run, sized};
 use crate::volume::volume_of;
 
 /// The size of the largest file in bytes.

@@ -23,8 +23,8 @@ use uuid::Uuid;
 use crate::attach::Mount;
 use crate::client::{Client, ENOSPC};
 use crate::kill::{Area, CLIENTS, SECTOR, SECTORS, assert_kept, stamp};
-use crate::server::{Server, argument, option, quick_folder};
 use crate::pull::{PullMode, Pullable, missing};
+use crate::server::{Server, argument, option, quick_folder};
 use crate::volume::{new_volume, open, scrub};
 
 /// EPERM, which the protocol uses for EROFS, and EIO.
@@ -63,10 +63,7 @@ impl ServedVolume {
     ) -> ServedVolume {
         let control = folder.join("control");
         let _ = fs::remove_file(&control);
-        let mut keys: Vec<String> = served
-            .iter()
-            .map(|path| argument(path.display()))
-            .collect();
+        let mut keys: Vec<String> = served.iter().map(|path| argument(path.display())).collect();
         keys.push(option("control", control.display()));
         keys.extend_from_slice(parameters);
         ServedVolume {
