@@ -4,11 +4,12 @@
 //! volumes on real members, and [`copies`] runs volumes with replicas around the track. Each
 //! implements [`service::BlockService`], the one interface for the protocols in front of them, and
 //! [`export`] opens any of them. [`control`] is the socket that takes orders while one is served.
+//! [`ublk`] makes a block device of this machine from an export.
 //!
 //! # Invariants
 //! The models and volumes decide; this crate adds clocks, threads and files. A drive's response is
 //! delivered no earlier than the model completes the request, and the receipt states how much
-//! later. The only hand-written `unsafe` is around io_uring.
+//! later. The only hand-written `unsafe` is around io_uring and the memory that the kernel shares.
 
 pub mod control;
 pub mod copies;
