@@ -170,7 +170,7 @@ impl Control {
             .map_err(|errno| failed("delete it", device, errno))
     }
 
-    /// Deletes the devices that servers of this program have left, because they were killed. Returns
+    /// Deletes the devices that servers of this program have left because they were killed. Returns
     /// their numbers.
     pub(super) fn delete_leftovers(&mut self) -> Vec<u32> {
         let all = numbers().into_iter();
