@@ -130,6 +130,11 @@ impl UblkDevice {
             return Ok(());
         }
         if let Some(queue) = self.queue.take() {
+            if queue.has_ended() {
+                // Others have stopped it, and may have deleted it and used its number again.
+                self.control.delete_leftover(self.device.number);
+                return Ok(());
+            }
             self.control.stop(self.device)?;
             queue.join();
         }
