@@ -3,12 +3,14 @@
 //! [`serve`] runs a modelled drive in real time, for programs that use a disk. [`volume`] runs
 //! volumes on real members, and [`copies`] runs volumes with replicas around the track. Each
 //! implements [`service::BlockService`], the one interface for the protocols in front of them, and
-//! [`export`] opens any of them. [`control`] is the socket that takes orders while one is served.
+//! [`export`] opens any of them. [`fuse`] shows one as a file and as a loop device. [`control`] is
+//! the socket that takes orders while one is served.
 //!
 //! # Invariants
 //! The models and volumes decide; this crate adds clocks, threads and files. A drive's response is
 //! delivered no earlier than the model completes the request, and the receipt states how much
-//! later. The only hand-written `unsafe` is around io_uring.
+//! later. The only hand-written `unsafe` is around io_uring and the calls for
+//! loop devices.
 
 pub mod control;
 pub mod copies;
