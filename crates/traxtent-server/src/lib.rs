@@ -9,7 +9,8 @@
 //! # Invariants
 //! The models and volumes decide; this crate adds clocks, threads and files. A drive's response is
 //! delivered no earlier than the model completes the request, and the receipt states how much
-//! later. The only hand-written `unsafe` is around io_uring and the memory that the kernel shares.
+//! later. The only hand-written `unsafe` is around io_uring, the memory that the kernel shares, and
+//! the calls for loop devices.
 
 pub mod control;
 pub mod copies;
