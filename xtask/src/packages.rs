@@ -34,7 +34,7 @@ pub(crate) const FOR_TESTS: &[Package] = &[
     package(
         "nbdkit",
         "nbdkit",
-        "members of volumes that are pulled, and volumes through its filters",
+        "members of volumes that fail or hang while they are served",
     ),
     package(
         "libnbd-bin",

@@ -15,7 +15,7 @@ use crate::server::{Server, run};
 /// Returns the program or device that is missing to attach a drive, if any.
 pub(crate) fn missing() -> Option<String> {
     let programs = [
-        "nbdkit", "nbdfuse", "losetup", "mount", "umount", "mke2fs", "e2fsck",
+        "nbdfuse", "losetup", "mount", "umount", "mke2fs", "e2fsck",
     ];
     let missing = programs.iter().find(|name| testkit::tool(name).is_none());
     if let Some(name) = missing {
