@@ -3,7 +3,7 @@
 # one reader in sequence, then two places in turn (cmp). Figures are of the drives' own logs; docs/volume.md has them.
 #
 # guest-raid.sh md|ours READ-AHEAD-KIB [SPEED [MIB]], with the program `traxtent` in $TRAXTENT and, in $TRAXTENT_GUEST, a
-# folder in which Debian's linux-image-amd64 is unpacked. As root, for loop devices. Needs nbdkit, nbdfuse, qemu, busybox,
+# folder in which Debian's linux-image-amd64 is unpacked. As root, for loop devices. Needs nbdfuse, qemu, busybox,
 # mdadm, cmp, addpart.
 #
 # SPEED says how fast the drives' time passes: slow enough that an emulated processor is quick beside them.

@@ -2,7 +2,7 @@
 # What it is worth that members are asked side by side: a RAID-5 on four emulated drives, as block devices, with
 # io_uring and without (kernel.io_uring_disabled). Prints fio's mean latency in milliseconds, two runs of each.
 #
-#   TRAXTENT=target/release/traxtent xtask/side-by-side.sh        needs root, nbdkit, nbdfuse, losetup, fio with nbd, jq
+#   TRAXTENT=target/release/traxtent xtask/side-by-side.sh        needs root, nbdfuse, losetup, fio with nbd, jq
 set -euo pipefail
 traxtent=$(realpath "${TRAXTENT:-target/release/traxtent}")
 folder=$(mktemp -d)

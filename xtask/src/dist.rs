@@ -30,8 +30,6 @@ struct Artifacts {
     version: String,
     /// The release binary.
     binary: PathBuf,
-    /// The plugin for nbdkit.
-    plugin: PathBuf,
     /// The directory with `man` and `completions`.
     pages: PathBuf,
     /// The modification time of packed files, as for `SOURCE_DATE_EPOCH`.
@@ -55,13 +53,6 @@ const BINARY: Place = Place {
     tarball: "bin",
     package: "usr/bin",
 };
-/// The directories in which `traxtent serve` finds the plugin: its own directory, or the one of
-/// Debian's nbdkit. The latter depends on the machine's architecture; see [`deb`].
-const PLUGIN: Place = Place {
-    tarball: "bin",
-    package: "usr/lib/nbdkit/plugins",
-};
-const PLUGIN_NAME: &str = "nbdkit-traxtent-plugin.so";
 const MAN: Place = Place {
     tarball: "share/man/man1",
     package: "usr/share/man/man1",
@@ -96,10 +87,6 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let artifacts = Artifacts::build()?;
     let mut tally = Tally::default();
     tally.check("libraries", deb::libraries(&artifacts.binary).map(drop));
-    tally.check(
-        "libraries of the plugin",
-        deb::libraries(&artifacts.plugin).map(drop),
-    );
     let tarball = artifacts.tarball()?;
     println!("made {}", shown(&tarball));
     if shell::program("dpkg-deb").is_none() {
@@ -131,8 +118,6 @@ impl Artifacts {
             "dist",
             "--package",
             "traxtent",
-            "--package",
-            "traxtent-nbdkit",
             "--locked",
         ]);
         shell::run(&mut build)?;
@@ -159,7 +144,6 @@ impl Artifacts {
             version: version.to_owned(),
             epoch: epoch(),
             binary,
-            plugin: target.join("dist/libtraxtent_nbdkit.so"),
             pages,
             folder,
         })
@@ -197,11 +181,6 @@ impl Artifacts {
             &self.binary,
             &tree.join(place(&BINARY)).join("traxtent"),
             0o755,
-        )?;
-        put(
-            &self.plugin,
-            &tree.join(place(&PLUGIN)).join(PLUGIN_NAME),
-            0o644,
         )?;
         for page in entries(&self.pages.join("man"))? {
             put(&page, &tree.join(place(&MAN)).join(file_name(&page)), 0o644)?;

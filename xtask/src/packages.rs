@@ -31,7 +31,11 @@ pub(crate) const FOR_TESTS: &[Package] = &[
         "fio",
         "sample traces of fio, and served drives under load",
     ),
-    package("nbdkit", "nbdkit", "served drives"),
+    package(
+        "nbdkit",
+        "nbdkit",
+        "members of volumes that fail or hang while they are served",
+    ),
     package(
         "libnbd-bin",
         "nbdfuse",
@@ -48,9 +52,9 @@ pub(crate) const FOR_TESTS: &[Package] = &[
         "file systems on served drives, and full disks below them",
     ),
     package(
-        "nbdkit-plugin-dev",
-        "/usr/include/nbdkit-plugin.h",
-        "the comparison with nbdkit's header",
+        "python3-libnbd",
+        "/usr/lib/python3/dist-packages/nbd.py",
+        "requests to served drives by libnbd",
     ),
     package("qemu-utils", "qemu-img", "copies to and from served drives"),
     package("fuse3", "fusermount3", "file systems on served drives"),
@@ -92,7 +96,7 @@ pub(crate) const FOR_TESTS: &[Package] = &[
 /// The packages for the benchmarks of served drives.
 pub(crate) const FOR_SERVE: &[Package] = &[
     package("fio", "fio", "the load"),
-    package("nbdkit", "nbdkit", "the server"),
+    package("nbdkit", "nbdkit", "the comparison with its plugins"),
     package("libnbd-bin", "nbdfuse", "block devices on served drives"),
     package("fuse3", "fusermount3", "block devices on served drives"),
 ];

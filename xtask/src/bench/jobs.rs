@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::nbd::{Load, Nbdkit, Server};
+use super::nbd::{Bench, Load, Served, Server};
 use crate::shell;
 
 /// The duration of a job, and the drives.
@@ -56,12 +56,12 @@ const DD_JOBS: [(u64, &str, bool); 3] = [
 ];
 
 pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
-    let Some(server) = Server::build("bench-jobs", seed)? else {
+    let Some(bench) = Bench::build("bench-jobs", seed, &["fio"])? else {
         return Ok(ExitCode::SUCCESS);
     };
-    let bench = Bench {
-        log: server.folder.join("requests.csv"),
-        server,
+    let bench = JobBench {
+        log: bench.folder.join("requests.csv"),
+        bench,
         seconds: options.seconds,
         seed,
     };
@@ -99,39 +99,38 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     })
 }
 
-struct Bench {
-    server: Server,
+struct JobBench {
+    bench: Bench,
     log: PathBuf,
     seconds: u32,
     seed: u64,
 }
 
-impl Bench {
-    fn serve(&self, drive: &str) -> Result<Nbdkit> {
-        self.server.serve(&[
-            self.server.plugin.display().to_string(),
-            format!("drive={drive}"),
-            format!("log={}", self.log.display()),
-        ])
+impl JobBench {
+    fn serve(&self, drive: &str) -> Result<Server> {
+        self.bench.serve(&Served::Drive(vec![
+            drive.to_owned(),
+            format!("--log={}", self.log.display()),
+        ]))
     }
 
     /// Runs a job of fio; returns its requests per second.
     fn fio(&self, drive: &str, pattern: &str, block: &str, depth: u32) -> Result<f64> {
-        let nbdkit = self.serve(drive)?;
+        let server = self.serve(drive)?;
         let time = format!("--runtime={}", self.seconds);
         let more = ["--size=100%", "--time_based", &time];
         let load = Load::new(pattern, block, depth);
-        let rate = self.server.fio(&nbdkit, load, &more)?;
-        nbdkit.stop()?;
+        let rate = self.bench.fio(&server, load, &more)?;
+        server.stop()?;
         Ok(rate)
     }
 
     /// Reads with `dd` from a loop device on nbdfuse; returns the requests per second at the drive,
     /// from the first to the last request of that size.
     fn dd(&self, drive: &str, block: u64) -> Result<f64> {
-        let nbdkit = self.serve(drive)?;
+        let server = self.serve(drive)?;
         {
-            let disk = LoopDevice::attach(&self.server.folder, &nbdkit.socket)?;
+            let disk = LoopDevice::attach(&self.bench.folder, &server.socket)?;
             let mut dd = Command::new("timeout");
             dd.args(["--signal=INT", &self.seconds.to_string(), "dd"]);
             dd.args(["iflag=direct", "of=/dev/null"]);
@@ -139,7 +138,7 @@ impl Bench {
             dd.arg(format!("bs={block}")).stderr(Stdio::null());
             dd.status().context("dd")?;
         }
-        nbdkit.stop()?;
+        server.stop()?;
         let requests = self.requests()?;
         // Partition tables and the like are read in other sizes, before.
         let of_dd: Vec<_> = (requests.into_iter())

@@ -1,20 +1,36 @@
-//! nbdkit and fio for benchmarks.
+//! Served drives and volumes, nbdkit's plugins beside them, and fio as the client, for benchmarks.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::{packages, shell};
 
-/// The built plugin, and a working directory.
-pub(super) struct Server {
+/// The time that a server has until it greets its clients.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The built command, and a working directory.
+pub(super) struct Bench {
     pub(super) folder: PathBuf,
-    pub(super) plugin: PathBuf,
+    /// The release binary of the command.
+    pub(super) traxtent: PathBuf,
     seed: u64,
+}
+
+/// A server to start, with its arguments.
+pub(super) enum Served {
+    /// `traxtent serve`
+    Drive(Vec<String>),
+    /// `traxtent volume serve`
+    Volume(Vec<String>),
+    /// nbdkit with one of its own plugins, to compare with
+    Nbdkit(Vec<String>),
 }
 
 /// A load for fio.
@@ -36,63 +52,83 @@ impl<'a> Load<'a> {
     }
 }
 
-impl Server {
-    /// Builds the plugin and makes a new directory. If a program is missing, prints that and
-    /// returns `None`.
-    pub(super) fn build(folder: &str, seed: u64) -> Result<Option<Server>> {
+impl Bench {
+    /// Builds the command and makes a new directory. If one of the programs is missing, prints that
+    /// and returns `None`.
+    pub(super) fn build(folder: &str, seed: u64, programs: &[&str]) -> Result<Option<Bench>> {
         packages::install(packages::FOR_SERVE);
-        for program in ["nbdkit", "fio"] {
+        for program in programs {
             if shell::program(program).is_none() {
                 println!("skipped: {program} is not installed");
                 return Ok(None);
             }
         }
         let mut build = shell::cargo();
-        build.args(["build", "--release", "--package", "traxtent-nbdkit"]);
+        build.args(["build", "--release", "--package", "traxtent"]);
         shell::run(&mut build)?;
         let folder = shell::target_dir().join(folder);
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
         fs::create_dir_all(&folder)?;
-        let plugin = shell::target_dir().join("release/libtraxtent_nbdkit.so");
-        Ok(Some(Server {
+        Ok(Some(Bench {
             folder,
-            plugin,
+            traxtent: shell::target_dir().join("release/traxtent"),
             seed,
         }))
     }
 
-    /// Starts nbdkit with a plugin and its parameters.
-    pub(super) fn serve(&self, plugin: &[String]) -> Result<Nbdkit> {
+    /// Starts a server, and waits until it greets its clients.
+    pub(super) fn serve(&self, what: &Served) -> Result<Server> {
         let socket = self.folder.join("socket");
-        let pidfile = self.folder.join("pid");
-        for file in [&socket, &pidfile] {
-            if file.exists() {
-                fs::remove_file(file)?;
-            }
+        if socket.exists() {
+            fs::remove_file(&socket)?;
         }
-        let mut nbdkit = Command::new("nbdkit");
-        nbdkit.args(["--foreground", "--exit-with-parent", "--threads", "64"]);
-        nbdkit
-            .arg("--unix")
-            .arg(&socket)
-            .arg("--pidfile")
-            .arg(&pidfile);
-        let child = nbdkit.args(plugin).stdin(Stdio::null()).spawn()?;
-        let mut server = Nbdkit { child, socket };
-        while !pidfile.exists() {
-            ensure!(
-                server.child.try_wait()?.is_none(),
-                "nbdkit exited before it was ready"
-            );
+        let mut command = match what {
+            Served::Drive(arguments) => self.traxtent(&["serve"], arguments, &socket),
+            Served::Volume(arguments) => self.traxtent(&["volume", "serve"], arguments, &socket),
+            Served::Nbdkit(arguments) => nbdkit(arguments, &socket),
+        };
+        let messages = self.folder.join("messages");
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&messages)?)
+            .spawn()?;
+        let id = child.id();
+        let mut server = Server { child, id, socket };
+        let started = Instant::now();
+        while !greets(&server.socket) {
+            if server.child.try_wait()?.is_some() || started.elapsed() > START_TIMEOUT {
+                bail!(
+                    "the server is not ready: {}",
+                    fs::read_to_string(&messages)?
+                );
+            }
             thread::sleep(Duration::from_millis(10));
+        }
+        if matches!(what, Served::Volume(_)) {
+            let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
+            server.id = children
+                .trim()
+                .parse()
+                .context("the command has one child")?;
         }
         Ok(server)
     }
 
+    fn traxtent(&self, verb: &[&str], arguments: &[String], socket: &Path) -> Command {
+        let mut command = Command::new(&self.traxtent);
+        command
+            .args(verb)
+            .args(arguments)
+            .arg("--socket")
+            .arg(socket);
+        command
+    }
+
     /// Returns the requests per second that fio completes.
-    pub(super) fn fio(&self, nbdkit: &Nbdkit, load: Load<'_>, more: &[&str]) -> Result<f64> {
+    pub(super) fn fio(&self, server: &Server, load: Load<'_>, more: &[&str]) -> Result<f64> {
         let mut fio = Command::new("fio");
         fio.args([
             "--name=load",
@@ -102,7 +138,7 @@ impl Server {
         ]);
         fio.arg(format!(
             "--uri=nbd+unix:///?socket={}",
-            nbdkit.socket.display()
+            server.socket.display()
         ));
         fio.arg(format!("--rw={}", load.pattern))
             .arg(format!("--bs={}", load.block));
@@ -125,23 +161,38 @@ impl Server {
     }
 }
 
-/// A running nbdkit.
-pub(super) struct Nbdkit {
+fn nbdkit(arguments: &[String], socket: &Path) -> Command {
+    let mut nbdkit = Command::new("nbdkit");
+    nbdkit.args(["--foreground", "--exit-with-parent", "--threads", "64"]);
+    nbdkit.arg("--unix").arg(socket).args(arguments);
+    nbdkit
+}
+
+/// Returns whether a server greets its clients on a socket.
+fn greets(socket: &Path) -> bool {
+    UnixStream::connect(socket).is_ok_and(|mut client| client.read_exact(&mut [0; 18]).is_ok())
+}
+
+/// A running server.
+pub(super) struct Server {
     child: Child,
+    /// The process that serves. That of a volume is a child of the command.
+    id: u32,
     pub(super) socket: PathBuf,
 }
 
-impl Nbdkit {
-    /// Ends nbdkit with a signal, so that it writes its final output.
+impl Server {
+    /// Ends the server with a signal, so that it writes its final output.
     pub(super) fn stop(mut self) -> Result<()> {
         shell::stdout_of(Command::new("kill").arg(self.child.id().to_string()))?;
-        self.child.wait()?;
+        let status = self.child.wait()?;
+        ensure!(status.success(), "the server has failed: {status}");
         Ok(())
     }
 
     /// Returns the processor time used so far, in seconds.
     pub(super) fn processor_seconds(&self) -> Result<f64> {
-        let path = Path::new("/proc").join(self.child.id().to_string());
+        let path = Path::new("/proc").join(self.id.to_string());
         let text = fs::read_to_string(path.join("stat"))?;
         // The name, in parentheses, may contain any characters.
         let rest = text.rsplit(')').next().unwrap_or_default();
@@ -152,13 +203,14 @@ impl Nbdkit {
     }
 }
 
-impl Drop for Nbdkit {
+impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
+/// Returns the upper median.
 pub(super) fn median(rates: impl IntoIterator<Item = f64>) -> f64 {
     let mut rates: Vec<f64> = rates.into_iter().collect();
     rates.sort_by(f64::total_cmp);

@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 
-use super::nbd::{Load, Server, median};
+use super::nbd::{Bench, Load, Served, median};
 use crate::shell;
 
 /// The duration and the place.
@@ -27,7 +27,7 @@ pub(super) struct Options {
 /// The two measurements.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
-    /// Volumes served by nbdkit
+    /// Served volumes
     Served,
     /// Volumes accessed directly
     Direct,
@@ -81,15 +81,11 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     })
 }
 
-/// Compares RAID-0 of four files with a file, both through nbdkit.
+/// Compares RAID-0 of four files with a file that nbdkit's file plugin serves.
 fn served(seed: u64, seconds: u32, memory: &Path) -> Result<bool> {
-    let Some(server) = Server::build("bench-volume", seed)? else {
+    let Some(bench) = Bench::build("bench-volume", seed, &["fio", "nbdkit"])? else {
         return Ok(true);
     };
-    let mut build = shell::cargo();
-    build.args(["build", "--release", "--package", "traxtent"]);
-    shell::run(&mut build)?;
-    let traxtent = shell::target_dir().join("release/traxtent");
     let file = |name: &str, bytes: u64| -> Result<String> {
         let path = memory.join(name);
         fs::File::create(&path)?.set_len(bytes)?;
@@ -100,14 +96,15 @@ fn served(seed: u64, seconds: u32, memory: &Path) -> Result<bool> {
     for name in ["a", "b", "c", "d"] {
         members.push(file(name, SIZE / 4 + (1 << 20))?);
     }
-    let mut create = Command::new(traxtent);
+    let mut create = Command::new(&bench.traxtent);
     create.args(["volume", "create", "--level", "raid-0", "--chunk", "64K"]);
     shell::stdout_of(create.args(&members))?;
-    let mut volume = vec![server.plugin.display().to_string()];
-    volume.extend(members.iter().map(|path| format!("volume={path}")));
-    let sides = [vec!["file".to_owned(), plain], volume];
+    let sides = [
+        Served::Nbdkit(vec!["file".to_owned(), plain]),
+        Served::Volume(members.clone()),
+    ];
     println!(
-        "RAID-0 of 4 files in memory, chunks of 64 KiB, compared with nbdkit's file plugin on one file: requests/s, medians of {ROUNDS} rounds of {seconds} s on each side in turn; the ratio is the median of the rounds' ratios; processor seconds of nbdkit per GB"
+        "RAID-0 of 4 files in memory, chunks of 64 KiB, compared with nbdkit's file plugin on one file: requests/s, medians of {ROUNDS} rounds of {seconds} s on each side in turn; the ratio is the median of the rounds' ratios; processor seconds of the server per GB"
     );
     println!(
         "{:<24}{:>10}{:>10}{:>8}{:>12}{:>10}",
@@ -118,17 +115,17 @@ fn served(seed: u64, seconds: u32, memory: &Path) -> Result<bool> {
         let (mut rates, mut costs) = ([vec![], vec![]], [vec![], vec![]]);
         for _ in 0..ROUNDS {
             for (number, side) in sides.iter().enumerate() {
-                let nbdkit = server.serve(side)?;
+                let server = bench.serve(side)?;
                 let size = format!("--size={}", SIZE - (1 << 20));
-                server.fio(&nbdkit, Load::new("write", "1m", 4), &[&size])?;
-                let before = nbdkit.processor_seconds()?;
+                bench.fio(&server, Load::new("write", "1m", 4), &[&size])?;
+                let before = server.processor_seconds()?;
                 let time = format!("--runtime={seconds}");
                 let load = Load::new(pattern, block, depth);
-                let rate = server.fio(&nbdkit, load, &[&size, "--time_based", &time])?;
-                let spent = nbdkit.processor_seconds()? - before;
+                let rate = bench.fio(&server, load, &[&size, "--time_based", &time])?;
+                let spent = server.processor_seconds()? - before;
                 rates[number].push(rate);
                 costs[number].push(1e9 * spent / (rate * bytes * f64::from(seconds)));
-                nbdkit.stop()?;
+                server.stop()?;
             }
         }
         // Other work on the machine affects both sides of a round alike.

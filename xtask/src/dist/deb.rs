@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Artifacts, BINARY, DOC, MAN, PLUGIN, PLUGIN_NAME, clear, entries, put};
+use super::{Artifacts, BINARY, DOC, MAN, clear, entries};
 use crate::shell;
 use crate::tally::Tally;
 
@@ -64,7 +64,6 @@ pub(super) fn libraries(binary: &Path) -> Result<String> {
 pub(super) fn pack(artifacts: &Artifacts) -> Result<PathBuf> {
     let tree = artifacts.folder.join("deb");
     artifacts.lay_out(&tree, |place| place.package)?;
-    place_plugin(artifacts, &tree)?;
     let documents = tree.join(DOC.package);
     fs::write(documents.join("changelog"), changelog(artifacts)?)?;
     fs::write(documents.join("copyright"), copyright()?)?;
@@ -92,31 +91,6 @@ pub(super) fn pack(artifacts: &Artifacts) -> Result<PathBuf> {
     shell::run(build.env("SOURCE_DATE_EPOCH", &artifacts.epoch))?;
     clear(&tree)?;
     Ok(package)
-}
-
-/// Puts the plugin into the directory of nbdkit for this architecture, such as
-/// `/usr/lib/x86_64-linux-gnu`.
-fn place_plugin(artifacts: &Artifacts, tree: &Path) -> Result<()> {
-    let triplet = shell::output("dpkg-architecture", ["--query", "DEB_HOST_MULTIARCH"])
-        .or_else(|_| shell::output("dpkg", ["--print-architecture"]).map(triplet_of))?;
-    fs::remove_dir_all(tree.join("usr/lib"))?;
-    let folder = PLUGIN
-        .package
-        .replacen("usr/lib", &format!("usr/lib/{triplet}"), 1);
-    put(
-        &artifacts.plugin,
-        &tree.join(folder).join(PLUGIN_NAME),
-        0o644,
-    )
-}
-
-/// Returns the name of an architecture's directory if the tool for it is not installed.
-fn triplet_of(architecture: String) -> String {
-    match architecture.as_str() {
-        "amd64" => "x86_64-linux-gnu".to_owned(),
-        "arm64" => "aarch64-linux-gnu".to_owned(),
-        other => format!("{other}-linux-gnu"),
-    }
 }
 
 /// Runs Debian's own check.
@@ -158,7 +132,7 @@ fn control(
          Maintainer: {MAINTAINER}\n\
          Installed-Size: {kilobytes}\n\
          Depends: {depends}\n\
-         Suggests: nbdkit\n\
+         Suggests: fuse3, nbd-client\n\
          Description: physical structure of disks: find it, model it, use it\n \
          traxtent finds where the tracks of a disk are, models the disk exactly, and\n \
          lays data out along the tracks. It runs on disks that you have and on models\n \

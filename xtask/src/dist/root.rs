@@ -40,6 +40,7 @@ pub(super) fn trial(tarball: &Path, package: &Path, artifacts: &Artifacts) -> Ta
         );
         tally.check("Debian root: man pages", root.man_pages(&artifacts.pages));
         tally.check("Debian root: completions", root.completions());
+        tally.check("Debian root: a served drive", root.serves());
         match root.run("traxtent --help") {
             Ok(help) if help.contains("  demo") => {
                 tally.check(
@@ -152,6 +153,14 @@ impl Root {
             BASH.package
         );
         self.run(&registered).map(drop)
+    }
+
+    /// Checks that a drive is served without any further package. Its client is bash.
+    fn serves(&self) -> Result<()> {
+        let client = "exec 3<>/dev/tcp/127.0.0.1/$port; head --bytes=8 <&3";
+        let greeting = self.run(&format!("traxtent serve instant --port 0 -- bash -c '{client}'"))?;
+        ensure!(greeting == "NBDMAGIC", "it greets with {greeting:?}");
+        Ok(())
     }
 
     fn remove(&self) -> Result<()> {

@@ -14,6 +14,7 @@ use crate::server::Server;
 pub(crate) struct Client(UnixStream);
 
 /// Error numbers of the protocol, which are the same as those of Linux.
+pub(crate) const EPERM: u32 = 1;
 pub(crate) const EINVAL: u32 = 22;
 pub(crate) const ENOSPC: u32 = 28;
 
@@ -21,9 +22,14 @@ pub(crate) const ENOSPC: u32 = 28;
 /// the connection.
 pub(crate) type Response = io::Result<Result<(), u32>>;
 
-const READ: u16 = 0;
-const WRITE: u16 = 1;
+pub(crate) const READ: u16 = 0;
+pub(crate) const WRITE: u16 = 1;
 const FLUSH: u16 = 3;
+pub(crate) const TRIM: u16 = 4;
+pub(crate) const WRITE_ZEROES: u16 = 6;
+
+/// The flag of a request whose data are on the medium when it is answered.
+pub(crate) const FUA: u16 = 1;
 
 const OPTION: &[u8; 8] = b"IHAVEOPT";
 const EXPORT_NAME: u32 = 1;
@@ -33,27 +39,33 @@ const REQUEST_MAGIC: u32 = 0x2560_9513;
 
 impl Client {
     pub(crate) fn new(server: &Server) -> Client {
+        Client::of(server, "").expect("it has an export")
+    }
+
+    /// Connects to the export of a name; `None` if the server closes the connection instead.
+    pub(crate) fn of(server: &Server, export: &str) -> Option<Client> {
         let mut stream = UnixStream::connect(server.socket()).expect("it listens");
         // A server that hangs makes the test fail, rather than wait forever.
         let patience = Some(Duration::from_secs(100));
         stream.set_read_timeout(patience).expect("it is not zero");
         let greeting: [u8; 18] = receive(&mut stream).expect("it greets");
         assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
-        let name_length = 0_u32.to_be_bytes();
         let hello = [
             &FLAGS.to_be_bytes(),
             &OPTION[..],
             &EXPORT_NAME.to_be_bytes(),
-            &name_length,
+            &(export.len() as u32).to_be_bytes(),
+            export.as_bytes(),
         ]
         .concat();
         stream.write_all(&hello).expect("it listens");
-        let _size_and_flags: [u8; 10] = receive(&mut stream).expect("it has an export");
-        Client(stream)
+        let _size_and_flags: [u8; 10] = receive(&mut stream).ok()?;
+        Some(Client(stream))
     }
 
     pub(crate) fn read(&mut self, offset: u64, into: &mut [u8]) -> Response {
-        self.send(READ, offset, into.len() as u32, &[])?;
+        let header = request(0, READ, offset, into.len() as u32);
+        self.send(&header)?;
         let answer = self.answer()?;
         if answer.is_ok() {
             self.0.read_exact(into)?;
@@ -62,28 +74,33 @@ impl Client {
     }
 
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> Response {
-        self.send(WRITE, offset, data.len() as u32, data)?;
+        self.write_with(0, offset, data)
+    }
+
+    pub(crate) fn write_with(&mut self, flags: u16, offset: u64, data: &[u8]) -> Response {
+        let header = request(flags, WRITE, offset, data.len() as u32);
+        self.send(&[&header, data].concat())?;
         self.answer()
     }
 
     pub(crate) fn flush(&mut self) -> Response {
-        self.send(FLUSH, 0, 0, &[])?;
+        self.command(0, FLUSH, 0, 0)
+    }
+
+    /// Sends a request without data.
+    pub(crate) fn command(&mut self, flags: u16, kind: u16, offset: u64, count: u32) -> Response {
+        self.send(&request(flags, kind, offset, count))?;
         self.answer()
     }
 
-    fn send(&mut self, command: u16, offset: u64, count: u32, data: &[u8]) -> io::Result<()> {
-        let (flags, cookie) = (0_u16, 0_u64);
-        let request = [
-            &REQUEST_MAGIC.to_be_bytes()[..],
-            &flags.to_be_bytes(),
-            &command.to_be_bytes(),
-            &cookie.to_be_bytes(),
-            &offset.to_be_bytes(),
-            &count.to_be_bytes(),
-            data,
-        ]
-        .concat();
-        self.0.write_all(&request)
+    /// Sends bytes, such as a part of a request.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
+    }
+
+    /// Receives bytes, such as a part of a response.
+    pub(crate) fn receive(&mut self, into: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact(into)
     }
 
     fn answer(&mut self) -> Response {
@@ -91,6 +108,20 @@ impl Client {
         let error = u32::from_be_bytes([answer[4], answer[5], answer[6], answer[7]]);
         Ok(if error == 0 { Ok(()) } else { Err(error) })
     }
+}
+
+/// Returns the header of a request.
+pub(crate) fn request(flags: u16, kind: u16, offset: u64, count: u32) -> Vec<u8> {
+    let cookie = 0_u64;
+    [
+        &REQUEST_MAGIC.to_be_bytes()[..],
+        &flags.to_be_bytes(),
+        &kind.to_be_bytes(),
+        &cookie.to_be_bytes(),
+        &offset.to_be_bytes(),
+        &count.to_be_bytes(),
+    ]
+    .concat()
 }
 
 fn receive<const N: usize>(stream: &mut UnixStream) -> io::Result<[u8; N]> {

@@ -65,7 +65,6 @@ fn a_day_of_requests() {
         stop.store(true, Ordering::Relaxed);
         (early, late)
     });
-    // The server waits for its clients.
     drop(client);
     server.signal("TERM");
     server.wait();

@@ -196,7 +196,7 @@ fn a_full_disk_below() {
     client.flush().unwrap().unwrap();
 }
 
-/// Does the plugin, started by hand, refuse a mounted device and the file that backs it?
+/// Are a mounted device and the file that backs it refused?
 #[test]
 fn a_mounted_device() {
     let losetup = testkit::tool!("losetup");
