@@ -53,7 +53,11 @@ impl Attached {
     pub(crate) fn new(folder: &Path) -> Attached {
         let shown = folder.join("shown");
         let arguments = ["--noheadings", "--output", "NAME", "--associated"];
-        let listed = output(Command::new("losetup").args(arguments).arg(shown.join("disk")));
+        let listed = output(
+            Command::new("losetup")
+                .args(arguments)
+                .arg(shown.join("disk")),
+        );
         let device = String::from_utf8(listed.stdout).expect("it is a path");
         let device = PathBuf::from(device.trim());
         assert!(device.starts_with("/dev"), "no loop device: {device:?}");
