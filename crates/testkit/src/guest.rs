@@ -2,8 +2,8 @@
 //! test's own.
 //!
 //! /dev/kvm is not needed. `cargo xtask test` unpacks the kernels into `target/guest` and
-//! `target/guest-backports`; nothing of them is installed. The guest's initial file system contains busybox, the requested kernel modules,
-//! programs with their libraries, and a script.
+//! `target/guest-backports`; nothing of them is installed. The guest's initial file system contains
+//! busybox, the requested kernel modules, programs with their libraries, and a script.
 
 use std::fs::{self, File};
 use std::io::Read;

@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use traxtent_server::export;
+use traxtent_model::profile::builtin;
 use traxtent_server::fuse::Mount;
-use traxtent_server::service::Export;
+use traxtent_server::serve::{DriveServer, Settings};
+use traxtent_server::service::{BlockService, Export};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -22,12 +23,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: fuse DRIVE DIRECTORY [--device] [--read-only]".into());
     };
     let has = |option: &str| options.iter().any(|one| one == option);
-    let service = export::open([("drive", drive.as_str())])?;
+    let profile = builtin(drive).ok_or("there is no such drive")?;
+    let service = DriveServer::open(Settings::of(drive, profile))?;
     service.start()?;
     let export = Export {
         name: drive.clone(),
         description: String::new(),
-        service: Arc::from(service),
+        service: Arc::new(service),
         read_only: has("--read-only"),
     };
     let mut mount = Mount::start(&export, Path::new(directory))?;

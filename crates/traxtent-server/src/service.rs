@@ -27,8 +27,7 @@ pub(crate) const REQUEST_MAX: u32 = 32 << 20;
 /// any number of threads at a time, and block until they are complete. Offsets and counts are in
 /// bytes, and multiples of [`BlockSizes::minimum`].
 pub trait BlockService: Debug + Send + Sync {
-    /// Starts the threads. Before it, no time passes and no thread exists, so that a server may
-    /// still fork.
+    /// Starts the threads. Before it, no time passes.
     ///
     /// # Errors
     /// Returns an error if the system cannot start a thread, or if maintenance that begins with the

@@ -54,6 +54,7 @@ Exit status: 0 success; 1 success, with findings; 2 wrong usage or bad input; 3 
 enum Verb {
     Check(check::Args),
     Demo(demo::Args),
+    Doctor(serve::doctor::Args),
     Drives(drives::Args),
     Fault(fault::Args),
     #[cfg(feature = "lab")]
@@ -103,6 +104,7 @@ pub fn main() -> ExitCode {
     let result = match &cli.verb {
         Verb::Check(args) => check::run(args),
         Verb::Demo(args) => demo::run(args),
+        Verb::Doctor(args) => serve::doctor::run(args),
         Verb::Drives(args) => drives::run(args),
         Verb::Fault(args) => fault::run(args),
         #[cfg(feature = "lab")]

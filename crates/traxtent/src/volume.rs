@@ -453,7 +453,9 @@ fn open_replicas(args: &Serve) -> Result<Arc<dyn BlockService>> {
         }
     }
     let opened = ReplicaVolumeServer::open(&args.members[0]);
-    Ok(Arc::new(opened.map_err(|error| Failure::Io(error.to_string()))?))
+    Ok(Arc::new(
+        opened.map_err(|error| Failure::Io(error.to_string()))?,
+    ))
 }
 
 fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
@@ -472,7 +474,9 @@ fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
         verify_known(&found);
     }
     drop(found);
-    let timeout = args.member_timeout.map_or(MEMBER_TIMEOUT, Duration::from_secs);
+    let timeout = args
+        .member_timeout
+        .map_or(MEMBER_TIMEOUT, Duration::from_secs);
     let opened = VolumeServer::open_within(&args.members, Some(control), timeout);
     let mut server = opened.map_err(|error| Failure::Io(error.to_string()))?;
     server.set_sync_rate(match args.sync_rate {

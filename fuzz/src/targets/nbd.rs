@@ -63,7 +63,10 @@ pub(crate) fn request(input: &[u8]) {
         match request.command(&export) {
             Ok(_) => assert!(
                 request.length == 0
-                    || request.offset.checked_add(u64::from(request.length)).is_some()
+                    || request
+                        .offset
+                        .checked_add(u64::from(request.length))
+                        .is_some()
             ),
             Err(invalid) => {
                 let text = invalid.to_string();

@@ -158,7 +158,9 @@ impl Root {
     /// Checks that a drive is served without any further package. Its client is bash.
     fn serves(&self) -> Result<()> {
         let client = "exec 3<>/dev/tcp/127.0.0.1/$port; head --bytes=8 <&3";
-        let greeting = self.run(&format!("traxtent serve instant --port 0 -- bash -c '{client}'"))?;
+        let greeting = self.run(&format!(
+            "traxtent serve instant --port 0 -- bash -c '{client}'"
+        ))?;
         ensure!(greeting == "NBDMAGIC", "it greets with {greeting:?}");
         Ok(())
     }

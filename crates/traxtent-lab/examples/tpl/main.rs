@@ -14,8 +14,8 @@ use traxtent_lab::tpl::predict::{COUNTS, gains};
 use traxtent_lab::tpl::volume::{Part, Real, Virtual, target};
 use traxtent_lab::tpl::writes::{DEPTH, RATE, SHARES, best, surface};
 use traxtent_layout::tpl::REGIONS;
-use traxtent_server::serve::{DriveServer, Settings};
 use traxtent_model::profile::Profile;
+use traxtent_server::serve::{DriveServer, Settings};
 use traxtent_server::service::BlockService;
 
 #[derive(Parser)]

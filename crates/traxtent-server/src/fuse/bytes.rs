@@ -55,7 +55,7 @@ impl ByteAccess {
         let sectors = self.covering(&range);
         if sectors == range {
             let _shared = self.partial_writes.read();
-            return self.service.write(bytes, offset, fua);
+            return self.service.write(bytes.to_vec(), offset, fua);
         }
         let _exclusive = self.partial_writes.write();
         let mut buffer = vec![0; (sectors.end - sectors.start) as usize];
@@ -71,7 +71,7 @@ impl ByteAccess {
         }
         let before = (range.start - sectors.start) as usize;
         buffer[before..before + bytes.len()].copy_from_slice(bytes);
-        self.service.write(&buffer, sectors.start, fua)
+        self.service.write(buffer, sectors.start, fua)
     }
 
     /// Zeroes bytes, which must lie within the drive.

@@ -31,7 +31,7 @@ pub enum FuseError {
     MountPoint {
         /// The directory.
         path: PathBuf,
-        /// What is mounted.
+        /// The name of the file system.
         source_name: String,
         /// The type of the file system.
         kind: String,
@@ -47,7 +47,8 @@ pub enum FuseError {
     },
     /// A leftover of a killed server that is still in use.
     #[error(
-        "{}: a killed server has left {}, which is still in use{}; the data written there since is lost",
+        "{}: a killed server has left {}, which is still in use{}; data \
+         written to it since then are lost",
         path.display(), device.display(), unmount_commands(mounted_at, device)
     )]
     LeftoverInUse {
@@ -57,16 +58,6 @@ pub enum FuseError {
         device: PathBuf,
         /// Where file systems on the device are mounted.
         mounted_at: Vec<PathBuf>,
-    },
-    /// A leftover of a killed server that cannot be removed.
-    #[error("{}: cannot remove what a killed server has left: {error}; {remedy}", path.display())]
-    Leftover {
-        /// What was left.
-        path: PathBuf,
-        /// The system's error.
-        error: io::Error,
-        /// What helps.
-        remedy: String,
     },
     /// A kernel without FUSE.
     #[error("/dev/fuse: {0}; `modprobe fuse` (as root) loads the kernel module")]

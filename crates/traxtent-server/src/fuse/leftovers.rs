@@ -1,4 +1,4 @@
-//! What a killed server leaves: a mount without a server, whose users get errors, and the loop
+//! Leftovers of killed servers: a mount without a server, whose users get errors, and the loop
 //! device on its file.
 
 use std::fs;

@@ -136,11 +136,18 @@ fn try_unmount(directory: &Path) -> io::Result<()> {
 }
 
 fn mount_as_root(directory: &Path, read_only: bool) -> Result<OwnedFd, FuseError> {
+    let failed = |error: io::Error| match Errno::from_io_error(&error) {
+        Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => FuseError::NoFuse(error),
+        _ => FuseError::Mount {
+            path: directory.to_owned(),
+            error,
+        },
+    };
     let connection = OpenOptions::new()
         .read(true)
         .write(true)
         .open("/dev/fuse")
-        .map_err(FuseError::NoFuse)?;
+        .map_err(failed)?;
     let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
     flags.set(MountFlags::RDONLY, read_only);
     let options = format!(
@@ -150,12 +157,8 @@ fn mount_as_root(directory: &Path, read_only: bool) -> Result<OwnedFd, FuseError
         rustix::process::getgid().as_raw()
     );
     let options = CString::new(options).expect("it has no zero byte");
-    rustix::mount::mount(SOURCE, directory, FILE_SYSTEM_TYPE, flags, &*options).map_err(
-        |error| FuseError::Mount {
-            path: directory.to_owned(),
-            error: error.into(),
-        },
-    )?;
+    rustix::mount::mount(SOURCE, directory, FILE_SYSTEM_TYPE, flags, &*options)
+        .map_err(|error| failed(error.into()))?;
     Ok(connection.into())
 }
 

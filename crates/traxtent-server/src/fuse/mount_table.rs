@@ -15,7 +15,7 @@ pub(super) struct MountEntry {
     pub(super) at: PathBuf,
     /// The type, with the subtype: `fuse.traxtent`.
     pub(super) kind: String,
-    /// What is mounted: a device, or any name.
+    /// The device that is mounted, or any name.
     pub(super) source: PathBuf,
 }
 

@@ -241,7 +241,12 @@ impl Connection {
             Ok(_) => return output.add(&reply::failure(&request, reply::EINVAL, "", false)),
             Err(invalid) => {
                 let text = invalid.to_string();
-                return output.add(&reply::failure(&request, invalid.error(), &text, structured));
+                return output.add(&reply::failure(
+                    &request,
+                    invalid.error(),
+                    &text,
+                    structured,
+                ));
             }
         };
         let (service, offset) = (self.service(), request.offset);

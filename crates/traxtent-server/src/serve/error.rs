@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use traxtent_model::disk::{DiskError, ScenarioError};
 use traxtent_model::profile::ProfileError;
 
-use crate::service::FileRole;
 use crate::control::ControlError;
+use crate::service::FileRole;
 use traxtent_io::device::guard::Refusal;
 
 /// The reason why a drive cannot be served.

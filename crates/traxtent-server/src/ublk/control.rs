@@ -170,20 +170,18 @@ impl Control {
             .map_err(|errno| failed("delete it", device, errno))
     }
 
-    /// Deletes the devices that servers of this program have left, because they were killed. Returns
+    /// Deletes the devices that servers of this program have left because they were killed. Returns
     /// their numbers.
     pub(super) fn delete_leftovers(&mut self) -> Vec<u32> {
-        let mut deleted = Vec::new();
-        for number in numbers() {
-            // A device that this user may not see is not ours.
-            if let Ok((device, info)) = self.info(number)
-                && is_leftover(&info)
-                && self.delete(device).is_ok()
-            {
-                deleted.push(number);
-            }
-        }
-        deleted
+        let all = numbers().into_iter();
+        all.filter(|number| self.delete_leftover(*number)).collect()
+    }
+
+    /// Deletes a device if a server of this program has left it. Returns whether it has.
+    pub(super) fn delete_leftover(&mut self, number: u32) -> bool {
+        // A device that this user may not see is not ours.
+        self.info(number)
+            .is_ok_and(|(device, info)| is_leftover(&info) && self.delete(device).is_ok())
     }
 
     /// Asks for the driver's features, which drivers before Linux 6.5 cannot tell.

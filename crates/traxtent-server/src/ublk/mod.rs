@@ -12,11 +12,13 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
-//! use traxtent_server::export;
+//! use traxtent_model::profile::builtin;
+//! use traxtent_server::serve::{DriveServer, Settings};
 //! use traxtent_server::service::Export;
 //! use traxtent_server::ublk::UblkDevice;
 //!
-//! let service = Arc::from(export::open([("drive", "atlas10k2")])?);
+//! let profile = builtin("atlas10k2").expect("it is built in");
+//! let service = Arc::new(DriveServer::open(Settings::of("atlas10k2", profile))?);
 //! let export = Export {
 //!     name: "atlas10k2".to_owned(),
 //!     description: String::new(),
@@ -128,6 +130,11 @@ impl UblkDevice {
             return Ok(());
         }
         if let Some(queue) = self.queue.take() {
+            if queue.has_ended() {
+                // Others have stopped it, and may have deleted it and used its number again.
+                self.control.delete_leftover(self.device.number);
+                return Ok(());
+            }
             self.control.stop(self.device)?;
             queue.join();
         }

@@ -84,13 +84,14 @@ fn shift(what: &'static str, bytes: u32, maximum: u32) -> Result<u8, UblkError> 
     })
 }
 
-/// Returns the logarithm of the optimal size of requests. The driver takes only powers of two. One
-/// that is none is left out: the optimal size is then the physical sector.
+/// Returns the logarithm of the optimal size of requests. The driver takes only powers of two; an
+/// optimal size that is none is not stated, like one that does not exist. The kernel rounds the 1
+/// byte of logarithm 0 down to whole physical sectors, and shows 0 (tried with Linux 6.12).
 fn optimal_shift(bytes: Option<u32>, physical_bs_shift: u8) -> u8 {
     let bytes = bytes.filter(|bytes| bytes.is_power_of_two());
-    bytes.map_or(physical_bs_shift, |bytes| {
-        physical_bs_shift.max(bytes.ilog2() as u8)
-    })
+    let shift = bytes.map_or(0, |bytes| bytes.ilog2() as u8);
+    // Less than a physical sector is no better than one.
+    if shift < physical_bs_shift { 0 } else { shift }
 }
 
 #[cfg(test)]
@@ -119,7 +120,7 @@ mod tests {
             (disk.basic.logical_bs_shift, disk.basic.physical_bs_shift),
             (9, 12)
         );
-        assert_eq!((disk.basic.io_min_shift, disk.basic.io_opt_shift), (12, 12));
+        assert_eq!((disk.basic.io_min_shift, disk.basic.io_opt_shift), (12, 0));
         assert_eq!(disk.discard.max_discard_sectors, 1 << 22);
         let other = Recorder {
             is_disk: false,
@@ -131,14 +132,16 @@ mod tests {
         assert_eq!(other.discard.max_write_zeroes_sectors, 0);
     }
 
-    /// Is an optimal size stated if the driver can express it, and never below the physical sector?
+    /// Is an optimal size stated if the driver can express it, and it is not below the physical
+    /// sector?
     #[test]
     fn optimal_sizes_are_powers_of_two() {
         for (bytes, shift) in [
             (65_536, 16),
-            (196_608, 12),
-            (512, 12),
-            (0, 12),
+            (196_608, 0),
+            (4096, 12),
+            (512, 0),
+            (0, 0),
             (1 << 31, 31),
         ] {
             let stripe = Recorder {

@@ -73,6 +73,11 @@ impl QueueThread {
         }
     }
 
+    /// Returns whether the device has been stopped, and all requests are complete.
+    pub(super) fn has_ended(&self) -> bool {
+        self.0.is_finished()
+    }
+
     /// Waits until the device has been stopped and all requests are complete.
     pub(super) fn join(self) {
         // A panic has reported itself.

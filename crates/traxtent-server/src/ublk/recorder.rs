@@ -88,7 +88,7 @@ impl BlockService for Recorder {
         self.record(format!("read {count} at {offset}"), offset, count)
     }
 
-    fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServiceError> {
+    fn write(&self, bytes: Vec<u8>, offset: u64, fua: bool) -> Result<(), ServiceError> {
         let count = bytes.len() as u64;
         self.record(format!("write {count} at {offset} {fua}"), offset, count)
     }

@@ -70,7 +70,7 @@ impl Request {
         let data = usize::try_from(bytes).ok().and_then(|n| data.get_mut(..n));
         let done = match (op, data) {
             (Op::Read, Some(data)) => service.read(data, offset),
-            (Op::Write, Some(data)) => service.write(data, offset, fua),
+            (Op::Write, Some(data)) => service.write(data.to_vec(), offset, fua),
             (Op::Read | Op::Write, None) => return -Errno::INVAL.raw_os_error(),
             (Op::Flush, _) => service.flush(),
             (Op::Discard, _) => service.trim(offset, bytes, fua),

@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use traxtent_model::profile::Profile;
 use traxtent_server::serve::memory_limit;
 
-use super::Args;
 use super::drives::ServedDrive;
+use super::front_ends::FrontEnds;
 use super::session::Session;
+use super::{Args, doctor};
 use crate::failure::{Result, note};
 use crate::output;
 
@@ -75,15 +76,54 @@ pub(super) fn print_drives(args: &Args, drives: &[ServedDrive], session: &Sessio
         if let Some(control) = &drive.settings.control {
             writeln!(out, "control     {}", control.display())?;
         }
+        for (what, paths) in [
+            ("file", front_ends.files()),
+            ("device", front_ends.loop_devices()),
+            ("ublk", front_ends.block_devices()),
+        ] {
+            if let Some(Some(path)) = paths.get(index) {
+                writeln!(out, "{what:<11} {}", path.display())?;
+            }
+        }
         for (name, line) in attach_commands(front_ends.address(), name, &uri, profile) {
             writeln!(out, "{name:<11} {line}")?;
         }
     }
+    writeln!(out, "also        {}", others(front_ends))?;
     if let Some(warning) = front_ends.warning() {
         writeln!(out, "warning     {warning}")?;
     }
     writeln!(out, "stop        Ctrl-C")?;
     output::finish(out)
+}
+
+/// Returns the front ends that this machine has and that were not asked for.
+fn others(front_ends: &FrontEnds) -> String {
+    let used = [
+        ("--fuse", !front_ends.files().is_empty()),
+        (
+            "--fuse --device",
+            front_ends.loop_devices().iter().any(Option::is_some),
+        ),
+        ("--ublk", !front_ends.block_devices().is_empty()),
+    ];
+    let is_unused = |name: &str| used.contains(&(name, false));
+    let found: Vec<String> = doctor::front_ends()
+        .into_iter()
+        .filter(|one| one.missing.is_none() && is_unused(one.name))
+        .map(|one| {
+            format!(
+                "{} ({})",
+                one.name.replace("--fuse", "--fuse DIR"),
+                one.what
+            )
+        })
+        .collect();
+    let more = "`traxtent doctor` says what others need";
+    match &found[..] {
+        [] => more.to_owned(),
+        found => format!("{}; {more}", found.join(", ")),
+    }
 }
 
 /// Prints a served volume's addresses, and the commands that attach it.
@@ -93,6 +133,15 @@ pub(crate) fn print_volume(session: &Session, control: Option<&str>) -> Result<(
     note(format!("the volume is served at {uri}"));
     if let Some(control) = control {
         note(format!("the control socket is {control}"));
+    }
+    for (what, paths) in [
+        ("the file", front_ends.files()),
+        ("the loop device", front_ends.loop_devices()),
+        ("the ublk device", front_ends.block_devices()),
+    ] {
+        for path in paths.into_iter().flatten() {
+            note(format!("{what} is {}", path.display()));
+        }
     }
     front_ends.warning().into_iter().for_each(note);
     Ok(())

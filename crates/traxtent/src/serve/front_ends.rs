@@ -4,8 +4,10 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
+use traxtent_server::fuse::Mount;
 use traxtent_server::nbd::{Listener, NbdServer};
 use traxtent_server::service::Export;
+use traxtent_server::ublk::UblkDevice;
 
 use super::attach::Address;
 use super::check_directory;
@@ -30,6 +32,16 @@ pub(crate) struct FrontEndArgs {
     /// The socket's mode in octal digits, to let other users connect [default: 600]
     #[arg(long, value_name = "MODE", value_parser = mode, conflicts_with = "port")]
     socket_mode: Option<u32>,
+    /// Show what is served as the file DIR/disk, by FUSE; with several drives, as DIR/NAME/disk
+    #[arg(long, value_name = "DIR")]
+    fuse: Option<PathBuf>,
+    /// Attach the file of --fuse to a loop device (as root)
+    #[arg(long, requires = "fuse")]
+    device: bool,
+    /// Make a block device /dev/ublkbN that shows all of the drive's properties (Linux 6.5 or later,
+    /// with the module ublk_drv)
+    #[arg(long)]
+    ublk: bool,
 }
 
 /// Running front ends.
@@ -37,6 +49,15 @@ pub(crate) struct FrontEnds {
     nbd: NbdServer,
     address: Address,
     warning: Option<String>,
+    /// One for each export, if they were requested.
+    mounts: Vec<Mounted>,
+    block_devices: Vec<UblkDevice>,
+}
+
+/// An export as a file, and as a loop device on it.
+struct Mounted {
+    mount: Mount,
+    device: Option<PathBuf>,
 }
 
 impl FrontEndArgs {
@@ -67,13 +88,47 @@ impl FrontEndArgs {
         (listener, address): (Listener, Address),
         outstanding: usize,
     ) -> Result<FrontEnds> {
+        let mounts = match &self.fuse {
+            None => Vec::new(),
+            Some(directory) => exports
+                .iter()
+                .map(|export| self.mount(export, exports.len(), directory))
+                .collect::<Result<_>>()?,
+        };
+        let block_devices = match self.ublk {
+            false => Vec::new(),
+            true => exports
+                .iter()
+                .map(|export| UblkDevice::start(export, None).map_err(io_failure))
+                .collect::<Result<_>>()?,
+        };
         let nbd = NbdServer::start(exports.to_vec(), listener, outstanding)
             .map_err(|error| Failure::Io(format!("NBD: {error}")))?;
         Ok(FrontEnds {
             nbd,
             address,
             warning: self.exposure(),
+            mounts,
+            block_devices,
         })
+    }
+
+    /// Shows one of several exports as a file below `directory`.
+    fn mount(&self, export: &Export, several: usize, directory: &Path) -> Result<Mounted> {
+        let own = directory.join(&export.name);
+        let directory = if several == 1 {
+            directory
+        } else {
+            std::fs::create_dir_all(&own).map_err(|error| Failure::file(&own, &error))?;
+            &own
+        };
+        let mut mount = Mount::start(export, directory).map_err(io_failure)?;
+        let device = if self.device {
+            Some(mount.attach_loop().map_err(io_failure)?.to_owned())
+        } else {
+            None
+        };
+        Ok(Mounted { mount, device })
     }
 
     /// Returns a warning if others than this user can connect.
@@ -109,6 +164,21 @@ impl FrontEnds {
             (&*export.name, Some(self.address.uri(name)))
         });
         let mut all = variables("uri", uris);
+        let named = |paths: &[Option<PathBuf>]| {
+            let text = |path: &PathBuf| path.display().to_string();
+            let values = exports.iter().zip(paths);
+            let values: Vec<_> = values
+                .map(|(export, path)| (&*export.name, path.as_ref().map(text)))
+                .collect();
+            values
+        };
+        for (what, paths) in [
+            ("disk", self.files()),
+            ("device", self.loop_devices()),
+            ("ublk", self.block_devices()),
+        ] {
+            all.extend(variables(what, named(&paths).into_iter()));
+        }
         all.push(match &self.address {
             Address::Socket(path) => ("socket".to_owned(), path.display().to_string()),
             Address::Port(_, port) => ("port".to_owned(), port.to_string()),
@@ -116,11 +186,52 @@ impl FrontEnds {
         all
     }
 
-    /// Stops all of them. Outstanding requests are completed.
-    pub(super) fn stop(&mut self) -> Result<()> {
-        self.nbd.stop();
+    /// Returns the file of each export, if there are files.
+    pub(super) fn files(&self) -> Vec<Option<PathBuf>> {
+        let mounts = self.mounts.iter();
+        mounts.map(|mounted| Some(mounted.mount.file())).collect()
+    }
+
+    /// Returns the loop device of each export, if there are files.
+    pub(super) fn loop_devices(&self) -> Vec<Option<PathBuf>> {
+        let mounts = self.mounts.iter();
+        mounts.map(|mounted| mounted.device.clone()).collect()
+    }
+
+    /// Returns the ublk device of each export, if there are any.
+    pub(super) fn block_devices(&self) -> Vec<Option<PathBuf>> {
+        let devices = self.block_devices.iter();
+        devices
+            .map(|device| Some(device.path().to_owned()))
+            .collect()
+    }
+
+    /// Unmounts the files and detaches their loop devices. If one is in use, it is still served.
+    pub(super) fn unmount(&mut self) -> Result<()> {
+        while let Some(last) = self.mounts.last_mut() {
+            last.mount.stop().map_err(io_failure)?;
+            self.mounts.pop();
+        }
         Ok(())
     }
+
+    /// Stops all front ends. Outstanding requests are completed. Whoever still uses a file or a
+    /// block device receives I/O errors.
+    pub(super) fn stop(&mut self) -> Result<()> {
+        let unmounted = self.unmount();
+        self.mounts.clear();
+        let removed = self
+            .block_devices
+            .drain(..)
+            .map(|device| device.stop().map_err(io_failure))
+            .collect::<Vec<_>>();
+        self.nbd.stop();
+        removed.into_iter().fold(unmounted, Result::and)
+    }
+}
+
+fn io_failure(error: impl std::fmt::Display) -> Failure {
+    Failure::Io(error.to_string())
 }
 
 fn reason(error: &std::io::Error) -> String {

@@ -1,6 +1,7 @@
 //! `traxtent serve`: modelled drives as block devices, while a command runs or until stopped.
 
 pub(crate) mod attach;
+pub(crate) mod doctor;
 mod drives;
 pub(crate) mod front_ends;
 pub(crate) mod guardian;
@@ -27,8 +28,8 @@ use session::{Session, Signals};
 /// Clients connect over NBD (fio, qemu, libnbd, the kernel). With --fuse, the drive is also a file,
 /// and with --device a block device of this machine. With --ublk, it is a block device that shows
 /// all of the drive's properties. Without COMMAND, the drive is served until interrupted by Ctrl-C.
-/// With COMMAND, it is served while COMMAND runs, with $uri, $socket or $port, $control, $disk and
-/// $device in its environment. The receipt reports how closely the run followed the model.
+/// With COMMAND, it is served while COMMAND runs, with $uri, $socket or $port, $control, and for other
+/// front ends $disk, $device and $ublk in its environment. The receipt reports how closely the run followed the model.
 ///
 /// Several drives are served as exports of their names. With several, options that take a file
 /// apply to one of them: NAME=FILE.
@@ -93,7 +94,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let folder = output::private_folder()?;
     let signals = Signals::catch()?;
     let drives = drives::read(args, folder.path())?;
-    for path in drives.iter().filter_map(|drive| drive.settings.file.as_deref()) {
+    for path in drives
+        .iter()
+        .filter_map(|drive| drive.settings.file.as_deref())
+    {
         if !args.force {
             check_contents(path)?;
         }
@@ -154,7 +158,10 @@ fn control_variables(drives: &[ServedDrive]) -> Vec<(String, String)> {
         let path = drive.settings.control.as_deref();
         path.map(|path| path.display().to_string())
     };
-    session::variables("control", drives.iter().map(|drive| (&*drive.name, path(drive))))
+    session::variables(
+        "control",
+        drives.iter().map(|drive| (&*drive.name, path(drive))),
+    )
 }
 
 fn show_receipts(args: &Args, drives: &[ServedDrive], servers: &[Arc<DriveServer>]) -> Result<()> {

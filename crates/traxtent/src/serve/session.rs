@@ -13,7 +13,7 @@ use traxtent_server::service::Export;
 
 use super::front_ends::{FrontEndArgs, FrontEnds};
 use super::guardian;
-use crate::failure::{Failure, Result, warn};
+use crate::failure::{Failure, Result, note, warn};
 
 /// The time that a command has to end after a signal, before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
@@ -69,11 +69,13 @@ impl Session {
                 return Err(Failure::Io(error.to_string()));
             }
         }
-        let front_ends = args.start(&exports, listener, outstanding).map_err(|error| {
-            // The first error is the one to report.
-            let _ = stop(&exports);
-            error
-        })?;
+        let front_ends = args
+            .start(&exports, listener, outstanding)
+            .map_err(|error| {
+                // The first error is the one to report.
+                let _ = stop(&exports);
+                error
+            })?;
         Ok(Session {
             exports,
             front_ends,
@@ -100,7 +102,7 @@ impl Session {
     ) -> Result<Option<ExitStatus>> {
         let ended = match command.split_first() {
             None => {
-                self.wait_for_signal();
+                self.wait_for_end();
                 Ok(None)
             }
             Some((program, arguments)) => {
@@ -117,12 +119,22 @@ impl Session {
         stopped.map(|()| ended)
     }
 
-    /// Waits for a signal to end. Receipts are written meanwhile.
-    fn wait_for_signal(&mut self) {
+    /// Waits for a signal to end. Receipts are written meanwhile. If Ctrl-C comes while a file or a
+    /// device is in use, a second one is waited for.
+    fn wait_for_end(&mut self) {
+        let mut is_second = false;
         for signal in self.signals.0.forever() {
             match signal {
                 SIGUSR1 => write_receipts(&self.exports),
                 SIGCHLD => {}
+                SIGINT if !is_second => match self.front_ends.unmount() {
+                    Ok(()) => return,
+                    Err(failure) => {
+                        failure.line().into_iter().for_each(warn);
+                        note("it is still served; another Ctrl-C ends it all the same");
+                        is_second = true;
+                    }
+                },
                 _ => return,
             }
         }

@@ -1,22 +1,20 @@
-//! A served drive as a block device of this kernel, with a file system: nbdfuse, a loop device, a
-//! mount.
+//! A served drive as a block device of this kernel, with a file system: the file that the server
+//! shows, its loop device, a mount.
 //!
-//! Each layer is removed when its value is dropped, even if the test fails. A layer that is still
-//! busy is unmounted lazily.
+//! What a mount or a killed server leaves is removed when its value is dropped, even if the test
+//! fails. A layer that is still busy is unmounted lazily.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::server::{Server, run};
+use crate::server::{argument, option, run};
 
 /// Returns the program or device that is missing to attach a drive, if any.
 pub(crate) fn missing() -> Option<String> {
-    let programs = [
-        "nbdfuse", "losetup", "mount", "umount", "mke2fs", "e2fsck",
-    ];
+    let programs = ["losetup", "mount", "umount", "mke2fs", "e2fsck"];
     let missing = programs.iter().find(|name| testkit::tool(name).is_none());
     if let Some(name) = missing {
         return Some(format!("{name} is not installed"));
@@ -27,49 +25,48 @@ pub(crate) fn missing() -> Option<String> {
     Some(format!("{device} cannot be opened for writing"))
 }
 
-/// A drive as a block device.
+/// The loop device of a served drive.
 #[derive(Debug)]
 pub(crate) struct Attached {
-    // The fields are dropped in this order.
-    device: Loop,
-    _node: Node,
+    device: PathBuf,
+    shown: PathBuf,
 }
 
 /// A loop device.
 #[derive(Debug)]
 pub(crate) struct Loop(PathBuf);
 
-/// The file through which nbdfuse exposes the drive.
-#[derive(Debug)]
-struct Node {
-    path: PathBuf,
-    nbdfuse: Child,
-}
-
 /// A mounted file system.
 #[derive(Debug)]
 pub(crate) struct Mount(PathBuf);
 
 impl Attached {
-    /// Attaches a drive, with auxiliary files in `folder`.
-    pub(crate) fn new(server: &Server, folder: &Path) -> Attached {
-        let node = Node::new(server, folder);
-        let arguments = ["--find", "--show", "--direct-io=on"];
-        let losetup_output = output(Command::new("losetup").args(arguments).arg(&node.path));
-        assert!(
-            losetup_output.status.success(),
-            "losetup: {losetup_output:?}"
+    /// Returns the options of a server that shows its drive below `folder`, and attaches it.
+    pub(crate) fn options(folder: &Path) -> [String; 2] {
+        let shown = folder.join("shown");
+        // A killed server leaves a mount here, which cannot be looked at.
+        let _ = fs::create_dir(&shown);
+        [option("fuse", shown.display()), argument("--device")]
+    }
+
+    /// Finds the loop device of a server that was started with [`Attached::options`].
+    pub(crate) fn new(folder: &Path) -> Attached {
+        let shown = folder.join("shown");
+        let arguments = ["--noheadings", "--output", "NAME", "--associated"];
+        let listed = output(
+            Command::new("losetup")
+                .args(arguments)
+                .arg(shown.join("disk")),
         );
-        let device = String::from_utf8(losetup_output.stdout).expect("it is a path");
-        Attached {
-            device: Loop(device.trim().into()),
-            _node: node,
-        }
+        let device = String::from_utf8(listed.stdout).expect("it is a path");
+        let device = PathBuf::from(device.trim());
+        assert!(device.starts_with("/dev"), "no loop device: {device:?}");
+        Attached { device, shown }
     }
 
     /// Returns the block device.
     pub(crate) fn device(&self) -> &Path {
-        &self.device.0
+        &self.device
     }
 
     /// Mounts the file system, which replays its journal.
@@ -147,35 +144,6 @@ impl Mount {
     }
 }
 
-impl Node {
-    fn new(server: &Server, folder: &Path) -> Node {
-        let (path, ready) = (folder.join("node"), folder.join("nbdfuse.pid"));
-        let _ = fs::remove_file(&ready);
-        fs::write(&path, []).expect("there is room");
-        let nbdfuse = Command::new("nbdfuse")
-            .arg("-P")
-            .args([&ready, &path])
-            .arg(server.uri())
-            .stdin(Stdio::null())
-            // nbdfuse reports every request that fails.
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("nbdfuse runs");
-        let mut node = Node { path, nbdfuse };
-        let started = Instant::now();
-        while !ready.exists() {
-            let ended = node.nbdfuse.try_wait().expect("nbdfuse is a child process");
-            assert!(ended.is_none(), "nbdfuse ended with {ended:?}");
-            assert!(
-                started.elapsed() < Duration::from_secs(60),
-                "nbdfuse is not ready"
-            );
-            thread::sleep(Duration::from_millis(2));
-        }
-        node
-    }
-}
-
 impl Drop for Mount {
     fn drop(&mut self) {
         output(Command::new("umount").arg("--lazy").arg(&self.0));
@@ -188,11 +156,11 @@ impl Drop for Loop {
     }
 }
 
-impl Drop for Node {
+impl Drop for Attached {
     fn drop(&mut self) {
-        output(Command::new("umount").arg("--lazy").arg(&self.path));
-        let _ = self.nbdfuse.kill();
-        let _ = self.nbdfuse.wait();
+        // The server does both, unless it was killed.
+        output(Command::new("losetup").arg("--detach").arg(&self.device));
+        output(Command::new("umount").arg("--lazy").arg(&self.shown));
     }
 }
 

@@ -102,6 +102,7 @@ fn cut(seed: u64, empty: &[u8], lie: Option<&str>) -> Outcome {
         option("speed", speed),
         option("control", path("control").display()),
     ];
+    let keys = [&keys[..], &Attached::options(folder.path())].concat();
     let server = Server::start(&keys);
     let command = |line: &str| {
         let fault: Fault = line.parse().unwrap();
@@ -110,7 +111,7 @@ fn cut(seed: u64, empty: &[u8], lie: Option<&str>) -> Outcome {
     if let Some(lie) = lie {
         command(lie);
     }
-    let attached = Attached::new(&server, folder.path());
+    let attached = Attached::new(folder.path());
     let mount = attached.mount(&path("mnt")).unwrap();
     let power_goes = AtomicBool::new(false);
     let mut writers: Vec<Writer> = (0..WRITERS)
@@ -134,7 +135,7 @@ fn cut(seed: u64, empty: &[u8], lie: Option<&str>) -> Outcome {
 
     let _ = fs::remove_file(path("control"));
     let server = Server::start(&keys);
-    let attached = Attached::new(&server, folder.path());
+    let attached = Attached::new(folder.path());
     let findings = match attached.mount(&path("mnt")) {
         Err(said) => vec![format!("mount: {said}")],
         Ok(mount) => {

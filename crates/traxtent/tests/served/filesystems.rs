@@ -16,8 +16,8 @@ use uuid::Uuid;
 
 use crate::attach::{self, Attached};
 use crate::life::ServedVolume;
-use crate::server::{Server, argument, quick_folder, run, sized};
 use crate::pull::{self, PullMode, Pullable};
+use crate::server::{Server, argument, quick_folder, run, sized};
 use crate::volume::volume_of;
 
 /// The size of the largest file in bytes.
@@ -51,8 +51,9 @@ fn lives(kind: &str, make: &[&str], check: &[&str]) {
         testkit::skip!("{why}");
     }
     let folder = TempDir::new().unwrap();
-    let server = Server::start(&[argument(sized(folder.path(), 512, 4096, 512))]);
-    let attached = Attached::new(&server, folder.path());
+    let drive = argument(sized(folder.path(), 512, 4096, 512));
+    let server = Server::start(&[&[drive][..], &Attached::options(folder.path())].concat());
+    let attached = Attached::new(folder.path());
     tell(make, attached.device());
     let place = folder.path().join("mounted");
     let mounted = match attached.mount(&place) {
@@ -116,8 +117,8 @@ fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
     const MEMBER_BYTES: u64 = 120 << 20;
     let mut files = volume_of(folder.path(), Level::Raid5, 1 << 35, MEMBER_BYTES);
     let mut pullable = Pullable::new(&files[1]);
-    let life = ServedVolume::new(folder.path(), files.clone(), &[(1, &pullable)]);
-    let attached = Attached::new(&life.server, folder.path());
+    let life = ServedVolume::attached(folder.path(), files.clone(), &[(1, &pullable)]);
+    let attached = Attached::new(folder.path());
     tell(make, attached.device());
     let place = at("mounted");
     let mounted = match attached.mount(&place) {
@@ -169,8 +170,8 @@ fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
         thread::sleep(Duration::from_millis(100));
     });
     drop((mounted, attached));
-    let life = ServedVolume::new(folder.path(), files, &[]);
-    let attached = Attached::new(&life.server, folder.path());
+    let life = ServedVolume::attached(folder.path(), files, &[]);
+    let attached = Attached::new(folder.path());
     // Mounting replays the journal.
     let mounted = attached.mount(&place).unwrap();
     assert!(synced.len() > 10, "{} files", synced.len());

@@ -20,8 +20,8 @@ use uuid::Uuid;
 use crate::client::Client;
 use crate::kill::assert_kept;
 use crate::life::{ServedVolume, areas, meanwhile, reassemble};
-use crate::server::{option, quick_folder};
 use crate::pull::{Pullable, missing};
+use crate::server::{option, quick_folder};
 use crate::volume::{new_volume, open, scrub};
 
 /// The member that hangs.

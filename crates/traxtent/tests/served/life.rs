@@ -20,11 +20,11 @@ use traxtent_units::Lbn;
 use traxtent_units::Rng;
 use uuid::Uuid;
 
-use crate::attach::Mount;
+use crate::attach::{Attached, Mount};
 use crate::client::{Client, ENOSPC};
 use crate::kill::{Area, CLIENTS, SECTOR, SECTORS, assert_kept, stamp};
-use crate::server::{Server, argument, option, quick_folder};
 use crate::pull::{PullMode, Pullable, missing};
+use crate::server::{Server, argument, option, quick_folder};
 use crate::volume::{new_volume, open, scrub};
 
 /// EPERM, which the protocol uses for EROFS, and EIO.
@@ -47,11 +47,18 @@ impl ServedVolume {
         files: Vec<PathBuf>,
         pullable: &[(usize, &Pullable)],
     ) -> ServedVolume {
-        let mut served = files.clone();
-        for (member, pullable_member) in pullable {
-            served[*member] = pullable_member.path().to_owned();
-        }
+        let served = paths(&files, pullable);
         ServedVolume::serving(folder, files, served, &[])
+    }
+
+    /// Serves a volume on `files` in the same way, also as a loop device.
+    pub(crate) fn attached(
+        folder: &Path,
+        files: Vec<PathBuf>,
+        pullable: &[(usize, &Pullable)],
+    ) -> ServedVolume {
+        let served = paths(&files, pullable);
+        ServedVolume::serving(folder, files, served, &Attached::options(folder))
     }
 
     /// Serves a volume on `files`, which it opens by other paths, with additional parameters.
@@ -63,10 +70,7 @@ impl ServedVolume {
     ) -> ServedVolume {
         let control = folder.join("control");
         let _ = fs::remove_file(&control);
-        let mut keys: Vec<String> = served
-            .iter()
-            .map(|path| argument(path.display()))
-            .collect();
+        let mut keys: Vec<String> = served.iter().map(|path| argument(path.display())).collect();
         keys.push(option("control", control.display()));
         keys.extend_from_slice(parameters);
         ServedVolume {
@@ -105,6 +109,15 @@ impl ServedVolume {
             thread::sleep(Duration::from_millis(10));
         }
     }
+}
+
+/// Returns the paths by which a server opens members.
+fn paths(files: &[PathBuf], pullable: &[(usize, &Pullable)]) -> Vec<PathBuf> {
+    let mut paths = files.to_vec();
+    for (member, pullable_member) in pullable {
+        paths[*member] = pullable_member.path().to_owned();
+    }
+    paths
 }
 
 /// Creates a file of a member's size.

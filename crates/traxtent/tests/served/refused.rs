@@ -52,7 +52,10 @@ fn arguments() {
             vec![drive.clone(), option("file", folder.path().display())],
             "data file",
         ),
-        (vec![drive.clone(), option("log", path("no/log"))], "request log"),
+        (
+            vec![drive.clone(), option("log", path("no/log"))],
+            "request log",
+        ),
         (
             vec![drive.clone(), option("receipt", path("no/receipt"))],
             "receipt ",

@@ -111,7 +111,9 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         // Killing a volume's parent process would stop the volume cleanly, and later.
-        let _ = Command::new("kill").args(["-KILL", &self.id.to_string()]).status();
+        let _ = Command::new("kill")
+            .args(["-KILL", &self.id.to_string()])
+            .status();
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -72,10 +72,7 @@ fn a_volume_survives_kills() {
         let level = [Level::Raid5, Level::Raid5, Level::Raid1][seed as usize % 3];
         let folder = quick_folder();
         let paths = new_volume(folder.path(), level, seed);
-        let keys: Vec<String> = paths
-            .iter()
-            .map(|path| argument(path.display()))
-            .collect();
+        let keys: Vec<String> = paths.iter().map(|path| argument(path.display())).collect();
         let server = Server::volume(&keys);
         let areas = Area::work_until_killed(server, seed);
         let mut contents = vec![0; (CLIENTS * SECTORS * SECTOR) as usize];
@@ -96,10 +93,7 @@ fn a_volume_survives_kills() {
 fn without_a_member() {
     let folder = quick_folder();
     let mut paths = new_volume(folder.path(), Level::Raid5, 1 << 20);
-    let keys: Vec<String> = paths
-        .iter()
-        .map(|path| argument(path.display()))
-        .collect();
+    let keys: Vec<String> = paths.iter().map(|path| argument(path.display())).collect();
     let data: Vec<u8> = (0..3u32 << 20)
         .map(|byte| (byte.wrapping_mul(2_654_435_769) >> 24) as u8)
         .collect();
@@ -130,10 +124,7 @@ fn kills_under_fio() {
     for seed in 0..kills {
         let folder = quick_folder();
         let paths = new_volume(folder.path(), Level::Raid5, 1 << 30 | seed);
-        let keys: Vec<String> = paths
-            .iter()
-            .map(|path| argument(path.display()))
-            .collect();
+        let keys: Vec<String> = paths.iter().map(|path| argument(path.display())).collect();
         let run = |server: &Server, options: &str| {
             let mut command = Command::new(&fio);
             command.args(["--name=t", "--ioengine=nbd", "--bs=4k", "--verify=crc32c"]);

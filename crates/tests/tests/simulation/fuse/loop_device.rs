@@ -55,8 +55,8 @@ fn the_kernel_sees_the_drive() {
     }
 }
 
-/// Does the drive have at least 60 of 64 requests outstanding at a time, through the loop device and
-/// through the file?
+/// Does the drive have at least 60 of 64 requests outstanding at a time, through the loop device
+/// and through the file?
 #[test]
 fn requests_are_outstanding_together() {
     needs_fuse!();

@@ -102,8 +102,8 @@ fn a_dropped_mount_is_gone() {
     drop(file);
 }
 
-/// Is it noticed that somebody else unmounted the file system, and does a stop then leave alone what
-/// is mounted there since?
+/// Is it noticed that somebody else unmounted the file system, and does a stop then leave alone
+/// what is mounted there since?
 #[test]
 fn others_may_unmount() {
     needs_fuse!();

@@ -153,11 +153,11 @@ impl BlockService for MemoryService {
         })
     }
 
-    fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServiceError> {
+    fn write(&self, bytes: Vec<u8>, offset: u64, fua: bool) -> Result<(), ServiceError> {
         let range = self.range(offset, bytes.len() as u64);
         let count = bytes.len() as u64;
         self.serve(Seen::Write { offset, count, fua }, |data| {
-            data[range].copy_from_slice(bytes);
+            data[range].copy_from_slice(&bytes);
         })
     }
 

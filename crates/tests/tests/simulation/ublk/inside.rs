@@ -238,7 +238,7 @@ fn properties() {
         ("queue/logical_block_size", "512", "4096"),
         ("queue/physical_block_size", "4096", "4096"),
         ("queue/minimum_io_size", "4096", "4096"),
-        ("queue/optimal_io_size", "65536", "4096"),
+        ("queue/optimal_io_size", "65536", "0"),
         ("queue/rotational", "1", "1"),
         ("queue/write_cache", "write back", "write back"),
         ("queue/fua", "1", "1"),

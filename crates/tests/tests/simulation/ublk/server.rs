@@ -83,9 +83,10 @@ impl BlockService for Counted {
         let read = || self.drive.read(buffer, offset);
         self.counted(&self.counts.data, bytes, false, read)
     }
-    fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServiceError> {
+    fn write(&self, bytes: Vec<u8>, offset: u64, fua: bool) -> Result<(), ServiceError> {
+        let count = bytes.len() as u64;
         let write = || self.drive.write(bytes, offset, fua);
-        self.counted(&self.counts.data, bytes.len() as u64, fua, write)
+        self.counted(&self.counts.data, count, fua, write)
     }
     fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServiceError> {
         let zero = || self.drive.zero(offset, count, fua);

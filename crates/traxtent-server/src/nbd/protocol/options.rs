@@ -97,12 +97,7 @@ fn list(reply: &mut Reply, exports: &[ExportInfo]) {
 ///
 /// The block sizes are sent even if the client has not requested them: "The server MAY send
 /// information requests back which are not explicitly requested".
-fn info(
-    reply: &mut Reply,
-    data: &[u8],
-    exports: &[ExportInfo],
-    agreed: &Agreed,
-) -> Option<usize> {
+fn info(reply: &mut Reply, data: &[u8], exports: &[ExportInfo], agreed: &Agreed) -> Option<usize> {
     let Some((name, wanted)) = info_request(data) else {
         reply.error(ERR_INVALID, "the option's data is not valid");
         return None;
@@ -132,7 +127,9 @@ fn info_request(data: &[u8]) -> Option<(Option<&str>, Vec<u16>)> {
     let mut data = Bytes::new(data);
     let name = data.string()?;
     let count = data.u16()?;
-    let wanted = (0..count).map(|_| data.u16()).collect::<Option<Vec<u16>>>()?;
+    let wanted = (0..count)
+        .map(|_| data.u16())
+        .collect::<Option<Vec<u16>>>()?;
     data.is_empty().then_some((name, wanted))
 }
 
@@ -203,7 +200,10 @@ impl Reply {
 
     fn info(&mut self, kind: u16, parts: &[&[u8]]) {
         let kind = kind.to_be_bytes();
-        let parts: Vec<&[u8]> = [&kind[..]].into_iter().chain(parts.iter().copied()).collect();
+        let parts: Vec<&[u8]> = [&kind[..]]
+            .into_iter()
+            .chain(parts.iter().copied())
+            .collect();
         self.add(REP_INFO, &parts);
     }
 

@@ -192,13 +192,16 @@ impl Request {
             });
         }
         let minimum = export.sizes.minimum;
-        let aligned = self.offset.is_multiple_of(u64::from(minimum))
-            && self.length.is_multiple_of(minimum);
+        let aligned =
+            self.offset.is_multiple_of(u64::from(minimum)) && self.length.is_multiple_of(minimum);
         // The status of blocks is known for any range.
         if !aligned && command != Command::BlockStatus {
             return Err(Invalid::Misaligned);
         }
-        let has_data = matches!(command, Command::Read | Command::Write { .. } | Command::Cache);
+        let has_data = matches!(
+            command,
+            Command::Read | Command::Write { .. } | Command::Cache
+        );
         if has_data && self.length > export.sizes.maximum {
             return Err(Invalid::TooLong);
         }

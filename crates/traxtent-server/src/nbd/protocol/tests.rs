@@ -121,7 +121,12 @@ fn an_ordinary_client() {
         assert_eq!(said[2], (10, 1, vec![]));
         // Size and flags, with `NBD_FLAG_SEND_DF` for structured replies.
         let flags = flag::HAS_FLAGS | flag::READ_ONLY | flag::SEND_DF;
-        let info = [&[0, 0], &(1_u64 << 30).to_be_bytes()[..], &flags.to_be_bytes()].concat();
+        let info = [
+            &[0, 0],
+            &(1_u64 << 30).to_be_bytes()[..],
+            &flags.to_be_bytes(),
+        ]
+        .concat();
         assert_eq!(said[3], (7, 3, info));
         assert_eq!(said[4].2, [&[0, 1][..], b"b"].concat());
         assert_eq!(said[5].2, [&[0, 2][..], b"drive b"].concat());

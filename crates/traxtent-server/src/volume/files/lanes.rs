@@ -1,16 +1,13 @@
 //! A device's threads for operations that may block. Requests wait for them no longer than the
 //! member time-out.
-//!
-//! The locks are those of the standard library. Threads may wait here when nbdkit forks, and do not
-//! exist in the child. `parking_lot` keeps waiting threads in a list, from which the child would
-//! wake one that is gone.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::io::Errno;
 use traxtent_units::Lbn;
 
@@ -45,8 +42,6 @@ struct JobQueue {
     jobs: VecDeque<Job>,
     threads: usize,
     idle: usize,
-    /// The process that owns the threads. A fork does not copy them.
-    process: u32,
     is_closed: bool,
 }
 
@@ -62,11 +57,6 @@ struct Job {
 impl DeviceThreads {
     fn push(&self, job: Job) -> Result<(), Job> {
         let mut line = self.0.line();
-        let process = std::process::id();
-        if line.process != process {
-            (line.process, line.threads, line.idle) = (process, 0, 0);
-            line.jobs.clear();
-        }
         line.jobs.push_back(job);
         if line.jobs.len() <= line.idle {
             self.0.work.notify_one();
@@ -93,7 +83,7 @@ impl Drop for DeviceThreads {
 
 impl Shared {
     fn line(&self) -> MutexGuard<'_, JobQueue> {
-        self.line.lock().expect("nobody panics with it")
+        self.line.lock()
     }
 
     /// The loop of a thread, which ends when the device is closed.
@@ -109,7 +99,7 @@ impl Shared {
                         return;
                     }
                     line.idle += 1;
-                    line = self.work.wait(line).expect("nobody panics with it");
+                    self.work.wait(&mut line);
                     line.idle -= 1;
                 }
             };
@@ -221,8 +211,7 @@ impl Batch {
         let mut places = self.places();
         while !places.iter().all(|place| place.is_over(timeout)) {
             let slice = POLL_INTERVAL.min(timeout);
-            let waited = self.ended.wait_timeout(places, slice);
-            places = waited.expect("nobody panics with it").0;
+            self.ended.wait_for(&mut places, slice);
         }
         let mut all_ended = true;
         for (number, place) in places.iter_mut().enumerate() {
@@ -242,7 +231,7 @@ impl Batch {
     }
 
     fn places(&self) -> MutexGuard<'_, Vec<Place>> {
-        self.places.lock().expect("nobody panics with it")
+        self.places.lock()
     }
 }
 

@@ -23,9 +23,9 @@ const ENTRIES: u32 = 64;
 const TIMER_EXPIRED: i32 = 62;
 
 thread_local! {
-    /// The thread's ring, with the process that created it; `None` if the kernel refuses to create
-    /// one. No operations are outstanding between two calls.
-    static RING: RefCell<(u32, Option<IoUring>)> = const { RefCell::new((0, None)) };
+    /// The thread's ring; `None` if the kernel refuses to create one. No operations are outstanding
+    /// between two calls.
+    static RING: RefCell<Option<IoUring>> = RefCell::new(new_ring());
 }
 
 /// An operation for the kernel, with everything that the kernel may use until the operation has
@@ -47,14 +47,7 @@ pub(super) type RingOps = SmallVec<[Option<RingOp>; 8]>;
 
 /// Returns whether this thread has a ring.
 pub(super) fn is_offered() -> bool {
-    RING.with_borrow_mut(|thread_ring| {
-        let process = std::process::id();
-        if thread_ring.0 != process {
-            // A ring from before a fork cannot be used, because the parent also has it.
-            *thread_ring = (process, new_ring());
-        }
-        thread_ring.1.is_some()
-    })
+    RING.with_borrow(|ring| ring.is_some())
 }
 
 fn new_ring() -> Option<IoUring> {
@@ -77,7 +70,7 @@ pub(super) unsafe fn carry_out(ops: &mut RingOps, timeout: Duration) {
         let mut next = 0;
         let mut outstanding = 0;
         while next < ops.len() || outstanding > 0 {
-            let Some(ring) = &mut thread_ring.1 else {
+            let Some(ring) = thread_ring else {
                 return;
             };
             while next < ops.len() && outstanding < ENTRIES as usize {
@@ -108,7 +101,7 @@ pub(super) unsafe fn carry_out(ops: &mut RingOps, timeout: Duration) {
             }
             if outstanding > 0 && all_given_up(&ops[..next], timeout) {
                 let late = take_late(&mut ops[..next]);
-                let ring = std::mem::replace(&mut thread_ring.1, new_ring());
+                let ring = std::mem::replace(thread_ring, new_ring());
                 detach_late_ops(ring, late);
                 outstanding = 0;
             }
