@@ -97,8 +97,6 @@ pub(crate) const FOR_TESTS: &[Package] = &[
 pub(crate) const FOR_SERVE: &[Package] = &[
     package("fio", "fio", "the load"),
     package("nbdkit", "nbdkit", "the comparison with its plugins"),
-    package("libnbd-bin", "nbdfuse", "block devices on served drives"),
-    package("fuse3", "fusermount3", "block devices on served drives"),
 ];
 
 /// The packages for `cargo xtask dist`.

@@ -1,10 +1,8 @@
 //! The usual jobs of fio and dd on served drives, compared with the same jobs simulated.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -55,6 +53,9 @@ const DD_JOBS: [(u64, &str, bool); 3] = [
     (1 << 20, "sequential,size=1MiB", false),
 ];
 
+/// The size of the requests by which the kernel looks for partition tables.
+const PROBE_BYTES: u64 = 4 << 10;
+
 pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     let Some(bench) = Bench::build("bench-jobs", seed, &["fio"])? else {
         return Ok(ExitCode::SUCCESS);
@@ -69,7 +70,7 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         "{:<18}{:<18}{:>6}{:>6}{:>12}{:>12}{:>12}{:>8}",
         "requests/s", "", "size", "depth", "turnaround", "simulated", "served", "ratio"
     );
-    let can_attach = LoopDevice::is_possible();
+    let can_attach = can_attach();
     let mut good = true;
     for drive in &options.drives {
         for (pattern, block, depth, workload, counts) in JOBS {
@@ -86,7 +87,7 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         }
     }
     if !can_attach {
-        println!("dd: skipped, since this machine has no nbdfuse, no /dev/fuse or no loop devices");
+        println!("dd: skipped: only root may attach loop devices, or there is no /dev/fuse");
     }
     println!(
         "A ratio within {TOLERANCE} of 1 is asked for. At 4k in sequence the simulated host thinks between requests for the turnaround: \
@@ -125,29 +126,31 @@ impl JobBench {
         Ok(rate)
     }
 
-    /// Reads with `dd` from a loop device on nbdfuse; returns the requests per second at the drive,
-    /// from the first to the last request of that size.
+    /// Reads with `dd` from the drive as a block device; returns the requests per second at the
+    /// drive, from the first to the last request. Those that the kernel splits count in part.
     fn dd(&self, drive: &str, block: u64) -> Result<f64> {
-        let server = self.serve(drive)?;
-        {
-            let disk = LoopDevice::attach(&self.bench.folder, &server.socket)?;
-            let mut dd = Command::new("timeout");
-            dd.args(["--signal=INT", &self.seconds.to_string(), "dd"]);
-            dd.args(["iflag=direct", "of=/dev/null"]);
-            dd.arg(format!("if={}", disk.device));
-            dd.arg(format!("bs={block}")).stderr(Stdio::null());
-            dd.status().context("dd")?;
-        }
-        server.stop()?;
+        let folder = self.bench.folder.join("fuse");
+        fs::create_dir_all(&folder)?;
+        let script = format!(
+            "timeout --signal=INT {} dd if=\"$device\" of=/dev/null bs={block} iflag=direct; true",
+            self.seconds
+        );
+        let mut serve = Command::new(&self.bench.traxtent);
+        serve.args(["serve", drive, "--read-only", "--device", "--fuse"]);
+        serve.arg(folder).arg("--log").arg(&self.log);
+        shell::stdout_of(serve.args(["--", "sh", "-c", &script]))?;
         let requests = self.requests()?;
-        // Partition tables and the like are read in other sizes, before.
-        let of_dd: Vec<_> = (requests.into_iter())
-            .filter(|request| request.bytes == block)
-            .collect();
-        let (Some(first), Some(last)) = (of_dd.first(), of_dd.last()) else {
-            bail!("no request of {block} bytes has arrived: they are split on their way");
+        // The kernel looks for partition tables first.
+        let of_dd = requests
+            .iter()
+            .skip_while(|request| request.bytes <= PROBE_BYTES.min(block - 1));
+        let of_dd: Vec<&Logged> = of_dd.collect();
+        let [first, others @ ..] = &of_dd[..] else {
+            bail!("no request of dd has arrived");
         };
-        Ok((of_dd.len() - 1) as f64 / (last.completed - first.completed) * 1e3)
+        let last = others.last().context("only one request has arrived")?;
+        let bytes: u64 = others.iter().map(|request| request.bytes).sum();
+        Ok(bytes as f64 / block as f64 / (last.completed - first.completed) * 1e3)
     }
 
     /// Reads the request log of the served drive.
@@ -242,60 +245,8 @@ struct Logged {
     completed: f64,
 }
 
-/// A block device on a served drive. nbdfuse has one connection, so that requests keep their order;
-/// the loop device uses direct I/O, so that they keep their size.
-struct LoopDevice {
-    device: String,
-    folder: PathBuf,
-    nbdfuse: Child,
-}
-
-impl LoopDevice {
-    /// Returns whether this machine has the programs and devices.
-    fn is_possible() -> bool {
-        let programs = ["nbdfuse", "losetup", "fusermount3"];
-        programs.iter().all(|name| shell::program(name).is_some())
-            && ["/dev/fuse", "/dev/loop-control"]
-                .iter()
-                .all(|device| fs::File::open(device).is_ok())
-    }
-
-    fn attach(folder: &Path, socket: &Path) -> Result<LoopDevice> {
-        let folder = folder.join("fuse");
-        fs::create_dir_all(&folder)?;
-        let file = folder.join("disk");
-        let nbdfuse = Command::new("nbdfuse")
-            .args(["--connections", "1", "--readonly"])
-            .arg(&file)
-            .arg(format!("nbd+unix:///?socket={}", socket.display()))
-            .spawn()?;
-        let mut attached = LoopDevice {
-            device: String::new(),
-            folder,
-            nbdfuse,
-        };
-        while !file.exists() {
-            ensure!(attached.nbdfuse.try_wait()?.is_none(), "nbdfuse has ended");
-            thread::sleep(Duration::from_millis(10));
-        }
-        let mut losetup = Command::new("losetup");
-        losetup.args(["--find", "--show", "--read-only", "--direct-io=on"]);
-        attached.device = shell::stdout_of(losetup.arg(file))?.trim().to_owned();
-        Ok(attached)
-    }
-}
-
-impl Drop for LoopDevice {
-    fn drop(&mut self) {
-        if !self.device.is_empty() {
-            let _ = Command::new("losetup")
-                .args(["--detach", &self.device])
-                .status();
-        }
-        let _ = Command::new("fusermount3")
-            .arg("-u")
-            .arg(&self.folder)
-            .status();
-        let _ = self.nbdfuse.wait();
-    }
+/// Returns whether this machine can show a drive as a loop device.
+fn can_attach() -> bool {
+    let devices = ["/dev/fuse", "/dev/loop-control"];
+    shell::is_root() && devices.iter().all(|device| fs::File::open(device).is_ok())
 }

@@ -178,7 +178,7 @@ pub(super) struct Server {
     child: Child,
     /// The process that serves. That of a volume is a child of the command.
     id: u32,
-    pub(super) socket: PathBuf,
+    socket: PathBuf,
 }
 
 impl Server {

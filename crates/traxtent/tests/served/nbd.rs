@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -57,7 +58,7 @@ fn several_exports() {
         .unwrap();
     let said = String::from_utf8_lossy(&unknown.stderr);
     assert!(
-        !unknown.status.success() && said.contains("there is no export"),
+        !unknown.status.success() && said.contains("export: c"),
         "{said}"
     );
 }
@@ -116,15 +117,14 @@ fn fua_writes_survive_a_kill() {
         option("file", image.display()),
         option("speed", 0.02),
     ]);
-    const FAR: usize = 64 << 20;
+    const FAR: u64 = 1 << 30;
     let mut client = Client::new(&server);
-    client
-        .write_with(FUA, FAR as u64, &[7; 4096])
-        .unwrap()
-        .unwrap();
+    client.write_with(FUA, FAR, &[7; 4096]).unwrap().unwrap();
     server.kill();
-    let kept = fs::read(&image).unwrap();
-    assert!(kept[FAR..][..4096] == [7; 4096]);
+    let mut kept = [0; 4096];
+    let file = fs::File::open(&image).unwrap();
+    file.read_exact_at(&mut kept, FAR).unwrap();
+    assert_eq!(kept, [7; 4096]);
 }
 
 /// Does `--port 0` choose a free port, and is it the one in `$uri` and `$port`?
@@ -253,15 +253,17 @@ size, extents = h.get_size(), []
 assert h.can_meta_context('base:allocation')
 h.block_status(size, 0, lambda name, at, entries, error: extents.extend(entries))
 assert extents == [size, 0], extents
-h.block_status(1, 77, lambda *_: None, nbd.CMD_FLAG_REQ_ONE)
 h.pwrite(b'a' * 4096, 0, nbd.CMD_FLAG_FUA)
 h.cache(1 << 20, 0)
-assert h.pread(4096, 0, nbd.CMD_FLAG_DF) == b'a' * 4096
+chunks = []
+h.pread_structured(4096, 0, lambda part, at, status, error: chunks.append((bytes(part), at)), nbd.CMD_FLAG_DF)
+assert chunks == [(b'a' * 4096, 0)]
 h.zero(512, 512, nbd.CMD_FLAG_FUA | nbd.CMD_FLAG_NO_HOLE)
 h.trim(1024, 1024, nbd.CMD_FLAG_FUA)
 assert h.pread(4096, 0)[:1024] == b'a' * 512 + bytes(512)
 h.flush()
 h.set_strict_mode(0)
+h.block_status(1, 77, lambda *_: None, nbd.CMD_FLAG_REQ_ONE)
 def refused(number, call, *arguments):
     try:
         call(*arguments)
@@ -325,34 +327,21 @@ h.shutdown()
 h = begun(a)
 h.opt_abort()
 assert h.aio_is_closed()
-# Contexts chosen for one export, then another export.
-h = begun(a)
-h.opt_set_meta_context(lambda *_: None) if hasattr(h, 'opt_set_meta_context') else None
-h.set_request_meta_context(False) if hasattr(h, 'set_request_meta_context') else None
-h.set_export_name('b')
-h.opt_go()
-h.set_strict_mode(0)
-if hasattr(h, 'set_request_meta_context'):
-    try:
-        h.block_status(512, 0, lambda *_: None)
-    except nbd.Error as error:
-        assert error.errno == 'EINVAL', error
-    else:
-        raise AssertionError('a context holds for another export')
 # Disconnects: with requests outstanding, and without a word.
-for _ in range(20):
+for turn in range(20):
     h = nbd.NBD()
     h.connect_uri(a)
     buffers = [nbd.Buffer(1 << 20) for _ in range(16)]
     for at, buffer in enumerate(buffers):
         h.aio_pread(buffer, at << 20)
-    h.aio_disconnect(0) if _ % 2 else None
+    if turn % 2:
+        h.aio_disconnect()
     del h
 assert nbd.NBD().connect_uri(b) is None
 ";
 
-/// Are libnbd's options answered, do contexts hold for their export only, and does the server
-/// outlive clients that leave with requests outstanding?
+/// Are libnbd's options answered, and does the server outlive clients that leave with requests
+/// outstanding?
 #[test]
 fn options_and_disconnects_of_libnbd() {
     if !Path::new(LIBNBD).exists() {
