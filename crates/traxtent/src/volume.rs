@@ -166,7 +166,7 @@ struct Serve {
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
     /// The time after which a member that does not respond is failed, in seconds [default: 30]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(MEMBER_TIMEOUTS))]
+    #[arg(long, value_name = "SECONDS", value_parser = member_timeout)]
     member_timeout: Option<u64>,
     /// The rate of the initial sync during operation in bytes per second for each member, such as
     /// 50M and at least 64K, or off [default: 32M]
@@ -280,7 +280,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.verb {
         Verb::Create(args) => create(args),
         Verb::Assemble(args) => assemble(args),
-        Verb::Serve(args) => guarded(|| serve(args)),
+        Verb::Serve(args) => guarded(args.front_ends.named_socket(), |folder| serve(args, folder)),
         Verb::Status(args) => status(args),
         Verb::Fail(args) => fail(args),
         Verb::Replace(args) => replace(args),
@@ -397,14 +397,13 @@ fn ask(socket: &Path, asked: &Asked) -> Result<VolumeStatus> {
     serde_json::from_str(&answer).map_err(|error| Failure::at(socket.display(), error))
 }
 
-fn serve(args: &Serve) -> Result<()> {
-    let folder = output::private_folder()?;
+fn serve(args: &Serve, folder: &Path) -> Result<()> {
     let signals = Signals::catch()?;
     let (service, control) = if has_copies(&args.members) {
         (open_replicas(args)?, None)
     } else {
         let control = args.control.clone();
-        let control = control.unwrap_or_else(|| folder.path().join("control"));
+        let control = control.unwrap_or_else(|| folder.join("control"));
         let control =
             std::path::absolute(&control).map_err(|error| Failure::file(&control, &error))?;
         (open_volume(args, &control)?, Some(control))
@@ -415,13 +414,7 @@ fn serve(args: &Serve) -> Result<()> {
         service,
         read_only: args.read_only,
     };
-    let session = Session::start(
-        vec![export],
-        &args.front_ends,
-        OUTSTANDING,
-        folder.path(),
-        signals,
-    )?;
+    let session = Session::start(vec![export], &args.front_ends, OUTSTANDING, folder, signals)?;
     let control = control.map(|path| path.display().to_string());
     if args.command.is_empty() {
         attach::print_volume(&session, control.as_deref())?;
@@ -706,6 +699,16 @@ fn level(text: &str) -> std::result::Result<Level, String> {
         .into_iter()
         .find(|level| level.name() == text)
         .ok_or_else(|| "expected raid-0, raid-1, raid-4 or raid-5".to_owned())
+}
+
+fn member_timeout(text: &str) -> std::result::Result<u64, String> {
+    let seconds = text.parse().ok();
+    seconds
+        .filter(|seconds| MEMBER_TIMEOUTS.contains(seconds))
+        .ok_or_else(|| {
+            let (least, most) = (MEMBER_TIMEOUTS.start(), MEMBER_TIMEOUTS.end());
+            format!("expected whole seconds from {least} to {most}")
+        })
 }
 
 /// The rate of the initial sync of a served volume.

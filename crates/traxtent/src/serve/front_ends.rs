@@ -61,6 +61,11 @@ struct Mounted {
 }
 
 impl FrontEndArgs {
+    /// Returns the socket that the user has named.
+    pub(crate) fn named_socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
+    }
+
     /// Creates the socket for NBD clients. Without a path, it is created in `folder`.
     pub(super) fn listen(&self, folder: &Path) -> Result<(Listener, Address)> {
         if let Some(port) = self.port {

@@ -3,11 +3,13 @@
 //! A request to a member that hangs keeps its thread in the kernel, and the process with it, even
 //! after the process has been killed. The user's shell should not wait for that. The command
 //! therefore runs itself as a child process, and ends once that has ended, or has shut down its
-//! sockets because it no longer serves. One of these sockets is a pair with the guardian.
+//! sockets because it no longer serves. One of these sockets is a pair with the guardian. The
+//! guardian also owns the directory of the sockets, and removes what the child leaves.
 
 use std::env;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
@@ -18,11 +20,14 @@ use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
+use traxtent_server::control::remove_stale_socket;
+
 use super::session::exit_with;
 use crate::failure::{Failure, Result};
+use crate::output;
 
-/// The environment variable that tells the child the guardian's process number.
-pub(crate) const VARIABLE: &str = "TRAXTENT_GUARDIAN";
+/// The environment variable that tells the child the guardian's process number, and the directory.
+pub(super) const VARIABLE: &str = "TRAXTENT_GUARDIAN";
 
 /// The time that the child has to exit after it has shut down its sockets.
 const LINGERING: Duration = Duration::from_millis(200);
@@ -34,15 +39,22 @@ enum Event {
     Silent,
 }
 
-/// Runs a server in a child process, which calls this function too and there executes `serve`.
-pub(crate) fn guarded(serve: impl FnOnce() -> Result<()>) -> Result<()> {
-    match env::var(VARIABLE) {
-        Ok(guardian) => {
-            follow(&guardian)?;
-            serve()
-        }
-        Err(_) => guard(),
-    }
+/// Runs a server in a child process, which calls this function too and there executes `serve` with
+/// a directory for its sockets. `socket` is one that the user has named.
+pub(crate) fn guarded(
+    socket: Option<&Path>,
+    serve: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
+    let Ok(told) = env::var(VARIABLE) else {
+        let folder = output::private_folder()?;
+        let ended = guard(folder.path());
+        // A socket that refuses clients belongs to nobody any more.
+        let _ = socket.map(remove_stale_socket);
+        return ended;
+    };
+    let (guardian, folder) = told.split_once(' ').unwrap_or((&told, "."));
+    follow(guardian)?;
+    serve(Path::new(folder))
 }
 
 /// Ends this process with its guardian.
@@ -57,7 +69,7 @@ fn follow(guardian: &str) -> Result<()> {
     }
 }
 
-fn guard() -> Result<()> {
+fn guard(folder: &Path) -> Result<()> {
     let failed = |error: std::io::Error| Failure::Io(format!("cannot start the server: {error}"));
     // Signals are caught before there is a child that would miss them.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1]).map_err(failed)?;
@@ -66,7 +78,10 @@ fn guard() -> Result<()> {
     let program = env::current_exe().map_err(failed)?;
     let child = Command::new(program)
         .args(env::args_os().skip(1))
-        .env(VARIABLE, std::process::id().to_string())
+        .env(
+            VARIABLE,
+            format!("{} {}", std::process::id(), folder.display()),
+        )
         .spawn()
         .map_err(failed)?;
     drop(childs);

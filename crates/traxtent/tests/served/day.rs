@@ -42,9 +42,6 @@ fn a_day_of_requests() {
         argument(write(folder.path(), &profile)),
         option("speed", SPEED),
         option("log", log.display()),
-        // Each client sends one request at a time, and a thread's memory grows with its first
-        // request.
-        "--threads=2".to_owned(),
     ]);
     let mut client = Client::new(&server);
     for offset in (0..BYTES).step_by(1 << 20) {
