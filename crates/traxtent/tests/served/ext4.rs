@@ -134,7 +134,7 @@ fn cut(seed: u64, empty: &[u8], lie: Option<&str>) -> Outcome {
     server.kill();
 
     let _ = fs::remove_file(path("control"));
-    let server = Server::start(&keys);
+    let _server = Server::start(&keys);
     let attached = Attached::new(folder.path());
     let findings = match attached.mount(&path("mnt")) {
         Err(said) => vec![format!("mount: {said}")],

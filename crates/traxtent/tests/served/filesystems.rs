@@ -52,7 +52,7 @@ fn lives(kind: &str, make: &[&str], check: &[&str]) {
     }
     let folder = TempDir::new().unwrap();
     let drive = argument(sized(folder.path(), 512, 4096, 512));
-    let server = Server::start(&[&[drive][..], &Attached::options(folder.path())].concat());
+    let _server = Server::start(&[&[drive][..], &Attached::options(folder.path())].concat());
     let attached = Attached::new(folder.path());
     tell(make, attached.device());
     let place = folder.path().join("mounted");
