@@ -495,7 +495,7 @@ mod tests {
 
     /// Is a drive with small sectors distinguished from one whose times show nothing?
     #[test]
-    fn small_sectors_and_silence() {
+    fn small_sectors_and_undecided_ones() {
         let native = sector(&builtin("atlas10k2").unwrap(), 1);
         assert_eq!(native.bytes, Some(512));
         let silent = sector(&builtin("instant").unwrap(), 1);

@@ -349,7 +349,7 @@ impl Tree<'_, '_, '_> {
         let Some(here) = here else {
             // The translated LBNs may be remapped: the track is between its neighbours.
             match (ahead.get(1), track) {
-                (Some(behind), _) if Some(behind.home) == next => self.pattern.push(ahead[0]),
+                (Some(following), _) if Some(following.home) == next => self.pattern.push(ahead[0]),
                 (_, Some(track)) => self.pattern.push(track),
                 (_, None) => {}
             }

@@ -155,9 +155,9 @@ impl<B: DerefMut<Target = [u8]>> StripeBuffer<B> {
                 })
                 .collect();
             let memory = self.memory.as_deref_mut().unwrap_or(&mut []);
-            let (before, behind) = memory.split_at_mut(at);
+            let (before, after) = memory.split_at_mut(at);
             let sources = old_at.into_iter().map(|range| &before[range]).chain(new);
-            xor_into(&mut behind[..bytes], sources);
+            xor_into(&mut after[..bytes], sources);
             at += bytes;
         }
     }

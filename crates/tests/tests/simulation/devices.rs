@@ -168,7 +168,7 @@ fn only_reads_within_bounds_are_served() {
 
 /// If a device shrinks during a probe, is it reported as gone, not as unreadable?
 #[test]
-fn what_ends_under_a_probe_is_gone() {
+fn a_device_that_shrinks_is_gone() {
     let image = Image::new("shrinks");
     let mut target = BlockTarget::open(&image.0).unwrap();
     target.request(Request::read(Lbn(4000), 1)).unwrap();
@@ -184,7 +184,7 @@ fn what_ends_under_a_probe_is_gone() {
 
 /// Is each path that is not a disk refused in one line that names what it is?
 #[test]
-fn what_is_no_disk_is_refused() {
+fn paths_that_are_not_disks_are_refused() {
     let empty = Image::new("empty");
     File::create(&empty.0).unwrap().set_len(511).unwrap();
     let told = |path: &str| {

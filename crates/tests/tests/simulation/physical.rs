@@ -156,7 +156,7 @@ fn reads_tell() {
 /// If a drive claims large sectors that its reads do not show, is it noted that reads cannot
 /// decide?
 #[test]
-fn reads_that_do_not_tell() {
+fn reads_that_cannot_decide() {
     let (mut target, map) = drive(&profile("toshiba-p300"), false);
     let character = character(&mut target, &map, false);
     assert_eq!(found(&character), (UNSURE, 0));
@@ -190,7 +190,7 @@ fn writes_tell() {
 /// If a drive reports writes as complete that are not on the media, do reads still decide, and is
 /// it noted that writes do not?
 #[test]
-fn writes_that_do_not_tell() {
+fn writes_that_cannot_decide() {
     let profile = profile("toshiba-p300");
     assert_ne!(profile.cache.write_back, WriteBack::None);
     let (target, map) = drive(&profile, false);

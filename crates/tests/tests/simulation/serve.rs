@@ -156,7 +156,7 @@ fn replays_to_the_tick() {
 /// request? A client that sends each request after the response to the one before waits here
 /// without sockets: at least the model's time minus the largest subtracted time.
 #[test]
-fn transport_is_taken_off() {
+fn transport_is_subtracted() {
     let folder = TempDir::new().unwrap();
     let settings = Settings {
         subtract_transport: true,

@@ -222,11 +222,11 @@ impl Groups {
 
     /// Returns whether a block must not be in the list.
     fn is_reserved(&self, block: u64) -> bool {
-        let Some(behind) = block.checked_sub(self.first) else {
+        let Some(offset) = block.checked_sub(self.first) else {
             return true;
         };
         // mke2fs needs one more good block in the first group.
-        behind % self.size < self.head || behind == self.head
+        offset % self.size < self.head || offset == self.head
     }
 }
 

@@ -84,7 +84,7 @@ fn typed(folder: &Path, commands: &[String]) -> Result<(), String> {
 
 /// Is every finding that has commands gone after running them, without a worse one?
 #[test]
-fn what_is_printed_fixes() {
+fn printed_commands_fix_findings() {
     if !Path::new("/dev/loop-control").exists() || !is_root() {
         testkit::skip!("partitions of images need loop devices, which only root may attach");
     }

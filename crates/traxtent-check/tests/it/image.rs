@@ -130,5 +130,5 @@ pub(crate) fn number(text: &str, word: &str) -> u64 {
         .collect();
     digits
         .parse()
-        .unwrap_or_else(|_| panic!("no number behind {word} in {text}"))
+        .unwrap_or_else(|_| panic!("no number after {word} in {text}"))
 }

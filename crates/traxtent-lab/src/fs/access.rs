@@ -245,8 +245,8 @@ impl SimulatedHost {
             cluster
         };
         let file = self.file(open.file);
-        let behind = file.blocks[block as usize + 1..].iter();
-        let ahead = behind.take(cluster as usize - 1);
+        let following = file.blocks[block as usize + 1..].iter();
+        let ahead = following.take(cluster as usize - 1);
         let ahead = ahead
             .take_while(|place| self.cache.is_requested(**place))
             .count() as u64;

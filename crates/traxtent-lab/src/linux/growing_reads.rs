@@ -92,8 +92,8 @@ pub fn bandwidth_drops(bandwidths: &[f64]) -> Vec<u32> {
         let near = &falls[at.saturating_sub(WINDOW)..falls.len().min(at + WINDOW)];
         falls[at] > FALL && near.iter().all(|&fall| fall <= falls[at])
     };
-    let behind = |at| (at + WINDOW) as u32;
-    (0..falls.len()).filter(is_cliff).map(behind).collect()
+    let size_at = |at| (at + WINDOW) as u32;
+    (0..falls.len()).filter(is_cliff).map(size_at).collect()
 }
 
 /// The paper's scan: from each boundary to the first cliff.

@@ -509,14 +509,14 @@ impl TplHost {
     }
 
     fn sync_on(&mut self, track: usize) {
-        let behind: Vec<(BlockHome, u32)> = self
+        let stale: Vec<(BlockHome, u32)> = self
             .tpl
             .stale(BlockHome { track, index: 0 })
             .take_while(|(home, _)| home.track == track)
             .collect();
         // Consecutive blocks with the same current replicas are written together.
         let mut runs: Vec<(Run, u32)> = Vec::new();
-        for (home, current) in behind {
+        for (home, current) in stale {
             match runs.last_mut() {
                 Some((run, mask))
                     if *mask == current && run.home.index + run.blocks == home.index =>

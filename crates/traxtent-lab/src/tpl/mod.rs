@@ -62,7 +62,7 @@ fn trace_of(bench: &Bench) -> Result<PathBuf, LabError> {
     };
     let folder = bench.traces.as_ref();
     let folder =
-        folder.ok_or_else(|| missing("no folder with traces is given; use --traces".to_owned()))?;
+        folder.ok_or_else(|| missing("no directory with traces is given; use --traces".to_owned()))?;
     let trace = TRACES.iter().find(|(drive, _)| drive == name);
     let (_, trace) = trace.ok_or_else(|| missing("none was measured".to_owned()))?;
     Ok(folder.join(trace))

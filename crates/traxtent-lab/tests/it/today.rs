@@ -44,7 +44,7 @@ fn aligned_is_never_less_efficient() {
 /// drive in question? (Without it, the gain is a head switch; with it, also the rotational
 /// latency.)
 #[test]
-fn zero_latency_is_what_pays() -> Result<(), LabError> {
+fn zero_latency_access_pays() -> Result<(), LabError> {
     let of_tracks = Question::ALL
         .into_iter()
         .filter(|question| question.claim().starts_with('T') && *question != Question::PaperSize);

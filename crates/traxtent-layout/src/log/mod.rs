@@ -275,8 +275,8 @@ impl LogConfig {
             region_sectors: self.shape.sectors_for(checkpoint),
         };
         let from = superblock.segments_from();
-        let behind = segments.partition_point(|segment| segment.first < from);
-        let table = SegmentTable::new(segments[behind..].to_vec(), self.shape);
+        let index = segments.partition_point(|segment| segment.first < from);
+        let table = SegmentTable::new(segments[index..].to_vec(), self.shape);
         let reserve = Reserve::new(table.rooms(), blocks, pages, self.cleaning)?;
         Some((superblock, table, reserve))
     }

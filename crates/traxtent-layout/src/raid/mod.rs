@@ -348,10 +348,10 @@ impl Array {
     fn stripe_in(&self, index: usize, number: u64) -> Stripe<'_> {
         let run = &self.runs[index];
         let cycle = self.cycle(index, run.stripe);
-        let behind = number - run.stripe;
-        let turns = behind / cycle.len();
+        let offset = number - run.stripe;
+        let turns = offset / cycle.len();
         let mut first = run.sector + turns * cycle.whole();
-        for before in number - behind % cycle.len()..number {
+        for before in number - offset % cycle.len()..number {
             first += cycle.capacity(before);
         }
         Stripe::new(self, number, Lbn(first), cycle.sizes)

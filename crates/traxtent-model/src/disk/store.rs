@@ -129,17 +129,17 @@ impl<M: Media> Store<M> {
         Ok(true)
     }
 
-    /// Cuts the power while writes are `under_way`. The seed determines what remains of data that
+    /// Cuts the power while writes are `outstanding`. The seed determines what remains of data that
     /// are not durable. If the media fail, the contents are those after a cut at that point.
     pub(super) fn cut(
         &mut self,
-        under_way: impl Iterator<Item = (u64, WriteData)>,
+        outstanding: impl Iterator<Item = (u64, WriteData)>,
         seed: u64,
         grain: TearingUnit,
     ) -> Result<PowerCutResult, MediaError> {
         let mut fates = CutSampler::new(seed, grain);
         // A write that durable ones have divided into parts counts once per part.
-        for (at, data) in self.cache.drain().chain(under_way) {
+        for (at, data) in self.cache.drain().chain(outstanding) {
             for part in fates.of(at..at + data.length()) {
                 let left = data.part(part.start - at..part.end - at);
                 self.platters.put(part.start, &left)?;

@@ -610,14 +610,14 @@ impl BufferProbe<'_, '_> {
         })
     }
 
-    /// Returns a track like the given one and the LBN `behind` sectors after its first, at a place
+    /// Returns a track like the given one and the LBN `offset` sectors after its first, at a place
     /// not used by an earlier trial, whose sectors may still be in the buffer.
-    fn fresh(&mut self, like: MappedTrack, behind: i64, end: u64) -> (MappedTrack, Lbn) {
+    fn fresh(&mut self, like: MappedTrack, offset: i64, end: u64) -> (MappedTrack, Lbn) {
         let near = FRESH_TRACKS * like.sectors.0;
         let mut found = (like, Lbn(end - 1));
         for _ in 0..FRESH_ATTEMPTS {
             let track = self.another(like);
-            let last = track.first_lbn.0.saturating_add_signed(behind);
+            let last = track.first_lbn.0.saturating_add_signed(offset);
             let places = [track.first_lbn.0, last];
             let new = |place: &u64| !self.used.iter().any(|used| used.abs_diff(*place) < near);
             if last < end {

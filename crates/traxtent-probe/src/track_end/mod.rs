@@ -245,8 +245,8 @@ impl Track<'_, '_> {
         outside: u64,
     ) -> Result<Option<LbnPlace>, ProbeError> {
         let bad = self.ask.bad();
-        let behind = last.slot.saturating_add(1)..u32::MAX;
-        let mut grown = bad.within(track_of(last), behind.clone()).iter();
+        let after = last.slot.saturating_add(1)..u32::MAX;
+        let mut grown = bad.within(track_of(last), after.clone()).iter();
         let Some(first) = grown.find(|place| bad.is_remapped(**place)) else {
             return Ok(None);
         };
@@ -255,7 +255,7 @@ impl Track<'_, '_> {
         let Some(next) = self.at(outside + strays)? else {
             return Ok(None);
         };
-        let passed = behind.start..next.place.slot;
+        let passed = after.start..next.place.slot;
         let resumes = follows(last, next.place)
             && bad.remapped_among(bad.within(track_of(last), passed)) == strays;
         Ok(Some(next).filter(|_| resumes))

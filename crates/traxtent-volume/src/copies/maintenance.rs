@@ -63,8 +63,8 @@ impl State {
         if let Some(track) = self.track.filter(|track| self.is_behind(*track)) {
             return Some((Job::Sync(track), IDLE_BEFORE_PASSING.min(revolution)));
         }
-        let behind = self.next_behind(self.next.sync);
-        if let Some(track) = behind.or_else(|| self.next_behind(first)) {
+        let stale = self.next_stale(self.next.sync);
+        if let Some(track) = stale.or_else(|| self.next_stale(first)) {
             return Some((Job::Sync(track), revolution));
         }
         if let Some(home) = self.rebuilt_blocks.keys().next() {
@@ -106,7 +106,7 @@ impl State {
             .any(|(home, current)| self.missing(home, current) != 0)
     }
 
-    fn next_behind(&self, from: usize) -> Option<usize> {
+    fn next_stale(&self, from: usize) -> Option<usize> {
         let mut stale = self.tpl.stale(BlockHome {
             track: from,
             index: 0,

@@ -315,8 +315,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// Returns an error if a first replica cannot be written, or if the device cannot be flushed.
     pub async fn flush(&self) -> Result<(), CopiesError> {
         let _asked = self.ask();
-        let behind: Vec<(Run, u32)> = maintenance::groups(self.state().tpl.before_flush());
-        for (run, _) in behind {
+        let stale: Vec<(Run, u32)> = maintenance::groups(self.state().tpl.before_flush());
+        for (run, _) in stale {
             let _page = self.page(run).read().await;
             let _track = self.track(run.home.track).upgradable_read().await;
             // Some may have been synchronized or discarded in the meantime.
@@ -386,12 +386,12 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             let rest = state.tpl.commit(plan);
             let State {
                 tpl,
-                pending: behind,
+                pending,
                 rebuilt_blocks: fix,
                 ..
             } = &mut *state;
             fix.retain(|home, _| tpl.holds(*home));
-            behind.retain(|home, _| {
+            pending.retain(|home, _| {
                 let run = Run {
                     home: *home,
                     blocks: 1,
@@ -485,14 +485,14 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         let mut first = at.0 / size * size;
         let mut pieces = Vec::with_capacity(runs.len());
         for run in runs {
-            let behind = first + u64::from(run.blocks) * size;
+            let next = first + u64::from(run.blocks) * size;
             let from = at.0.max(first);
             pieces.push(Piece {
                 run,
                 from: from - first,
-                sectors: end.min(behind) - from,
+                sectors: end.min(next) - from,
             });
-            first = behind;
+            first = next;
         }
         Ok(pieces)
     }

@@ -177,12 +177,12 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         let (mut left, is_full): (Vec<(u32, Lbn)>, bool) = {
             let mut state = self.state();
             state.track = Some(run.home.track);
-            let behind = (state.pending.len() + run.blocks as usize) * self.block_bytes();
+            let pending_bytes = (state.pending.len() + run.blocks as usize) * self.block_bytes();
             let writable = state.tpl.writable(run);
             let mask = if first { writable & 1 } else { writable };
             (
                 state.tpl.places(run, mask).collect(),
-                behind > PENDING_BYTES_MAX,
+                pending_bytes > PENDING_BYTES_MAX,
             )
         };
         let lbns: Places = left.iter().map(|(_, lbn)| *lbn).collect();

@@ -319,7 +319,7 @@ mod tests {
     /// Are results kept when the drive disconnects repeatedly? Is the final map the same as that of
     /// an uninterrupted search, with the cost of all parts?
     #[test]
-    fn a_drive_that_leaves() {
+    fn a_drive_that_disconnects() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("checkpoint");
         let gone = |after| Faults {

@@ -327,7 +327,7 @@ fn maps_and_members() {
 /// Are a member without permission, one on a full disk, and one with other sectors refused in one
 /// line with the right status, without writing to the others?
 #[test]
-fn members_that_cannot_be() {
+fn unusable_members_are_refused() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     fs::set_permissions(at, Permissions::from_mode(0o755)).unwrap();
@@ -517,7 +517,7 @@ fn orders_while_served() {
 /// Does `check` find a file system aligned that was made by `plan stack` from the map of a volume
 /// with whole tracks as chunks, and find another start unaligned?
 #[test]
-fn aligned_in_the_eyes_of_check() {
+fn check_finds_volumes_aligned() {
     let tools = ["nbdkit", "nbdfuse", "losetup", "sfdisk", "mke2fs", "umount"];
     if let Some(name) = tools.iter().find(|name| testkit::tool(name).is_none()) {
         testkit::skip!("{name} is not installed");

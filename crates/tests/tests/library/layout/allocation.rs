@@ -246,7 +246,7 @@ fn three_tracks() -> Allocator {
 /// Does a file continue over an excluded block, over a boundary without one, and past a traxtent in
 /// use?
 #[test]
-fn a_file_goes_on() {
+fn a_file_continues() {
     let mut allocator = three_tracks();
     let mut next = |near| allocator.allocate(Block(near), Blocks(4), Placement::Next);
     assert_eq!(next(3), Some(blocks(3..5)));

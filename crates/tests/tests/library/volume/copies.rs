@@ -373,7 +373,7 @@ fn bad_segments_are_fixed() {
 
 /// Is a sector without a readable replica an error that names it, and does it affect nothing else?
 #[test]
-fn what_no_copy_has_is_named() {
+fn a_sector_without_a_readable_replica_is_named() {
     let (memory, held, _) = filled(3);
     let volume = open(&memory).expect("every state reassembles");
     let tpl = volume.layout();
