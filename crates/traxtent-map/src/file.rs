@@ -156,7 +156,9 @@ impl MapFile {
                 ),
             ]
         };
-        let pairs = properties(&self.identity).into_iter().zip(properties(identity));
+        let pairs = properties(&self.identity)
+            .into_iter()
+            .zip(properties(identity));
         for ((what, theirs), (_, ours)) in pairs {
             if theirs != ours {
                 let named = |text: String| {

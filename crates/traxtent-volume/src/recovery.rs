@@ -204,7 +204,8 @@ impl<M: MemberIo> Volume<M> {
         None
     }
 
-    /// Makes the parity or the mirrors of a stripe consistent that was in flight.
+    /// Makes the parity or the mirrors of a stripe consistent. The stripe may have been half
+    /// written when the crash happened.
     async fn resync(
         &self,
         state: &State,

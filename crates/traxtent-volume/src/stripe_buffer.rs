@@ -196,7 +196,7 @@ impl<M: MemberIo> Volume<M> {
     /// Returns stripe buffers for a request. If they are not passed to `return_buffers` later, they
     /// are freed.
     pub(super) fn take_buffers(&self) -> StripeBuffers<M::Buffer> {
-        let mut idle = self.idle.lock().expect("nobody panics with it");
+        let mut idle = self.idle.lock().expect("no holder of the lock panics");
         idle.pop().unwrap_or_else(|| StripeBuffers {
             buffers: Vec::new(),
             entries: Vec::new(),
@@ -209,7 +209,7 @@ impl<M: MemberIo> Volume<M> {
             buffer.memory = None;
         }
         buffers.entries.clear();
-        let mut idle = self.idle.lock().expect("nobody panics with it");
+        let mut idle = self.idle.lock().expect("no holder of the lock panics");
         if idle.len() < STRIPE_BUFFERS_KEPT {
             idle.push(buffers);
         }

@@ -87,7 +87,10 @@ fn formatted(map: &TrackMap) -> Vec<u8> {
 fn use_it(mut tpl: Tpl) {
     let blocks = tpl.shape().blocks();
     for block in (0..blocks).step_by(7) {
-        while let Some(plan) = tpl.prepare(block..block + 1).expect("no table change is outstanding") {
+        while let Some(plan) = tpl
+            .prepare(block..block + 1)
+            .expect("no table change is outstanding")
+        {
             tpl.commit(plan);
         }
         let run = tpl.runs(block..block + 1).expect("it is there")[0];

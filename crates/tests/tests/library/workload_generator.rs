@@ -27,7 +27,7 @@ impl Tracks {
 
 impl TrackSource for Tracks {
     fn track_bounds(&self, lbn: Lbn) -> (Lbn, Lbn) {
-        assert!(lbn.0 < self.capacity().0, "asked for {lbn}");
+        assert!(lbn.0 < self.capacity().0, "requested {lbn}");
         let track = self.starts.partition_point(|&start| start <= lbn.0) - 1;
         (Lbn(self.starts[track]), Lbn(self.starts[track + 1]))
     }

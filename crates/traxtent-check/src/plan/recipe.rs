@@ -398,14 +398,14 @@ impl<'a> RecipeBuilder<'a> {
     }
 
     fn encryption(&mut self) -> Result<(), StackPlanError> {
-        let Some(asked) = self.want.luks_sector else {
+        let Some(requested) = self.want.luks_sector else {
             return Ok(());
         };
         let physical = self.ground.physical_bytes;
-        let sector = if asked == 0 {
+        let sector = if requested == 0 {
             physical.clamp(512, 4096)
         } else {
-            asked
+            requested
         };
         if sector < physical.min(4096) {
             return Err(StackPlanError::BlockBelowSector {
@@ -543,11 +543,11 @@ impl<'a> RecipeBuilder<'a> {
             traxtent_layout::sectors_of_block(self.want.block_bytes, self.ground.logical_bytes)?;
         let end = Lbn(self.end.min(map.end().0));
         let partition = Partition::new(std::sync::Arc::clone(map), Lbn(base)..end, sectors)?;
-        let ask = FileSystemSpec {
+        let spec = FileSystemSpec {
             block_bytes: self.want.block_bytes,
             inode_ratio: self.want.inode_ratio,
         };
-        Ok(Some(BadBlocks::plan(&partition, ask)))
+        Ok(Some(BadBlocks::plan(&partition, spec)))
     }
 
     fn note_list(&mut self, plan: &BadBlocks) {

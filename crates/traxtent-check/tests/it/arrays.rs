@@ -74,7 +74,7 @@ fn members(superblock: Superblock, data: &[Vec<u8>]) -> (Image, Vec<PathBuf>) {
     let image = Image::new(64 * MIB);
     let mut paths = Vec::new();
     for member in 0..superblock.members {
-        let path = image.beside(&format!("member{member}.img"), 64 * MIB);
+        let path = image.sibling(&format!("member{member}.img"), 64 * MIB);
         let file = std::fs::File::options().write(true).open(&path).unwrap();
         let write =
             |at, bytes: &[u8]| std::os::unix::fs::FileExt::write_all_at(&file, bytes, at).unwrap();
@@ -125,8 +125,8 @@ fn as_mdadm_examines() {
             ..MEMBER
         };
         let (_image, paths) = members(superblock, &[]);
-        let told = run(&mdadm, &paths[1], &["--examine", "@"], "");
-        let says = |words: &str| assert!(told.contains(words), "{words} in {told}");
+        let printed = run(&mdadm, &paths[1], &["--examine", "@"], "");
+        let says = |words: &str| assert!(printed.contains(words), "{words} in {printed}");
         let stack = look_at(&paths[1..2], &StatedDrive::default());
         let found = member(&stack);
         says(&format!(
@@ -170,7 +170,7 @@ fn old_superblock() {
     words[38] = ((sum & 0xffff_ffff) + (sum >> 32)) as u32;
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     image.write(64 * MIB - (64 << 10), &bytes);
-    let told = image.run(&mdadm, &["--examine", "@"], "");
+    let printed = image.run(&mdadm, &["--examine", "@"], "");
     let stack = image.stack();
     let found = member(&stack);
     for words in [
@@ -180,7 +180,7 @@ fn old_superblock() {
         "Raid Devices : 3",
         "correct",
     ] {
-        assert!(told.contains(words), "{words} in {told}");
+        assert!(printed.contains(words), "{words} in {printed}");
     }
     assert_eq!(
         (found.version.as_str(), found.level, found.chunk_bytes),

@@ -31,7 +31,7 @@ impl Image {
     }
 
     /// Creates a further image in the same directory.
-    pub(crate) fn beside(&self, name: &str, bytes: u64) -> PathBuf {
+    pub(crate) fn sibling(&self, name: &str, bytes: u64) -> PathBuf {
         let path = self.folder.path().join(name);
         let file = File::create(&path).expect("there is room");
         file.set_len(bytes).expect("files may be sparse");
@@ -102,7 +102,7 @@ pub(crate) fn run(tool: &Path, image: &Path, arguments: &[&str], input: &str) ->
         .stderr(Stdio::piped())
         .spawn()
         .expect("the tool runs");
-    let mut stdin = child.stdin.take().expect("it has been asked for");
+    let mut stdin = child.stdin.take().expect("the pipe was requested");
     stdin.write_all(input.as_bytes()).expect("it listens");
     drop(stdin);
     let output = child.wait_with_output().expect("it ends");

@@ -81,7 +81,7 @@ fn volume<'a>(stack: &'a Stack, name: &str) -> (&'a traxtent_check::Layer, &'a L
 fn linear_and_striped() {
     let (lvm, losetup, mke2fs) = (tool!("lvm"), tool!("losetup"), tool!("mke2fs"));
     let image = Image::new(128 * MIB);
-    let paths = [image.path.clone(), image.beside("other.img", 128 * MIB)];
+    let paths = [image.path.clone(), image.sibling("other.img", 128 * MIB)];
     let Some(loops) = Loops::over(losetup, &paths) else {
         skip!("no loop device is available");
     };

@@ -133,10 +133,10 @@ impl QueuedDrive {
             .sent
             .iter()
             .position(|(tag, ..)| *tag == completion.tag);
-        let (_, io, asked) = self
+        let (_, io, issued) = self
             .sent
             .swap_remove(place.expect("a drive completes what it was given"));
-        self.count(&completion, completion.submitted.since(asked));
+        self.count(&completion, completion.submitted.since(issued));
         Some((io, completion))
     }
 
@@ -159,11 +159,11 @@ impl QueuedDrive {
     pub(super) fn feed(&mut self, now: SimTime) {
         while self.sent.len() < self.depth && !self.waiting.is_empty() {
             let index = self.choose(now);
-            let (io, request, asked) = self.waiting.remove(index);
+            let (io, request, issued) = self.waiting.remove(index);
             self.schedule.serve(request.lbn, request.end());
             let tag = self.drive.submit(now, request);
             let tag = tag.expect("a file system stays on its partition");
-            self.sent.push((tag, io, asked));
+            self.sent.push((tag, io, issued));
         }
     }
 

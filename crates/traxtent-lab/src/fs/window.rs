@@ -99,7 +99,9 @@ impl SimulatedHost {
         let next = (at + run < end).then(|| file.indirect_of(at + run, direct, pointers));
         let joined = next.flatten() == Some(following) && !self.cache.is_requested(following);
         let sectors = self.sectors_of(blocks[0]).start
-            ..self.sectors_of(Block(following.0 + u64::from(joined))).start;
+            ..self
+                .sectors_of(Block(following.0 + u64::from(joined)))
+                .start;
         // An indirect block after a boundary is requested separately.
         let sectors = self.clipped(sectors);
         let blocks_read = (sectors.end - sectors.start) / u64::from(self.config.block_sectors);

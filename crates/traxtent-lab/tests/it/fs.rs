@@ -119,7 +119,7 @@ fn blocks_are_written_where_the_file_lists_them() {
         // Inodes, names and indirect blocks remain.
         assert!(
             written.len() < 16 * 16,
-            "{} sectors of nobody",
+            "{} sectors without an owner",
             written.len()
         );
     }

@@ -189,7 +189,7 @@ impl Log {
                     lbn: first,
                     sectors,
                 };
-                self.ask(read, Completion::Victim(victim));
+                self.issue(read, Completion::Victim(victim));
             }
         }
         let nothing_to_read = pass.left == 0;

@@ -58,7 +58,7 @@
 //! let mut step = Recovery::begin(map.first()..map.end(), 512, config.cleaning);
 //! let mut log = loop {
 //!     step = match step {
-//!         RecoveryStep::Ask(op, recovery) => recovery.answer(perform(&mut device, op))?,
+//!         RecoveryStep::Perform(op, recovery) => recovery.complete(perform(&mut device, op))?,
 //!         RecoveryStep::Open(log) => break log,
 //!     }
 //! };
@@ -418,8 +418,8 @@ impl Log {
         // The superblock comes last, so that no log exists before there is a checkpoint.
         let data = log.superblock.encode();
         let lbn = log.superblock.range.start;
-        log.ask(LogOp::Write { lbn, data }, Completion::Nothing);
-        log.ask(LogOp::Flush, Completion::Nothing);
+        log.issue(LogOp::Write { lbn, data }, Completion::Nothing);
+        log.issue(LogOp::Flush, Completion::Nothing);
         Ok(log)
     }
 

@@ -67,7 +67,9 @@ impl LayoutPositions {
         Ok(LayoutPositions {
             areas,
             data: data..end_track,
-            end: map.track(end_track).map_or(map.end(), |track| track.first_lbn),
+            end: map
+                .track(end_track)
+                .map_or(map.end(), |track| track.first_lbn),
         })
     }
 

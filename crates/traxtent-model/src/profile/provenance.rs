@@ -61,10 +61,7 @@ impl fmt::Display for OriginKind {
 impl Provenance {
     /// Creates one origin for all values, for profiles made by a program.
     pub fn uniform(kind: OriginKind, note: &str) -> Provenance {
-        Provenance(BTreeMap::from([(
-            String::new(),
-            format!("{kind}: {note}"),
-        )]))
+        Provenance(BTreeMap::from([(String::new(), format!("{kind}: {note}"))]))
     }
 
     /// Returns the origin of the value at `path`: that of the longest entry that is equal to the

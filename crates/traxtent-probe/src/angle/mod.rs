@@ -381,8 +381,8 @@ impl Search<'_, '_> {
         let Some(angle) = self.clock.angle(end)? else {
             return Ok(false);
         };
-        let strays = wrap(angle - line.angle - kind.skew).abs() > self.jump_min(kind.pitch);
-        Ok(strays && self.gap(line, end, angle) < arcs::SLOTS * kind.pitch)
+        let deviates = wrap(angle - line.angle - kind.skew).abs() > self.jump_min(kind.pitch);
+        Ok(deviates && self.gap(line, end, angle) < arcs::SLOTS * kind.pitch)
     }
 
     /// Returns whether reads of a line of sectors take as long as their sectors.

@@ -559,8 +559,8 @@ impl Search<'_, '_> {
             (lower, upper, around) = (following + 1, end_max, None);
         }
         let last = self.clock.angle(lower - 1)?;
-        let strays = last.map_or(0.0, |angle| wrap(angle - line.at(lower - 1)));
-        let slipped = (-self.jump_min(line.pitch)..NEAR).contains(&strays);
+        let deviation = last.map_or(0.0, |angle| wrap(angle - line.at(lower - 1)));
+        let slipped = (-self.jump_min(line.pitch)..NEAR).contains(&deviation);
         Ok(slipped.then_some(lower))
     }
 

@@ -325,13 +325,13 @@ impl Search<'_, '_> {
             let from = |by: usize| back(i, by).map_or(0, |then| then.abs_diff(kinds[i].sectors));
             from(cylinder.unwrap_or(1)) > 0 || (1..=SLIPS).contains(&from(1))
         };
-        let odd = (0..last).filter(|&i| differs(i + 1) || differs(i));
+        let irregular = (0..last).filter(|&i| differs(i + 1) || differs(i));
         // The LBN before a boundary reveals shrinking tracks immediately, and growing tracks one
         // cylinder later.
         let (both, once): (Vec<usize>, Vec<usize>) = (0..regular.len()).partition(|i| i % 2 == 1);
         let of = |indices: Vec<usize>| indices.into_iter().map(|i| regular[i]);
         ChosenTests {
-            both: of(both).chain(odd).collect(),
+            both: of(both).chain(irregular).collect(),
             once: of(once).collect(),
         }
     }

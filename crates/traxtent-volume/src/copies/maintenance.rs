@@ -117,8 +117,8 @@ impl State {
 
     fn missing(&self, home: BlockHome, current: u32) -> u32 {
         let run = Run { home, blocks: 1 };
-        let hopeless = self.unwritable.get(&home).copied().unwrap_or(0);
-        self.tpl.writable(run) & !current & !hopeless
+        let unwritable = self.unwritable.get(&home).copied().unwrap_or(0);
+        self.tpl.writable(run) & !current & !unwritable
     }
 
     fn to_split(&self, from: usize) -> Option<usize> {
@@ -151,7 +151,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// are outstanding, or when nothing is left to do.
     pub fn due(&self) -> Option<SimTime> {
         let state = self.state();
-        let may = self.check_writable().is_ok() && state.asked == 0;
+        let may = self.check_writable().is_ok() && state.outstanding == 0;
         let (_, after) = state.job(self.revolution, false).filter(|_| may)?;
         Some(state.last + after)
     }

@@ -101,7 +101,7 @@ struct State {
     /// The contents of blocks of which no replica is fully readable.
     rebuilt_blocks: BTreeMap<BlockHome, Box<[u8]>>,
     /// The number of outstanding requests, the end of the last one, and its track.
-    asked: u64,
+    outstanding: u64,
     last: SimTime,
     track: Option<usize>,
     /// The next tracks to synchronize and to split.
@@ -115,7 +115,7 @@ impl<M: MemberClock> Drop for Outstanding<'_, M> {
     fn drop(&mut self) {
         let now = self.0.members.now();
         let mut state = self.0.state();
-        state.asked -= 1;
+        state.outstanding -= 1;
         state.last = state.last.max(now);
     }
 }
@@ -148,7 +148,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
                 unwritable: BTreeMap::new(),
                 unreadable: BTreeMap::new(),
                 rebuilt_blocks: BTreeMap::new(),
-                asked: 0,
+                outstanding: 0,
                 last: members.now(),
                 track: None,
             }),
@@ -203,7 +203,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// Returns an error if the range is not within the volume, or if no current replica can be
     /// read.
     pub async fn read(&self, at: Lbn, into: &mut [u8]) -> Result<(), CopiesError> {
-        let _asked = self.ask();
+        let _request = self.begin_request();
         let mut rest = into;
         for piece in self.pieces(at, rest.len())? {
             let (part, others) = rest.split_at_mut(piece.sectors as usize * self.sector_bytes);
@@ -232,12 +232,12 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     pub async fn write_through(&self, at: Lbn, bytes: &[u8]) -> Result<(), CopiesError> {
         // Only the first replicas are trusted after a crash.
         self.write_to(at, bytes, true).await?;
-        let _asked = self.ask();
+        let _request = self.begin_request();
         Ok(self.one(Op::flush(DEVICE)).await?)
     }
 
     async fn write_to(&self, at: Lbn, bytes: &[u8], first: bool) -> Result<(), CopiesError> {
-        let _asked = self.ask();
+        let _request = self.begin_request();
         self.check_writable()?;
         let pieces = self.pieces(at, bytes.len())?;
         self.prepare(&pieces).await?;
@@ -286,7 +286,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// # Errors
     /// Returns an error if the range is not within the volume, or if the table cannot be written.
     pub async fn trim(&self, at: Lbn, sectors: Sectors) -> Result<(), CopiesError> {
-        let _asked = self.ask();
+        let _request = self.begin_request();
         self.check_writable()?;
         self.pieces_of(at, sectors.0)?;
         // Only whole blocks can be discarded.
@@ -314,7 +314,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// # Errors
     /// Returns an error if a first replica cannot be written, or if the device cannot be flushed.
     pub async fn flush(&self) -> Result<(), CopiesError> {
-        let _asked = self.ask();
+        let _request = self.begin_request();
         let stale: Vec<(Run, u32)> = maintenance::groups(self.state().tpl.before_flush());
         for (run, _) in stale {
             let _page = self.page(run).read().await;
@@ -442,8 +442,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         ops[0].outcome
     }
 
-    fn ask(&self) -> Outstanding<'_, M> {
-        self.state().asked += 1;
+    fn begin_request(&self) -> Outstanding<'_, M> {
+        self.state().outstanding += 1;
         Outstanding(self)
     }
 
@@ -559,6 +559,6 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     }
 
     fn state(&self) -> NowGuard<'_, State> {
-        self.state.lock().expect("nobody panics with it")
+        self.state.lock().expect("no holder of the lock panics")
     }
 }

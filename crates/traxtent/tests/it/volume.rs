@@ -355,14 +355,25 @@ fn unusable_members_are_refused() {
     match (is_root, testkit::tool("setpriv")) {
         (false, _) => refused(Command::new(program), "c", 3, "Permission denied"),
         (true, Some(setpriv)) => {
-            // If the user nobody may not run the program, this cannot be tested.
-            let nobody = || {
+            // If the user unprivileged may not run the program, this cannot be tested.
+            let unprivileged = || {
                 let mut command = Command::new(&setpriv);
                 command.args(["--reuid=65534", "--regid=65534", "--clear-groups", program]);
                 command
             };
-            if nobody().arg("--version").output().unwrap().status.success() {
-                refused(nobody(), "c", 3, "c: cannot open it: Permission denied");
+            if unprivileged()
+                .arg("--version")
+                .output()
+                .unwrap()
+                .status
+                .success()
+            {
+                refused(
+                    unprivileged(),
+                    "c",
+                    3,
+                    "c: cannot open it: Permission denied",
+                );
             }
         }
         (true, None) => {}

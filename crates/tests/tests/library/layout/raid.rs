@@ -251,9 +251,9 @@ fn tracks_with_defects() {
     let mut sizes = vec![100; 5000];
     sizes[7] = 98;
     sizes[9] = 60;
-    let odd = member(0, &sizes, 0..sizes.iter().sum());
+    let irregular = member(0, &sizes, 0..sizes.iter().sum());
     let whole = member(0, &[100; 5000], 0..500_000);
-    let array = Array::new(RAID5, vec![odd, whole.clone(), whole]).unwrap();
+    let array = Array::new(RAID5, vec![irregular, whole.clone(), whole]).unwrap();
     assert_eq!(array.stripes(), 4999);
     let chunk = |stripe| {
         let chunk = array.stripe(stripe).unwrap().chunk_on(0);

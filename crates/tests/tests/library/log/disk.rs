@@ -38,7 +38,7 @@ impl Perform for Drive {
         data_read
     }
 
-    fn look(&mut self, model: &Model, next: Option<&LogOp>) {
+    fn observe(&mut self, model: &Model, next: Option<&LogOp>) {
         if !self.watching {
             return;
         }
