@@ -123,9 +123,10 @@ fn replays_to_the_tick() {
                     let mut rng = Rng::new(seed);
                     for _ in 0..each {
                         // Some of it sequential, so that the buffer takes part.
-                        let lbn = match rng.chance(0.5) {
-                            true => rng.below(2000),
-                            false => rng.below(sectors),
+                        let lbn = if rng.chance(0.5) {
+                            rng.below(2000)
+                        } else {
+                            rng.below(sectors)
                         };
                         let mut data = vec![0; 512 * (1 + rng.below(32) as usize)];
                         match rng.below(10) {

@@ -217,9 +217,10 @@ fn block_devices_side_by_side() {
         let mut ops: Vec<Op<'_>> = Vec::new();
         for (member, at, writes, skewed, memory) in &mut requests {
             let memory = &mut memory[*skewed..];
-            ops.push(match writes {
-                true => Op::write(*member, *at, memory),
-                false => Op::read(*member, *at, memory),
+            ops.push(if *writes {
+                Op::write(*member, *at, memory)
+            } else {
+                Op::read(*member, *at, memory)
             });
             if rng.below(20) == 0 {
                 ops.push(Op::flush(*member));

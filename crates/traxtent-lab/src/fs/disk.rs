@@ -73,7 +73,7 @@ pub(super) struct QueuedDrive {
     schedule: Schedule,
     deadline: Option<Span>,
     /// The time at which the oldest request was last checked.
-    looked: SimTime,
+    checked: SimTime,
     depth: usize,
     waiting: Vec<(Io, Request, SimTime)>,
     sent: Vec<(Tag, Io, SimTime)>,
@@ -88,7 +88,7 @@ impl QueuedDrive {
         QueuedDrive {
             schedule: Schedule::new(config.scheduler),
             deadline: config.deadline,
-            looked: SimTime::ZERO,
+            checked: SimTime::ZERO,
             depth: depth as usize,
             waiting: Vec::new(),
             sent: Vec::new(),
@@ -169,8 +169,8 @@ impl QueuedDrive {
 
     /// Chooses the waiting request that is sent next.
     fn choose(&mut self, now: SimTime) -> usize {
-        if let Some(deadline) = self.deadline.filter(|every| self.looked + *every <= now) {
-            self.looked = now;
+        if let Some(deadline) = self.deadline.filter(|every| self.checked + *every <= now) {
+            self.checked = now;
             let (.., oldest) = self.waiting[0];
             if oldest + deadline < now {
                 return 0;

@@ -23,9 +23,8 @@ use traxtent_model::drive::Drive;
 use traxtent_probe::{Confirm, Found};
 use traxtent_sim::{Host, simulate};
 use traxtent_units::Rng;
-use traxtent_units::request::Request;
-use traxtent_units::{Lbn, Sectors, SimTime, Span};
-use traxtent_workload::{Arrival, NextStep, RequestSource, TraceError, Urgency};
+use traxtent_units::{Lbn, Sectors, Span};
+use traxtent_workload::{CapacityOnly, Synthetic, WorkloadSpec};
 
 use super::apps::{self, Run, timed};
 use super::config::{Config, Ext2};
@@ -511,56 +510,14 @@ fn random_writes(bench: &Bench, offset: u64, outstanding: u64) -> Result<f64, La
         Sectors(UNIT),
         (0..DRIVES.len() as u32).collect(),
     )?;
-    let mut source = Writes {
-        rng: Rng::new(bench.seed),
-        units,
-        offset,
-        left: bench.scaled_count(10_000),
-        idle: outstanding,
-        now: SimTime::ZERO,
-        tag: 0,
-    };
+    let end = units * UNIT + offset;
+    let workload: WorkloadSpec = format!(
+        "random,read=0,size={UNIT},align={UNIT},offset={offset},lbns=0..{end},count={},seed={},outstanding={outstanding}",
+        bench.scaled_count(10_000),
+        bench.seed,
+    )
+    .parse()?;
+    let capacity = CapacityOnly(Sectors(end));
+    let mut source = Synthetic::new(&workload, 512, &capacity)?;
     Ok(simulate(&mut host, &mut source, |_| true)?.as_ms())
-}
-
-/// Random writes of a unit with a fixed number outstanding.
-#[derive(Debug)]
-struct Writes {
-    rng: Rng,
-    units: u64,
-    offset: u64,
-    left: u64,
-    /// The number of further writes that may be outstanding.
-    idle: u64,
-    now: SimTime,
-    tag: u64,
-}
-
-impl RequestSource for Writes {
-    fn due(&mut self) -> Result<NextStep, TraceError> {
-        Ok(match (self.left, self.idle) {
-            (0, _) => NextStep::Never,
-            (_, 0) => NextStep::AfterCompletion,
-            _ => NextStep::At(self.now),
-        })
-    }
-
-    fn take(&mut self, now: SimTime) -> Option<Arrival> {
-        (self.left, self.idle) = (self.left - 1, self.idle - 1);
-        let unit = self.rng.below(self.units);
-        self.tag += 1;
-        Some(Arrival {
-            at: now,
-            tag: self.tag - 1,
-            device: 0,
-            urgency: Urgency::None,
-            measured: None,
-            request: Request::write(Lbn(unit * UNIT + self.offset), UNIT as u32),
-        })
-    }
-
-    fn complete(&mut self, _: u64, at: SimTime) {
-        self.idle += 1;
-        self.now = at;
-    }
 }

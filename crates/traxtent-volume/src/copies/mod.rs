@@ -451,9 +451,10 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         if self.is_stopped.load(Ordering::SeqCst) {
             return Err(CopiesError::Stopped);
         }
-        match self.is_broken.load(Ordering::SeqCst) {
-            true => Err(CopiesError::Broken),
-            false => Ok(()),
+        if self.is_broken.load(Ordering::SeqCst) {
+            Err(CopiesError::Broken)
+        } else {
+            Ok(())
         }
     }
 

@@ -124,10 +124,10 @@ impl User {
                 for sector in 0..u64::from(sectors) {
                     self.device.write(place + sector, self.stamp);
                     if self.rng.chance(0.2) {
-                        self.look();
+                        self.maybe_crash();
                     }
                 }
-                self.look();
+                self.maybe_crash();
             }
             self.tpl.record_write(run, copies).unwrap();
             block += u64::from(run.blocks);
@@ -164,8 +164,8 @@ impl User {
     }
 
     fn flush(&mut self) {
-        let behind: Vec<(BlockHome, u32)> = self.tpl.before_flush().collect();
-        for (home, current) in behind {
+        let stale: Vec<(BlockHome, u32)> = self.tpl.before_flush().collect();
+        for (home, current) in stale {
             self.update_replicas(home, current, 1);
         }
         self.device.flush();
@@ -320,7 +320,7 @@ impl User {
     }
 
     /// Simulates a power cut.
-    fn look(&mut self) {
+    fn maybe_crash(&mut self) {
         if self.rng.chance(self.watch) {
             let left = self.device.cut(&mut self.rng);
             self.check_left(&left);
