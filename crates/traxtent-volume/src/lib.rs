@@ -9,7 +9,7 @@
 //! one, and [`Volume::open`] opens it. [`copies`] has volumes with replicas around the track, on
 //! one member.
 //!
-//! # Guarantees
+//! # Invariants
 //! - Once a flush is complete, everything completed before it survives any crash. In RAID-1 and
 //!   RAID-5, it survives any crash together with the loss of any one member.
 //! - Data in flight during a crash is found old or new, sector by sector. In RAID-5, if a member is
