@@ -203,17 +203,17 @@ fn ms_of_requests(mut drive: Drive, each: usize, mut next: impl FnMut() -> Reque
         mean: TURNAROUND_MS,
     };
     let mut rng = Rng::new(2);
-    let (mut now, mut sent, mut answered) = (SimTime::ZERO, 0, 0);
+    let (mut now, mut sent, mut completed) = (SimTime::ZERO, 0, 0);
     let mut begun = now;
-    while answered < (WARM_UP_UNITS + COUNTED_UNITS) * each {
-        if sent == answered {
+    while completed < (WARM_UP_UNITS + COUNTED_UNITS) * each {
+        if sent == completed {
             drive.submit(now, next()).expect("it is on the drive");
             sent += 1;
         }
         now = drive.next_wakeup().expect("a request is outstanding");
         while drive.poll(now).is_some() {
-            answered += 1;
-            if answered == WARM_UP_UNITS * each {
+            completed += 1;
+            if completed == WARM_UP_UNITS * each {
                 begun = now;
             }
         }

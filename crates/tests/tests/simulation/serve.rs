@@ -333,8 +333,8 @@ fn a_power_cut_on_order() {
     let beyond: Fault = "latent-error,lbn=99999999999".parse().unwrap();
     let refused = send_order(&control, &beyond).unwrap().unwrap_err();
     assert!(refused.contains("the drive ends"), "{refused}");
-    let hurt: Fault = "latent-error,lbn=8".parse().unwrap();
-    send_order(&control, &hurt).unwrap().unwrap();
+    let latent_error: Fault = "latent-error,lbn=8".parse().unwrap();
+    send_order(&control, &latent_error).unwrap().unwrap();
     assert!(server.read(&mut [0; 512], 4096).is_err());
     server.stop().unwrap();
     assert!(!control.exists(), "the socket goes with its server");

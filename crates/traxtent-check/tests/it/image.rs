@@ -56,7 +56,7 @@ impl Image {
     }
 
     pub(crate) fn stack_for(&self, stated: &StatedDrive) -> Stack {
-        look_at(std::slice::from_ref(&self.path), stated)
+        examine_images(std::slice::from_ref(&self.path), stated)
     }
 
     /// Returns the rules with findings of at least severity warning, for sectors of 512 and 4096
@@ -66,7 +66,7 @@ impl Image {
     }
 }
 
-pub(crate) fn look_at(paths: &[PathBuf], stated: &StatedDrive) -> Stack {
+pub(crate) fn examine_images(paths: &[PathBuf], stated: &StatedDrive) -> Stack {
     examine_targets(paths, stated, &HostPaths::default()).expect("the images are there")
 }
 

@@ -149,7 +149,7 @@ impl SimulatedHost {
         let points = every(self.config.indirect);
         if let Some(before) = last.filter(|_| moves) {
             let next = self.space.group_of(before) + 1;
-            group = self.space.roomy_group(next % self.space.groups());
+            group = self.space.group_with_room(next % self.space.groups());
             last = None;
         }
         if points {

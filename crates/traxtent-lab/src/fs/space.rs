@@ -69,7 +69,7 @@ impl BlockSpace {
 
     /// The first group from this one on, wrapping around, that has at least the mean number of free
     /// blocks.
-    pub(super) fn roomy_group(&self, from: u64) -> u64 {
+    pub(super) fn group_with_room(&self, from: u64) -> u64 {
         let groups = self.groups();
         let mean = self.free.iter().sum::<u64>() / groups;
         (from..groups)

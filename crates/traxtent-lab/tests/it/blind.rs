@@ -112,13 +112,13 @@ const ONCE_MISSED: [(&str, &[u64]); 6] = [
 /// Do all translation algorithms now find every track of the drives that one once missed?
 #[test]
 fn drives_that_once_surprised() {
-    for (surprise, seeds) in ONCE_MISSED {
+    for (cause, seeds) in ONCE_MISSED {
         for &seed in seeds {
             let drive = random_drive(seed);
             for algorithm in [Algorithm::Tree, Algorithm::Walk, Algorithm::Dixtrac] {
                 let outcome = run_trial(&drive, &Trial::new(algorithm, Verify::None));
                 let name = algorithm.name();
-                assert!(outcome.is_exact(), "{name}, {surprise}: {outcome}");
+                assert!(outcome.is_exact(), "{name}, {cause}: {outcome}");
             }
         }
     }
@@ -238,13 +238,13 @@ const IRREGULAR_ONCE_MISSED: [(&str, Algorithm, Verify, &[u64]); 3] = [
 /// Are the irregular drives that were once missed now recovered?
 #[test]
 fn irregular_drives_that_once_surprised() {
-    for (surprise, algorithm, verify, seeds) in IRREGULAR_ONCE_MISSED {
+    for (cause, algorithm, verify, seeds) in IRREGULAR_ONCE_MISSED {
         for &seed in seeds {
             let outcome = run_trial(
                 &Layouts::Irregular.drive(seed),
                 &Trial::new(algorithm, verify),
             );
-            assert!(outcome.is_exact(), "{surprise}: {outcome}");
+            assert!(outcome.is_exact(), "{cause}: {outcome}");
         }
     }
 }

@@ -474,11 +474,11 @@ fn refused() {
         "it is not a volume's superblock"
     );
 
-    let mut crowded = new.clone();
-    crowded.bounds =
+    let mut too_small = new.clone();
+    too_small.bounds =
         PartitionBounds::new(PartitionCount::ONE, PartitionCount::MOST).expect("bounds");
     assert!(matches!(
-        crowded.make().map(drop),
+        too_small.make().map(drop),
         Err(CopiesError::Layout(TplError::DoesNotFit { most: 32, .. }))
     ));
     let volume = open(&memory).expect("it is whole");
