@@ -226,8 +226,8 @@ pub fn run_trial(drive: &RandomDrive, trial: &Trial) -> Outcome {
     }
 }
 
-/// Runs a trial on the drives of all seeds on `threads` threads. Passes each outcome to `report` once
-/// it is available, and returns all outcomes in the order of the seeds.
+/// Runs a trial on the drives of all seeds on `threads` threads. Passes each outcome to `report`
+/// once it is available, and returns all outcomes in the order of the seeds.
 ///
 /// # Panics
 /// Panics if `report` does.
