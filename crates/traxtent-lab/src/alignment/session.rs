@@ -236,8 +236,8 @@ impl Session {
         )))
     }
 
-    /// Returns the seconds that the drive takes for each phase. The drive holds up to `held_sectors`
-    /// sectors of writes (0: none, as in the model).
+    /// Returns the seconds that the drive takes for each phase. The drive holds up to
+    /// `held_sectors` sectors of writes (0: none, as in the model).
     ///
     /// # Errors
     /// Returns the errors of [`Session::streams`].
