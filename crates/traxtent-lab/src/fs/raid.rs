@@ -26,7 +26,7 @@ use traxtent_units::Rng;
 use traxtent_units::{Lbn, Sectors, Span};
 use traxtent_workload::{CapacityOnly, Synthetic, WorkloadSpec};
 
-use super::apps::{self, Run, timed};
+use super::apps::{self, ProgramRun, timed};
 use super::config::{Config, Ext2};
 use super::linux::{MEMORY, diff, without_read_ahead};
 use super::machine::SimulatedHost;
@@ -264,7 +264,7 @@ fn cut(ends: impl Iterator<Item = u64>) -> TrackMap {
 fn seconds(
     bench: &Bench,
     system: Raid5,
-    program: fn(&mut SimulatedHost) -> Run,
+    program: fn(&mut SimulatedHost) -> ProgramRun,
 ) -> Result<f64, LabError> {
     seconds_on(bench, Firmware::Profile, system, program)
 }
@@ -273,14 +273,14 @@ fn seconds_on(
     bench: &Bench,
     firmware: Firmware,
     system: Raid5,
-    program: fn(&mut SimulatedHost) -> Run,
+    program: fn(&mut SimulatedHost) -> ProgramRun,
 ) -> Result<f64, LabError> {
     let mut machine = system.machine_on(bench, firmware, MEMORY[0], bench.seed)?;
     Ok(program(&mut machine).seconds())
 }
 
 /// Writes a file of 1 GB.
-fn fill(machine: &mut SimulatedHost) -> Run {
+fn fill(machine: &mut SimulatedHost) -> ProgramRun {
     let directory = machine.directory(0);
     timed(machine, |machine| {
         apps::fill(machine, directory, GB);
@@ -288,7 +288,7 @@ fn fill(machine: &mut SimulatedHost) -> Run {
 }
 
 /// Reads a file of 1 GB.
-fn scan(machine: &mut SimulatedHost) -> Run {
+fn scan(machine: &mut SimulatedHost) -> ProgramRun {
     let directory = machine.directory(0);
     let file = machine.existing(directory, GB);
     timed(machine, |machine| apps::scan(machine, file, GB))
@@ -301,11 +301,13 @@ fn scan(machine: &mut SimulatedHost) -> Run {
 /// # Errors
 /// Returns an error if a drive is not built in.
 pub fn bonnie(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let change =
-        |firmware, system, program: fn(&mut SimulatedHost) -> Run| -> Result<f64, LabError> {
-            let conventional = seconds_on(bench, firmware, Raid5::Conventional, program)?;
-            Ok(conventional / seconds_on(bench, firmware, system, program)? - 1.0)
-        };
+    let change = |firmware,
+                  system,
+                  program: fn(&mut SimulatedHost) -> ProgramRun|
+     -> Result<f64, LabError> {
+        let conventional = seconds_on(bench, firmware, Raid5::Conventional, program)?;
+        Ok(conventional / seconds_on(bench, firmware, system, program)? - 1.0)
+    };
     let profile = Firmware::Profile;
     Ok(vec![
         change(profile, Raid5::Aligned, fill)?,

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use traxtent_layout::tpl::{
-    Accuracy, BlockHome, Config, DeviceStep, HeadTracker, PartitionBounds, PartitionCount, REGIONS,
-    Run, Survey, TablePlan, Tpl,
+    Accuracy, BlockHome, BlockRun, Config, DeviceStep, HeadTracker, PartitionBounds,
+    PartitionCount, REGIONS, Survey, TablePlan, Tpl,
 };
 use traxtent_map::TrackMap;
 use traxtent_model::drive::Drive;
@@ -334,7 +334,7 @@ impl TplHost {
         Ok(self.now)
     }
 
-    fn read(&mut self, run: Run) {
+    fn read(&mut self, run: BlockRun) {
         if !self.tpl.holds(run.home) {
             return;
         }
@@ -346,7 +346,7 @@ impl TplHost {
                     index: run.home.index + index,
                     ..run.home
                 };
-                self.read(Run { home, blocks: 1 });
+                self.read(BlockRun { home, blocks: 1 });
             }
             return;
         }
@@ -358,7 +358,7 @@ impl TplHost {
         self.head.completed(lbn, sectors, sent, self.now);
     }
 
-    fn write(&mut self, run: Run) -> Result<(), LabError> {
+    fn write(&mut self, run: BlockRun) -> Result<(), LabError> {
         let all = self.tpl.writable(run);
         let mask = match self.sync {
             ReplicaSync::AtOnce => all,
@@ -370,14 +370,14 @@ impl TplHost {
     }
 
     /// Chooses the nearest of the replicas in a mask.
-    fn choose(&self, run: Run, mask: u32) -> (u32, Lbn) {
+    fn choose(&self, run: BlockRun, mask: u32) -> (u32, Lbn) {
         let places = || self.tpl.places(run, mask);
         let choice = self.head.choose(self.now, places().map(|(_, lbn)| lbn));
         let index = choice.map_or(0, |choice| choice.index);
         places().nth(index).expect("there is a replica")
     }
 
-    fn write_copies(&mut self, run: Run, mask: u32) {
+    fn write_copies(&mut self, run: BlockRun, mask: u32) {
         let sectors = run.blocks * BLOCK;
         let places = self.tpl.places(run, mask);
         let writes: Vec<Request> = places
@@ -517,7 +517,7 @@ impl TplHost {
             .take_while(|(home, _)| home.track == track)
             .collect();
         // Consecutive blocks with the same current replicas are written together.
-        let mut runs: Vec<(Run, u32)> = Vec::new();
+        let mut runs: Vec<(BlockRun, u32)> = Vec::new();
         for (home, current) in stale {
             match runs.last_mut() {
                 Some((run, mask))
@@ -525,7 +525,7 @@ impl TplHost {
                 {
                     run.blocks += 1;
                 }
-                _ => runs.push((Run { home, blocks: 1 }, current)),
+                _ => runs.push((BlockRun { home, blocks: 1 }, current)),
             }
         }
         let (mut writes, mut done) = (Vec::new(), Vec::new());

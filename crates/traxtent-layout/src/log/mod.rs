@@ -175,7 +175,7 @@ use std::ops::Range;
 
 pub use cleaner::{Cleaning, CleaningPolicy};
 pub use error::LogError;
-pub use place::Place;
+pub use place::LogPlace;
 pub use recovery::{Recovery, RecoveryStep};
 pub use segments::{Segment, SegmentSizing};
 pub use shape::LogShape;
@@ -311,7 +311,7 @@ pub enum BlockLocation<'a> {
     /// The block has not been written to the device yet; these are its bytes.
     Here(&'a [u8]),
     /// The block is on the device: read it ([`Log::op_for`]) and check it ([`Log::verify`]).
-    At(Place),
+    At(LogPlace),
 }
 
 /// A log. See [the module](self).
@@ -462,7 +462,7 @@ impl Log {
             let next = first + u64::from(count);
             self.append(Entry::Trim { first, count }, &[], self.clock);
             for block in first..next {
-                self.move_block(block, Place::NOWHERE);
+                self.move_block(block, LogPlace::NOWHERE);
             }
             first = next;
         }
@@ -487,7 +487,7 @@ impl Log {
     }
 
     /// Returns the operation that reads a block.
-    pub fn op_for(&self, place: Place) -> LogOp {
+    pub fn op_for(&self, place: LogPlace) -> LogOp {
         LogOp::Read {
             lbn: place.lbn,
             sectors: Sectors(self.shape.block_sectors.into()),
@@ -498,7 +498,7 @@ impl Log {
     ///
     /// # Errors
     /// Returns an error if they are not.
-    pub fn verify(&self, place: Place, bytes: &[u8]) -> Result<(), LogError> {
+    pub fn verify(&self, place: LogPlace, bytes: &[u8]) -> Result<(), LogError> {
         self.check_length(bytes.len(), self.shape.block_bytes())?;
         if crc32fast::hash(bytes) == place.crc {
             Ok(())

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::cleaner::{Cleaning, Reserve};
 use super::error::LogError;
 use super::format::{Checkpoint, Entry, Summary, Superblock};
-use super::place::Place;
+use super::place::LogPlace;
 use super::segments::SegmentTable;
 use super::{Head, Log, LogOp};
 use traxtent_units::{Lbn, Sectors};
@@ -49,7 +49,7 @@ struct Pages {
     log: Box<Log>,
     /// The checkpoint's number of live blocks in each segment.
     live: Vec<u32>,
-    left: VecDeque<(u64, Place)>,
+    left: VecDeque<(u64, LogPlace)>,
 }
 
 /// The log is being rolled forward.
@@ -370,7 +370,7 @@ impl Forward {
                 Entry::Map { .. } => drop(placed.next()),
                 Entry::Trim { first, count } => {
                     for block in first..first + u64::from(count) {
-                        log.move_block(block, Place::NOWHERE);
+                        log.move_block(block, LogPlace::NOWHERE);
                     }
                 }
             }
@@ -404,7 +404,7 @@ impl Forward {
 impl Log {
     fn check_place(
         &self,
-        place: Place,
+        place: LogPlace,
         wrong: &impl Fn(&'static str) -> LogError,
     ) -> Result<(), LogError> {
         let block = self.shape.block_sectors.into();

@@ -1,7 +1,7 @@
 //! The head of the log: writing chunks and checkpoints.
 
 use super::format::{Checkpoint, Entry, Summary};
-use super::place::Place;
+use super::place::LogPlace;
 use super::{Completion, Log, LogOp};
 use traxtent_units::Sectors;
 
@@ -130,17 +130,17 @@ impl Log {
     }
 
     /// Records a block's new place.
-    pub(super) fn move_block(&mut self, block: u64, to: Place) {
+    pub(super) fn move_block(&mut self, block: u64, to: LogPlace) {
         let from = self.index.set(block, to);
         self.moved(from, to);
     }
 
-    fn move_page(&mut self, page: u64, to: Place) {
+    fn move_page(&mut self, page: u64, to: LogPlace) {
         let from = self.index.set_page(page, to);
         self.moved(from, to);
     }
 
-    fn moved(&mut self, from: Place, to: Place) {
+    fn moved(&mut self, from: LogPlace, to: LogPlace) {
         let block = self.shape.block_sectors.into();
         if let Some(segment) = from
             .as_written()

@@ -27,7 +27,7 @@ mod zone;
 
 use std::fmt;
 
-pub use csv::{Run, write_csv};
+pub use csv::{LbnRun, write_csv};
 pub use error::GeometryError;
 pub use spec::{
     BranchSpec, Child, GeometrySpec, MovedSpec, Order, PerSurface, Skew, SlipSpec, Sparing, Start,

@@ -1,6 +1,8 @@
 //! A user of the layout that records its own writes.
 
-use traxtent_layout::tpl::{BlockHome, DeviceStep, PartitionCount, Run, TablePlan, Tpl, TplError};
+use traxtent_layout::tpl::{
+    BlockHome, BlockRun, DeviceStep, PartitionCount, TablePlan, Tpl, TplError,
+};
 use traxtent_map::TrackMap;
 use traxtent_units::Rng;
 
@@ -151,7 +153,7 @@ impl User {
 
     /// Copies a block from a current replica to others.
     fn update_replicas(&mut self, home: BlockHome, current: u32, to: u32) {
-        let run = Run { home, blocks: 1 };
+        let run = BlockRun { home, blocks: 1 };
         let to = to & self.tpl.writable(run) & !current;
         let from = self.tpl.place(run, current.trailing_zeros());
         let step = DeviceStep::Copy {
