@@ -116,7 +116,7 @@ impl Published {
         } else if measured > to {
             (measured - to, to)
         } else {
-            // Not-a-number stays so and is not near anything.
+            // The distance of NaN is NaN, which is within no tolerance.
             (measured * 0.0, to)
         }
     }

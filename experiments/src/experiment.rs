@@ -283,7 +283,7 @@ impl Check<'_> {
                 claim.is_named_by(self.number),
                 "id",
                 id,
-                "must begin with the folder's number",
+                "must begin with the directory's number",
             )?;
             self.ensure(ids.insert(id), "id", id, "must be unique")?;
             self.ensure(

@@ -95,7 +95,7 @@ pub fn jobs(bench: &Bench, seconds: NonZeroU32) -> Result<Jobs, LabError> {
     let sheet = data_sheet(&profile.name);
     let bus_mb_per_s = f64::from(profile.sector.logical_bytes) / profile.bus.read_sector_ms / 1e3;
     let bus = profile.provenance.of("bus.read_sector_ms");
-    let measured_bus = bus.is_some_and(|origin| origin.standing == OriginKind::Measured);
+    let measured_bus = bus.is_some_and(|origin| origin.kind == OriginKind::Measured);
     let sustained = sheet.and_then(|sheet| sheet.sustained_mb_per_s);
     let published_mb_per_s = if measured_bus {
         Some(sustained.map_or(bus_mb_per_s, |rate| rate.min(bus_mb_per_s)))

@@ -1,10 +1,13 @@
 //! Published claims of papers, and whether the model agrees with them.
 //!
 //! An [`Experiment`] is a text. It names the drives on which a measurement of the lab is made, and
-//! the [`Claim`]s with which its numbers are compared. A [`Finding`] combines the two. This crate
-//! depends on the lab, and no crate that measures depends on this one, so a measurement cannot
-//! depend on a published number. A claim that is missed stays in the list, with the reason as far
-//! as it is known.
+//! the [`Claim`]s with which its numbers are compared. A [`Finding`] combines the two.
+//! [`experiments`] lists them all, and [`run`] measures a [`Selection`].
+//!
+//! # Invariants
+//! This crate depends on the lab, and no crate that measures depends on this one. A measurement
+//! therefore cannot depend on a published number. A claim that is missed stays in the list, with
+//! the reason as far as it is known.
 
 mod catalogue;
 mod claim;

@@ -130,7 +130,8 @@ fn split_runnable(
 ) -> (Vec<Skipped>, Vec<&'static Experiment>) {
     let reason = |experiment: &Experiment| match experiment.measurement.missing {
         _ if experiment.traces && plan.traces.is_none() => Some(
-            "needs the traces that come with DiskSim; give their folder with --traces".to_owned(),
+            "needs the traces that come with DiskSim; give their directory with --traces"
+                .to_owned(),
         ),
         Some(missing) => missing(),
         None => None,

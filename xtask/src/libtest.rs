@@ -141,7 +141,7 @@ mod tests {
 
     /// Are passes, failures, ignored tests and tests that skipped themselves distinguished?
     #[test]
-    fn outcomes_are_told_apart() {
+    fn outcomes_are_distinguished() {
         let tally = read(
             "running 5 tests\n\
              test a::one ... ok\n\

@@ -2,7 +2,7 @@
 
 mod bench;
 mod blind;
-mod circles;
+mod cycles;
 mod dist;
 mod fuzz;
 mod guest;

@@ -257,7 +257,7 @@ mod tests {
 
     /// Are failing, passing, skipped and missing tests distinguished?
     #[test]
-    fn outcomes_are_told_apart() {
+    fn outcomes_are_distinguished() {
         let one = Planted {
             name: "n".to_owned(),
             path: PathBuf::new(),

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::libtest::{Reader, Show};
 use crate::tally::Tally;
-use crate::{circles, fuzz, guest, packages, shell, words};
+use crate::{cycles, fuzz, guest, packages, shell, words};
 
 /// Runs all checks, even if some fail, and prints the counts.
 pub(crate) fn run() -> Result<ExitCode> {
@@ -115,7 +115,7 @@ fn check_words() -> Result<()> {
 
 fn check_imports() -> Result<()> {
     ensure!(
-        circles::check()?,
+        cycles::check()?,
         "modules that import each other; see the lines above"
     );
     Ok(())

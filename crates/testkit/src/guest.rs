@@ -274,14 +274,18 @@ fn run_within(command: &mut Command, limit: Duration) -> String {
         .stdout(Stdio::piped())
         .spawn()
         .expect("it runs");
-    let mut output = child.stdout.take().expect("it has been asked for");
+    let mut output = child.stdout.take().expect("the pipe was requested");
     let reader = thread::spawn(move || {
         let mut text = Vec::new();
         let _ = output.read_to_end(&mut text);
         String::from_utf8_lossy(&text).into_owned()
     });
     let end = Instant::now() + limit;
-    while child.try_wait().expect("it can be asked").is_none() {
+    while child
+        .try_wait()
+        .expect("a child can be waited for")
+        .is_none()
+    {
         if Instant::now() > end {
             let _ = child.kill();
         }

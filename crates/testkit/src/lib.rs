@@ -86,7 +86,7 @@ pub struct SoakProgress {
     what: &'static str,
     of: u64,
     began: Instant,
-    said: Mutex<Instant>,
+    reported: Mutex<Instant>,
 }
 
 impl SoakProgress {
@@ -97,15 +97,15 @@ impl SoakProgress {
             what,
             of,
             began: now,
-            said: Mutex::new(now),
+            reported: Mutex::new(now),
         }
     }
 
     /// Records that `done` steps are complete.
     pub fn at(&self, done: u64) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.elapsed() >= Duration::from_secs(10) && env::var_os("TRAXTENT_SOAK").is_some() {
-            *said = Instant::now();
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        if reported.elapsed() >= Duration::from_secs(10) && env::var_os("TRAXTENT_SOAK").is_some() {
+            *reported = Instant::now();
             let seconds = self.began.elapsed().as_secs_f64();
             let rate = done as f64 / seconds;
             let left = self.of.saturating_sub(done) as f64 / rate.max(1e-9);

@@ -136,18 +136,18 @@ const COUNTED_UNITS: usize = 2000;
 /// The range of the work in bytes from the drive's first one, or half of a smaller drive.
 const SPREAD_BYTES: u64 = 16 << 30;
 
-/// Returns the cost of a kind of work on a drive whose blocks begin `behind` logical sectors after
+/// Returns the cost of a kind of work on a drive whose blocks begin `offset` logical sectors after
 /// a boundary.
 ///
 /// # Errors
 /// Returns an error if a value of the profile is out of bounds.
-pub fn work_cost(profile: &Profile, load: Load, behind: u32) -> Result<WorkCost, ProfileError> {
+pub fn work_cost(profile: &Profile, load: Load, offset: u32) -> Result<WorkCost, ProfileError> {
     let drive = Drive::new(profile)?;
-    let each = |behind| ms_each(drive.clone(), load, behind);
+    let each = |offset| ms_each(drive.clone(), load, offset);
     Ok(WorkCost {
         load: Work::Drive(load),
         aligned_ms: each(0),
-        actual_ms: each(behind),
+        actual_ms: each(offset),
     })
 }
 
@@ -155,8 +155,8 @@ pub fn work_cost(profile: &Profile, load: Load, behind: u32) -> Result<WorkCost,
 ///
 /// # Errors
 /// See [`work_cost`].
-pub fn sector_costs(profile: &Profile, behind: u32) -> Result<Vec<WorkCost>, ProfileError> {
-    let of = |load| work_cost(profile, load, behind);
+pub fn sector_costs(profile: &Profile, offset: u32) -> Result<Vec<WorkCost>, ProfileError> {
+    let of = |load| work_cost(profile, load, offset);
     Load::ALL.into_iter().map(of).collect()
 }
 
@@ -190,8 +190,8 @@ pub fn block_costs(profile: &Profile, block_bytes: u64) -> Result<Vec<WorkCost>,
 }
 
 /// Returns the mean milliseconds per unit of work.
-fn ms_each(drive: Drive, load: Load, behind: u32) -> f64 {
-    let mut requests = Requests::new(&drive, load, behind);
+fn ms_each(drive: Drive, load: Load, offset: u32) -> f64 {
+    let mut requests = Requests::new(&drive, load, offset);
     ms_of_requests(drive, load.requests_each(), move || requests.next())
 }
 
@@ -203,17 +203,17 @@ fn ms_of_requests(mut drive: Drive, each: usize, mut next: impl FnMut() -> Reque
         mean: TURNAROUND_MS,
     };
     let mut rng = Rng::new(2);
-    let (mut now, mut sent, mut answered) = (SimTime::ZERO, 0, 0);
+    let (mut now, mut sent, mut completed) = (SimTime::ZERO, 0, 0);
     let mut begun = now;
-    while answered < (WARM_UP_UNITS + COUNTED_UNITS) * each {
-        if sent == answered {
+    while completed < (WARM_UP_UNITS + COUNTED_UNITS) * each {
+        if sent == completed {
             drive.submit(now, next()).expect("it is on the drive");
             sent += 1;
         }
         now = drive.next_wakeup().expect("a request is outstanding");
         while drive.poll(now).is_some() {
-            answered += 1;
-            if answered == WARM_UP_UNITS * each {
+            completed += 1;
+            if completed == WARM_UP_UNITS * each {
                 begun = now;
             }
         }
@@ -237,7 +237,7 @@ struct Requests {
 }
 
 impl Requests {
-    fn new(drive: &Drive, load: Load, behind: u32) -> Requests {
+    fn new(drive: &Drive, load: Load, offset: u32) -> Requests {
         let sector = drive.profile().sector;
         let bytes = u64::from(sector.logical_bytes);
         let block = (4096 / bytes).max(1);
@@ -245,7 +245,7 @@ impl Requests {
         Requests {
             load,
             rng: Rng::new(1),
-            first: u64::from(sector.lowest_aligned_lbn) + u64::from(behind),
+            first: u64::from(sector.lowest_aligned_lbn) + u64::from(offset),
             block,
             blocks: (SPREAD_BYTES / bytes).min(capacity / 2) / block,
             number: 0,
@@ -322,7 +322,7 @@ mod tests {
     /// shifted?
     #[test]
     fn order_and_jumper() {
-        let of = |name: &str, behind| sector_costs(&builtin(name).unwrap(), behind).unwrap();
+        let of = |name: &str, offset| sector_costs(&builtin(name).unwrap(), offset).unwrap();
         let shifted = of("wd10ears-jumper", 0);
         assert!(shifted.iter().all(|cost| cost.extra_ms() == 0.0));
         for name in ["wd10ears", "st2000l003", "dt01aca300"] {

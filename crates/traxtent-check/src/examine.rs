@@ -193,15 +193,15 @@ impl Examiner<'_> {
             Content::Table((table, partitions)) => {
                 self.table(id, table, partitions, &source, depth)
             }
-            Content::MdMember(said) => {
-                let layer = self.cover(id, "md member", Kind::MdMember(said.clone()));
+            Content::MdMember(found) => {
+                let layer = self.cover(id, "md member", Kind::MdMember(found.clone()));
                 self.members
-                    .entry(said.array.clone())
+                    .entry(found.array.clone())
                     .or_default()
                     .push(Member {
                         layer,
                         depth,
-                        superblock: said,
+                        superblock: found,
                         source,
                     });
             }
@@ -421,19 +421,19 @@ impl Examiner<'_> {
 
     fn array(&mut self, uuid: String, mut members: Vec<Member>) {
         members.sort_by_key(|member| member.superblock.role);
-        let said = members[0].superblock.clone();
-        let data_chunks = data_members(said.level, said.layout, said.members);
+        let found = members[0].superblock.clone();
+        let data_chunks = data_members(found.level, found.layout, found.members);
         let places = members.iter().map(|member| ByteRange {
             layer: member.layer,
             start: member.superblock.data_start,
             bytes: member.superblock.used_bytes,
         });
         let places: Vec<ByteRange> = places.collect();
-        let spread = match said.level {
+        let spread = match found.level {
             RaidLevel::Linear => Spread::Joined,
             RaidLevel::Raid1 | RaidLevel::Other => Spread::Mirrored,
             _ => Spread::Striped {
-                chunk_bytes: said.chunk_bytes,
+                chunk_bytes: found.chunk_bytes,
                 data_chunks,
             },
         };
@@ -441,7 +441,7 @@ impl Examiner<'_> {
         let depth = members.iter().map(|member| member.depth).max().unwrap_or(0);
         let source = match &device {
             Some((name, _)) => self.nodes.expect("it has been found there").open(name),
-            None => Ok(assembled(&said, members)),
+            None => Ok(assembled(&found, members)),
         };
         let layer = Layer {
             name: device.as_ref().map_or_else(
@@ -451,16 +451,16 @@ impl Examiner<'_> {
             node: device.as_ref().and_then(|(name, _)| self.node(name)),
             bytes: device
                 .as_ref()
-                .map_or(said.array_bytes, |(_, device)| device.bytes),
+                .map_or(found.array_bytes, |(_, device)| device.bytes),
             on: places,
             spread,
             limits: device.map(|(_, device)| device.limits),
             kind: Kind::Array(Array {
-                level: said.level,
-                layout: said.layout,
-                chunk_bytes: said.chunk_bytes,
-                stripe_bytes: said.chunk_bytes.saturating_mul(u64::from(data_chunks)),
-                members: said.members,
+                level: found.level,
+                layout: found.layout,
+                chunk_bytes: found.chunk_bytes,
+                stripe_bytes: found.chunk_bytes.saturating_mul(u64::from(data_chunks)),
+                members: found.members,
                 uuid,
             }),
         };
@@ -482,10 +482,10 @@ impl Examiner<'_> {
 }
 
 /// Returns the bytes of an array whose members are available.
-fn assembled(said: &MdMember, members: Vec<Member>) -> Rc<dyn Source> {
-    if said.level.is_striped() {
+fn assembled(found: &MdMember, members: Vec<Member>) -> Rc<dyn Source> {
+    if found.level.is_striped() {
         let mut by_role: Vec<Option<(Rc<dyn Source>, u64)>> =
-            (0..said.members).map(|_| None).collect();
+            (0..found.members).map(|_| None).collect();
         for member in members {
             if let Some(place) = member
                 .superblock
@@ -496,20 +496,20 @@ fn assembled(said: &MdMember, members: Vec<Member>) -> Rc<dyn Source> {
             }
         }
         return Rc::new(Stripes {
-            level: said.level,
-            layout: said.layout,
-            chunk_bytes: said.chunk_bytes,
-            bytes: said.array_bytes,
+            level: found.level,
+            layout: found.layout,
+            chunk_bytes: found.chunk_bytes,
+            bytes: found.array_bytes,
             members: by_role,
         });
     }
     let mut pieces = JoinedSource::new();
-    if said.level == RaidLevel::Linear {
-        for role in 0..said.members {
+    if found.level == RaidLevel::Linear {
+        for role in 0..found.members {
             let member = members
                 .iter()
                 .find(|member| member.superblock.role == Some(role));
-            let bytes = member.map_or(said.used_bytes, |member| member.superblock.used_bytes);
+            let bytes = member.map_or(found.used_bytes, |member| member.superblock.used_bytes);
             let start = member.map_or(0, |member| member.superblock.data_start);
             pieces = pieces.with(member.map(|member| Rc::clone(&member.source)), start, bytes);
         }
@@ -520,7 +520,7 @@ fn assembled(said: &MdMember, members: Vec<Member>) -> Rc<dyn Source> {
         pieces = JoinedSource::part(
             Rc::clone(&member.source),
             member.superblock.data_start,
-            said.array_bytes,
+            found.array_bytes,
         );
     }
     Rc::new(pieces)

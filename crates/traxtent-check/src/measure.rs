@@ -230,7 +230,7 @@ pub fn physical_sector(
         MeasurementReason::NoSectorPattern,
     );
     let mut all = Moments::default();
-    let mut blurred = false;
+    let mut unclear = false;
     for size in (1..=most.ilog2()).map(|power| 1 << power) {
         let mut by_shift = vec![Moments::default(); size as usize];
         // The shifts take turns, so temporary disturbances of the machine affect all of them alike.
@@ -252,7 +252,7 @@ pub fn physical_sector(
             all.push(times.mean());
             // Writes are not judged alike if an additional revolution would have gone unnoticed.
             let error = times.deviation() / (times.count().max(1) as f64).sqrt();
-            blurred |= error * ALIKE_SIGMAS > (REVOLUTION_RATIO - 1.0) * times.mean();
+            unclear |= error * ALIKE_SIGMAS > (REVOLUTION_RATIO - 1.0) * times.mean();
         }
         let (shift, sigmas) = quickest(&by_shift);
         if sigmas >= CERTAIN_SIGMAS {
@@ -270,7 +270,7 @@ pub fn physical_sector(
             why: MeasurementReason::WritesTooFast,
             ..measured
         },
-        _ if blurred => GridMeasurement {
+        _ if unclear => GridMeasurement {
             why: MeasurementReason::WritesVary,
             ..measured
         },
@@ -495,7 +495,7 @@ mod tests {
 
     /// Is a drive with small sectors distinguished from one whose times show nothing?
     #[test]
-    fn small_sectors_and_silence() {
+    fn small_sectors_and_undecided_ones() {
         let native = sector(&builtin("atlas10k2").unwrap(), 1);
         assert_eq!(native.bytes, Some(512));
         let silent = sector(&builtin("instant").unwrap(), 1);

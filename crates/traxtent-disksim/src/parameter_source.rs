@@ -57,7 +57,7 @@ const PARAMETERS: &[(&str, Within, &str)] = &[
 
 /// Converts an error of the profile that was made from `drive`, a `disksim_disk` or `dm_disk`
 /// block, to an error in the file.
-pub(super) fn blame(drive: &Block, error: &ProfileError) -> ParamError {
+pub(super) fn error_at_parameter(drive: &Block, error: &ProfileError) -> ParamError {
     if let ProfileError::Geometry(problem) = error
         && let Some(layout) = model(drive).and_then(|model| model.get("Layout Model"))
     {

@@ -1,7 +1,7 @@
 //! A complete parameter file: drives, their buses and arrays, the host's queue, the workload.
 
 use super::drive::{BusTimes, disk_profile, model_profile, ms, scheduler};
-use super::parameter_source::blame;
+use super::parameter_source::error_at_parameter;
 use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -324,7 +324,9 @@ impl Loader<'_> {
             "dm_disk" => model_profile(block, name, self.sources, warnings),
             _ => disk_profile(block, name, bus, self.sources, warnings),
         }?;
-        profile.check().map_err(|error| blame(block, &error))?;
+        profile
+            .check()
+            .map_err(|error| error_at_parameter(block, &error))?;
         Ok(profile)
     }
 

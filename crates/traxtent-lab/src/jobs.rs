@@ -195,7 +195,7 @@ pub fn effects(bench: &Bench, seconds: NonZeroU32) -> Result<Vec<Effect>, LabErr
     let mut found = Vec::new();
     for (key, values) in FIRMWARE {
         let origin = bench.profile.provenance.of(key);
-        if origin.is_none_or(|origin| origin.standing != OriginKind::Assumed) {
+        if origin.is_none_or(|origin| origin.kind != OriginKind::Assumed) {
             continue;
         }
         for value in values {

@@ -446,7 +446,7 @@ fn open(range: std::ops::Range<Lbn>, config: &LogConfig, disk: &mut Disk) -> Res
     let mut step = Recovery::begin(range, config.shape.sector_bytes, config.cleaning);
     loop {
         step = match step {
-            RecoveryStep::Ask(op, recovery) => recovery.answer(answer(disk, op)?)?,
+            RecoveryStep::Perform(op, recovery) => recovery.complete(answer(disk, op)?)?,
             RecoveryStep::Open(log) => return Ok(*log),
         }
     }

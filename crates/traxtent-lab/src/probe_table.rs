@@ -80,7 +80,7 @@ pub fn subjects(disksim: Option<&Path>) -> Vec<Subject> {
         Some(Ok(files)) => all.extend(files.iter().map(|file| disksim_drive(file))),
         Some(Err(error)) => all.push(absent(error.to_string())),
         None => all.push(absent(
-            "no folder with DiskSim's parameter files is given".to_owned(),
+            "no directory with DiskSim's parameter files is given".to_owned(),
         )),
     }
     all

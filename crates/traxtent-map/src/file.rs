@@ -65,7 +65,7 @@ pub struct ProbeCost {
 #[non_exhaustive]
 pub enum ResumeMismatch {
     /// The checkpoint belongs to another drive.
-    #[error("is of another drive: its {what} is {theirs}, that of this drive {present}")]
+    #[error("belongs to another drive: its {what} is {theirs}, this drive's is {present}")]
     Drive {
         /// The property that differs.
         what: &'static str,
@@ -144,7 +144,7 @@ impl MapFile {
     /// # Errors
     /// Returns the first property that differs.
     pub fn check_drive(&self, identity: &Identity) -> Result<(), ResumeMismatch> {
-        let said = |identity: &Identity| {
+        let properties = |identity: &Identity| {
             [
                 ("vendor", one_line(&identity.vendor)),
                 ("product", one_line(&identity.product)),
@@ -156,7 +156,9 @@ impl MapFile {
                 ),
             ]
         };
-        let pairs = said(&self.identity).into_iter().zip(said(identity));
+        let pairs = properties(&self.identity)
+            .into_iter()
+            .zip(properties(identity));
         for ((what, theirs), (_, ours)) in pairs {
             if theirs != ours {
                 let named = |text: String| {

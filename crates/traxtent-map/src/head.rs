@@ -260,8 +260,8 @@ impl HeadTracker {
 
     /// Increases the assumed uncertainty for unexpected misses, and decreases it otherwise.
     fn update_uncertainty(&mut self, late: bool, risk: f64) {
-        let surprise = f64::from(u8::from(late)) - risk;
-        let sigma = self.sigma * libm::exp(TRUST_GAIN * surprise);
+        let excess = f64::from(u8::from(late)) - risk;
+        let sigma = self.sigma * libm::exp(TRUST_GAIN * excess);
         self.sigma = sigma.clamp(SIGMA.0, SIGMA.1);
     }
 

@@ -358,12 +358,12 @@ impl Terms {
         const MOST: u64 = TRACKS_MAX as u64;
         loop {
             rest = rest.trim_start_matches(' ');
-            if let Some(behind) = rest.strip_prefix('(') {
+            if let Some(after) = rest.strip_prefix('(') {
                 if self.open.len() == DEPTH_MAX {
                     return Err(format!("groups are nested more than {DEPTH_MAX} deep"));
                 }
                 self.open.push(Vec::new());
-                rest = behind;
+                rest = after;
                 continue;
             }
             let Some(first) = rest.chars().next() else {
@@ -409,9 +409,9 @@ const TOO_MANY: &str = "more tracks than a map can have";
 
 /// Skips `skip` bytes, then consumes the repeat count if there is one.
 fn times(rest: &mut &str, skip: usize) -> std::result::Result<u32, String> {
-    let behind = &rest[skip..];
-    let Some(factor) = behind.strip_prefix('*') else {
-        *rest = behind;
+    let after = &rest[skip..];
+    let Some(factor) = after.strip_prefix('*') else {
+        *rest = after;
         return Ok(1);
     };
     let end = factor

@@ -60,8 +60,8 @@ pub fn check_map(
 ) -> Result<MapCheck, ProbeError> {
     let translates = target.translate(Lbn(0)).is_ok();
     let (by, (tested, moved)) = if translates {
-        let asked = by_translation(target, map, sample.translated, rng, progress)?;
-        ("translation", asked)
+        let result = by_translation(target, map, sample.translated, rng, progress)?;
+        ("translation", result)
     } else {
         ("timing", by_timing(target, map, sample, rng, progress)?)
     };

@@ -429,7 +429,7 @@ impl Test<'_> {
     /// Returns how often the next LBN arrives early although it has just passed the head.
     fn neighbours(&mut self, revolution: f64) -> Result<(u32, u32), Failure> {
         const TRIALS: u32 = 24;
-        let (mut early, mut asked) = (0, 0);
+        let (mut early, mut trials) = (0, 0);
         let mut before = self.timed(self.base)?.completed;
         for _ in 0..4 * TRIALS {
             let completed = self.timed(self.base)?.completed;
@@ -443,18 +443,18 @@ impl Test<'_> {
             self.wait(turns * revolution);
             let next = self.timed(Lbn(self.base.0 + 1))?;
             early += u32::from(next.response().as_ms() < EARLY_TURNS * revolution);
-            asked += 1;
-            if asked == TRIALS {
+            trials += 1;
+            if trials == TRIALS {
                 break;
             }
         }
         // After reads elsewhere, the head may arrive just before it.
-        if self.between == 0 && (asked < TRIALS || EARLY_ONE_IN * early > asked) {
+        if self.between == 0 && (trials < TRIALS || EARLY_ONE_IN * early > trials) {
             return Err(Failure::Test(format!(
-                "the sector after the one just read arrives before its turn in {early} of {asked} trials"
+                "the sector after the one just read arrives before its turn in {early} of {trials} trials"
             )));
         }
-        Ok((early, asked))
+        Ok((early, trials))
     }
 
     /// Returns how many LBNs anywhere complete at a different phase from most.

@@ -120,7 +120,7 @@ pub(super) struct Pattern {
     by_surface: BTreeMap<Surface, Slots>,
     /// A score of how much better the surface predicts the slots than the previous track does,
     /// where slots changed.
-    surface_tells: i32,
+    surface_decides: i32,
 }
 
 impl Pattern {
@@ -130,7 +130,7 @@ impl Pattern {
             steps: Runs::new(),
             slots: Runs::new(),
             by_surface: BTreeMap::new(),
-            surface_tells: 0,
+            surface_decides: 0,
         }
     }
 
@@ -146,10 +146,10 @@ impl Pattern {
             .runs
             .back()
             .is_some_and(|run| run.0 != track.slots)
-            && let Some(told) = self.by_surface.get(&surface)
+            && let Some(sectors) = self.by_surface.get(&surface)
         {
-            let right = if *told == track.slots { 1 } else { -1 };
-            self.surface_tells = (self.surface_tells + right).clamp(-2, 6);
+            let right = if *sectors == track.slots { 1 } else { -1 };
+            self.surface_decides = (self.surface_decides + right).clamp(-2, 6);
         }
         self.slots.push(track.slots, 1);
         self.by_surface.insert(surface, track.slots);
@@ -190,7 +190,7 @@ impl Pattern {
     }
 
     fn slots_ahead(&self) -> Option<impl Iterator<Item = Slots>> {
-        if self.surface_tells > 0 {
+        if self.surface_decides > 0 {
             return None;
         }
         let lag = self.slots.repetition()?;
@@ -198,10 +198,10 @@ impl Pattern {
     }
 
     fn without_repetition(&self, surface: Surface) -> Option<Slots> {
-        let told = self.by_surface.get(&surface);
+        let sectors = self.by_surface.get(&surface);
         let last = self.slots.runs.back().map(|run| run.0);
-        match told {
-            Some(told) if self.surface_tells > 0 => Some(*told),
+        match sectors {
+            Some(sectors) if self.surface_decides > 0 => Some(*sectors),
             _ => last,
         }
     }

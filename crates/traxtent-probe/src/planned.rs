@@ -96,10 +96,10 @@ impl PlannedTrack {
     }
 
     /// Returns whether the first of its LBNs that is not remapped is where it should be.
-    pub(super) fn is_in_place(&self, ask: &mut Translator<'_>) -> Result<bool, ProbeError> {
+    pub(super) fn is_in_place(&self, translator: &mut Translator<'_>) -> Result<bool, ProbeError> {
         let first = self.start + self.lead;
-        let has_one = self.sectors > self.lead && first < ask.end;
-        Ok(has_one && ask.place(first)? == Some(self.place(self.slot)))
+        let has_one = self.sectors > self.lead && first < translator.end;
+        Ok(has_one && translator.place(first)? == Some(self.place(self.slot)))
     }
 
     /// Returns whether the track begins where it should, after the end of `before`. One LBN decides
@@ -107,14 +107,14 @@ impl PlannedTrack {
     pub(super) fn begins_after(
         &self,
         before: Option<&PlannedTrack>,
-        ask: &mut Translator<'_>,
+        translator: &mut Translator<'_>,
         strict: bool,
     ) -> Result<bool, ProbeError> {
-        if self.start > ask.end {
+        if self.start > translator.end {
             return Ok(false);
         }
         let is_empty = self.sectors == self.lead;
-        if !is_empty && !self.is_in_place(ask)? {
+        if !is_empty && !self.is_in_place(translator)? {
             return Ok(false);
         }
         let Some(before) = before.filter(|track| track.sectors > track.trail) else {
@@ -124,18 +124,18 @@ impl PlannedTrack {
         if let Some(run) = before.bad_at_end() {
             let following = self.start + self.lead + run.len() as u64;
             if following < self.end()
-                && ask.place(following)?.map(track_of) != Some(self.track.home)
+                && translator.place(following)?.map(track_of) != Some(self.track.home)
             {
                 return Ok(false);
             }
         }
         // If the slots before its first LBN are unused, they may have held LBNs before it.
-        let tells =
+        let may_have_moved =
             !is_empty && self.slot == 0 && are_neighbours(before.track.home, self.track.home);
-        if tells && !strict {
+        if may_have_moved && !strict {
             return Ok(true);
         }
-        let last = ask.place(self.start - 1 - before.trail)?;
+        let last = translator.place(self.start - 1 - before.trail)?;
         Ok(last.is_some_and(|place| track_of(place) == before.track.home))
     }
 }

@@ -70,12 +70,12 @@ fn moved_from(
     count: u64,
 ) -> Result<Vec<u64>, TargetError> {
     let (first, last) = row.into_inner();
-    let beside = |target: &mut dyn Target, slot: Option<u32>, from: Place| match slot {
+    let neighbour = |target: &mut dyn Target, slot: Option<u32>, from: Place| match slot {
         Some(slot) => target.translate_back(Place { slot, ..from }),
         None => Ok(None),
     };
-    let before = beside(target, first.slot.checked_sub(1), first)?;
-    let following = beside(target, last.slot.checked_add(1), last)?;
+    let before = neighbour(target, first.slot.checked_sub(1), first)?;
+    let following = neighbour(target, last.slot.checked_add(1), last)?;
     if let (Some(before), Some(following)) = (before, following)
         && let Some(between) = following.0.checked_sub(before.0 + 1)
         && between <= count

@@ -196,7 +196,7 @@ mod tests {
 
     /// Is a device that responds a constant time after the request never taken for a spindle?
     #[test]
-    fn constant_answers_do_not_turn() {
+    fn constant_times_are_no_spindle() {
         for seed in 0..testkit::repeats(50) {
             let mut rng = Rng::new(seed);
             for answer_ms in [0.0, 0.1, 1.0, 6.0, 8.333] {

@@ -61,7 +61,7 @@ const REMAPPED_MAX: u64 = 32;
 const BLIND_MAX: usize = 256;
 
 struct Tree<'t, 'a, 's> {
-    ask: Translator<'t>,
+    translator: Translator<'t>,
     out: TrackOutput<'a, 's>,
     pattern: Pattern,
     /// The classes that have been tested since the pattern last failed.
@@ -82,11 +82,11 @@ pub(super) fn tree(
     region: Region,
     sink: &mut TrackSink<'_>,
 ) -> Result<Extraction, ProbeError> {
-    let mut ask = Translator::new(target)?;
-    let first = first_track(&mut ask, region)?;
-    let out = TrackOutput::new(sink, first, region, ask.end);
+    let mut translator = Translator::new(target)?;
+    let first = first_track(&mut translator, region)?;
+    let out = TrackOutput::new(sink, first, region, translator.end);
     let mut tree = Tree {
-        ask,
+        translator,
         out,
         pattern: Pattern::new(),
         known: TestedClasses::new(),
@@ -95,8 +95,8 @@ pub(super) fn tree(
         contradictions: 0,
         last_unexpected: None,
     };
-    if !tree.ask.has_list {
-        tree.ask
+    if !tree.translator.has_list {
+        tree.translator
             .note("the drive has no defect lists: every cylinder or pass is tested by translation");
     }
     while tree.out.wants_more() {
@@ -104,9 +104,9 @@ pub(super) fn tree(
             tree.start_small();
             tree.search()?;
         }
-        tree.ask.forget_below(tree.out.at);
+        tree.translator.forget_below(tree.out.at);
     }
-    Ok(tree.ask.finish())
+    Ok(tree.translator.finish())
 }
 
 impl Tree<'_, '_, '_> {
@@ -117,7 +117,7 @@ impl Tree<'_, '_, '_> {
         let Some(first) = plan.first() else {
             return Ok(false);
         };
-        if !first.is_in_place(&mut self.ask)? {
+        if !first.is_in_place(&mut self.translator)? {
             return Ok(false);
         }
         let whole = plan.len() - 1;
@@ -146,9 +146,9 @@ impl Tree<'_, '_, '_> {
             if track.sectors == 0 {
                 continue;
             }
-            let confirm = match self.ask.known(next.start + next.lead) {
+            let confirm = match self.translator.known(next.start + next.lead) {
                 Some(_) => Confirm::Tested,
-                None if self.ask.has_list => Confirm::Predicted,
+                None if self.translator.has_list => Confirm::Predicted,
                 None => Confirm::Sampled,
             };
             self.out.track(track.end(), confirm)?;
@@ -172,11 +172,11 @@ impl Tree<'_, '_, '_> {
     fn plan(&self, reach: usize) -> Vec<PlannedTrack> {
         let mut plan: Vec<PlannedTrack> = Vec::new();
         let mut start = self.out.at;
-        let (end, bad) = (self.ask.end, self.ask.bad());
+        let (end, bad) = (self.translator.end, self.translator.bad());
         let mut step_before = None;
         for track in self.pattern.ahead() {
             let next = planned(track, start, &bad, self.slips_cost);
-            if let (Some(last), false) = (plan.last(), self.ask.has_list) {
+            if let (Some(last), false) = (plan.last(), self.translator.has_list) {
                 // A jump ends with the cylinder or with the pass.
                 let step = moves_arm(last.track.home, track.home);
                 let is_new = step_before.is_some_and(|before| before != step);
@@ -215,14 +215,14 @@ impl Tree<'_, '_, '_> {
         let has_lbns = |plan: &&PlannedTrack| plan.sectors > 0;
         let start = plan[at].start;
         let follows = match plan[at..].iter().find(has_lbns) {
-            None if start == self.ask.end => &plan[at],
+            None if start == self.translator.end => &plan[at],
             None => return Ok(at == 0),
             Some(track) => track,
         };
         let Some(before) = plan[..at].iter().rev().find(has_lbns) else {
-            return Ok(start <= self.ask.end);
+            return Ok(start <= self.translator.end);
         };
-        follows.begins_after(Some(before), &mut self.ask, strict)
+        follows.begins_after(Some(before), &mut self.translator, strict)
     }
 
     /// Performs the tests inside a jump over `good` tracks. If one fails, returns the last boundary
@@ -247,7 +247,7 @@ impl Tree<'_, '_, '_> {
     /// Returns the boundaries to test inside a jump over `good` tracks, ascending.
     fn tests(&self, plan: &[PlannedTrack], good: usize, known: &mut TestedClasses) -> Vec<usize> {
         let slots = |planned: &PlannedTrack| planned.track.slots;
-        if self.ask.has_list {
+        if self.translator.has_list {
             tests(plan, good, known)
         } else if plan[1..good].iter().any(|p| slots(p) != slots(&plan[0])) {
             (0..=good).collect()
@@ -260,7 +260,7 @@ impl Tree<'_, '_, '_> {
     fn search(&mut self) -> Result<(), ProbeError> {
         let start = self.out.at;
         let plan = self.plan(1);
-        let at = self.ask.place(start)?;
+        let at = self.translator.place(start)?;
         let as_planned = plan
             .first()
             .filter(|plan| at.is_some_and(|at| track_of(at) == plan.track.home));
@@ -273,10 +273,10 @@ impl Tree<'_, '_, '_> {
             (None, None) => None,
         };
         let expected = expected.filter(|sectors| *sectors > 0);
-        let end = track_end(&mut self.ask, start, expected, Search::Near)?;
+        let end = track_end(&mut self.translator, start, expected, Search::Near)?;
         let track = self.observed(start, end)?;
-        let next = if end < self.ask.end {
-            self.ask.place(end)?.map(track_of)
+        let next = if end < self.translator.end {
+            self.translator.place(end)?.map(track_of)
         } else {
             None
         };
@@ -290,7 +290,7 @@ impl Tree<'_, '_, '_> {
             return Ok(None);
         };
         let usual = self.pattern.slots_of(first.surface);
-        let bad = self.ask.bad();
+        let bad = self.translator.bad();
         let earliest = first.slot - bad.before(first).len() as u32;
         let begin = match usual {
             Some(usual) if (earliest..first.slot).contains(&usual.first) => usual.first,
@@ -314,15 +314,21 @@ impl Tree<'_, '_, '_> {
 
     /// Returns the places of the first and the last LBN that are on the track itself, not remapped.
     fn ends(&mut self, start: u64, end: u64) -> Result<Option<(Place, Place)>, ProbeError> {
-        let ends = (self.ask.place(start)?, self.ask.place(end - 1)?);
+        let ends = (
+            self.translator.place(start)?,
+            self.translator.place(end - 1)?,
+        );
         if let (Some(first), Some(last)) = ends
             && track_of(first) == track_of(last)
         {
             return Ok(Some((first, last)));
         }
-        let middle = self.ask.place(start + (end - start) / 2)?.map(track_of);
+        let middle = self
+            .translator
+            .place(start + (end - start) / 2)?
+            .map(track_of);
         let mut on_track = |lbn| {
-            let place = self.ask.place(lbn)?;
+            let place = self.translator.place(lbn)?;
             Ok::<_, ProbeError>(place.filter(|place| Some(track_of(*place)) == middle))
         };
         let (mut first, mut last) = (None, None);
@@ -349,7 +355,7 @@ impl Tree<'_, '_, '_> {
         let Some(here) = here else {
             // The translated LBNs may be remapped: the track is between its neighbours.
             match (ahead.get(1), track) {
-                (Some(behind), _) if Some(behind.home) == next => self.pattern.push(ahead[0]),
+                (Some(following), _) if Some(following.home) == next => self.pattern.push(ahead[0]),
                 (_, Some(track)) => self.pattern.push(track),
                 (_, None) => {}
             }
@@ -373,7 +379,7 @@ impl Tree<'_, '_, '_> {
     /// Learns whether a bad slot costs its track an LBN. The value changes when two tracks in a row
     /// contradict it.
     fn learn_slip_cost(&mut self, track: Expected, sectors: u64) {
-        let bad = slipped(track, &self.ask.bad());
+        let bad = slipped(track, &self.translator.bad());
         let count = u64::from(track.slots.count);
         let cost = match count - sectors.min(count) {
             _ if bad == 0 => return,

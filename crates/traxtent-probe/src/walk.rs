@@ -20,45 +20,45 @@ pub(super) fn walk(
     search: Search,
     sink: &mut TrackSink<'_>,
 ) -> Result<Extraction, ProbeError> {
-    let mut ask = Translator::new(target)?;
-    let first = first_track(&mut ask, region)?;
-    let mut out = TrackOutput::new(sink, first, region, ask.end);
+    let mut translator = Translator::new(target)?;
+    let first = first_track(&mut translator, region)?;
+    let mut out = TrackOutput::new(sink, first, region, translator.end);
     let mut expected = None;
     while out.wants_more() {
         let start = out.at;
-        let end = next_end(&mut ask, start, expected, search)?;
+        let end = next_end(&mut translator, start, expected, search)?;
         out.track(end, Confirm::Tested)?;
         expected = Some(end - start);
-        ask.forget_below(end);
+        translator.forget_below(end);
     }
-    Ok(ask.finish())
+    Ok(translator.finish())
 }
 
 /// Returns the end of the track that begins at `start` and is expected to have the size of the
 /// previous one.
 pub(super) fn next_end(
-    ask: &mut Translator<'_>,
+    translator: &mut Translator<'_>,
     start: u64,
     expected: Option<u64>,
     search: Search,
 ) -> Result<u64, ProbeError> {
     match expected {
-        Some(size) if is_so_long(ask, start, size)? => Ok(start + size),
-        _ => track_end(ask, start, expected, search),
+        Some(size) if is_so_long(translator, start, size)? => Ok(start + size),
+        _ => track_end(translator, start, expected, search),
     }
 }
 
 /// Returns whether a track has the expected size, judging by one LBN on each side of the end.
 pub(super) fn is_so_long(
-    ask: &mut Translator<'_>,
+    translator: &mut Translator<'_>,
     start: u64,
     size: u64,
 ) -> Result<bool, ProbeError> {
     let end = start.saturating_add(size);
-    if end > ask.end {
+    if end > translator.end {
         return Ok(false);
     }
-    let (Some(first), Some(last)) = (ask.place(start)?, ask.place(end - 1)?) else {
+    let (Some(first), Some(last)) = (translator.place(start)?, translator.place(end - 1)?) else {
         return Ok(false);
     };
     let (first, last) = (
@@ -71,13 +71,13 @@ pub(super) fn is_so_long(
             place: last,
         },
     );
-    if !are_on_one_track(ask, first, last) {
+    if !are_on_one_track(translator, first, last) {
         return Ok(false);
     }
-    if end == ask.end {
+    if end == translator.end {
         return Ok(true);
     }
-    let Some(next) = ask.place(end)? else {
+    let Some(next) = translator.place(end)? else {
         return Ok(false);
     };
     if track_of(next) == track_of(last.place) {
@@ -85,13 +85,13 @@ pub(super) fn is_so_long(
     }
     // The LBNs of bad slots directly after the last LBN may be remapped, even to where a track
     // might begin.
-    if ask.has_list {
-        return Ok(ask.bad().after(last.place).is_empty());
+    if translator.has_list {
+        return Ok(translator.bad().after(last.place).is_empty());
     }
     // Tracks begin at the same slot, whereas a remapped LBN may be anywhere.
-    if next.slot == first.place.slot || end + 1 == ask.end {
+    if next.slot == first.place.slot || end + 1 == translator.end {
         return Ok(true);
     }
-    let after = ask.place(end + 1)?;
+    let after = translator.place(end + 1)?;
     Ok(after.is_some_and(|after| track_of(after) == track_of(next) && after.slot > next.slot))
 }

@@ -11,7 +11,7 @@ use traxtent_scsi::{Capacity, Command, DeviceServer, Sense, Status};
 use traxtent_units::SimTime;
 
 /// Sends a command and returns the drive's data, or its sense data as an error.
-fn ask(device: &mut DeviceServer, command: Command) -> Result<Vec<u8>, Box<dyn Error>> {
+fn data_in(device: &mut DeviceServer, command: Command) -> Result<Vec<u8>, Box<dyn Error>> {
     let response = device.execute(SimTime::ZERO, &command.encode(), &[]);
     if response.status != Status::Good {
         return Err(Sense::decode(&response.sense)?.to_string().into());
@@ -29,9 +29,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         page: None,
         allocation: 36,
     };
-    let identity = Inquiry::decode(&ask(&mut device, inquiry)?)?;
+    let identity = Inquiry::decode(&data_in(&mut device, inquiry)?)?;
     let size = Command::ReadCapacity16 { allocation: 32 };
-    let capacity = Capacity::decode_16(&ask(&mut device, size)?)?;
+    let capacity = Capacity::decode_16(&data_in(&mut device, size)?)?;
     println!("{} {}", identity.vendor, identity.product);
     println!(
         "{} LBNs of {} bytes, physical sectors of {} bytes",

@@ -1,10 +1,10 @@
 //! Runs modelled disks on a virtual clock, as fast as the machine allows.
 //!
 //! [`simulate()`] runs a workload on the drives and arrays of a [`Host`]. [`SimTarget`] is a
-//! simulated drive as a target of a probe; [`SimTransport`] is the same behind SCSI commands as
+//! simulated drive as a target of a probe; [`SimTransport`] is one that receives SCSI commands as
 //! bytes. [`TestDrive`] measures workloads on one drive, [`efficiency`] compares them by request
-//! size, and [`video`] plans video servers. [`port`] is the way of a request through a disk that
-//! the servers share with the simulation.
+//! size, and [`video`] plans video servers. [`port`] is the path of a request through a host's
+//! queue and a drive, which the servers share with the simulation.
 //!
 //! # Invariants
 //! Events happen in order of time. Among events at the same picosecond, completions come before

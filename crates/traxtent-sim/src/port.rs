@@ -116,11 +116,11 @@ impl<U: QueuedDevice> DriveQueue<U> {
         wake: SimTime,
         sink: impl FnMut(Arrival, U::Completion) -> bool,
     ) -> Result<bool, Refused<U::Error>> {
-        let go_on = self.complete(wake, sink);
-        if go_on {
+        let continues = self.complete(wake, sink);
+        if continues {
             self.dispatch(wake)?;
         }
-        Ok(go_on)
+        Ok(continues)
     }
 
     /// Passes each completion that is due to `sink` until `sink` returns false. Returns whether

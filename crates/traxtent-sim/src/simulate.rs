@@ -256,7 +256,7 @@ pub fn simulate(
             }
             (_, Some((wake, index))) => {
                 let (arrays, mut parts) = (&mut host.arrays, Vec::new());
-                let go_on = host.ports[index].complete(wake, |arrival, completion| {
+                let continues = host.ports[index].complete(wake, |arrival, completion| {
                     let (arrival, completion) = if arrays.is_empty() {
                         (arrival, completion)
                     } else {
@@ -277,7 +277,7 @@ pub fn simulate(
                         completion,
                     })
                 });
-                if !go_on {
+                if !continues {
                     return Ok(last);
                 }
                 // Requests that a completion releases compete with the queued ones, as in DiskSim's

@@ -92,20 +92,22 @@ mod tests {
                     map.remove(range);
                 }
                 let (from, to) = (rng.below(41), rng.below(41));
-                let asked = from.min(to)..from.max(to);
+                let queried = from.min(to)..from.max(to);
                 let mut found = [None; 40];
                 let mut end = 0;
-                for (range, value) in map.over(&asked) {
+                for (range, value) in map.over(&queried) {
                     assert!(
-                        range.start >= end && range.end > asked.start && range.start < asked.end
+                        range.start >= end
+                            && range.end > queried.start
+                            && range.start < queried.end
                     );
                     end = range.end;
                     found[range.start as usize..end as usize].fill(Some(value));
                 }
-                let asked = asked.start as usize..asked.end as usize;
+                let queried = queried.start as usize..queried.end as usize;
                 assert_eq!(
-                    found[asked.clone()],
-                    plain[asked],
+                    found[queried.clone()],
+                    plain[queried],
                     "seed {seed}, step {step}"
                 );
             }

@@ -9,7 +9,7 @@
 //! one, and [`Volume::open`] opens it. [`copies`] has volumes with replicas around the track, on
 //! one member.
 //!
-//! # Guarantees
+//! # Invariants
 //! - Once a flush is complete, everything completed before it survives any crash. In RAID-1 and
 //!   RAID-5, it survives any crash together with the loss of any one member.
 //! - Data in flight during a crash is found old or new, sector by sector. In RAID-5, if a member is
@@ -239,12 +239,15 @@ impl<M: MemberIo> Volume<M> {
     /// Returns the superblock and whether the volume is broken, without waiting. A member that does
     /// not respond holds up requests, but must not hold up queries of the state.
     pub fn snapshot(&self) -> Snapshot {
-        self.known.lock().expect("nobody panics with it").clone()
+        self.known
+            .lock()
+            .expect("no holder of the lock panics")
+            .clone()
     }
 
     /// Updates the copy that [`Volume::snapshot`] returns.
     fn publish(&self, state: &State) {
-        *self.known.lock().expect("nobody panics with it") = Snapshot {
+        *self.known.lock().expect("no holder of the lock panics") = Snapshot {
             superblock: state.superblock.clone(),
             broken: state.broken,
         };
@@ -492,7 +495,7 @@ impl<M: MemberIo> Volume<M> {
     }
 
     fn ring(&self) -> NowGuard<'_, JournalSpace> {
-        self.ring.lock().expect("nobody panics with it")
+        self.ring.lock().expect("no holder of the lock panics")
     }
 
     fn level(&self) -> Level {

@@ -54,8 +54,8 @@ impl<M: MemberIo> Volume<M> {
                     break;
                 }
                 let bytes = (part.end.0 - part.start.0) as usize * self.sector_bytes;
-                let (mut into, behind) = std::mem::take(&mut rest).split_at_mut(bytes);
-                (rest, from) = (behind, part.end);
+                let (mut into, remaining) = std::mem::take(&mut rest).split_at_mut(bytes);
+                (rest, from) = (remaining, part.end);
                 if !plan.sums.is_empty() {
                     absent.push((part.start, into));
                     continue;

@@ -76,7 +76,7 @@ impl<M: MemberIo> Volume<M> {
             held.push(self.stripes[lock].lock().await);
         }
         let own = Arc::new(Mutex::new(()));
-        let turn = own.try_lock().expect("nobody else has it yet");
+        let turn = own.try_lock().expect("no other task holds it yet");
         let before = std::mem::replace(&mut next.last, Arc::clone(&own));
         next.stripe = numbers.end;
         drop(next);

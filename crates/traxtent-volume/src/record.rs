@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use traxtent_units::Lbn;
 
 const MAGIC: [u8; 8] = *b"traxtjnl";
-/// The offset from which the head's checksum covers it.
+/// The offset of the first byte that the head's checksum covers.
 const COVERED: usize = 12;
 
 /// The largest size of a record's head in bytes. A record describes at most 32 stripes, with one or
@@ -162,11 +162,11 @@ impl JournalRecord {
         let entries = head.entries.get() as usize;
         let length = head_sectors(entries, sector_bytes).checked_mul(sector_bytes)?;
         let front = bytes.get(..length).filter(|_| length <= HEAD_BYTES_MAX)?;
-        let whole = crc32fast::hash(&front[COVERED..]) == head.crc.get();
-        let ours = head.volume == *volume.as_bytes()
+        let is_intact = crc32fast::hash(&front[COVERED..]) == head.crc.get();
+        let is_ours = head.volume == *volume.as_bytes()
             && head.epoch.get() == epoch
             && head.position.get() == position;
-        if !whole || !ours {
+        if !is_intact || !is_ours {
             return None;
         }
         let list = rest.chunks_exact(size_of::<EntryBytes>()).take(entries);

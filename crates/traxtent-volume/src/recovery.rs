@@ -19,7 +19,7 @@ use traxtent_units::Sectors;
 const SEARCH_BYTES: usize = 1 << 20;
 
 /// The position of a record.
-struct Place {
+struct RecordPosition {
     /// The record's first sector, counted from the beginning of the journal.
     position: u64,
     /// The number of sectors of its head and data.
@@ -95,14 +95,14 @@ impl<M: MemberIo> Volume<M> {
     }
 
     /// Finds the records that are not settled, by sequence number.
-    async fn search(&self, superblock: &Superblock) -> BTreeMap<u64, Place> {
+    async fn search(&self, superblock: &Superblock) -> BTreeMap<u64, RecordPosition> {
         let bytes = self.sector_bytes;
         let journal = superblock.journal.end.0 - superblock.journal.start.0;
         let step = (SEARCH_BYTES / bytes) as u64;
         // A head that begins in one piece may end in the next.
         let overlap = HEAD_BYTES_MAX.div_ceil(bytes) as u64;
         let members: SmallVec<[usize; 8]> = live(superblock).collect();
-        let mut records: BTreeMap<u64, Place> = BTreeMap::new();
+        let mut records: BTreeMap<u64, RecordPosition> = BTreeMap::new();
         let mut tail = 0;
         for first in (0..journal).step_by(step as usize) {
             let end = (first + step).min(journal);
@@ -118,11 +118,14 @@ impl<M: MemberIo> Volume<M> {
                     tail = tail.max(record.tail);
                     let sectors = record.sectors(bytes);
                     if record.sequence >= tail && position + sectors as u64 <= journal {
-                        let place = records.entry(record.sequence).or_insert_with(|| Place {
-                            position,
-                            sectors,
-                            members: SmallVec::new(),
-                        });
+                        let place =
+                            records
+                                .entry(record.sequence)
+                                .or_insert_with(|| RecordPosition {
+                                    position,
+                                    sectors,
+                                    members: SmallVec::new(),
+                                });
                         if (place.position, place.sectors) == (position, sectors) {
                             place.members.push(member as u8);
                         }
@@ -180,7 +183,7 @@ impl<M: MemberIo> Volume<M> {
     async fn record_at(
         &self,
         superblock: &Superblock,
-        place: &Place,
+        place: &RecordPosition,
     ) -> Option<(JournalRecord, Vec<u8>)> {
         let at = superblock.journal.start + Sectors(place.position);
         let mut bytes = self.members.buffer(place.sectors * self.sector_bytes);
@@ -204,7 +207,8 @@ impl<M: MemberIo> Volume<M> {
         None
     }
 
-    /// Makes the parity or the mirrors of a stripe consistent that was in flight.
+    /// Makes the parity or the mirrors of a stripe consistent. The stripe may have been half
+    /// written when the crash happened.
     async fn resync(
         &self,
         state: &State,

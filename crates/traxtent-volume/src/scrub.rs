@@ -109,8 +109,9 @@ impl Scrubbed {
             repaired,
         } = found;
         if let Some(last) = self.differences.last_mut() {
-            let goes_on = last.first + last.rows == first;
-            if goes_on && (last.fault, last.members, last.repaired) == (fault, members, repaired) {
+            let continues = last.first + last.rows == first;
+            if continues && (last.fault, last.members, last.repaired) == (fault, members, repaired)
+            {
                 last.rows.0 += 1;
                 return;
             }

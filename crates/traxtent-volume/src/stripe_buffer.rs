@@ -155,9 +155,9 @@ impl<B: DerefMut<Target = [u8]>> StripeBuffer<B> {
                 })
                 .collect();
             let memory = self.memory.as_deref_mut().unwrap_or(&mut []);
-            let (before, behind) = memory.split_at_mut(at);
+            let (before, after) = memory.split_at_mut(at);
             let sources = old_at.into_iter().map(|range| &before[range]).chain(new);
-            xor_into(&mut behind[..bytes], sources);
+            xor_into(&mut after[..bytes], sources);
             at += bytes;
         }
     }
@@ -196,7 +196,7 @@ impl<M: MemberIo> Volume<M> {
     /// Returns stripe buffers for a request. If they are not passed to `return_buffers` later, they
     /// are freed.
     pub(super) fn take_buffers(&self) -> StripeBuffers<M::Buffer> {
-        let mut idle = self.idle.lock().expect("nobody panics with it");
+        let mut idle = self.idle.lock().expect("no holder of the lock panics");
         idle.pop().unwrap_or_else(|| StripeBuffers {
             buffers: Vec::new(),
             entries: Vec::new(),
@@ -209,7 +209,7 @@ impl<M: MemberIo> Volume<M> {
             buffer.memory = None;
         }
         buffers.entries.clear();
-        let mut idle = self.idle.lock().expect("nobody panics with it");
+        let mut idle = self.idle.lock().expect("no holder of the lock panics");
         if idle.len() < STRIPE_BUFFERS_KEPT {
             idle.push(buffers);
         }

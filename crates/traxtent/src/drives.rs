@@ -65,7 +65,7 @@ struct Entry {
     figures: Figures,
 }
 
-/// The number of figures of each standing.
+/// The number of figures by kind of origin.
 #[derive(Serialize)]
 struct Figures {
     measured: usize,
@@ -81,7 +81,7 @@ impl Entry {
         let slots = || geometry.zones().iter().map(|zone| zone.slots);
         let paths = profile.value_paths();
         let tally = profile.provenance.tally(paths.iter().map(String::as_str));
-        let of = |standing: OriginKind| tally[standing as usize];
+        let of = |kind: OriginKind| tally[kind as usize];
         let sectors = geometry.capacity().0;
         Ok(Entry {
             name: profile.name.clone(),

@@ -186,7 +186,7 @@ mod tests {
         let help = command().render_help().to_string();
         assert_eq!(help.contains("  lab "), cfg!(feature = "lab"), "{help}");
         // Without the experiments, the message comes first.
-        let asked = Cli::try_parse_from(["traxtent", "lab", "--help"]);
-        assert_eq!(asked.is_err(), cfg!(feature = "lab"));
+        let parsed = Cli::try_parse_from(["traxtent", "lab", "--help"]);
+        assert_eq!(parsed.is_err(), cfg!(feature = "lab"));
     }
 }

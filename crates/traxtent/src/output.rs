@@ -99,11 +99,11 @@ impl AtomicFile {
         let sink = if special {
             Sink::Direct(BufWriter::new(File::create(path).map_err(fail)?))
         } else {
-            let mut beside = tempfile::Builder::new();
-            beside.prefix(".traxtent-");
-            beside.permissions(readable());
+            let mut temporary = tempfile::Builder::new();
+            temporary.prefix(".traxtent-");
+            temporary.permissions(readable());
             Sink::Beside(BufWriter::new(
-                beside.tempfile_in(folder_of(path)).map_err(fail)?,
+                temporary.tempfile_in(folder_of(path)).map_err(fail)?,
             ))
         };
         Ok(AtomicFile {

@@ -159,9 +159,10 @@ mod tests {
             }
             let error = usage_error(&line.replace("SIZE", "4q")).expect("4q is no size");
             let lists_values = line.contains("block=") || line.contains("luks=");
-            let expected = match lists_values {
-                true => "2048, 4096".to_owned(),
-                false => ByteSizeError.to_string(),
+            let expected = if lists_values {
+                "2048, 4096".to_owned()
+            } else {
+                ByteSizeError.to_string()
             };
             assert!(error.contains(&expected), "{line}: {error}");
         }

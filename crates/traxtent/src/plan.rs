@@ -112,17 +112,17 @@ fn plan_video(args: &VideoArgs) -> Result<()> {
         machine.set(key, value)?;
     }
     let drive = machine.only_drive()?;
-    let ask = args.ask();
+    let requirements = args.requirements();
     let test_drive = TestDrive::new(drive.profile.as_ref().clone(), args.seed);
     let test_drive = test_drive.map_err(|error| Failure::at(&args.target, error))?;
     let plan = {
         let progress = Progress::new("rounds", None);
-        video::plan(&test_drive, &ask, &|rounds| progress.add(rounds))
+        video::plan(&test_drive, &requirements, &|rounds| progress.add(rounds))
     };
     let plan = plan.map_err(|error| Failure::at(&args.target, error))?;
     let answer = VideoResult {
         drive: &drive,
-        ask: &ask,
+        requirements: &requirements,
         plan: &plan,
     };
     if args.json {
@@ -134,7 +134,7 @@ fn plan_video(args: &VideoArgs) -> Result<()> {
 }
 
 impl VideoArgs {
-    fn ask(&self) -> ServerRequirements {
+    fn requirements(&self) -> ServerRequirements {
         ServerRequirements {
             bitrate: self.bitrate,
             streams: self.streams,
@@ -156,7 +156,7 @@ impl VideoArgs {
 /// A plan and the request that it answers.
 struct VideoResult<'a> {
     drive: &'a NamedDrive,
-    ask: &'a ServerRequirements,
+    requirements: &'a ServerRequirements,
     plan: &'a VideoPlan,
 }
 
@@ -180,7 +180,7 @@ impl VideoResult<'_> {
 
     /// Returns the number of streams on the fullest disk.
     fn streams_per_disk(&self, offer: &Offer) -> u64 {
-        offer.streams.div_ceil(u64::from(self.ask.disks))
+        offer.streams.div_ceil(u64::from(self.requirements.disks))
     }
 
     fn carries(&self, offer: &Offer) -> bool {
@@ -205,16 +205,16 @@ impl VideoResult<'_> {
             })
         };
         let [aligned, unaligned] = self.offers().map(offer);
-        let (order, rounds) = match self.ask.guarantee {
+        let (order, rounds) = match self.requirements.guarantee {
             Guarantee::Hard => (None, None),
             Guarantee::Soft { order, rounds } => (Some(order.name()), Some(rounds)),
         };
         json!({
             "drive": self.drive.name,
-            "zone": self.ask.zone,
+            "zone": self.requirements.zone,
             "track_bytes": self.plan.track_bytes,
-            "bits_per_s": self.ask.bitrate.0,
-            "disks": self.ask.disks,
+            "bits_per_s": self.requirements.bitrate.0,
+            "disks": self.requirements.disks,
             "guarantee": if order.is_none() { "hard" } else { "soft" },
             "order": order,
             "rounds": rounds,
@@ -229,10 +229,10 @@ impl VideoResult<'_> {
             out,
             "{}, zone {}, where a track has {} and plays for {}; {}",
             self.drive.profile.model,
-            self.ask.zone,
+            self.requirements.zone,
             bytes(self.plan.track_bytes),
-            time(self.ask.bitrate.play_time(self.plan.track_bytes)),
-            match self.ask.guarantee {
+            time(self.requirements.bitrate.play_time(self.plan.track_bytes)),
+            match self.requirements.guarantee {
                 Guarantee::Hard => "every deadline met".to_owned(),
                 Guarantee::Soft { rounds, .. } =>
                     format!("99.99 % of deadlines met in {rounds} simulated rounds"),
@@ -282,16 +282,16 @@ impl VideoResult<'_> {
             return Ok(());
         }
         let streams = self
-            .ask
+            .requirements
             .streams
             .map_or("a stream".to_owned(), |n| format!("{n} streams"));
-        let within = match self.ask.round {
+        let within = match self.requirements.round {
             Some(round) => format!("within rounds of {}", time(round)),
             None => format!("with I/Os of up to {} tracks", video::TRACKS_MAX),
         };
         Err(Failure::Finding(format!(
             "{} not carry {streams} {within}, aligned or not",
-            match self.ask.disks {
+            match self.requirements.disks {
                 1 => "one disk does".to_owned(),
                 disks => format!("{disks} disks do"),
             },

@@ -90,7 +90,7 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
         Some(folder) => quoted(&folder.join(LIST).to_string_lossy()),
         None => LIST.to_owned(),
     };
-    let mut recipe = plan::plan_stack(&place.ground, &args.want, &devices, &list)
+    let mut recipe = plan::plan_stack(&place.properties, &args.want, &devices, &list)
         .map_err(|error| Failure::at(&args.target, error))?;
     place.set_up(&devices, &mut recipe);
     note_tools(&mut recipe);
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
 
 /// The drive, and its device if it has one.
 struct StackTarget {
-    ground: DriveProperties,
+    properties: DriveProperties,
     node: Node,
 }
 
@@ -131,7 +131,7 @@ impl StackTarget {
         let mut place = match Target::parse(&args.target)? {
             Target::File(path) if is_device(&path) => device(&args.target, &path)?,
             _ => StackTarget {
-                ground: drive(&args.target)?,
+                properties: drive(&args.target)?,
                 node: Node::Elsewhere,
             },
         };
@@ -143,27 +143,28 @@ impl StackTarget {
                 )));
             }
             let other = drive(name)?;
-            if (other.lbns, other.logical_bytes) != (place.ground.lbns, place.ground.logical_bytes)
+            if (other.lbns, other.logical_bytes)
+                != (place.properties.lbns, place.properties.logical_bytes)
             {
                 return Err(Failure::input(format!(
                     "--drive {name}: has {} sectors of {} bytes, but {} has {} of {}",
                     other.lbns,
                     other.logical_bytes,
                     args.target,
-                    place.ground.lbns,
-                    place.ground.logical_bytes
+                    place.properties.lbns,
+                    place.properties.logical_bytes
                 )));
             }
-            place.ground = other;
+            place.properties = other;
         }
         if let Some(bytes) = args.physical_sector {
-            if bytes < place.ground.logical_bytes {
+            if bytes < place.properties.logical_bytes {
                 return Err(Failure::input(format!(
                     "--physical-sector: {bytes} is less than the logical sector of {} bytes",
-                    place.ground.logical_bytes
+                    place.properties.logical_bytes
                 )));
             }
-            place.ground.physical_bytes = bytes;
+            place.properties.physical_bytes = bytes;
         }
         Ok(place)
     }
@@ -238,13 +239,13 @@ fn device(text: &str, path: &Path) -> Result<StackTarget> {
             ..Identity::default()
         };
         return Ok(StackTarget {
-            ground: of_identity(text, &identity, None),
+            properties: of_identity(text, &identity, None),
             node: Node::Image(text.to_owned()),
         });
     }
     let target = BlockTarget::open(path).map_err(|error| Failure::Io(error.to_string()))?;
     Ok(StackTarget {
-        ground: of_identity(text, target.identity(), None),
+        properties: of_identity(text, target.identity(), None),
         node: Node::Block(text.to_owned()),
     })
 }

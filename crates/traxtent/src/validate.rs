@@ -35,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TARGET", help = format!("Replay every trace on this drive instead. {TARGET_HELP}"))]
     drive: Option<String>,
     /// Draw the distributions of each trace as NAME.svg in this directory
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]

@@ -67,7 +67,7 @@ fn one_clear_line() {
         (
             "id = \"T2\"",
             "id = \"T20\"",
-            "id = T20: must begin with the folder's number",
+            "id = T20: must begin with the directory's number",
             String::new(),
         ),
         (

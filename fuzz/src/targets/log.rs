@@ -75,7 +75,7 @@ fn open(device: &mut [u8]) -> Option<Log> {
     let mut step = Recovery::begin(range, SECTOR as u32, Cleaning::default());
     loop {
         step = match step {
-            RecoveryStep::Ask(op, recovery) => match recovery.answer(perform(device, op)) {
+            RecoveryStep::Perform(op, recovery) => match recovery.complete(perform(device, op)) {
                 Ok(step) => step,
                 Err(error) => {
                     assert!(!error.to_string().contains('\n'));

@@ -87,14 +87,17 @@ fn formatted(map: &TrackMap) -> Vec<u8> {
 fn use_it(mut tpl: Tpl) {
     let blocks = tpl.shape().blocks();
     for block in (0..blocks).step_by(7) {
-        while let Some(plan) = tpl.prepare(block..block + 1).expect("nothing is under way") {
+        while let Some(plan) = tpl
+            .prepare(block..block + 1)
+            .expect("no table change is outstanding")
+        {
             tpl.commit(plan);
         }
         let run = tpl.runs(block..block + 1).expect("it is there")[0];
         let copies = tpl.current(run);
         assert!(tpl.places(run, copies).count() as u32 == copies.count_ones());
         tpl.record_write(run, tpl.writable(run) & 0x5555_5555)
-            .expect("nothing is under way");
+            .expect("no table change is outstanding");
     }
     for track in tpl.shape().tracks() {
         for make in [Tpl::resync, Tpl::merge] {
@@ -103,7 +106,7 @@ fn use_it(mut tpl: Tpl) {
             }
         }
         if tpl.fill(track).is_ok() {
-            let plan = tpl.split(track).expect("nothing is under way");
+            let plan = tpl.split(track).expect("no table change is outstanding");
             tpl.commit(plan.expect("it was filled"));
         }
     }

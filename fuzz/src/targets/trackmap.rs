@@ -30,7 +30,7 @@ pub(crate) fn file(input: &[u8]) {
         }
     };
     let again = file.to_text();
-    let read = MapFile::read(again.as_bytes()).expect("what was written is read");
+    let read = MapFile::read(again.as_bytes()).expect("what was written can be read");
     assert_eq!(read.to_text(), again);
     consistent(&file.tracks);
     for index in [0, file.tracks.len() / 2, file.tracks.len() - 1] {

@@ -56,7 +56,7 @@ pub(crate) fn trace(input: &[u8]) {
             Err(error) => drop(error.to_string()),
         }
     }
-    assert!(reader.next().is_none(), "a trace goes on behind its end");
+    assert!(reader.next().is_none(), "a trace continues after its end");
     if let Some(warning) = reader.gap_warning() {
         drop(warning.to_string());
     }

@@ -44,7 +44,7 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<()> {
 /// Returns the directory of DiskSim's parameter files in the reference data next to the project, if
 /// it exists.
 fn disksim() -> Option<PathBuf> {
-    let beside = || shell::root().join("../shared");
-    let shared = env::var_os("TRAXTENT_SHARED").map_or_else(beside, PathBuf::from);
+    let default = || shell::root().join("../shared");
+    let shared = env::var_os("TRAXTENT_SHARED").map_or_else(default, PathBuf::from);
     Some(shared.join("data/disksim")).filter(|folder| folder.exists())
 }

@@ -49,11 +49,14 @@ fn example_in_c_runs() {
         .unwrap();
     assert!(status.success());
     let run = Command::new(&program).output().unwrap();
-    let said = String::from_utf8_lossy(&run.stdout);
+    let printed = String::from_utf8_lossy(&run.stdout);
     assert!(
         run.status.success(),
         "{}",
         String::from_utf8_lossy(&run.stderr)
     );
-    assert!(said.starts_with("all there; a flush takes "), "{said}");
+    assert!(
+        printed.starts_with("all there; a flush takes "),
+        "{printed}"
+    );
 }

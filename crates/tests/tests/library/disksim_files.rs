@@ -51,9 +51,12 @@ fn set(text: String, &(key, value): &(&str, &str)) -> String {
     let sets_key = |line: &str| line.split_once('=').is_some_and(|(k, _)| k.trim() == key);
     let matching = text.lines().filter(|line| sets_key(line)).count();
     assert_eq!(matching, 1, "lines that set {key:?}");
-    let changed = |line: &str| match sets_key(line) {
-        true => format!("{key} = {value},\n"),
-        false => format!("{line}\n"),
+    let changed = |line: &str| {
+        if sets_key(line) {
+            format!("{key} = {value},\n")
+        } else {
+            format!("{line}\n")
+        }
     };
     text.lines().map(changed).collect()
 }

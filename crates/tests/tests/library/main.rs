@@ -1,4 +1,4 @@
-//! Tests of the core against closed formulas, other programs' output and reference data.
+//! Tests of the pure crates against closed formulas, other programs' output and reference data.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod disk;

@@ -319,13 +319,13 @@ fn every_figure_has_an_origin() {
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .into(),
     );
-    for (path, standing, note) in [
+    for (path, kind, note) in [
         ("mechanics.rpm", OriginKind::Assumed, "a"),
         ("mechanics.seek.curve", OriginKind::Fitted, "b"),
         ("mechanics.seek.read", OriginKind::Measured, "c"),
     ] {
         let origin = longest.of(path).unwrap();
-        assert_eq!((origin.standing, origin.note), (standing, note));
+        assert_eq!((origin.kind, origin.note), (kind, note));
     }
     assert_eq!(longest.of("mechanic"), None);
 }

@@ -335,7 +335,7 @@ fn sizes_of_modern_drives() {
 /// Can every drive continue to the next track, on the same or the next cylinder, without losing a
 /// revolution: do skews cover head switches, and single-cylinder seeks before a write?
 #[test]
-fn skews_cover_what_happens_meanwhile() {
+fn skews_cover_head_switches_and_seeks() {
     for name in builtin::names() {
         let (profile, geometry) = drive(name);
         let Some(m) = &profile.mechanics else {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 /// Returns the path of a file of reference data, or `None` with the reason on standard error if it
 /// is absent.
 pub(crate) fn path(relative: &str) -> Option<PathBuf> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
     let shared =
-        std::env::var_os("TRAXTENT_SHARED").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+        std::env::var_os("TRAXTENT_SHARED").map_or_else(|| PathBuf::from(default), PathBuf::from);
     let path = shared.join("data").join(relative);
     if path.exists() {
         return Some(path);

@@ -309,17 +309,17 @@ fn resuming() {
     let (method, region) = (file.method, file.region.unwrap());
     let (tracks, left) = file.resume(&file.identity, method, region).unwrap();
     assert_eq!((tracks.len(), tracks.end()), (4, Some(Lbn(249))));
-    let behind = Region {
+    let rest = Region {
         first: Lbn(249),
         end: Lbn(900),
         aligned: true,
     };
-    assert_eq!(left, behind);
+    assert_eq!(left, rest);
 
     let mut other = file.identity.clone();
     other.serial = "5".to_owned();
     let error = file.resume(&other, method, region).unwrap_err();
-    let says = "is of another drive: its serial number is unknown, that of this drive 5";
+    let says = "belongs to another drive: its serial number is unknown, this drive's is 5";
     assert_eq!(error.to_string(), says);
     let mut larger = file.identity.clone();
     larger.capacity = Sectors(1001);

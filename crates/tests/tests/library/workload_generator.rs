@@ -27,7 +27,7 @@ impl Tracks {
 
 impl TrackSource for Tracks {
     fn track_bounds(&self, lbn: Lbn) -> (Lbn, Lbn) {
-        assert!(lbn.0 < self.capacity().0, "asked for {lbn}");
+        assert!(lbn.0 < self.capacity().0, "requested {lbn}");
         let track = self.starts.partition_point(|&start| start <= lbn.0) - 1;
         (Lbn(self.starts[track]), Lbn(self.starts[track + 1]))
     }
@@ -298,7 +298,7 @@ fn starts_are_multiples_of_the_smallest_size() {
 
 /// Does a sequential request start where the last one ended, although random ones are aligned?
 #[test]
-fn sequential_requests_run_on() {
+fn sequential_requests_continue() {
     let drive = CapacityOnly(Sectors(1_000_000));
     let all = requests("sequential,size=uniform:8..64,lbns=3..900000", &drive, 500);
     assert_eq!(all[0].lbn, Lbn(3));

@@ -396,7 +396,7 @@ fn a_fitted_profile_is_a_profile() {
 /// Are a drive without VERIFY, one without rotation, and one that disappears reported as what they
 /// are?
 #[test]
-fn drives_that_answer_otherwise() {
+fn unusual_drives_are_reported() {
     let (target_all, map) = target("ibm18es");
     let faults = Faults {
         unsupported: vec![Op::Verify],

@@ -91,9 +91,9 @@ fn left_of_server(work: u64, cut: &Fault, speed: &str) -> (String, Vec<u8>) {
         }
         .unwrap();
     }
-    let said = send_order(&path("control"), cut).unwrap().unwrap();
+    let response = send_order(&path("control"), cut).unwrap().unwrap();
     server.stop().unwrap();
-    (said, media(&path("disk.img")))
+    (response, media(&path("disk.img")))
 }
 
 fn media(file: &Path) -> Vec<u8> {
@@ -113,10 +113,10 @@ fn a_seed_replays_where_the_commands_do() {
         let cut: Fault = format!("power-cut,seed={seed},tearing={tearing}")
             .parse()
             .unwrap();
-        let (said, expected) = left_of_disk(seed / 4, &cut);
+        let (response, expected) = left_of_disk(seed / 4, &cut);
         for speed in ["1", "100"] {
             let (served, left) = left_of_server(seed / 4, &cut, speed);
-            assert_eq!(served, said, "seed {seed}");
+            assert_eq!(served, response, "seed {seed}");
             assert!(
                 left == expected,
                 "seed {seed} at speed {speed}: other bytes"

@@ -131,7 +131,7 @@ fn only_reads_within_bounds_are_served() {
     let timing = target.request(read).unwrap();
     assert!(timing.sent < timing.completed && timing.completed <= target.now());
     target.request(Request::read(Lbn(SECTORS - 1), 1)).unwrap();
-    for (request, told) in [
+    for (request, message) in [
         (
             Request {
                 op: Op::Verify,
@@ -162,13 +162,13 @@ fn only_reads_within_bounds_are_served() {
         ),
     ] {
         let error = target.request(request).unwrap_err().to_string();
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(message), "{error}");
     }
 }
 
 /// If a device shrinks during a probe, is it reported as gone, not as unreadable?
 #[test]
-fn what_ends_under_a_probe_is_gone() {
+fn a_device_that_shrinks_is_gone() {
     let image = Image::new("shrinks");
     let mut target = BlockTarget::open(&image.0).unwrap();
     target.request(Request::read(Lbn(4000), 1)).unwrap();
@@ -184,26 +184,26 @@ fn what_ends_under_a_probe_is_gone() {
 
 /// Is each path that is not a disk refused in one line that names what it is?
 #[test]
-fn what_is_no_disk_is_refused() {
+fn paths_that_are_not_disks_are_refused() {
     let empty = Image::new("empty");
     File::create(&empty.0).unwrap().set_len(511).unwrap();
-    let told = |path: &str| {
+    let message = |path: &str| {
         let error: DeviceError = open(Path::new(path)).unwrap_err();
         assert!(!error.to_string().contains('\n'));
         error.to_string()
     };
-    assert_eq!(told("/no/disk"), "/no/disk: no such device or file");
+    assert_eq!(message("/no/disk"), "/no/disk: no such device or file");
     assert_eq!(
-        told("/proc"),
+        message("/proc"),
         "/proc: is a directory; expected a block device or image file"
     );
     assert_eq!(
-        told("/dev/null"),
+        message("/dev/null"),
         "/dev/null: is a character device; expected a block device or image file"
     );
     let path = empty.0.to_str().unwrap();
     assert_eq!(
-        told(path),
+        message(path),
         format!("{path}: 511 bytes are less than one sector")
     );
 }

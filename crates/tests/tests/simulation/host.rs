@@ -111,12 +111,12 @@ fn the_host_adds_nothing_while_the_drive_has_room() {
         seen.iter().map(|&(_, done)| done).collect::<Vec<_>>(),
         expected
     );
-    let told: Vec<(u64, SimTime)> = seen
+    let seen_times: Vec<(u64, SimTime)> = seen
         .iter()
         .map(|&(tag, done)| (tag, done.completed))
         .collect();
     assert_eq!(
-        list.completed, told,
+        list.completed, seen_times,
         "the source hears of each completion in order"
     );
 }

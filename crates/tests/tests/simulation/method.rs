@@ -148,7 +148,7 @@ fn timed_requests_turn_with_the_spindle() {
 
 /// Is a drive without mechanics refused with measured values, and quickly?
 #[test]
-fn what_does_not_turn_is_refused() {
+fn drives_without_rotation_are_refused() {
     let error = qualify(&mut named("instant")).unwrap_err();
     let ProbeError::NotRotating(why) = &error else {
         panic!("{error}");

@@ -64,12 +64,13 @@ impl Target for WholeSectors {
     }
     fn request(&mut self, request: Request) -> Result<Timing, TargetError> {
         let reads = matches!(request.op, Op::Read | Op::Verify);
-        let request = match reads {
-            true => self.whole(request),
-            false => Request {
+        let request = if reads {
+            self.whole(request)
+        } else {
+            Request {
                 fua: request.fua && !self.ignores_fua_of_writes,
                 ..request
-            },
+            }
         };
         self.drive.request(request)
     }
@@ -95,9 +96,10 @@ fn drive(profile: &Profile, noise: bool) -> (SimTarget, TrackMap) {
     let geometry = Arc::new(Geometry::build(&profile.geometry).unwrap());
     let map = TrackMap::of_sizes(geometry.track_sizes());
     let target = SimTarget::new(Arc::new(profile.clone()), geometry);
-    let target = match noise {
-        true => target.with_noise(Noise::TYPICAL, 8),
-        false => target,
+    let target = if noise {
+        target.with_noise(Noise::TYPICAL, 8)
+    } else {
+        target
     };
     (target, map)
 }
@@ -156,7 +158,7 @@ fn reads_tell() {
 /// If a drive claims large sectors that its reads do not show, is it noted that reads cannot
 /// decide?
 #[test]
-fn reads_that_do_not_tell() {
+fn reads_that_cannot_decide() {
     let (mut target, map) = drive(&profile("toshiba-p300"), false);
     let character = character(&mut target, &map, false);
     assert_eq!(found(&character), (UNSURE, 0));
@@ -190,7 +192,7 @@ fn writes_tell() {
 /// If a drive reports writes as complete that are not on the media, do reads still decide, and is
 /// it noted that writes do not?
 #[test]
-fn writes_that_do_not_tell() {
+fn writes_that_cannot_decide() {
     let profile = profile("toshiba-p300");
     assert_ne!(profile.cache.write_back, WriteBack::None);
     let (target, map) = drive(&profile, false);
@@ -211,9 +213,10 @@ fn angles_by_whole_sectors() {
     let profile = profile("toshiba-p300");
     let slots = |whole: bool| {
         let (target, map) = drive(&profile, false);
-        let character = match whole {
-            true => character(&mut WholeSectors::new(target, &profile, 4096), &map, false),
-            false => character(&mut { target }, &map, false),
+        let character = if whole {
+            character(&mut WholeSectors::new(target, &profile, 4096), &map, false)
+        } else {
+            character(&mut { target }, &map, false)
         };
         let slots = |name: &str| name.ends_with(".slots") || name.ends_with("skew");
         let figures = character.figures().iter().filter(|f| slots(&f.name));

@@ -71,11 +71,11 @@ fn a_way_of_timing_is_found_once() {
         aligned: true,
     };
     let mut ignore = |_| ControlFlow::Continue(());
-    let mut anew = ObservedTarget::new(drive.clone(), RequestCounts::default());
+    let mut restarted = ObservedTarget::new(drive.clone(), RequestCounts::default());
     for _ in 0..3 {
         extract(
             Algorithm::Angle,
-            &mut anew,
+            &mut restarted,
             region,
             Verify::Full,
             &mut ignore,
@@ -87,9 +87,12 @@ fn a_way_of_timing_is_found_once() {
     for _ in 0..3 {
         prober.extract(region, Verify::Full, &mut ignore).unwrap();
     }
-    let (anew, once) = (anew.observer.requests, once.observer.requests);
-    println!("{once} requests instead of {anew}");
-    assert!(3 * once < 2 * anew, "{once} requests instead of {anew}");
+    let (restarted, once) = (restarted.observer.requests, once.observer.requests);
+    println!("{once} requests instead of {restarted}");
+    assert!(
+        3 * once < 2 * restarted,
+        "{once} requests instead of {restarted}"
+    );
 }
 
 /// Are tracks found through a cache that cannot be switched off and that only reads elsewhere

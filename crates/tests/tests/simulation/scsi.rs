@@ -443,7 +443,7 @@ fn long_defect_lists() {
 /// Is a drive that does not translate recognized, whichever request comes first, and likewise a
 /// drive that disappears?
 #[test]
-fn drives_that_do_not_answer() {
+fn drives_that_do_not_translate() {
     let mut profile = named("atlas10k2");
     profile.scsi.translates = false;
     profile.scsi.defect_lists = false;

@@ -123,9 +123,10 @@ fn replays_to_the_tick() {
                     let mut rng = Rng::new(seed);
                     for _ in 0..each {
                         // Some of it sequential, so that the buffer takes part.
-                        let lbn = match rng.chance(0.5) {
-                            true => rng.below(2000),
-                            false => rng.below(sectors),
+                        let lbn = if rng.chance(0.5) {
+                            rng.below(2000)
+                        } else {
+                            rng.below(sectors)
                         };
                         let mut data = vec![0; 512 * (1 + rng.below(32) as usize)];
                         match rng.below(10) {
@@ -156,7 +157,7 @@ fn replays_to_the_tick() {
 /// request? A client that sends each request after the response to the one before waits here
 /// without sockets: at least the model's time minus the largest subtracted time.
 #[test]
-fn transport_is_taken_off() {
+fn transport_is_subtracted() {
     let folder = TempDir::new().unwrap();
     let settings = Settings {
         subtract_transport: true,
@@ -332,8 +333,8 @@ fn a_power_cut_on_order() {
     let beyond: Fault = "latent-error,lbn=99999999999".parse().unwrap();
     let refused = send_order(&control, &beyond).unwrap().unwrap_err();
     assert!(refused.contains("the drive ends"), "{refused}");
-    let hurt: Fault = "latent-error,lbn=8".parse().unwrap();
-    send_order(&control, &hurt).unwrap().unwrap();
+    let latent_error: Fault = "latent-error,lbn=8".parse().unwrap();
+    send_order(&control, &latent_error).unwrap().unwrap();
     assert!(server.read(&mut [0; 512], 4096).is_err());
     server.stop().unwrap();
     assert!(!control.exists(), "the socket goes with its server");

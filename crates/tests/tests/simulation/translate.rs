@@ -67,7 +67,7 @@ fn difference(drive: &Drive, probed: &Probed) -> Option<String> {
             ));
         }
     }
-    (probed.starts.len() > map.len() + 1).then(|| "tracks behind the end".to_owned())
+    (probed.starts.len() > map.len() + 1).then(|| "tracks after the end".to_owned())
 }
 
 /// Probes a drive and prints a line of the table.

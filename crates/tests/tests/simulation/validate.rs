@@ -120,7 +120,7 @@ fn measured_drives_are_met_as_well_as_by_disksim() {
 /// Does a trace of several devices through a whole system give DiskSim's mean response time within
 /// 3 %?
 #[test]
-fn the_ascii_trace_takes_what_it_takes_in_disksim() {
+fn the_ascii_trace_takes_as_long_as_in_disksim() {
     let folder = testkit::shared_data!("disksim");
     let system = load(&folder, "ascii");
     let trace = std::fs::read(folder.join("ascii.trace")).unwrap();
@@ -150,7 +150,7 @@ fn synthetic(folder: &Path, name: &str, seeds: u64) -> Vec<f64> {
 
 /// Do the synthetic set-ups give DiskSim's mean response time within 3 %, over five seeds?
 #[test]
-fn synthetic_systems_take_what_they_take_in_disksim() {
+fn synthetic_systems_take_as_long_as_in_disksim() {
     let folder = testkit::shared_data!("disksim");
     for (name, expected) in [
         ("synthopen", 10.94),
@@ -172,7 +172,7 @@ fn synthetic_systems_take_what_they_take_in_disksim() {
 /// module `workload::synthio`): DiskSim itself gives 21 to 45 ms, depending on the seed. A mean
 /// over seeds is dominated by a few extreme ones; the median is not.
 #[test]
-fn the_mixed_system_takes_what_it_takes_in_disksim() {
+fn the_mixed_system_takes_as_long_as_in_disksim() {
     let folder = testkit::shared_data!("disksim");
     let mut means = synthetic(&folder, "synthmixed", 21);
     means.sort_by(f64::total_cmp);

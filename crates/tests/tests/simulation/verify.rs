@@ -54,7 +54,7 @@ fn maps_hold_or_do_not() {
 
 /// Is there no verdict on a drive that does not rotate?
 #[test]
-fn what_does_not_turn() {
+fn no_verdict_without_rotation() {
     let (target, map) = drive("instant");
     let verdict = look(&mut target.without_translation(), &map);
     assert_eq!(

@@ -273,7 +273,7 @@ fn drawn_extents() {
 #[test]
 fn plans_add_up() {
     let drive = drive("atlas10k2");
-    let ask = ServerRequirements {
+    let requirements = ServerRequirements {
         bitrate: BITRATE,
         streams: Some(345),
         round: None,
@@ -284,23 +284,26 @@ fn plans_add_up() {
             rounds: 200,
         },
     };
-    for guarantee in [ask.guarantee, Guarantee::Hard] {
-        let ask = ServerRequirements { guarantee, ..ask };
-        let plan = plan(&drive, &ask, &|_| ()).unwrap();
+    for guarantee in [requirements.guarantee, Guarantee::Hard] {
+        let requirements = ServerRequirements {
+            guarantee,
+            ..requirements
+        };
+        let plan = plan(&drive, &requirements, &|_| ()).unwrap();
         for (offer, alignment) in [plan.aligned, plan.unaligned].iter().zip(Alignment::BOTH) {
             let offer = offer.unwrap();
             assert_eq!(offer.round, BITRATE.play_time(offer.io_bytes));
             assert_eq!(offer.startup.0, 6 * offer.round.0);
             assert_eq!(offer.buffer_bytes, 2 * 345 * offer.io_bytes);
             assert!(offer.streams_per_disk >= 69);
-            let extents = Extents::in_zone(&drive, ask.zone).unwrap();
+            let extents = Extents::in_zone(&drive, requirements.zone).unwrap();
             let steps = (1..)
                 .find(|steps| extents.io(alignment, *steps) == offer.placement)
                 .unwrap();
             if steps > 1 {
                 let shorter = ServerRequirements {
                     round: Some(extents.play_time(extents.io(alignment, steps - 1), BITRATE)),
-                    ..ask
+                    ..requirements
                 };
                 let plan = video::plan(&drive, &shorter, &|_| ()).unwrap();
                 let offer = [plan.aligned, plan.unaligned][alignment as usize].unwrap();

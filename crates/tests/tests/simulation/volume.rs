@@ -199,7 +199,7 @@ fn block_devices_side_by_side() {
         // member fails.
         let count = 1 + rng.below(100);
         let place = SECTORS / count;
-        let mut asked: Vec<(usize, Lbn, bool, usize, Vec<u8>)> = Vec::new();
+        let mut requests: Vec<(usize, Lbn, bool, usize, Vec<u8>)> = Vec::new();
         for number in 0..count {
             let (member, writes) = (rng.below(3) as usize, rng.below(2) == 0);
             let sectors = 1 + rng.below(place.min(300));
@@ -212,14 +212,15 @@ fn block_devices_side_by_side() {
             if writes {
                 memory[skewed..].fill(rng.bits() as u8);
             }
-            asked.push((member, Lbn(at), writes, skewed, memory));
+            requests.push((member, Lbn(at), writes, skewed, memory));
         }
         let mut ops: Vec<Op<'_>> = Vec::new();
-        for (member, at, writes, skewed, memory) in &mut asked {
+        for (member, at, writes, skewed, memory) in &mut requests {
             let memory = &mut memory[*skewed..];
-            ops.push(match writes {
-                true => Op::write(*member, *at, memory),
-                false => Op::read(*member, *at, memory),
+            ops.push(if *writes {
+                Op::write(*member, *at, memory)
+            } else {
+                Op::read(*member, *at, memory)
             });
             if rng.below(20) == 0 {
                 ops.push(Op::flush(*member));

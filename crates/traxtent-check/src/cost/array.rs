@@ -68,10 +68,10 @@ const COUNTED: usize = 240;
 /// The maximum number of members that is modelled.
 const MEMBERS_MAX: u64 = 64;
 
-/// Returns the cost of each kind of work on an array whose blocks begin `behind` bytes after a
+/// Returns the cost of each kind of work on an array whose blocks begin `offset` bytes after a
 /// stripe.
 ///
-/// Returns `None` if the sectors of the profile do not divide the chunk and `behind`, or if there
+/// Returns `None` if the sectors of the profile do not divide the chunk and `offset`, or if there
 /// are too many members.
 ///
 /// # Errors
@@ -79,10 +79,10 @@ const MEMBERS_MAX: u64 = 64;
 pub fn array_costs(
     profile: &Profile,
     shape: ArrayShape,
-    behind: u64,
+    offset: u64,
 ) -> Result<Option<Vec<WorkCost>>, ProfileError> {
     let sector = u64::from(profile.sector.logical_bytes);
-    let fits = shape.chunk_bytes.is_multiple_of(sector) && behind.is_multiple_of(sector);
+    let fits = shape.chunk_bytes.is_multiple_of(sector) && offset.is_multiple_of(sector);
     if !fits || shape.chunk_bytes < sector || !(1..=MEMBERS_MAX).contains(&shape.members()) {
         return Ok(None);
     }
@@ -91,11 +91,11 @@ pub fn array_costs(
         .map_err(|error| ProfileError::Geometry(error.to_string()))?;
     let drive = Drive::with_geometry(Arc::new(profile.clone()), Arc::new(geometry));
     let of =
-        |load, behind| ModelledArray::new(&drive, shape, sector).ms_each(load, behind / sector);
+        |load, offset| ModelledArray::new(&drive, shape, sector).ms_each(load, offset / sector);
     let cost = |load| WorkCost {
         load: Work::Array(load),
         aligned_ms: of(load, 0),
-        actual_ms: of(load, behind),
+        actual_ms: of(load, offset),
     };
     Ok(Some(ArrayLoad::ALL.map(cost).to_vec()))
 }
@@ -140,7 +140,7 @@ impl ModelledArray {
     }
 
     /// Returns the mean milliseconds of the counted requests.
-    fn ms_each(mut self, load: ArrayLoad, behind: u64) -> f64 {
+    fn ms_each(mut self, load: ArrayLoad, offset: u64) -> f64 {
         let mut rng = Rng::new(1);
         let stripe = self.shape.data * self.chunk;
         let (mut now, mut begun) = (SimTime::ZERO, SimTime::ZERO);
@@ -148,7 +148,7 @@ impl ModelledArray {
             if number == WARM {
                 begun = now;
             }
-            let row = rng.below(self.rows - 2) * stripe + behind;
+            let row = rng.below(self.rows - 2) * stripe + offset;
             let any = row + rng.below(self.shape.data) * self.chunk;
             let (first, others) = match load {
                 ArrayLoad::StripeWrites => self.write(row..row + stripe),
@@ -355,7 +355,7 @@ mod tests {
     /// chunk? Are cases that cannot be modelled left out?
     #[test]
     fn what_stripes_cost() {
-        let of = |shape, behind| array_costs(&typical(), shape, behind).unwrap();
+        let of = |shape, offset| array_costs(&typical(), shape, offset).unwrap();
         for cost in of(RAID5, 0).unwrap() {
             assert_eq!(cost.extra_ms(), 0.0);
         }

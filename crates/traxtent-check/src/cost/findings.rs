@@ -222,9 +222,9 @@ fn off_grid(off: Misalignment, stack: &Stack) -> Result<Trial, NoCostError> {
     if let Kind::Disk(disk) = &stack.layer(off.grid).kind {
         let sectors = sectors(disk)?;
         if off.every == disk.physical_bytes {
-            let behind = u32::try_from(off.by / disk.logical_bytes);
-            let behind = behind.map_err(|_| NoCostError::LargeOffset)?;
-            return Ok(Trial::OffSector(behind, sectors));
+            let offset = u32::try_from(off.by / disk.logical_bytes);
+            let offset = offset.map_err(|_| NoCostError::LargeOffset)?;
+            return Ok(Trial::OffSector(offset, sectors));
         }
     }
     shape(off.grid, stack).map(|shape| Trial::OffStripes(off.by, shape))
@@ -298,15 +298,15 @@ fn simulate(profile: Option<&Profile>, trial: Trial) -> CostResult {
         error,
     };
     let items = match trial {
-        Trial::OffSector(behind, sectors) => {
+        Trial::OffSector(offset, sectors) => {
             same(sectors)?;
-            sector_costs(on, behind).map_err(failed)?
+            sector_costs(on, offset).map_err(failed)?
         }
         Trial::Blocks(block, sectors) => {
             same(sectors)?;
             block_costs(on, block).map_err(failed)?
         }
-        Trial::OffStripes(behind, shape) => array::array_costs(on, shape, behind)
+        Trial::OffStripes(offset, shape) => array::array_costs(on, shape, offset)
             .map_err(failed)?
             .ok_or(NoCostError::ArrayShape)?,
         Trial::Across(share) => crossing::crossing_costs(on, share)

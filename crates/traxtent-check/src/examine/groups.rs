@@ -130,13 +130,13 @@ fn data_chunks(segment: &Segment) -> u64 {
 }
 
 fn lay_out(on: &GroupParts, volume: &Volume, built: &Built) -> VolumeLayout {
-    let nowhere = |reason: &str| VolumeLayout {
+    let unavailable = |reason: &str| VolumeLayout {
         on: Vec::new(),
         spread: Spread::Scattered,
         bytes: Err(Unknown::Elsewhere(reason.to_owned())),
     };
     let [segments @ .., last] = volume.segments.as_slice() else {
-        return nowhere("it has no segments");
+        return unavailable("it has no segments");
     };
     let is_linear = |segment: &Segment| segment.kind == "striped" && segment.areas.len() == 1;
     if segments.iter().all(is_linear) && is_linear(last) {
@@ -148,7 +148,7 @@ fn lay_out(on: &GroupParts, volume: &Volume, built: &Built) -> VolumeLayout {
         .map(|area| place(on, area, last, built))
         .collect();
     let Some(places) = places else {
-        return nowhere("it lies on a volume that is not available");
+        return unavailable("it lies on a volume that is not available");
     };
     let alone = segments.is_empty();
     let chunks = data_chunks(last);
@@ -217,12 +217,12 @@ fn first_of(segment: &Segment, built: &Built) -> Bytes {
 fn joined(on: &GroupParts, volume: &Volume, built: &Built) -> VolumeLayout {
     let mut places = Vec::new();
     let mut pieces = JoinedSource::new();
-    let mut whole = true;
+    let mut is_complete = true;
     for segment in &volume.segments {
         let area = &segment.areas[0];
         let bytes = segment.extents.saturating_mul(on.group.extent_bytes);
         let Some(place) = place(on, area, segment, built) else {
-            whole = false;
+            is_complete = false;
             pieces = pieces.with(None, 0, bytes);
             continue;
         };
@@ -242,7 +242,7 @@ fn joined(on: &GroupParts, volume: &Volume, built: &Built) -> VolumeLayout {
     VolumeLayout {
         on: places,
         // If a piece is missing, the places of the bytes after it are wrong.
-        spread: if whole {
+        spread: if is_complete {
             Spread::Joined
         } else {
             Spread::Scattered

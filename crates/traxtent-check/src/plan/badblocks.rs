@@ -72,7 +72,7 @@ pub struct BadBlocks {
     pub group_blocks: u64,
     /// The number of inodes in all.
     pub inodes: u64,
-    ask: FileSystemSpec,
+    spec: FileSystemSpec,
 }
 
 /// Why a file system has no list.
@@ -116,9 +116,9 @@ impl BadBlocks {
     ///
     /// # Errors
     /// Returns an error if no block has to be listed, or if no list works.
-    pub fn plan(partition: &Partition, ask: FileSystemSpec) -> Result<BadBlocks, NoListError> {
-        if ![1024, 2048, 4096].contains(&ask.block_bytes) {
-            return Err(NoListError::BlockSize(ask.block_bytes));
+    pub fn plan(partition: &Partition, spec: FileSystemSpec) -> Result<BadBlocks, NoListError> {
+        if ![1024, 2048, 4096].contains(&spec.block_bytes) {
+            return Err(NoListError::BlockSize(spec.block_bytes));
         }
         let blocks = partition.blocks().0;
         if blocks > BLOCKS_MAX {
@@ -134,14 +134,14 @@ impl BadBlocks {
                 blocks,
             });
         }
-        let largest = 8 * ask.block_bytes;
+        let largest = 8 * spec.block_bytes;
         let mut best: Option<BadBlocks> = None;
         for factor in (0..=GROUPS_SMALLER_MOST.ilog2()).map(|power| 1 << power) {
-            let Some(plan) = with_groups(&excluded, blocks, u64::from(largest / factor), ask)
+            let Some(plan) = with_groups(&excluded, blocks, u64::from(largest / factor), spec)
             else {
                 continue;
             };
-            let enough = plan.inode_ratio() <= ask.inode_ratio.max(INODE_RATIO_MOST);
+            let enough = plan.inode_ratio() <= spec.inode_ratio.max(INODE_RATIO_MOST);
             if best.as_ref().is_none_or(|best| plan.inodes > best.inodes) {
                 best = Some(plan);
             }
@@ -150,20 +150,20 @@ impl BadBlocks {
             }
         }
         best.ok_or(NoListError::NoRoom {
-            least: table_step(ask),
+            least: table_step(spec),
         })
     }
 
     /// Returns the bytes of the file system per inode.
     pub fn inode_ratio(&self) -> u64 {
-        self.blocks * u64::from(self.ask.block_bytes) / self.inodes
+        self.blocks * u64::from(self.spec.block_bytes) / self.inodes
     }
 
     /// Returns the arguments for mke2fs, with the list in `file`. The device comes after them, and
     /// the number of blocks after the device.
     pub fn arguments(&self, file: &str) -> Vec<String> {
-        let mut words = vec!["-b".to_owned(), self.ask.block_bytes.to_string()];
-        if self.group_blocks != u64::from(8 * self.ask.block_bytes) {
+        let mut words = vec!["-b".to_owned(), self.spec.block_bytes.to_string()];
+        if self.group_blocks != u64::from(8 * self.spec.block_bytes) {
             words.extend(["-g".to_owned(), self.group_blocks.to_string()]);
         }
         words.extend(["-I".to_owned(), INODE_BYTES.to_string()]);
@@ -222,18 +222,23 @@ impl Groups {
 
     /// Returns whether a block must not be in the list.
     fn is_reserved(&self, block: u64) -> bool {
-        let Some(behind) = block.checked_sub(self.first) else {
+        let Some(offset) = block.checked_sub(self.first) else {
             return true;
         };
         // mke2fs needs one more good block in the first group.
-        behind % self.size < self.head || behind == self.head
+        offset % self.size < self.head || offset == self.head
     }
 }
 
 /// Returns the plan with groups of a given size, or `None` if a group has no room for the smallest
 /// table.
-fn with_groups(excluded: &[u64], blocks: u64, size: u64, ask: FileSystemSpec) -> Option<BadBlocks> {
-    let mut groups = Groups::new(blocks, size, ask.block_bytes);
+fn with_groups(
+    excluded: &[u64],
+    blocks: u64,
+    size: u64,
+    spec: FileSystemSpec,
+) -> Option<BadBlocks> {
+    let mut groups = Groups::new(blocks, size, spec.block_bytes);
     if groups.head + BITMAPS >= size {
         return None;
     }
@@ -243,12 +248,12 @@ fn with_groups(excluded: &[u64], blocks: u64, size: u64, ask: FileSystemSpec) ->
         .filter(|&block| !groups.is_reserved(block))
         .collect();
     let under_tables = (excluded.len() - list.len()) as u64;
-    let most = LIST_BYTES_MAX / u64::from(ask.block_bytes);
+    let most = LIST_BYTES_MAX / u64::from(spec.block_bytes);
     let too_many = (list.len() as u64).saturating_sub(most);
     list.truncate(most as usize);
 
-    let step = table_step(ask);
-    let wanted = (size * INODE_BYTES / ask.inode_ratio).max(step);
+    let step = table_step(spec);
+    let wanted = (size * INODE_BYTES / spec.inode_ratio).max(step);
     let mut rows: Vec<u64> = groups
         .each()
         .map(|group| longest_run(group, &groups, &list))
@@ -279,15 +284,15 @@ fn with_groups(excluded: &[u64], blocks: u64, size: u64, ask: FileSystemSpec) ->
         too_many,
         blocks: groups.end,
         group_blocks: size,
-        inodes: groups.count() * table * u64::from(ask.block_bytes) / INODE_BYTES,
-        ask,
+        inodes: groups.count() * table * u64::from(spec.block_bytes) / INODE_BYTES,
+        spec,
     })
 }
 
 /// Returns the number of blocks of which a table's length is a multiple. The inodes of a group are
 /// a multiple of 8, and the first group needs some in addition to the reserved ones.
-fn table_step(ask: FileSystemSpec) -> u64 {
-    (16 * INODE_BYTES).div_ceil(u64::from(ask.block_bytes))
+fn table_step(spec: FileSystemSpec) -> u64 {
+    (16 * INODE_BYTES).div_ceil(u64::from(spec.block_bytes))
 }
 
 /// Returns the most consecutive blocks that an inode table can have in a group, after those that

@@ -293,8 +293,8 @@ impl FindingContext<'_> {
     fn device_below(&self) -> Option<String> {
         let below = self.stack.layer(self.layer.on.first()?.layer);
         // The tools of these formats need a device, even for a whole image.
-        let is_picky = matches!(self.layer.kind, Kind::Luks(_) | Kind::PhysicalVolume(_));
-        let is_image = matches!(below.kind, Kind::Disk(_)) && !is_picky;
+        let needs_device = matches!(self.layer.kind, Kind::Luks(_) | Kind::PhysicalVolume(_));
+        let is_image = matches!(below.kind, Kind::Disk(_)) && !needs_device;
         Some(match self.attach_command() {
             Some(_) if !is_image => PART_VARIABLE.to_owned(),
             _ => quoted(&Self::device(below)),
@@ -322,7 +322,7 @@ impl FindingContext<'_> {
         };
         let device = quoted(self.layer.node.as_deref().unwrap_or("/dev/md0"));
         Some(Fix {
-            note: "md changes the chunk of RAID 4, 5, 6 and 10 in place, slowly; back up first, and run this in a folder where \
+            note: "md changes the chunk of RAID 4, 5, 6 and 10 in place, slowly; back up first, and run this in a directory where \
                    md.backup is not on the array"
                 .to_owned(),
             commands: vec![format!(
@@ -403,14 +403,14 @@ impl FindingContext<'_> {
 
     fn xfs_unit(&self) -> Option<Fix> {
         let (chunk, stripe) = self.stripes().unwrap_or((0, 0));
-        let anew = self.recreate_xfs()?;
+        let recreation = self.recreate_xfs()?;
         Some(Fix {
             note: format!(
                 "copy the data away (xfsdump), recreate it, copy the data back; or mount it with sunit={},swidth={} (in units of 512 bytes), which is permanent unless the kernel's log reports that the alignment cannot be changed",
                 chunk / 512,
                 stripe / 512
             ),
-            ..anew
+            ..recreation
         })
     }
 

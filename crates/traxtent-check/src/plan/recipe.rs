@@ -136,7 +136,7 @@ pub enum StackPlanError {
 /// # Errors
 /// Returns an error if such a stack is not possible on these drives.
 pub fn plan_stack(
-    ground: &DriveProperties,
+    properties: &DriveProperties,
     want: &StackSpec,
     devices: &[String],
     list: &str,
@@ -147,7 +147,7 @@ pub fn plan_stack(
             named: devices.len(),
         });
     }
-    let mut making = RecipeBuilder::new(ground, want);
+    let mut making = RecipeBuilder::new(properties, want);
     making.partitions(devices)?;
     making.array();
     making.volume_group();
@@ -160,7 +160,7 @@ pub fn plan_stack(
 
 /// A recipe in the making.
 struct RecipeBuilder<'a> {
-    ground: &'a DriveProperties,
+    properties: &'a DriveProperties,
     want: &'a StackSpec,
     recipe: Recipe,
     /// The block devices that the next layer lies on.
@@ -175,9 +175,9 @@ struct RecipeBuilder<'a> {
 }
 
 impl<'a> RecipeBuilder<'a> {
-    fn new(ground: &'a DriveProperties, want: &'a StackSpec) -> RecipeBuilder<'a> {
+    fn new(properties: &'a DriveProperties, want: &'a StackSpec) -> RecipeBuilder<'a> {
         RecipeBuilder {
-            ground,
+            properties,
             want,
             recipe: Recipe {
                 schema: 1,
@@ -188,7 +188,7 @@ impl<'a> RecipeBuilder<'a> {
             },
             below: Vec::new(),
             base: Some(0),
-            end: ground.lbns,
+            end: properties.lbns,
             stripes: None,
         }
     }
@@ -209,10 +209,10 @@ impl<'a> RecipeBuilder<'a> {
         self.note(format!("All data on {} will be lost.", devices.join(", ")));
         if self.want.table == Table::None {
             self.below = devices.to_vec();
-            if self.ground.lowest_aligned.0 > 0 {
+            if self.properties.lowest_aligned.0 > 0 {
                 self.note(format!(
                     "The first physical sector begins at LBN {}, so without a partition nothing is aligned.",
-                    self.ground.lowest_aligned.0
+                    self.properties.lowest_aligned.0
                 ));
             }
             return Ok(());
@@ -220,12 +220,15 @@ impl<'a> RecipeBuilder<'a> {
         // Layers in between move the file system by whole blocks.
         let blocks =
             self.want.fs.is_ext() && self.want.raid.is_none_or(|raid| raid.chunk_bytes.is_none());
-        let block =
-            u64::from(self.want.block_bytes / self.ground.logical_bytes.min(self.want.block_bytes));
-        let site = self.ground.site(self.want.tracks, blocks.then_some(block));
+        let block = u64::from(
+            self.want.block_bytes / self.properties.logical_bytes.min(self.want.block_bytes),
+        );
+        let site = self
+            .properties
+            .site(self.want.tracks, blocks.then_some(block));
         let site = site.ok_or_else(|| StackPlanError::TooSmall {
-            name: self.ground.name.clone(),
-            lbns: self.ground.lbns,
+            name: self.properties.name.clone(),
+            lbns: self.properties.lbns,
         })?;
         if self.want.table == Table::Mbr && site.lbns.end.0 > 1 << 32 {
             return Err(StackPlanError::MbrTooShort {
@@ -276,7 +279,7 @@ impl<'a> RecipeBuilder<'a> {
                 let first = if gpt {
                     format!(
                         "first-lba: {}\n",
-                        start.min(ALIGNMENT_BYTES / u64::from(self.ground.logical_bytes))
+                        start.min(ALIGNMENT_BYTES / u64::from(self.properties.logical_bytes))
                     )
                 } else {
                     String::new()
@@ -349,7 +352,7 @@ impl<'a> RecipeBuilder<'a> {
     /// Moves the start of the data by `bytes`, for a layer whose data have a length that is a
     /// multiple of `grain`. `grain` is the layer's own rounding unit or a multiple of it.
     fn advance_base(&mut self, bytes: u64, grain: u64) {
-        let logical = u64::from(self.ground.logical_bytes);
+        let logical = u64::from(self.properties.logical_bytes);
         self.base = self.base.map(|base| base + bytes / logical);
         if let Some(base) = self.base {
             let grain = grain / logical;
@@ -398,14 +401,14 @@ impl<'a> RecipeBuilder<'a> {
     }
 
     fn encryption(&mut self) -> Result<(), StackPlanError> {
-        let Some(asked) = self.want.luks_sector else {
+        let Some(requested) = self.want.luks_sector else {
             return Ok(());
         };
-        let physical = self.ground.physical_bytes;
-        let sector = if asked == 0 {
+        let physical = self.properties.physical_bytes;
+        let sector = if requested == 0 {
             physical.clamp(512, 4096)
         } else {
-            asked
+            requested
         };
         if sector < physical.min(4096) {
             return Err(StackPlanError::BlockBelowSector {
@@ -438,17 +441,17 @@ impl<'a> RecipeBuilder<'a> {
 
     fn file_system(&mut self, list: &str) -> Result<(), StackPlanError> {
         let (device, block) = (self.device(), self.want.block_bytes);
-        if block < self.ground.physical_bytes {
+        if block < self.properties.physical_bytes {
             return Err(StackPlanError::BlockBelowSector {
                 block_bytes: block,
-                physical_bytes: self.ground.physical_bytes,
+                physical_bytes: self.properties.physical_bytes,
             });
         }
         let what = format!("{} in blocks of {block} bytes", self.want.fs);
         match self.want.fs {
             FileSystem::Ext2 | FileSystem::Ext3 | FileSystem::Ext4 => return self.ext(list),
             FileSystem::Xfs => {
-                let sector = self.ground.physical_bytes.max(512);
+                let sector = self.properties.physical_bytes.max(512);
                 let stripes = self.stripes.map_or(String::new(), |(chunk, stripe)| {
                     let log = if chunk <= XFS_LOG_UNIT_MOST {
                         chunk
@@ -530,7 +533,7 @@ impl<'a> RecipeBuilder<'a> {
     /// Returns the list of bad blocks, or the reason why there is none; `None` if tracks are not
     /// considered.
     fn bad_blocks(&mut self) -> Result<Option<Result<BadBlocks, NoListError>>, StackPlanError> {
-        let Some(map) = self.ground.tracks.as_ref().filter(|_| self.want.tracks) else {
+        let Some(map) = self.properties.tracks.as_ref().filter(|_| self.want.tracks) else {
             return Ok(None);
         };
         let Some(base) = self.base else {
@@ -539,15 +542,17 @@ impl<'a> RecipeBuilder<'a> {
             );
             return Ok(None);
         };
-        let sectors =
-            traxtent_layout::sectors_of_block(self.want.block_bytes, self.ground.logical_bytes)?;
+        let sectors = traxtent_layout::sectors_of_block(
+            self.want.block_bytes,
+            self.properties.logical_bytes,
+        )?;
         let end = Lbn(self.end.min(map.end().0));
         let partition = Partition::new(std::sync::Arc::clone(map), Lbn(base)..end, sectors)?;
-        let ask = FileSystemSpec {
+        let spec = FileSystemSpec {
             block_bytes: self.want.block_bytes,
             inode_ratio: self.want.inode_ratio,
         };
-        Ok(Some(BadBlocks::plan(&partition, ask)))
+        Ok(Some(BadBlocks::plan(&partition, spec)))
     }
 
     fn note_list(&mut self, plan: &BadBlocks) {
@@ -584,8 +589,8 @@ impl<'a> RecipeBuilder<'a> {
         if self.want.fs == FileSystem::Swap {
             return;
         }
-        let logical = u64::from(self.ground.logical_bytes);
-        let tracks = self.ground.tracks.as_ref().filter(|_| self.want.tracks);
+        let logical = u64::from(self.properties.logical_bytes);
+        let tracks = self.properties.tracks.as_ref().filter(|_| self.want.tracks);
         let track = tracks.and_then(|map| map.runs().map(|(sectors, _)| sectors).max());
         let (bytes, what) = match (self.stripes, track) {
             (Some((_, stripe)), _) => (
@@ -606,8 +611,8 @@ impl<'a> RecipeBuilder<'a> {
 
     fn check_again(&mut self, devices: &[String]) {
         let mut command = format!("traxtent check {}", devices.join(" "));
-        if self.ground.physical_bytes != self.ground.logical_bytes {
-            command += &format!(" --physical-sector {}", self.ground.physical_bytes);
+        if self.properties.physical_bytes != self.properties.logical_bytes {
+            command += &format!(" --physical-sector {}", self.properties.physical_bytes);
         }
         self.step("Is every layer aligned?", "traxtent", vec![command]);
     }

@@ -8,7 +8,7 @@ use traxtent_check::drive::StatedDrive;
 use traxtent_check::layers::{Array, MdMember, RaidLevel};
 use traxtent_check::{Kind, Stack};
 
-use crate::image::{Image, MIB, first, look_at, run, wrong};
+use crate::image::{Image, MIB, examine_images, first, run, wrong};
 
 /// The fields of a version 1 superblock.
 #[derive(Clone, Copy)]
@@ -74,7 +74,7 @@ fn members(superblock: Superblock, data: &[Vec<u8>]) -> (Image, Vec<PathBuf>) {
     let image = Image::new(64 * MIB);
     let mut paths = Vec::new();
     for member in 0..superblock.members {
-        let path = image.beside(&format!("member{member}.img"), 64 * MIB);
+        let path = image.sibling(&format!("member{member}.img"), 64 * MIB);
         let file = std::fs::File::options().write(true).open(&path).unwrap();
         let write =
             |at, bytes: &[u8]| std::os::unix::fs::FileExt::write_all_at(&file, bytes, at).unwrap();
@@ -125,9 +125,9 @@ fn as_mdadm_examines() {
             ..MEMBER
         };
         let (_image, paths) = members(superblock, &[]);
-        let told = run(&mdadm, &paths[1], &["--examine", "@"], "");
-        let says = |words: &str| assert!(told.contains(words), "{words} in {told}");
-        let stack = look_at(&paths[1..2], &StatedDrive::default());
+        let printed = run(&mdadm, &paths[1], &["--examine", "@"], "");
+        let says = |words: &str| assert!(printed.contains(words), "{words} in {printed}");
+        let stack = examine_images(&paths[1..2], &StatedDrive::default());
         let found = member(&stack);
         says(&format!(
             "Version : {}",
@@ -170,7 +170,7 @@ fn old_superblock() {
     words[38] = ((sum & 0xffff_ffff) + (sum >> 32)) as u32;
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     image.write(64 * MIB - (64 << 10), &bytes);
-    let told = image.run(&mdadm, &["--examine", "@"], "");
+    let printed = image.run(&mdadm, &["--examine", "@"], "");
     let stack = image.stack();
     let found = member(&stack);
     for words in [
@@ -180,7 +180,7 @@ fn old_superblock() {
         "Raid Devices : 3",
         "correct",
     ] {
-        assert!(told.contains(words), "{words} in {told}");
+        assert!(printed.contains(words), "{words} in {printed}");
     }
     assert_eq!(
         (found.version.as_str(), found.level, found.chunk_bytes),
@@ -216,7 +216,7 @@ fn file_system_in_raid_5() {
             }
         }
         let (_image, paths) = members(small, &data);
-        let stack = look_at(&paths, &StatedDrive::default());
+        let stack = examine_images(&paths, &StatedDrive::default());
         first(&stack, |kind| match kind {
             Kind::Ext(ext) => Some(ext),
             _ => None,
@@ -240,16 +240,19 @@ fn misaligned_members() {
     };
     let (_image, paths) = members(off, &[]);
     assert_eq!(
-        wrong(&look_at(&paths, &StatedDrive::default())),
+        wrong(&examine_images(&paths, &StatedDrive::default())),
         ["data-start"; 3]
     );
     let (_image, paths) = members(MEMBER, &[]);
-    assert_eq!(wrong(&look_at(&paths, &StatedDrive::default())), [""; 0]);
+    assert_eq!(
+        wrong(&examine_images(&paths, &StatedDrive::default())),
+        [""; 0]
+    );
     let large = StatedDrive {
         physical_bytes: Some(MIB),
         ..StatedDrive::default()
     };
-    assert!(wrong(&look_at(&paths, &large)).contains(&"chunk-size"));
+    assert!(wrong(&examine_images(&paths, &large)).contains(&"chunk-size"));
 }
 
 /// Is a partition that begins on a chunk but not on a full stripe a finding on RAID 5, and none on
@@ -271,7 +274,7 @@ fn partition_on_stripes() {
         let bytes = std::fs::read(&table.path).unwrap();
         let first_chunk = bytes[..512 << 10].to_vec();
         let (_image, paths) = members(superblock, &[first_chunk]);
-        let mut wrong = wrong(&look_at(&paths, &StatedDrive::default()));
+        let mut wrong = wrong(&examine_images(&paths, &StatedDrive::default()));
         // The end of the array, with the backup of its table, was not written.
         wrong.retain(|id| *id != "table-damaged");
         assert_eq!(wrong, expected, "level {level}");

@@ -47,13 +47,13 @@ fn try_out(drive: &Drive, start: u64, block_bytes: u32, folder: &Path) -> String
     let [mke2fs, e2fsck, dumpe2fs] =
         ["mke2fs", "e2fsck", "dumpe2fs"].map(|name| testkit::tool(name).unwrap());
     let partition = partition(&drive.map, start, block_bytes);
-    let ask = FileSystemSpec {
+    let spec = FileSystemSpec {
         block_bytes,
         inode_ratio: 16_384,
     };
     let image = folder.join("image").to_str().unwrap().to_owned();
     let list = folder.join("list").to_str().unwrap().to_owned();
-    let plan = BadBlocks::plan(&partition, ask);
+    let plan = BadBlocks::plan(&partition, spec);
     let of = format!("{} from LBN {start}, blocks of {block_bytes}", drive.name);
     let mut arguments: Vec<String> = ["-q", "-F", "-t", "ext4"].map(str::to_owned).into();
     let (blocks, line) = match &plan {
@@ -137,11 +137,11 @@ fn refusals() {
     let plan = |text: &str, block_bytes| {
         let map = TrackMap::read_csv(text.as_bytes()).unwrap();
         let whole = Partition::whole(map, block_bytes / 512).unwrap();
-        let ask = FileSystemSpec {
+        let spec = FileSystemSpec {
             block_bytes,
             inode_ratio: 16_384,
         };
-        BadBlocks::plan(&whole, ask).map(drop)
+        BadBlocks::plan(&whole, spec).map(drop)
     };
     let even: String = (0..100).map(|n| format!("{},800\n", n * 800)).collect();
     let even = format!("first_lbn,sectors\n{even}");

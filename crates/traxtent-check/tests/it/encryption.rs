@@ -45,26 +45,26 @@ fn as_luks_dump() {
         &[&CHEAP[..], &["--type", "luks1", "@"]].concat(),
         "key",
     );
-    let told = image.run(&cryptsetup, &["luksDump", "@"], "");
+    let printed = image.run(&cryptsetup, &["luksDump", "@"], "");
     let stack = image.stack();
     let found = luks(&stack);
     assert_eq!((found.version, found.sector_bytes), (1, 512));
     assert_eq!(
         found.data_start,
-        512 * crate::image::number(&told, "Payload offset:")
+        512 * crate::image::number(&printed, "Payload offset:")
     );
-    assert!(told.contains(&found.uuid));
+    assert!(printed.contains(&found.uuid));
     assert_eq!(wrong(&stack), ["luks-sector"]);
 
     image.run(&cryptsetup, &[&CHEAP[..], &LUKS2].concat(), "key");
-    let told = image.run(&cryptsetup, &["luksDump", "@"], "");
+    let printed = image.run(&cryptsetup, &["luksDump", "@"], "");
     let stack = image.stack();
     let found = luks(&stack);
     assert_eq!(
         (found.version, found.sector_bytes, found.data_bytes),
         (2, 4096, None)
     );
-    assert_eq!(found.data_start, crate::image::number(&told, "offset:"));
+    assert_eq!(found.data_start, crate::image::number(&printed, "offset:"));
     assert_eq!(wrong(&stack), [""; 0]);
 }
 

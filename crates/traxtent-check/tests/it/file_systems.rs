@@ -33,7 +33,7 @@ fn ext_as_dumpe2fs() {
     for (version, options) in cases {
         let image = Image::new(64 * MIB);
         image.run(&mke2fs, &[&["-q", "-F"], options, &["@"]].concat(), "");
-        let told = image.run(&dumpe2fs, &["-h", "@"], "");
+        let printed = image.run(&dumpe2fs, &["-h", "@"], "");
         let stack = image.stack();
         let (layer, ext) = first(&stack, |kind| match kind {
             Kind::Ext(ext) => Some(ext),
@@ -43,13 +43,13 @@ fn ext_as_dumpe2fs() {
             (layer.name.as_str(), ext.version.as_str()),
             (version, version)
         );
-        assert_eq!(ext.block_bytes, number(&told, "Block size:"));
-        assert_eq!(ext.blocks, number(&told, "Block count:"));
-        assert_eq!(ext.first_block, number(&told, "First block:"));
-        assert_eq!(ext.group_blocks, number(&told, "Blocks per group:"));
+        assert_eq!(ext.block_bytes, number(&printed, "Block size:"));
+        assert_eq!(ext.blocks, number(&printed, "Block count:"));
+        assert_eq!(ext.first_block, number(&printed, "First block:"));
+        assert_eq!(ext.group_blocks, number(&printed, "Blocks per group:"));
         if ext.stride_blocks > 0 {
-            assert_eq!(ext.stride_blocks, number(&told, "RAID stride:"));
-            assert_eq!(ext.stripe_blocks, number(&told, "RAID stripe width:"));
+            assert_eq!(ext.stride_blocks, number(&printed, "RAID stride:"));
+            assert_eq!(ext.stripe_blocks, number(&printed, "RAID stripe width:"));
         }
         let small = ext.block_bytes < 4096;
         assert_eq!(wrong(&stack), if small { vec!["fs-block"] } else { vec![] });
@@ -89,20 +89,20 @@ fn xfs_as_xfs_db() {
         "@",
     ];
     image.run(&mkfs, &options, "");
-    let told = image.run(&xfs_db, &["-r", "-c", "sb 0", "-c", "print", "@"], "");
+    let printed = image.run(&xfs_db, &["-r", "-c", "sb 0", "-c", "print", "@"], "");
     let stack = image.stack();
     let (_, xfs) = first(&stack, |kind| match kind {
         Kind::Xfs(xfs) => Some(xfs),
         _ => None,
     });
-    let told = |word| number(&told, &format!("{word} ="));
-    assert_eq!(xfs.block_bytes, told("blocksize"));
-    assert_eq!(xfs.blocks, told("dblocks"));
-    assert_eq!(xfs.sector_bytes, told("sectsize"));
-    assert_eq!(xfs.unit_bytes, told("unit") * xfs.block_bytes);
-    assert_eq!(xfs.width_bytes, told("width") * xfs.block_bytes);
-    assert_eq!(xfs.log_unit_bytes, told("logsunit"));
-    assert_eq!(xfs.group_blocks, told("agblocks"));
+    let printed = |word| number(&printed, &format!("{word} ="));
+    assert_eq!(xfs.block_bytes, printed("blocksize"));
+    assert_eq!(xfs.blocks, printed("dblocks"));
+    assert_eq!(xfs.sector_bytes, printed("sectsize"));
+    assert_eq!(xfs.unit_bytes, printed("unit") * xfs.block_bytes);
+    assert_eq!(xfs.width_bytes, printed("width") * xfs.block_bytes);
+    assert_eq!(xfs.log_unit_bytes, printed("logsunit"));
+    assert_eq!(xfs.group_blocks, printed("agblocks"));
     let array = |chunk: u64, stripe: u64| StatedDrive {
         chunk_bytes: Some(chunk << 10),
         stripe_bytes: Some(stripe << 10),
@@ -133,17 +133,17 @@ fn btrfs_as_inspected() {
     let (mkfs, btrfs) = (tool!("mkfs.btrfs"), tool!("btrfs"));
     let image = Image::new(256 * MIB);
     image.run(&mkfs, &["-q", "-f", "@"], "");
-    let told = image.run(&btrfs, &["inspect-internal", "dump-super", "@"], "");
+    let printed = image.run(&btrfs, &["inspect-internal", "dump-super", "@"], "");
     let stack = image.stack();
     let (_, found) = first(&stack, |kind| match kind {
         Kind::Btrfs(btrfs) => Some(btrfs),
         _ => None,
     });
-    assert_eq!(found.sector_bytes, number(&told, "sectorsize"));
-    assert_eq!(found.node_bytes, number(&told, "nodesize"));
-    assert_eq!(found.device_bytes, number(&told, "dev_item.total_bytes"));
-    assert_eq!(found.devices, number(&told, "num_devices"));
-    assert!(told.contains(&found.uuid), "{} in {told}", found.uuid);
+    assert_eq!(found.sector_bytes, number(&printed, "sectorsize"));
+    assert_eq!(found.node_bytes, number(&printed, "nodesize"));
+    assert_eq!(found.device_bytes, number(&printed, "dev_item.total_bytes"));
+    assert_eq!(found.devices, number(&printed, "num_devices"));
+    assert!(printed.contains(&found.uuid), "{} in {printed}", found.uuid);
     assert_eq!(wrong(&stack), [""; 0]);
 }
 

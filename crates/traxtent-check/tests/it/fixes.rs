@@ -36,7 +36,7 @@ cryptsetup() {
 /// Cases whose commands are not run here, with the reason.
 const NOT_TYPED: &[(&str, &str)] = &[];
 
-fn look_at(images: &[PathBuf], case: &Case) -> (Stack, Vec<ReportRow>) {
+fn examine_images(images: &[PathBuf], case: &Case) -> (Stack, Vec<ReportRow>) {
     let stack = examine_targets(images, &case.drive.stated(), &HostPaths::default()).unwrap();
     let mut findings = findings(&stack, None, None, &[]);
     findings.retain(|row| row.finding.severity >= Severity::Warning);
@@ -84,7 +84,7 @@ fn typed(folder: &Path, commands: &[String]) -> Result<(), String> {
 
 /// Is every finding that has commands gone after running them, without a worse one?
 #[test]
-fn what_is_printed_fixes() {
+fn printed_commands_fix_findings() {
     if !Path::new("/dev/loop-control").exists() || !is_root() {
         testkit::skip!("partitions of images need loop devices, which only root may attach");
     }
@@ -107,7 +107,7 @@ fn what_is_printed_fixes() {
         // One finding at a time, lowest layer first, because a fix may move other layers.
         let mut tries = 0;
         loop {
-            let (stack, mut found) = look_at(&images, case);
+            let (stack, mut found) = examine_images(&images, case);
             found.retain(|row| !commands(row).is_empty());
             found.sort_by_key(|row| row.finding.layer);
             let Some(first) = found.first() else { break };
@@ -119,7 +119,7 @@ fn what_is_printed_fixes() {
                 stack.title(first.finding.layer)
             );
             let result = typed(&own, commands(first));
-            let (changed, after) = look_at(&images, case);
+            let (changed, after) = examine_images(&images, case);
             if !is_anew(first) && kinds(&stack) != kinds(&changed) {
                 failures.push(format!(
                     "{line}: {:?} became {:?}",
@@ -142,7 +142,7 @@ fn what_is_printed_fixes() {
             }
             fixed.push(line);
         }
-        let (_, left) = look_at(&images, case);
+        let (_, left) = examine_images(&images, case);
         without.extend(
             left.iter()
                 .filter(|row| commands(row).is_empty())

@@ -31,7 +31,7 @@ impl Image {
     }
 
     /// Creates a further image in the same directory.
-    pub(crate) fn beside(&self, name: &str, bytes: u64) -> PathBuf {
+    pub(crate) fn sibling(&self, name: &str, bytes: u64) -> PathBuf {
         let path = self.folder.path().join(name);
         let file = File::create(&path).expect("there is room");
         file.set_len(bytes).expect("files may be sparse");
@@ -56,7 +56,7 @@ impl Image {
     }
 
     pub(crate) fn stack_for(&self, stated: &StatedDrive) -> Stack {
-        look_at(std::slice::from_ref(&self.path), stated)
+        examine_images(std::slice::from_ref(&self.path), stated)
     }
 
     /// Returns the rules with findings of at least severity warning, for sectors of 512 and 4096
@@ -66,7 +66,7 @@ impl Image {
     }
 }
 
-pub(crate) fn look_at(paths: &[PathBuf], stated: &StatedDrive) -> Stack {
+pub(crate) fn examine_images(paths: &[PathBuf], stated: &StatedDrive) -> Stack {
     examine_targets(paths, stated, &HostPaths::default()).expect("the images are there")
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn run(tool: &Path, image: &Path, arguments: &[&str], input: &str) ->
         .stderr(Stdio::piped())
         .spawn()
         .expect("the tool runs");
-    let mut stdin = child.stdin.take().expect("it has been asked for");
+    let mut stdin = child.stdin.take().expect("the pipe was requested");
     stdin.write_all(input.as_bytes()).expect("it listens");
     drop(stdin);
     let output = child.wait_with_output().expect("it ends");
@@ -130,5 +130,5 @@ pub(crate) fn number(text: &str, word: &str) -> u64 {
         .collect();
     digits
         .parse()
-        .unwrap_or_else(|_| panic!("no number behind {word} in {text}"))
+        .unwrap_or_else(|_| panic!("no number after {word} in {text}"))
 }

@@ -86,7 +86,7 @@ const TRIALS: &[Trial] = &[
 const PLAIN_BYTES: u64 = 1 << 30;
 
 impl Trial {
-    fn ground(&self) -> DriveProperties {
+    fn properties(&self) -> DriveProperties {
         let Some(name) = self.drive else {
             return DriveProperties {
                 name: "plain".to_owned(),
@@ -179,18 +179,18 @@ fn recipes_run_and_check_clean() {
     let disks = wants.iter().map(|want| want.disks as usize).sum();
     script += &drives::wait_for(disks);
     for (number, (trial, want)) in TRIALS.iter().zip(&wants).enumerate() {
-        let ground = trial.ground();
+        let properties = trial.properties();
         let first = images.len();
         for disk in 0..want.disks {
             let image = folder.path().join(format!("disk-{number}-{disk}.img"));
             let file = File::create(&image).unwrap();
-            file.set_len(ground.lbns * u64::from(ground.logical_bytes))
+            file.set_len(properties.lbns * u64::from(properties.logical_bytes))
                 .unwrap();
             images.push(image);
         }
         let devices: Vec<String> = (first..images.len()).map(|n| format!("DISK{n}")).collect();
         let list = format!("/bin/list-{number}");
-        let recipe = plan::plan_stack(&ground, want, &devices, &list).unwrap();
+        let recipe = plan::plan_stack(&properties, want, &devices, &list).unwrap();
         if let Some(bad) = &recipe.bad_blocks {
             let path = folder.path().join(format!("list-{number}"));
             fs::write(&path, bad.list.lines()).unwrap();

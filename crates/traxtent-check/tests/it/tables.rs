@@ -136,7 +136,7 @@ fn the_drive_decides() {
     assert_eq!(
         stack.layer(off.layer).name,
         "partition 1",
-        "20487 is 7 behind a multiple of 8"
+        "20487 is 7 more than a multiple of 8"
     );
     let erase = StatedDrive {
         erase_bytes: Some(3 * MIB),

@@ -10,7 +10,7 @@ use traxtent_check::drive::StatedDrive;
 use traxtent_check::layers::LogicalVolume;
 use traxtent_check::{Kind, Stack};
 
-use crate::image::{Image, MIB, look_at, run, wrong};
+use crate::image::{Image, MIB, examine_images, run, wrong};
 
 /// Loop devices over images, detached on drop.
 struct Loops {
@@ -81,7 +81,7 @@ fn volume<'a>(stack: &'a Stack, name: &str) -> (&'a traxtent_check::Layer, &'a L
 fn linear_and_striped() {
     let (lvm, losetup, mke2fs) = (tool!("lvm"), tool!("losetup"), tool!("mke2fs"));
     let image = Image::new(128 * MIB);
-    let paths = [image.path.clone(), image.beside("other.img", 128 * MIB)];
+    let paths = [image.path.clone(), image.sibling("other.img", 128 * MIB)];
     let Some(loops) = Loops::over(losetup, &paths) else {
         skip!("no loop device is available");
     };
@@ -94,7 +94,7 @@ fn linear_and_striped() {
     let first_extent = loops.lvm(&lvm, "pvs --noheadings --units b --nosuffix -o pe_start");
     drop(loops);
 
-    let stack = look_at(&paths, &StatedDrive::default());
+    let stack = examine_images(&paths, &StatedDrive::default());
     let starts = stack.layers.iter().filter_map(|layer| match &layer.kind {
         Kind::PhysicalVolume(volume) => Some(volume.data_start.to_string()),
         _ => None,
@@ -103,13 +103,16 @@ fn linear_and_striped() {
         starts.collect::<Vec<_>>(),
         first_extent.split_whitespace().collect::<Vec<_>>()
     );
-    let (linear, said) = volume(&stack, &format!("{group}/lin"));
+    let (linear, stated) = volume(&stack, &format!("{group}/lin"));
     assert_eq!(
-        (said.segment.as_str(), linear.bytes, linear.on.len()),
+        (stated.segment.as_str(), linear.bytes, linear.on.len()),
         ("linear", 16 * MIB, 1)
     );
-    let (striped, said) = volume(&stack, &format!("{group}/str"));
-    assert_eq!((said.chunk_bytes, said.stripe_bytes), (64 << 10, 128 << 10));
+    let (striped, stated) = volume(&stack, &format!("{group}/str"));
+    assert_eq!(
+        (stated.chunk_bytes, stated.stripe_bytes),
+        (64 << 10, 128 << 10)
+    );
     assert_eq!((striped.bytes, striped.on.len()), (32 * MIB, 2));
     let places = [striped.on[0], striped.on[1]];
     assert_eq!(wrong(&stack), [""; 0]);
@@ -126,7 +129,7 @@ fn linear_and_striped() {
         let at = places[index % 2].start + (index as u64 / 2) * (64 << 10);
         std::os::unix::fs::FileExt::write_all_at(&file, chunk, at).unwrap();
     }
-    let stack = look_at(&paths, &StatedDrive::default());
+    let stack = examine_images(&paths, &StatedDrive::default());
     assert!(
         stack
             .layers

@@ -397,7 +397,7 @@ mod tests {
         std::fs::write(&path, &old).unwrap();
         let mut target = match BlockTarget::open(&path) {
             Ok(target) if target.notes().is_empty() => target,
-            _ => testkit::skip!("files here know no direct writes"),
+            _ => testkit::skip!("files here do not support direct writes"),
         };
         let write = |target: &mut BlockTarget, lbn, sectors| {
             let write = Request::write(Lbn(lbn), sectors);

@@ -225,13 +225,13 @@ impl Table {
             if rows.is_empty() {
                 continue;
             }
-            let asked = if method.algorithm.translates() {
+            let unit = if method.algorithm.translates() {
                 "translations"
             } else {
                 "reads"
             };
             out += &format!(
-                "\n### {name}\n\n| drive | tracks | {asked} | per track | drive time | host CPU | result | ends of tracks |\n\
+                "\n### {name}\n\n| drive | tracks | {unit} | per track | drive time | host CPU | result | ends of tracks |\n\
                  |---|--:|--:|--:|--:|--:|---|---|\n"
             );
             for row in rows {

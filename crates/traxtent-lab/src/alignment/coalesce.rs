@@ -151,48 +151,48 @@ mod tests {
     /// Are touching writes joined, and do partly written physical sectors stay?
     #[test]
     fn whole_sectors_leave() {
-        let mut gather = WriteBuffer::new(1000, 8);
-        gather.hold(&Request::write(Lbn(34), 8));
-        gather.hold(&Request::write(Lbn(50), 8));
-        gather.hold(&Request::write(Lbn(42), 8));
-        assert!(gather.holds(&Request::read(Lbn(34), 24)));
-        assert_eq!(gather.next(), [Request::write(Lbn(40), 16)]);
-        assert!(!gather.holds(&Request::read(Lbn(34), 24)));
-        assert!(gather.has_room(992, 0) && !gather.has_room(993, 0));
+        let mut buffer = WriteBuffer::new(1000, 8);
+        buffer.hold(&Request::write(Lbn(34), 8));
+        buffer.hold(&Request::write(Lbn(50), 8));
+        buffer.hold(&Request::write(Lbn(42), 8));
+        assert!(buffer.holds(&Request::read(Lbn(34), 24)));
+        assert_eq!(buffer.next(), [Request::write(Lbn(40), 16)]);
+        assert!(!buffer.holds(&Request::read(Lbn(34), 24)));
+        assert!(buffer.has_room(992, 0) && !buffer.has_room(993, 0));
         // The rest of the last physical sector arrives.
-        gather.hold(&Request::write(Lbn(58), 8));
+        buffer.hold(&Request::write(Lbn(58), 8));
         assert_eq!(
-            gather.overlapping(&Request::read(Lbn(60), 1)),
+            buffer.overlapping(&Request::read(Lbn(60), 1)),
             [Request::write(Lbn(56), 10)]
         );
         // A run without a whole physical sector leaves unchanged.
-        assert_eq!(gather.next(), [Request::write(Lbn(34), 6)]);
-        assert!(gather.is_empty() && gather.next().is_empty());
+        assert_eq!(buffer.next(), [Request::write(Lbn(34), 6)]);
+        assert!(buffer.is_empty() && buffer.next().is_empty());
     }
 
     /// Does every sector that is held leave exactly once, whatever was written?
     #[test]
     fn nothing_is_lost() {
         let mut rng = traxtent_units::Rng::new(7);
-        let mut gather = WriteBuffer::new(1 << 40, 8);
+        let mut buffer = WriteBuffer::new(1 << 40, 8);
         let mut written = std::collections::BTreeSet::new();
         let mut left = std::collections::BTreeSet::new();
         for _ in 0..2000 {
             let write = Request::write(Lbn(rng.bits() % 5000), 1 + (rng.bits() % 40) as u32);
-            gather.hold(&write);
+            buffer.hold(&write);
             written.extend(write.lbn.0..write.end().0);
             if rng.bits().is_multiple_of(3) {
-                let gone = gather.next();
+                let gone = buffer.next();
                 left.extend(gone.iter().flat_map(|write| write.lbn.0..write.end().0));
             }
         }
         left.extend(
-            gather
+            buffer
                 .all()
                 .iter()
                 .flat_map(|write| write.lbn.0..write.end().0),
         );
         assert_eq!(written, left);
-        assert!(gather.has_room(u32::MAX, (1 << 40) - u64::from(u32::MAX)));
+        assert!(buffer.has_room(u32::MAX, (1 << 40) - u64::from(u32::MAX)));
     }
 }

@@ -42,7 +42,7 @@ impl Kernel {
         fit.sort();
         let release = fit.into_iter().next().ok_or_else(|| {
             format!(
-                "{}: no kernel there has the modules jfs and reiserfs; install linux-image-amd64, or set TRAXTENT_GUEST to a folder with the unpacked packages",
+                "{}: no kernel there has the modules jfs and reiserfs; install linux-image-amd64, or set TRAXTENT_GUEST to a directory with the unpacked packages",
                 root.display()
             )
         })?;
@@ -81,7 +81,7 @@ pub fn missing() -> Option<String> {
     Some(format!("{missing} is not installed"))
 }
 
-/// Finds a program by its name, in the administrators' folders too.
+/// Finds a program by its name, in the administrators' directories too.
 pub(super) fn found(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)

@@ -166,18 +166,18 @@ impl Session {
             move |error| LabError::file(&path, error)
         };
         fs::create_dir_all(folder).map_err(at(folder))?;
-        let begun = tempfile::TempDir::new_in(folder).map_err(at(folder))?;
+        let partial = tempfile::TempDir::new_in(folder).map_err(at(folder))?;
         // The source must not be on the disk under test, and must be fast: in memory where
         // possible.
-        let quick = tempfile::TempDir::new_in("/dev/shm").or_else(|_| tempfile::TempDir::new());
-        let quick = quick.map_err(at(Path::new("/dev/shm")))?;
-        let tarball = quick.path().join("tarball");
+        let fast = tempfile::TempDir::new_in("/dev/shm").or_else(|_| tempfile::TempDir::new());
+        let fast = fast.map_err(at(Path::new("/dev/shm")))?;
+        let tarball = fast.path().join("tarball");
         tree::write_tarball(&tarball, self.mib, self.seed).map_err(at(&tarball))?;
         for phase in Phase::ALL {
-            let log = begun.path().join(phase.name()).with_extension("csv");
-            self.phase(traxtent, phase, quick.path(), &tarball, &log)?;
+            let log = partial.path().join(phase.name()).with_extension("csv");
+            self.phase(traxtent, phase, fast.path(), &tarball, &log)?;
         }
-        match fs::rename(begun.path(), place) {
+        match fs::rename(partial.path(), place) {
             // Another process has recorded the same session in the meantime.
             Err(_) if place.exists() => Ok(()),
             renamed => renamed.map_err(at(place)),
@@ -221,9 +221,9 @@ impl Session {
         if output.status.success() {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         // Drop the messages of `serve` itself, which begin with its name.
-        let lines = said
+        let lines = stderr
             .lines()
             .filter(|line| !line.starts_with("traxtent: note: "));
         Err(LabError::Host(format!(
@@ -235,8 +235,8 @@ impl Session {
         )))
     }
 
-    /// Returns the seconds that the drive takes for each phase. The drive holds up to `gathered`
-    /// sectors of writes (0: none, as in the model).
+    /// Returns the seconds that the drive takes for each phase. The drive holds up to
+    /// `held_sectors` sectors of writes (0: none, as in the model).
     ///
     /// # Errors
     /// Returns the errors of [`Session::streams`].
@@ -245,10 +245,10 @@ impl Session {
         traxtent: &Path,
         folder: &Path,
         on: &Bench,
-        gathered: u64,
+        held_sectors: u64,
     ) -> Result<Vec<f64>, LabError> {
         let streams = self.streams(traxtent, folder)?;
-        let time = |stream: &RequestStream| Ok(stream.time(on, gathered)?.as_ms() / 1000.0);
+        let time = |stream: &RequestStream| Ok(stream.time(on, held_sectors)?.as_ms() / 1000.0);
         streams.iter().map(time).collect()
     }
 }

@@ -226,16 +226,16 @@ pub fn run_trial(drive: &RandomDrive, trial: &Trial) -> Outcome {
     }
 }
 
-/// Runs a trial on the drives of all seeds on `threads` threads. Passes each outcome to `tell` once
-/// it is available, and returns all outcomes in the order of the seeds.
+/// Runs a trial on the drives of all seeds on `threads` threads. Passes each outcome to `report`
+/// once it is available, and returns all outcomes in the order of the seeds.
 ///
 /// # Panics
-/// Panics if `tell` does.
+/// Panics if `report` does.
 pub fn run(
     seeds: Range<u64>,
     trial: &Trial,
     threads: usize,
-    tell: impl Fn(&Outcome) + Sync,
+    report: impl Fn(&Outcome) + Sync,
 ) -> Vec<Outcome> {
     let next = AtomicU64::new(seeds.start);
     let outcomes = Mutex::new(Vec::new());
@@ -248,7 +248,7 @@ pub fn run(
                         break;
                     }
                     let outcome = run_trial(&trial.layouts.drive(seed), trial);
-                    tell(&outcome);
+                    report(&outcome);
                     let mut outcomes = outcomes.lock();
                     outcomes.push(outcome);
                 }

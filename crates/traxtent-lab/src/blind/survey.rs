@@ -140,12 +140,12 @@ impl LayoutSurvey {
     /// Timing distinguishes two tracks from one by a pair of sectors, one on each side. The second
     /// sector must arrive too early for a head that has to change track first, but not too early
     /// for a command. If there is no such pair in either direction, no order of requests shows a
-    /// difference. That takes long gaps on both sides, between tracks of a few sectors or within
+    /// difference. This requires long gaps on both sides, between tracks of a few sectors or within
     /// one track. A track of a single physical sector (`ratio` LBNs) cannot be distinguished from a
     /// remapped one either.
     pub(super) fn can_be_timed(&self, geometry: &Geometry, times: Times, ratio: u32) -> bool {
         let arcs = |track: &Track| self.arcs(geometry, track);
-        let told = |left: &[Arc], right: &[Arc]| {
+        let distinguished = |left: &[Arc], right: &[Arc]| {
             let pairs = || left.iter().flat_map(|a| right.iter().map(move |b| (a, b)));
             let (Some(last), Some(first)) = (left.last(), right.first()) else {
                 return false;
@@ -157,21 +157,22 @@ impl LayoutSurvey {
                 })
         };
         let inside = |track: &Track| {
-            let odd = !self.runs_of(track).is_empty()
+            let irregular = !self.runs_of(track).is_empty()
                 || !self.moved_of(track).is_empty()
                 || self.split.contains(&track.first_lbn);
-            !odd || {
+            !irregular || {
                 let arcs = arcs(track);
-                (1..arcs.len()).all(|cut| told(&arcs[..cut], &arcs[cut..]))
+                (1..arcs.len()).all(|cut| distinguished(&arcs[..cut], &arcs[cut..]))
             }
         };
         let share = |track: &Track| f64::from(track.sectors) / f64::from(track.slots);
-        let beside = |pair: &[Track]| {
-            share(&pair[0]) + share(&pair[1]) > 1.0 || told(&arcs(&pair[0]), &arcs(&pair[1]))
+        let neighbours = |pair: &[Track]| {
+            share(&pair[0]) + share(&pair[1]) > 1.0
+                || distinguished(&arcs(&pair[0]), &arcs(&pair[1]))
         };
         self.tracks.iter().all(|track| track.sectors > ratio)
             && self.tracks.iter().all(inside)
-            && self.tracks.windows(2).all(beside)
+            && self.tracks.windows(2).all(neighbours)
     }
 }
 

@@ -64,7 +64,7 @@ pub enum HardProperty {
 }
 
 impl HardProperty {
-    /// All traps.
+    /// All properties.
     pub const ALL: [HardProperty; 24] = [
         HardProperty::Irregular,
         HardProperty::NarrowSerpentine,
@@ -93,7 +93,7 @@ impl HardProperty {
     ];
 }
 
-/// Finds the traps that a drive has, from its description and its layout.
+/// Finds the hard properties that a drive has, from its description and its layout.
 pub(super) fn traps_of(
     profile: &Profile,
     survey: &LayoutSurvey,

@@ -245,8 +245,8 @@ impl SimulatedHost {
             cluster
         };
         let file = self.file(open.file);
-        let behind = file.blocks[block as usize + 1..].iter();
-        let ahead = behind.take(cluster as usize - 1);
+        let following = file.blocks[block as usize + 1..].iter();
+        let ahead = following.take(cluster as usize - 1);
         let ahead = ahead
             .take_while(|place| self.cache.is_requested(**place))
             .count() as u64;
@@ -276,10 +276,10 @@ impl SimulatedHost {
         let run = run
             .enumerate()
             .take_while(|(at, (place, next))| {
-                place.0 == *next && (*at == 0 || self.cache.asked(**place) == 0)
+                place.0 == *next && (*at == 0 || self.cache.requested_sectors(**place) == 0)
             })
             .count() as u64;
-        let from = self.sectors_of(first).start + u64::from(self.cache.asked(first));
+        let from = self.sectors_of(first).start + u64::from(self.cache.requested_sectors(first));
         let to = self.sectors_of(Block(first.0 + run)).start;
         let sectors = self.clipped(from..to);
         let whole = sectors.end / u64::from(self.config.block_sectors);

@@ -10,7 +10,7 @@ const KB: u64 = 1024;
 
 /// The measurements of a program's run.
 #[derive(Clone, Copy, Debug)]
-pub struct Run {
+pub struct ProgramRun {
     /// The elapsed time.
     pub elapsed: Span,
     /// The processor time.
@@ -19,7 +19,7 @@ pub struct Run {
     pub traffic: super::Traffic,
 }
 
-impl Run {
+impl ProgramRun {
     /// The elapsed time in seconds.
     pub fn seconds(&self) -> f64 {
         self.elapsed.as_ms() / 1000.0
@@ -27,11 +27,11 @@ impl Run {
 }
 
 /// Runs a program and measures it.
-pub fn timed(machine: &mut SimulatedHost, program: impl FnOnce(&mut SimulatedHost)) -> Run {
+pub fn timed(machine: &mut SimulatedHost, program: impl FnOnce(&mut SimulatedHost)) -> ProgramRun {
     machine.reset_measurements();
     let start = machine.now();
     program(machine);
-    Run {
+    ProgramRun {
         elapsed: machine.now().since(start),
         busy: machine.busy(),
         traffic: machine.traffic(),

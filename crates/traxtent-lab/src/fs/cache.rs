@@ -48,7 +48,7 @@ impl Cache {
     }
 
     /// The number of sectors of a block that are in memory or have been requested.
-    pub(super) fn asked(&self, block: Block) -> u32 {
+    pub(super) fn requested_sectors(&self, block: Block) -> u32 {
         self.buffers
             .peek(&block)
             .map_or(0, |buffer| buffer.requested_sectors)
@@ -56,7 +56,7 @@ impl Cache {
 
     /// Returns whether all of a block has been requested.
     pub(super) fn is_requested(&self, block: Block) -> bool {
-        self.asked(block) == self.block_sectors
+        self.requested_sectors(block) == self.block_sectors
     }
 
     /// Returns whether all of a block is in memory.

@@ -73,7 +73,7 @@ pub(super) struct QueuedDrive {
     schedule: Schedule,
     deadline: Option<Span>,
     /// The time at which the oldest request was last checked.
-    looked: SimTime,
+    checked: SimTime,
     depth: usize,
     waiting: Vec<(Io, Request, SimTime)>,
     sent: Vec<(Tag, Io, SimTime)>,
@@ -88,7 +88,7 @@ impl QueuedDrive {
         QueuedDrive {
             schedule: Schedule::new(config.scheduler),
             deadline: config.deadline,
-            looked: SimTime::ZERO,
+            checked: SimTime::ZERO,
             depth: depth as usize,
             waiting: Vec::new(),
             sent: Vec::new(),
@@ -133,10 +133,10 @@ impl QueuedDrive {
             .sent
             .iter()
             .position(|(tag, ..)| *tag == completion.tag);
-        let (_, io, asked) = self
+        let (_, io, issued) = self
             .sent
             .swap_remove(place.expect("a drive completes what it was given"));
-        self.count(&completion, completion.submitted.since(asked));
+        self.count(&completion, completion.submitted.since(issued));
         Some((io, completion))
     }
 
@@ -159,18 +159,18 @@ impl QueuedDrive {
     pub(super) fn feed(&mut self, now: SimTime) {
         while self.sent.len() < self.depth && !self.waiting.is_empty() {
             let index = self.choose(now);
-            let (io, request, asked) = self.waiting.remove(index);
+            let (io, request, issued) = self.waiting.remove(index);
             self.schedule.serve(request.lbn, request.end());
             let tag = self.drive.submit(now, request);
             let tag = tag.expect("a file system stays on its partition");
-            self.sent.push((tag, io, asked));
+            self.sent.push((tag, io, issued));
         }
     }
 
     /// Chooses the waiting request that is sent next.
     fn choose(&mut self, now: SimTime) -> usize {
-        if let Some(deadline) = self.deadline.filter(|every| self.looked + *every <= now) {
-            self.looked = now;
+        if let Some(deadline) = self.deadline.filter(|every| self.checked + *every <= now) {
+            self.checked = now;
             let (.., oldest) = self.waiting[0];
             if oldest + deadline < now {
                 return 0;

@@ -52,9 +52,9 @@ impl Files {
 impl File {
     /// Returns the indirect block that points to a block of the file, if there is one.
     pub(super) fn indirect_of(&self, block: u64, direct: u32, pointers: u32) -> Option<Block> {
-        let behind = block.checked_sub(u64::from(direct))?;
+        let position = block.checked_sub(u64::from(direct))?;
         self.indirect
-            .get((behind / u64::from(pointers)) as usize)
+            .get((position / u64::from(pointers)) as usize)
             .copied()
     }
 }

@@ -143,13 +143,13 @@ impl SimulatedHost {
     pub(super) fn grow(&mut self, id: FileId) {
         let file = self.files.get(id);
         let (mut last, mut group) = (file.blocks.last().copied(), file.group);
-        let behind = (file.blocks.len() as u32).checked_sub(self.config.direct);
-        let every = |count: u32| behind.is_some_and(|behind| behind % count == 0);
-        let moves = every(self.config.group_share) && behind > Some(0);
+        let indirect = (file.blocks.len() as u32).checked_sub(self.config.direct);
+        let every = |count: u32| indirect.is_some_and(|indirect| indirect % count == 0);
+        let moves = every(self.config.group_share) && indirect > Some(0);
         let points = every(self.config.indirect);
         if let Some(before) = last.filter(|_| moves) {
             let next = self.space.group_of(before) + 1;
-            group = self.space.roomy_group(next % self.space.groups());
+            group = self.space.group_with_room(next % self.space.groups());
             last = None;
         }
         if points {

@@ -6,7 +6,7 @@
 
 use traxtent_units::stats::{ConfidenceInterval, ConfidenceLevel};
 
-use super::apps::{self, Run, timed};
+use super::apps::{self, ProgramRun, timed};
 use super::config::{Config, Ext2};
 use super::machine::SimulatedHost;
 use super::streams::Streams;
@@ -31,7 +31,10 @@ pub(super) fn without_read_ahead(bench: &Bench) -> Result<Bench, LabError> {
 
 /// The times of a program in seconds: conventional, aligned, aligned without the drive's
 /// read-ahead.
-fn each(bench: &Bench, program: impl Fn(&mut SimulatedHost) -> Run) -> Result<[f64; 3], LabError> {
+fn each(
+    bench: &Bench,
+    program: impl Fn(&mut SimulatedHost) -> ProgramRun,
+) -> Result<[f64; 3], LabError> {
     let run = |bench: &Bench, system: Ext2| -> Result<f64, LabError> {
         let config = system.config(bench.track_sectors(), MEMORY[0]);
         Ok(program(&mut SimulatedHost::new(bench, config)?).seconds())
@@ -44,14 +47,14 @@ fn each(bench: &Bench, program: impl Fn(&mut SimulatedHost) -> Run) -> Result<[f
 }
 
 /// Reads a file of 1 GB.
-fn scan(machine: &mut SimulatedHost) -> Run {
+fn scan(machine: &mut SimulatedHost) -> ProgramRun {
     let directory = machine.directory(0);
     let file = machine.existing(directory, 1024 * MB);
     timed(machine, |machine| apps::scan(machine, file, 1024 * MB))
 }
 
 /// Writes a file of 1 GB.
-fn fill(machine: &mut SimulatedHost) -> Run {
+fn fill(machine: &mut SimulatedHost) -> ProgramRun {
     let directory = machine.directory(0);
     timed(machine, |machine| {
         apps::fill(machine, directory, 1024 * MB);
@@ -59,7 +62,7 @@ fn fill(machine: &mut SimulatedHost) -> Run {
 }
 
 /// Compares two files of 512 MB.
-pub(crate) fn diff(machine: &mut SimulatedHost) -> Run {
+pub(crate) fn diff(machine: &mut SimulatedHost) -> ProgramRun {
     let directory = machine.directory(0);
     let files = [(); 2].map(|()| machine.existing(directory, 512 * MB));
     timed(machine, |machine| apps::diff(machine, files, 512 * MB))

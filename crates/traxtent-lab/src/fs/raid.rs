@@ -23,11 +23,10 @@ use traxtent_model::drive::Drive;
 use traxtent_probe::{Confirm, Found};
 use traxtent_sim::{Host, simulate};
 use traxtent_units::Rng;
-use traxtent_units::request::Request;
-use traxtent_units::{Lbn, Sectors, SimTime, Span};
-use traxtent_workload::{Arrival, NextStep, RequestSource, TraceError, Urgency};
+use traxtent_units::{Lbn, Sectors, Span};
+use traxtent_workload::{CapacityOnly, Synthetic, WorkloadSpec};
 
-use super::apps::{self, Run, timed};
+use super::apps::{self, ProgramRun, timed};
 use super::config::{Config, Ext2};
 use super::linux::{MEMORY, diff, without_read_ahead};
 use super::machine::SimulatedHost;
@@ -265,7 +264,7 @@ fn cut(ends: impl Iterator<Item = u64>) -> TrackMap {
 fn seconds(
     bench: &Bench,
     system: Raid5,
-    program: fn(&mut SimulatedHost) -> Run,
+    program: fn(&mut SimulatedHost) -> ProgramRun,
 ) -> Result<f64, LabError> {
     seconds_on(bench, Firmware::Profile, system, program)
 }
@@ -274,14 +273,14 @@ fn seconds_on(
     bench: &Bench,
     firmware: Firmware,
     system: Raid5,
-    program: fn(&mut SimulatedHost) -> Run,
+    program: fn(&mut SimulatedHost) -> ProgramRun,
 ) -> Result<f64, LabError> {
     let mut machine = system.machine_on(bench, firmware, MEMORY[0], bench.seed)?;
     Ok(program(&mut machine).seconds())
 }
 
 /// Writes a file of 1 GB.
-fn fill(machine: &mut SimulatedHost) -> Run {
+fn fill(machine: &mut SimulatedHost) -> ProgramRun {
     let directory = machine.directory(0);
     timed(machine, |machine| {
         apps::fill(machine, directory, GB);
@@ -289,7 +288,7 @@ fn fill(machine: &mut SimulatedHost) -> Run {
 }
 
 /// Reads a file of 1 GB.
-fn scan(machine: &mut SimulatedHost) -> Run {
+fn scan(machine: &mut SimulatedHost) -> ProgramRun {
     let directory = machine.directory(0);
     let file = machine.existing(directory, GB);
     timed(machine, |machine| apps::scan(machine, file, GB))
@@ -302,11 +301,13 @@ fn scan(machine: &mut SimulatedHost) -> Run {
 /// # Errors
 /// Returns an error if a drive is not built in.
 pub fn bonnie(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let change =
-        |firmware, system, program: fn(&mut SimulatedHost) -> Run| -> Result<f64, LabError> {
-            let conventional = seconds_on(bench, firmware, Raid5::Conventional, program)?;
-            Ok(conventional / seconds_on(bench, firmware, system, program)? - 1.0)
-        };
+    let change = |firmware,
+                  system,
+                  program: fn(&mut SimulatedHost) -> ProgramRun|
+     -> Result<f64, LabError> {
+        let conventional = seconds_on(bench, firmware, Raid5::Conventional, program)?;
+        Ok(conventional / seconds_on(bench, firmware, system, program)? - 1.0)
+    };
     let profile = Firmware::Profile;
     Ok(vec![
         change(profile, Raid5::Aligned, fill)?,
@@ -511,56 +512,14 @@ fn random_writes(bench: &Bench, offset: u64, outstanding: u64) -> Result<f64, La
         Sectors(UNIT),
         (0..DRIVES.len() as u32).collect(),
     )?;
-    let mut source = Writes {
-        rng: Rng::new(bench.seed),
-        units,
-        offset,
-        left: bench.scaled_count(10_000),
-        idle: outstanding,
-        now: SimTime::ZERO,
-        tag: 0,
-    };
+    let end = units * UNIT + offset;
+    let workload: WorkloadSpec = format!(
+        "random,read=0,size={UNIT},align={UNIT},offset={offset},lbns=0..{end},count={},seed={},outstanding={outstanding}",
+        bench.scaled_count(10_000),
+        bench.seed,
+    )
+    .parse()?;
+    let capacity = CapacityOnly(Sectors(end));
+    let mut source = Synthetic::new(&workload, 512, &capacity)?;
     Ok(simulate(&mut host, &mut source, |_| true)?.as_ms())
-}
-
-/// Random writes of a unit with a fixed number outstanding.
-#[derive(Debug)]
-struct Writes {
-    rng: Rng,
-    units: u64,
-    offset: u64,
-    left: u64,
-    /// The number of further writes that may be outstanding.
-    idle: u64,
-    now: SimTime,
-    tag: u64,
-}
-
-impl RequestSource for Writes {
-    fn due(&mut self) -> Result<NextStep, TraceError> {
-        Ok(match (self.left, self.idle) {
-            (0, _) => NextStep::Never,
-            (_, 0) => NextStep::AfterCompletion,
-            _ => NextStep::At(self.now),
-        })
-    }
-
-    fn take(&mut self, now: SimTime) -> Option<Arrival> {
-        (self.left, self.idle) = (self.left - 1, self.idle - 1);
-        let unit = self.rng.below(self.units);
-        self.tag += 1;
-        Some(Arrival {
-            at: now,
-            tag: self.tag - 1,
-            device: 0,
-            urgency: Urgency::None,
-            measured: None,
-            request: Request::write(Lbn(unit * UNIT + self.offset), UNIT as u32),
-        })
-    }
-
-    fn complete(&mut self, _: u64, at: SimTime) {
-        self.idle += 1;
-        self.now = at;
-    }
 }

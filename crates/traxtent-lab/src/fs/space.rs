@@ -69,7 +69,7 @@ impl BlockSpace {
 
     /// The first group from this one on, wrapping around, that has at least the mean number of free
     /// blocks.
-    pub(super) fn roomy_group(&self, from: u64) -> u64 {
+    pub(super) fn group_with_room(&self, from: u64) -> u64 {
         let groups = self.groups();
         let mean = self.free.iter().sum::<u64>() / groups;
         (from..groups)
@@ -109,19 +109,19 @@ impl BlockSpace {
     /// Reserves the blocks directly after one that a file has just been given, as far as they are
     /// free and the policy allows.
     pub(super) fn set_aside(&mut self, block: Block, how: Preallocation) -> Range<Block> {
-        let behind = block.0 + 1;
+        let next = block.0 + 1;
         let most = match how {
-            Preallocation::Nothing => behind,
+            Preallocation::Nothing => next,
             Preallocation::Blocks(count) => block.0 + u64::from(count),
             Preallocation::Track => {
                 let traxtent = self.partition().traxtent_of(block);
-                traxtent.map_or(behind, |traxtent| traxtent.blocks.end.0)
+                traxtent.map_or(next, |traxtent| traxtent.blocks.end.0)
             }
         };
         let end = most.min(self.end_of(self.group_of(block)));
-        let run = self.free_runs(behind..end.max(behind)).next();
-        let run = run.filter(|run| run.start.0 == behind);
-        let run = run.unwrap_or(Block(behind)..Block(behind));
+        let run = self.free_runs(next..end.max(next)).next();
+        let run = run.filter(|run| run.start.0 == next);
+        let run = run.unwrap_or(Block(next)..Block(next));
         if !run.is_empty() {
             self.take(&run);
         }

@@ -3,7 +3,7 @@
 //! Drives write through: the paper's writes end when the data are on the media (its section 5.2
 //! gives them the response times of a media access). All other parameters are those of the profile.
 
-use super::apps::{self, Run, timed};
+use super::apps::{self, ProgramRun, timed};
 use super::build::build;
 use super::config::{Config, Ffs};
 use super::file::FileId;
@@ -29,9 +29,12 @@ fn write_through(bench: &Bench) -> Result<Bench, LabError> {
 }
 
 /// Runs a program on each of the paper's three file systems.
-fn each(bench: &Bench, program: impl Fn(&mut SimulatedHost) -> Run) -> Result<[Run; 3], LabError> {
+fn each(
+    bench: &Bench,
+    program: impl Fn(&mut SimulatedHost) -> ProgramRun,
+) -> Result<[ProgramRun; 3], LabError> {
     let bench = write_through(bench)?;
-    let run = |ffs: Ffs| -> Result<Run, LabError> {
+    let run = |ffs: Ffs| -> Result<ProgramRun, LabError> {
         Ok(program(&mut SimulatedHost::new(&bench, ffs.config())?))
     };
     let [unmodified, fast, traxtent] = Ffs::ALL;
@@ -39,8 +42,8 @@ fn each(bench: &Bench, program: impl Fn(&mut SimulatedHost) -> Run) -> Result<[R
 }
 
 /// The changes in time by the second and third run, and the seconds of the first.
-fn compared(runs: &[Run; 3]) -> Vec<f64> {
-    let [unmodified, fast, traxtent] = runs.each_ref().map(Run::seconds);
+fn compared(runs: &[ProgramRun; 3]) -> Vec<f64> {
+    let [unmodified, fast, traxtent] = runs.each_ref().map(ProgramRun::seconds);
     vec![
         fast / unmodified - 1.0,
         traxtent / unmodified - 1.0,
@@ -50,7 +53,7 @@ fn compared(runs: &[Run; 3]) -> Vec<f64> {
 
 /// The program of T20 with a file of `bytes` bytes, 256 MB at least (smaller files end before
 /// groups have changed).
-pub fn scan(bytes: u64) -> impl Fn(&mut SimulatedHost) -> Run {
+pub fn scan(bytes: u64) -> impl Fn(&mut SimulatedHost) -> ProgramRun {
     move |machine| {
         let directory = machine.directory(0);
         let file = machine.existing(directory, bytes);
@@ -59,7 +62,7 @@ pub fn scan(bytes: u64) -> impl Fn(&mut SimulatedHost) -> Run {
 }
 
 /// The program of T21 with files of `bytes` bytes.
-pub fn diff(bytes: u64) -> impl Fn(&mut SimulatedHost) -> Run {
+pub fn diff(bytes: u64) -> impl Fn(&mut SimulatedHost) -> ProgramRun {
     move |machine| {
         let directory = machine.directory(0);
         let files = [(); 2].map(|()| machine.existing(directory, bytes));
@@ -68,7 +71,7 @@ pub fn diff(bytes: u64) -> impl Fn(&mut SimulatedHost) -> Run {
 }
 
 /// The program of T22 with a file of `bytes` bytes.
-pub fn copy(bytes: u64) -> impl Fn(&mut SimulatedHost) -> Run {
+pub fn copy(bytes: u64) -> impl Fn(&mut SimulatedHost) -> ProgramRun {
     move |machine| {
         let directory = machine.directory(0);
         let file = machine.existing(directory, bytes);
@@ -111,7 +114,7 @@ pub fn diffs(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// queue order of the paper's drive; this result shows how much depends on it.
 fn closest_first(
     bench: &Bench,
-    program: impl Fn(&mut SimulatedHost) -> Run,
+    program: impl Fn(&mut SimulatedHost) -> ProgramRun,
 ) -> Result<f64, LabError> {
     let runs = each(
         &bench.with_parameter("queue.scheduler", "\"sstf\"")?,

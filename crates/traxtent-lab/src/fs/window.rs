@@ -94,12 +94,14 @@ impl SimulatedHost {
         let run =
             run.take_while(|(place, next)| place.0 == *next && !self.cache.is_requested(**place));
         let run = run.count() as u64;
-        let behind = Block(blocks[0].0 + run);
+        let following = Block(blocks[0].0 + run);
         let (direct, pointers) = (self.config.direct, self.config.indirect);
         let next = (at + run < end).then(|| file.indirect_of(at + run, direct, pointers));
-        let joined = next.flatten() == Some(behind) && !self.cache.is_requested(behind);
+        let joined = next.flatten() == Some(following) && !self.cache.is_requested(following);
         let sectors = self.sectors_of(blocks[0]).start
-            ..self.sectors_of(Block(behind.0 + u64::from(joined))).start;
+            ..self
+                .sectors_of(Block(following.0 + u64::from(joined)))
+                .start;
         // An indirect block after a boundary is requested separately.
         let sectors = self.clipped(sectors);
         let blocks_read = (sectors.end - sectors.start) / u64::from(self.config.block_sectors);

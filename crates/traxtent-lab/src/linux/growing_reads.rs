@@ -92,8 +92,8 @@ pub fn bandwidth_drops(bandwidths: &[f64]) -> Vec<u32> {
         let near = &falls[at.saturating_sub(WINDOW)..falls.len().min(at + WINDOW)];
         falls[at] > FALL && near.iter().all(|&fall| fall <= falls[at])
     };
-    let behind = |at| (at + WINDOW) as u32;
-    (0..falls.len()).filter(is_cliff).map(behind).collect()
+    let size_at = |at| (at + WINDOW) as u32;
+    (0..falls.len()).filter(is_cliff).map(size_at).collect()
 }
 
 /// The paper's scan: from each boundary to the first cliff.
@@ -200,8 +200,8 @@ fn points(scan: &[f64]) -> Vec<(f64, f64)> {
 /// Draws bandwidth against size for a drive that ignores the order, and for the same drive if it
 /// obeyed.
 pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
-    let deaf = bench;
-    let obedient = deaf.with_parameter("cache.read_ahead.ignores_host", "false")?;
+    let ignoring_host = bench;
+    let obeying_host = ignoring_host.with_parameter("cache.read_ahead.ignores_host", "false")?;
     let panel = |bench: &Bench, title: &str| -> Result<Panel, LabError> {
         let scans = starts(bench, &mut Rng::new(bench.seed))?;
         let series = scans
@@ -223,10 +223,10 @@ pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
     Ok(Figure {
         panels: vec![
             panel(
-                deaf,
+                ignoring_host,
                 "Growing reads with the buffer ordered off: a drive that still reads ahead",
             )?,
-            panel(&obedient, "The same drive, if it obeyed")?,
+            panel(&obeying_host, "The same drive, if it obeyed")?,
         ],
     })
 }

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn corners() {
         let (top, bottom) = (0, 1);
-        for (n, lies) in [
+        for (n, place) in [
             (0, (31, top)),
             (31, (0, top)),
             (32, (0, bottom)),
@@ -176,7 +176,7 @@ mod tests {
             (127, (63, top)),
             (128, (95, top)),
         ] {
-            assert_eq!(in_serpentine(n, 32), lies, "track {n}");
+            assert_eq!(in_serpentine(n, 32), place, "track {n}");
         }
     }
 }

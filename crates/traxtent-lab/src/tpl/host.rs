@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use traxtent_layout::tpl::{
-    Accuracy, BlockHome, Config, DeviceStep, HeadTracker, PartitionBounds, PartitionCount, REGIONS,
-    Run, Survey, TablePlan, Tpl,
+    Accuracy, BlockHome, BlockRun, Config, DeviceStep, HeadTracker, PartitionBounds,
+    PartitionCount, REGIONS, Survey, TablePlan, Tpl,
 };
 use traxtent_map::TrackMap;
 use traxtent_model::drive::Drive;
@@ -215,14 +215,14 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    fn note(&mut self, asked: &HostRequest, end: SimTime) {
+    fn note(&mut self, request: &HostRequest, end: SimTime) {
         // No client waits for bulk requests.
-        if asked.blocks > BULK {
+        if request.blocks > BULK {
             return;
         }
-        let response = end.since(asked.at).as_ms();
+        let response = end.since(request.at).as_ms();
         self.response_ms.push(response);
-        if asked.what == RequestKind::Read {
+        if request.what == RequestKind::Read {
             self.reads_ms.push(response);
         }
     }
@@ -268,13 +268,13 @@ impl TplHost {
                 self.idle(next)?;
                 continue;
             }
-            let asked = queue.swap_remove(self.nearest(&queue)?);
-            let end = self.serve(&asked)?;
-            served.note(&asked, end);
+            let request = queue.swap_remove(self.nearest(&queue)?);
+            let end = self.serve(&request)?;
+            served.note(&request, end);
             load.complete(end);
             let waited_for = !queue.is_empty() || load.due().is_some_and(|due| due <= self.now);
             if self.sync == ReplicaSync::Passing && !waited_for {
-                self.sync_while_passing(&asked)?;
+                self.sync_while_passing(&request)?;
             }
             if self.tpl.stale_count() > STALE_MAX {
                 self.sync_track()?;
@@ -293,8 +293,8 @@ impl TplHost {
             return Ok(0);
         }
         let (mut lbns, mut owners) = (Vec::new(), Vec::new());
-        for (index, asked) in queue.iter().enumerate() {
-            for (_, lbn) in self.candidates(asked)? {
+        for (index, request) in queue.iter().enumerate() {
+            for (_, lbn) in self.candidates(request)? {
                 lbns.push(lbn);
                 owners.push(index);
             }
@@ -304,18 +304,20 @@ impl TplHost {
     }
 
     /// The places at which a request can begin.
-    fn candidates(&self, asked: &HostRequest) -> Result<Vec<(u32, Lbn)>, LabError> {
-        let run = self.tpl.runs(asked.block..asked.block + asked.blocks)?[0];
-        let mask = match asked.what {
+    fn candidates(&self, request: &HostRequest) -> Result<Vec<(u32, Lbn)>, LabError> {
+        let run = self
+            .tpl
+            .runs(request.block..request.block + request.blocks)?[0];
+        let mask = match request.what {
             RequestKind::Write => self.tpl.writable(run),
             RequestKind::Read | RequestKind::Trim => self.tpl.current(run),
         };
         Ok(self.tpl.places(run, mask).collect())
     }
 
-    fn serve(&mut self, asked: &HostRequest) -> Result<SimTime, LabError> {
-        let blocks = asked.block..asked.block + asked.blocks;
-        while let Some(plan) = match asked.what {
+    fn serve(&mut self, request: &HostRequest) -> Result<SimTime, LabError> {
+        let blocks = request.block..request.block + request.blocks;
+        while let Some(plan) = match request.what {
             RequestKind::Read => None,
             RequestKind::Write => self.tpl.prepare(blocks.clone())?,
             RequestKind::Trim => self.tpl.trim(blocks.clone())?,
@@ -323,7 +325,7 @@ impl TplHost {
             self.carry_out(plan);
         }
         for run in self.tpl.runs(blocks)? {
-            match asked.what {
+            match request.what {
                 RequestKind::Read => self.read(run),
                 RequestKind::Write => self.write(run)?,
                 RequestKind::Trim => {}
@@ -332,7 +334,7 @@ impl TplHost {
         Ok(self.now)
     }
 
-    fn read(&mut self, run: Run) {
+    fn read(&mut self, run: BlockRun) {
         if !self.tpl.holds(run.home) {
             return;
         }
@@ -344,7 +346,7 @@ impl TplHost {
                     index: run.home.index + index,
                     ..run.home
                 };
-                self.read(Run { home, blocks: 1 });
+                self.read(BlockRun { home, blocks: 1 });
             }
             return;
         }
@@ -356,7 +358,7 @@ impl TplHost {
         self.head.completed(lbn, sectors, sent, self.now);
     }
 
-    fn write(&mut self, run: Run) -> Result<(), LabError> {
+    fn write(&mut self, run: BlockRun) -> Result<(), LabError> {
         let all = self.tpl.writable(run);
         let mask = match self.sync {
             ReplicaSync::AtOnce => all,
@@ -368,14 +370,14 @@ impl TplHost {
     }
 
     /// Chooses the nearest of the replicas in a mask.
-    fn choose(&self, run: Run, mask: u32) -> (u32, Lbn) {
+    fn choose(&self, run: BlockRun, mask: u32) -> (u32, Lbn) {
         let places = || self.tpl.places(run, mask);
         let choice = self.head.choose(self.now, places().map(|(_, lbn)| lbn));
         let index = choice.map_or(0, |choice| choice.index);
         places().nth(index).expect("there is a replica")
     }
 
-    fn write_copies(&mut self, run: Run, mask: u32) {
+    fn write_copies(&mut self, run: BlockRun, mask: u32) {
         let sectors = run.blocks * BLOCK;
         let places = self.tpl.places(run, mask);
         let writes: Vec<Request> = places
@@ -509,21 +511,21 @@ impl TplHost {
     }
 
     fn sync_on(&mut self, track: usize) {
-        let behind: Vec<(BlockHome, u32)> = self
+        let stale: Vec<(BlockHome, u32)> = self
             .tpl
             .stale(BlockHome { track, index: 0 })
             .take_while(|(home, _)| home.track == track)
             .collect();
         // Consecutive blocks with the same current replicas are written together.
-        let mut runs: Vec<(Run, u32)> = Vec::new();
-        for (home, current) in behind {
+        let mut runs: Vec<(BlockRun, u32)> = Vec::new();
+        for (home, current) in stale {
             match runs.last_mut() {
                 Some((run, mask))
                     if *mask == current && run.home.index + run.blocks == home.index =>
                 {
                     run.blocks += 1;
                 }
-                _ => runs.push((Run { home, blocks: 1 }, current)),
+                _ => runs.push((BlockRun { home, blocks: 1 }, current)),
             }
         }
         let (mut writes, mut done) = (Vec::new(), Vec::new());
@@ -541,9 +543,12 @@ impl TplHost {
     }
 
     /// Updates the stale replicas on the track where the head is.
-    fn sync_while_passing(&mut self, asked: &HostRequest) -> Result<(), LabError> {
+    fn sync_while_passing(&mut self, request: &HostRequest) -> Result<(), LabError> {
         let begun = self.now;
-        for run in self.tpl.runs(asked.block..asked.block + asked.blocks)? {
+        for run in self
+            .tpl
+            .runs(request.block..request.block + request.blocks)?
+        {
             self.sync_on(run.home.track);
         }
         self.background += self.now.since(begun);
@@ -573,14 +578,14 @@ impl Mirror {
             let at = usize::from(self.0[1].now < self.0[0].now);
             let now = self.0[at].now;
             while load.due().is_some_and(|due| due <= now) {
-                let asked = load.take();
+                let request = load.take();
                 queues.iter_mut().for_each(|queue| queue.push(all.len()));
-                let drives = if asked.what == RequestKind::Read {
+                let drives = if request.what == RequestKind::Read {
                     1
                 } else {
                     2
                 };
-                all.push((asked, drives, asked.at));
+                all.push((request, drives, request.at));
             }
             queues[at].retain(|index| all[*index].0.what != RequestKind::Read || all[*index].1 > 0);
             if queues[at].is_empty() {
@@ -596,12 +601,12 @@ impl Mirror {
             }
             let waiting: Vec<HostRequest> = queues[at].iter().map(|index| all[*index].0).collect();
             let index = queues[at].swap_remove(self.0[at].nearest(&waiting)?);
-            let asked = all[index].0;
-            let end = self.0[at].serve(&asked)?;
+            let request = all[index].0;
+            let end = self.0[at].serve(&request)?;
             all[index].1 -= 1;
             all[index].2 = all[index].2.max(end);
             if all[index].1 == 0 {
-                served.note(&asked, all[index].2);
+                served.note(&request, all[index].2);
                 load.complete(all[index].2);
             }
         }
@@ -708,9 +713,9 @@ impl HostLoad for OpenLoad {
     }
 
     fn take(&mut self) -> HostRequest {
-        let asked = random(&mut self.rng, self.next, self.blocks, self.reads);
+        let request = random(&mut self.rng, self.next, self.blocks, self.reads);
         self.advance();
-        asked
+        request
     }
 
     fn complete(&mut self, _: SimTime) {}

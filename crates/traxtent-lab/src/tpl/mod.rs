@@ -61,8 +61,8 @@ fn trace_of(bench: &Bench) -> Result<PathBuf, LabError> {
         why,
     };
     let folder = bench.traces.as_ref();
-    let folder =
-        folder.ok_or_else(|| missing("no folder with traces is given; use --traces".to_owned()))?;
+    let folder = folder
+        .ok_or_else(|| missing("no directory with traces is given; use --traces".to_owned()))?;
     let trace = TRACES.iter().find(|(drive, _)| drive == name);
     let (_, trace) = trace.ok_or_else(|| missing("none was measured".to_owned()))?;
     Ok(folder.join(trace))
@@ -167,11 +167,11 @@ pub(crate) fn parameters(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// Results for parts that the paper leaves for later, as built here. The smallest share of the gain
-/// of the drive's own choice that the host's choice achieves, with steady completions and with
-/// completions that deviate by 100 microseconds. Then the largest response time of a day with
-/// partitions that follow free space, over that with the best fixed number of them, at any fill
-/// level.
+/// Results for the extensions that the paper leaves to future work. First, the smallest share of
+/// the gain of the drive's own choice that the host's choice achieves: with steady completions, and
+/// with completions that deviate by 100 microseconds. Then the largest ratio at any fill level of
+/// two response times of a day: with partitions that follow free space, and with the best fixed
+/// number of partitions.
 pub(crate) fn extensions(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut values = predict::shares(bench)?;
     values.push(day::worst(bench)?);

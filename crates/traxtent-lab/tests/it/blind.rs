@@ -86,7 +86,7 @@ const ONCE_MISSED: [(&str, &[u64]); 6] = [
         &[235, 1392, 1446, 1830, 1867, 2063, 2720],
     ),
     (
-        "an LBN kept elsewhere, just where a track could begin, or behind its own track",
+        "an LBN kept elsewhere, just where a track could begin, or after its own track",
         &[1889, 10098, 11532, 12127, 12398, 12557, 12949, 14746, 18592],
     ),
     (
@@ -112,13 +112,13 @@ const ONCE_MISSED: [(&str, &[u64]); 6] = [
 /// Do all translation algorithms now find every track of the drives that one once missed?
 #[test]
 fn drives_that_once_surprised() {
-    for (surprise, seeds) in ONCE_MISSED {
+    for (cause, seeds) in ONCE_MISSED {
         for &seed in seeds {
             let drive = random_drive(seed);
             for algorithm in [Algorithm::Tree, Algorithm::Walk, Algorithm::Dixtrac] {
                 let outcome = run_trial(&drive, &Trial::new(algorithm, Verify::None));
                 let name = algorithm.name();
-                assert!(outcome.is_exact(), "{name}, {surprise}: {outcome}");
+                assert!(outcome.is_exact(), "{name}, {cause}: {outcome}");
             }
         }
     }
@@ -126,7 +126,7 @@ fn drives_that_once_surprised() {
 
 /// Do the translation algorithms find every track if the lists do not identify the remapped LBNs?
 #[test]
-fn lists_that_do_not_tell() {
+fn lists_that_do_not_identify_lbns() {
     for algorithm in [Algorithm::Tree, Algorithm::Walk, Algorithm::Dixtrac] {
         for seed in 0..200 {
             let drive = random_drive(seed);
@@ -216,7 +216,7 @@ fn a_sample_of_an_irregular_drive_does_not_mislead() {
 /// Irregular drives that an algorithm once missed, by cause.
 const IRREGULAR_ONCE_MISSED: [(&str, Algorithm, Verify, &[u64]); 3] = [
     (
-        "an LBN kept elsewhere behind a gap that no list names",
+        "an LBN kept elsewhere after a gap that no list names",
         Algorithm::Tree,
         Verify::None,
         &[96],
@@ -238,13 +238,13 @@ const IRREGULAR_ONCE_MISSED: [(&str, Algorithm, Verify, &[u64]); 3] = [
 /// Are the irregular drives that were once missed now recovered?
 #[test]
 fn irregular_drives_that_once_surprised() {
-    for (surprise, algorithm, verify, seeds) in IRREGULAR_ONCE_MISSED {
+    for (cause, algorithm, verify, seeds) in IRREGULAR_ONCE_MISSED {
         for &seed in seeds {
             let outcome = run_trial(
                 &Layouts::Irregular.drive(seed),
                 &Trial::new(algorithm, verify),
             );
-            assert!(outcome.is_exact(), "{surprise}: {outcome}");
+            assert!(outcome.is_exact(), "{cause}: {outcome}");
         }
     }
 }

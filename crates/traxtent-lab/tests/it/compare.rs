@@ -51,7 +51,7 @@ fn every_single_mistake_is_seen() {
 
 /// Does an empty result miss everything, and does one that ends early miss the rest?
 #[test]
-fn an_answer_that_ends_early_is_not_exact() {
+fn a_result_that_ends_early_is_not_exact() {
     let drive = random_drive(1);
     let truth = bounds(&drive.geometry);
     let nothing = compare([], &drive.geometry, RemapTolerance::EitherSide);

@@ -86,7 +86,7 @@ fn middling_files_lie_in_one_traxtent() {
 /// At the end, has each block of a copied file been written exactly at the place in the file's
 /// block list, and was nothing written to blocks of the source?
 #[test]
-fn what_is_written_is_where_the_file_says() {
+fn blocks_are_written_where_the_file_lists_them() {
     for config in configs() {
         let mut machine = machine(config);
         machine.start_log();
@@ -119,7 +119,7 @@ fn what_is_written_is_where_the_file_says() {
         // Inodes, names and indirect blocks remain.
         assert!(
             written.len() < 16 * 16,
-            "{} sectors of nobody",
+            "{} sectors without an owner",
             written.len()
         );
     }

@@ -124,15 +124,15 @@ fn irregular_drives_are_irregular() {
 /// one; adjacent remapped sectors, which look like a track; a sector at a boundary that is remapped
 /// to the track beyond it?
 #[test]
-fn what_cannot_be_told_is_left_out() {
+fn ambiguous_layouts_are_not_generated() {
     for drive in drives() {
         let physical = drive.profile.sector.ratio();
         let least = drive.geometry.tracks().map(|track| track.sectors).min();
         assert!(least > Some(physical), "seed {}", drive.seed);
         let moved = &drive.profile.geometry.moved;
         let apart = moved.windows(2).all(|pair| {
-            let behind = pair[0].lbn + u64::from(pair[0].sectors);
-            pair[1].lbn > behind + u64::from(physical)
+            let end = pair[0].lbn + u64::from(pair[0].sectors);
+            pair[1].lbn > end + u64::from(physical)
         });
         assert!(apart, "seed {}", drive.seed);
         for m in moved {

@@ -21,7 +21,7 @@ fn benches() -> impl Iterator<Item = Bench> {
 #[test]
 fn aligned_is_never_less_efficient() {
     let seeds = testkit::repeats(2);
-    let mut asked = 0;
+    let mut answers = 0;
     for bench in benches() {
         for (seed, zero_latency) in (0..seeds).flat_map(|seed| [(seed, true), (seed, false)]) {
             let bench = Bench {
@@ -34,17 +34,17 @@ fn aligned_is_never_less_efficient() {
                 "{}, seed {seed}, zero latency {zero_latency}: {answer:?}",
                 bench.profile.name
             );
-            asked += 1;
+            answers += 1;
         }
     }
-    assert!(asked >= 2 * seeds * DRIVES.len() as u64);
+    assert!(answers >= 2 * seeds * DRIVES.len() as u64);
 }
 
 /// Do random requests of whole tracks gain more with zero-latency access than without, on every
 /// drive in question? (Without it, the gain is a head switch; with it, also the rotational
 /// latency.)
 #[test]
-fn zero_latency_is_what_pays() -> Result<(), LabError> {
+fn zero_latency_access_pays() -> Result<(), LabError> {
     let of_tracks = Question::ALL
         .into_iter()
         .filter(|question| question.claim().starts_with('T') && *question != Question::PaperSize);

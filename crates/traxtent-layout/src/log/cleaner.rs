@@ -189,7 +189,7 @@ impl Log {
                     lbn: first,
                     sectors,
                 };
-                self.ask(read, Completion::Victim(victim));
+                self.issue(read, Completion::Victim(victim));
             }
         }
         let nothing_to_read = pass.left == 0;
@@ -350,7 +350,7 @@ impl Log {
 
     /// Writes the live blocks of the victims, oldest first, and a checkpoint.
     fn copy_out(&mut self) {
-        let pass = self.pass.as_mut().expect("a pass is under way");
+        let pass = self.pass.as_mut().expect("a pass is in progress");
         let mut copies = std::mem::take(&mut pass.copies);
         copies.sort_by_key(|copy| (copy.youngest, copy.block));
         self.traffic.copied_blocks += copies.len() as u64;

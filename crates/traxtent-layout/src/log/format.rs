@@ -8,7 +8,7 @@ use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::error::LogError;
-use super::place::Place;
+use super::place::LogPlace;
 use super::segments::Segment;
 use super::shape::LogShape;
 use super::wire::{
@@ -58,7 +58,7 @@ pub struct Checkpoint {
     /// The segment table.
     pub segments: Vec<Segment>,
     /// The place of each map page; `None` if none of its blocks was written.
-    pub pages: Vec<Option<Place>>,
+    pub pages: Vec<Option<LogPlace>>,
 }
 
 /// The structure before the blocks of a chunk.
@@ -237,7 +237,7 @@ impl Checkpoint {
             bytes.extend(segment.as_bytes());
         }
         for page in &self.pages {
-            put_place(&mut bytes, page.unwrap_or(Place::NOWHERE));
+            put_place(&mut bytes, page.unwrap_or(LogPlace::NOWHERE));
         }
         sealed(bytes, shape)
     }
@@ -369,11 +369,11 @@ impl Summary {
     }
 
     /// Returns the entries that have a block, each with the block's place.
-    pub fn placed(&self, shape: LogShape) -> impl Iterator<Item = (Entry, Place)> {
+    pub fn placed(&self, shape: LogShape) -> impl Iterator<Item = (Entry, LogPlace)> {
         let mut lbn = self.at + Sectors(shape.summary_sectors(self.entries.len() as u64));
         self.entries.iter().filter_map(move |entry| match *entry {
             Entry::Data { crc, .. } | Entry::Map { crc, .. } => {
-                let place = Place { lbn, crc };
+                let place = LogPlace { lbn, crc };
                 lbn += Sectors(shape.block_sectors.into());
                 Some((*entry, place))
             }
@@ -409,7 +409,7 @@ pub fn reseal(bytes: &mut [u8]) {
     }
 }
 
-pub(super) fn put_place(bytes: &mut Vec<u8>, place: Place) {
+pub(super) fn put_place(bytes: &mut Vec<u8>, place: LogPlace) {
     let place = PlaceBytes {
         lbn: place.lbn.0.into(),
         crc: place.crc.into(),
@@ -418,9 +418,9 @@ pub(super) fn put_place(bytes: &mut Vec<u8>, place: Place) {
 }
 
 /// Decodes a place from exactly as many bytes as it takes.
-pub(super) fn place(bytes: &[u8]) -> Place {
+pub(super) fn place(bytes: &[u8]) -> LogPlace {
     let place = PlaceBytes::read_from_bytes(bytes).unwrap_or_else(|_| unreachable!());
-    Place {
+    LogPlace {
         lbn: Lbn(place.lbn.get()),
         crc: place.crc.get(),
     }

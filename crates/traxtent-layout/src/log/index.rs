@@ -2,15 +2,15 @@
 //! log, like the inode map of Sprite LFS.
 
 use super::format;
-use super::place::Place;
+use super::place::LogPlace;
 use super::shape::LogShape;
 use super::wire::PLACE_BYTES;
 
 /// The places of all blocks, and of the map pages that hold them.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
-    blocks: Vec<Place>,
-    pages: Vec<Place>,
+    blocks: Vec<LogPlace>,
+    pages: Vec<LogPlace>,
     /// Pages whose contents here differ from those in the log.
     dirty: Vec<bool>,
     per_page: usize,
@@ -22,8 +22,8 @@ impl Index {
     pub(super) fn new(shape: LogShape, blocks: u64) -> Index {
         let pages = shape.pages(blocks) as usize;
         Index {
-            blocks: vec![Place::NOWHERE; blocks as usize],
-            pages: vec![Place::NOWHERE; pages],
+            blocks: vec![LogPlace::NOWHERE; blocks as usize],
+            pages: vec![LogPlace::NOWHERE; pages],
             dirty: vec![false; pages],
             per_page: shape.entries_per_page() as usize,
             page_bytes: shape.block_bytes(),
@@ -34,19 +34,19 @@ impl Index {
         self.blocks.len() as u64
     }
 
-    pub(super) fn blocks(&self) -> &[Place] {
+    pub(super) fn blocks(&self) -> &[LogPlace] {
         &self.blocks
     }
 
-    pub(super) fn block(&self, block: u64) -> Place {
+    pub(super) fn block(&self, block: u64) -> LogPlace {
         self.blocks
             .get(block as usize)
             .copied()
-            .unwrap_or(Place::NOWHERE)
+            .unwrap_or(LogPlace::NOWHERE)
     }
 
     /// Moves a block and returns its previous place.
-    pub(super) fn set(&mut self, block: u64, place: Place) -> Place {
+    pub(super) fn set(&mut self, block: u64, place: LogPlace) -> LogPlace {
         let block = block as usize;
         if self.blocks[block] != place {
             self.dirty[block / self.per_page] = true;
@@ -54,19 +54,19 @@ impl Index {
         std::mem::replace(&mut self.blocks[block], place)
     }
 
-    pub(super) fn pages(&self) -> &[Place] {
+    pub(super) fn pages(&self) -> &[LogPlace] {
         &self.pages
     }
 
-    pub(super) fn page(&self, page: u64) -> Place {
+    pub(super) fn page(&self, page: u64) -> LogPlace {
         self.pages
             .get(page as usize)
             .copied()
-            .unwrap_or(Place::NOWHERE)
+            .unwrap_or(LogPlace::NOWHERE)
     }
 
     /// Moves a page and returns its previous place.
-    pub(super) fn set_page(&mut self, page: u64, place: Place) -> Place {
+    pub(super) fn set_page(&mut self, page: u64, place: LogPlace) -> LogPlace {
         std::mem::replace(&mut self.pages[page as usize], place)
     }
 

@@ -58,7 +58,7 @@
 //! let mut step = Recovery::begin(map.first()..map.end(), 512, config.cleaning);
 //! let mut log = loop {
 //!     step = match step {
-//!         RecoveryStep::Ask(op, recovery) => recovery.answer(perform(&mut device, op))?,
+//!         RecoveryStep::Perform(op, recovery) => recovery.complete(perform(&mut device, op))?,
 //!         RecoveryStep::Open(log) => break log,
 //!     }
 //! };
@@ -175,7 +175,7 @@ use std::ops::Range;
 
 pub use cleaner::{Cleaning, CleaningPolicy};
 pub use error::LogError;
-pub use place::Place;
+pub use place::LogPlace;
 pub use recovery::{Recovery, RecoveryStep};
 pub use segments::{Segment, SegmentSizing};
 pub use shape::LogShape;
@@ -275,8 +275,8 @@ impl LogConfig {
             region_sectors: self.shape.sectors_for(checkpoint),
         };
         let from = superblock.segments_from();
-        let behind = segments.partition_point(|segment| segment.first < from);
-        let table = SegmentTable::new(segments[behind..].to_vec(), self.shape);
+        let index = segments.partition_point(|segment| segment.first < from);
+        let table = SegmentTable::new(segments[index..].to_vec(), self.shape);
         let reserve = Reserve::new(table.rooms(), blocks, pages, self.cleaning)?;
         Some((superblock, table, reserve))
     }
@@ -311,7 +311,7 @@ pub enum BlockLocation<'a> {
     /// The block has not been written to the device yet; these are its bytes.
     Here(&'a [u8]),
     /// The block is on the device: read it ([`Log::op_for`]) and check it ([`Log::verify`]).
-    At(Place),
+    At(LogPlace),
 }
 
 /// A log. See [the module](self).
@@ -418,8 +418,8 @@ impl Log {
         // The superblock comes last, so that no log exists before there is a checkpoint.
         let data = log.superblock.encode();
         let lbn = log.superblock.range.start;
-        log.ask(LogOp::Write { lbn, data }, Completion::Nothing);
-        log.ask(LogOp::Flush, Completion::Nothing);
+        log.issue(LogOp::Write { lbn, data }, Completion::Nothing);
+        log.issue(LogOp::Flush, Completion::Nothing);
         Ok(log)
     }
 
@@ -462,7 +462,7 @@ impl Log {
             let next = first + u64::from(count);
             self.append(Entry::Trim { first, count }, &[], self.clock);
             for block in first..next {
-                self.move_block(block, Place::NOWHERE);
+                self.move_block(block, LogPlace::NOWHERE);
             }
             first = next;
         }
@@ -487,7 +487,7 @@ impl Log {
     }
 
     /// Returns the operation that reads a block.
-    pub fn op_for(&self, place: Place) -> LogOp {
+    pub fn op_for(&self, place: LogPlace) -> LogOp {
         LogOp::Read {
             lbn: place.lbn,
             sectors: Sectors(self.shape.block_sectors.into()),
@@ -498,7 +498,7 @@ impl Log {
     ///
     /// # Errors
     /// Returns an error if they are not.
-    pub fn verify(&self, place: Place, bytes: &[u8]) -> Result<(), LogError> {
+    pub fn verify(&self, place: LogPlace, bytes: &[u8]) -> Result<(), LogError> {
         self.check_length(bytes.len(), self.shape.block_bytes())?;
         if crc32fast::hash(bytes) == place.crc {
             Ok(())

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::cleaner::{Cleaning, Reserve};
 use super::error::LogError;
 use super::format::{Checkpoint, Entry, Summary, Superblock};
-use super::place::Place;
+use super::place::LogPlace;
 use super::segments::SegmentTable;
 use super::{Head, Log, LogOp};
 use traxtent_units::{Lbn, Sectors};
@@ -15,8 +15,8 @@ use traxtent_units::{Lbn, Sectors};
 /// The progress of opening a log.
 #[derive(Debug)]
 pub enum RecoveryStep {
-    /// The device must perform this operation. Pass the result to [`Recovery::answer`].
-    Ask(LogOp, Recovery),
+    /// The device must perform this operation. Pass the result to [`Recovery::complete`].
+    Perform(LogOp, Recovery),
     /// The log is open. Its first operations make the recovered state durable; they must be carried
     /// out before any other call.
     Open(Box<Log>),
@@ -26,8 +26,8 @@ pub enum RecoveryStep {
 #[derive(Debug)]
 pub struct Recovery {
     stage: Stage,
-    /// The expected length of the next answer in bytes.
-    awaits: usize,
+    /// The expected length of the next result in bytes.
+    expected_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -49,7 +49,7 @@ struct Pages {
     log: Box<Log>,
     /// The checkpoint's number of live blocks in each segment.
     live: Vec<u32>,
-    left: VecDeque<(u64, Place)>,
+    left: VecDeque<(u64, LogPlace)>,
 }
 
 /// The log is being rolled forward.
@@ -71,7 +71,7 @@ impl Recovery {
             sector_bytes,
             cleaning,
         };
-        ask(stage, lbn, 1, sector_bytes)
+        read_step(stage, lbn, 1, sector_bytes)
     }
 
     /// Takes the bytes of the requested read. If the device cannot read them, pass zeros, which
@@ -80,11 +80,11 @@ impl Recovery {
     ///
     /// # Errors
     /// Returns an error if the bytes are not as many as requested, or if no log can be opened here.
-    pub fn answer(self, bytes: Vec<u8>) -> Result<RecoveryStep, LogError> {
-        if bytes.len() != self.awaits {
+    pub fn complete(self, bytes: Vec<u8>) -> Result<RecoveryStep, LogError> {
+        if bytes.len() != self.expected_bytes {
             return Err(LogError::Length {
                 bytes: bytes.len(),
-                expected: self.awaits,
+                expected: self.expected_bytes,
             });
         }
         match self.stage {
@@ -95,7 +95,7 @@ impl Recovery {
             } => superblock(&bytes, range, sector_bytes, cleaning),
             Stage::FirstRegion(superblock, cleaning) => {
                 let first = Checkpoint::decode(&bytes, superblock.region(0), &superblock);
-                Ok(ask_region(1, superblock, |superblock| {
+                Ok(read_region(1, superblock, |superblock| {
                     Stage::SecondRegion(superblock, cleaning, first)
                 }))
             }
@@ -113,23 +113,29 @@ impl Recovery {
     }
 }
 
-fn ask(stage: Stage, lbn: Lbn, sectors: u64, sector_bytes: u32) -> RecoveryStep {
+fn read_step(stage: Stage, lbn: Lbn, sectors: u64, sector_bytes: u32) -> RecoveryStep {
     let op = LogOp::Read {
         lbn,
         sectors: Sectors(sectors),
     };
-    let awaits = sectors as usize * sector_bytes as usize;
-    RecoveryStep::Ask(op, Recovery { stage, awaits })
+    let expected_bytes = sectors as usize * sector_bytes as usize;
+    RecoveryStep::Perform(
+        op,
+        Recovery {
+            stage,
+            expected_bytes,
+        },
+    )
 }
 
-fn ask_region(
+fn read_region(
     which: usize,
     superblock: Superblock,
     stage: impl FnOnce(Superblock) -> Stage,
 ) -> RecoveryStep {
     let (lbn, sectors) = (superblock.region(which), superblock.region_sectors);
     let bytes = superblock.shape.sector_bytes;
-    ask(stage(superblock), lbn, sectors, bytes)
+    read_step(stage(superblock), lbn, sectors, bytes)
 }
 
 fn superblock(
@@ -144,7 +150,7 @@ fn superblock(
     } else if superblock.shape.sector_bytes != sector_bytes {
         "its sector size differs from the device's"
     } else {
-        return Ok(ask_region(0, superblock, |superblock| {
+        return Ok(read_region(0, superblock, |superblock| {
             Stage::FirstRegion(superblock, cleaning)
         }));
     };
@@ -230,7 +236,7 @@ impl Pages {
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<(), LogError> {
-        let (page, place) = self.left.pop_front().expect("a page was asked for");
+        let (page, place) = self.left.pop_front().expect("a page was requested");
         self.log.verify(place, bytes)?;
         self.log.index.load_page(page, bytes);
         Ok(())
@@ -241,7 +247,7 @@ impl Pages {
         let shape = self.log.shape;
         if let Some(&(_, place)) = self.left.front() {
             let sectors = shape.block_sectors.into();
-            return Ok(ask(
+            return Ok(read_step(
                 Stage::Page(self),
                 place.lbn,
                 sectors,
@@ -269,16 +275,16 @@ impl Pages {
             head,
             entered: Vec::new(),
         }
-        .ask())
+        .read_step())
     }
 }
 
 impl Forward {
     /// Reads the rest of the segment in which the next chunk is expected.
-    fn ask(self) -> RecoveryStep {
+    fn read_step(self) -> RecoveryStep {
         let end = self.log.table.lines()[self.head.segment].end();
         let (at, bytes) = (self.head.at, self.log.shape.sector_bytes);
-        ask(Stage::Forward(self), at, end.0 - at.0, bytes)
+        read_step(Stage::Forward(self), at, end.0 - at.0, bytes)
     }
 
     /// Applies the valid chunks of a segment.
@@ -287,7 +293,7 @@ impl Forward {
         while let Some(summary) = self.valid_chunk(bytes, read_from) {
             self.take(&summary);
             if self.head.segment != segment {
-                return Ok(self.ask());
+                return Ok(self.read_step());
             }
         }
         self.finish()
@@ -364,7 +370,7 @@ impl Forward {
                 Entry::Map { .. } => drop(placed.next()),
                 Entry::Trim { first, count } => {
                     for block in first..first + u64::from(count) {
-                        log.move_block(block, Place::NOWHERE);
+                        log.move_block(block, LogPlace::NOWHERE);
                     }
                 }
             }
@@ -398,7 +404,7 @@ impl Forward {
 impl Log {
     fn check_place(
         &self,
-        place: Place,
+        place: LogPlace,
         wrong: &impl Fn(&'static str) -> LogError,
     ) -> Result<(), LogError> {
         let block = self.shape.block_sectors.into();

@@ -171,8 +171,8 @@ impl SegmentTable {
 
     /// Returns the segment that contains the `sectors` sectors starting at `lbn`.
     pub(super) fn of(&self, lbn: Lbn, sectors: u64) -> Option<usize> {
-        let behind = self.entries.partition_point(|line| line.first <= lbn);
-        let segment = behind.checked_sub(1)?;
+        let position = self.entries.partition_point(|line| line.first <= lbn);
+        let segment = position.checked_sub(1)?;
         let end = lbn.0.checked_add(sectors)?;
         (end <= self.entries[segment].end().0).then_some(segment)
     }
@@ -216,7 +216,7 @@ impl SegmentTable {
     /// Returns the first free segment after the given position, or the first of all if none
     /// follows. This keeps seeks short.
     pub(super) fn next_free(&self, after: usize) -> Option<usize> {
-        let behind = self.free.range(after..).next();
-        behind.or_else(|| self.free.first()).copied()
+        let next = self.free.range(after..).next();
+        next.or_else(|| self.free.first()).copied()
     }
 }

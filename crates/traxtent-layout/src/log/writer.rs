@@ -1,13 +1,13 @@
 //! The head of the log: writing chunks and checkpoints.
 
 use super::format::{Checkpoint, Entry, Summary};
-use super::place::Place;
+use super::place::LogPlace;
 use super::{Completion, Log, LogOp};
 use traxtent_units::Sectors;
 
 impl Log {
     /// Queues an operation.
-    pub(super) fn ask(&mut self, op: LogOp, then: Completion) {
+    pub(super) fn issue(&mut self, op: LogOp, then: Completion) {
         self.steps.push_back((op, then));
     }
 
@@ -76,14 +76,14 @@ impl Log {
         } += sectors;
         let mut data = summary.encode(shape);
         data.extend_from_slice(&chunk.data);
-        self.ask(LogOp::Write { lbn: head.at, data }, Completion::Nothing);
+        self.issue(LogOp::Write { lbn: head.at, data }, Completion::Nothing);
         self.unflushed = true;
     }
 
     /// Queues a flush if anything was written since the last one.
     pub(super) fn flush(&mut self) {
         if std::mem::take(&mut self.unflushed) {
-            self.ask(LogOp::Flush, Completion::Nothing);
+            self.issue(LogOp::Flush, Completion::Nothing);
         }
     }
 
@@ -119,8 +119,8 @@ impl Log {
         let lbn = self.superblock.region(checkpoint.region());
         let sectors = data.len() as u64 / u64::from(self.shape.sector_bytes);
         self.traffic.checkpoints_written += sectors;
-        self.ask(LogOp::Write { lbn, data }, Completion::Nothing);
-        self.ask(LogOp::Flush, Completion::Committed);
+        self.issue(LogOp::Write { lbn, data }, Completion::Nothing);
+        self.issue(LogOp::Flush, Completion::Committed);
     }
 
     /// Handles a checkpoint that became durable: segments without live blocks become free.
@@ -130,17 +130,17 @@ impl Log {
     }
 
     /// Records a block's new place.
-    pub(super) fn move_block(&mut self, block: u64, to: Place) {
+    pub(super) fn move_block(&mut self, block: u64, to: LogPlace) {
         let from = self.index.set(block, to);
         self.moved(from, to);
     }
 
-    fn move_page(&mut self, page: u64, to: Place) {
+    fn move_page(&mut self, page: u64, to: LogPlace) {
         let from = self.index.set_page(page, to);
         self.moved(from, to);
     }
 
-    fn moved(&mut self, from: Place, to: Place) {
+    fn moved(&mut self, from: LogPlace, to: LogPlace) {
         let block = self.shape.block_sectors.into();
         if let Some(segment) = from
             .as_written()

@@ -180,7 +180,7 @@ pub struct Array {
     shape: ArrayShape,
     members: Vec<Member>,
     places: Vec<ChunkPositions>,
-    runs: Vec<Run>,
+    runs: Vec<StripeRun>,
     /// For each run, the capacity of each member's chunk in sectors.
     sizes: Vec<u32>,
     stripes: u64,
@@ -200,7 +200,7 @@ enum ChunkPositions {
 
 /// Consecutive stripes whose chunks have the same sizes.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct StripeRun {
     /// The first stripe.
     stripe: u64,
     /// The first sector of the array in that stripe.
@@ -348,10 +348,10 @@ impl Array {
     fn stripe_in(&self, index: usize, number: u64) -> Stripe<'_> {
         let run = &self.runs[index];
         let cycle = self.cycle(index, run.stripe);
-        let behind = number - run.stripe;
-        let turns = behind / cycle.len();
+        let offset = number - run.stripe;
+        let turns = offset / cycle.len();
         let mut first = run.sector + turns * cycle.whole();
-        for before in number - behind % cycle.len()..number {
+        for before in number - offset % cycle.len()..number {
             first += cycle.capacity(before);
         }
         Stripe::new(self, number, Lbn(first), cycle.sizes)
@@ -464,7 +464,7 @@ impl Array {
             if self.runs.len() == RUNS_MAX {
                 return Err(RaidError::TooIrregular(RUNS_MAX));
             }
-            self.runs.push(Run {
+            self.runs.push(StripeRun {
                 stripe: self.stripes,
                 sector: self.capacity.0,
             });

@@ -122,7 +122,7 @@ impl Order {
         })
     }
 
-    fn push(&mut self, run: &Run, last: &mut Last) {
+    fn push(&mut self, run: &TrackRun, last: &mut Last) {
         let distance = last.0.map(|(lbn, _)| u32::try_from(run.lbn.0 - lbn.0));
         match (distance, self.segments.last_mut()) {
             (Some(Ok(distance)), Some(segment)) => segment.distances.push(distance, 1),
@@ -177,14 +177,14 @@ fn push_size(sizes: &mut Vec<(u32, u64)>, size: u32, times: u64) {
 struct Last(Option<(Lbn, u32)>);
 
 /// Consecutive tracks of one size.
-struct Run {
+struct TrackRun {
     lbn: Lbn,
     size: u32,
     times: u64,
 }
 
 /// Returns the tracks that lie entirely within a range.
-fn runs_within(map: &TrackMap, lbns: &Range<Lbn>) -> impl Iterator<Item = Run> {
+fn runs_within(map: &TrackMap, lbns: &Range<Lbn>) -> impl Iterator<Item = TrackRun> {
     let Range { start, end } = lbns.clone();
     let mut next = map.first();
     map.runs().filter_map(move |(size, times)| {
@@ -193,7 +193,7 @@ fn runs_within(map: &TrackMap, lbns: &Range<Lbn>) -> impl Iterator<Item = Run> {
         let from = start.0.saturating_sub(first.0).div_ceil(size_sectors);
         let to = end.0.saturating_sub(first.0) / size_sectors;
         let to = to.min(u64::from(times));
-        (from < to).then(|| Run {
+        (from < to).then(|| TrackRun {
             lbn: first + Sectors(from * size_sectors),
             size,
             times: to - from,

@@ -193,10 +193,10 @@ impl StripePlanner {
         plan: &mut StripePlan,
     ) -> Result<(), RaidError> {
         plan.clear(stripe);
-        let mut asked = MemberSet::NONE;
+        let mut requested = MemberSet::NONE;
         for (k, rows) in rows_of(stripe, &sectors) {
             let member = source(stripe, k, rows.start, health.absent())?;
-            asked = asked.with(member);
+            requested = requested.with(member);
             if !health.absent().has(member) {
                 plan.reads.push(extent(stripe, member, rows));
                 continue;
@@ -210,7 +210,7 @@ impl StripePlanner {
             let first = plan.reads.iter().map(|read| read.rows.start).min();
             let end = plan.reads.iter().map(|read| read.rows.end).max();
             let end = end.unwrap_or(0).min(stripe.chunk_on(parity).sectors.0);
-            let lone = asked.count() == stripe.data_chunks()
+            let lone = requested.count() == stripe.data_chunks()
                 && plan.reads.iter().all(|read| read.member != parity);
             if let Some(first) = first.filter(|first| lone && *first < end) {
                 plan.dummy = Some(extent(stripe, parity, first..end));

@@ -120,14 +120,14 @@ pub struct Tpl {
 
 /// Consecutive blocks of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct BlockRun {
     /// The home of the first block.
     pub home: BlockHome,
     /// The number of blocks.
     pub blocks: u32,
 }
 
-impl Run {
+impl BlockRun {
     /// Returns the home of each block.
     pub fn homes(self) -> impl Iterator<Item = BlockHome> {
         let indices = self.home.index..self.home.index + self.blocks;
@@ -219,7 +219,7 @@ impl Tpl {
     ///
     /// # Errors
     /// Returns an error if there are no such blocks.
-    pub fn runs(&self, blocks: Range<u64>) -> Result<Vec<Run>, TplError> {
+    pub fn runs(&self, blocks: Range<u64>) -> Result<Vec<BlockRun>, TplError> {
         if blocks.is_empty() || blocks.end > self.shape.blocks() {
             return Err(TplError::NoSuchBlock {
                 from: blocks.start,
@@ -234,7 +234,7 @@ impl Tpl {
             let layer = self.layer(home);
             let layer_rest = self.shape.layer_on(home.track, layer).end - home.index;
             let count = (blocks.end - next).min(layer_rest.into());
-            runs.push(Run {
+            runs.push(BlockRun {
                 home,
                 blocks: count as u32,
             });
@@ -252,7 +252,7 @@ impl Tpl {
     /// Returns the replicas that are current for all blocks of a run: bit `k` is replica `k`. The
     /// result may be 0 if different blocks have different current replicas; then query each block
     /// alone.
-    pub fn current(&self, run: Run) -> u32 {
+    pub fn current(&self, run: BlockRun) -> u32 {
         if self.is_suspect(run.home.track) {
             return 1;
         }
@@ -262,7 +262,7 @@ impl Tpl {
     }
 
     /// Returns the replicas to which a write may go.
-    pub fn writable(&self, run: Run) -> u32 {
+    pub fn writable(&self, run: BlockRun) -> u32 {
         if self.is_suspect(run.home.track) {
             1
         } else {
@@ -271,13 +271,13 @@ impl Tpl {
     }
 
     /// Returns the first LBN of a replica of a run. The run is contiguous there.
-    pub fn place(&self, run: Run, replica: u32) -> Lbn {
+    pub fn place(&self, run: BlockRun, replica: u32) -> Lbn {
         let count = self.track(run.home.track).count;
         self.shape.replica_lbn(run.home, count, replica)
     }
 
     /// Returns the replicas in a mask, with their first LBNs.
-    pub fn places(&self, run: Run, mask: u32) -> impl Iterator<Item = (u32, Lbn)> {
+    pub fn places(&self, run: BlockRun, mask: u32) -> impl Iterator<Item = (u32, Lbn)> {
         let count = self.track(run.home.track).count;
         (0..count.get())
             .filter(move |replica| mask >> replica & 1 == 1)
@@ -294,7 +294,7 @@ impl Tpl {
         let runs = self.runs(blocks)?;
         let layers: Vec<usize> = runs.iter().map(|run| self.layer(run.home)).collect();
         let bounds = self.header.bounds;
-        let lacks_room = |run: &Run, layer: usize| {
+        let lacks_room = |run: &BlockRun, layer: usize| {
             let (number, _) = self.page_of(run.home.track);
             let count = self.track(run.home.track).count;
             !self.pages[number as usize].open || count > bounds.count_of(layer)
@@ -349,7 +349,7 @@ impl Tpl {
     }
 
     /// Returns whether blocks can be written without [`Tpl::prepare`].
-    pub fn is_prepared(&self, run: Run) -> bool {
+    pub fn is_prepared(&self, run: BlockRun) -> bool {
         let (page, _) = self.page_of(run.home.track);
         self.pages[page as usize].open && self.holds(run.home)
     }
@@ -363,7 +363,7 @@ impl Tpl {
     /// # Panics
     /// Panics if the blocks were not prepared, or if the write went to none of the permitted
     /// replicas.
-    pub fn record_write(&mut self, run: Run, replicas: u32) -> Result<(), TplError> {
+    pub fn record_write(&mut self, run: BlockRun, replicas: u32) -> Result<(), TplError> {
         let track = run.home.track;
         if self.busy.as_ref().is_some_and(|busy| busy.contains(&track)) {
             return Err(TplError::Busy);
@@ -387,7 +387,7 @@ impl Tpl {
     }
 
     /// Records that replicas of blocks were updated from a current one.
-    pub fn record_sync(&mut self, run: Run, replicas: u32) {
+    pub fn record_sync(&mut self, run: BlockRun, replicas: u32) {
         for home in run.homes() {
             let all = all_replicas(self.track(home.track).count);
             if let Some(current) = self.stale.get_mut(&home) {
@@ -420,10 +420,10 @@ impl Tpl {
     /// written again. Returns false if a block has no other current replica; nothing is changed for
     /// that block.
     #[must_use]
-    pub fn record_failure(&mut self, run: Run, replicas: u32) -> bool {
+    pub fn record_failure(&mut self, run: BlockRun, replicas: u32) -> bool {
         let mut all_have_another = true;
         for home in run.homes() {
-            let remaining = self.current(Run { home, blocks: 1 }) & !replicas;
+            let remaining = self.current(BlockRun { home, blocks: 1 }) & !replicas;
             all_have_another &= remaining != 0;
             if remaining != 0 {
                 self.stale.insert(home, remaining);
@@ -438,7 +438,7 @@ impl Tpl {
     ///
     /// The result is 0 if the track has not been synchronized, because its other replicas may hold
     /// old data.
-    pub fn other_replicas(&self, run: Run, failed: u32) -> u32 {
+    pub fn other_replicas(&self, run: BlockRun, failed: u32) -> u32 {
         self.current(run) & !failed
     }
 
@@ -567,7 +567,7 @@ impl Tpl {
         for at in self.stale_on(track) {
             let current = self.stale[&at];
             if current & 1 == 0 {
-                let run = Run {
+                let run = BlockRun {
                     home: at,
                     blocks: 1,
                 };
@@ -661,7 +661,7 @@ fn home(track: usize) -> BlockHome {
     BlockHome { track, index: 0 }
 }
 
-fn end(run: Run) -> BlockHome {
+fn end(run: BlockRun) -> BlockHome {
     BlockHome {
         index: run.home.index + run.blocks,
         ..run.home

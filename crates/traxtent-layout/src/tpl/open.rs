@@ -33,16 +33,16 @@ impl LayoutPositions {
         let Range { start, end } = range;
         let no_room = TplError::NoRoom { start, end };
         // If the range begins within a track, the layout begins with the next one.
-        let at_or_behind = |lbn: Lbn| match map.track_of(lbn) {
+        let at_or_after = |lbn: Lbn| match map.track_of(lbn) {
             Some(track) if track.first_lbn == lbn => Some(track.index),
             Some(track) => Some(track.index + 1),
             None => (lbn == map.end()).then_some(map.len()),
         };
-        let first = at_or_behind(start).ok_or_else(|| no_room.clone())?;
-        let behind = map.track_of(end).map(|track| track.index);
-        let behind = behind.or((end == map.end()).then_some(map.len()));
-        let behind = behind.ok_or_else(|| no_room.clone())?;
-        let tracks = behind.saturating_sub(first);
+        let first = at_or_after(start).ok_or_else(|| no_room.clone())?;
+        let end_track = map.track_of(end).map(|track| track.index);
+        let end_track = end_track.or((end == map.end()).then_some(map.len()));
+        let end_track = end_track.ok_or_else(|| no_room.clone())?;
+        let tracks = end_track.saturating_sub(first);
         let page_bytes = config.page_sectors as usize * config.sector_bytes as usize;
         if page_bytes < 2 * HEADER_BYTES {
             return Err(TplError::Figure {
@@ -59,15 +59,17 @@ impl LayoutPositions {
         let sectors = Sectors((1 + pages) * u64::from(config.page_sectors));
         let area = |track: usize| -> Option<(Lbn, usize)> {
             let at = map.track(track)?.first_lbn;
-            let next = at_or_behind(at + sectors)?;
-            (next < behind).then_some((at, next))
+            let next = at_or_after(at + sectors)?;
+            (next < end_track).then_some((at, next))
         };
         let areas = area(first).and_then(|(a, next)| Some(([a, area(next)?.0], area(next)?.1)));
         let (areas, data) = areas.ok_or(no_room)?;
         Ok(LayoutPositions {
             areas,
-            data: data..behind,
-            end: map.track(behind).map_or(map.end(), |track| track.first_lbn),
+            data: data..end_track,
+            end: map
+                .track(end_track)
+                .map_or(map.end(), |track| track.first_lbn),
         })
     }
 
@@ -214,7 +216,7 @@ impl Tpl {
                 let bytes = copies[copy].get(from..).unwrap_or_default();
                 format::decode(&header, number, bytes)
             };
-            let (page, behind) = match (page(0), page(1)) {
+            let (page, outdated) = match (page(0), page(1)) {
                 // The first copy is written first.
                 (Ok(first), Ok(second)) if first == second => (first, None),
                 (Ok(first), Ok(second)) if first.generation < second.generation => {
@@ -230,7 +232,7 @@ impl Tpl {
                     });
                 }
             };
-            if let Some(copy) = behind {
+            if let Some(copy) = outdated {
                 repairs.push(self.table_step(copy, number, &page));
             }
             if page.open {

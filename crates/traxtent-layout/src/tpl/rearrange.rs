@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::format;
 use super::plan::{Change, DeviceStep, TablePlan};
-use super::{BlockHome, PartitionCount, Run, Tpl, TplError, TrackState, home};
+use super::{BlockHome, BlockRun, PartitionCount, Tpl, TplError, TrackState, home};
 use traxtent_units::Lbn;
 
 impl Tpl {
@@ -130,20 +130,20 @@ impl Tpl {
     /// Returns an error if there are no such blocks, or if a plan is in progress.
     pub fn trim(&mut self, blocks: Range<u64>) -> Result<Option<TablePlan>, TplError> {
         let runs = self.runs(blocks)?;
-        let whole = |run: &&Run| {
+        let whole = |run: &&BlockRun| {
             let layer = self.layer(run.home);
             let indices = self.shape.layer_on(run.home.track, layer);
             let given = run.home.index..run.home.index + run.blocks;
             given == indices && self.holds(run.home)
         };
-        let cells: Vec<Run> = runs.iter().filter(whole).copied().collect();
+        let cells: Vec<BlockRun> = runs.iter().filter(whole).copied().collect();
         let Some(first) = cells.first() else {
             return Ok(None);
         };
         self.is_free()?;
         let (number, _) = self.page_of(first.home.track);
         let mut page = self.pages[number as usize].clone();
-        let same_page = |run: &&Run| self.page_of(run.home.track).0 == number;
+        let same_page = |run: &&BlockRun| self.page_of(run.home.track).0 == number;
         let tracks = format::tracks(&self.header, number);
         for run in cells.iter().filter(same_page) {
             let (_, index) = self.page_of(run.home.track);

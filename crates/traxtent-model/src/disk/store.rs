@@ -37,8 +37,11 @@ impl<M: Media> MediaState<M> {
         }
         if !self.unreadable.is_empty() {
             let range = at..at + data.length();
-            let hurt = self.unreadable.over(&range).map(|(hurt, ())| hurt);
-            self.rewritten.extend(hurt);
+            let unreadable = self
+                .unreadable
+                .over(&range)
+                .map(|(unreadable, ())| unreadable);
+            self.rewritten.extend(unreadable);
             self.unreadable.remove(range);
         }
         Ok(())
@@ -129,24 +132,24 @@ impl<M: Media> Store<M> {
         Ok(true)
     }
 
-    /// Cuts the power while writes are `under_way`. The seed determines what remains of data that
+    /// Cuts the power while writes are `outstanding`. The seed determines what remains of data that
     /// are not durable. If the media fail, the contents are those after a cut at that point.
     pub(super) fn cut(
         &mut self,
-        under_way: impl Iterator<Item = (u64, WriteData)>,
+        outstanding: impl Iterator<Item = (u64, WriteData)>,
         seed: u64,
         grain: TearingUnit,
     ) -> Result<PowerCutResult, MediaError> {
-        let mut fates = CutSampler::new(seed, grain);
+        let mut sampler = CutSampler::new(seed, grain);
         // A write that durable ones have divided into parts counts once per part.
-        for (at, data) in self.cache.drain().chain(under_way) {
-            for part in fates.of(at..at + data.length()) {
+        for (at, data) in self.cache.drain().chain(outstanding) {
+            for part in sampler.of(at..at + data.length()) {
                 let left = data.part(part.start - at..part.end - at);
                 self.platters.put(part.start, &left)?;
             }
         }
         self.platters.media.sync()?;
-        Ok(fates.cut)
+        Ok(sampler.cut)
     }
 
     /// Returns the ranges that were unreadable and have been written since the last call.
@@ -162,11 +165,13 @@ impl<M: Media> Store<M> {
     /// Returns the first byte of a range that cannot be read from the media and is not in the
     /// cache.
     pub(super) fn first_unreadable(&self, range: &Range<u64>) -> Option<u64> {
-        let mut hurt = self
+        let mut unreadable = self
             .platters
             .unreadable
             .over(range)
-            .map(|(hurt, ())| hurt.start.max(range.start)..hurt.end.min(range.end));
-        hurt.find_map(|hurt| self.cache.gaps(hurt).first().map(|gap| gap.start))
+            .map(|(unreadable, ())| {
+                unreadable.start.max(range.start)..unreadable.end.min(range.end)
+            });
+        unreadable.find_map(|unreadable| self.cache.gaps(unreadable).first().map(|gap| gap.start))
     }
 }

@@ -125,9 +125,9 @@ impl Bus {
         transfer: impl Fn(SimTime) -> (SimTime, SimTime),
     ) -> (SimTime, SimTime) {
         let own_end = self.transfers.0.back().map_or(from, |&(_, end, _)| end);
-        let mut asked = from.max(own_end);
+        let mut earliest = from.max(own_end);
         loop {
-            let (begin, end) = transfer(asked);
+            let (begin, end) = transfer(earliest);
             let taken = SimTime(begin.0.saturating_sub(before.0));
             let free = self.first_free_for(taken, (end + after).since(taken));
             if free == taken {
@@ -135,7 +135,7 @@ impl Bus {
                 self.reserve_shared(taken, end + after);
                 return (begin, end);
             }
-            asked = free;
+            earliest = free;
         }
     }
 

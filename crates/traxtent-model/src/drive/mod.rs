@@ -444,8 +444,9 @@ impl Drive {
 
     /// Returns whether the drive has requests whose completion time is not yet known.
     fn has_unscheduled_completions(&self) -> bool {
-        let owes = |job: &DriveJob| !job.accepted.is_some_and(|accepted| accepted.completed);
-        !self.flushes.is_empty() || self.waiting.iter().any(owes)
+        let is_incomplete =
+            |job: &DriveJob| !job.accepted.is_some_and(|accepted| accepted.completed);
+        !self.flushes.is_empty() || self.waiting.iter().any(is_incomplete)
     }
 
     /// Returns the next request that has completed by `now`, in order of completion.

@@ -7,7 +7,7 @@ use traxtent_units::{Cylinder, Lbn, Surface};
 
 /// Consecutive LBNs on one surface of one cylinder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct LbnRun {
     /// The first LBN.
     pub first_lbn: Lbn,
     /// The number of LBNs.
@@ -21,7 +21,7 @@ pub struct Run {
 impl Geometry {
     /// Iterates over the whole drive as runs of consecutive LBNs on one surface of one cylinder, in
     /// LBN order. A run is a track, or a part of one if some of its LBNs are remapped.
-    pub fn lbn_runs(&self) -> impl Iterator<Item = Run> {
+    pub fn lbn_runs(&self) -> impl Iterator<Item = LbnRun> {
         let mut parts = self.tracks().flat_map(|track| self.parts(track)).peekable();
         std::iter::from_fn(move || {
             let mut run = parts.next()?;
@@ -35,7 +35,7 @@ impl Geometry {
     }
 
     /// Returns the parts into which remapped LBNs divide a track.
-    fn parts(&self, track: Track) -> impl Iterator<Item = Run> {
+    fn parts(&self, track: Track) -> impl Iterator<Item = LbnRun> {
         let end = track.end_lbn();
         let mut lbn = track.first_lbn;
         let whole = {
@@ -56,7 +56,7 @@ impl Geometry {
             let Track {
                 cylinder, surface, ..
             } = holder;
-            Some(Run {
+            Some(LbnRun {
                 first_lbn,
                 sectors: sectors.into(),
                 cylinder,
@@ -74,7 +74,7 @@ pub fn write_csv(geometry: &Geometry, out: impl Write) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 16, out);
     writeln!(out, "first_lbn,sectors,cylinder,head")?;
     for run in geometry.lbn_runs() {
-        let Run {
+        let LbnRun {
             first_lbn,
             sectors,
             cylinder,

@@ -27,7 +27,7 @@ mod zone;
 
 use std::fmt;
 
-pub use csv::{Run, write_csv};
+pub use csv::{LbnRun, write_csv};
 pub use error::GeometryError;
 pub use spec::{
     BranchSpec, Child, GeometrySpec, MovedSpec, Order, PerSurface, Skew, SlipSpec, Sparing, Start,
@@ -393,7 +393,7 @@ impl Geometry {
         else {
             return Occupant::NoSuchPlace;
         };
-        let mut answer = Occupant::NoSuchPlace;
+        let mut occupant = Occupant::NoSuchPlace;
         for root in [self.root, self.blanks] {
             let hit = self.tree.at_place(root, cylinder, surface, &mut |found| {
                 if place.slot >= found.shape.slots {
@@ -405,8 +405,8 @@ impl Geometry {
                     Slot::Holds(k) if root == self.root => {
                         return Some(Occupant::Lbn(Lbn(found.first + u64::from(k))));
                     }
-                    Slot::Bad => answer = Occupant::Bad,
-                    _ if answer == Occupant::NoSuchPlace => answer = Occupant::Empty,
+                    Slot::Bad => occupant = Occupant::Bad,
+                    _ if occupant == Occupant::NoSuchPlace => occupant = Occupant::Empty,
                     _ => {}
                 }
                 None
@@ -415,7 +415,7 @@ impl Geometry {
                 return hit;
             }
         }
-        answer
+        occupant
     }
 
     /// The number of slots and the origin of the track at a place, with or without LBNs.

@@ -77,8 +77,8 @@ impl ZoneTracks {
             let first = region * self.region;
             let bad = self.bad.get(self.bad_from(first)).map(|b| b.track);
             let turn = self.turns.get(self.turns_from(first)).map(|t| t.0);
-            let odd = bad.into_iter().chain(turn).min();
-            let regular = odd.map_or(whole, |track| (track / self.region).min(whole));
+            let irregular = bad.into_iter().chain(turn).min();
+            let regular = irregular.map_or(whole, |track| (track / self.region).min(whole));
             if regular > region {
                 self.add_regular_regions(tree, region..regular, &mut out)?;
             }

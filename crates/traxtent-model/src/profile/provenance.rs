@@ -27,7 +27,7 @@ pub enum OriginKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin<'a> {
     /// The kind of origin.
-    pub standing: OriginKind,
+    pub kind: OriginKind,
     /// The source, or the explanation.
     pub note: &'a str,
 }
@@ -60,11 +60,8 @@ impl fmt::Display for OriginKind {
 
 impl Provenance {
     /// Creates one origin for all values, for profiles made by a program.
-    pub fn uniform(standing: OriginKind, note: &str) -> Provenance {
-        Provenance(BTreeMap::from([(
-            String::new(),
-            format!("{standing}: {note}"),
-        )]))
+    pub fn uniform(kind: OriginKind, note: &str) -> Provenance {
+        Provenance(BTreeMap::from([(String::new(), format!("{kind}: {note}"))]))
     }
 
     /// Returns the origin of the value at `path`: that of the longest entry that is equal to the
@@ -87,7 +84,7 @@ impl Provenance {
         let mut counts = [0; 4];
         for path in paths {
             if let Some(origin) = self.of(path) {
-                counts[origin.standing as usize] += 1;
+                counts[origin.kind as usize] += 1;
             }
         }
         counts
@@ -126,9 +123,9 @@ fn covers(key: &str, path: &str) -> bool {
 
 fn parse(text: &str) -> Option<Origin<'_>> {
     let (word, note) = text.split_once(": ")?;
-    let standing = OriginKind::ALL.into_iter().find(|s| s.word() == word)?;
+    let kind = OriginKind::ALL.into_iter().find(|s| s.word() == word)?;
     (!note.trim().is_empty()).then_some(Origin {
-        standing,
+        kind,
         note: note.trim(),
     })
 }

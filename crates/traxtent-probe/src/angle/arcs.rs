@@ -55,7 +55,7 @@ struct TrackArcs {
     /// The angle from `start` to the end of the last arc.
     span: f64,
     /// How many of its first LBNs are remapped. They may be the last ones of the previous track.
-    strays: u64,
+    remapped: u64,
     /// The first LBN after the track.
     end: u64,
 }
@@ -86,7 +86,7 @@ impl TrackArcs {
         TrackArcs {
             start: arc.line.angle - before,
             span: before + arc.span(),
-            strays: moved,
+            remapped: moved,
             arcs: vec![arc],
             end: arc.end,
         }
@@ -98,7 +98,7 @@ impl TrackArcs {
 
     /// The angle from its first LBN that is not remapped to the end of the last arc.
     fn own_span(&self) -> f64 {
-        self.span - self.strays as f64 * self.arcs[0].line.pitch
+        self.span - self.remapped as f64 * self.arcs[0].line.pitch
     }
 }
 
@@ -107,8 +107,8 @@ impl Search<'_, '_> {
     /// next track's first sector.
     pub(super) fn decompose(&mut self, pitch: f64) -> Result<(TrackKind, f64), ProbeError> {
         let mut track = self.opening(pitch)?;
-        while track.end < self.end && self.goes_on(&mut track, AHEAD)? {}
-        if track.strays > 0 && track.span > 1.0 + self.jump_min(pitch) {
+        while track.end < self.end && self.continues(&mut track, AHEAD)? {}
+        if track.remapped > 0 && track.span > 1.0 + self.jump_min(pitch) {
             return self.remapped_before(&track);
         }
         let longest = track.arcs.iter().max_by_key(|arc| arc.sectors());
@@ -141,7 +141,7 @@ impl Search<'_, '_> {
         self.result.remapped.retain(|moved| moved.0 < first);
         self.angle = following.start;
         let kind = TrackKind {
-            sectors: following.strays as u32,
+            sectors: following.remapped as u32,
             pitch,
             skew: fraction(next - following.start),
         };
@@ -170,7 +170,7 @@ impl Search<'_, '_> {
     }
 
     /// Adds the next arc to a track if it is a part of the track.
-    fn goes_on(&mut self, track: &mut TrackArcs, ahead: usize) -> Result<bool, ProbeError> {
+    fn continues(&mut self, track: &mut TrackArcs, ahead: usize) -> Result<bool, ProbeError> {
         let pitch = track.arcs[0].line.pitch;
         let next = self.arc_from(track.end, pitch)?;
         if !next.is_short() || next.end >= self.end {
@@ -268,8 +268,8 @@ impl Search<'_, '_> {
         // one.
         let usual = self.is_usual(arc.line.angle - track.start, last.line.pitch);
         let moved = arc.sectors() <= self.clock.physical_ratio() && gap > SLOTS * last.line.pitch;
-        let told = self.is_one_track(track, arc, ahead)?;
-        Ok(told.unwrap_or(!usual && !moved))
+        let is_same = self.is_one_track(track, arc, ahead)?;
+        Ok(is_same.unwrap_or(!usual && !moved))
     }
 
     /// Returns whether the sectors of two arcs differ in length.
@@ -298,14 +298,14 @@ impl Search<'_, '_> {
             }
         }
         let mut other = TrackArcs::of(*arc, 0);
-        let told = self.by_hops(track, &other, switch)?;
-        if told.is_some() || ahead == 0 {
-            return Ok(told);
+        let is_same = self.by_hops(track, &other, switch)?;
+        if is_same.is_some() || ahead == 0 {
+            return Ok(is_same);
         }
         // Further arcs that belong to this one may decide. Remapped LBNs noticed here are
         // discarded, because they will be found again in their turn.
         let moved = self.result.remapped.len();
-        while other.end < self.end && self.goes_on(&mut other, ahead - 1)? {}
+        while other.end < self.end && self.continues(&mut other, ahead - 1)? {}
         self.result.remapped.truncate(moved);
         self.by_hops(track, &other, switch)
     }

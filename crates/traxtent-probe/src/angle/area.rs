@@ -133,7 +133,7 @@ impl Search<'_, '_> {
         let is_hidden = least.is_some_and(|skew| skew < self.jump_min(pitch));
         self.verify = match self.requested_verify {
             Verify::Sample if is_hidden || self.area.is_irregular() => Verify::Full,
-            asked => asked,
+            verify => verify,
         };
         match (before, self.verify) {
             (Verify::Sample, Verify::Full) => self.test_held(),

@@ -217,8 +217,8 @@ impl Search<'_, '_> {
         self.reach = (self.reach / 2).clamp(2, REACH_AFTER);
         self.skew_changed = true;
         self.area.prediction_failed();
-        let surprising = predicted.get(count).copied();
-        if let Some(predicted) = surprising
+        let unconfirmed = predicted.get(count).copied();
+        if let Some(predicted) = unconfirmed
             && self.first < self.end
             // Tests examine only the ends of a track; a search examines all of it.
             && self.verify != Verify::Full
@@ -381,8 +381,8 @@ impl Search<'_, '_> {
         let Some(angle) = self.clock.angle(end)? else {
             return Ok(false);
         };
-        let strays = wrap(angle - line.angle - kind.skew).abs() > self.jump_min(kind.pitch);
-        Ok(strays && self.gap(line, end, angle) < arcs::SLOTS * kind.pitch)
+        let deviates = wrap(angle - line.angle - kind.skew).abs() > self.jump_min(kind.pitch);
+        Ok(deviates && self.gap(line, end, angle) < arcs::SLOTS * kind.pitch)
     }
 
     /// Returns whether reads of a line of sectors take as long as their sectors.

@@ -128,9 +128,9 @@ fn weight(from: TrackKind, to: TrackKind, steady: bool) -> f64 {
     }
 }
 
-/// A track of the past.
+/// A track found earlier.
 #[derive(Clone, Copy, Debug)]
-struct ConfirmedTracks {
+struct PastTrack {
     /// The track as it was found.
     kind: TrackKind,
     /// The track as it would be without bad sectors of its own.
@@ -145,7 +145,7 @@ pub(super) struct TrackPredictor {
     /// Whether skews are known to a fraction of a sector.
     steady: bool,
     /// The recent tracks, oldest first.
-    past: VecDeque<ConfirmedTracks>,
+    past: VecDeque<PastTrack>,
     /// The number of tracks before the oldest in `past`.
     dropped: usize,
     /// The positions of each class of change.
@@ -184,7 +184,7 @@ impl TrackPredictor {
     /// Returns the next track with its regular form, given the expected one. Also updates the
     /// regular form of the last track, and of the track one period ago, if the new track confirms
     /// them.
-    fn judge(&mut self, kind: TrackKind, expected: TrackKind) -> ConfirmedTracks {
+    fn judge(&mut self, kind: TrackKind, expected: TrackKind) -> PastTrack {
         let own_size = kind.sectors != expected.sectors;
         let mut regular = kind;
         if own_size {
@@ -228,7 +228,7 @@ impl TrackPredictor {
             level.skew = skew;
         }
         level.resize(&regular);
-        ConfirmedTracks {
+        PastTrack {
             kind,
             regular,
             level,

@@ -253,11 +253,11 @@ impl Search<'_, '_> {
         while first + step < self.end {
             if let Some(at) = self.clock.angle(first + step)? {
                 let expected = pitch * step as f64;
-                let surprise = wrap(at - angle - expected);
+                let deviation = wrap(at - angle - expected);
                 // An error of the pitch doubles with the distance; a jump does not.
-                let passed = expected + surprise;
+                let passed = expected + deviation;
                 let jump = self.jump_min(pitch) + EXTRAPOLATED_SIGMAS * self.clock.sigma;
-                if reached > 0 && surprise.abs() > jump || passed > PITCH_TURNS_MAX {
+                if reached > 0 && deviation.abs() > jump || passed > PITCH_TURNS_MAX {
                     break;
                 }
                 pitch = passed / step as f64;
@@ -559,8 +559,8 @@ impl Search<'_, '_> {
             (lower, upper, around) = (following + 1, end_max, None);
         }
         let last = self.clock.angle(lower - 1)?;
-        let strays = last.map_or(0.0, |angle| wrap(angle - line.at(lower - 1)));
-        let slipped = (-self.jump_min(line.pitch)..NEAR).contains(&strays);
+        let deviation = last.map_or(0.0, |angle| wrap(angle - line.at(lower - 1)));
+        let slipped = (-self.jump_min(line.pitch)..NEAR).contains(&deviation);
         Ok(slipped.then_some(lower))
     }
 

@@ -17,9 +17,9 @@ const FEW: f64 = 10.0;
 /// The largest deviations that may still be the predicted boundary, in revolutions: on a noisy
 /// clock; for the skew; and, in sectors, for the end of a track, which may have slipped sectors. A
 /// larger deviation would be another zone.
-const SURPRISE_NOISY: f64 = 0.06;
-const SURPRISE_SKEW: f64 = 0.02;
-const SURPRISE_SECTORS: f64 = 8.0;
+const DEVIATION_NOISY: f64 = 0.06;
+const DEVIATION_SKEW: f64 = 0.02;
+const DEVIATION_SECTORS: f64 = 8.0;
 
 /// The largest number of readings of a sector until it is decided whether it is where it is
 /// predicted.
@@ -44,7 +44,7 @@ const CORRECTED_SECTORS_MAX: f64 = 1.0 / 4.0;
 struct Test {
     /// The boundary: the end of this predicted track.
     track: usize,
-    question: BoundaryTest,
+    check: BoundaryTest,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -161,9 +161,9 @@ impl Search<'_, '_> {
         tests.extend(self.single_tests(&window, &chosen.once));
         let mut tested = chosen.both;
         let mut wrong = kinds.len();
-        while let Some(surprise) = self.run(&window, &mut tests, &mut drift)? {
+        while let Some(failed) = self.run(&window, &mut tests, &mut drift)? {
             // Bisect between the last boundary that holds and the first that does not.
-            wrong = surprise;
+            wrong = failed;
             loop {
                 let lower = self.lower(&tests, &tested, wrong);
                 if lower >= wrong {
@@ -325,13 +325,13 @@ impl Search<'_, '_> {
             let from = |by: usize| back(i, by).map_or(0, |then| then.abs_diff(kinds[i].sectors));
             from(cylinder.unwrap_or(1)) > 0 || (1..=SLIPS).contains(&from(1))
         };
-        let odd = (0..last).filter(|&i| differs(i + 1) || differs(i));
+        let irregular = (0..last).filter(|&i| differs(i + 1) || differs(i));
         // The LBN before a boundary reveals shrinking tracks immediately, and growing tracks one
         // cylinder later.
         let (both, once): (Vec<usize>, Vec<usize>) = (0..regular.len()).partition(|i| i % 2 == 1);
         let of = |indices: Vec<usize>| indices.into_iter().map(|i| regular[i]);
         ChosenTests {
-            both: of(both).chain(odd).collect(),
+            both: of(both).chain(irregular).collect(),
             once: of(once).collect(),
         }
     }
@@ -344,7 +344,7 @@ impl Search<'_, '_> {
             let jump = window.kinds[track].jump();
             let pitch = window.kinds[track].pitch;
             let hidden = jump.abs() < self.jump_min(pitch).max(HIDDEN_JUMP_SECTORS * pitch);
-            let questions: &[BoundaryTest] = if at_end {
+            let checks: &[BoundaryTest] = if at_end {
                 &[BoundaryTest::Last]
             } else if hidden && self.verify == Verify::Full {
                 &[BoundaryTest::Whole, BoundaryTest::Across]
@@ -355,7 +355,7 @@ impl Search<'_, '_> {
             } else {
                 &[BoundaryTest::Last, BoundaryTest::First]
             };
-            tests.extend(questions.iter().map(|&question| Test { track, question }));
+            tests.extend(checks.iter().map(|&check| Test { track, check }));
         }
         tests
     }
@@ -364,14 +364,11 @@ impl Search<'_, '_> {
     fn single_tests(&self, window: &Window<'_>, tracks: &[usize]) -> Vec<Test> {
         if tracks.is_empty() || !self.shifts_are_conclusive(window.kinds[0].pitch) {
             let mut tests = self.tests(window, tracks);
-            tests.retain(|test| !matches!(test.question, BoundaryTest::First));
+            tests.retain(|test| !matches!(test.check, BoundaryTest::First));
             return tests;
         }
-        let question = BoundaryTest::Shift;
-        tracks
-            .iter()
-            .map(|&track| Test { track, question })
-            .collect()
+        let check = BoundaryTest::Shift;
+        tracks.iter().map(|&track| Test { track, check }).collect()
     }
 
     /// Runs tests up to the first that fails, and returns its boundary.
@@ -415,7 +412,7 @@ impl Search<'_, '_> {
     ) -> Option<usize> {
         let now = self.clock.now();
         let due = |test: &Test| {
-            if matches!(test.question, BoundaryTest::Shift) {
+            if matches!(test.check, BoundaryTest::Shift) {
                 return self.clock.lead(window.reach(here, *test));
             }
             let angle = window.angle(*test) + drift.at(test.begins_at());
@@ -437,7 +434,7 @@ impl Search<'_, '_> {
     ) -> Result<bool, ProbeError> {
         let kind = &window.kinds[test.track];
         let boundary = window.boundaries[test.track + 1];
-        match test.question {
+        match test.check {
             BoundaryTest::Whole => self.is_whole(&window.line(test.track, drift), boundary),
             BoundaryTest::Across => {
                 let angle = window.angle(test) + drift.at(test.begins_at());
@@ -466,10 +463,10 @@ impl Search<'_, '_> {
         here: usize,
         drift: &mut Drift,
     ) -> Result<bool, ProbeError> {
-        let is_last = matches!(test.question, BoundaryTest::Last);
+        let is_last = matches!(test.check, BoundaryTest::Last);
         let lbn = window.boundaries[test.track + 1] - u64::from(is_last);
-        let tolerance = self.side_tolerance(&window.kinds[test.track], test.question);
-        let mut surprises: Vec<f64> = Vec::new();
+        let tolerance = self.side_tolerance(&window.kinds[test.track], test.check);
+        let mut deviations: Vec<f64> = Vec::new();
         let mut late = 0;
         let mut away = window.reach(here, test);
         for _ in 0..READINGS_MAX {
@@ -491,10 +488,10 @@ impl Search<'_, '_> {
                 let again = |other: &f64| wrap(other - deviation).abs() <= self.clock.tolerance();
                 let sure =
                     !self.clock.is_noisy() && pass.took <= self.clock.undisturbed_turns_max();
-                if sure || surprises.iter().any(again) {
+                if sure || deviations.iter().any(again) {
                     return self.accept_drift(window, test, drift, deviation);
                 }
-                surprises.push(deviation);
+                deviations.push(deviation);
             }
             away = ArmDistance::SAME;
         }
@@ -503,19 +500,19 @@ impl Search<'_, '_> {
 
     /// The largest deviation at which the LBN before or after a boundary counts as where it is
     /// predicted.
-    fn side_tolerance(&self, kind: &TrackKind, question: BoundaryTest) -> f64 {
+    fn side_tolerance(&self, kind: &TrackKind, check: BoundaryTest) -> f64 {
         let jump = kind.jump().abs();
         // If a few slipped sectors look like a skew, only the exact position is accepted.
         let seen = self.jump_min(kind.pitch);
         if jump < FEW * kind.pitch {
             return seen.min(jump / 2.0);
         }
-        let surprise = match question {
-            _ if self.clock.is_noisy() => SURPRISE_NOISY,
-            BoundaryTest::Last => SURPRISE_SECTORS * kind.pitch,
-            _ => SURPRISE_SKEW,
+        let failed = match check {
+            _ if self.clock.is_noisy() => DEVIATION_NOISY,
+            BoundaryTest::Last => DEVIATION_SECTORS * kind.pitch,
+            _ => DEVIATION_SKEW,
         };
-        (jump / 3.0).min(surprise).max(seen / 2.0)
+        (jump / 3.0).min(failed).max(seen / 2.0)
     }
 
     /// Returns whether the prediction holds although the LBN before or after a boundary deviates by
@@ -528,7 +525,7 @@ impl Search<'_, '_> {
         drift: &mut Drift,
         deviation: f64,
     ) -> Result<bool, ProbeError> {
-        let is_last = matches!(test.question, BoundaryTest::Last);
+        let is_last = matches!(test.check, BoundaryTest::Last);
         let (first, boundary) = (
             window.boundaries[test.track],
             window.boundaries[test.track + 1],
@@ -547,7 +544,7 @@ impl Search<'_, '_> {
         if !decides && !is_last {
             // The sector may be another one of the track, if the tracks before it are short.
             let last = Test {
-                question: BoundaryTest::Last,
+                check: BoundaryTest::Last,
                 ..test
             };
             if !self.run_test(window, last, here, drift)? {
@@ -579,7 +576,7 @@ impl Search<'_, '_> {
             return Ok(false);
         }
         let last = Test {
-            question: BoundaryTest::Last,
+            check: BoundaryTest::Last,
             ..test
         };
         let angle = window.angle(last) + drift.at(test.track) + deviation;
@@ -611,7 +608,7 @@ impl Test {
     fn begins_at(&self) -> usize {
         self.track
             + usize::from(matches!(
-                self.question,
+                self.check,
                 BoundaryTest::First | BoundaryTest::Shift
             ))
     }
@@ -620,7 +617,7 @@ impl Test {
     fn leaves_at(&self) -> usize {
         self.track
             + usize::from(!matches!(
-                self.question,
+                self.check,
                 BoundaryTest::Last | BoundaryTest::Whole
             ))
     }
@@ -655,7 +652,7 @@ impl Window<'_> {
     fn angle(&self, test: Test) -> f64 {
         let kind = &self.kinds[test.track];
         let start = self.angles[test.track];
-        match test.question {
+        match test.check {
             BoundaryTest::Last | BoundaryTest::Across => {
                 start + f64::from(kind.sectors - 1) * kind.pitch
             }

@@ -134,7 +134,7 @@ pub(super) fn buffer(
 ) -> Result<Buffer, ProbeError> {
     let figures = &mut reporter.figures;
     let mut found = Buffer::unknown();
-    let mut ask = BufferProbe {
+    let mut probe = BufferProbe {
         watch,
         known,
         overhead,
@@ -142,17 +142,17 @@ pub(super) fn buffer(
         timings: 0,
         used: Vec::new(),
     };
-    let Some((hit, sector)) = ask.hits()? else {
+    let Some((hit, sector)) = probe.hits()? else {
         reporter.notes.push(
             "Sectors read a second time come from the media: the drive has no read cache."
                 .to_owned(),
         );
-        ask.misses(&mut found, zero_latency, figures)?;
+        probe.misses(&mut found, zero_latency, figures)?;
         return Ok(found);
     };
     found.cache.enabled = true;
     (found.hit_ms, found.sector_ms) = (hit.value.max(0.0), sector.value.max(0.0));
-    ask.hit_ms = found.hit_ms + found.sector_ms;
+    probe.hit_ms = found.hit_ms + found.sector_ms;
     figures.push(Measurement::around(
         "overheads.read_hit_after_read_ms",
         hit,
@@ -165,18 +165,18 @@ pub(super) fn buffer(
         "ms per sector",
         "reads of sectors just read, of different lengths: the slope",
     ));
-    ask.misses(&mut found, zero_latency, figures)?;
+    probe.misses(&mut found, zero_latency, figures)?;
 
-    let before = ask.timings;
-    let arrivals = ask.on_arrival()?;
+    let before = probe.timings;
+    let arrivals = probe.on_arrival()?;
     found.read_on_arrival = arrivals.value > ARRIVALS_SHARE_MIN;
-    figures.push(Measurement { samples: ask.timings - before, ..Measurement::around(
+    figures.push(Measurement { samples: probe.timings - before, ..Measurement::around(
         "access.read_on_arrival",
         arrivals,
         "of reads",
         "reads of a sector that passed before the one read first: the share served from the buffer",
     )});
-    ask.read_ahead(&mut found.cache, figures)?;
+    probe.read_ahead(&mut found.cache, figures)?;
     let ahead = found.cache.read_ahead.max_sectors;
     // If the bus works after the media, or falls behind them, the drive has read ahead in the
     // meantime.
@@ -184,7 +184,7 @@ pub(super) fn buffer(
         found.bus_excess_ms > 0.0 && found.cache.read_ahead.until == ReadAheadUntil::SegmentEnd;
     let ahead = (found.hold.during_read || falls_behind).then_some(ahead);
     let when_complete = found.delivery == Delivery::InOrderWhenComplete;
-    let size = ask.segment_size(ahead, when_complete, found.sector_ms, found.bus_excess_ms)?;
+    let size = probe.segment_size(ahead, when_complete, found.sector_ms, found.bus_excess_ms)?;
     found.cache.segment_sectors = size.value as u32;
     figures.push(Measurement::around(
         "cache.segment_sectors",
@@ -192,7 +192,7 @@ pub(super) fn buffer(
         "sectors",
         "the longest read whose first sector is in the buffer afterwards",
     ));
-    let segments = ask.segments()?;
+    let segments = probe.segments()?;
     found.cache.segments = segments.value as u32;
     found.cache.write_segments = 1;
     figures.push(Measurement::around(
@@ -209,7 +209,7 @@ pub(super) fn buffer(
         high: (1.0 + SIZE_UNSURE) * size,
         unit: "sectors",
         how: "segments that reads use, times their size",
-        samples: ask.timings,
+        samples: probe.timings,
     });
     Ok(found)
 }
@@ -297,7 +297,7 @@ impl BufferProbe<'_, '_> {
         let mut good = None;
         let mut at = least;
         while at <= most {
-            if self.ever(&mut |ask| test(ask, at))? {
+            if self.ever(&mut |probe| test(probe, at))? {
                 good = Some(at);
             } else if good.is_some() {
                 break;
@@ -310,7 +310,7 @@ impl BufferProbe<'_, '_> {
         let mut bad = (2 * good).min(most + 1);
         while bad - good > 1 {
             let middle = good + (bad - good) / 2;
-            if self.ever(&mut |ask| test(ask, middle))? {
+            if self.ever(&mut |probe| test(probe, middle))? {
                 good = middle;
             } else {
                 bad = middle;
@@ -537,20 +537,20 @@ impl BufferProbe<'_, '_> {
         let before = self.timings;
         // The sectors read ahead in the meantime have displaced as many at the front.
         let mut most = 0;
-        let size = self.largest(16, u64::from(REQUEST_MAX), &mut |ask, sectors| {
+        let size = self.largest(16, u64::from(REQUEST_MAX), &mut |probe, sectors| {
             // The read ends with a track, so that read-ahead must wait for the skew.
             let track = loop {
-                let track = ask.track();
+                let track = probe.track();
                 if track.first_lbn.0 >= sectors {
                     break track;
                 }
             };
             let lbn = Lbn(track.first_lbn.0 - sectors);
-            ask.watch.refresh()?;
-            let first = ask.watch.read(lbn, sectors as u32)?;
-            ask.timings += 1;
+            probe.watch.refresh()?;
+            let first = probe.watch.read(lbn, sectors as u32)?;
+            probe.timings += 1;
             // The time from the end of the media transfer to the completion.
-            let last = ask.known.tracks[track.index - 1].sectors.0.min(sectors);
+            let last = probe.known.tracks[track.index - 1].sectors.0.min(sectors);
             let lag = if when_complete {
                 last as f64 * sector_ms
             } else {
@@ -558,14 +558,16 @@ impl BufferProbe<'_, '_> {
             };
             if let Some(ahead) = ahead {
                 let turns = ahead_turns(f64::from(ahead), track.sectors);
-                ask.watch.pause(turns * ask.watch.period);
-                return ask.is_hit(lbn);
+                probe.watch.pause(turns * probe.watch.period);
+                return probe.is_hit(lbn);
             }
-            let answer = ask.watch.read(lbn, 1)?;
-            let hit = answer.response() < ask.hit_ms + TEST_TURNS_MAX_AT_ONCE * ask.watch.period;
+            let answer = probe.watch.read(lbn, 1)?;
+            let hit =
+                answer.response() < probe.hit_ms + TEST_TURNS_MAX_AT_ONCE * probe.watch.period;
             if hit && sectors >= READ_ON_SECTORS_MIN {
                 most = most.max(
-                    sectors + ask.read_on(track, answer.sent, answer.sent - first.completed + lag),
+                    sectors
+                        + probe.read_on(track, answer.sent, answer.sent - first.completed + lag),
                 );
             }
             Ok(hit)
@@ -593,14 +595,14 @@ impl BufferProbe<'_, '_> {
     /// Measures the number of segments.
     fn segments(&mut self) -> Result<Estimate, ProbeError> {
         let before = self.timings;
-        let count = self.largest(1, u64::from(SEGMENTS_MAX), &mut |ask, count| {
-            ask.watch.refresh()?;
-            let places: Vec<Lbn> = (0..count).map(|_| ask.track().first_lbn).collect();
+        let count = self.largest(1, u64::from(SEGMENTS_MAX), &mut |probe, count| {
+            probe.watch.refresh()?;
+            let places: Vec<Lbn> = (0..count).map(|_| probe.track().first_lbn).collect();
             for &place in &places {
-                ask.watch.read(place, 1)?;
-                ask.timings += 1;
+                probe.watch.read(place, 1)?;
+                probe.timings += 1;
             }
-            ask.is_hit(places[0])
+            probe.is_hit(places[0])
         })?;
         let samples = self.timings - before;
         Ok(Estimate {
@@ -610,14 +612,14 @@ impl BufferProbe<'_, '_> {
         })
     }
 
-    /// Returns a track like the given one and the LBN `behind` sectors after its first, at a place
+    /// Returns a track like the given one and the LBN `offset` sectors after its first, at a place
     /// not used by an earlier trial, whose sectors may still be in the buffer.
-    fn fresh(&mut self, like: MappedTrack, behind: i64, end: u64) -> (MappedTrack, Lbn) {
+    fn fresh(&mut self, like: MappedTrack, offset: i64, end: u64) -> (MappedTrack, Lbn) {
         let near = FRESH_TRACKS * like.sectors.0;
         let mut found = (like, Lbn(end - 1));
         for _ in 0..FRESH_ATTEMPTS {
             let track = self.another(like);
-            let last = track.first_lbn.0.saturating_add_signed(behind);
+            let last = track.first_lbn.0.saturating_add_signed(offset);
             let places = [track.first_lbn.0, last];
             let new = |place: &u64| !self.used.iter().any(|used| used.abs_diff(*place) < near);
             if last < end {
@@ -637,15 +639,15 @@ impl BufferProbe<'_, '_> {
     fn extent(&mut self, like: MappedTrack, into: i64, read: u32) -> Result<u64, ProbeError> {
         self.used.clear();
         let end = self.known.map.end().0;
-        let extent = self.largest(1, AHEAD_MAX.min(end / END_SHARE), &mut |ask, ahead| {
-            let (track, last) = ask.fresh(like, into + i64::from(read) + ahead as i64 - 1, end);
+        let extent = self.largest(1, AHEAD_MAX.min(end / END_SHARE), &mut |probe, ahead| {
+            let (track, last) = probe.fresh(like, into + i64::from(read) + ahead as i64 - 1, end);
             let lbn = Lbn(track.first_lbn.0.saturating_add_signed(into));
-            ask.timings += 1;
-            ask.watch.refresh()?;
-            ask.watch.read(lbn, read)?;
+            probe.timings += 1;
+            probe.watch.refresh()?;
+            probe.watch.read(lbn, read)?;
             let turns = ahead_turns(ahead as f64, track.sectors);
-            ask.watch.pause(turns * ask.watch.period);
-            ask.is_hit(last)
+            probe.watch.pause(turns * probe.watch.period);
+            probe.is_hit(last)
         })?;
         Ok(extent.unwrap_or(0))
     }
@@ -720,27 +722,29 @@ impl BufferProbe<'_, '_> {
             samples: self.timings - before,
         });
         if ahead.until == ReadAheadUntil::SegmentEnd {
-            ahead.on_idle_hit = self.goes_on(u64::from(ahead.max_sectors))?;
+            ahead.on_idle_hit = self.continues_on_idle_hit(u64::from(ahead.max_sectors))?;
         }
         Ok(())
     }
 
     /// Returns whether a hit makes an idle drive continue its read-ahead.
-    fn goes_on(&mut self, extent: u64) -> Result<bool, ProbeError> {
+    fn continues_on_idle_hit(&mut self, extent: u64) -> Result<bool, ProbeError> {
         let more = CONTINUED_SECTORS.min(extent / 2).max(1);
-        self.ever(&mut |ask| {
+        self.ever(&mut |probe| {
             let MappedTrack {
                 first_lbn: lbn,
                 sectors,
                 ..
-            } = ask.track();
-            ask.watch.refresh()?;
+            } = probe.track();
+            probe.watch.refresh()?;
             let turns = ahead_turns(extent as f64, sectors);
-            ask.watch.read(lbn, 1)?;
-            ask.watch.pause(turns * ask.watch.period);
-            ask.watch.read(lbn + Sectors(extent - more), more as u32)?;
-            ask.watch.pause(turns * ask.watch.period);
-            ask.is_hit(lbn + Sectors(extent + more / 2 + 1))
+            probe.watch.read(lbn, 1)?;
+            probe.watch.pause(turns * probe.watch.period);
+            probe
+                .watch
+                .read(lbn + Sectors(extent - more), more as u32)?;
+            probe.watch.pause(turns * probe.watch.period);
+            probe.is_hit(lbn + Sectors(extent + more / 2 + 1))
         })
     }
 }

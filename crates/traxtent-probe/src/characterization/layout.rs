@@ -33,7 +33,7 @@ impl TrackPosition {
 
 /// Consecutive tracks with a constant step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct ConstantSteps {
     /// The position of the first track, in the first repetition.
     pub(super) at: TrackPosition,
     pub(super) step: TrackPosition,
@@ -45,7 +45,7 @@ pub(super) struct Run {
 pub(super) struct RepeatingSection {
     pub(super) first: usize,
     pub(super) tracks: usize,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<ConstantSteps>,
     /// The number of cylinders from one repetition to the next.
     pub(super) advance: i32,
 }
@@ -112,7 +112,7 @@ impl RepeatingSection {
 }
 
 /// Returns the tracks of a run that may be at a position in some repetition.
-fn candidates(run: &Run, spot: TrackPosition, advance: i32) -> Vec<usize> {
+fn candidates(run: &ConstantSteps, spot: TrackPosition, advance: i32) -> Vec<usize> {
     if run.step.surface != 0 {
         let k = (spot.surface - run.at.surface) / run.step.surface;
         return usize::try_from(k).into_iter().collect();
@@ -227,7 +227,7 @@ fn learn_section<E>(
     test_points: &[usize],
     place: &mut Places<'_, E>,
 ) -> Result<RepeatingSection, E> {
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<ConstantSteps> = Vec::new();
     let mut next = first;
     while next < tracks && runs.len() < RUNS_MAX {
         let run = learn_run(next, tracks, test_points, place)?;
@@ -273,10 +273,10 @@ fn learn_run<E>(
     tracks: usize,
     test_points: &[usize],
     place: &mut Places<'_, E>,
-) -> Result<Run, E> {
+) -> Result<ConstantSteps, E> {
     let at = place(first)?;
     if first + 1 == tracks {
-        return Ok(Run {
+        return Ok(ConstantSteps {
             at,
             step: TrackPosition::default(),
             tracks: 1,
@@ -285,7 +285,7 @@ fn learn_run<E>(
     let step = place(first + 1)?.minus(at);
     // A step that changes both surface and cylinder does not belong to a run.
     if (step.cylinder != 0) == (step.surface != 0) {
-        return Ok(Run {
+        return Ok(ConstantSteps {
             at,
             step: TrackPosition::default(),
             tracks: 1,
@@ -294,7 +294,7 @@ fn learn_run<E>(
     let count = count_predicted(first, tracks - first, test_points, place, &mut |k| {
         at.plus(step, k as i64)
     })?;
-    Ok(Run {
+    Ok(ConstantSteps {
         at,
         step,
         tracks: count,
@@ -355,7 +355,7 @@ fn count_predicted<E>(
 
 /// Finds a repetition: returns the number of runs before it, and the number of runs in it. The
 /// repeated runs begin on the same surface. `ended` means that the last run is the drive's last.
-fn repetition(runs: &[Run], ended: bool) -> Option<(usize, usize)> {
+fn repetition(runs: &[ConstantSteps], ended: bool) -> Option<(usize, usize)> {
     for skip in 0..runs.len() {
         let rest = &runs[skip..];
         for count in 1..rest.len() {

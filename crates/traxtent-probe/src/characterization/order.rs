@@ -62,7 +62,7 @@ pub(super) fn classify(layout: &TrackLayout, confidence: LayoutConfidence) -> La
 
 /// Returns the order of one repeating section.
 fn name(section: &RepeatingSection, surfaces: u16) -> Option<(Order, Option<u32>)> {
-    let steps = |f: &dyn Fn(&super::layout::Run) -> bool| section.runs.iter().any(f);
+    let steps = |f: &dyn Fn(&super::layout::ConstantSteps) -> bool| section.runs.iter().any(f);
     let heads = section
         .runs
         .iter()

@@ -123,6 +123,34 @@ fn usual(runs: &[usize]) -> usize {
         .map_or(1, |(length, _)| length)
 }
 
+/// Returns the least time from the middle of a track to the middle of another, in milliseconds. On
+/// an unsteady clock, it is the mean of several searches.
+fn seek_time(
+    watch: &mut Stopwatch<'_>,
+    from: &MappedTrack,
+    to: &MappedTrack,
+) -> Result<f64, ProbeError> {
+    let middle = |track: &MappedTrack| track.first_lbn + Sectors(track.sectors.0 / 2);
+    let journey = SectorPair {
+        sectors: 1,
+        from: middle(from),
+        to: middle(to),
+        lower: 0.0,
+        upper: TIME_RANGE_MS,
+        within: TIME_WITHIN_MS,
+    };
+    let searches = if watch.deviation() < STEADY {
+        1
+    } else {
+        SEARCHES_UNSTEADY
+    };
+    let mut sum = 0.0;
+    for _ in 0..searches {
+        sum += min_time(watch, journey)?.value;
+    }
+    Ok(sum / f64::from(searches))
+}
+
 /// Determines whether runs of `length` tracks are cylinders or passes.
 fn pattern(
     watch: &mut Stopwatch<'_>,
@@ -131,27 +159,7 @@ fn pattern(
     length: usize,
 ) -> Result<Pattern, ProbeError> {
     let time = |watch: &mut Stopwatch<'_>, from: usize, to: usize| {
-        let middle = |track: usize| {
-            tracks[first + track].first_lbn + Sectors(tracks[first + track].sectors.0 / 2)
-        };
-        let journey = SectorPair {
-            sectors: 1,
-            from: middle(from),
-            to: middle(to),
-            lower: 0.0,
-            upper: TIME_RANGE_MS,
-            within: TIME_WITHIN_MS,
-        };
-        let searches = if watch.deviation() < STEADY {
-            1
-        } else {
-            SEARCHES_UNSTEADY
-        };
-        let mut sum = 0.0;
-        for _ in 0..searches {
-            sum += min_time(watch, journey)?.value;
-        }
-        Ok::<f64, ProbeError>(sum / f64::from(searches))
+        seek_time(watch, &tracks[first + from], &tracks[first + to])
     };
     let single = Pattern {
         order: Order::HeadFirstForward,

@@ -44,13 +44,13 @@ struct Spares {
 
 /// Returns the zones that fit the observations at the usual places of spares. They begin at `from`.
 pub(super) fn candidates(
-    ask: &mut Translator<'_>,
+    translator: &mut Translator<'_>,
     plain: Zone,
     from: PlanStart,
 ) -> Result<Vec<Zone>, ProbeError> {
     let mut found = Vec::new();
     for side in [Side::Front, Side::End] {
-        found.extend(look(ask, plain, from, side)?);
+        found.extend(look(translator, plain, from, side)?);
     }
     let mut zones = Vec::new();
     for sparing in KNOWN {
@@ -94,7 +94,7 @@ pub(super) fn candidates(
 /// Searches for spares on one side of the cylinders of a zone: the interval in cylinders, and the
 /// number of spares.
 fn look(
-    ask: &mut Translator<'_>,
+    translator: &mut Translator<'_>,
     plain: Zone,
     from: PlanStart,
     side: Side,
@@ -111,8 +111,8 @@ fn look(
             // The sectors at the front of a zone may be reserved.
             continue;
         }
-        if ask.bad().in_cylinders(cylinder..cylinder + 1) == 0
-            && !holds(ask, plain, from, cylinder, side, 0)?
+        if translator.bad().in_cylinders(cylinder..cylinder + 1) == 0
+            && !holds(translator, plain, from, cylinder, side, 0)?
         {
             hits.push(ahead);
         }
@@ -136,14 +136,14 @@ fn look(
     };
     let mut best = (usize::MAX, first);
     for &hit in &hits {
-        best = best.min((ask.bad().in_cylinders(region(hit)), hit));
+        best = best.min((translator.bad().in_cylinders(region(hit)), hit));
     }
     let last = plain.first_cylinder + best.1;
     let most = u64::from(plain.slots) * u64::from(plain.surfaces);
     let (mut empty, mut step) = (0, 1);
     let full = loop {
         let next = (empty + step).min(most);
-        if next == most || holds(ask, plain, from, last, side, next)? {
+        if next == most || holds(translator, plain, from, last, side, next)? {
             break next;
         }
         (empty, step) = (next, 2 * step);
@@ -151,7 +151,7 @@ fn look(
     let mut full = full;
     while full - empty > 1 {
         let middle = empty + (full - empty) / 2;
-        if holds(ask, plain, from, last, side, middle)? {
+        if holds(translator, plain, from, last, side, middle)? {
             full = middle;
         } else {
             empty = middle;
@@ -170,7 +170,7 @@ fn look(
 /// Returns whether the slot `inward` slots from one side of a cylinder holds an LBN that belongs
 /// there.
 fn holds(
-    ask: &mut Translator<'_>,
+    translator: &mut Translator<'_>,
     zone: Zone,
     from: PlanStart,
     cylinder: u32,
@@ -191,5 +191,7 @@ fn holds(
     // The spares may hold LBNs from other places.
     let most = u64::from(cylinder - zone.first_cylinder + 1) * slots * surfaces;
     let near = from.lbn..from.lbn + most;
-    Ok(ask.lbn_at(place)?.is_some_and(|lbn| near.contains(&lbn)))
+    Ok(translator
+        .lbn_at(place)?
+        .is_some_and(|lbn| near.contains(&lbn)))
 }

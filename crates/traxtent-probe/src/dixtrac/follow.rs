@@ -61,10 +61,10 @@ impl Dixtrac<'_, '_, '_> {
     /// Returns the start of a plan at the next track.
     fn next_start(&mut self, zone: &Zone) -> Result<Option<PlanStart>, ProbeError> {
         let lbn = self.out.at;
-        if lbn >= self.ask.end {
+        if lbn >= self.translator.end {
             return Ok(None);
         }
-        let Some(place) = self.ask.place(lbn)? else {
+        let Some(place) = self.translator.place(lbn)? else {
             return Ok(None);
         };
         Ok(zone.region_of(place.cylinder).map(|region| PlanStart {
@@ -77,7 +77,7 @@ impl Dixtrac<'_, '_, '_> {
     /// Returns the tracks with LBNs of the next `reach` regions, and the track that should follow
     /// them.
     fn plan_ahead(&self, zone: &Zone, mut from: PlanStart, reach: u64) -> Vec<PlannedTrack> {
-        let bad = self.ask.bad();
+        let bad = self.translator.bad();
         let mut plan: Vec<PlannedTrack> = Vec::new();
         for region in 0..=reach {
             let tracks = zone.plan(from, &bad);
@@ -95,16 +95,18 @@ impl Dixtrac<'_, '_, '_> {
                 break;
             }
             plan.extend(tracks.into_iter().filter(|track| track.sectors > 0));
-            if end >= self.ask.end {
+            if end >= self.translator.end {
                 break;
             }
         }
         // Nothing follows the drive's last track.
-        let beyond = plan.iter().position(|track| track.start >= self.ask.end);
+        let beyond = plan
+            .iter()
+            .position(|track| track.start >= self.translator.end);
         plan.truncate(beyond.map_or(plan.len(), |beyond| beyond + 1));
         if let Some(last) = plan.last().cloned()
-            && last.start < self.ask.end
-            && last.end() == self.ask.end
+            && last.start < self.translator.end
+            && last.end() == self.translator.end
         {
             plan.push(PlannedTrack {
                 start: last.end(),
@@ -112,7 +114,7 @@ impl Dixtrac<'_, '_, '_> {
             });
         }
         if let Some(last) = plan.last_mut()
-            && last.start == self.ask.end
+            && last.start == self.translator.end
         {
             (last.sectors, last.lead) = (0, 0);
         }
@@ -144,7 +146,7 @@ impl Dixtrac<'_, '_, '_> {
             };
             for at in tests.into_iter().filter(|at| *at > 0) {
                 let before = Some(&plan[at - 1]);
-                if !plan[at].begins_after(before, &mut self.ask, at == correct)? {
+                if !plan[at].begins_after(before, &mut self.translator, at == correct)? {
                     correct = self.correct_prefix(plan, at - 1)?;
                     continue 'recheck;
                 }
@@ -171,16 +173,16 @@ impl Dixtrac<'_, '_, '_> {
     /// Returns whether a track of a plan begins where it should.
     fn begins_as_planned(&mut self, plan: &[PlannedTrack], at: usize) -> Result<bool, ProbeError> {
         let before = at.checked_sub(1).map(|before| &plan[before]);
-        plan[at].begins_after(before, &mut self.ask, true)
+        plan[at].begins_after(before, &mut self.translator, true)
     }
 
     /// Performs step 5 for a track: returns whether its bad slots displaced LBNs as planned. If the
     /// LBNs of some are remapped instead, records them.
     fn check_defects(&mut self, track: &PlannedTrack) -> Result<bool, ProbeError> {
-        let bad = self.ask.bad();
+        let bad = self.translator.bad();
         for (run, lbn_after) in &track.runs {
             let Some(lbn_after) = lbn_after else { continue };
-            let Some(lbn) = self.ask.lbn_at(track.place(run.end))? else {
+            let Some(lbn) = self.translator.lbn_at(track.place(run.end))? else {
                 continue;
             };
             let places = run.clone().map(|slot| track.place(slot));
@@ -188,8 +190,8 @@ impl Dixtrac<'_, '_, '_> {
             let slipped_count = slipped.count() as u64;
             if slipped_count > 0 && lbn == lbn_after + slipped_count {
                 let first = lbn - run.len() as u64;
-                self.ask.moved(first..lbn);
-                self.ask.found_moved(places);
+                self.translator.moved(first..lbn);
+                self.translator.found_moved(places);
                 return Ok(false);
             }
         }
@@ -204,31 +206,31 @@ impl Dixtrac<'_, '_, '_> {
             return Ok(false);
         };
         let places = run.clone().map(|slot| track.place(slot));
-        let bad = self.ask.bad();
+        let bad = self.translator.bad();
         let places: Vec<Place> = places.filter(|place| !bad.is_remapped(*place)).collect();
         let remapped_count = places.len() as u64;
         let start = next.start + remapped_count;
-        if remapped_count == 0 || start + next.lead >= self.ask.end {
+        if remapped_count == 0 || start + next.lead >= self.translator.end {
             return Ok(false);
         }
-        if self.ask.place(start + next.lead)? != Some(next.place(next.slot)) {
+        if self.translator.place(start + next.lead)? != Some(next.place(next.slot)) {
             return Ok(false);
         }
-        self.ask.moved(next.start..start);
-        self.ask.found_moved(places);
+        self.translator.moved(next.start..start);
+        self.translator.found_moved(places);
         Ok(true)
     }
 
     fn output_tracks(&mut self, plan: &[PlannedTrack], correct: usize) -> Result<(), ProbeError> {
         for (track, next) in plan.iter().zip(&plan[1..]).take(correct) {
-            let confirm = match self.ask.known(next.start + next.lead) {
+            let confirm = match self.translator.known(next.start + next.lead) {
                 Some(_) => Confirm::Tested,
                 None => Confirm::Predicted,
             };
             self.out.track(track.end(), confirm)?;
             self.expected = Some(track.sectors);
         }
-        self.ask.forget_below(self.out.at);
+        self.translator.forget_below(self.out.at);
         Ok(())
     }
 

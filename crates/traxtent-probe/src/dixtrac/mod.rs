@@ -47,7 +47,7 @@ const TRIED_MAX: u64 = 1 << 10;
 const WORTHWHILE: u64 = 4;
 
 struct Dixtrac<'t, 'a, 's> {
-    ask: Translator<'t>,
+    translator: Translator<'t>,
     out: TrackOutput<'a, 's>,
     surfaces: u16,
     /// The scheme of the last zone.
@@ -77,13 +77,13 @@ pub(super) fn dixtrac(
     region: Region,
     sink: &mut TrackSink<'_>,
 ) -> Result<Extraction, ProbeError> {
-    let mut ask = Translator::new(target)?;
-    let surfaces = survey(&mut ask)?;
-    let has_list = ask.has_list;
-    let first = first_track(&mut ask, region)?;
-    let out = TrackOutput::new(sink, first, region, ask.end);
+    let mut translator = Translator::new(target)?;
+    let surfaces = survey(&mut translator)?;
+    let has_list = translator.has_list;
+    let first = first_track(&mut translator, region)?;
+    let out = TrackOutput::new(sink, first, region, translator.end);
     let mut dixtrac = Dixtrac {
-        ask,
+        translator,
         out,
         surfaces,
         usual: None,
@@ -119,17 +119,17 @@ pub(super) fn dixtrac(
         }
     }
     dixtrac.report(has_list);
-    Ok(dixtrac.ask.finish())
+    Ok(dixtrac.translator.finish())
 }
 
 /// Returns the number of surfaces, judging by LBNs all over the drive.
-fn survey(ask: &mut Translator<'_>) -> Result<u16, ProbeError> {
+fn survey(translator: &mut Translator<'_>) -> Result<u16, ProbeError> {
     let mut most = 0;
-    let end = ask.end;
+    let end = translator.end;
     let spread =
         (0..SURVEYED).map(|k| (u128::from(end) * u128::from(k) / u128::from(SURVEYED)) as u64);
     for lbn in spread.chain(end.checked_sub(1)) {
-        if let Some(place) = ask.place(lbn)? {
+        if let Some(place) = translator.place(lbn)? {
             most = most.max(place.surface.0);
         }
     }
@@ -140,7 +140,7 @@ impl Dixtrac<'_, '_, '_> {
     fn report(&mut self, has_list: bool) {
         let (walked, all) = (self.walked, self.walked + self.predicted);
         if !has_list {
-            self.ask
+            self.translator
                 .note("the drive has no defect lists: every track was searched individually");
         }
         if let Some(scheme) = self.usual {
@@ -148,12 +148,12 @@ impl Dixtrac<'_, '_, '_> {
                 Sparing::None => "no spares except at the ends of zones".to_owned(),
                 other => format!("sparing scheme {other:?}"),
             };
-            self.ask.note(&format!(
+            self.translator.note(&format!(
                 "{spares}; {walked} of {all} tracks were searched individually"
             ));
         }
         if let Some(lbn) = self.first_failure.filter(|_| has_list) {
-            self.ask.note(&format!(
+            self.translator.note(&format!(
                 "the layout is not recognized from LBN {lbn}; tracks that could not be predicted were searched individually"
             ));
         }
@@ -162,12 +162,15 @@ impl Dixtrac<'_, '_, '_> {
     /// Finds the end of the next track without expertise.
     fn walk(&mut self) -> Result<Option<WalkedTrack>, ProbeError> {
         let start = self.out.at;
-        let end = next_end(&mut self.ask, start, self.expected, Search::Binary)?;
-        let ends = (self.ask.place(start)?, self.ask.place(end - 1)?);
+        let end = next_end(&mut self.translator, start, self.expected, Search::Binary)?;
+        let ends = (
+            self.translator.place(start)?,
+            self.translator.place(end - 1)?,
+        );
         self.out.track(end, Confirm::Tested)?;
         self.expected = Some(end - start);
         self.walked += 1;
-        self.ask.forget_below(end);
+        self.translator.forget_below(end);
         Ok(match ends {
             (Some(first), Some(last)) => Some(WalkedTrack {
                 start,
@@ -181,10 +184,10 @@ impl Dixtrac<'_, '_, '_> {
 
     /// Returns the track that an LBN is on, according to its translation.
     fn home_of(&mut self, lbn: u64) -> Result<Option<TrackAddress>, ProbeError> {
-        if lbn >= self.ask.end {
+        if lbn >= self.translator.end {
             return Ok(None);
         }
-        Ok(self.ask.place(lbn)?.map(track_of))
+        Ok(self.translator.place(lbn)?.map(track_of))
     }
 
     /// Walks to the first track of a cylinder and then over two cylinders, and finds the zone that
@@ -206,7 +209,7 @@ impl Dixtrac<'_, '_, '_> {
                 return Ok(None);
             }
         }
-        let Some(first) = self.ask.place(self.out.at)? else {
+        let Some(first) = self.translator.place(self.out.at)? else {
             self.walk()?;
             return Ok(None);
         };
@@ -234,7 +237,7 @@ impl Dixtrac<'_, '_, '_> {
 
     /// Returns the zone that fits two cylinders and the tracks after them.
     fn expertise(&mut self, walked: &[WalkedTrack]) -> Result<Option<Zone>, ProbeError> {
-        let bad = self.ask.bad();
+        let bad = self.translator.bad();
         let whole = walked.iter().filter(|track| {
             track_of(track.first) == track_of(track.last)
                 && bad.on(track_of(track.first)).is_empty()
@@ -277,7 +280,7 @@ impl Dixtrac<'_, '_, '_> {
                     spares: 0,
                 },
             };
-            zones.extend(expert::candidates(&mut self.ask, plain, from)?);
+            zones.extend(expert::candidates(&mut self.translator, plain, from)?);
         }
         zones.retain(|zone| self.fits(zone, from, walked));
         self.best(&zones, from)
@@ -285,7 +288,7 @@ impl Dixtrac<'_, '_, '_> {
 
     /// Returns whether a zone predicts the tracks that have been walked.
     fn fits(&self, zone: &Zone, from: PlanStart, walked: &[WalkedTrack]) -> bool {
-        let bad = self.ask.bad();
+        let bad = self.translator.bad();
         let Some(first) = from.inside.and_then(|place| zone.region_of(place.cylinder)) else {
             return false;
         };
@@ -334,7 +337,7 @@ impl Dixtrac<'_, '_, '_> {
     /// Returns how many regions a zone predicts before an error after one of the next regions with
     /// defects.
     fn held(&mut self, zone: &Zone, from: PlanStart) -> Result<u64, ProbeError> {
-        let bad = self.ask.bad();
+        let bad = self.translator.bad();
         let Some(first) = from.inside.and_then(|place| zone.region_of(place.cylinder)) else {
             return Ok(0);
         };
@@ -352,12 +355,12 @@ impl Dixtrac<'_, '_, '_> {
             };
             if regions > 0 && (hurt > tests || regions == 1) {
                 tests = hurt;
-                if !start.begins_after(last.as_ref(), &mut self.ask, true)? {
+                if !start.begins_after(last.as_ref(), &mut self.translator, true)? {
                     break;
                 }
                 held = regions;
             }
-            if hurt == TRIED_DEFECTIVE || end.end() >= self.ask.end {
+            if hurt == TRIED_DEFECTIVE || end.end() >= self.translator.end {
                 break;
             }
             hurt += u64::from(plan.iter().any(|track| track.has_defects()));

@@ -38,16 +38,21 @@ impl Track<'_, '_> {
         };
         let is_rest = if run == 1 && track_of(rest.place) == track_of(anchor.place) {
             true
-        } else if self.ask.has_list {
-            let before = start.checked_sub(1).and_then(|lbn| self.ask.known(lbn));
-            let (beside, last) = ([Some(rest.place), before], self.ask.known(outside - 1));
-            self.ask.bad().before(rest.place).len() as u64 >= run
-                && !self.is_track(start..outside, anchor.place, last, beside)?
+        } else if self.translator.has_list {
+            let before = start
+                .checked_sub(1)
+                .and_then(|lbn| self.translator.known(lbn));
+            let (neighbours, last) = (
+                [Some(rest.place), before],
+                self.translator.known(outside - 1),
+            );
+            self.translator.bad().before(rest.place).len() as u64 >= run
+                && !self.is_track(start..outside, anchor.place, last, neighbours)?
         } else if anchor.place.slot == 0 || run > 1 {
             false
         } else {
             match self.expected {
-                Some(size) if start + size < self.ask.end && size > 1 => {
+                Some(size) if start + size < self.translator.end && size > 1 => {
                     self.is_on(rest, start + size - 1)? && !self.is_on(rest, start + size)?
                 }
                 _ => self.is_on(rest, outside + 1)?,
@@ -64,10 +69,10 @@ impl Track<'_, '_> {
         last: Option<Place>,
         next: Place,
     ) -> Result<u64, ProbeError> {
-        let bad = self.ask.bad();
+        let bad = self.translator.bad();
         // How many remapped LBNs this track has room for, and how many more the next track may
         // have.
-        let (room, theirs_max) = if self.ask.has_list {
+        let (room, theirs_max) = if self.translator.has_list {
             let room = last.map_or(0, |last| bad.after(last).len() as u64);
             (room.min(EDGE_MAX), if room > 0 { EDGE_MAX } else { 0 })
         } else {
@@ -78,22 +83,22 @@ impl Track<'_, '_> {
         };
         let mut before = next;
         for run in 1..=room + theirs_max {
-            let strays = outside..outside + run;
-            if strays.end >= self.ask.end {
-                let ours = run <= room && !self.is_track(strays, next, Some(before), [last])?;
-                return Ok(if ours { self.ask.end } else { outside });
+            let remapped = outside..outside + run;
+            if remapped.end >= self.translator.end {
+                let ours = run <= room && !self.is_track(remapped, next, Some(before), [last])?;
+                return Ok(if ours { self.translator.end } else { outside });
             }
-            let Some(after) = self.ask.place(strays.end)? else {
+            let Some(after) = self.translator.place(remapped.end)? else {
                 break;
             };
             let breaks = track_of(after) != track_of(before) || after.slot < before.slot;
             if breaks
-                && self.expected != Some(strays.end - self.start)
-                && self.is_track(strays.clone(), next, Some(before), [last, Some(after)])?
+                && self.expected != Some(remapped.end - self.start)
+                && self.is_track(remapped.clone(), next, Some(before), [last, Some(after)])?
             {
                 break;
             }
-            if breaks && self.continues(after, strays.end)? {
+            if breaks && self.continues(after, remapped.end)? {
                 let their_row = bad.before(after).len() as u64;
                 let theirs = their_row.min(run);
                 if run > room + theirs {
@@ -124,16 +129,16 @@ impl Track<'_, '_> {
         run: Range<u64>,
         first: Place,
         last: Option<Place>,
-        beside: impl IntoIterator<Item = Option<Place>>,
+        neighbours: impl IntoIterator<Item = Option<Place>>,
     ) -> Result<bool, ProbeError> {
-        if run.end - run.start <= self.ask.ratio {
+        if run.end - run.start <= self.translator.ratio {
             return Ok(false);
         }
-        if last.is_some_and(|last| !self.ask.bad().after(last).is_empty()) {
+        if last.is_some_and(|last| !self.translator.bad().after(last).is_empty()) {
             return Ok(true);
         }
-        let mut beside = beside.into_iter().flatten();
-        if !beside.any(|place| are_neighbours(track_of(first), track_of(place))) {
+        let mut neighbours = neighbours.into_iter().flatten();
+        if !neighbours.any(|place| are_neighbours(track_of(first), track_of(place))) {
             return Ok(false);
         }
         let end = u64::from(first.slot) + (run.end - run.start);
@@ -141,7 +146,7 @@ impl Track<'_, '_> {
         let ahead = NEARBY.map(|distance| end.checked_add(distance));
         for slot in behind.into_iter().chain(ahead).flatten() {
             let slot = u32::try_from(slot).unwrap_or(u32::MAX);
-            let there = self.ask.lbn_at(Place { slot, ..first })?;
+            let there = self.translator.lbn_at(Place { slot, ..first })?;
             if there.is_some_and(|lbn| !run.contains(&lbn)) {
                 return Ok(false);
             }
@@ -151,7 +156,8 @@ impl Track<'_, '_> {
 
     /// Returns whether the LBN after one at `place` is on the same track, or the track is full.
     fn continues(&mut self, place: Place, lbn: u64) -> Result<bool, ProbeError> {
-        let is_full = lbn + 1 >= self.ask.end || !self.ask.bad().after(place).is_empty();
+        let is_full =
+            lbn + 1 >= self.translator.end || !self.translator.bad().after(place).is_empty();
         let after = self.at(lbn + 1)?;
         Ok(is_full || after.is_some_and(|after| track_of(after.place) == track_of(place)))
     }

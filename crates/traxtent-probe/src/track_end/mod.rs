@@ -39,58 +39,65 @@ pub(super) struct LbnPlace {
 /// Returns the first LBN after the track that begins at `start`. `expected` is the expected size of
 /// the track, if there is one.
 pub(super) fn track_end(
-    ask: &mut Translator<'_>,
+    translator: &mut Translator<'_>,
     start: u64,
     expected: Option<u64>,
     search: Search,
 ) -> Result<u64, ProbeError> {
     let mut first = start;
-    while ask.place(first)?.is_none() && first + 1 < ask.end {
+    while translator.place(first)?.is_none() && first + 1 < translator.end {
         first += 1;
     }
-    let Some(place) = ask.place(first)? else {
-        return Ok(ask.end);
+    let Some(place) = translator.place(first)? else {
+        return Ok(translator.end);
     };
     let mut anchor = LbnPlace { lbn: first, place };
     let mut track = Track {
-        ask,
+        translator,
         start,
         expected,
     };
     loop {
         let outside = track.outside(anchor, search)?;
-        if outside == track.ask.end {
+        if outside == track.translator.end {
             return Ok(outside);
         }
         if let Some(inside) = track.resumes(anchor, outside)? {
-            track.ask.moved(outside..inside.lbn);
+            track.translator.moved(outside..inside.lbn);
             anchor = inside;
         } else if anchor.lbn == first
             && let Some(rest) = track.first_lbn_on_track(anchor, outside)?
         {
-            track.ask.moved(start..rest.lbn);
+            track.translator.moved(start..rest.lbn);
             anchor = rest;
         } else if let Some(next) = track.after_gap(outside)? {
             anchor = next;
         } else {
             let end = track.with_last_remapped(outside)?;
-            track.ask.moved(outside..end);
+            track.translator.moved(outside..end);
             return Ok(end);
         }
     }
 }
 
 /// Returns the LBN at which the first track of a region begins.
-pub(super) fn first_track(ask: &mut Translator<'_>, region: Region) -> Result<u64, ProbeError> {
+pub(super) fn first_track(
+    translator: &mut Translator<'_>,
+    region: Region,
+) -> Result<u64, ProbeError> {
     let first = region.first.0;
-    if region.aligned || first == 0 || first >= ask.end {
+    if region.aligned || first == 0 || first >= translator.end {
         return Ok(first);
     }
-    track_end(ask, first - 1, None, Search::Binary)
+    track_end(translator, first - 1, None, Search::Binary)
 }
 
 /// Returns whether two LBNs may lie on one track, judging by their places.
-pub(super) fn are_on_one_track(ask: &Translator<'_>, one: LbnPlace, other: LbnPlace) -> bool {
+pub(super) fn are_on_one_track(
+    translator: &Translator<'_>,
+    one: LbnPlace,
+    other: LbnPlace,
+) -> bool {
     let ahead = u64::from(one.place.slot) + (other.lbn - one.lbn);
     let Some(over) = u64::from(other.place.slot).checked_sub(ahead) else {
         return false;
@@ -99,7 +106,7 @@ pub(super) fn are_on_one_track(ask: &Translator<'_>, one: LbnPlace, other: LbnPl
     let passed = one.place.slot..other.place.slot;
     // On a drive without lists, any slot may be bad.
     track == track_of(other.place)
-        && (!ask.has_list || over <= ask.bad().within(track, passed).len() as u64)
+        && (!translator.has_list || over <= translator.bad().within(track, passed).len() as u64)
 }
 
 /// Returns whether `next` is on the same track as `place` and after it.
@@ -109,7 +116,7 @@ fn follows(place: Place, next: Place) -> bool {
 
 /// A track whose end is sought.
 struct Track<'a, 't> {
-    ask: &'a mut Translator<'t>,
+    translator: &'a mut Translator<'t>,
     start: u64,
     /// The expected size of the track.
     expected: Option<u64>,
@@ -118,30 +125,33 @@ struct Track<'a, 't> {
 impl Track<'_, '_> {
     /// Returns whether the defect lists show which bad slots have remapped LBNs.
     fn lists_are_conclusive(&self) -> bool {
-        self.ask.has_list && self.ask.bad().shows_remapped()
+        self.translator.has_list && self.translator.bad().shows_remapped()
     }
 
     /// Returns an LBN with its place.
     fn at(&mut self, lbn: u64) -> Result<Option<LbnPlace>, ProbeError> {
-        if lbn >= self.ask.end {
+        if lbn >= self.translator.end {
             return Ok(None);
         }
-        Ok(self.ask.place(lbn)?.map(|place| LbnPlace { lbn, place }))
+        Ok(self
+            .translator
+            .place(lbn)?
+            .map(|place| LbnPlace { lbn, place }))
     }
 
     /// Returns whether an LBN lies on the track of the earlier LBN `anchor`.
     fn is_on(&mut self, anchor: LbnPlace, lbn: u64) -> Result<bool, ProbeError> {
         let at = self.at(lbn)?;
-        Ok(at.is_some_and(|at| are_on_one_track(self.ask, anchor, at)))
+        Ok(at.is_some_and(|at| are_on_one_track(self.translator, anchor, at)))
     }
 
     /// Finds an LBN that is not on the track although the LBN before it is.
     fn outside(&mut self, anchor: LbnPlace, search: Search) -> Result<u64, ProbeError> {
-        let (mut inside, end) = (anchor.lbn, self.ask.end);
+        let (mut inside, end) = (anchor.lbn, self.translator.end);
         if search == Search::Linear {
             while inside + 1 < end && self.is_on(anchor, inside + 1)? {
                 inside += 1;
-                self.ask.forget_below(self.start);
+                self.translator.forget_below(self.start);
             }
             return Ok(inside + 1);
         }
@@ -156,7 +166,7 @@ impl Track<'_, '_> {
                 // If the place on the next track is already known, it shows how far the guess was
                 // too high.
                 let late = self
-                    .ask
+                    .translator
                     .known(guess)
                     .map_or(0, |place| u64::from(place.slot));
                 let mut back = guess.saturating_sub(late.min(size)).max(inside + 1);
@@ -199,12 +209,15 @@ impl Track<'_, '_> {
 
     /// Returns where the track continues after `outside`, if `outside` is a remapped LBN.
     fn resumes(&mut self, anchor: LbnPlace, outside: u64) -> Result<Option<LbnPlace>, ProbeError> {
-        let bad = self.ask.bad();
-        let (last, at) = (self.ask.place(outside - 1)?, self.ask.place(outside)?);
+        let bad = self.translator.bad();
+        let (last, at) = (
+            self.translator.place(outside - 1)?,
+            self.translator.place(outside)?,
+        );
         let run = last.map_or(&[][..], |last| bad.after(last));
         let (count, moved) = (run.len() as u64, bad.remapped_among(run));
         let mut steps = vec![];
-        if self.ask.has_list && at.is_some() {
+        if self.translator.has_list && at.is_some() {
             let likely = [moved, 1, 2, 3, count];
             steps.extend(likely.into_iter().filter(|step| (1..=count).contains(step)));
         } else {
@@ -227,7 +240,7 @@ impl Track<'_, '_> {
                 }
             }
             if at.is_some() && on - outside > moved {
-                self.ask.found_moved(run.iter().copied());
+                self.translator.found_moved(run.iter().copied());
             }
             return self.at(on);
         }
@@ -244,20 +257,20 @@ impl Track<'_, '_> {
         last: Place,
         outside: u64,
     ) -> Result<Option<LbnPlace>, ProbeError> {
-        let bad = self.ask.bad();
-        let behind = last.slot.saturating_add(1)..u32::MAX;
-        let mut grown = bad.within(track_of(last), behind.clone()).iter();
+        let bad = self.translator.bad();
+        let after = last.slot.saturating_add(1)..u32::MAX;
+        let mut grown = bad.within(track_of(last), after.clone()).iter();
         let Some(first) = grown.find(|place| bad.is_remapped(**place)) else {
             return Ok(None);
         };
         let row = bad.after(*first).iter();
-        let strays = 1 + row.take_while(|place| bad.is_remapped(**place)).count() as u64;
-        let Some(next) = self.at(outside + strays)? else {
+        let remapped = 1 + row.take_while(|place| bad.is_remapped(**place)).count() as u64;
+        let Some(next) = self.at(outside + remapped)? else {
             return Ok(None);
         };
-        let passed = behind.start..next.place.slot;
+        let passed = after.start..next.place.slot;
         let resumes = follows(last, next.place)
-            && bad.remapped_among(bad.within(track_of(last), passed)) == strays;
+            && bad.remapped_among(bad.within(track_of(last), passed)) == remapped;
         Ok(Some(next).filter(|_| resumes))
     }
 
@@ -270,12 +283,12 @@ impl Track<'_, '_> {
         if !self.lists_are_conclusive() {
             return self.guessed_rest(anchor, outside);
         }
-        let bad = self.ask.bad();
-        let strays_max = bad.row_max();
-        if outside - self.start > strays_max {
+        let bad = self.translator.bad();
+        let remapped_max = bad.row_max();
+        if outside - self.start > remapped_max {
             return Ok(None);
         }
-        for lbn in outside..=outside.max(self.start + strays_max.min(APART_MAX)) {
+        for lbn in outside..=outside.max(self.start + remapped_max.min(APART_MAX)) {
             let rest = self.at(lbn)?;
             let moved = rest.map_or(0, |rest| bad.remapped_among(bad.before(rest.place)));
             if moved >= lbn - self.start {
@@ -288,10 +301,10 @@ impl Track<'_, '_> {
     /// Returns an LBN that is on the same track as the one before it, after slots that no list
     /// contains.
     fn after_gap(&mut self, lbn: u64) -> Result<Option<LbnPlace>, ProbeError> {
-        let (last, next) = (self.ask.place(lbn - 1)?, self.at(lbn)?);
+        let (last, next) = (self.translator.place(lbn - 1)?, self.at(lbn)?);
         let is_gap = |next: &LbnPlace| {
             last.is_some_and(|last| {
-                follows(last, next.place) && self.ask.bad().after(last).is_empty()
+                follows(last, next.place) && self.translator.bad().after(last).is_empty()
             })
         };
         Ok(next.filter(is_gap))
@@ -299,19 +312,19 @@ impl Track<'_, '_> {
 
     /// Returns the end of a track whose LBNs from `outside` may be remapped.
     fn with_last_remapped(&mut self, outside: u64) -> Result<u64, ProbeError> {
-        let last = self.ask.place(outside - 1)?;
-        let Some(next) = self.ask.place(outside)? else {
+        let last = self.translator.place(outside - 1)?;
+        let Some(next) = self.translator.place(outside)? else {
             // Unreadable, so the expected size decides.
             let end = self.expected.map_or(outside, |size| self.start + size);
-            return Ok(end.clamp(outside, self.ask.end));
+            return Ok(end.clamp(outside, self.translator.end));
         };
         if !self.lists_are_conclusive() {
             return self.guessed_end(outside, last, next);
         }
-        let bad = self.ask.bad();
-        let strays = last.map_or(0, |last| bad.remapped_among(bad.after(last)));
-        let end = (outside + strays).min(self.ask.end);
-        if strays > 0
+        let bad = self.translator.bad();
+        let remapped = last.map_or(0, |last| bad.remapped_among(bad.after(last)));
+        let end = (outside + remapped).min(self.translator.end);
+        if remapped > 0
             && let (Some(one), Some(two)) = (self.at(end - 1)?, self.at(end)?)
             && follows(one.place, two.place)
         {

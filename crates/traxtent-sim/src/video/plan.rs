@@ -78,11 +78,11 @@ pub struct VideoPlan {
 /// Returns an error if the drive lacks the zone, or has no mechanics.
 pub fn plan(
     drive: &TestDrive,
-    ask: &ServerRequirements,
+    requirements: &ServerRequirements,
     watch: ProgressFn<'_>,
 ) -> Result<VideoPlan, VideoError> {
-    let extents = Extents::in_zone(drive, ask.zone)?;
-    let planner = Planner::new(drive, &extents, ask, watch)?;
+    let extents = Extents::in_zone(drive, requirements.zone)?;
+    let planner = Planner::new(drive, &extents, requirements, watch)?;
     // The two simulations run in parallel.
     let (aligned, unaligned) = std::thread::scope(|scope| {
         let unaligned = scope.spawn(|| planner.offer(Alignment::Unaligned));
@@ -97,7 +97,7 @@ pub fn plan(
 }
 
 struct Planner<'a> {
-    ask: &'a ServerRequirements,
+    requirements: &'a ServerRequirements,
     extents: &'a Extents,
     admission: Admission<'a>,
 }
@@ -111,30 +111,30 @@ impl<'a> Planner<'a> {
     fn new(
         drive: &'a TestDrive,
         extents: &'a Extents,
-        ask: &'a ServerRequirements,
+        requirements: &'a ServerRequirements,
         watch: ProgressFn<'a>,
     ) -> Result<Planner<'a>, VideoError> {
-        let hard = HardServer::new(drive, extents, ask.bitrate)?;
-        let admission = match ask.guarantee {
+        let hard = HardServer::new(drive, extents, requirements.bitrate)?;
+        let admission = match requirements.guarantee {
             Guarantee::Hard => Admission::Hard(Box::new(hard)),
             Guarantee::Soft { order, rounds } => Admission::Soft(SoftServer {
                 drive,
                 extents,
-                bitrate: ask.bitrate,
+                bitrate: requirements.bitrate,
                 order,
                 rounds,
                 watch,
             }),
         };
         Ok(Planner {
-            ask,
+            requirements,
             extents,
             admission,
         })
     }
 
     fn offer(&self, alignment: Alignment) -> Result<Option<Offer>, VideoError> {
-        let placement = match (self.ask.round, self.streams_per_disk()) {
+        let placement = match (self.requirements.round, self.streams_per_disk()) {
             (Some(round), _) => self.longest_io(alignment, round),
             (None, Some(streams)) => self.least_io(alignment, streams)?,
             (None, None) => Some(self.extents.io(alignment, alignment.steps())),
@@ -142,11 +142,11 @@ impl<'a> Planner<'a> {
         let Some(placement) = placement else {
             return Ok(None);
         };
-        let round = self.extents.play_time(placement, self.ask.bitrate);
+        let round = self.extents.play_time(placement, self.requirements.bitrate);
         let most = self.most_streams(placement)?;
-        let streams = match self.ask.streams {
+        let streams = match self.requirements.streams {
             Some(streams) => u64::from(streams),
-            None => u64::from(most) * u64::from(self.ask.disks),
+            None => u64::from(most) * u64::from(self.requirements.disks),
         };
         let io_bytes = self.extents.least_bytes(placement);
         Ok(Some(Offer {
@@ -155,20 +155,22 @@ impl<'a> Planner<'a> {
             round,
             streams_per_disk: most,
             streams,
-            startup: startup_latency(round, self.ask.disks),
+            startup: startup_latency(round, self.requirements.disks),
             buffer_bytes: buffer_bytes(io_bytes, streams),
         }))
     }
 
     /// The number of streams of the fullest disk.
     fn streams_per_disk(&self) -> Option<u32> {
-        Some(self.ask.streams?.div_ceil(self.ask.disks))
+        Some(self.requirements.streams?.div_ceil(self.requirements.disks))
     }
 
     /// The longest I/O that plays no longer than a round.
     fn longest_io(&self, alignment: Alignment, round: Span) -> Option<Placement> {
         let fits = |placement: &Placement| {
-            self.extents.play_time(*placement, self.ask.bitrate) <= round
+            self.extents
+                .play_time(*placement, self.requirements.bitrate)
+                <= round
                 && self.extents.room(*placement) > 0
         };
         let sizes = 1..=TRACKS_MAX * alignment.steps();
@@ -199,7 +201,7 @@ impl<'a> Planner<'a> {
         match &self.admission {
             Admission::Hard(server) => Ok(server.most_streams(placement, Accounting::Complete)),
             Admission::Soft(server) => {
-                let round = self.extents.play_time(placement, self.ask.bitrate);
+                let round = self.extents.play_time(placement, self.requirements.bitrate);
                 Ok(server.most_streams(placement, round)?)
             }
         }

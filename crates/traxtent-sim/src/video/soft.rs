@@ -173,8 +173,8 @@ impl SoftServer<'_> {
         let left = Cell::new(rounds);
         let told_every = (WATCHED_REQUESTS / streams.max(1)).max(1);
         let draw = |requests: &mut Vec<_>| {
-            let go_on = left.get() > 0;
-            if go_on {
+            let continues = left.get() > 0;
+            if continues {
                 left.set(left.get() - 1);
                 let simulated = rounds - left.get();
                 if simulated.is_multiple_of(told_every) {
@@ -182,7 +182,7 @@ impl SoftServer<'_> {
                 }
                 self.extents.draw(placement, streams, &mut rng, requests);
             }
-            go_on
+            continues
         };
         run_rounds(self.drive, self.order, draw, ended)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use super::{CopiesError, MemberClock, ReplicatedVolume, State};
-use traxtent_layout::tpl::{BlockHome, DeviceStep, Run, Tpl};
+use traxtent_layout::tpl::{BlockHome, BlockRun, DeviceStep, Tpl};
 use traxtent_units::{SimTime, Span};
 
 /// The idle time before a write's other replicas are updated while the head is still on the track.
@@ -63,8 +63,8 @@ impl State {
         if let Some(track) = self.track.filter(|track| self.is_behind(*track)) {
             return Some((Job::Sync(track), IDLE_BEFORE_PASSING.min(revolution)));
         }
-        let behind = self.next_behind(self.next.sync);
-        if let Some(track) = behind.or_else(|| self.next_behind(first)) {
+        let stale = self.next_stale(self.next.sync);
+        if let Some(track) = stale.or_else(|| self.next_stale(first)) {
             return Some((Job::Sync(track), revolution));
         }
         if let Some(home) = self.rebuilt_blocks.keys().next() {
@@ -106,7 +106,7 @@ impl State {
             .any(|(home, current)| self.missing(home, current) != 0)
     }
 
-    fn next_behind(&self, from: usize) -> Option<usize> {
+    fn next_stale(&self, from: usize) -> Option<usize> {
         let mut stale = self.tpl.stale(BlockHome {
             track: from,
             index: 0,
@@ -116,9 +116,9 @@ impl State {
     }
 
     fn missing(&self, home: BlockHome, current: u32) -> u32 {
-        let run = Run { home, blocks: 1 };
-        let hopeless = self.unwritable.get(&home).copied().unwrap_or(0);
-        self.tpl.writable(run) & !current & !hopeless
+        let run = BlockRun { home, blocks: 1 };
+        let unwritable = self.unwritable.get(&home).copied().unwrap_or(0);
+        self.tpl.writable(run) & !current & !unwritable
     }
 
     fn to_split(&self, from: usize) -> Option<usize> {
@@ -151,7 +151,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// are outstanding, or when nothing is left to do.
     pub fn due(&self) -> Option<SimTime> {
         let state = self.state();
-        let may = self.check_writable().is_ok() && state.asked == 0;
+        let may = self.check_writable().is_ok() && state.outstanding == 0;
         let (_, after) = state.job(self.revolution, false).filter(|_| may)?;
         Some(state.last + after)
     }
@@ -202,9 +202,9 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// Updates the replicas on a track. Consecutive blocks are updated together.
     async fn sync(&self, track: usize) -> Result<(), CopiesError> {
         let home = BlockHome { track, index: 0 };
-        let _page = self.page(Run { home, blocks: 1 }).read().await;
+        let _page = self.page(BlockRun { home, blocks: 1 }).read().await;
         let _track = self.track(track).upgradable_read().await;
-        let groups: Vec<(Run, u32)> = {
+        let groups: Vec<(BlockRun, u32)> = {
             let mut state = self.state();
             state.next.sync = track + 1;
             let on = state.tpl.stale(home);
@@ -228,7 +228,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
 
     /// Writes all replicas of a block of which none is fully readable.
     async fn fix(&self, home: BlockHome) -> Result<(), CopiesError> {
-        let run = Run { home, blocks: 1 };
+        let run = BlockRun { home, blocks: 1 };
         let _page = self.page(run).read().await;
         let _track = self.track(home.track).write().await;
         let (block, places) = {
@@ -251,7 +251,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     async fn resync(&self, track: usize) -> Result<(), CopiesError> {
         let home = BlockHome { track, index: 0 };
         let _plans = self.plans.lock().await;
-        let _page = self.page(Run { home, blocks: 1 }).read().await;
+        let _page = self.page(BlockRun { home, blocks: 1 }).read().await;
         let _track = self.track(track).upgradable_read().await;
         let plan = self.state().tpl.resync(track)?;
         self.carry_out(plan, true).await
@@ -267,7 +267,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         };
         let home = |track| BlockHome { track, index: 0 };
         if let Some(step) = step {
-            let run = Run {
+            let run = BlockRun {
                 home: home(track),
                 blocks: 1,
             };
@@ -298,7 +298,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             let page = self.state().tpl.page(filled);
             if next.is_none_or(|next| !page.contains(&next)) {
                 let _plans = self.plans.lock().await;
-                let run = Run {
+                let run = BlockRun {
                     home: home(filled),
                     blocks: 1,
                 };
@@ -319,7 +319,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             }
         }
         let Some(next) = next else { return Ok(()) };
-        let run = Run {
+        let run = BlockRun {
             home: home(next),
             blocks: 1,
         };
@@ -338,7 +338,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     async fn close(&self, track: usize) -> Result<(), CopiesError> {
         let home = BlockHome { track, index: 0 };
         let _plans = self.plans.lock().await;
-        let _page = self.page(Run { home, blocks: 1 }).write().await;
+        let _page = self.page(BlockRun { home, blocks: 1 }).write().await;
         let plan = {
             let mut state = self.state();
             if state.tpl.closable(track) == Some(track) {
@@ -355,8 +355,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
 }
 
 /// Groups consecutive blocks that have the same mask into runs.
-pub(super) fn groups(blocks: impl Iterator<Item = (BlockHome, u32)>) -> Vec<(Run, u32)> {
-    let mut groups: Vec<(Run, u32)> = Vec::new();
+pub(super) fn groups(blocks: impl Iterator<Item = (BlockHome, u32)>) -> Vec<(BlockRun, u32)> {
+    let mut groups: Vec<(BlockRun, u32)> = Vec::new();
     for (home, mask) in blocks.filter(|(_, mask)| *mask != 0) {
         match groups.last_mut() {
             Some((run, same))
@@ -366,7 +366,7 @@ pub(super) fn groups(blocks: impl Iterator<Item = (BlockHome, u32)>) -> Vec<(Run
             {
                 run.blocks += 1;
             }
-            _ => groups.push((Run { home, blocks: 1 }, mask)),
+            _ => groups.push((BlockRun { home, blocks: 1 }, mask)),
         }
     }
     groups

@@ -49,7 +49,9 @@ pub use open::{FoundVolume, NewVolume, PreparedVolume, find, find_superblock};
 
 use super::{Failed, MemberIo, NoSpace, Op};
 use queue::{DriveQueue, Places};
-use traxtent_layout::tpl::{Accuracy, BlockHome, DeviceStep, HeadTracker, Run, TablePlan, Tpl};
+use traxtent_layout::tpl::{
+    Accuracy, BlockHome, BlockRun, DeviceStep, HeadTracker, TablePlan, Tpl,
+};
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
 
 /// The device's index among the members.
@@ -101,7 +103,7 @@ struct State {
     /// The contents of blocks of which no replica is fully readable.
     rebuilt_blocks: BTreeMap<BlockHome, Box<[u8]>>,
     /// The number of outstanding requests, the end of the last one, and its track.
-    asked: u64,
+    outstanding: u64,
     last: SimTime,
     track: Option<usize>,
     /// The next tracks to synchronize and to split.
@@ -115,7 +117,7 @@ impl<M: MemberClock> Drop for Outstanding<'_, M> {
     fn drop(&mut self) {
         let now = self.0.members.now();
         let mut state = self.0.state();
-        state.asked -= 1;
+        state.outstanding -= 1;
         state.last = state.last.max(now);
     }
 }
@@ -123,7 +125,7 @@ impl<M: MemberClock> Drop for Outstanding<'_, M> {
 /// Sectors of a run of blocks.
 #[derive(Clone, Copy)]
 struct Piece {
-    run: Run,
+    run: BlockRun,
     /// The offset of the first sector in the run.
     from: u64,
     sectors: u64,
@@ -148,7 +150,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
                 unwritable: BTreeMap::new(),
                 unreadable: BTreeMap::new(),
                 rebuilt_blocks: BTreeMap::new(),
-                asked: 0,
+                outstanding: 0,
                 last: members.now(),
                 track: None,
             }),
@@ -203,7 +205,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// Returns an error if the range is not within the volume, or if no current replica can be
     /// read.
     pub async fn read(&self, at: Lbn, into: &mut [u8]) -> Result<(), CopiesError> {
-        let _asked = self.ask();
+        let _request = self.begin_request();
         let mut rest = into;
         for piece in self.pieces(at, rest.len())? {
             let (part, others) = rest.split_at_mut(piece.sectors as usize * self.sector_bytes);
@@ -232,12 +234,12 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     pub async fn write_through(&self, at: Lbn, bytes: &[u8]) -> Result<(), CopiesError> {
         // Only the first replicas are trusted after a crash.
         self.write_to(at, bytes, true).await?;
-        let _asked = self.ask();
+        let _request = self.begin_request();
         Ok(self.one(Op::flush(DEVICE)).await?)
     }
 
     async fn write_to(&self, at: Lbn, bytes: &[u8], first: bool) -> Result<(), CopiesError> {
-        let _asked = self.ask();
+        let _request = self.begin_request();
         self.check_writable()?;
         let pieces = self.pieces(at, bytes.len())?;
         self.prepare(&pieces).await?;
@@ -286,7 +288,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// # Errors
     /// Returns an error if the range is not within the volume, or if the table cannot be written.
     pub async fn trim(&self, at: Lbn, sectors: Sectors) -> Result<(), CopiesError> {
-        let _asked = self.ask();
+        let _request = self.begin_request();
         self.check_writable()?;
         self.pieces_of(at, sectors.0)?;
         // Only whole blocks can be discarded.
@@ -314,13 +316,18 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// # Errors
     /// Returns an error if a first replica cannot be written, or if the device cannot be flushed.
     pub async fn flush(&self) -> Result<(), CopiesError> {
-        let _asked = self.ask();
-        let behind: Vec<(Run, u32)> = maintenance::groups(self.state().tpl.before_flush());
-        for (run, _) in behind {
+        let _request = self.begin_request();
+        let stale: Vec<(BlockRun, u32)> = maintenance::groups(self.state().tpl.before_flush());
+        for (run, _) in stale {
             let _page = self.page(run).read().await;
             let _track = self.track(run.home.track).upgradable_read().await;
             // Some may have been synchronized or discarded in the meantime.
-            let first = |home| (home, !self.state().tpl.current(Run { home, blocks: 1 }) & 1);
+            let first = |home| {
+                (
+                    home,
+                    !self.state().tpl.current(BlockRun { home, blocks: 1 }) & 1,
+                )
+            };
             for (run, copies) in maintenance::groups(run.homes().map(first)) {
                 if !self.update_replicas(run, copies, false).await? {
                     return Err(CopiesError::Unwritable(self.sector_of(run)));
@@ -346,9 +353,9 @@ impl<M: MemberClock> ReplicatedVolume<M> {
 
     /// Prepares the layout for writing pieces, one page of the table at a time.
     async fn prepare(&self, pieces: &[Piece]) -> Result<(), CopiesError> {
-        let runs: Vec<Run> = pieces.iter().map(|piece| piece.run).collect();
+        let runs: Vec<BlockRun> = pieces.iter().map(|piece| piece.run).collect();
         for same in runs.chunk_by(|one, two| self.follows(*one, *two)) {
-            let is_prepared = |run: &Run| self.state().tpl.is_prepared(*run);
+            let is_prepared = |run: &BlockRun| self.state().tpl.is_prepared(*run);
             if same.iter().all(is_prepared) {
                 continue;
             }
@@ -386,13 +393,13 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             let rest = state.tpl.commit(plan);
             let State {
                 tpl,
-                pending: behind,
+                pending,
                 rebuilt_blocks: fix,
                 ..
             } = &mut *state;
             fix.retain(|home, _| tpl.holds(*home));
-            behind.retain(|home, _| {
-                let run = Run {
+            pending.retain(|home, _| {
+                let run = BlockRun {
                     home: *home,
                     blocks: 1,
                 };
@@ -442,8 +449,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         ops[0].outcome
     }
 
-    fn ask(&self) -> Outstanding<'_, M> {
-        self.state().asked += 1;
+    fn begin_request(&self) -> Outstanding<'_, M> {
+        self.state().outstanding += 1;
         Outstanding(self)
     }
 
@@ -451,9 +458,10 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         if self.is_stopped.load(Ordering::SeqCst) {
             return Err(CopiesError::Stopped);
         }
-        match self.is_broken.load(Ordering::SeqCst) {
-            true => Err(CopiesError::Broken),
-            false => Ok(()),
+        if self.is_broken.load(Ordering::SeqCst) {
+            Err(CopiesError::Broken)
+        } else {
+            Ok(())
         }
     }
 
@@ -485,21 +493,21 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         let mut first = at.0 / size * size;
         let mut pieces = Vec::with_capacity(runs.len());
         for run in runs {
-            let behind = first + u64::from(run.blocks) * size;
+            let next = first + u64::from(run.blocks) * size;
             let from = at.0.max(first);
             pieces.push(Piece {
                 run,
                 from: from - first,
-                sectors: end.min(behind) - from,
+                sectors: end.min(next) - from,
             });
-            first = behind;
+            first = next;
         }
         Ok(pieces)
     }
 
     /// Splits a piece into blocks. Returns each block with the first sector within it and the
     /// number of sectors.
-    fn blocks_of(&self, piece: Piece) -> impl Iterator<Item = (Run, u64, u64)> {
+    fn blocks_of(&self, piece: Piece) -> impl Iterator<Item = (BlockRun, u64, u64)> {
         let size = self.block_sectors;
         let end = piece.from + piece.sectors;
         let blocks = piece.from / size..end.div_ceil(size);
@@ -510,11 +518,15 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             };
             let from = piece.from.max(block * size);
             let until = end.min((block + 1) * size);
-            (Run { home, blocks: 1 }, from - block * size, until - from)
+            (
+                BlockRun { home, blocks: 1 },
+                from - block * size,
+                until - from,
+            )
         })
     }
 
-    fn block_of(&self, run: Run) -> u64 {
+    fn block_of(&self, run: BlockRun) -> u64 {
         let state = self.state();
         state
             .tpl
@@ -523,31 +535,31 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             .expect("it is the layout's")
     }
 
-    fn sector_of(&self, run: Run) -> Lbn {
+    fn sector_of(&self, run: BlockRun) -> Lbn {
         self.sector_of_locked(&self.state(), run)
     }
 
-    fn sector_of_locked(&self, state: &State, run: Run) -> Lbn {
+    fn sector_of_locked(&self, state: &State, run: BlockRun) -> Lbn {
         let block = state.tpl.shape().block(run.home);
         Lbn(block.expect("it is the layout's") * self.block_sectors)
     }
 
     /// Returns whether a run directly follows another, on the same page of the table.
-    fn follows(&self, one: Run, two: Run) -> bool {
+    fn follows(&self, one: BlockRun, two: BlockRun) -> bool {
         let state = self.state();
-        let block = |run: Run| state.tpl.shape().block(run.home);
+        let block = |run: BlockRun| state.tpl.shape().block(run.home);
         state.tpl.page(one.home.track).contains(&two.home.track)
             && block(one).map(|first| first + u64::from(one.blocks)) == block(two)
     }
 
     /// Returns the blocks of consecutive runs.
-    fn blocks_in(&self, runs: &[Run]) -> Range<u64> {
+    fn blocks_in(&self, runs: &[BlockRun]) -> Range<u64> {
         let first = self.block_of(runs[0]);
         first..first + runs.iter().map(|run| u64::from(run.blocks)).sum::<u64>()
     }
 
     /// Returns the lock of the table page that has the run's track.
-    fn page(&self, run: Run) -> &RwLock<()> {
+    fn page(&self, run: BlockRun) -> &RwLock<()> {
         let state = self.state();
         let each = state.tpl.header().tracks_of_page();
         let position = run.home.track - state.tpl.shape().tracks().start;
@@ -559,6 +571,6 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     }
 
     fn state(&self) -> NowGuard<'_, State> {
-        self.state.lock().expect("nobody panics with it")
+        self.state.lock().expect("no holder of the lock panics")
     }
 }

@@ -238,11 +238,11 @@ pub async fn find<M: MemberIo>(
         {
             map = MapFile::read(text).ok().map(|file| Arc::new(file.tracks));
         }
-        let behind = &attachments[attachments.len().min(superblock.map.bytes as usize)..];
+        let after_map = &attachments[attachments.len().min(superblock.map.bytes as usize)..];
         if let Some(map) = &map
             && survey.is_none()
             && superblock.survey.bytes > 0
-            && let Some(bytes) = superblock.survey.take(behind)
+            && let Some(bytes) = superblock.survey.take(after_map)
         {
             survey = decode_survey(bytes, map.len());
         }

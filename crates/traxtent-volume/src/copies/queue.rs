@@ -137,7 +137,7 @@ impl DriveQueue {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("nobody panics with it")
+        self.0.lock().expect("no holder of the lock panics")
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     CopiesError, DEVICE, Failed, MemberClock, NoSpace, Op, PENDING_BYTES_MAX, Piece,
     ReplicatedVolume, State,
 };
-use traxtent_layout::tpl::{BlockHome, Run};
+use traxtent_layout::tpl::{BlockHome, BlockRun};
 use traxtent_units::{Lbn, Sectors};
 
 impl<M: MemberClock> ReplicatedVolume<M> {
@@ -173,16 +173,16 @@ impl<M: MemberClock> ReplicatedVolume<M> {
 
     /// Writes whole blocks to the replica that passes first, or to the first one if `first` is set.
     /// Writes to all of these if too much data is out of date.
-    async fn write_run(&self, run: Run, bytes: &[u8], first: bool) -> Result<(), CopiesError> {
+    async fn write_run(&self, run: BlockRun, bytes: &[u8], first: bool) -> Result<(), CopiesError> {
         let (mut left, is_full): (Vec<(u32, Lbn)>, bool) = {
             let mut state = self.state();
             state.track = Some(run.home.track);
-            let behind = (state.pending.len() + run.blocks as usize) * self.block_bytes();
+            let pending_bytes = (state.pending.len() + run.blocks as usize) * self.block_bytes();
             let writable = state.tpl.writable(run);
             let mask = if first { writable & 1 } else { writable };
             (
                 state.tpl.places(run, mask).collect(),
-                behind > PENDING_BYTES_MAX,
+                pending_bytes > PENDING_BYTES_MAX,
             )
         };
         let lbns: Places = left.iter().map(|(_, lbn)| *lbn).collect();
@@ -202,13 +202,15 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         if written == 0 {
             // The contents are unknown after a failed write.
             for home in run.homes() {
-                let _ = state.tpl.record_failure(Run { home, blocks: 1 }, failed);
+                let _ = state
+                    .tpl
+                    .record_failure(BlockRun { home, blocks: 1 }, failed);
             }
             return Err(CopiesError::Unwritable(self.sector_of_locked(&state, run)));
         }
         state.tpl.record_write(run, written)?;
         for (home, block) in run.homes().zip(bytes.chunks_exact(self.block_bytes())) {
-            let one = Run { home, blocks: 1 };
+            let one = BlockRun { home, blocks: 1 };
             // These replicas are now like all others.
             state.unreadable.remove(&home);
             state.rebuilt_blocks.remove(&home);
@@ -234,7 +236,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// Updates replicas of blocks. Returns whether all could be written. Their track is locked.
     pub(super) async fn update_replicas(
         &self,
-        run: Run,
+        run: BlockRun,
         copies: u32,
         is_work: bool,
     ) -> Result<bool, CopiesError> {
@@ -248,7 +250,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             let begin = bytes.len();
             bytes.resize(begin + self.block_bytes(), 0);
             let piece = Piece {
-                run: Run { home, blocks: 1 },
+                run: BlockRun { home, blocks: 1 },
                 from: 0,
                 sectors: self.block_sectors,
             };
@@ -286,7 +288,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         }
         let mut state = self.state();
         for home in run.homes() {
-            let one = Run { home, blocks: 1 };
+            let one = BlockRun { home, blocks: 1 };
             if state.tpl.current(one) == state.tpl.writable(one) {
                 state.pending.remove(&home);
             }

@@ -122,7 +122,7 @@ impl Blkparse {
             request,
         };
         let (first, second) = match (flush, request) {
-            (true, behind) => (Some(record(Request::flush())), behind.map(record)),
+            (true, request) => (Some(record(Request::flush())), request.map(record)),
             (false, request) => (request.map(record), None),
         };
         if first.is_some() {
@@ -155,8 +155,8 @@ impl<'a> Event<'a> {
             let end = rest
                 .find(|c: char| c.is_ascii_whitespace())
                 .unwrap_or(rest.len());
-            let (word, behind) = rest.split_at(end);
-            rest = behind.trim_start();
+            let (word, after) = rest.split_at(end);
+            rest = after.trim_start();
             word
         };
         let [device, cpu, sequence, seconds, process, action, rwbs] =

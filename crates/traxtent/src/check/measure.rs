@@ -68,7 +68,7 @@ impl Measure {
         targets: &[PathBuf],
         stack: &mut Stack,
     ) -> Result<Vec<Measurement>> {
-        let Some(asked) = &self.measure else {
+        let Some(requested) = &self.measure else {
             return Ok(Vec::new());
         };
         let [path] = targets else {
@@ -99,7 +99,7 @@ impl Measure {
             Kind::Disk(disk) => Some(disk.medium),
             _ => None,
         });
-        let grids = self.grids(asked, medium.next().unwrap_or(MediaKind::Unknown))?;
+        let grids = self.grids(requested, medium.next().unwrap_or(MediaKind::Unknown))?;
         let mut target =
             BlockTarget::open(&path).map_err(|error| Failure::Io(error.to_string()))?;
         target.notes().iter().for_each(note);
@@ -121,25 +121,25 @@ impl Measure {
         }
         drop(target);
         apply_measured(stack, &node, &found);
-        let beside = |measured: GridMeasurement| Measurement {
+        let to_measurement = |measured: GridMeasurement| Measurement {
             node: node.clone(),
             claimed_bytes: measured.grid.claimed(&limits),
             measured,
         };
-        Ok(found.into_iter().map(beside).collect())
+        Ok(found.into_iter().map(to_measurement).collect())
     }
 
     /// Returns the named measurements, or all that suit the drive.
-    fn grids(&self, asked: &[MeasuredGrid], medium: MediaKind) -> Result<Vec<MeasuredGrid>> {
+    fn grids(&self, requested: &[MeasuredGrid], medium: MediaKind) -> Result<Vec<MeasuredGrid>> {
         let writes = self.scratch.is_some();
-        if let Some(grid) = asked.iter().find(|grid| grid.writes() && !writes) {
+        if let Some(grid) = requested.iter().find(|grid| grid.writes() && !writes) {
             return Err(Failure::input(format!(
                 "--measure={} writes to the drive; name LBNs that may be overwritten with --scratch FIRST..END",
                 grid.name()
             )));
         }
-        if !asked.is_empty() {
-            return Ok(asked.to_vec());
+        if !requested.is_empty() {
+            return Ok(requested.to_vec());
         }
         let suits = |grid: &MeasuredGrid| match grid {
             MeasuredGrid::Chunk => true,

@@ -49,7 +49,7 @@ const SEED: u64 = 1;
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The directory for the picture and the report
-    #[arg(long, value_name = "FOLDER", default_value = "traxtent-demo")]
+    #[arg(long, value_name = "DIR", default_value = "traxtent-demo")]
     out: PathBuf,
     /// Print JSON
     #[arg(long)]

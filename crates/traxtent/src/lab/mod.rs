@@ -56,7 +56,7 @@ enum Verb {
         #[arg(long, value_name = "KEY=VALUE", value_parser = parse::setting, conflicts_with = "resume")]
         set: Vec<(String, String)>,
         /// Draw the experiments' pictures as SVG in this directory
-        #[arg(long, value_name = "FOLDER")]
+        #[arg(long, value_name = "DIR")]
         pictures: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
@@ -91,10 +91,10 @@ struct RunArgs {
     quick: bool,
     /// Store each result in this directory once it is available, and reuse results that an earlier
     /// run of the same build stored there
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
     /// The directory of the traces that come with DiskSim, which some experiments replay
-    #[arg(long, value_name = "FOLDER", default_value = "../shared/data/disksim")]
+    #[arg(long, value_name = "DIR", default_value = "../shared/data/disksim")]
     traces: PathBuf,
 }
 

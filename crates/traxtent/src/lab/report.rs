@@ -22,7 +22,7 @@ pub(super) struct Args {
     #[arg(long, conflicts_with = "out")]
     markdown: bool,
     /// With --markdown: draw the pictures as SVG in this directory
-    #[arg(long, value_name = "FOLDER", requires = "markdown")]
+    #[arg(long, value_name = "DIR", requires = "markdown")]
     pictures: Option<PathBuf>,
 }
 

@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         output::AtomicFile::create(path)?;
     }
     let benches = benches(args).map_err(broken)?;
-    let asked = {
+    let drives = {
         let answers = 2 * benches.len() * Question::ALL.len();
         let progress = Progress::new("answers", Some(answers as u64));
         measure_all(&benches, &|| progress.add(1)).map_err(broken)?
@@ -48,9 +48,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
         plot::figure(path, &efficiency_curves(&benches).map_err(broken)?, None)?;
     }
     if args.json {
-        output::json(&asked.iter().map(drive_json).collect::<Vec<_>>())
+        output::json(&drives.iter().map(drive_json).collect::<Vec<_>>())
     } else {
-        print(&asked, args)
+        print(&drives, args)
     }
 }
 
@@ -85,8 +85,8 @@ fn words(question: Question) -> (&'static str, Unit) {
     }
 }
 
-fn drive_json(asked: &DriveAnswers) -> Value {
-    let bench = &asked.bench;
+fn drive_json(drives: &DriveAnswers) -> Value {
+    let bench = &drives.bench;
     let answer = |question: Question, zero_latency: bool, answer: &Answer| {
         json!({
             "question": question.name(),
@@ -98,7 +98,7 @@ fn drive_json(asked: &DriveAnswers) -> Value {
             "change": answer.change(),
         })
     };
-    let answers = asked.rows.iter().flat_map(|row| {
+    let answers = drives.rows.iter().flat_map(|row| {
         [
             answer(row.question, true, &row.zero_latency),
             answer(row.question, false, &row.ordinary_access),
@@ -114,9 +114,9 @@ fn drive_json(asked: &DriveAnswers) -> Value {
     })
 }
 
-fn print(asked: &[DriveAnswers], args: &Args) -> Result<()> {
+fn print(drives: &[DriveAnswers], args: &Args) -> Result<()> {
     let mut out = output::stdout();
-    for drive in asked {
+    for drive in drives {
         let profile = &drive.bench.profile;
         writeln!(
             out,

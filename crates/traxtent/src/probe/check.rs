@@ -50,10 +50,10 @@ pub(super) fn check(
             .add(1);
     };
     let mut rng = Rng::new(seed);
-    let asked =
+    let result =
         traxtent_probe::check_map(&mut watched, &file.tracks, SAMPLE, &mut rng, &mut progress);
     let _ = target.switch_caching(true);
-    let checked = asked.map_err(|error| match error {
+    let checked = result.map_err(|error| match error {
         _ if meter.stopped() => Failure::Io("stopped".to_owned()),
         ProbeError::NotRotating(_) => Failure::Finding(error.to_string()),
         _ => Failure::Io(error.to_string()),

@@ -144,7 +144,7 @@ pub(super) fn run(
         unreachable!("a plan is for a probe");
     };
     let (algorithm, left) = (plan.algorithm, plan.left);
-    let mut trouble = None;
+    let mut store_failure = None;
     let result = {
         let progress = Progress::new("LBNs", Some(left.end.0 - left.first.0));
         let plan = &mut plan;
@@ -159,7 +159,7 @@ pub(super) fn run(
                 ControlFlow::Continue(())
             }
             Err(failure) => {
-                trouble = Some(failure);
+                store_failure = Some(failure);
                 ControlFlow::Break(())
             }
         };
@@ -172,7 +172,7 @@ pub(super) fn run(
     };
     // An error only means that the drive does not support the setting.
     let _ = target.switch_caching(true);
-    if let Some(failure) = trouble {
+    if let Some(failure) = store_failure {
         return Err(failure);
     }
     match result {
@@ -319,7 +319,7 @@ mod tests {
     /// Are results kept when the drive disconnects repeatedly? Is the final map the same as that of
     /// an uninterrupted search, with the cost of all parts?
     #[test]
-    fn a_drive_that_leaves() {
+    fn a_drive_that_disconnects() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("checkpoint");
         let gone = |after| Faults {

@@ -59,15 +59,15 @@ impl Log {
 /// Runs one simulation, and writes one row per request.
 pub(crate) fn logged(run: &SimulationRun, mut log: Log) -> Result<Summary> {
     let progress = Progress::new("requests", run.workload.count());
-    let mut trouble: io::Result<()> = Ok(());
+    let mut write_result: io::Result<()> = Ok(());
     let mut line = Vec::with_capacity(512);
     let summary = execute(run, &progress, |outcome| {
         line.clear();
-        trouble =
+        write_result =
             request_log::write_row(&mut line, outcome).and_then(|()| log.out.write_all(&line));
-        trouble.is_ok()
+        write_result.is_ok()
     })?;
-    trouble.map_err(|error| Failure::file(&log.path, &error))?;
+    write_result.map_err(|error| Failure::file(&log.path, &error))?;
     let finished = log.out.finish();
     finished
         .map_err(|error| Failure::file(&log.path, &error))?

@@ -184,7 +184,7 @@ fn one_clear_line() {
 /// Are arrivals out of order reported in formats that may have them, and ignored if times are not
 /// used?
 #[test]
-fn unordered_arrivals_are_told() {
+fn unordered_arrivals_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     write("back.trace", "1.0 0 0 8 1\n0.5 0 8 8 1\n");

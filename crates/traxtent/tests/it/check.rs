@@ -116,10 +116,10 @@ fn for_a_drive() {
         .status();
     assert!(made.unwrap().success());
     let name = file_system.to_str().unwrap();
-    let told = prints(&["check", name, "--drive", "atlas10k", "--file", "/file"]);
+    let printed = prints(&["check", name, "--drive", "atlas10k", "--file", "/file"]);
     assert!(
-        told.contains("extents of /file span a track boundary"),
-        "{told}"
+        printed.contains("extents of /file span a track boundary"),
+        "{printed}"
     );
     // The list of blocks to exclude is made by other code.
     let crossing = prints(&[
@@ -136,7 +136,7 @@ fn for_a_drive() {
         "{} of the 16384 blocks of the ext",
         crossing.lines().count()
     );
-    assert!(told.contains(&count), "{count} in {told}");
+    assert!(printed.contains(&count), "{count} in {printed}");
 }
 
 /// Does the JSON have the fields documented in docs/check.md?
@@ -423,8 +423,8 @@ fn mounted_files() {
     let (image, point) = (image.to_str().unwrap(), point.to_str().unwrap());
     let run = |program: &Path, words: &[&str]| {
         let output = Command::new(program).args(words).output().unwrap();
-        let told = String::from_utf8(output.stdout).unwrap().trim().to_owned();
-        output.status.success().then_some(told)
+        let printed = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+        output.status.success().then_some(printed)
     };
     run(&mke2fs, &["-q", "-F", "-t", "ext4", "-b", "4096", image]).unwrap();
     let Some(node) = run(&losetup, &["--find", "--show", image]) else {

@@ -157,12 +157,12 @@ fn served() {
     device(at);
     let made = copies(at, "create --copies 1..2 --map map --json disk");
     let made: serde_json::Value = serde_json::from_str(&made.out).unwrap();
-    let ask = ["--", "sh", "-c", "nbdinfo --size \"$uri\""];
+    let command = ["--", "sh", "-c", "nbdinfo --size \"$uri\""];
     let serve = |more: &[&str]| traxtent_in(at, &[&["volume", "serve", "disk"], more].concat());
-    let answer = serve(&ask);
+    let answer = serve(&command);
     assert_eq!(answer.status, 0, "{}", answer.err);
     assert_eq!(answer.out.trim(), made["bytes"].to_string());
-    let answer = serve(&[&["--control", "socket"], &ask[..]].concat());
+    let answer = serve(&[&["--control", "socket"], &command[..]].concat());
     assert_eq!(answer.status, 2, "{}", answer.err);
     assert!(answer.err.contains("takes no orders"), "{}", answer.err);
 }

@@ -231,7 +231,7 @@ fn bad_input() {
     let file = folder.path().join("file");
     fs::write(&file, "kept").unwrap();
     let within = |path: &std::path::Path, name: &str| path.join(name).to_str().unwrap().to_owned();
-    let (in_file, beside) = (
+    let (in_file, in_missing_folder) = (
         within(&file, "report"),
         within(folder.path(), "none/page.html"),
     );
@@ -246,7 +246,11 @@ fn bad_input() {
         (vec!["lab", "run", ""], 2, "no claim is named \"\""),
         (vec!["lab", "report", "Q99"], 2, "no claim is named \"Q99\""),
         (vec!["lab", "report", "--out", &in_file], 3, "file/report"),
-        (vec!["lab", "report", "--out", &beside], 3, "none/page.html"),
+        (
+            vec!["lab", "report", "--out", &in_missing_folder],
+            3,
+            "none/page.html",
+        ),
         (
             vec!["lab", "run", "T2", "--resume", &in_file],
             3,

@@ -151,7 +151,7 @@ fn interrupted_and_resumed() {
     for (arguments, says) in [
         (
             &["atlas10k2", "--algorithm", "walk", "--resume"][..],
-            "a.map.checkpoint: is of another drive: its product is toshiba-x300",
+            "a.map.checkpoint: belongs to another drive: its product is toshiba-x300",
         ),
         (
             &["toshiba-x300", "--algorithm", "jump", "--resume"],
@@ -209,7 +209,7 @@ fn checks_an_old_map() {
     let answer = run(&["probe", "atlas10k", "--check", "a.map"]);
     assert_eq!(answer.status, 2);
     assert!(
-        answer.err.contains("a.map: is of another drive"),
+        answer.err.contains("a.map: belongs to another drive"),
         "{}",
         answer.err
     );

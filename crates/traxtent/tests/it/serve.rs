@@ -120,8 +120,8 @@ fn faults() {
         assert_eq!(answer.status, 2, "{}", answer.err);
         assert!(answer.err.contains(what), "{}", answer.err);
     }
-    let nobody = traxtent(&["fault", "no-socket", "stall", "--for", "1s"]);
-    assert_eq!(nobody.status, 3, "{}", nobody.err);
+    let unserved = traxtent(&["fault", "no-socket", "stall", "--for", "1s"]);
+    assert_eq!(unserved.status, 3, "{}", unserved.err);
 }
 
 /// Are impossible requests refused with one line and the right status?

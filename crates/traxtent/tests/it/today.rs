@@ -31,7 +31,7 @@ fn answers() {
         );
         assert!(drive["revolution_ms"].as_f64().unwrap() > 5.0, "{drive}");
         let answers = drive["answers"].as_array().unwrap();
-        let mut asked = Vec::new();
+        let mut questions = Vec::new();
         for answer in answers {
             let figure = |key: &str| answer[key].as_f64().unwrap();
             let change = figure("aligned") / figure("unaligned") - 1.0;
@@ -40,13 +40,13 @@ fn answers() {
                 assert!(!answer[key].as_str().unwrap().is_empty(), "{answer}");
             }
             let question = answer["question"].as_str().unwrap();
-            asked.push((question, answer["zero_latency"].as_bool().unwrap()));
+            questions.push((question, answer["zero_latency"].as_bool().unwrap()));
         }
-        assert_eq!(asked.len() % 2, 0);
-        for pair in asked.chunks(2) {
+        assert_eq!(questions.len() % 2, 0);
+        for pair in questions.chunks(2) {
             assert_eq!((pair[0].0, true, false), (pair[1].0, pair[0].1, pair[1].1));
         }
-        asked.dedup_by_key(|(question, _)| *question);
+        questions.dedup_by_key(|(question, _)| *question);
         for question in [
             "efficiency",
             "head-time-onereq",
@@ -55,7 +55,7 @@ fn answers() {
             "streams-25mbps",
         ] {
             assert!(
-                asked.iter().any(|(known, _)| *known == question),
+                questions.iter().any(|(known, _)| *known == question),
                 "{question}"
             );
         }
@@ -74,20 +74,20 @@ fn answers() {
 fn bad_input() {
     let folder = tempfile::tempdir().unwrap();
     let within = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let (odd, nowhere) = (within("today.gif"), within("none/today.svg"));
+    let (unsupported, nowhere) = (within("today.gif"), within("none/today.svg"));
     let mut cases = vec![
         (vec!["--seed", "many"], 2, "many"),
         (vec!["atlas10k2"], 2, "atlas10k2"),
     ];
     if cfg!(feature = "plot") {
         cases.push((
-            vec!["--picture", &odd],
+            vec!["--picture", &unsupported],
             2,
             "today.gif: expected a file name that ends in",
         ));
         cases.push((vec!["--picture", &nowhere], 3, "none/today.svg"));
     } else {
-        cases.push((vec!["--picture", &odd], 2, "the feature `plot`"));
+        cases.push((vec!["--picture", &unsupported], 2, "the feature `plot`"));
     }
     for (more, status, says) in cases {
         let args = [&["lab", "today"], &more[..]].concat();

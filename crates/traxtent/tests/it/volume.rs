@@ -327,7 +327,7 @@ fn maps_and_members() {
 /// Are a member without permission, one on a full disk, and one with other sectors refused in one
 /// line with the right status, without writing to the others?
 #[test]
-fn members_that_cannot_be() {
+fn unusable_members_are_refused() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     fs::set_permissions(at, Permissions::from_mode(0o755)).unwrap();
@@ -355,14 +355,25 @@ fn members_that_cannot_be() {
     match (is_root, testkit::tool("setpriv")) {
         (false, _) => refused(Command::new(program), "c", 3, "Permission denied"),
         (true, Some(setpriv)) => {
-            // If the user nobody may not run the program, this cannot be tested.
-            let nobody = || {
+            // If the user unprivileged may not run the program, this cannot be tested.
+            let unprivileged = || {
                 let mut command = Command::new(&setpriv);
                 command.args(["--reuid=65534", "--regid=65534", "--clear-groups", program]);
                 command
             };
-            if nobody().arg("--version").output().unwrap().status.success() {
-                refused(nobody(), "c", 3, "c: cannot open it: Permission denied");
+            if unprivileged()
+                .arg("--version")
+                .output()
+                .unwrap()
+                .status
+                .success()
+            {
+                refused(
+                    unprivileged(),
+                    "c",
+                    3,
+                    "c: cannot open it: Permission denied",
+                );
             }
         }
         (true, None) => {}
@@ -517,7 +528,7 @@ fn orders_while_served() {
 /// Does `check` find a file system aligned that was made by `plan stack` from the map of a volume
 /// with whole tracks as chunks, and find another start unaligned?
 #[test]
-fn aligned_in_the_eyes_of_check() {
+fn check_finds_volumes_aligned() {
     let tools = ["nbdfuse", "losetup", "sfdisk", "mke2fs", "umount"];
     if let Some(name) = tools.iter().find(|name| testkit::tool(name).is_none()) {
         testkit::skip!("{name} is not installed");

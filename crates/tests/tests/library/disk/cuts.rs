@@ -42,7 +42,7 @@ impl Busy {
             let (command, data) = random(&mut self.rng, WORK_SECTORS, sector, self.stamp);
             let tag = self.disk.submit(now, command, data).unwrap();
             self.history.submitted(tag, command, self.stamp);
-            while self.history.under_way() > depth {
+            while self.history.outstanding() > depth {
                 now = self.disk.next_wakeup().unwrap();
                 while let Some(done) = self.disk.poll(now) {
                     self.history.completed(&done);
@@ -128,7 +128,7 @@ fn every_grain_is_a_version_since_the_last_durable_one() {
 /// 512 bytes not? A write is visible in a physical sector if any of the sector's grains holds it.
 /// All grains there must then hold it, or a later write that is also visible.
 #[test]
-fn physical_sectors_are_torn_only_where_that_is_asked_for() {
+fn physical_sectors_are_torn_only_on_request() {
     let torn = |tearing| {
         let mut torn = 0_u64;
         for_each_cut(150, tearing, |profile, history, left, _| {

@@ -28,7 +28,7 @@ fn reads_return_what_was_written_last() {
             let (command, data) = random(&mut rng, within, disk.sector_bytes(), stamp);
             let tag = disk.submit(now, command, data).unwrap();
             history.submitted(tag, command, stamp);
-            while history.under_way() >= depth {
+            while history.outstanding() >= depth {
                 now = disk.next_wakeup().unwrap();
                 let done: Vec<_> = std::iter::from_fn(|| disk.poll(now)).collect();
                 for done in &done {
@@ -93,7 +93,7 @@ fn the_cache_is_bounded() {
 
 /// Does TRIM behave as the profile states, and does WRITE ZEROES always write zeros?
 #[test]
-fn trim_is_the_profiles_matter() {
+fn trim_follows_the_profile() {
     for unmap in [Unmap::Ignored, Unmap::Zeroes] {
         let mut profile = small(SECTORS[0]);
         profile.scsi.unmap = unmap;

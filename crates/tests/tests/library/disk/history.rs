@@ -121,7 +121,7 @@ impl History {
         self.grains.len()
     }
 
-    pub(super) fn under_way(&self) -> usize {
+    pub(super) fn outstanding(&self) -> usize {
         self.outstanding.len()
     }
 }

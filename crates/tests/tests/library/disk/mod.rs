@@ -73,7 +73,7 @@ fn stamped(stamp: u64, bytes: usize) -> Vec<u8> {
 
 /// Does the example lose no flushed record, at a cost in time, and some unflushed ones?
 #[test]
-fn the_example_shows_what_it_says() {
+fn the_example_loses_only_unflushed_records() {
     let (lost, ms) = log::survive(true).unwrap();
     let (unflushed_lost, unflushed_ms) = log::survive(false).unwrap();
     assert_eq!(lost, 0);

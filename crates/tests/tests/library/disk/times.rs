@@ -92,7 +92,7 @@ fn a_day_later_nothing_has_drifted() {
 /// With faults of every kind, are completions the same whether the disk is polled at each of its
 /// wake-ups, at random instants, or only at the end?
 #[test]
-fn what_happens_does_not_depend_on_who_looks() {
+fn events_do_not_depend_on_polling() {
     let scenario: Scenario = r#"
         seed = 3
         faults = [

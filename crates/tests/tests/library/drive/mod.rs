@@ -1,7 +1,7 @@
 //! The drive: exact times of a tiny one, and properties that hold for every one.
 
 mod disksim;
-mod host_orders;
+mod host_settings;
 mod partitions;
 mod queue;
 mod random;

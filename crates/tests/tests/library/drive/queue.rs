@@ -103,7 +103,7 @@ fn sptf_takes_what_passes_first() {
 
 /// Does aged SPTF serve a far request within bounded time, however many near ones keep arriving?
 #[test]
-fn aged_sptf_starves_nobody() {
+fn aged_sptf_starves_no_request() {
     let far_ms = |scheduler| {
         let mut drive = Drive::new(&with_scheduler(scheduler)).unwrap();
         let mut rng = Rng::new(1);

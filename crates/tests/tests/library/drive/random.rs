@@ -293,7 +293,7 @@ fn every_request_completes_once_and_on_time() {
 /// Do the same inputs give the same completions, regardless of how often the drive is polled, and
 /// of whether it is cloned?
 #[test]
-fn completions_do_not_depend_on_who_looks() {
+fn completions_do_not_depend_on_polling() {
     for_each_case(300, 6, |case| {
         let (submitted, done) = case.run(150);
         assert_eq!(case.run(150).1, done, "run again");

@@ -138,7 +138,7 @@ fn a_read_of_the_next_sector_joins_read_ahead() {
 /// Does a stream keep the sectors that its host has not requested yet, in a segment smaller than
 /// the rest of the track?
 #[test]
-fn a_stream_keeps_what_is_to_come() {
+fn a_stream_keeps_its_read_ahead() {
     let p = tiny_with(|p| {
         p.cache.segment_sectors = 16;
         p.cache.read_ahead.until = ReadAheadUntil::TrackEnd;
@@ -155,7 +155,7 @@ fn a_stream_keeps_what_is_to_come() {
 
 /// How far does each kind of read-ahead go? A read of sectors beyond it is not a hit.
 #[test]
-fn read_ahead_goes_as_far_as_it_says() {
+fn read_ahead_goes_as_far_as_stated() {
     let last_hit = |until| {
         let p = tiny_with(|p| {
             p.cache.read_ahead.until = until;

@@ -34,9 +34,10 @@ fn assert_undecided(profile: &Profile, requests: &[(f64, Request)], disputed: &[
     let done = serve(profile, requests);
     for times in disputed {
         let result_ms = done[times.request].response().as_ms();
-        let agreement = match (result_ms - times.disksim_ms).abs() < AGREES_MS {
-            true => "as in DiskSim",
-            false => "as in neither",
+        let agreement = if (result_ms - times.disksim_ms).abs() < AGREES_MS {
+            "as in DiskSim"
+        } else {
+            "as in neither"
         };
         assert!(
             (result_ms - times.ours_ms).abs() < STATED_MS,

@@ -211,7 +211,7 @@ fn an_unaligned_write_costs_a_revolution() {
 /// Is the read omitted if the buffer holds the rest of the physical sectors, and are these written
 /// whole?
 #[test]
-fn the_buffer_spares_the_reading() {
+fn buffered_sectors_are_not_read_again() {
     assert_completions(
         &emulating(0),
         &[(0.0, read(16, 16)), (5.0, write(20, 8))],

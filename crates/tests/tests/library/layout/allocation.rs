@@ -103,7 +103,7 @@ impl Watched {
             .into_iter()
             .find(|region| region.contains(&found.start));
         let region = region.expect("no excluded block is allocated");
-        assert!(found.end <= region.end, "a run lies in one region");
+        assert!(found.end <= region.end, "a run space in one region");
         let away = Some(distance(&region, near));
         match placement {
             Placement::Whole => {
@@ -246,7 +246,7 @@ fn three_tracks() -> Allocator {
 /// Does a file continue over an excluded block, over a boundary without one, and past a traxtent in
 /// use?
 #[test]
-fn a_file_goes_on() {
+fn a_file_continues() {
     let mut allocator = three_tracks();
     let mut next = |near| allocator.allocate(Block(near), Blocks(4), Placement::Next);
     assert_eq!(next(3), Some(blocks(3..5)));
@@ -356,9 +356,9 @@ fn conventional_knows_no_tracks() {
     let mut allocator = Allocator::new(partition, AllocatorKind::Conventional);
     let found = allocator.allocate(Block(3), Blocks(9), Placement::Next);
     assert_eq!(found, Some(blocks(3..12)));
-    let lies = Space::count(allocator.partition(), |block| allocator.is_free(block));
+    let space = Space::count(allocator.partition(), |block| allocator.is_free(block));
     assert_eq!(
-        (lies.free, lies.free_runs, lies.free_traxtents),
+        (space.free, space.free_runs, space.free_traxtents),
         (Blocks(6), 2, 0)
     );
     assert_eq!(allocator.space().free, Blocks(6));

@@ -30,7 +30,7 @@ fn by_sectors(partition: &Partition) -> Vec<(usize, Vec<Block>)> {
 proptest! {
     /// Does every function of a partition return the result that checking every sector gives?
     #[test]
-    fn agrees_with_a_look_at_every_sector(partition in partition()) {
+    fn agrees_with_a_check_of_every_sector(partition in partition()) {
         let naive = by_sectors(&partition);
         let all: Vec<Traxtent> = partition.traxtents().collect();
         let plain = all.iter().map(|traxtent| (traxtent.track, numbers(&traxtent.blocks).collect()));

@@ -33,13 +33,13 @@ fn any_member() -> impl Strategy<Value = Member> {
         0..9_u64,
         0..9_u64,
     );
-    parts.prop_map(|(first, tracks, before, behind)| {
+    parts.prop_map(|(first, tracks, before, after)| {
         let sizes = tracks.concat();
         let end = first + sizes.iter().sum::<u64>();
         member(
             first,
             &sizes,
-            first + before.min(end - first)..end.saturating_sub(behind).max(first + before),
+            first + before.min(end - first)..end.saturating_sub(after).max(first + before),
         )
     })
 }
@@ -111,7 +111,7 @@ fn exclusive_or(all: &[Vec<u8>], members: impl Iterator<Item = usize>, sectors: 
 proptest! {
     /// Do the chunk map and the largest stripe match the stripes, one by one?
     #[test]
-    fn maps_say_what_stripes_say(array in any_array()) {
+    fn the_chunk_map_matches_the_stripes(array in any_array()) {
         let chunks = |stripe: &Stripe<'_>| {
             let sizes = (0..stripe.data_chunks()).map(|k| stripe.data_sectors(k).0);
             sizes.filter(|size| *size > 0).collect::<Vec<_>>()
@@ -186,8 +186,8 @@ proptest! {
         }
     }
 
-    /// Does a stripe take the tracks of its rank, if too few tracks share a size for it to be
-    /// anything but that of whole tracks?
+    /// Does a stripe consist of the tracks of its rank? Only members with few tracks per size are
+    /// tested: on others, a track with defects may count as one of the usual size.
     #[test]
     fn tracks_are_matched_by_rank(members in prop::collection::vec(any_member(), 3..6), spares in 0..3_u32) {
         let shape = ArrayShape { level: Level::Raid5, chunks: ChunkRule::Tracks, granule: 1, spares };
@@ -200,7 +200,7 @@ proptest! {
                 *counts.entry(track.sectors.0).or_insert(0) += 1;
             }
             if counts.values().max() >= Some(&16) {
-                continue; // Some may stand for tracks with defects.
+                continue; // Some may be tracks with defects.
             }
             let mut tracks: Vec<_> = tracks.iter().map(|track| (std::cmp::Reverse(track.sectors.0), track.first_lbn)).collect();
             tracks.sort();
@@ -251,9 +251,9 @@ fn tracks_with_defects() {
     let mut sizes = vec![100; 5000];
     sizes[7] = 98;
     sizes[9] = 60;
-    let odd = member(0, &sizes, 0..sizes.iter().sum());
+    let irregular = member(0, &sizes, 0..sizes.iter().sum());
     let whole = member(0, &[100; 5000], 0..500_000);
-    let array = Array::new(RAID5, vec![odd, whole.clone(), whole]).unwrap();
+    let array = Array::new(RAID5, vec![irregular, whole.clone(), whole]).unwrap();
     assert_eq!(array.stripes(), 4999);
     let chunk = |stripe| {
         let chunk = array.stripe(stripe).unwrap().chunk_on(0);

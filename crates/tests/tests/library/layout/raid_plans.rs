@@ -88,10 +88,12 @@ impl<'a> Bytes<'a> {
         } in &plan.sums
         {
             for row in rows.clone() {
-                let zero_beyond = |from: usize, byte: Option<u8>| match row < chunks[from].sectors.0
-                {
-                    true => byte.expect("what is summed was read or given"),
-                    false => 0,
+                let zero_beyond = |from: usize, byte: Option<u8>| {
+                    if row < chunks[from].sectors.0 {
+                        byte.expect("what is summed was read or given")
+                    } else {
+                        0
+                    }
                 };
                 let mut sum = 0;
                 for from in of_old.iter() {

@@ -31,7 +31,7 @@ impl Perform for CrashedDevice {
         self.device.perform(op)
     }
 
-    fn look(&mut self, model: &Model, next: Option<&LogOp>) {
+    fn observe(&mut self, model: &Model, next: Option<&LogOp>) {
         if !self.watching {
             return;
         }

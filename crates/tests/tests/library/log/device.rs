@@ -14,7 +14,7 @@ pub(super) trait Perform {
 
     /// Called before and after each operation that is not a read, with the content that the log
     /// should have.
-    fn look(&mut self, _model: &Model, _next: Option<&LogOp>) {}
+    fn observe(&mut self, _model: &Model, _next: Option<&LogOp>) {}
 }
 
 #[derive(Clone)]

@@ -26,19 +26,19 @@ struct Drive {
 
 impl Perform for Drive {
     fn perform(&mut self, op: LogOp) -> Vec<u8> {
-        let mut answer = Vec::new();
+        let mut data_read = Vec::new();
         match op {
             LogOp::Read { lbn, sectors } => {
-                answer.resize(sectors.0 as usize * SECTOR, 0);
-                self.disk.read(lbn.0, &mut answer).unwrap();
+                data_read.resize(sectors.0 as usize * SECTOR, 0);
+                self.disk.read(lbn.0, &mut data_read).unwrap();
             }
             LogOp::Write { lbn, data } => drop(self.disk.write(lbn.0, &data).unwrap()),
             LogOp::Flush => drop(self.disk.flush().unwrap()),
         }
-        answer
+        data_read
     }
 
-    fn look(&mut self, model: &Model, next: Option<&LogOp>) {
+    fn observe(&mut self, model: &Model, next: Option<&LogOp>) {
         if !self.watching {
             return;
         }

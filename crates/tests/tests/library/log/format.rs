@@ -1,7 +1,7 @@
 //! The bytes of a log: as documented, and damaged.
 
 use traxtent_layout::log::format::{Checkpoint, Entry, Summary, Superblock, reseal};
-use traxtent_layout::log::{Log, LogConfig, LogError, LogOp, LogShape, Place, Segment};
+use traxtent_layout::log::{Log, LogConfig, LogError, LogOp, LogPlace, LogShape, Segment};
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
 
@@ -71,7 +71,7 @@ fn as_documented() {
             youngest: 77,
         }],
         pages: vec![
-            Some(Place {
+            Some(LogPlace {
                 lbn: Lbn(102),
                 crc: 9,
             }),

@@ -98,7 +98,7 @@ fn keeps_what_is_written() {
 /// Is a full log still writable after many times its size has been written, with every policy and
 /// sizing?
 #[test]
-fn goes_on_for_ever() {
+fn a_full_log_stays_writable() {
     for policy in CleaningPolicy::ALL {
         for sizing in [
             SegmentSizing::Tracks,

@@ -97,15 +97,15 @@ impl<D: Perform> Worker<D> {
         while let Some(op) = self.log.next_op() {
             let (reads, flushes) = (matches!(op, LogOp::Read { .. }), op == LogOp::Flush);
             if !reads {
-                self.device.look(&self.model, Some(&op));
+                self.device.observe(&self.model, Some(&op));
             }
-            let answer = self.device.perform(op);
-            self.log.complete(answer).unwrap();
+            let result = self.device.perform(op);
+            self.log.complete(result).unwrap();
             if flushes && std::mem::take(&mut syncs) {
                 self.model.synced();
             }
             if !reads {
-                self.device.look(&self.model, None);
+                self.device.observe(&self.model, None);
             }
         }
     }
@@ -206,8 +206,8 @@ impl<D: Perform> Worker<D> {
 
 pub(super) fn drain(log: &mut Log, device: &mut impl Perform) {
     while let Some(op) = log.next_op() {
-        let answer = device.perform(op);
-        log.complete(answer).unwrap();
+        let result = device.perform(op);
+        log.complete(result).unwrap();
     }
 }
 
@@ -220,7 +220,7 @@ pub(super) fn recover(
     let mut step = Recovery::begin(lbns(map), SECTOR as u32, cleaning);
     loop {
         step = match step {
-            RecoveryStep::Ask(op, recovery) => recovery.answer(device.perform(op))?,
+            RecoveryStep::Perform(op, recovery) => recovery.complete(device.perform(op))?,
             RecoveryStep::Open(log) => return Ok(*log),
         }
     }

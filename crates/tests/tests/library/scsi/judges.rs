@@ -28,9 +28,9 @@ fn says(program: &Path, bytes: &[u8]) -> String {
 }
 
 #[track_caller]
-fn assert_says(said: &str, expected: &[&str]) {
+fn assert_says(printed: &str, expected: &[&str]) {
     for line in expected {
-        assert!(said.contains(line), "{line:?} is not in:\n{said}");
+        assert!(printed.contains(line), "{line:?} is not in:\n{printed}");
     }
 }
 

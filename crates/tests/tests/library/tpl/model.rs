@@ -1,6 +1,8 @@
 //! A user of the layout that records its own writes.
 
-use traxtent_layout::tpl::{BlockHome, DeviceStep, PartitionCount, Run, TablePlan, Tpl, TplError};
+use traxtent_layout::tpl::{
+    BlockHome, BlockRun, DeviceStep, PartitionCount, TablePlan, Tpl, TplError,
+};
 use traxtent_map::TrackMap;
 use traxtent_units::Rng;
 
@@ -124,10 +126,10 @@ impl User {
                 for sector in 0..u64::from(sectors) {
                     self.device.write(place + sector, self.stamp);
                     if self.rng.chance(0.2) {
-                        self.look();
+                        self.maybe_crash();
                     }
                 }
-                self.look();
+                self.maybe_crash();
             }
             self.tpl.record_write(run, copies).unwrap();
             block += u64::from(run.blocks);
@@ -151,7 +153,7 @@ impl User {
 
     /// Copies a block from a current replica to others.
     fn update_replicas(&mut self, home: BlockHome, current: u32, to: u32) {
-        let run = Run { home, blocks: 1 };
+        let run = BlockRun { home, blocks: 1 };
         let to = to & self.tpl.writable(run) & !current;
         let from = self.tpl.place(run, current.trailing_zeros());
         let step = DeviceStep::Copy {
@@ -164,8 +166,8 @@ impl User {
     }
 
     fn flush(&mut self) {
-        let behind: Vec<(BlockHome, u32)> = self.tpl.before_flush().collect();
-        for (home, current) in behind {
+        let stale: Vec<(BlockHome, u32)> = self.tpl.before_flush().collect();
+        for (home, current) in stale {
             self.update_replicas(home, current, 1);
         }
         self.device.flush();
@@ -320,7 +322,7 @@ impl User {
     }
 
     /// Simulates a power cut.
-    fn look(&mut self) {
+    fn maybe_crash(&mut self) {
         if self.rng.chance(self.watch) {
             let left = self.device.cut(&mut self.rng);
             self.check_left(&left);

@@ -41,7 +41,7 @@ fn open(map: &TrackMap, device: &Device) -> Result<(Tpl, usize), TplError> {
 /// If any one sector of the table is damaged, is its content found in the second copy, and is the
 /// damage repaired?
 #[test]
-fn one_damage_takes_nothing() {
+fn one_damaged_sector_loses_nothing() {
     let map = map_of(150, 90);
     let (tpl, device, places) = formatted(&map);
     for place in places.iter().flat_map(|place| [*place, place + 1]) {

@@ -185,7 +185,7 @@ fn damage_is_named() {
 /// Is a trace recognized, so that the reader reports the line, even if its first line is an empty
 /// request or a later one is damaged?
 #[test]
-fn a_damaged_line_is_named_rather_than_the_format_doubted() {
+fn a_damaged_line_does_not_hide_the_format() {
     use TraceFormat::{Blkparse, DiskSimAscii, DiskSimValidate, Msr, Spc};
     for (format, text, expected) in [
         (

@@ -125,7 +125,7 @@ fn open(format: TraceFormat, arrival_us: u64, device: u32, request: Request) -> 
 
 /// Is every format recognized by its content, and by its name?
 #[test]
-fn formats_are_told_apart() {
+fn formats_are_distinguished() {
     assert_eq!(samples().len(), TraceFormat::all().count());
     for (format, bytes) in samples() {
         assert_eq!(detect(&bytes).unwrap(), format);

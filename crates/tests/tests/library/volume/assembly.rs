@@ -20,9 +20,10 @@ use super::setup::{Setup, assembled, open, setup_of, surveyed};
 fn member(index: usize, generation: u64, failed: &[usize]) -> Superblock {
     let entry = |member: usize| MemberEntry {
         id: Uuid::from_u128(member as u128 + 1),
-        state: match failed.contains(&member) {
-            true => MemberState::Failed,
-            false => MemberState::Active,
+        state: if failed.contains(&member) {
+            MemberState::Failed
+        } else {
+            MemberState::Active
         },
         doubtful: false,
         sectors: Sectors(100_000),

@@ -373,7 +373,7 @@ fn bad_segments_are_fixed() {
 
 /// Is a sector without a readable replica an error that names it, and does it affect nothing else?
 #[test]
-fn what_no_copy_has_is_named() {
+fn a_sector_without_a_readable_replica_is_named() {
     let (memory, held, _) = filled(3);
     let volume = open(&memory).expect("every state reassembles");
     let tpl = volume.layout();
@@ -474,11 +474,11 @@ fn refused() {
         "it is not a volume's superblock"
     );
 
-    let mut crowded = new.clone();
-    crowded.bounds =
+    let mut too_small = new.clone();
+    too_small.bounds =
         PartitionBounds::new(PartitionCount::ONE, PartitionCount::MOST).expect("bounds");
     assert!(matches!(
-        crowded.make().map(drop),
+        too_small.make().map(drop),
         Err(CopiesError::Layout(TplError::DoesNotFit { most: 32, .. }))
     ));
     let volume = open(&memory).expect("it is whole");

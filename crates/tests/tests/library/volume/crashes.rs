@@ -391,7 +391,7 @@ fn check(
                 // durable.
                 if history.values.len() == 1 {
                     return Err(format!(
-                        "sector {sector} is called lost, and nobody was writing it"
+                        "sector {sector} is called lost, and no write to it was outstanding"
                     ));
                 }
                 reported += 1;

@@ -45,7 +45,7 @@ fn example() -> Superblock {
     }
 }
 
-/// Does a superblock decode to itself from its bytes, and are they those of version 1?
+/// Does an encoded superblock decode to itself, and are its bytes those of version 1?
 #[test]
 fn golden() {
     let bytes = example().encode();
@@ -72,7 +72,7 @@ fn flipped_bytes() {
     }
 }
 
-/// Is each kind of wrong bytes refused for its own reason?
+/// Is each kind of invalid content refused for its own reason?
 #[test]
 fn refusals() {
     assert_eq!(

@@ -163,9 +163,12 @@ impl MemberIo for &Memory {
 /// Yields to other tasks.
 pub(super) async fn later() {
     let mut waited = false;
-    poll_fn(|_| match std::mem::replace(&mut waited, true) {
-        false => Poll::Pending,
-        true => Poll::Ready(()),
+    poll_fn(|_| {
+        if std::mem::replace(&mut waited, true) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     })
     .await;
 }

@@ -202,7 +202,7 @@ fn unreadable_sectors() {
 /// Does a sync of a stripe with a sector that no member can provide make the rest of the stripe
 /// consistent, and report the sector?
 #[test]
-fn a_sync_goes_on_after_a_sector_that_nobody_has() {
+fn a_sync_continues_after_a_lost_sector() {
     for level in [Level::Raid1, Level::Raid5] {
         let mut rng = Rng::new(11);
         let made = setup_of(level, 3, &mut rng);

@@ -32,9 +32,10 @@ pub(super) fn setup_of(level: Level, count: usize, rng: &mut Rng) -> Setup {
     let journal = 150 + rng.below(60);
     let fixed = rng.chance(0.5);
     let chunk = 1 + rng.below(6);
-    let chunks = match fixed {
-        true => ChunkRule::Fixed(Sectors(chunk)),
-        false => ChunkRule::Tracks,
+    let chunks = if fixed {
+        ChunkRule::Fixed(Sectors(chunk))
+    } else {
+        ChunkRule::Tracks
     };
     let format = |sectors: &[u64]| NewVolume {
         volume: Uuid::from_u128(u128::from(journal) << 64 | 7),

@@ -59,9 +59,10 @@ fn refused_without_room(level: Level, seed: u64, journal: bool) {
     let volume = wait(volume).unwrap();
     let data = vec![7; volume.capacity().0 as usize * SECTOR];
     for member in 0..made.superblock.members.len() {
-        let sectors = match journal {
-            true => made.superblock.journal.clone(),
-            false => made.superblock.members[member].data.clone(),
+        let sectors = if journal {
+            made.superblock.journal.clone()
+        } else {
+            made.superblock.members[member].data.clone()
         };
         *thin.full.borrow_mut() = Some((member, sectors));
         let before = thin.writes.get();

@@ -113,7 +113,7 @@ impl Score {
 }
 
 fn output(program: &str, arguments: &[&str]) -> (bool, String) {
-    let program = testkit::tool(program).expect("asked for before");
+    let program = testkit::tool(program).expect("checked above");
     let output = Command::new(program)
         .env("LC_ALL", "C")
         .args(arguments)

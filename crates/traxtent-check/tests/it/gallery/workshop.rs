@@ -9,13 +9,13 @@ use std::process::Command;
 /// The shell functions that commands may use.
 const WORDS: &str = r#"
 export PATH="$PATH:/usr/sbin:/sbin" LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1 MKE2FS_SKIP_PROGRESS=1
-# disk MIB: an empty drive.
+# disk MIB: creates an empty drive.
 disk() { truncate -s "$1M" disk.img; }
-# script LINES…: what sfdisk is to do.
+# script LINES…: a script for sfdisk.
 script() { printf '%s\n' "$@" | sfdisk --quiet --no-reread --no-tell-kernel disk.img; }
-# content SECTORS: an empty part.
+# content SECTORS: creates an empty part.
 content() { rm -f part.img; truncate -s $(($1 * 512)) part.img; }
-# put SECTOR: the part, from there on.
+# put SECTOR: copies the part to this sector of the drive.
 put() { dd if=part.img of=disk.img bs=64K conv=notrunc,sparse oflag=seek_bytes seek=$(($1 * 512)) status=none; }
 ext() { mke2fs -q -F "$@" part.img; }
 xfs() { mkfs.xfs -q -f "$@" part.img; }
@@ -23,7 +23,7 @@ btrfs() { mkfs.btrfs --quiet "$@" part.img; }
 swap() { mkswap "$@" part.img >/dev/null 2>&1; }
 luks() { printf secret | cryptsetup luksFormat --batch-mode --pbkdf-force-iterations 1000 "$@" part.img -; }
 luks2() { luks --type luks2 --pbkdf pbkdf2 "$@"; }
-# pv OPTIONS…: the part as a physical volume with a group and a volume; no device mapper is needed for that.
+# pv OPTIONS…: makes the part a physical volume with a group and a volume, without the device mapper.
 pv() {
   export LVM_SYSTEM_DIR="$PWD/lvm"; mkdir -p lvm
   loop=$(losetup --find --show part.img)

@@ -391,11 +391,11 @@ impl Skips {
         if at < self.base {
             return self.shift();
         }
-        let behind = self.list.partition_point(|&skip| skip < at);
-        for skip in &mut self.list[behind..] {
+        let position = self.list.partition_point(|&skip| skip < at);
+        for skip in &mut self.list[position..] {
             *skip += 1;
         }
-        self.list.insert(behind, at);
+        self.list.insert(position, at);
     }
 
     /// Moves everything by one.

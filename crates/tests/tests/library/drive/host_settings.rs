@@ -49,7 +49,7 @@ fn served(profile: &Profile, settings: &[Caching], requests: &[Request]) -> Vec<
 
 /// Does each setting switch the function that it names, and no other?
 #[test]
-fn orders_are_obeyed() {
+fn settings_take_effect() {
     use ServedBy::{Buffer, Media};
     // A read, the same again, the sectors after it, and a write.
     let requests = [read(20, 10), read(20, 10), read(30, 10), write(50, 5)];
@@ -86,7 +86,7 @@ fn orders_are_obeyed() {
 
 /// Does a setting equal to the profile's change nothing?
 #[test]
-fn an_order_for_what_is_so_changes_nothing() {
+fn a_redundant_setting_changes_nothing() {
     let requests = [read(20, 10), read(5, 30), write(50, 5), read(50, 20)];
     assert_eq!(
         serve_under(&caching(), &[ON], &requests),
@@ -97,7 +97,7 @@ fn an_order_for_what_is_so_changes_nothing() {
 /// Does a drive that ignores its host's read settings still read ahead and serve hits, but write as
 /// set?
 #[test]
-fn a_drive_may_ignore_orders_to_read() {
+fn a_drive_may_ignore_read_settings() {
     let ignoring_host = |p: Profile| {
         let mut p = p;
         p.cache.read_ahead.ignores_host = true;
@@ -113,7 +113,7 @@ fn a_drive_may_ignore_orders_to_read() {
 /// For pairs of sectors read in reverse order, does the buffer serve the share that the profile
 /// states, and do the shares 0 and 1 draw no random number?
 #[test]
-fn what_passed_is_kept_as_often_as_stated() {
+fn passed_sectors_are_kept_as_often_as_stated() {
     const PAIRS: u64 = 4000;
     let share_kept = |share| {
         let profile = tiny_with(|p| {

@@ -1,4 +1,4 @@
-//! A check that the modules of a crate import each other without circles, other than between a
+//! A check that the modules of a crate import each other without cycles, other than between a
 //! module and those inside it.
 //!
 //! It reads `use` declarations and paths that begin with `crate::` or `super::`, and leaves out
@@ -18,28 +18,28 @@ type Module = Vec<String>;
 /// The modules that each module of a crate imports.
 type Imports = BTreeMap<Module, BTreeSet<Module>>;
 
-/// Checks every crate. Prints each circle, and returns whether there is none.
+/// Checks every crate. Prints each cycle, and returns whether there is none.
 pub(crate) fn check() -> Result<bool> {
-    let mut sound = true;
+    let mut acyclic = true;
     for folder in ["crates", "bindings", "."] {
         for entry in fs::read_dir(shell::root().join(folder))? {
             let crate_folder = entry?.path();
             let source = crate_folder.join("src");
             if source.is_dir() {
-                for circle in circles(&imports(&source)?) {
-                    let names: Vec<String> = circle.iter().map(|name| name.join("::")).collect();
+                for cycle in cycles(&imports(&source)?) {
+                    let names: Vec<String> = cycle.iter().map(|name| name.join("::")).collect();
                     let crate_name = crate_folder.file_name().unwrap_or_default();
                     println!(
-                        "{}: a circle of imports: {}",
+                        "{}: a cycle of imports: {}",
                         crate_name.to_string_lossy(),
                         names.join(" -> ")
                     );
-                    sound = false;
+                    acyclic = false;
                 }
             }
         }
     }
-    Ok(sound)
+    Ok(acyclic)
 }
 
 /// Reads the imports of a crate's modules.
@@ -60,7 +60,7 @@ fn imports(source: &Path) -> Result<Imports> {
         .collect())
 }
 
-/// Collects the text of each module below a folder.
+/// Collects the text of each module below a directory.
 fn read(folder: &Path, module: &mut Module, texts: &mut BTreeMap<Module, String>) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
@@ -159,24 +159,24 @@ fn resolve(module: &Module, path: &str, modules: &BTreeSet<Module>) -> Option<Mo
     modules.contains(&at).then_some(at)
 }
 
-/// Returns one circle through each group of modules that reach each other.
-fn circles(imports: &Imports) -> Vec<Vec<Module>> {
+/// Returns one cycle through each group of modules that reach each other.
+fn cycles(imports: &Imports) -> Vec<Vec<Module>> {
     let mut reported = BTreeSet::new();
-    let mut circles = Vec::new();
+    let mut cycles = Vec::new();
     for start in imports.keys() {
         if reported.contains(start) {
             continue;
         }
-        if let Some(circle) = way_back(start, imports) {
-            reported.extend(circle.iter().cloned());
-            circles.push(circle);
+        if let Some(cycle) = shortest_cycle(start, imports) {
+            reported.extend(cycle.iter().cloned());
+            cycles.push(cycle);
         }
     }
-    circles
+    cycles
 }
 
-/// Returns the shortest way from a module along imports back to itself.
-fn way_back(start: &Module, imports: &Imports) -> Option<Vec<Module>> {
+/// Returns the shortest cycle of imports through a module.
+fn shortest_cycle(start: &Module, imports: &Imports) -> Option<Vec<Module>> {
     let mut reached_from: BTreeMap<&Module, &Module> = BTreeMap::new();
     let mut frontier = vec![start];
     while !frontier.is_empty() {
@@ -184,14 +184,14 @@ fn way_back(start: &Module, imports: &Imports) -> Option<Vec<Module>> {
         for module in frontier {
             for target in &imports[module] {
                 if target == start {
-                    let mut way = vec![start.clone()];
+                    let mut cycle = vec![start.clone()];
                     let mut at = module;
                     while at != start {
-                        way.insert(1, at.clone());
+                        cycle.insert(1, at.clone());
                         at = reached_from[at];
                     }
-                    way.push(start.clone());
-                    return Some(way);
+                    cycle.push(start.clone());
+                    return Some(cycle);
                 }
                 if !reached_from.contains_key(target) {
                     reached_from.insert(target, module);
@@ -208,11 +208,11 @@ fn way_back(start: &Module, imports: &Imports) -> Option<Vec<Module>> {
 mod tests {
     use super::*;
 
-    /// Are circles between siblings found through lists and nested paths, and is a parent with its
+    /// Are cycles between siblings found through lists and nested paths, and is a parent with its
     /// child none?
     #[test]
-    fn circles_are_found() {
-        let folder = std::env::temp_dir().join(format!("circles-{}", std::process::id()));
+    fn cycles_are_found() {
+        let folder = std::env::temp_dir().join(format!("cycles-{}", std::process::id()));
         let write = |name: &str, text: &str| {
             let path = folder.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -230,10 +230,10 @@ mod tests {
             "d.rs",
             "#[cfg(test)]\nmod tests {\n    use crate::a::X;\n}\n",
         );
-        assert!(circles(&imports(&folder).unwrap()).is_empty());
+        assert!(cycles(&imports(&folder).unwrap()).is_empty());
         write("d.rs", "use crate::a::inner::Y;\n");
         write("a/inner.rs", "use super::X;\nuse super::super::b;\n");
-        let found = circles(&imports(&folder).unwrap());
+        let found = cycles(&imports(&folder).unwrap());
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].len(), 5, "{found:?}");
