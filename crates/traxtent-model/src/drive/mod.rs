@@ -777,9 +777,6 @@ impl Drive {
 
     /// Returns whether the scheduler takes rotation into account.
     pub fn schedules_by_position(&self) -> bool {
-        matches!(
-            self.profile.queue.scheduler,
-            Scheduler::Sptf | Scheduler::AgedSptf { .. }
-        )
+        self.profile.queue.scheduler.is_positional()
     }
 }
