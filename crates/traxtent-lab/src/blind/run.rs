@@ -120,7 +120,7 @@ pub fn probe(
     findings.failure = match ended {
         Ok(Ok(extraction)) => {
             findings.moved = extraction.remapped_complete.then_some(extraction.remapped);
-            findings.doubtful = extraction.untested_irregular;
+            findings.doubtful = extraction.doubtful();
             findings.notes = extraction.notes;
             None
         }
