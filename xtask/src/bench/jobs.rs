@@ -17,6 +17,9 @@ pub(super) struct Options {
     /// Seconds that each job runs
     #[arg(long, default_value_t = 10)]
     seconds: u32,
+    /// How many times as fast as real the drive's time passes. Below 1, a busy machine adds less
+    #[arg(long, default_value_t = 1.0)]
+    speed: f64,
     /// Drives to serve
     #[arg(value_name = "DRIVE", default_values = ["generic-20tb", "cheetah15k7", "atlas10k2"])]
     drives: Vec<String>,
@@ -63,13 +66,14 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         log: server.folder.join("requests.csv"),
         server,
         seconds: options.seconds,
+        speed: options.speed,
         seed,
     };
     println!(
         "{:<18}{:<18}{:>6}{:>6}{:>12}{:>12}{:>12}{:>8}",
         "requests/s", "", "size", "depth", "turnaround", "simulated", "served", "ratio"
     );
-    let can_attach = LoopDevice::is_possible();
+    let can_attach = FuseFile::is_possible();
     let mut good = true;
     for drive in &options.drives {
         for (pattern, block, depth, workload, counts) in JOBS {
@@ -86,7 +90,7 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         }
     }
     if !can_attach {
-        println!("dd: skipped, since this machine has no nbdfuse, no /dev/fuse or no loop devices");
+        println!("dd: skipped, since this machine has no nbdfuse or no /dev/fuse");
     }
     println!(
         "A ratio within {TOLERANCE} of 1 is asked for. At 4k in sequence the simulated host thinks between requests for the turnaround: \
@@ -103,6 +107,7 @@ struct Bench {
     server: Server,
     log: PathBuf,
     seconds: u32,
+    speed: f64,
     seed: u64,
 }
 
@@ -112,10 +117,11 @@ impl Bench {
             self.server.plugin.display().to_string(),
             format!("drive={drive}"),
             format!("log={}", self.log.display()),
+            format!("speed={}", self.speed),
         ])
     }
 
-    /// Runs a job of fio; returns its requests per second.
+    /// Runs a job of fio; returns its requests per second of the drive's time.
     fn fio(&self, drive: &str, pattern: &str, block: &str, depth: u32) -> Result<f64> {
         let nbdkit = self.serve(drive)?;
         let time = format!("--runtime={}", self.seconds);
@@ -123,25 +129,24 @@ impl Bench {
         let load = Load::new(pattern, block, depth);
         let rate = self.server.fio(&nbdkit, load, &more)?;
         nbdkit.stop()?;
-        Ok(rate)
+        Ok(rate / self.speed)
     }
 
-    /// Reads with `dd` from a loop device on nbdfuse; returns the requests per second at the drive,
+    /// Reads with `dd` from a file of nbdfuse; returns the requests per second at the drive,
     /// from the first to the last request of that size.
     fn dd(&self, drive: &str, block: u64) -> Result<f64> {
         let nbdkit = self.serve(drive)?;
         {
-            let disk = LoopDevice::attach(&self.server.folder, &nbdkit.socket)?;
+            let disk = FuseFile::attach(&self.server.folder, &nbdkit.socket)?;
             let mut dd = Command::new("timeout");
             dd.args(["--signal=INT", &self.seconds.to_string(), "dd"]);
             dd.args(["iflag=direct", "of=/dev/null"]);
-            dd.arg(format!("if={}", disk.device));
+            dd.arg(format!("if={}", disk.file.display()));
             dd.arg(format!("bs={block}")).stderr(Stdio::null());
             dd.status().context("dd")?;
         }
         nbdkit.stop()?;
         let requests = self.requests()?;
-        // Partition tables and the like are read in other sizes, before.
         let of_dd: Vec<_> = (requests.into_iter())
             .filter(|request| request.bytes == block)
             .collect();
@@ -217,7 +222,8 @@ impl Bench {
 
     /// The requests per second of a simulation.
     fn simulated(&self, drive: &str, workload: &str) -> Result<f64> {
-        let line = format!("{workload},count=1000000000,time={}s", self.seconds);
+        let seconds = f64::from(self.seconds) * self.speed;
+        let line = format!("{workload},count=1000000000,time={seconds}s");
         let mut command = shell::cargo();
         command.args([
             "run",
@@ -243,25 +249,23 @@ struct Logged {
     completed: f64,
 }
 
-/// A block device on a served drive. nbdfuse has one connection, so that requests keep their order;
-/// the loop device uses direct I/O, so that they keep their size.
-struct LoopDevice {
-    device: String,
+/// A served drive as a file. nbdfuse has one connection, so that requests keep their order. Direct
+/// reads of a FUSE file keep their size up to 1 MiB; a loop device would split them at 512 KiB.
+struct FuseFile {
+    file: PathBuf,
     folder: PathBuf,
     nbdfuse: Child,
 }
 
-impl LoopDevice {
-    /// Returns whether this machine has the programs and devices.
+impl FuseFile {
+    /// Returns whether this machine has the programs and the device.
     fn is_possible() -> bool {
-        let programs = ["nbdfuse", "losetup", "fusermount3"];
+        let programs = ["nbdfuse", "fusermount3"];
         programs.iter().all(|name| shell::program(name).is_some())
-            && ["/dev/fuse", "/dev/loop-control"]
-                .iter()
-                .all(|device| fs::File::open(device).is_ok())
+            && fs::File::open("/dev/fuse").is_ok()
     }
 
-    fn attach(folder: &Path, socket: &Path) -> Result<LoopDevice> {
+    fn attach(folder: &Path, socket: &Path) -> Result<FuseFile> {
         let folder = folder.join("fuse");
         fs::create_dir_all(&folder)?;
         let file = folder.join("disk");
@@ -270,29 +274,21 @@ impl LoopDevice {
             .arg(&file)
             .arg(format!("nbd+unix:///?socket={}", socket.display()))
             .spawn()?;
-        let mut attached = LoopDevice {
-            device: String::new(),
+        let mut attached = FuseFile {
+            file,
             folder,
             nbdfuse,
         };
-        while !file.exists() {
+        while !attached.file.exists() {
             ensure!(attached.nbdfuse.try_wait()?.is_none(), "nbdfuse has ended");
             thread::sleep(Duration::from_millis(10));
         }
-        let mut losetup = Command::new("losetup");
-        losetup.args(["--find", "--show", "--read-only", "--direct-io=on"]);
-        attached.device = shell::stdout_of(losetup.arg(file))?.trim().to_owned();
         Ok(attached)
     }
 }
 
-impl Drop for LoopDevice {
+impl Drop for FuseFile {
     fn drop(&mut self) {
-        if !self.device.is_empty() {
-            let _ = Command::new("losetup")
-                .args(["--detach", &self.device])
-                .status();
-        }
         let _ = Command::new("fusermount3")
             .arg("-u")
             .arg(&self.folder)
