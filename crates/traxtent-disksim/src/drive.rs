@@ -422,7 +422,7 @@ fn queue(block: &Block, warnings: &mut Vec<String>) -> Result<QueueSpec, ParamEr
         .get_bounded("Max queue length", 1u32, 65_536)?
         .unwrap_or(1);
     let scheduler = match block.get_block("Scheduler")? {
-        Some(queue) => scheduler(queue, warnings)?,
+        Some(queue) => scheduler(queue, QueueOwner::Disk, warnings)?,
         None => Scheduler::Fcfs,
     };
     let preseek = match block.get_bounded("Preseeking level", 0u32, 2)?.unwrap_or(0) {
@@ -448,9 +448,19 @@ fn queue(block: &Block, warnings: &mut Vec<String>) -> Result<QueueSpec, ParamEr
     })
 }
 
-/// Returns the policy of a `disksim_ioqueue` block. The numbers are those of the DiskSim manual.
+/// Where a queue is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum QueueOwner {
+    Disk,
+    /// A host does not know where the heads are.
+    Host,
+}
+
+/// Returns the policy of a `disksim_ioqueue` block. The numbers are those of the DiskSim manual. In
+/// a host's queue, policies by position become first come, first served.
 pub(super) fn scheduler(
     queue: &Block,
+    owner: QueueOwner,
     warnings: &mut Vec<String>,
 ) -> Result<Scheduler, ParamError> {
     let policy = queue
@@ -473,6 +483,15 @@ pub(super) fn scheduler(
         }
         _ => (Scheduler::Fcfs, false),
     };
+    if owner == QueueOwner::Host && scheduler.is_positional() {
+        warnings.push(format!(
+            "{}: scheduling policy {policy} is not modelled in the host's queue, since a host does not know where the \
+             heads are: {:?} is used instead",
+            place(queue),
+            Scheduler::Fcfs
+        ));
+        return Ok(Scheduler::Fcfs);
+    }
     if !exact {
         warnings.push(format!(
             "{}: scheduling policy {policy} is not modelled exactly: {scheduler:?} is used instead",

@@ -1,6 +1,6 @@
 //! A complete parameter file: drives, their buses and arrays, the host's queue, the workload.
 
-use super::drive::{BusTimes, disk_profile, model_profile, ms, scheduler};
+use super::drive::{BusTimes, QueueOwner, disk_profile, model_profile, ms, scheduler};
 use super::parameter_source::error_at_parameter;
 use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -400,7 +400,7 @@ impl Loader<'_> {
             return Ok((Scheduler::Fcfs, true));
         };
         let policy = match block.get_block("Scheduler")? {
-            Some(queue) => scheduler(queue, &mut self.warnings)?,
+            Some(queue) => scheduler(queue, QueueOwner::Host, &mut self.warnings)?,
             None => Scheduler::Fcfs,
         };
         Ok((

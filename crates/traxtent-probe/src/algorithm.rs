@@ -88,9 +88,27 @@ impl<'a> Prober<'a> {
             Ready::Translating(target) => *target,
             Ready::Timed(clock) => &mut *clock.target,
         };
+        // The search may have changed its mind since.
+        found.unconfirmed_remapped.sort_unstable();
+        found.unconfirmed_remapped.dedup();
+        found
+            .unconfirmed_remapped
+            .retain(|lbn| found.remapped.contains(lbn));
         match remapped_lbns(target, region)? {
-            Some(moved) => (found.remapped, found.remapped_complete) = (moved, true),
+            Some(moved) => {
+                found
+                    .unconfirmed_remapped
+                    .retain(|lbn| !moved.contains(lbn));
+                (found.remapped, found.remapped_complete) = (moved, true);
+            }
             None => found.notes.push(MOVED_UNKNOWN.to_owned()),
+        }
+        if let Some(first) = found.unconfirmed_remapped.first() {
+            found.notes.push(format!(
+                "{} groups of sectors, the first at LBN {first}, count as remapped by their times alone; each may be a \
+                 track of its own",
+                found.unconfirmed_remapped.len()
+            ));
         }
         Ok(found)
     }

@@ -23,8 +23,19 @@ pub struct Extraction {
     /// them may be wrong. Only [`Algorithm::Angle`](traxtent_map::Algorithm::Angle) with
     /// [`Verify::Sample`](traxtent_map::Verify::Sample) leaves any.
     pub untested_irregular: u64,
+    /// The first LBNs of groups that timing alone took for remapped, and that the drive's list of
+    /// grown defects does not confirm. Each group may be a track. Only
+    /// [`Algorithm::Angle`](traxtent_map::Algorithm::Angle) finds any.
+    pub unconfirmed_remapped: Vec<Lbn>,
     /// Notes for the reader, one line each.
     pub notes: Vec<String>,
+}
+
+impl Extraction {
+    /// The number of boundaries that may be wrong.
+    pub fn doubtful(&self) -> u64 {
+        self.untested_irregular + self.unconfirmed_remapped.len() as u64
+    }
 }
 
 /// The reason why a search ends early. The tracks found so far have already been passed to the

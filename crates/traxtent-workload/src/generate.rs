@@ -1,8 +1,8 @@
 //! The requests of a synthetic workload: operations, sizes and addresses, without times.
 //!
 //! Every request draws its random numbers in a fixed order: operation, force unit access, access
-//! pattern (sequential, local, random), then address and size. The order is part of workload
-//! grammar 1. The same specification, seed and drive give the same requests in every version that
+//! pattern (sequential, local, random), then address and size. The order is part of the workload
+//! grammar. The same specification, seed and drive give the same requests in every version that
 //! reads this grammar, and on every machine.
 //!
 //! If an address and size do not fit the region, both are redrawn together, as in DiskSim. Large

@@ -1,6 +1,6 @@
 //! The requests that a simulation issues, and their times: synthetic workloads and traces.
 //!
-//! - [`WorkloadSpec`] is workload grammar 1, the line or TOML table in which a synthetic workload
+//! - [`WorkloadSpec`] is workload grammar 2, the line or TOML table in which a synthetic workload
 //!   is written. [`RequestGenerator`] makes its requests and [`Synthetic`] schedules them.
 //! - [`TraceReader`] reads traces of real disks, and [`Replay`] schedules them.
 //! - [`Synthio`] is DiskSim's synthetic workload of several processes.

@@ -1,4 +1,4 @@
-//! Workload grammar 1: a synthetic workload in one line, or as a TOML table with the same keys.
+//! Workload grammar 2: a synthetic workload in one line, or as a TOML table with the same keys.
 //!
 //! ```text
 //! workload := kind { "," key "=" value }
@@ -18,8 +18,8 @@ use super::distribution::Distribution;
 use super::quantity::{self, Length, LengthUnit};
 use traxtent_units::{Lbn, SimTime};
 
-/// The version of the grammar.
-pub const GRAMMAR_VERSION: u32 = 1;
+/// The version of the grammar. In grammar 1, the default of `align` was `none`.
+pub const GRAMMAR_VERSION: u32 = 2;
 
 /// Every key and its meaning, in the order in which a specification is written.
 pub const WORKLOAD_KEYS: &[(&str, &str)] = &[

@@ -2,11 +2,14 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::spec::{GRAMMAR_VERSION, WorkloadError, WorkloadKind, WorkloadProblem, WorkloadSpec};
+use super::spec::{
+    GRAMMAR_VERSION, StartAlignment, WorkloadError, WorkloadKind, WorkloadProblem, WorkloadSpec,
+};
 
 impl WorkloadSpec {
-    /// Reads a TOML table: `kind`, optionally `grammar = 1`, and the keys of
+    /// Reads a TOML table: `kind`, optionally `grammar`, and the keys of
     /// [`WORKLOAD_KEYS`](crate::WORKLOAD_KEYS). The values are numbers, or strings in the grammar.
+    /// Tables with `grammar = 1` have the defaults of grammar 1.
     ///
     /// # Errors
     /// Returns the first error found, with its line.
@@ -37,6 +40,7 @@ fn read(text: &str) -> Result<WorkloadSpec, WorkloadError> {
     })?;
 
     let mut kind = None;
+    let mut grammar = GRAMMAR_VERSION;
     let mut pairs = Vec::new();
     for (key, value) in table.get_ref() {
         let offset = value.span().start;
@@ -62,12 +66,16 @@ fn read(text: &str) -> Result<WorkloadSpec, WorkloadError> {
                         .map_err(|error| at(offset, error.problem))?,
                 )
             }
-            "grammar" if text == GRAMMAR_VERSION.to_string() => {}
             "grammar" => {
-                return Err(refused(
-                    offset,
-                    format!("grammar: {text}: this version reads grammar {GRAMMAR_VERSION}"),
-                ));
+                let known = |number: &u32| (1..=GRAMMAR_VERSION).contains(number);
+                grammar = text.parse().ok().filter(known).ok_or_else(|| {
+                    refused(
+                        offset,
+                        format!(
+                            "grammar: {text}: this version reads grammars 1 to {GRAMMAR_VERSION}"
+                        ),
+                    )
+                })?;
             }
             _ => pairs.push((offset, name, text)),
         }
@@ -82,6 +90,9 @@ fn read(text: &str) -> Result<WorkloadSpec, WorkloadError> {
     pairs.sort_by_key(|pair| pair.0);
 
     let mut spec = WorkloadSpec::new(kind);
+    if grammar == 1 {
+        spec.align = StartAlignment::None;
+    }
     let mut seen = Vec::new();
     for (offset, name, text) in &pairs {
         spec.set_once(&mut seen, name, text)

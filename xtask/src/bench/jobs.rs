@@ -15,6 +15,9 @@ pub(super) struct Options {
     /// Seconds that each job runs
     #[arg(long, default_value_t = 10)]
     seconds: u32,
+    /// How many times as fast as real the drive's time passes. Below 1, a busy machine adds less
+    #[arg(long, default_value_t = 1.0)]
+    speed: f64,
     /// Drives to serve
     #[arg(value_name = "DRIVE", default_values = ["generic-20tb", "cheetah15k7", "atlas10k2"])]
     drives: Vec<String>,
@@ -64,6 +67,7 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         log: bench.folder.join("requests.csv"),
         bench,
         seconds: options.seconds,
+        speed: options.speed,
         seed,
     };
     println!(
@@ -104,6 +108,7 @@ struct JobBench {
     bench: Bench,
     log: PathBuf,
     seconds: u32,
+    speed: f64,
     seed: u64,
 }
 
@@ -112,10 +117,11 @@ impl JobBench {
         self.bench.serve(&Served::Drive(vec![
             drive.to_owned(),
             format!("--log={}", self.log.display()),
+            format!("--speed={}", self.speed),
         ]))
     }
 
-    /// Runs a job of fio; returns its requests per second.
+    /// Runs a job of fio; returns its requests per second of the drive's time.
     fn fio(&self, drive: &str, pattern: &str, block: &str, depth: u32) -> Result<f64> {
         let server = self.serve(drive)?;
         let time = format!("--runtime={}", self.seconds);
@@ -123,7 +129,7 @@ impl JobBench {
         let load = Load::new(pattern, block, depth);
         let rate = self.bench.fio(&server, load, &more)?;
         server.stop()?;
-        Ok(rate)
+        Ok(rate / self.speed)
     }
 
     /// Reads with `dd` from the drive as a block device; returns the requests per second at the
@@ -138,6 +144,7 @@ impl JobBench {
         let mut serve = Command::new(&self.bench.traxtent);
         serve.args(["serve", drive, "--read-only", "--device", "--fuse"]);
         serve.arg(folder).arg("--log").arg(&self.log);
+        serve.arg(format!("--speed={}", self.speed));
         shell::stdout_of(serve.args(["--", "sh", "-c", &script]))?;
         let requests = self.requests()?;
         // The kernel looks for partition tables first.
@@ -219,7 +226,8 @@ impl JobBench {
 
     /// The requests per second of a simulation.
     fn simulated(&self, drive: &str, workload: &str) -> Result<f64> {
-        let line = format!("{workload},count=1000000000,time={}s", self.seconds);
+        let seconds = f64::from(self.seconds) * self.speed;
+        let line = format!("{workload},count=1000000000,time={seconds}s");
         let mut command = shell::cargo();
         command.args([
             "run",

@@ -1,4 +1,4 @@
-//! Workload grammar 1: the texts that are accepted, and the messages for those that are refused.
+//! Workload grammar 2: the texts that are accepted, and the messages for those that are refused.
 
 use proptest::prelude::*;
 use traxtent_workload::{
@@ -103,11 +103,21 @@ fn keys_are_read() {
 /// Does a TOML table give the same workload as the line?
 #[test]
 fn toml_equals_the_line() {
-    let table = "grammar = 1\nkind = \"random\"\nread = 0.66\nsize = 8\ncount = 100_000\nthink = \"exp:2ms\"\n";
+    let table = "grammar = 2\nkind = \"random\"\nread = 0.66\nsize = 8\ncount = 100_000\nthink = \"exp:2ms\"\n";
     assert_eq!(
         WorkloadSpec::from_toml(table).unwrap(),
         spec("random,read=66%,size=8,count=100000,think=exp:2ms")
     );
+}
+
+/// Does a table of grammar 1 give the requests that it gave before `align` was `size` by default?
+#[test]
+fn grammar_1_starts_at_any_sector() {
+    let table =
+        |more: &str| WorkloadSpec::from_toml(&format!("{more}kind = \"random\"\n")).unwrap();
+    assert_eq!(table("grammar = 1\n"), spec("random,align=none"));
+    assert_eq!(table("grammar = 2\n"), spec("random"));
+    assert_eq!(table(""), spec("random"));
 }
 
 /// Does the documentation list every key, and are its examples valid workloads?
@@ -227,7 +237,8 @@ fn toml_refusals_name_the_line() {
         ("kind = \"random\"\nread = [1]\n", 2),
         ("kind = \"random\"\nread = \n", 2),
         ("read = 1\n", 1),
-        ("grammar = 2\nkind = \"random\"\n", 1),
+        ("grammar = 3\nkind = \"random\"\n", 1),
+        ("grammar = 0\nkind = \"random\"\n", 1),
         ("kind = \"random\"\narrive = \"1ms\"\nthink = \"1ms\"\n", 3),
     ] {
         let message = WorkloadSpec::from_toml(text).expect_err(text).to_string();

@@ -119,8 +119,8 @@ pub fn probe(
     let ended = catch_unwind(whole);
     findings.failure = match ended {
         Ok(Ok(extraction)) => {
+            findings.doubtful = extraction.doubtful();
             findings.moved = extraction.remapped_complete.then_some(extraction.remapped);
-            findings.doubtful = extraction.untested_irregular;
             findings.notes = extraction.notes;
             None
         }

@@ -213,6 +213,16 @@ fn a_sample_of_an_irregular_drive_does_not_mislead() {
     );
 }
 
+/// A track of six sectors in the middle of its surface, between tracks whose skew is that of one
+/// track left out, looks like six remapped sectors. Does `angle` report this, whatever it verifies?
+#[test]
+fn a_short_track_taken_for_remapped_sectors_is_doubtful() {
+    for verify in [Verify::Sample, Verify::Full] {
+        let outcome = run_trial(&random_drive(334), &Trial::new(Algorithm::Angle, verify));
+        assert!(!outcome.is_silently_wrong(), "{outcome}");
+    }
+}
+
 /// Irregular drives that an algorithm once missed, by cause.
 const IRREGULAR_ONCE_MISSED: [(&str, Algorithm, Verify, &[u64]); 3] = [
     (

@@ -29,7 +29,7 @@ pub use schedule::{Candidate, Schedule};
 
 use crate::geometry::{Geometry, Piece};
 use crate::mechanics::{HeadPosition, Mechanics};
-use crate::profile::{Preseek, Profile, ProfileError, ReadAheadUntil, Scheduler, WriteBack};
+use crate::profile::{Preseek, Profile, ProfileError, ReadAheadUntil, WriteBack};
 pub use bus::SharedBus;
 use bus::{Bus, Ramp};
 use cache::{Cache, ReadPlace, State, WritePlace};
@@ -778,9 +778,6 @@ impl Drive {
 
     /// Returns whether the scheduler takes rotation into account.
     pub fn schedules_by_position(&self) -> bool {
-        matches!(
-            self.profile.queue.scheduler,
-            Scheduler::Sptf | Scheduler::AgedSptf { .. }
-        )
+        self.profile.queue.scheduler.is_positional()
     }
 }

@@ -88,6 +88,13 @@ pub enum Scheduler {
     },
 }
 
+impl Scheduler {
+    /// Returns whether the policy takes rotation into account.
+    pub fn is_positional(self) -> bool {
+        matches!(self, Scheduler::Sptf | Scheduler::AgedSptf { .. })
+    }
+}
+
 /// The time from which the arm may leave a finished access for the next request's cylinder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

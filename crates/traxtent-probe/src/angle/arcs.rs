@@ -164,6 +164,7 @@ impl Search<'_, '_> {
         let moved = self.is_moved(last, parts.start, &own, &following);
         if has_room && moved && !self.joins(&TrackArcs::of(own, 0), &following, AHEAD)? {
             self.record_remapped(&own);
+            self.record_unconfirmed(&own);
             return Ok(parts);
         }
         Ok(TrackArcs::of(own, 0))
@@ -200,6 +201,7 @@ impl Search<'_, '_> {
         let moved = self.is_moved(Some(track.start), following.line.angle, &next, &following);
         if room && moved && !self.joins(&TrackArcs::of(next, 0), &following, ahead)? {
             self.record_remapped(&next);
+            self.record_unconfirmed(&next);
             track.end = next.end;
         }
         Ok(false)
@@ -231,6 +233,13 @@ impl Search<'_, '_> {
         self.result
             .remapped
             .extend((arc.line.lbn..arc.end).map(Lbn));
+    }
+
+    /// Records that LBNs which are more than a physical sector count as remapped by skews alone.
+    fn record_unconfirmed(&mut self, arc: &Arc) {
+        if arc.sectors() > self.clock.physical_ratio() {
+            self.result.unconfirmed_remapped.push(Lbn(arc.line.lbn));
+        }
     }
 
     /// Returns whether a short arc between tracks that begin at these angles is remapped, rather

@@ -108,9 +108,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         output::write(path, measured.profile.to_toml().as_bytes())?;
     }
     report::print(&name, &done, measured.as_ref(), why, args)?;
-    match done.doubtful {
-        0 => Ok(()),
-        count => Err(Failure::Finding(format!(
+    match (done.untested, done.doubtful) {
+        (_, 0) => Ok(()),
+        (0, count) => Err(Failure::Finding(format!(
+            "{name}: {count} groups of sectors may be tracks of their own; use --algorithm tree on a drive that translates addresses"
+        ))),
+        (count, _) => Err(Failure::Finding(format!(
             "{name}: tracks are irregular, and {count} boundaries are predicted, not tested; use --verify full to test all"
         ))),
     }

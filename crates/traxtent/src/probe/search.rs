@@ -40,8 +40,10 @@ pub(super) struct ProbeResult {
     pub(super) resumed: bool,
     /// Whether the file lists all LBNs that are stored elsewhere.
     pub(super) moved_known: bool,
-    /// The number of boundaries that are predicted and untested although tracks are irregular.
+    /// The number of boundaries that may be wrong.
     pub(super) doubtful: u64,
+    /// How many of them are predicted and untested although tracks are irregular.
+    pub(super) untested: u64,
 }
 
 impl ProbePlan {
@@ -190,7 +192,8 @@ pub(super) fn run(
                     found.untested_irregular += sampled;
                 }
             }
-            let (moved_known, doubtful) = (found.remapped_complete, found.untested_irregular);
+            let (moved_known, doubtful) = (found.remapped_complete, found.doubtful());
+            let untested = found.untested_irregular;
             let none = || Failure::Io(format!("{}: no track begins in the region", plan.name));
             Ok(ProbeResult {
                 file: plan.file(true, meter.cost(), found).ok_or_else(none)?,
@@ -199,6 +202,7 @@ pub(super) fn run(
                 cpu_s: cpu_seconds(),
                 moved_known,
                 doubtful,
+                untested,
             })
         }
         Err(error) => Err(early_end(plan, meter, &error)),

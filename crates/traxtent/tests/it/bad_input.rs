@@ -328,4 +328,21 @@ topology disksim_iodriver driver0 [ disksim_bus bus0 [ disksim_disk disk0 [ ] ] 
         "traxtent: warning: d.parv:5: \"Maximum number of write segments\" = 7: limited to the 4 of \"Number of buffer \
          segments\"\n"
     );
+    // A host's queue has no positions of heads to schedule by, and says so.
+    for policy in [8, 14] {
+        let driver = format!(
+            "disksim_iodriver DRIVER0 {{ Scheduler = disksim_ioqueue {{ Scheduling policy = {policy} }} }}\n"
+        );
+        let by_position = run(model, &format!("{driver}{drive}"));
+        assert_eq!(by_position.status, 0, "{}", by_position.err);
+        let expected = format!(
+            "traxtent: warning: d.parv:1: scheduling policy {policy} is not modelled in the host's queue, since"
+        );
+        assert!(
+            by_position.err.starts_with(&expected),
+            "{}",
+            by_position.err
+        );
+        assert_eq!(by_position.err.lines().count(), 1, "{}", by_position.err);
+    }
 }
