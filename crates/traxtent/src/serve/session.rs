@@ -69,13 +69,12 @@ impl Session {
                 return Err(Failure::Io(error.to_string()));
             }
         }
-        let front_ends = args
-            .start(&exports, listener, outstanding)
-            .map_err(|error| {
-                // The first error is the one to report.
-                let _ = stop(&exports);
-                error
-            })?;
+        let front_ends = args.start(&exports, listener, outstanding);
+        if front_ends.is_err() {
+            // The first error is the one to report.
+            let _ = stop(&exports);
+        }
+        let front_ends = front_ends?;
         Ok(Session {
             exports,
             front_ends,
