@@ -3,6 +3,7 @@
 mod against;
 mod build;
 mod check;
+mod front_ends;
 mod jobs;
 mod layout;
 mod nbd;
@@ -49,6 +50,8 @@ enum Subject {
     /// Served drives: speed without mechanics, compared with nbdkit's memory plugin, and timing
     /// accuracy with mechanics
     Serve(serve::Options),
+    /// Front ends of served drives: what reaches the drive, and how late responses are
+    FrontEnds(front_ends::Options),
     /// Volumes on members in memory, compared with a plain file and with the speed of memory
     Volume(volume::Options),
     /// Time to check a stack of eight layers
@@ -69,6 +72,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Subject::Probe(chosen) => probe::run(options.seed, chosen)?,
         Subject::Jobs(chosen) => return jobs::run(options.seed, chosen),
         Subject::Serve(chosen) => return serve::run(options.seed, chosen),
+        Subject::FrontEnds(chosen) => return front_ends::run(options.seed, chosen),
         Subject::Volume(chosen) => return volume::run(options.seed, chosen),
         Subject::Check => check::run()?,
         Subject::Build => build::run()?,

@@ -1,0 +1,205 @@
+//! What reaches a served drive through each front end, and how punctual its responses are.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result};
+
+use super::nbd::Bench;
+use crate::shell;
+
+/// The drive and the duration.
+#[derive(clap::Args)]
+pub(super) struct Options {
+    /// Duration of each load in seconds
+    #[arg(long, default_value_t = 10)]
+    seconds: u32,
+    /// Drive that is served, of 512-byte sectors
+    #[arg(long, default_value = "generic-20tb")]
+    drive: String,
+}
+
+/// A front end: its name, the options that start it, and how fio uses it.
+struct FrontEnd {
+    name: &'static str,
+    options: &'static [&'static str],
+    fio: &'static str,
+    /// A shell command that prints the logical and the physical sector size.
+    sectors: &'static str,
+    /// A file without which the front end does not work here.
+    needs: Option<&'static str>,
+}
+
+const FRONT_ENDS: [FrontEnd; 4] = [
+    FrontEnd {
+        name: "NBD",
+        options: &[],
+        fio: "--ioengine=nbd --uri=\"$uri\"",
+        sectors: "nbdinfo \"$uri\" | sed -n 's/.*block_size_\\(minimum\\|preferred\\): //p'",
+        needs: None,
+    },
+    FrontEnd {
+        name: "file",
+        options: &["--fuse", "shown"],
+        fio: "--ioengine=libaio --direct=1 --filename=\"$disk\" --allow_file_create=0",
+        sectors: "echo -; echo -",
+        needs: Some("/dev/fuse"),
+    },
+    FrontEnd {
+        name: "loop device",
+        options: &["--fuse", "shown", "--device"],
+        fio: "--ioengine=libaio --direct=1 --filename=\"$device\"",
+        sectors: "cat /sys/class/block/${device#/dev/}/queue/logical_block_size \
+                  /sys/class/block/${device#/dev/}/queue/physical_block_size",
+        needs: Some("/dev/loop-control"),
+    },
+    FrontEnd {
+        name: "ublk",
+        options: &["--ublk"],
+        fio: "--ioengine=libaio --direct=1 --filename=\"$ublk\"",
+        sectors: "cat /sys/class/block/${ublk#/dev/}/queue/logical_block_size \
+                  /sys/class/block/${ublk#/dev/}/queue/physical_block_size",
+        needs: Some("/dev/ublk-control"),
+    },
+];
+
+/// The depths at which lateness is measured.
+const DEPTHS: [u32; 2] = [1, 32];
+
+pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
+    let Some(bench) = Bench::build("bench-front-ends", seed, &["fio", "nbdinfo"])? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let bench = FrontEndBench {
+        log: bench.folder.join("requests.csv"),
+        receipt: bench.folder.join("receipt.json"),
+        bench,
+        options,
+    };
+    fs::create_dir_all(bench.bench.folder.join("shown"))?;
+    println!(
+        "| front end | sectors | largest request | outstanding | flushes | lateness, us, depth 1: p50, p99, p99.9 | depth 32 |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    for front_end in &FRONT_ENDS {
+        match front_end.needs.filter(|path| fs::metadata(path).is_err()) {
+            Some(path) => println!(
+                "| {} | this machine has no {path} | | | | | |",
+                front_end.name
+            ),
+            None => println!("{}", bench.row(front_end)?),
+        }
+    }
+    println!(
+        "\nof {}: sector sizes as the client sees them; bytes of the largest request at the drive, of 4 MiB read at once; \
+         requests outstanding at the drive, of 64; flushes that reach it, of 8",
+        options.drive
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+struct FrontEndBench<'a> {
+    bench: Bench,
+    log: PathBuf,
+    receipt: PathBuf,
+    options: &'a Options,
+}
+
+impl FrontEndBench<'_> {
+    /// Measures a front end; returns a row of the table.
+    fn row(&self, front_end: &FrontEnd) -> Result<String> {
+        let sectors = self.serve(front_end, front_end.sectors)?;
+        let sectors: Vec<&str> = sectors.split_whitespace().collect();
+        self.fio(front_end, "--rw=read --bs=4m --number_ios=4 --offset=1g")?;
+        let largest = self.requests()?.iter().map(|one| one.bytes).max();
+        let seconds = self.options.seconds;
+        let timed = format!("--rw=randread --bs=4k --time_based --runtime={seconds}");
+        self.fio(front_end, &format!("{timed} --iodepth=64"))?;
+        let outstanding = outstanding(&self.requests()?);
+        self.fio(front_end, "--rw=write --bs=4k --number_ios=8 --fsync=1")?;
+        let flushes = self.receipt()?["flushes"].as_u64().unwrap_or(0);
+        let mut lateness = Vec::new();
+        for depth in DEPTHS {
+            self.fio(front_end, &format!("{timed} --iodepth={depth}"))?;
+            let receipt = self.receipt()?;
+            let figures = ["p50", "p99", "p99_9"].map(|key| {
+                let us = receipt["lateness_us"][key].as_f64().unwrap_or(f64::NAN);
+                format!("{us:.0}")
+            });
+            lateness.push(figures.join(", "));
+        }
+        Ok(format!(
+            "| {} | {} | {} | {outstanding} | {flushes} | {} |",
+            front_end.name,
+            sectors.join("/"),
+            largest.unwrap_or(0),
+            lateness.join(" | "),
+        ))
+    }
+
+    fn fio(&self, front_end: &FrontEnd, load: &str) -> Result<()> {
+        let fio = front_end.fio;
+        let line = format!("fio --name=load --size=64g --norandommap {fio} {load} >fio.txt");
+        self.serve(front_end, &line).map(drop)
+    }
+
+    /// Serves the drive while a shell command runs; returns what the command prints.
+    fn serve(&self, front_end: &FrontEnd, line: &str) -> Result<String> {
+        let mut serve = Command::new(&self.bench.traxtent);
+        serve.arg("serve").arg(&self.options.drive);
+        serve.args(front_end.options);
+        serve.arg("--log").arg(&self.log);
+        serve.arg("--receipt").arg(&self.receipt);
+        serve.args(["--", "sh", "-c", line]);
+        shell::stdout_of(serve.current_dir(&self.bench.folder))
+    }
+
+    fn receipt(&self) -> Result<serde_json::Value> {
+        Ok(serde_json::from_str(&fs::read_to_string(&self.receipt)?)?)
+    }
+
+    /// Reads the request log.
+    fn requests(&self) -> Result<Vec<Logged>> {
+        let text = fs::read_to_string(&self.log)?;
+        let mut lines = text.lines();
+        let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+        let column = |name: &str| names.iter().position(|column| *column == name);
+        let columns = ["sectors", "issued_ms", "completed_ms"].map(column);
+        let requests = lines.map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            let cell = |at: Option<usize>| -> Option<f64> { cells.get(at?)?.parse().ok() };
+            Some(Logged {
+                bytes: cell(columns[0])? as u64 * 512,
+                issued: cell(columns[1])?,
+                completed: cell(columns[2])?,
+            })
+        });
+        let requests: Option<Vec<Logged>> = requests.collect();
+        requests.with_context(|| format!("{} is no request log", self.log.display()))
+    }
+}
+
+/// A logged request. Times are in milliseconds.
+struct Logged {
+    bytes: u64,
+    issued: f64,
+    completed: f64,
+}
+
+/// Returns the maximum number of requests that were outstanding at a time.
+fn outstanding(requests: &[Logged]) -> usize {
+    let mut steps: Vec<(f64, i64)> = Vec::new();
+    for request in requests {
+        steps.push((request.issued, 1));
+        steps.push((request.completed, -1));
+    }
+    // Of two steps at the same time, the end comes first.
+    steps.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let (mut now, mut most) = (0_i64, 0);
+    for (_, step) in steps {
+        now += step;
+        most = most.max(now);
+    }
+    most as usize
+}
