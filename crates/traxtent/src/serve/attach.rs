@@ -161,8 +161,8 @@ fn summary(drive: &ServedDrive) -> String {
     format!("{}: {data}", drive.name)
 }
 
-/// Returns commands that attach a drive, which is the default export if `export` is empty.
-/// docs/serve.md describes how each of them presents the drive's sectors.
+/// Returns the commands that attach a drive on this machine. The drive is the default export if
+/// `export` is empty. docs/serve.md describes how each of them presents the drive's sectors.
 fn attach_commands(
     address: &Address,
     export: &str,
@@ -184,15 +184,17 @@ fn attach_commands(
         "" => (String::new(), String::new()),
         name => (format!("export={name},"), format!(" -N {name}")),
     };
-    vec![
+    let commands = [
         (
             "fio",
+            doctor::find("fio").is_some(),
             format!(
                 "fio --name=t --ioengine=nbd --uri='{uri}' --rw=randread --bs=4k --iodepth=4 --time_based --runtime=10"
             ),
         ),
         (
             "qemu",
+            doctor::find("qemu-system-x86_64").is_some(),
             format!(
                 "qemu-system-x86_64 … -blockdev driver=nbd,node-name=d,{qemu_export}{server_options} \
                  -device virtio-scsi-pci \
@@ -207,10 +209,16 @@ fn attach_commands(
         ),
         (
             "kernel",
+            doctor::kernel_client().is_none(),
             format!(
                 "nbd-client -b {}{client_export} {client_address} /dev/nbd0",
                 sector.logical_bytes
             ),
         ),
-    ]
+    ];
+    commands
+        .into_iter()
+        .filter(|(_, is_here, _)| *is_here)
+        .map(|(name, _, line)| (name, line))
+        .collect()
 }

@@ -1,7 +1,7 @@
 //! `traxtent doctor`: which front ends work on this machine.
 
 use std::fs::OpenOptions;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -67,7 +67,8 @@ pub(crate) fn front_ends() -> Vec<FrontEnd> {
     ]
 }
 
-fn kernel_client() -> Option<String> {
+/// Returns what the kernel's NBD client needs.
+pub(super) fn kernel_client() -> Option<String> {
     if !is_root() {
         return Some("needs root".to_owned());
     }
@@ -118,7 +119,8 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-fn find(program: &str) -> Option<std::path::PathBuf> {
+/// Returns the path of a program.
+pub(super) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
         .chain(["/usr/sbin".into(), "/sbin".into()])
