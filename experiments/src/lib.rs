@@ -2,7 +2,7 @@
 //!
 //! An [`Experiment`] is a text. It names the drives on which a measurement of the lab is made, and
 //! the [`Claim`]s with which its numbers are compared. A [`Finding`] combines the two.
-//! [`experiments`] lists them all, and [`run`] measures a [`Selection`].
+//! [`experiments`] lists them all, and [`run()`] measures a [`Selection`].
 //!
 //! # Invariants
 //! This crate depends on the lab, and no crate that measures depends on this one. A measurement

@@ -91,8 +91,8 @@ impl Control {
     }
 }
 
-/// Creates a socket with the given mode. Until it has that, only its owner can connect, whatever the
-/// umask: Linux gives the file the mode that the socket has when it is bound.
+/// Creates a socket with the given mode. Until it has that mode, only its owner can connect,
+/// whatever the umask: Linux gives the file the mode that the socket has when it is bound.
 pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
     let socket: OwnedFd = rustix::net::socket_with(
         AddressFamily::UNIX,

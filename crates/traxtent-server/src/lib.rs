@@ -2,9 +2,10 @@
 //!
 //! [`serve`] runs a modelled drive in real time, for programs that use a disk. [`volume`] runs
 //! volumes on real members, and [`copies`] runs volumes with replicas around the track. Each
-//! implements [`service::BlockService`], the one interface for the front ends: [`nbd`] serves clients
-//! of the network block device, [`fuse`] shows a file and a loop device on it, and [`ublk`] makes a
-//! block device of this machine. [`control`] is the socket that takes orders while one is served.
+//! implements [`service::BlockService`], the one interface for the front ends: [`nbd`] serves
+//! clients of the network block device, [`fuse`] shows a file and a loop device on it, and [`ublk`]
+//! makes a block device of this machine. [`control`] is the socket that takes orders while one is
+//! served.
 //!
 //! # Invariants
 //! The models and volumes decide; this crate adds clocks, threads and files. A drive's response is

@@ -1,7 +1,7 @@
 //! NBD: the handshake and the requests of a client.
 
 use traxtent_server::nbd::protocol::{
-    ExportInfo, Negotiation, Next, REQUEST_BYTES, Request, flag, reply,
+    Command, ExportInfo, Negotiation, Next, REQUEST_BYTES, Request, flag, reply,
 };
 use traxtent_server::service::BlockSizes;
 
@@ -61,13 +61,11 @@ pub(crate) fn request(input: &[u8]) {
     };
     for export in exports() {
         match request.command(&export) {
-            Ok(_) => assert!(
-                request.length == 0
-                    || request
-                        .offset
-                        .checked_add(u64::from(request.length))
-                        .is_some()
-            ),
+            Ok(Command::Flush | Command::Disconnect) => {}
+            Ok(_) => {
+                let end = request.offset.checked_add(u64::from(request.length));
+                assert!(end.is_some_and(|end| end <= export.bytes));
+            }
             Err(invalid) => {
                 let text = invalid.to_string();
                 assert!(reply::failure(&request, invalid.error(), &text, true).len() > 26);

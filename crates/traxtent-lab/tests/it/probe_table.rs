@@ -16,7 +16,7 @@ fn all_built_in_drives_are_there() {
         assert_eq!(drive.profile.is_err(), name == "instant", "{name}");
     }
     let absent = drives.last().unwrap().profile.as_ref().unwrap_err();
-    assert!(absent.contains("no folder"), "{absent}");
+    assert!(absent.contains("no directory"), "{absent}");
 }
 
 /// Does every DiskSim specification give a drive that can be built, with a unique name?

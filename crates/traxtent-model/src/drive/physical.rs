@@ -2,8 +2,8 @@
 //! parts that must not change (512e; read-modify-write). If two consecutive writes share a physical
 //! sector and the buffer holds all of it, it is written with the first of them.
 //!
-//! Left out: such a drive also reads physical sectors as a whole, so that an unaligned read takes up
-//! to seven logical sectors longer. `ARCHITECTURE.md` has the reason.
+//! Left out: such a drive also reads physical sectors as a whole, so that an unaligned read takes
+//! up to seven logical sectors longer. `ARCHITECTURE.md` has the reason.
 
 use super::Drive;
 use super::sweep::{Access, Leg};

@@ -13,12 +13,13 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use super::offer::Offer;
 use super::protocol::{
-    Agreed, Command, ExportInfo, Negotiation, Next, REQUEST_BYTES, Request, flag, reply,
+    Agreed, Command, ExportInfo, Negotiation, Next, REQUEST_BYTES, Request, reply,
 };
-use super::server::Shared;
 use super::socket::Socket;
-use crate::service::{BlockService, Export, ServiceError};
+use super::threads::ThreadBudget;
+use crate::service::{BlockService, ServiceError};
 
 /// The maximum silence of a client during the handshake.
 const HANDSHAKE_SILENCE: Duration = Duration::from_secs(60);
@@ -32,60 +33,10 @@ const TOGETHER_BYTES: usize = 128 << 10;
 /// The memory in bytes that a thread keeps for its next reply.
 const OUTPUT_KEPT: usize = 1 << 20;
 
-/// The exports of a server, as services and as the protocol shows them.
-#[derive(Debug)]
-pub(super) struct Offer {
-    exports: Vec<Export>,
-    infos: Vec<ExportInfo>,
-    /// The last message about the storage below.
-    reported: Mutex<String>,
-}
-
-impl Offer {
-    pub(super) fn new(exports: Vec<Export>) -> Offer {
-        Offer {
-            infos: exports.iter().map(info).collect(),
-            exports,
-            reported: Mutex::default(),
-        }
-    }
-
-    /// Reports a failure, unless it is the same as the last one.
-    fn report(&self, failure: &str) {
-        let mut reported = self.reported.lock();
-        if *reported != failure {
-            tracing::warn!("{failure}");
-            failure.clone_into(&mut reported);
-        }
-    }
-}
-
-fn info(export: &Export) -> ExportInfo {
-    let service = &export.service;
-    let mut flags = flag::HAS_FLAGS | flag::SEND_FLUSH | flag::SEND_FUA;
-    flags |= flag::CAN_MULTI_CONN | flag::SEND_CACHE;
-    for (is_set, value) in [
-        (service.is_rotational(), flag::ROTATIONAL),
-        (export.read_only, flag::READ_ONLY),
-        (!export.read_only, flag::SEND_WRITE_ZEROES),
-        (!export.read_only && service.can_trim(), flag::SEND_TRIM),
-    ] {
-        if is_set {
-            flags |= value;
-        }
-    }
-    ExportInfo {
-        name: export.name.clone(),
-        description: export.description.clone(),
-        bytes: service.bytes(),
-        flags,
-        sizes: service.block_sizes(),
-    }
-}
-
 /// A client in the transmission phase.
 pub(super) struct Connection {
-    shared: Arc<Shared>,
+    offer: Arc<Offer>,
+    budget: Arc<ThreadBudget>,
     socket: Arc<Socket>,
     agreed: Agreed,
     input: Mutex<Input>,
@@ -120,13 +71,14 @@ struct Received {
 
 impl Connection {
     /// Serves a client until it leaves, its connection fails, or the server stops.
-    pub(super) fn serve(shared: &Arc<Shared>, socket: &Arc<Socket>) {
-        let Ok(Some((agreed, rest))) = negotiate(shared, socket) else {
+    pub(super) fn serve(offer: &Arc<Offer>, budget: &Arc<ThreadBudget>, socket: &Arc<Socket>) {
+        let Ok(Some((agreed, rest))) = negotiate(offer, socket) else {
             socket.shutdown(Shutdown::Both);
             return;
         };
         let connection = Arc::new(Connection {
-            shared: Arc::clone(shared),
+            offer: Arc::clone(offer),
+            budget: Arc::clone(budget),
             socket: Arc::clone(socket),
             agreed,
             input: Mutex::new(rest),
@@ -141,11 +93,11 @@ impl Connection {
     }
 
     fn service(&self) -> &dyn BlockService {
-        &*self.shared.offer.exports[self.agreed.export].service
+        self.offer.service(self.agreed.export)
     }
 
     fn info(&self) -> &ExportInfo {
-        &self.shared.offer.infos[self.agreed.export]
+        &self.offer.infos()[self.agreed.export]
     }
 
     /// Reads requests and carries them out, in turn with other threads, until there are no more.
@@ -193,7 +145,7 @@ impl Connection {
         let count = *threads;
         drop(threads);
         // The slot counts the thread out again, wherever it ends.
-        let _ = self.shared.spawn(count, move || thread.0.work());
+        let _ = self.budget.spawn(count, move || thread.0.work());
     }
 
     /// Waits until no thread but the current one is left.
@@ -284,12 +236,12 @@ impl Connection {
         }
     }
 
-    /// Returns the reply to a request that failed. Failures of the storage below are reported to the
-    /// user too.
+    /// Returns the reply to a request that failed. Failures of the storage below are reported to
+    /// the user too.
     fn failed(&self, request: &Request, error: &ServiceError, structured: bool) -> Vec<u8> {
         let text = error.to_string();
         if error.is_of_storage() {
-            self.shared.offer.report(&text);
+            self.offer.report(&text);
         }
         reply::failure(request, reply::error_of(error.errno()), &text, structured)
     }
@@ -366,9 +318,9 @@ impl Output {
 
 /// Carries out the handshake. Returns what was agreed, and the input with the bytes that the client
 /// has sent since; `None` if the connection ends.
-fn negotiate(shared: &Shared, socket: &Arc<Socket>) -> io::Result<Option<(Agreed, Input)>> {
+fn negotiate(offer: &Offer, socket: &Arc<Socket>) -> io::Result<Option<(Agreed, Input)>> {
     socket.set_read_timeout(Some(HANDSHAKE_SILENCE))?;
-    let (mut negotiation, greeting) = Negotiation::new(&shared.offer.infos);
+    let (mut negotiation, greeting) = Negotiation::new(offer.infos());
     socket.write_all(&greeting)?;
     let mut received = Vec::new();
     let mut chunk = [0; 4096];

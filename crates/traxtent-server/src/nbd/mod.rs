@@ -6,9 +6,11 @@
 
 mod connection;
 mod listener;
+mod offer;
 pub mod protocol;
 mod server;
 mod socket;
+mod threads;
 
 pub use listener::Listener;
 pub use server::{CLIENTS_MAX, NbdServer};

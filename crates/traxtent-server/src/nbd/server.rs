@@ -3,22 +3,21 @@
 use std::io;
 use std::net::Shutdown;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::connection::{Connection, Offer};
+use super::connection::Connection;
 use super::listener::Listener;
+use super::offer::Offer;
 use super::socket::Socket;
+use super::threads::ThreadBudget;
 use crate::service::Export;
 
 /// The maximum number of clients at a time. One more is disconnected.
 pub const CLIENTS_MAX: usize = 512;
-
-/// The maximum number of threads of all clients together. Small machines can start about 30,000.
-const THREADS_MAX: usize = 8192;
 
 /// The pause after the system refused a client, for lack of file descriptors for example.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -35,16 +34,14 @@ pub struct NbdServer {
 
 /// The state that the threads share.
 #[derive(Debug)]
-pub(super) struct Shared {
+struct Shared {
     listener: Listener,
-    pub(super) offer: Offer,
+    offer: Arc<Offer>,
     stopped: AtomicBool,
     clients: Mutex<Clients>,
     /// Notified when a client has left.
     left: Condvar,
-    threads: AtomicUsize,
-    /// The maximum number of threads per client.
-    threads_per_client: usize,
+    budget: Arc<ThreadBudget>,
 }
 
 #[derive(Debug, Default)]
@@ -67,12 +64,11 @@ impl NbdServer {
     ) -> io::Result<NbdServer> {
         let shared = Arc::new(Shared {
             listener,
-            offer: Offer::new(exports),
+            offer: Arc::new(Offer::new(exports)),
             stopped: AtomicBool::new(false),
             clients: Mutex::default(),
             left: Condvar::new(),
-            threads: AtomicUsize::new(0),
-            threads_per_client: outstanding,
+            budget: Arc::new(ThreadBudget::new(outstanding)),
         });
         let accepting = Arc::clone(&shared);
         let acceptor = thread::Builder::new()
@@ -156,43 +152,13 @@ impl Shared {
             shared: Arc::clone(self),
             number,
         };
-        let started = self.spawn(1, move || Connection::serve(&presence.shared, &socket));
+        let started = self.budget.spawn(1, move || {
+            let Shared { offer, budget, .. } = &*presence.shared;
+            Connection::serve(offer, budget, &socket);
+        });
         if let Err(error) = started {
             tracing::warn!("a client is refused: {error}");
         }
-    }
-
-    /// Starts a thread for a client that has `threads` with it, if that is within the bounds.
-    ///
-    /// # Errors
-    /// Returns an error if it is not, or if the system refuses a thread.
-    pub(super) fn spawn(
-        self: &Arc<Self>,
-        threads: usize,
-        run: impl FnOnce() + Send + 'static,
-    ) -> io::Result<()> {
-        let all = self.threads.fetch_add(1, Ordering::Relaxed);
-        let place = ThreadSlot(Arc::clone(self));
-        if threads > 1 && (threads > self.threads_per_client || all >= THREADS_MAX) {
-            return Err(io::Error::other("too many threads"));
-        }
-        let run = move || {
-            let _place = place;
-            run();
-        };
-        thread::Builder::new()
-            .name("client".to_owned())
-            .spawn(run)
-            .map(drop)
-    }
-}
-
-/// A thread's share of the limit on threads.
-struct ThreadSlot(Arc<Shared>);
-
-impl Drop for ThreadSlot {
-    fn drop(&mut self) {
-        self.0.threads.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -6,8 +6,8 @@
 //! The server therefore subtracts that time. The model sees a request at the time it was sent, and
 //! earlier still by the time that its response will need. The client's total wait then equals the
 //! model's time. The measurement is an exchange in the pattern of NBD over a pair of sockets. The
-//! client waits as libnbd does. Two threads take turns to receive, and respond in one piece, as those
-//! of `crate::nbd` do, after a wait on the server's clock.
+//! client waits as libnbd does. Two threads take turns to receive, and respond in one piece, as
+//! those of `crate::nbd` do, after a wait on the server's clock.
 //!
 //! This leaves out the client's computation, networks, and the data of a write. All of these make
 //! responses late; none makes them early. Other front ends take at least as long as a socket.

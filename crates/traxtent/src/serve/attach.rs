@@ -1,53 +1,17 @@
 //! The addresses of served exports, and the commands that attach them.
 
 use std::io::Write;
-use std::net::IpAddr;
-use std::path::PathBuf;
 
 use traxtent_model::profile::Profile;
 use traxtent_server::serve::memory_limit;
 
+use super::address::Address;
 use super::drives::ServedDrive;
 use super::front_ends::FrontEnds;
 use super::session::Session;
 use super::{Args, doctor};
 use crate::failure::{Result, note};
 use crate::output;
-
-/// The address for NBD clients.
-#[derive(Clone, Debug)]
-pub(crate) enum Address {
-    Socket(PathBuf),
-    Port(IpAddr, u16),
-}
-
-impl Address {
-    /// Returns the URI of an export; of the default one if the name is empty.
-    pub(super) fn uri(&self, export: &str) -> String {
-        let export = escaped(export);
-        match self {
-            Address::Socket(path) => format!(
-                "nbd+unix:///{export}?socket={}",
-                escaped(&path.display().to_string())
-            ),
-            Address::Port(IpAddr::V6(ip), port) => format!("nbd://[{ip}]:{port}/{export}"),
-            Address::Port(ip, port) => format!("nbd://{ip}:{port}/{export}"),
-        }
-    }
-}
-
-/// Percent-encodes characters that are not allowed in a URI.
-fn escaped(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte);
-    let escape = |byte: u8| {
-        if plain(byte) {
-            char::from(byte).to_string()
-        } else {
-            format!("%{byte:02X}")
-        }
-    };
-    text.bytes().map(escape).collect()
-}
 
 /// Prints the served drives, their addresses, and the commands that attach them.
 pub(super) fn print_drives(args: &Args, drives: &[ServedDrive], session: &Session) -> Result<()> {

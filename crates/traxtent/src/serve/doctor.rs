@@ -20,10 +20,10 @@ pub(crate) struct Args {
 /// A way to attach a served drive.
 #[derive(Serialize)]
 pub(crate) struct FrontEnd {
-    /// What to type, or whose client it is.
+    /// The options to type, or the name of the client.
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
-    /// What is missing, with the command that provides it; `None` if it works.
+    /// The missing part, with the command that provides it; `None` if it works.
     pub(crate) missing: Option<String>,
 }
 

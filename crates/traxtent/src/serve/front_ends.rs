@@ -9,7 +9,7 @@ use traxtent_server::nbd::{Listener, NbdServer};
 use traxtent_server::service::Export;
 use traxtent_server::ublk::UblkDevice;
 
-use super::attach::Address;
+use super::address::Address;
 use super::check_directory;
 use super::session::variables;
 use crate::failure::{Failure, Result};
@@ -38,8 +38,8 @@ pub(crate) struct FrontEndArgs {
     /// Attach the file of --fuse to a loop device (as root)
     #[arg(long, requires = "fuse")]
     device: bool,
-    /// Make a block device /dev/ublkbN that shows all of the drive's properties (Linux 6.5 or later,
-    /// with the module ublk_drv)
+    /// Make a block device /dev/ublkbN that shows all of the drive's properties (Linux 6.5 or
+    /// later, with the module ublk_drv)
     #[arg(long)]
     ublk: bool,
 }

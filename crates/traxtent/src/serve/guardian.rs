@@ -22,17 +22,14 @@ use signal_hook::iterator::Signals;
 
 use traxtent_server::control::remove_stale_socket;
 
-use super::session::exit_with;
+use super::session::{GUARDIAN_VARIABLE, exit_with};
 use crate::failure::{Failure, Result};
 use crate::output;
-
-/// The environment variable that tells the child the guardian's process number, and the directory.
-pub(super) const VARIABLE: &str = "TRAXTENT_GUARDIAN";
 
 /// The time that the child has to exit after it has shut down its sockets.
 const LINGERING: Duration = Duration::from_millis(200);
 
-/// What the guardian hears of its child.
+/// An event of the child.
 enum Event {
     Exited(std::io::Result<ExitStatus>),
     /// It has shut down its sockets.
@@ -45,7 +42,7 @@ pub(crate) fn guarded(
     socket: Option<&Path>,
     serve: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
-    let Ok(told) = env::var(VARIABLE) else {
+    let Ok(told) = env::var(GUARDIAN_VARIABLE) else {
         let folder = output::private_folder()?;
         let ended = guard(folder.path());
         // A socket that refuses clients belongs to nobody any more.
@@ -79,7 +76,7 @@ fn guard(folder: &Path) -> Result<()> {
     let child = Command::new(program)
         .args(env::args_os().skip(1))
         .env(
-            VARIABLE,
+            GUARDIAN_VARIABLE,
             format!("{} {}", std::process::id(), folder.display()),
         )
         .spawn()

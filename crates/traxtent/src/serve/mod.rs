@@ -1,5 +1,6 @@
 //! `traxtent serve`: modelled drives as block devices, while a command runs or until stopped.
 
+mod address;
 pub(crate) mod attach;
 pub(crate) mod doctor;
 mod drives;
@@ -28,8 +29,9 @@ use session::{Session, Signals};
 /// Clients connect over NBD (fio, qemu, libnbd, the kernel). With --fuse, the drive is also a file,
 /// and with --device a block device of this machine. With --ublk, it is a block device that shows
 /// all of the drive's properties. Without COMMAND, the drive is served until interrupted by Ctrl-C.
-/// With COMMAND, it is served while COMMAND runs, with $uri, $socket or $port, $control, and for other
-/// front ends $disk, $device and $ublk in its environment. The receipt reports how closely the run followed the model.
+/// With COMMAND, it is served while COMMAND runs, with $uri, $socket or $port, $control, and for
+/// other front ends $disk, $device and $ublk in its environment. The receipt reports how closely the
+/// run followed the model.
 ///
 /// Several drives are served as exports of their names. With several, options that take a file
 /// apply to one of them: NAME=FILE.

@@ -12,8 +12,10 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use traxtent_server::service::Export;
 
 use super::front_ends::{FrontEndArgs, FrontEnds};
-use super::guardian;
 use crate::failure::{Failure, Result, note, warn};
+
+/// The environment variable that tells the server of a volume its guardian.
+pub(super) const GUARDIAN_VARIABLE: &str = "TRAXTENT_GUARDIAN";
 
 /// The time that a command has to end after a signal, before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
@@ -109,7 +111,7 @@ impl Session {
                 command.args(arguments);
                 command.envs(self.front_ends.variables(&self.exports));
                 command.envs(variables.iter().cloned());
-                command.env_remove(guardian::VARIABLE);
+                command.env_remove(GUARDIAN_VARIABLE);
                 self.run_command(&mut command).map(Some)
             }
         };

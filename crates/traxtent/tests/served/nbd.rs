@@ -63,8 +63,8 @@ fn several_exports() {
     );
 }
 
-/// Are writes, trims and zeroes of a read-only export refused as not permitted, with FUA too, and is
-/// nothing changed? Are clients told before?
+/// Are writes, trims and zeroes of a read-only export refused as not permitted, with FUA too, and
+/// is nothing changed? Are clients told before?
 #[test]
 fn read_only() {
     let folder = TempDir::new().unwrap();

@@ -10,6 +10,7 @@
 //!
 //! [proto]: https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md
 
+mod agreement;
 mod bytes;
 mod negotiation;
 mod options;
@@ -18,7 +19,8 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-pub use negotiation::{Agreed, Negotiation, Next, Step};
+pub use agreement::Agreed;
+pub use negotiation::{Negotiation, Next, Step};
 pub use request::{Command, Invalid, REQUEST_BYTES, Request};
 
 use crate::service::BlockSizes;

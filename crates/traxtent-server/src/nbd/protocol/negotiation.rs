@@ -1,8 +1,9 @@
 //! The handshake, from the server's greeting to the choice of an export.
 
+use super::ExportInfo;
+use super::agreement::{Agreed, find, flags};
 use super::bytes::Bytes;
 use super::options::{self, OptionAnswer};
-use super::{ExportInfo, flag};
 
 /// "NBDMAGIC", the first eight bytes of a server.
 const NBD_MAGIC: u64 = 0x4e42_444d_4147_4943;
@@ -36,17 +37,6 @@ pub struct Negotiation<'a> {
     no_zeroes: bool,
 }
 
-/// The features that client and server have agreed upon.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Agreed {
-    /// The index of the export.
-    pub export: usize,
-    /// Whether structured replies are used.
-    pub structured: bool,
-    /// The export for which the context `base:allocation` was chosen, if any.
-    pub allocation: Option<usize>,
-}
-
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     ClientFlags,
@@ -65,11 +55,11 @@ pub struct Step {
     pub consumed: usize,
     /// Bytes to send.
     pub reply: Vec<u8>,
-    /// What comes after they have been sent.
+    /// The continuation once they have been sent.
     pub next: Next,
 }
 
-/// What comes next in a handshake.
+/// The continuation of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// More bytes are needed, or there may be more in those that were passed.
@@ -221,22 +211,5 @@ impl Step {
             reply: Vec::new(),
             next: Next::Close,
         }
-    }
-}
-
-/// Returns the index of an export. The empty name is that of the default export, the first one.
-pub(super) fn find(exports: &[ExportInfo], name: &str) -> Option<usize> {
-    if name.is_empty() && !exports.is_empty() {
-        return Some(0);
-    }
-    exports.iter().position(|export| export.name == name)
-}
-
-/// Returns the transmission flags of an export for a client.
-pub(super) fn flags(export: &ExportInfo, agreed: &Agreed) -> u16 {
-    if agreed.structured {
-        export.flags | flag::SEND_DF
-    } else {
-        export.flags
     }
 }

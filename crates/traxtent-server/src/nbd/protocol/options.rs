@@ -1,7 +1,7 @@
 //! The answers to the client's options ("Option types" and "Option reply types" in the text).
 
+use super::agreement::{Agreed, find, flags};
 use super::bytes::Bytes;
-use super::negotiation::{Agreed, find, flags};
 use super::{ALLOCATION, ALLOCATION_ID, ExportInfo};
 
 /// The first eight bytes of every option reply.
