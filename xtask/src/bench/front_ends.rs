@@ -1,4 +1,4 @@
-//! What reaches a served drive through each front end, and how punctual its responses are.
+//! The requests that reach a served drive through each front end, and how late its responses are.
 
 use std::fs;
 use std::path::PathBuf;

@@ -11,7 +11,7 @@ use traxtent_server::ublk::UblkDevice;
 
 use super::address::Address;
 use super::check_directory;
-use super::session::variables;
+use super::environment::variables;
 use crate::failure::{Failure, Result};
 
 /// The mode of a socket to which only its owner can connect.

@@ -4,6 +4,7 @@ mod address;
 pub(crate) mod attach;
 pub(crate) mod doctor;
 mod drives;
+mod environment;
 pub(crate) mod front_ends;
 pub(crate) mod guardian;
 pub(crate) mod session;
@@ -30,8 +31,8 @@ use session::{Session, Signals};
 /// and with --device a block device of this machine. With --ublk, it is a block device that shows
 /// all of the drive's properties. Without COMMAND, the drive is served until interrupted by Ctrl-C.
 /// With COMMAND, it is served while COMMAND runs, with $uri, $socket or $port, $control, and for
-/// other front ends $disk, $device and $ublk in its environment. The receipt reports how closely the
-/// run followed the model.
+/// other front ends $disk, $device and $ublk in its environment. The receipt reports how closely
+/// the run followed the model.
 ///
 /// Several drives are served as exports of their names. With several, options that take a file
 /// apply to one of them: NAME=FILE.
@@ -160,7 +161,7 @@ fn control_variables(drives: &[ServedDrive]) -> Vec<(String, String)> {
         let path = drive.settings.control.as_deref();
         path.map(|path| path.display().to_string())
     };
-    session::variables(
+    environment::variables(
         "control",
         drives.iter().map(|drive| (&*drive.name, path(drive))),
     )

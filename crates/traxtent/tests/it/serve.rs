@@ -170,8 +170,8 @@ fn refused() {
     assert!(said.ends_with("\n3\n"), "{said}");
 }
 
-/// Does a server without a command print how to attach it with what is installed, grant no further permissions unasked,
-/// and end with a receipt on a signal?
+/// Does a server without a command print how to attach it with what is installed, grant no further
+/// permissions unasked, and end with a receipt on a signal?
 #[test]
 fn until_stopped() {
     let folder = TempDir::new().unwrap();
