@@ -16,7 +16,7 @@ use crate::target::Machine;
 const SCENARIO_BYTES: u64 = 16 << 20;
 
 /// The least number of requests of a client that are carried out at a time.
-const OUTSTANDING_MIN: u32 = 16;
+const OUTSTANDING_MIN: u32 = 128;
 
 /// A drive to be served.
 pub(super) struct ServedDrive {
