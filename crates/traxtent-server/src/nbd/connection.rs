@@ -198,8 +198,8 @@ impl Connection {
         }))
     }
 
-    /// Reads the data of a write. Most of a large one goes past the buffer, into memory that has not
-    /// been filled with zeros.
+    /// Reads the data of a write. Most of a large one goes past the buffer, into memory that has
+    /// not been filled with zeros.
     fn receive_data(&self, input: &mut Input, count: usize, data: &mut Vec<u8>) -> io::Result<()> {
         let (rest, _) = input.get_ref().get_ref();
         let has_rest = rest.position() < rest.get_ref().len() as u64;
