@@ -601,8 +601,9 @@ impl Drive {
 
     /// Removes the request to be served next from the waiting ones.
     fn next_job(&mut self, now: SimTime) -> Option<DriveJob> {
-        if self.waiting.is_empty() {
-            return None;
+        // A single request needs no choice.
+        if self.waiting.len() <= 1 {
+            return self.waiting.pop();
         }
         let waiting = &self.waiting;
         let candidates = waiting.iter().map(|job| Candidate {
@@ -706,18 +707,16 @@ impl Drive {
     /// Stops any read-ahead at `now` and returns the time from which the arm may move.
     fn take_arm(&mut self, now: SimTime) -> SimTime {
         if let Arm::ReadAhead(mut run) = std::mem::replace(&mut self.arm, Arm::Idle) {
-            let mut legs = std::mem::take(&mut self.legs);
             let ahead = &self.profile.cache.read_ahead;
             let platters = self.access_model();
             let least = self.cache.segment(run.segment).ahead_least.min(run.limit());
             let mut at = now;
-            let (mut next, _) = run.advance(platters, ahead.until, now, &mut legs);
+            let (mut next, _) = run.advance(platters, ahead.until, now);
             if next < least {
-                at = at.max(run.reaches(platters, ahead.until, least, &mut legs));
-                (next, _) = run.advance(platters, ahead.until, at, &mut legs);
+                at = at.max(run.reaches(platters, ahead.until, least));
+                (next, _) = run.advance(platters, ahead.until, at);
             }
             (self.position, self.arm_free) = run.stop(at, ahead.stop_in_sector);
-            self.legs = legs;
             if self.cache.segment(run.segment).state == State::Reading {
                 self.cache.fill_to(run.segment, next);
                 self.cache.set_reading(run.segment, false);
@@ -728,22 +727,23 @@ impl Drive {
 
     /// Updates the segment that read-ahead is filling.
     fn observe_read_ahead(&mut self, now: SimTime) {
-        if !matches!(self.arm, Arm::ReadAhead(_)) {
+        let leaves_sectors = self.leaves_sectors();
+        let Arm::ReadAhead(run) = &mut self.arm else {
             return;
-        }
-        let mut legs = std::mem::take(&mut self.legs);
-        let mut arm = std::mem::replace(&mut self.arm, Arm::Idle);
-        let mut done = false;
-        if let Arm::ReadAhead(run) = &mut arm {
-            let until = self.profile.cache.read_ahead.until;
-            let (next, more) = run.advance(self.access_model(), until, now, &mut legs);
-            self.cache.fill_to(run.segment, next);
-            self.cache
-                .set_joins(!self.leaves_sectors() || !run.is_in_sector(now));
-            done = !more;
-        }
-        (self.arm, self.legs) = (arm, legs);
-        if done {
+        };
+        // `access_model` would borrow the arm too.
+        let platters = AccessModel {
+            geometry: &self.geometry,
+            mechanics: &self.mechanics,
+            slow: &self.slow,
+            partitions: self.profile.access.track_partitions,
+        };
+        let until = self.profile.cache.read_ahead.until;
+        let (next, more) = run.advance(platters, until, now);
+        self.cache.fill_to(run.segment, next);
+        self.cache
+            .set_joins(!leaves_sectors || !run.is_in_sector(now));
+        if !more {
             self.take_arm(now);
         }
     }

@@ -3,7 +3,7 @@
 //! Read-ahead is computed when its state is needed, not sector by sector. Legs that it has
 //! completed are dropped; the current leg determines how far it has come.
 
-use super::sweep::{Access, AccessModel, Leg, sweep};
+use super::sweep::{Access, AccessModel, Leg, leg};
 use crate::mechanics::HeadPosition;
 use crate::profile::ReadAheadUntil;
 use traxtent_units::{Lbn, Sectors, SimTime};
@@ -78,7 +78,6 @@ impl ReadAheadRun {
         platters: AccessModel<'_>,
         until: ReadAheadUntil,
         now: SimTime,
-        legs: &mut Vec<Leg>,
     ) -> (Lbn, bool) {
         loop {
             if self.leg.is_none() {
@@ -86,7 +85,7 @@ impl ReadAheadRun {
                     return (self.next, false);
                 }
                 let rest = (self.limit.0 - self.next.0).min(1 << 20) as u32;
-                let (piece, _) = platters.piece(self.next, rest, false);
+                let (piece, retries) = platters.piece(self.next, rest, false);
                 let to = HeadPosition::from(&piece.track);
                 let stays = match until {
                     ReadAheadUntil::None => false,
@@ -105,9 +104,8 @@ impl ReadAheadRun {
                     inflow: None,
                     not_before: SimTime::ZERO,
                 };
-                legs.clear();
-                sweep(platters, self.position, self.now, &access, legs);
-                self.leg = legs.pop();
+                let from = (self.position, self.now);
+                self.leg = Some(leg(platters, from, (piece, retries), &access, 0));
             }
             let Some(leg) = &self.leg else {
                 return (self.next, false);
@@ -129,7 +127,6 @@ impl ReadAheadRun {
         platters: AccessModel<'_>,
         until: ReadAheadUntil,
         lbn: Lbn,
-        legs: &mut Vec<Leg>,
     ) -> SimTime {
         loop {
             let Some(leg) = &self.leg else {
@@ -143,7 +140,7 @@ impl ReadAheadRun {
                 };
             }
             let end = leg.end;
-            self.advance(platters, until, end, legs);
+            self.advance(platters, until, end);
         }
     }
 

@@ -35,8 +35,8 @@ impl Fill {
 
 /// A read that needs the media for some of its sectors.
 #[derive(Clone, Copy)]
-struct MediaRead {
-    job: DriveJob,
+struct MediaRead<'a> {
+    job: &'a DriveJob,
     /// The time at which it got the arm.
     at: SimTime,
     /// Whether its command has just come over the bus.
@@ -138,7 +138,7 @@ impl Drive {
             }
         };
         self.read_media(&MediaRead {
-            job,
+            job: &job,
             at,
             arriving,
             fill,
@@ -237,7 +237,7 @@ impl Drive {
     }
 
     /// Serves a read that needs the media for some of its sectors.
-    fn read_media(&mut self, read: &MediaRead) {
+    fn read_media(&mut self, read: &MediaRead<'_>) {
         let &MediaRead { job, at, fill, .. } = read;
         let mut legs = std::mem::take(&mut self.legs);
         let mut ramps = std::mem::take(&mut self.ramps);
@@ -252,8 +252,8 @@ impl Drive {
             .segment
             .and_then(|segment| self.keep_media(read, segment, (media_end, sent), &mut legs));
 
-        let until_served = self.until_served(&job, at);
-        let mut breakdown = time_breakdown(&legs, at, start.ready, &job, until_served);
+        let until_served = self.until_served(job, at);
+        let mut breakdown = time_breakdown(&legs, at, start.ready, job, until_served);
         breakdown.bus = sent.since(media_end);
         breakdown.overhead += self.controller.read_completion;
         let served = if fill.hit {
@@ -261,7 +261,7 @@ impl Drive {
         } else {
             ServedBy::Media
         };
-        self.finish(&job, completed, breakdown, served);
+        self.finish(job, completed, breakdown, served);
         self.arm = Arm::Access {
             release: self.release_time(media_end, sent, completed),
             then,
@@ -273,13 +273,13 @@ impl Drive {
     /// Takes the arm for a read, from read-ahead that it continues or from its current position,
     /// and a segment.
     #[inline]
-    fn start_media(&mut self, read: &MediaRead) -> MediaStart {
+    fn start_media(&mut self, read: &MediaRead<'_>) -> MediaStart {
         let &MediaRead { job, at, fill, .. } = read;
         let (from, position, ready) = match &self.arm {
             Arm::ReadAhead(run) if fill.hit && Some(run.segment) == fill.segment => run.hand_over(),
             _ => {
                 let free = self.take_arm(at);
-                (fill.from, self.position, arm_ready(&job, at, free))
+                (fill.from, self.position, arm_ready(job, at, free))
             }
         };
         let going_on = matches!(self.arm, Arm::ReadAhead(_));
@@ -308,7 +308,7 @@ impl Drive {
     #[inline]
     fn sweep_media(
         &mut self,
-        read: &MediaRead,
+        read: &MediaRead<'_>,
         start: &MediaStart,
         legs: &mut Vec<Leg>,
     ) -> SimTime {
@@ -351,7 +351,7 @@ impl Drive {
     #[inline]
     fn send_media(
         &mut self,
-        read: &MediaRead,
+        read: &MediaRead<'_>,
         start: &MediaStart,
         media_end: SimTime,
         legs: &[Leg],
@@ -384,7 +384,7 @@ impl Drive {
     #[inline]
     fn keep_media(
         &mut self,
-        read: &MediaRead,
+        read: &MediaRead<'_>,
         segment: usize,
         (media_end, sent): (SimTime, SimTime),
         legs: &mut Vec<Leg>,
@@ -417,7 +417,7 @@ impl Drive {
 
     /// The drive's behaviour on the bus for a read, the time from which it may use the bus, and
     /// whether it is already connected.
-    fn bus_behaviour(&self, read: &MediaRead) -> (BusBehaviour, SimTime, bool) {
+    fn bus_behaviour(&self, read: &MediaRead<'_>) -> (BusBehaviour, SimTime, bool) {
         let MediaRead {
             job,
             at,
@@ -449,7 +449,7 @@ impl Drive {
 
     /// Returns the transfers of a read that is larger than its segment and may leave it more slowly
     /// than it arrives. Returns `None` for other reads.
-    fn bus_transfer_out(&self, read: &MediaRead) -> Option<ReadTransfers> {
+    fn bus_transfer_out(&self, read: &MediaRead<'_>) -> Option<ReadTransfers> {
         let MediaRead { job, fill, .. } = read;
         let size = self.profile.cache.segment_sectors;
         let sectors = job.request.sectors;
@@ -466,7 +466,12 @@ impl Drive {
     }
 
     /// Transfers a read's sectors to the host and returns the end of the last transfer.
-    fn deliver(&mut self, read: &MediaRead, ramps: &[Ramp], media: (SimTime, SimTime)) -> SimTime {
+    fn deliver(
+        &mut self,
+        read: &MediaRead<'_>,
+        ramps: &[Ramp],
+        media: (SimTime, SimTime),
+    ) -> SimTime {
         let (bus_behaviour, from, connected) = self.bus_behaviour(read);
         let c = &self.controller;
         let in_order = c.in_order;

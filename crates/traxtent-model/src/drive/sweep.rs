@@ -164,27 +164,40 @@ pub(super) fn sweep(
     access: &Access,
     legs: &mut Vec<Leg>,
 ) -> (HeadPosition, SimTime) {
-    let mechanics = platters.mechanics;
     let (mut position, mut now) = (from, ready);
     let mut done = 0;
     while done < access.sectors {
         let lbn = access.lbn + Sectors(u64::from(done));
-        let (piece, retries) = platters.piece(lbn, access.sectors - done, access.write);
-        let to = HeadPosition::from(&piece.track);
-        let moved = mechanics.reposition(position, to, access.write);
-        let landed = (now + moved.total()).max(if done == 0 { access.not_before } else { now });
-        let inflow = access.inflow.map(|flow| DataArrival {
-            from: flow.arrival(u64::from(done)),
-            threshold: if done == 0 { flow.threshold } else { 1 },
-            ..flow
-        });
-        let mut leg = best_pass(platters, piece, moved, landed, access, inflow);
-        leg.delay(Span(mechanics.revolution().0 * u64::from(retries)));
-        (position, now) = (to, leg.end);
-        done += piece.sectors;
+        let piece = platters.piece(lbn, access.sectors - done, access.write);
+        let leg = leg(platters, (position, now), piece, access, done);
+        (position, now) = (HeadPosition::from(&leg.piece.track), leg.end);
+        done += leg.piece.sectors;
         legs.push(leg);
     }
     (position, now)
+}
+
+/// The leg of an access over one piece, with the number of additional revolutions that it takes.
+/// `done` sectors of the access precede it.
+pub(super) fn leg(
+    platters: AccessModel<'_>,
+    (position, now): (HeadPosition, SimTime),
+    (piece, retries): (Piece, u32),
+    access: &Access,
+    done: u32,
+) -> Leg {
+    let mechanics = platters.mechanics;
+    let to = HeadPosition::from(&piece.track);
+    let moved = mechanics.reposition(position, to, access.write);
+    let landed = (now + moved.total()).max(if done == 0 { access.not_before } else { now });
+    let inflow = access.inflow.map(|flow| DataArrival {
+        from: flow.arrival(u64::from(done)),
+        threshold: if done == 0 { flow.threshold } else { 1 },
+        ..flow
+    });
+    let mut leg = best_pass(platters, piece, moved, landed, access, inflow);
+    leg.delay(Span(mechanics.revolution().0 * u64::from(retries)));
+    leg
 }
 
 /// The pass over one piece, or over one of its replicas if that ends sooner.

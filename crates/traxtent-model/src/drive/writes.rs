@@ -272,7 +272,7 @@ impl Drive {
             media_end,
             end,
             first_leg: edges,
-            written: if self.cache.will_write(end, last) {
+            written: if last > end && self.cache.will_write(end, last) {
                 last
             } else {
                 end
@@ -304,13 +304,14 @@ impl Drive {
     ) -> Option<WriteTransfers> {
         let cache = &self.profile.cache;
         let (sectors, size) = (job.request.sectors, cache.segment_sectors);
-        let is_late = || {
+        let is_slow_bus = || {
             let track = self.geometry.track_of(job.request.lbn);
             let slots = track.map_or(1, |track| track.slots);
             let passes = self.mechanics.revolution().0 / u64::from(slots);
-            accepted.full > ready && accepted.inflow.per_sector.0 > passes
+            accepted.inflow.per_sector.0 > passes
         };
-        if sectors <= size && !is_late() {
+        let is_late = accepted.full > ready && is_slow_bus();
+        if sectors <= size && !is_late {
             return None;
         }
         let watermark = f64::from(size) * cache.write_watermark;
