@@ -44,6 +44,9 @@ enum Place {
 const STRIPE: u64 = 1 << 20;
 const MEMORIES: u64 = 64;
 
+/// The size in bytes of the largest write whose memory is loaded early.
+const PREFETCH_MAX: u64 = 32 << 10;
+
 /// The divisor for the memory that a drive's data may take: half of the memory available when the
 /// server starts.
 const MEMORY_SHARE: u64 = 2;
@@ -128,8 +131,12 @@ impl Store {
     }
 
     /// Loads memory that is about to be written into the processor's cache. This is faster than
-    /// waiting for it while the model is locked.
+    /// waiting for it while the model is locked. Larger writes do without: the processor recognizes
+    /// their sequence itself, and they may not fit its cache.
     pub(super) fn prefetch(&self, at: u64, count: u64) {
+        if count > PREFETCH_MAX {
+            return;
+        }
         if let Place::Memory { memories, .. } = &self.place {
             for stripe in stripes(at, count) {
                 let memory = memories[stripe.memory].read();
