@@ -56,6 +56,9 @@ const DD_JOBS: [(u64, &str, bool); 3] = [
     (1 << 20, "sequential,size=1MiB", false),
 ];
 
+/// The number of think times that stand for the client's turnarounds.
+const THINK_TIMES: usize = 200;
+
 /// The size of the requests by which the kernel looks for partition tables.
 const PROBE_BYTES: u64 = 4 << 10;
 
@@ -94,8 +97,9 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         println!("dd: skipped: only root may attach loop devices, or there is no /dev/fuse");
     }
     println!(
-        "A ratio within {TOLERANCE} of 1 is asked for. At 4k in sequence the simulated host thinks between requests for the turnaround: \
-         the mean time from one completion to the next arrival at the served drive, by its request log."
+        "A ratio within {TOLERANCE} of 1 is asked for. At 4k in sequence the simulated host thinks between requests as long as the \
+         client took from one completion to the next arrival at the served drive, by its request log: times of that distribution, in \
+         random order. The table has their mean."
     );
     Ok(if good {
         ExitCode::SUCCESS
@@ -182,17 +186,17 @@ impl JobBench {
             .with_context(|| format!("{} is no request log", self.log.display()))
     }
 
-    /// The mean time from a completion to the next arrival, in microseconds, for requests that
-    /// arrive one at a time.
-    fn turnaround_us(&self) -> Result<f64> {
+    /// The times from a completion to the next arrival, in microseconds, for requests that arrive
+    /// one at a time.
+    fn turnarounds_us(&self) -> Result<Vec<f64>> {
         let requests = self.requests()?;
         let gaps: Vec<f64> = (requests.windows(2))
             .filter(|pair| pair[0].bytes == pair[1].bytes)
-            .map(|pair| pair[1].submitted - pair[0].completed)
-            .filter(|gap| *gap < 10.0)
+            .map(|pair| 1e3 * (pair[1].submitted - pair[0].completed).max(0.0))
+            .filter(|gap| *gap < 10_000.0)
             .collect();
         ensure!(!gaps.is_empty(), "{} has no requests", self.log.display());
-        Ok(1e3 * gaps.iter().sum::<f64>() / gaps.len() as f64)
+        Ok(gaps)
     }
 
     /// Prints a line that compares the served rate with a simulation. Returns whether they agree.
@@ -207,18 +211,18 @@ impl JobBench {
         counts: bool,
         served: f64,
     ) -> Result<bool> {
-        let turnaround = if counts {
-            Some(self.turnaround_us()?)
-        } else {
-            None
-        };
-        let think = turnaround.map_or(String::new(), |us| format!(",think={us:.1}us"));
+        let (mut turnaround, mut think) = (String::new(), String::new());
+        if counts {
+            let gaps = self.turnarounds_us()?;
+            turnaround = format!("{:.1} us", mean(&gaps));
+            think = format!(",think=choice:{}", think_times(gaps));
+        }
         let simulated = self.simulated(drive, &format!("{workload}{think}"))?;
         let ratio = served / simulated;
         let holds = (ratio - 1.0).abs() <= TOLERANCE;
         println!(
             "{drive:<18}{job:<18}{size:>6}{depth:>6}{:>12}{simulated:>12.1}{served:>12.1}{ratio:>8.3}{}",
-            turnaround.map_or(String::new(), |us| format!("{us:.1} us")),
+            turnaround,
             if holds { "" } else { "  missed" },
         );
         Ok(holds)
@@ -228,22 +232,27 @@ impl JobBench {
     fn simulated(&self, drive: &str, workload: &str) -> Result<f64> {
         let seconds = f64::from(self.seconds) * self.speed;
         let line = format!("{workload},count=1000000000,time={seconds}s");
-        let mut command = shell::cargo();
-        command.args([
-            "run",
-            "--release",
-            "--quiet",
-            "--package",
-            "traxtent",
-            "--",
-            "sim",
-        ]);
+        let mut command = Command::new(&self.bench.traxtent);
+        command.arg("sim");
         command.args([drive, &line, "--json", "--seed", &self.seed.to_string()]);
         let summary: serde_json::Value = serde_json::from_str(&shell::stdout_of(&mut command)?)?;
         summary["requests_per_s"]
             .as_f64()
             .context("no rate in the summary")
     }
+}
+
+/// Returns a list of times with the distribution of `gaps`: the means of as many equal parts of them
+/// as a workload's line takes well.
+fn think_times(mut gaps: Vec<f64>) -> String {
+    gaps.sort_by(f64::total_cmp);
+    let times = gaps.chunks(gaps.len().div_ceil(THINK_TIMES));
+    let times: Vec<String> = times.map(|part| format!("{:.2}us", mean(part))).collect();
+    times.join("/")
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// A logged request. Times are in milliseconds of the drive's clock.

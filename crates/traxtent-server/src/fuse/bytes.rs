@@ -5,12 +5,23 @@
 //! through the same file comes in between. Writes that reach the drive through another front end
 //! can.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
 
 use crate::service::{BlockService, ServiceError};
+
+/// The memory in bytes that a thread keeps for its next read.
+const BUFFER_KEPT: usize = 1 << 20;
+
+thread_local! {
+    /// The memory of the thread's reads. New memory would be filled with zeros before each read
+    /// reaches the drive. A read that comes shortly after could then overtake it, and a sequence
+    /// out of order costs the drive a revolution.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// The bytes of a block service.
 #[derive(Debug)]
@@ -35,27 +46,37 @@ impl ByteAccess {
         }
     }
 
-    /// Reads `count` bytes from `offset` on, which must lie within the drive.
-    pub(super) fn read(&self, offset: u64, count: usize) -> Result<Vec<u8>, ServiceError> {
+    /// Reads `count` bytes from `offset` on, which must lie within the drive, and passes them on.
+    pub(super) fn read(
+        &self,
+        offset: u64,
+        count: usize,
+        then: impl FnOnce(Result<&[u8], ServiceError>),
+    ) {
         let range = offset..offset + count as u64;
         let sectors = self.covering(&range);
-        let mut buffer = vec![0; (sectors.end - sectors.start) as usize];
-        self.service.read(&mut buffer, sectors.start)?;
-        if sectors != range {
-            let before = (range.start - sectors.start) as usize;
-            buffer.truncate(before + count);
-            buffer.drain(..before);
+        let sector_bytes = (sectors.end - sectors.start) as usize;
+        let before = (range.start - sectors.start) as usize;
+        let mut buffer = BUFFER.take();
+        if buffer.len() < sector_bytes {
+            buffer.resize(sector_bytes, 0);
         }
-        Ok(buffer)
+        let read = self
+            .service
+            .read(&mut buffer[..sector_bytes], sectors.start);
+        then(read.map(|()| &buffer[before..before + count]));
+        if buffer.len() <= BUFFER_KEPT {
+            BUFFER.set(buffer);
+        }
     }
 
     /// Writes from `offset` on; the bytes must lie within the drive.
-    pub(super) fn write(&self, bytes: &[u8], offset: u64, fua: bool) -> Result<(), ServiceError> {
+    pub(super) fn write(&self, bytes: Vec<u8>, offset: u64, fua: bool) -> Result<(), ServiceError> {
         let range = offset..offset + bytes.len() as u64;
         let sectors = self.covering(&range);
         if sectors == range {
             let _shared = self.partial_writes.read();
-            return self.service.write(bytes.to_vec(), offset, fua);
+            return self.service.write(bytes, offset, fua);
         }
         let _exclusive = self.partial_writes.write();
         let mut buffer = vec![0; (sectors.end - sectors.start) as usize];
@@ -70,7 +91,7 @@ impl ByteAccess {
             self.service.read(&mut buffer[at..], last)?;
         }
         let before = (range.start - sectors.start) as usize;
-        buffer[before..before + bytes.len()].copy_from_slice(bytes);
+        buffer[before..before + bytes.len()].copy_from_slice(&bytes);
         self.service.write(buffer, sectors.start, fua)
     }
 
@@ -100,10 +121,9 @@ impl ByteAccess {
         range: Range<u64>,
         clear_sectors: impl Fn(&dyn BlockService, u64, u64) -> Result<(), ServiceError>,
     ) -> Result<(), ServiceError> {
-        let zeros = vec![0; self.sector as usize];
         let write_zeros = |part: Range<u64>| match part.end - part.start {
             0 => Ok(()),
-            count => self.write(&zeros[..count as usize], part.start, false),
+            count => self.write(vec![0; count as usize], part.start, false),
         };
         let first = range.start.next_multiple_of(self.sector);
         let end = range.end - range.end % self.sector;

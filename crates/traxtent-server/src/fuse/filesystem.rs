@@ -143,24 +143,26 @@ impl DiskFile {
         }
     }
 
-    fn read(&self, offset: u64, count: u32) -> Result<Vec<u8>, Errno> {
+    fn read(&self, offset: u64, count: u32, reply: ReplyData) {
         let range = self.within(offset, u64::from(count));
         if range.is_empty() {
-            return Ok(Vec::new());
+            return reply.data(&[]);
         }
         let count = (range.end - range.start) as usize;
-        self.bytes
-            .read(offset, count)
-            .map_err(|error| errno(&error))
+        self.bytes.read(offset, count, |read| match read {
+            Ok(bytes) => reply.data(bytes),
+            Err(error) => reply.error(errno(&error)),
+        });
     }
 
-    fn write(&self, offset: u64, data: &[u8], flags: OpenFlags) -> Result<u32, Errno> {
+    fn write(&self, offset: u64, mut data: Vec<u8>, flags: OpenFlags) -> Result<u32, Errno> {
         let range = self.writable(offset, data.len() as u64)?;
         let count = (range.end - range.start) as usize;
         // O_SYNC contains O_DSYNC.
         let fua = flags.0 & OFlags::DSYNC.bits() as i32 != 0;
         if count > 0 {
-            let written = self.bytes.write(&data[..count], offset, fua);
+            data.truncate(count);
+            let written = self.bytes.write(data, offset, fua);
             written.map_err(|error| errno(&error))?;
         }
         Ok(count as u32)
@@ -299,10 +301,7 @@ impl Filesystem for ExportFileSystem {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.run(move |file| match file.read(offset, count) {
-            Ok(bytes) => reply.data(&bytes),
-            Err(error) => reply.error(error),
-        });
+        self.run(move |file| file.read(offset, count, reply));
     }
 
     fn write(
@@ -318,7 +317,7 @@ impl Filesystem for ExportFileSystem {
         reply: ReplyWrite,
     ) {
         let data = data.to_vec();
-        self.run(move |file| match file.write(offset, &data, flags) {
+        self.run(move |file| match file.write(offset, data, flags) {
             Ok(count) => reply.written(count),
             Err(error) => reply.error(error),
         });
