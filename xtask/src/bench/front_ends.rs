@@ -79,13 +79,14 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     };
     fs::create_dir_all(bench.bench.folder.join("shown"))?;
     println!(
-        "| front end | sectors | largest request | outstanding | flushes | lateness, us, depth 1: p50, p99, p99.9 | depth 32 |"
+        "| front end | sectors | largest request | outstanding | flushes | lateness, us, depth 1: p50, p99, p99.9 | added: p50, p99 | \
+         depth 32 | added |"
     );
-    println!("|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|");
     for front_end in &FRONT_ENDS {
         match front_end.needs.filter(|path| fs::metadata(path).is_err()) {
             Some(path) => println!(
-                "| {} | this machine has no {path} | | | | | |",
+                "| {} | this machine has no {path} | | | | | | | |",
                 front_end.name
             ),
             None => println!("{}", bench.row(front_end)?),
@@ -93,7 +94,8 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     }
     println!(
         "\nof {}: sector sizes as the client sees them; bytes of the largest request at the drive, of 4 MiB read at once; \
-         requests outstanding at the drive, of 64; flushes that reach it, of 8",
+         requests outstanding at the drive, of 64; flushes that reach it, of 8; what the \
+         lateness adds to the model's response times",
         options.drive
     );
     Ok(ExitCode::SUCCESS)
@@ -127,7 +129,12 @@ impl FrontEndBench<'_> {
                 let us = receipt["lateness_us"][key].as_f64().unwrap_or(f64::NAN);
                 format!("{us:.0}")
             });
-            lateness.push(figures.join(", "));
+            let added = ["p50", "p99"].map(|key| {
+                let ms = |times: &str| receipt[times][key].as_f64().unwrap_or(f64::NAN);
+                let share = ms("delivered_ms") / ms("modelled_ms") - 1.0;
+                format!("{:.2} %", 100.0 * share)
+            });
+            lateness.push(format!("{} | {}", figures.join(", "), added.join(", ")));
         }
         Ok(format!(
             "| {} | {} | {} | {outstanding} | {flushes} | {} |",
