@@ -1,6 +1,7 @@
 //! Parsers for option values.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use traxtent_layout::video::BitRate;
@@ -31,6 +32,20 @@ pub(crate) fn pace(text: &str) -> Result<ReplayPace, String> {
         .ok_or_else(|| {
             "expected recorded, semi-closed or closed:N with N from 1 to 65536".to_owned()
         })
+}
+
+/// Parses the name of a CSV file to write.
+pub(crate) fn csv_file(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if text == "-" {
+        return Err("expected a file; /dev/stdout writes to standard output".to_owned());
+    }
+    if path.extension().is_some_and(|ending| ending == "parquet") {
+        return Err(
+            "logs are CSV; expected a name such as log.csv, log.csv.gz or log.csv.zst".to_owned(),
+        );
+    }
+    Ok(path)
 }
 
 /// Parses a half-open range of LBNs.

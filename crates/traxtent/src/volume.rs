@@ -695,9 +695,13 @@ fn catch(signals: &[i32]) -> Result<Arc<AtomicBool>> {
 }
 
 fn level(text: &str) -> std::result::Result<Level, String> {
+    // Everybody writes it differently: raid-5, RAID5, 5.
+    let number = text.to_ascii_lowercase();
+    let number = number.strip_prefix("raid").unwrap_or(&number);
+    let number = number.strip_prefix('-').unwrap_or(number);
     Level::ALL
         .into_iter()
-        .find(|level| level.name() == text)
+        .find(|level| level.name().strip_prefix("raid-") == Some(number))
         .ok_or_else(|| "expected raid-0, raid-1, raid-4 or raid-5".to_owned())
 }
 

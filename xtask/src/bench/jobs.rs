@@ -56,9 +56,6 @@ const DD_JOBS: [(u64, &str, bool); 3] = [
     (1 << 20, "sequential,size=1MiB", false),
 ];
 
-/// The number of think times that stand for the client's turnarounds.
-const THINK_TIMES: usize = 200;
-
 /// The size of the requests by which the kernel looks for partition tables.
 const PROBE_BYTES: u64 = 4 << 10;
 
@@ -68,6 +65,7 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     };
     let bench = JobBench {
         log: bench.folder.join("requests.csv"),
+        trace: bench.folder.join("turnarounds.trace"),
         bench,
         seconds: options.seconds,
         speed: options.speed,
@@ -97,9 +95,8 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         println!("dd: skipped: only root may attach loop devices, or there is no /dev/fuse");
     }
     println!(
-        "A ratio within {TOLERANCE} of 1 is asked for. At 4k in sequence the simulated host thinks between requests as long as the \
-         client took from one completion to the next arrival at the served drive, by its request log: times of that distribution, in \
-         random order. The table has their mean."
+        "A ratio within {TOLERANCE} of 1 is asked for. At 4k in sequence the simulated host pauses after each request as long as the \
+         client did, from the completion to the next arrival at the served drive, by its request log. The table has the mean."
     );
     Ok(if good {
         ExitCode::SUCCESS
@@ -111,6 +108,7 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
 struct JobBench {
     bench: Bench,
     log: PathBuf,
+    trace: PathBuf,
     seconds: u32,
     speed: f64,
     seed: u64,
@@ -170,33 +168,39 @@ impl JobBench {
         let mut lines = text.lines();
         let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
         let column = |name: &str| names.iter().position(|column| *column == name);
-        let columns = ["sectors", "submitted_ms", "completed_ms"].map(column);
+        let columns = ["lbn", "sectors", "submitted_ms", "completed_ms"].map(column);
         lines
             .map(|line| {
                 let cells: Vec<&str> = line.split(',').collect();
                 let cell =
                     |column: Option<usize>| -> Option<f64> { cells.get(column?)?.parse().ok() };
                 Some(Logged {
-                    bytes: cell(columns[0])? as u64 * 512,
-                    submitted: cell(columns[1])?,
-                    completed: cell(columns[2])?,
+                    lbn: cell(columns[0])? as u64,
+                    bytes: cell(columns[1])? as u64 * 512,
+                    submitted: cell(columns[2])?,
+                    completed: cell(columns[3])?,
                 })
             })
             .collect::<Option<Vec<Logged>>>()
             .with_context(|| format!("{} is no request log", self.log.display()))
     }
 
-    /// The times from a completion to the next arrival, in microseconds, for requests that arrive
-    /// one at a time.
-    fn turnarounds_us(&self) -> Result<Vec<f64>> {
+    /// Writes the logged requests as a trace of requests and pauses, in DiskSim's format: each pause
+    /// is the client's turnaround. Returns the mean pause in microseconds.
+    fn write_trace(&self) -> Result<f64> {
         let requests = self.requests()?;
-        let gaps: Vec<f64> = (requests.windows(2))
-            .filter(|pair| pair[0].bytes == pair[1].bytes)
+        ensure!(requests.len() > 1, "{} has no requests", self.log.display());
+        let pauses: Vec<f64> = (requests.windows(2))
             .map(|pair| 1e3 * (pair[1].submitted - pair[0].completed).max(0.0))
-            .filter(|gap| *gap < 10_000.0)
             .collect();
-        ensure!(!gaps.is_empty(), "{} has no requests", self.log.display());
-        Ok(gaps)
+        let lines: String = (requests.iter().zip(&pauses))
+            .map(|(request, pause)| {
+                let (lbn, sectors) = (request.lbn, request.bytes / 512);
+                format!("R Miss {lbn} {sectors} 0 {pause:.3}\n")
+            })
+            .collect();
+        fs::write(&self.trace, lines)?;
+        Ok(pauses.iter().sum::<f64>() / pauses.len() as f64)
     }
 
     /// Prints a line that compares the served rate with a simulation. Returns whether they agree.
@@ -211,13 +215,20 @@ impl JobBench {
         counts: bool,
         served: f64,
     ) -> Result<bool> {
-        let (mut turnaround, mut think) = (String::new(), String::new());
-        if counts {
-            let gaps = self.turnarounds_us()?;
-            turnaround = format!("{:.1} us", mean(&gaps));
-            think = format!(",think=choice:{}", think_times(gaps));
-        }
-        let simulated = self.simulated(drive, &format!("{workload}{think}"))?;
+        let (turnaround, simulated) = if counts {
+            let mean_us = self.write_trace()?;
+            let trace = self.trace.display().to_string();
+            let options = [&trace, "--format", "disksim-validate"];
+            (format!("{mean_us:.1} us"), self.simulated(drive, &options)?)
+        } else {
+            let seconds = f64::from(self.seconds) * self.speed;
+            let line = format!("{workload},count=1000000000,time={seconds}s");
+            let seed = self.seed.to_string();
+            (
+                String::new(),
+                self.simulated(drive, &[&line, "--seed", &seed])?,
+            )
+        };
         let ratio = served / simulated;
         let holds = (ratio - 1.0).abs() <= TOLERANCE;
         println!(
@@ -229,12 +240,9 @@ impl JobBench {
     }
 
     /// The requests per second of a simulation.
-    fn simulated(&self, drive: &str, workload: &str) -> Result<f64> {
-        let seconds = f64::from(self.seconds) * self.speed;
-        let line = format!("{workload},count=1000000000,time={seconds}s");
+    fn simulated(&self, drive: &str, workload: &[&str]) -> Result<f64> {
         let mut command = Command::new(&self.bench.traxtent);
-        command.arg("sim");
-        command.args([drive, &line, "--json", "--seed", &self.seed.to_string()]);
+        command.args(["sim", drive, "--json"]).args(workload);
         let summary: serde_json::Value = serde_json::from_str(&shell::stdout_of(&mut command)?)?;
         summary["requests_per_s"]
             .as_f64()
@@ -242,21 +250,9 @@ impl JobBench {
     }
 }
 
-/// Returns a list of times with the distribution of `gaps`: the means of as many equal parts of them
-/// as a workload's line takes well.
-fn think_times(mut gaps: Vec<f64>) -> String {
-    gaps.sort_by(f64::total_cmp);
-    let times = gaps.chunks(gaps.len().div_ceil(THINK_TIMES));
-    let times: Vec<String> = times.map(|part| format!("{:.2}us", mean(part))).collect();
-    times.join("/")
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
 /// A logged request. Times are in milliseconds of the drive's clock.
 struct Logged {
+    lbn: u64,
     bytes: u64,
     submitted: f64,
     completed: f64,

@@ -83,6 +83,11 @@ impl Profile {
             toml::Value::String(_) if key.starts_with("scsi.") => {
                 toml::Value::String(value.to_owned())
             }
+            _ if key == "queue.scheduler" && value == "aged-sptf" => {
+                return Err(bad(
+                    "aged-sptf with its weight, such as {aged-sptf={weight=0.1}}",
+                ));
+            }
             _ => toml::from_str::<toml::Table>(&format!("v = {value}"))
                 .ok()
                 .and_then(|mut t| t.remove("v"))

@@ -15,12 +15,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use traxtent_io::device::guard;
-use traxtent_server::serve::{DriveServer, Receipt, ServeError, Speed};
+use traxtent_server::serve::{DriveServer, Receipt, ReceiptVerdict, ServeError, Speed};
 use traxtent_server::service::Export;
 
 use crate::content::recognized_content;
 use crate::failure::{Failure, Result, note};
 use crate::output;
+use crate::parse::csv_file;
 use drives::ServedDrive;
 use front_ends::FrontEndArgs;
 use session::{Session, Signals};
@@ -69,11 +70,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOW", default_value = "measured", value_parser = ["measured", "off"])]
     transport: String,
     /// Write one row per request to this CSV file; compressed if it ends in .gz or .zst
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = csv_file)]
     log: Vec<PathBuf>,
     /// Write the receipt to this file, at the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
     receipt: Vec<PathBuf>,
+    /// Exit with status 1 if a receipt says that the run is not trustworthy, unless COMMAND has
+    /// failed itself
+    #[arg(long)]
+    require_trustworthy: bool,
     /// Create the control socket for `traxtent fault` here [default: in a new directory]
     #[arg(long, value_name = "PATH")]
     control: Vec<PathBuf>,
@@ -126,8 +131,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     )?;
     attach::print_drives(args, &drives, &session)?;
     let status = session.run(&args.command, &control_variables(&drives))?;
-    show_receipts(args, &drives, &servers)?;
-    session::exit_with(status)
+    let receipts: Vec<(&str, Receipt)> = drives
+        .iter()
+        .zip(&servers)
+        .filter_map(|(drive, server)| Some((drive.name.as_str(), server.receipt()?)))
+        .collect();
+    show_receipts(args, &receipts)?;
+    session::exit_with(status)?;
+    if args.require_trustworthy {
+        check_receipts(&receipts)?;
+    }
+    Ok(())
 }
 
 fn open(drive: &ServedDrive) -> Result<Arc<DriveServer>> {
@@ -167,20 +181,15 @@ fn control_variables(drives: &[ServedDrive]) -> Vec<(String, String)> {
     )
 }
 
-fn show_receipts(args: &Args, drives: &[ServedDrive], servers: &[Arc<DriveServer>]) -> Result<()> {
-    let receipts: Vec<(&str, Receipt)> = drives
-        .iter()
-        .zip(servers)
-        .filter_map(|(drive, server)| Some((drive.name.as_str(), server.receipt()?)))
-        .collect();
+fn show_receipts(args: &Args, receipts: &[(&str, Receipt)]) -> Result<()> {
     if args.json {
-        return match &receipts[..] {
+        return match receipts {
             [(_, receipt)] => output::json(receipt),
             several => output::json(&several.iter().cloned().collect::<BTreeMap<_, _>>()),
         };
     }
     let mut lines = Vec::new();
-    for (name, receipt) in &receipts {
+    for (name, receipt) in receipts {
         if receipts.len() > 1 {
             lines.push(format!("{name}:"));
         }
@@ -196,6 +205,20 @@ fn show_receipts(args: &Args, drives: &[ServedDrive], servers: &[Arc<DriveServer
         // Standard output belongs to the command.
         lines.into_iter().for_each(note);
         Ok(())
+    }
+}
+
+/// Returns an error if a receipt says that its run is not trustworthy.
+fn check_receipts(receipts: &[(&str, Receipt)]) -> Result<()> {
+    match receipts
+        .iter()
+        .find(|(_, receipt)| receipt.verdict == ReceiptVerdict::NotTrustworthy)
+    {
+        None => Ok(()),
+        Some((name, receipt)) => Err(Failure::Finding(format!(
+            "{name}: the run is not trustworthy: {}",
+            receipt.reasons.join("; ")
+        ))),
     }
 }
 

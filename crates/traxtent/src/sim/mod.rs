@@ -13,6 +13,7 @@ use traxtent_workload::{ReplayPace, RequestSizes, TraceFormat};
 
 use crate::failure::{Failure, Result};
 use crate::output;
+use crate::parse::csv_file;
 use crate::plot;
 use crate::table::{Side, Table};
 use crate::target::{Machine, TARGET_HELP};
@@ -73,7 +74,7 @@ pub(crate) struct Args {
     set: Vec<String>,
 
     /// Write one row per request to this CSV file; compressed if it ends in .gz or .zst
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = csv_file)]
     log: Option<PathBuf>,
     /// Draw the distribution of response times and their components; .svg or .png
     #[arg(long, value_name = "FILE")]
@@ -281,7 +282,7 @@ impl Report<'_> {
         for text in &self.args.set {
             if let Some((key, value)) = text.split_once('=') {
                 let set = object.entry("set").or_insert_with(|| json!({}));
-                set[key] = json!(value);
+                set[key] = setting(value);
             }
         }
         figures.json(&mut object);
@@ -303,7 +304,7 @@ impl Report<'_> {
             object["workload"] = json!(run.workload.describe());
             let set: Map<String, Value> = point
                 .iter()
-                .map(|(key, value)| (key.clone(), json!(value)))
+                .map(|(key, value)| (key.clone(), setting(value)))
                 .collect();
             object.insert("set".to_owned(), Value::Object(set));
             figures.json(&mut object);
@@ -389,5 +390,13 @@ impl Report<'_> {
         writeln!(out)?;
         table.write(&mut out)?;
         output::finish(out)
+    }
+}
+
+/// Returns the value of a `--set` option: a number or a truth value if it reads as one.
+fn setting(text: &str) -> Value {
+    match serde_json::from_str(text) {
+        Ok(value @ (Value::Number(_) | Value::Bool(_))) => value,
+        _ => json!(text),
     }
 }

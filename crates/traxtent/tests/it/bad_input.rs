@@ -129,6 +129,27 @@ fn one_clear_line() {
         ),
         (&["sim", "atlas10k"], 2, &["no workload"]),
         (
+            &["sim", "atlas10k", "random", "--log", "-"],
+            2,
+            &["--log", "/dev/stdout"],
+        ),
+        (
+            &["serve", "atlas10k", "--log", "a.parquet"],
+            2,
+            &["--log", "log.csv.zst"],
+        ),
+        (
+            &[
+                "sim",
+                "atlas10k",
+                "random",
+                "--set",
+                "queue.scheduler=aged-sptf",
+            ],
+            2,
+            &["{aged-sptf={weight=0.1}}"],
+        ),
+        (
             &["sim", "absent.toml", "random"],
             3,
             &["absent.toml: No such file"],

@@ -50,6 +50,36 @@ fn a_command_with_its_drive() {
     assert_eq!(lines.collect::<Vec<_>>(), ["600", "600"]);
 }
 
+/// With `--require-trustworthy`, is the status of a run with late responses 1, and that of other
+/// runs what it is without? A drive whose time passes a thousand times as fast as real time has
+/// response times of some microseconds, which no machine delivers on time. A drive without
+/// mechanics has none to deliver late.
+#[test]
+fn untrustworthy_runs_can_fail() {
+    let _ = testkit::tool!("qemu-io");
+    let folder = TempDir::new().unwrap();
+    let status = |drive: &str, end: &str| {
+        let script = format!("qemu-io -f raw -c 'read 1M 4k' \"$uri\" >&2; {end}");
+        let options = ["--require-trustworthy", "--speed=1000", "--transport=off"];
+        let command = ["--", "sh", "-c", &script];
+        let answer = traxtent_in(
+            folder.path(),
+            &[&["serve", drive], &options[..], &command].concat(),
+        );
+        (answer.status, answer.err)
+    };
+    let (late, err) = status("atlas10k2", "true");
+    assert_eq!(late, 1, "{err}");
+    let last = err.lines().last().unwrap();
+    assert!(
+        last.starts_with("traxtent: atlas10k2: the run is not trustworthy: "),
+        "{last}"
+    );
+    assert_eq!(status("atlas10k2", "exit 7").0, 7);
+    let (not_judged, err) = status("instant", "true");
+    assert_eq!(not_judged, 0, "{err}");
+}
+
 /// Does a fio workload leave a log that can be replayed, and a receipt as JSON, with the user's own
 /// profile?
 #[test]

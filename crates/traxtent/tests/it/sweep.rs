@@ -32,11 +32,13 @@ fn rows() {
         .unwrap()
         .iter()
         .map(|row| {
+            let outstanding = &row["set"]["workload.outstanding"];
+            assert!(outstanding.is_u64(), "numbers stay numbers");
             row["set"]
                 .as_object()
                 .unwrap()
                 .values()
-                .map(|v| v.as_str().unwrap())
+                .map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned))
                 .collect::<Vec<_>>()
                 .join(" ")
         })

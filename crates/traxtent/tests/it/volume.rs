@@ -44,9 +44,15 @@ fn a_life() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     files(at, &["a", "b", "c", "d"]);
+    // Levels are also known by the names that other programs give them.
+    for level in ["5", "raid5"] {
+        let create = format!("create --level {level} --chunk 64K --json a b c");
+        assert_eq!(good(at, &create)["level"], "raid-5");
+        volume(at, "destroy --force a b c");
+    }
     let made = good(
         at,
-        "create --level raid-5 --chunk 64K --journal 2M --json a b c",
+        "create --level RAID-5 --chunk 64K --journal 2M --json a b c",
     );
     assert_eq!(made["level"], "raid-5");
     let bytes = made["bytes"].as_u64().unwrap();
