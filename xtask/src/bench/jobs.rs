@@ -188,7 +188,9 @@ impl JobBench {
     /// Writes the logged requests as a trace of requests and pauses, in DiskSim's format: each pause
     /// is the client's turnaround. Returns the mean pause in microseconds.
     fn write_trace(&self) -> Result<f64> {
-        let requests = self.requests()?;
+        let mut requests = self.requests()?;
+        // The kernel opens and closes a device with flushes.
+        requests.retain(|request| request.bytes > 0);
         ensure!(requests.len() > 1, "{} has no requests", self.log.display());
         let pauses: Vec<f64> = (requests.windows(2))
             .map(|pair| 1e3 * (pair[1].submitted - pair[0].completed).max(0.0))
