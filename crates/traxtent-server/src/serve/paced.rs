@@ -261,6 +261,10 @@ impl RealTimeDrive {
 
 impl OrderHandler for RealTimeDrive {
     fn carry_out(self: &Arc<RealTimeDrive>, line: &str) -> Result<String, Box<dyn Error>> {
+        if line.starts_with('{') {
+            let problem = "this is the control socket of a drive; the order needs that of a volume";
+            return Err(problem.into());
+        }
         let fault: Fault = line.parse()?;
         let cut = self.inject(fault)?;
         Ok(cut.map_or_else(|| fault.to_string(), |cut| format!("power-cut, {cut}")))

@@ -315,6 +315,10 @@ fn failed(status: &VolumeStatus) -> Vec<String> {
 
 impl OrderHandler for ServedVolume {
     fn carry_out(self: &Arc<ServedVolume>, line: &str) -> Result<String, Box<dyn Error>> {
+        if !line.starts_with('{') {
+            let problem = "this is the control socket of a volume; faults need that of a drive";
+            return Err(VolumeIoError::Order(problem.to_owned()).into());
+        }
         let order = serde_json::from_str(line).map_err(|error| {
             VolumeIoError::Order(format!(
                 "an order to a volume must be a line of JSON: {error}"

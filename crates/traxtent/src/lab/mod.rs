@@ -47,7 +47,7 @@ enum Verb {
     /// Run experiments
     Run {
         /// Claims, groups of claims or papers, as named by `traxtent lab list`: Q1a, Q1, Q, linux;
-        /// or all, except A, which needs root, nbdfuse and about 20 minutes
+        /// or all, except A, which needs root and about 20 minutes
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
         #[command(flatten)]

@@ -129,16 +129,6 @@ fn one_clear_line() {
         ),
         (&["sim", "atlas10k"], 2, &["no workload"]),
         (
-            &["sim", "atlas10k", "random", "--log", "-"],
-            2,
-            &["--log", "/dev/stdout"],
-        ),
-        (
-            &["serve", "atlas10k", "--log", "a.parquet"],
-            2,
-            &["--log", "log.csv.zst"],
-        ),
-        (
             &[
                 "sim",
                 "atlas10k",
@@ -366,4 +356,20 @@ topology disksim_iodriver driver0 [ disksim_bus bus0 [ disksim_disk disk0 [ ] ] 
         );
         assert_eq!(by_position.err.lines().count(), 1, "{}", by_position.err);
     }
+}
+
+/// Are logs refused that would not be what their names promise?
+#[test]
+fn logs_that_are_not_csv() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, remedy) in [
+        ("sim atlas10k random --log -", "/dev/stdout"),
+        ("serve atlas10k --log a.parquet", "log.csv.zst"),
+    ] {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let answer = traxtent_in(folder.path(), &arguments);
+        assert_eq!(answer.status, 2, "{}", answer.err);
+        assert!(answer.err.contains(remedy), "{}", answer.err);
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

@@ -80,6 +80,31 @@ fn untrustworthy_runs_can_fail() {
     assert_eq!(not_judged, 0, "{err}");
 }
 
+/// Do a drive and a volume name the mistake when they receive an order for the other?
+#[test]
+fn control_sockets_are_told_apart() {
+    let folder = TempDir::new().unwrap();
+    let err = |serve: &[&str], order: &str| {
+        let line = format!("{} {order}", env!("CARGO_BIN_EXE_traxtent"));
+        let options = ["--control", "socket", "--", "sh", "-c", &line];
+        traxtent_in(folder.path(), &[serve, &options].concat()).err
+    };
+    let drive = err(&["serve", "instant"], "volume status socket");
+    assert!(drive.contains("the control socket of a drive"), "{drive}");
+    for member in ["a", "b"] {
+        let file = fs::File::create(folder.path().join(member)).unwrap();
+        file.set_len(256 << 20).unwrap();
+    }
+    let create = "volume create --level 1 --chunk 64K a b";
+    let create: Vec<&str> = create.split(' ').collect();
+    assert_eq!(traxtent_in(folder.path(), &create).status, 0);
+    let volume = err(&["volume", "serve", "a", "b"], "fault socket power-cut");
+    assert!(
+        volume.contains("the control socket of a volume"),
+        "{volume}"
+    );
+}
+
 /// Does a fio workload leave a log that can be replayed, and a receipt as JSON, with the user's own
 /// profile?
 #[test]

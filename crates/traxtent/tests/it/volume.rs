@@ -46,7 +46,7 @@ fn a_life() {
     files(at, &["a", "b", "c", "d"]);
     // Levels are also known by the names that other programs give them.
     for level in ["5", "raid5"] {
-        let create = format!("create --level {level} --chunk 64K --json a b c");
+        let create = format!("create --level {level} --chunk 64K --journal 2M --json a b c");
         assert_eq!(good(at, &create)["level"], "raid-5");
         volume(at, "destroy --force a b c");
     }
