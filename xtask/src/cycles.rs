@@ -122,7 +122,7 @@ fn expand<'a>(prefix: String, text: &'a str, found: &mut Vec<String>) -> &'a str
     rest = &rest[1..];
     loop {
         rest = expand(path.clone(), rest, found);
-        // Passes over `as NAME`.
+        // Skips `as NAME`.
         let Some(next) = rest.find([',', '}']) else {
             return "";
         };

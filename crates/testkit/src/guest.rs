@@ -2,7 +2,7 @@
 //! test's own.
 //!
 //! /dev/kvm is not needed. `cargo xtask test` unpacks the kernels into `target/guest` and
-//! `target/guest-backports`; nothing of them is installed. The guest's initial file system contains
+//! `target/guest-backports`, and installs neither. The guest's initial file system contains
 //! busybox, the requested kernel modules, programs with their libraries, and a script.
 
 use std::fs::{self, File};
@@ -48,15 +48,15 @@ pub struct Guest<'a> {
     pub name: &'a str,
     /// `CARGO_TARGET_TMPDIR` of the test, in which all files are created.
     pub folder: &'a Path,
-    /// Modules of the kernel in the order of loading, each with its parameters: `"sd_mod"`.
+    /// Kernel modules, each with its parameters, in the order in which they are loaded: `"sd_mod"`.
     pub modules: &'a [&'a str],
     /// Programs, each with its name in the guest's `/bin`. The libraries that they need are copied
     /// with them.
     pub programs: &'a [(&'a Path, &'a str)],
     /// Other files, each with its name in the guest's `/files`.
     pub files: &'a [(&'a Path, &'a str)],
-    /// The shell script that runs once /dev, /proc and /sys are mounted and the modules loaded;
-    /// `$B` is busybox.
+    /// The shell script that runs once /dev, /proc and /sys have been mounted and the modules have
+    /// been loaded; `$B` is busybox.
     pub script: &'a str,
     /// Arguments for qemu: the devices.
     pub devices: &'a [String],

@@ -70,7 +70,7 @@ impl TranslateRequest {
     /// # Errors
     /// Returns an error if the format cannot express the address.
     pub fn encode(&self) -> Result<Vec<u8>, NotRepresentable> {
-        let question = TranslateRequestPage {
+        let page = TranslateRequestPage {
             header: PageHeader {
                 page: TRANSLATE_ADDRESS,
                 reserved: 0,
@@ -81,7 +81,7 @@ impl TranslateRequest {
             wanted: FormatByte::new().with_format(self.wanted.code()),
             address: slot(self.address, self.supplied)?,
         };
-        Ok(question.as_bytes().to_vec())
+        Ok(page.as_bytes().to_vec())
     }
 
     /// Decodes the page.
@@ -89,14 +89,13 @@ impl TranslateRequest {
     /// # Errors
     /// Returns an error if the page is incomplete, is a different page, or names an unknown format.
     pub fn decode(bytes: &[u8]) -> Result<TranslateRequest, ScsiError> {
-        let (question, _) =
-            decode_prefix::<TranslateRequestPage>("a translate address page", bytes)?;
-        check_page(&question.header)?;
-        let supplied = format(4, question.supplied.format())?;
+        let (page, _) = decode_prefix::<TranslateRequestPage>("a translate address page", bytes)?;
+        check_page(&page.header)?;
+        let supplied = format(4, page.supplied.format())?;
         Ok(TranslateRequest {
             supplied,
-            wanted: format(5, question.wanted.format())?,
-            address: Address::decode(supplied, &question.address)?,
+            wanted: format(5, page.wanted.format())?,
+            address: Address::decode(supplied, &page.address)?,
         })
     }
 }
@@ -108,7 +107,7 @@ impl Translation {
     /// Returns an error if the format cannot express an address, or there are too many.
     pub fn encode(&self) -> Result<Vec<u8>, NotRepresentable> {
         let body = 2 + self.addresses.len() * ADDRESS;
-        let answer = TranslateResponseHeader {
+        let page = TranslateResponseHeader {
             header: PageHeader {
                 page: TRANSLATE_ADDRESS,
                 reserved: 0,
@@ -121,7 +120,7 @@ impl Translation {
                 .with_alternate_sector(self.alternate_sector)
                 .with_alternate_track(self.alternate_track),
         };
-        let mut bytes = answer.as_bytes().to_vec();
+        let mut bytes = page.as_bytes().to_vec();
         for address in &self.addresses {
             bytes.extend_from_slice(&slot(*address, self.translated)?);
         }
@@ -134,21 +133,21 @@ impl Translation {
     /// Returns an error if the header is incomplete, it is a different page, or it names an unknown
     /// format.
     pub fn decode(bytes: &[u8]) -> Result<Translation, ScsiError> {
-        let (answer, rest) =
+        let (page, rest) =
             decode_prefix::<TranslateResponseHeader>("a translate address page", bytes)?;
-        check_page(&answer.header)?;
-        let translated = format(5, answer.translated.format())?;
-        let body = usize::from(answer.header.length.get()).saturating_sub(2);
+        check_page(&page.header)?;
+        let translated = format(5, page.translated.format())?;
+        let body = usize::from(page.header.length.get()).saturating_sub(2);
         let addresses = at_most(rest, body)
             .chunks_exact(ADDRESS)
             .map(|bytes| Address::decode(translated, bytes))
             .collect::<Result<_, _>>()?;
         Ok(Translation {
-            supplied: format(4, answer.supplied.format())?,
+            supplied: format(4, page.supplied.format())?,
             translated,
-            reserved_area: answer.translated.reserved_area(),
-            alternate_sector: answer.translated.alternate_sector(),
-            alternate_track: answer.translated.alternate_track(),
+            reserved_area: page.translated.reserved_area(),
+            alternate_sector: page.translated.alternate_sector(),
+            alternate_track: page.translated.alternate_track(),
             addresses,
         })
     }

@@ -39,7 +39,7 @@ impl Rng {
     /// Returns a whole number in [0, `bound`), each with equal probability.
     ///
     /// # Panics
-    /// If `bound` is zero.
+    /// Panics if `bound` is zero.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "nothing lies below zero");

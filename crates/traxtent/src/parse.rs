@@ -172,7 +172,7 @@ mod tests {
                 let error = usage_error(&line.replace("SIZE", size));
                 assert_eq!(error, None, "{line}, {size}");
             }
-            let error = usage_error(&line.replace("SIZE", "4q")).expect("4q is no size");
+            let error = usage_error(&line.replace("SIZE", "4q")).expect("4q is not a size");
             let lists_values = line.contains("block=") || line.contains("luks=");
             let expected = if lists_values {
                 "2048, 4096".to_owned()

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::nbd::Bench;
 use crate::shell;
 
-/// The drive and the duration.
+/// The options of the benchmark.
 #[derive(clap::Args)]
 pub(super) struct Options {
     /// Duration of each load in seconds
@@ -86,16 +86,17 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     for front_end in &FRONT_ENDS {
         match front_end.needs.filter(|path| fs::metadata(path).is_err()) {
             Some(path) => println!(
-                "| {} | this machine has no {path} | | | | | | | |",
+                "| {} | not available: no {path} | | | | | | | |",
                 front_end.name
             ),
             None => println!("{}", bench.row(front_end)?),
         }
     }
     println!(
-        "\nof {}: sector sizes as the client sees them; bytes of the largest request at the drive, of 4 MiB read at once; \
-         requests outstanding at the drive, of 64; flushes that reach it, of 8; what the \
-         lateness adds to the model's response times",
+        "\n{}: sector sizes as the client sees them; the largest request at the drive in bytes, for a \
+         read of 4 MiB; the number of 64 requests that are outstanding at the drive; the number of \
+         8 flushes that reach it; the time that lateness adds to the model's response times, as a \
+         share of these",
         options.drive
     );
     Ok(ExitCode::SUCCESS)
@@ -183,7 +184,7 @@ impl FrontEndBench<'_> {
             })
         });
         let requests: Option<Vec<Logged>> = requests.collect();
-        requests.with_context(|| format!("{} is no request log", self.log.display()))
+        requests.with_context(|| format!("{} is not a request log", self.log.display()))
     }
 }
 
@@ -201,7 +202,7 @@ fn outstanding(requests: &[Logged]) -> usize {
         steps.push((request.issued, 1));
         steps.push((request.completed, -1));
     }
-    // Of two steps at the same time, the end comes first.
+    // If a request ends when another begins, the end counts first.
     steps.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let (mut now, mut most) = (0_i64, 0);
     for (_, step) in steps {

@@ -182,7 +182,7 @@ impl JobBench {
                 })
             })
             .collect::<Option<Vec<Logged>>>()
-            .with_context(|| format!("{} is no request log", self.log.display()))
+            .with_context(|| format!("{} is not a request log", self.log.display()))
     }
 
     /// Writes the logged requests as a trace of requests and pauses, in DiskSim's format: each pause

@@ -1,5 +1,5 @@
-//! Volumes with members that are files in memory: served, compared with one such file, and accessed
-//! directly.
+//! Benchmarks of volumes whose members are files in memory. A served volume is compared with a served
+//! file, and a volume is accessed directly.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::Result;
 use super::nbd::{Bench, Load, Served, median};
 use crate::shell;
 
-/// The duration and the place.
+/// The options of the benchmark.
 #[derive(clap::Args)]
 pub(super) struct Options {
     /// Duration of each load of a served volume in seconds

@@ -1,6 +1,4 @@
-//! The choice of the waiting request to serve next.
-//!
-//! Used by the drive's own queue and by a host's queue in front of drives.
+//! The choice of the waiting request to serve next, in a drive's own queue or in a host's queue.
 
 use crate::profile::Scheduler;
 use traxtent_units::{Lbn, SimTime, Span};

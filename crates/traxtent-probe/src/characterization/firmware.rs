@@ -56,12 +56,12 @@ const REFILLS: usize = 32;
 /// The number of simulated unsteady hosts.
 const HOSTS: u64 = 3;
 
-/// The deviation, in milliseconds, above which a reading was a rare disturbance, not typical of the
-/// host.
+/// The deviation, in milliseconds, above which a reading counts as a rare disturbance that is not
+/// typical of the host.
 const TYPICAL_LATE_MS_MAX: f64 = 0.25;
 /// The improvement that chance explains, on a steady and on an unsteady host: the remaining share
-/// of the distance, and the difference in milliseconds. Chance brings distributions nearer than
-/// single requests.
+/// of the distance, and the difference in milliseconds. Chance affects the distance between
+/// distributions more than that between single requests.
 const CHANCE_STEADY: (f64, f64) = (0.98, 0.001);
 const CHANCE_UNSTEADY: (f64, f64) = (0.9, 0.01);
 /// One in this many response times, the longest, are left out of a distribution: they are

@@ -22,10 +22,10 @@ use super::socket::Socket;
 use super::threads::ThreadBudget;
 use crate::service::{BlockService, ServiceError};
 
-/// The maximum silence of a client during the handshake.
+/// The longest time that a client may be silent during the handshake.
 const HANDSHAKE_SILENCE: Duration = Duration::from_secs(60);
 
-/// The size of the buffer for requests in bytes. Larger data are read past it.
+/// The size in bytes of the buffer for requests. Larger data bypass it.
 const INPUT_BYTES: usize = 32 << 10;
 
 /// The time that a thread spins until the next request. It covers a client's turnaround.
@@ -117,7 +117,7 @@ impl Connection {
             let received = self.receive(&mut input);
             self.readers.fetch_sub(1, Ordering::Relaxed);
             let Ok(Some(received)) = received else {
-                // Whoever reads next finds the same end.
+                // The next thread that reads sees the same end.
                 self.socket.shutdown(Shutdown::Read);
                 return;
             };
@@ -163,7 +163,7 @@ impl Connection {
         *threads += 1;
         let count = *threads;
         drop(threads);
-        // The slot counts the thread out again, wherever it ends.
+        // The slot decrements the count when the thread ends, for whatever reason.
         let _ = self.budget.spawn(count, move || thread.0.work());
     }
 
@@ -198,8 +198,8 @@ impl Connection {
         }))
     }
 
-    /// Reads the data of a write. Most of a large one goes past the buffer, into memory that has
-    /// not been filled with zeros.
+    /// Reads the data of a write. Most of the data of a large write bypasses the buffer, and goes
+    /// into memory that has not been filled with zeros.
     fn receive_data(&self, input: &mut Input, count: usize, data: &mut Vec<u8>) -> io::Result<()> {
         let (rest, _) = input.get_ref().get_ref();
         let has_rest = rest.position() < rest.get_ref().len() as u64;
@@ -280,7 +280,7 @@ impl Connection {
         reply::failure(request, reply::error_of(error.errno()), &text, structured)
     }
 
-    /// Sends the output, whole.
+    /// Sends all of the output.
     fn send(&self, output: &mut Output) -> io::Result<()> {
         let turn = self.output.lock();
         let sent = self.socket.write_all(output.bytes());
@@ -290,7 +290,7 @@ impl Connection {
     }
 }
 
-/// Returns whether a client finds another processor while a thread spins.
+/// Returns whether a thread that spins leaves another processor to the client.
 fn may_spin() -> bool {
     static SEVERAL: LazyLock<bool> =
         LazyLock::new(|| thread::available_parallelism().is_ok_and(|count| count.get() > 1));
@@ -307,7 +307,7 @@ impl Drop for WorkerSlot {
     }
 }
 
-/// Replies that are sent together. The memory is used again, so it is zeroed once.
+/// Replies that are sent together. The memory is reused, so it is zeroed only once.
 #[derive(Default)]
 struct Output {
     memory: Vec<u8>,

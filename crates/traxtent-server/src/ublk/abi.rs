@@ -68,7 +68,8 @@ pub(super) struct Parameters {
 /// `UBLK_PARAM_TYPE_BASIC` and `UBLK_PARAM_TYPE_DISCARD`.
 pub(super) const TYPES: u32 = 0b11;
 
-/// `struct ublk_param_basic`. The shifts are the logarithms of sizes in bytes; sectors have 512.
+/// `struct ublk_param_basic`. The shifts are the binary logarithms of sizes in bytes. A sector has
+/// 512 bytes.
 #[derive(
     Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout, PartialEq, Eq,
 )]
@@ -94,7 +95,7 @@ pub(super) const VOLATILE_CACHE: u32 = 1 << 2;
 /// `UBLK_ATTR_FUA`.
 pub(super) const FUA: u32 = 1 << 3;
 
-/// `struct ublk_param_discard`. Sectors have 512 bytes.
+/// `struct ublk_param_discard`. A sector has 512 bytes.
 #[derive(
     Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout, PartialEq, Eq,
 )]

@@ -44,7 +44,7 @@ impl ConfidenceInterval {
     }
 }
 
-/// Returns the value that |t| with `freedom` degrees of freedom stays below with the given
+/// Returns the bound below which |t| with `freedom` degrees of freedom lies with the given
 /// confidence.
 fn student_t(freedom: u64, confidence: ConfidenceLevel) -> f64 {
     let (table, normal) = match confidence {

@@ -50,8 +50,8 @@ fn a_command_with_its_drive() {
     assert_eq!(lines.collect::<Vec<_>>(), ["600", "600"]);
 }
 
-/// With `--require-trustworthy`, is the status of a run with late responses 1, and that of other
-/// runs what it is without? A drive whose time passes a thousand times as fast as real time has
+/// With `--require-trustworthy`, is the exit status of a run with late responses 1, and that of any
+/// other run unchanged? A drive whose time passes a thousand times as fast as real time has
 /// response times of some microseconds, which no machine delivers on time. A drive without
 /// mechanics has none to deliver late.
 #[test]

@@ -103,7 +103,10 @@ fn the_socket_is_never_open_to_others() {
         .unwrap();
     let begun = Instant::now();
     while UnixStream::connect(&control).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it takes long");
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "the socket is not there after 60 s"
+        );
         thread::sleep(Duration::from_millis(10));
     }
     let mode = std::fs::metadata(&control).unwrap().permissions().mode() & 0o7777;
@@ -117,7 +120,7 @@ fn the_socket_is_never_open_to_others() {
         let name = event.file_name().map(|name| name.to_string_lossy());
         if name.is_some_and(|name| Path::new(&*name) == "control") {
             let changed = event.events().contains(ReadFlags::ATTRIB);
-            assert!(!changed, "its mode was another before");
+            assert!(!changed, "its mode was different before");
             made += 1;
         }
     }

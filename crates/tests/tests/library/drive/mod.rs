@@ -1,4 +1,4 @@
-//! The drive: exact times of a tiny one, and properties that hold for every one.
+//! Tests of the drive: exact times of a tiny drive, and properties that hold for every drive.
 
 mod disksim;
 mod host_settings;

@@ -53,7 +53,7 @@ impl<'a> Bytes<'a> {
         for read in plan.reads.iter().chain(&plan.dummy) {
             assert!(
                 !self.health.absent().has(read.member),
-                "reads what cannot be: {plan:?}"
+                "reads an unreadable member: {plan:?}"
             );
             assert!(
                 read.rows.start < read.rows.end && read.rows.end <= chunks[read.member].sectors.0
@@ -375,7 +375,8 @@ fn the_cheaper_update_is_taken() {
     assert_eq!(plain(&most.reads), [(0, 0..10)]);
 }
 
-/// Is a failed member neither read nor written, and is the update used that works without it?
+/// Is a failed member neither read nor written, and does the plan use the kind of update that works
+/// without it?
 #[test]
 fn degraded_writes() {
     // The failed member is written: parity is computed from the others.

@@ -70,7 +70,7 @@ impl CrashedDevice {
     }
 
     /// Cuts the power. Does a recovery find an allowed state, and does the next recovery find the
-    /// same one, however far the first one came?
+    /// same one, however far the first one got?
     fn check(&mut self, device: &Device, fate: Fate, model: &Model) {
         let mut left = device.cut(fate);
         let mut log = recover(&self.map, &mut left, self.cleaning).unwrap();

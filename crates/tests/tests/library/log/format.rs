@@ -202,7 +202,7 @@ fn damaged_logs() {
         let mut device = worker.device.clone();
         let bytes = device.bytes_mut();
         for _ in 0..1 + rng.below(8) {
-            // More often than not where structures are.
+            // Most of the damage is in the sectors that hold structures.
             let below = if rng.chance(0.7) {
                 16 * SECTOR
             } else {

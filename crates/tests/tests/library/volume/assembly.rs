@@ -73,7 +73,7 @@ fn damaged(index: usize, first: u64) -> SuperblockPair {
 #[test]
 fn kinds_of_members() {
     let all = [pair(2, 7, 6), pair(0, 7, 6), pair(1, 6, 6)];
-    let assembly = assemble(&all, false).expect("a crash between two superblocks is no failure");
+    let assembly = assemble(&all, false).expect("a crash between two superblocks is not a failure");
     assert_eq!(assembly.given, [Some(1), Some(2), Some(0)]);
     assert_eq!(assembly.superblock.generation, 7);
     assert!(assembly.superblock.members.iter().all(|one| !one.doubtful));
