@@ -8,8 +8,8 @@ use super::partition::len;
 use super::{Allocator, LayoutError, Placement};
 use traxtent_units::{Block, Blocks};
 
-/// Reserved blocks. The allocator counts them as in use, but they are not yet part of any file. When
-/// they are no longer needed, return them with [`Reserve::release`].
+/// Reserved blocks. The allocator counts them as in use, but they are not yet part of any file.
+/// When they are no longer needed, return them with [`Reserve::release`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reserve {
     left: Range<Block>,

@@ -185,8 +185,8 @@ impl JobBench {
             .with_context(|| format!("{} is not a request log", self.log.display()))
     }
 
-    /// Writes the logged requests as a trace of requests and pauses, in DiskSim's format: each pause
-    /// is the client's turnaround. Returns the mean pause in microseconds.
+    /// Writes the logged requests as a trace of requests and pauses, in DiskSim's format. The
+    /// pauses are the client's turnarounds. Returns their mean in microseconds.
     fn write_trace(&self) -> Result<f64> {
         let mut requests = self.requests()?;
         // The kernel opens and closes a device with flushes.

@@ -1,5 +1,5 @@
-//! Benchmarks of volumes whose members are files in memory. A served volume is compared with a served
-//! file, and a volume is accessed directly.
+//! Benchmarks of volumes whose members are files in memory. A served volume is compared with a
+//! served file, and a volume is accessed directly.
 
 use std::fs;
 use std::path::{Path, PathBuf};
