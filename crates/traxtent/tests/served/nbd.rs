@@ -216,6 +216,13 @@ fn by_qemu() {
         .chain(commands)
         .chain([&*uri])
         .collect();
+    // qemu-nbd as a client: does it list the export with its sizes?
+    let socket = format!("--socket={}", server.socket().display());
+    let listed = run(&testkit::tool!("qemu-nbd"), &["--list", &socket]).stdout;
+    let listed = String::from_utf8_lossy(&listed);
+    for line in ["size:  67108864", "min block: 512", "opt block: 4096"] {
+        assert!(listed.contains(line), "{line}: {listed}");
+    }
     let done = run(&qemu_io, &arguments);
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(!said.contains("fail") && !said.contains("rror"), "{said}");
