@@ -1,7 +1,6 @@
 //! Leftovers of killed servers: a mount without a server, whose users get errors, and the loop
 //! device on its file.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -52,8 +51,9 @@ fn check_dead(mount: &MountEntry) -> Result<(), FuseError> {
             kind: mount.kind.clone(),
         });
     }
-    match fs::metadata(&mount.at) {
-        Err(error) if is_disconnected(&error) => Ok(()),
+    // The kernel keeps attributes, even those of a server that has ended, but no statistics.
+    match rustix::fs::statfs(&mount.at) {
+        Err(errno) if is_disconnected(&errno.into()) => Ok(()),
         _ => Err(FuseError::Served { path }),
     }
 }

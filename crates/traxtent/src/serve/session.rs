@@ -25,6 +25,8 @@ const REAP_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The poll interval while a command that has been told to end is awaited.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// The pause between attempts to unmount what has been in use.
+const USERS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The signals that a server receives. They are caught before anything is created that has to be
 /// removed at the end.
@@ -120,23 +122,36 @@ impl Session {
         stopped.map(|()| ended)
     }
 
-    /// Waits for a signal to end. Receipts are written meanwhile. If Ctrl-C comes while a file or a
-    /// device is in use, a second one is waited for.
+    /// Waits for a signal to end. Receipts are written meanwhile.
     fn wait_for_end(&mut self) {
-        let mut is_second = false;
         for signal in self.signals.0.forever() {
             match signal {
                 SIGUSR1 => write_receipts(&self.exports),
                 SIGCHLD => {}
-                SIGINT if !is_second => match self.front_ends.unmount() {
-                    Ok(()) => return,
-                    Err(failure) => {
-                        failure.line().into_iter().for_each(warn);
-                        note("it is still served; another Ctrl-C ends it all the same");
-                        is_second = true;
-                    }
-                },
+                SIGINT => return self.wait_for_users(),
                 _ => return,
+            }
+        }
+    }
+
+    /// Waits until files and devices are no longer in use, or for another signal to end.
+    fn wait_for_users(&mut self) {
+        let Err(failure) = self.front_ends.unmount() else {
+            return;
+        };
+        failure.line().into_iter().for_each(warn);
+        note("it is served until it is no longer in use; another Ctrl-C ends it at once");
+        loop {
+            thread::sleep(USERS_INTERVAL);
+            for signal in self.signals.0.pending() {
+                match signal {
+                    SIGUSR1 => write_receipts(&self.exports),
+                    SIGCHLD => {}
+                    _ => return,
+                }
+            }
+            if self.front_ends.unmount().is_ok() {
+                return;
             }
         }
     }

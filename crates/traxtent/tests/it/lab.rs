@@ -195,7 +195,7 @@ fn page() {
     for text in [
         "id=\"T13d\"",
         "10.00 ms",
-        "settling and overhead of writes",
+        "settling time and overhead of writes",
         "traxtent lab run T14",
         "prefers-color-scheme",
     ] {

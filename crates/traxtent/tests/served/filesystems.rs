@@ -1,9 +1,9 @@
-//! Do this kernel's file systems work on a served drive that is attached by nbdfuse and a loop
-//! device?
+//! Do this kernel's file systems work on a served drive that is attached as a loop device?
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -40,6 +40,29 @@ fn xfs() {
 fn btrfs() {
     let check = ["btrfs", "check", "--check-data-csum"];
     lives("btrfs", &["mkfs.btrfs", "-q"], &check);
+}
+
+/// Does a server whose device is in use at Ctrl-C go on serving, and end once it is not?
+#[test]
+fn ctrl_c_waits_for_users() {
+    if let Some(why) = attach::missing() {
+        testkit::skip!("{why}");
+    }
+    let folder = TempDir::new().unwrap();
+    let options = Attached::options(folder.path());
+    let server = Server::start(&[&[argument("instant")], &options[..]].concat());
+    let mut user = File::open(Attached::new(folder.path()).device()).unwrap();
+    server.signal("INT");
+    thread::sleep(Duration::from_secs(1));
+    user.read_exact(&mut [0; 512]).expect("it is still served");
+    drop(user);
+    // A server that waits for another Ctrl-C is killed, and has failed.
+    let id = server.id().to_string();
+    thread::spawn(move || {
+        thread::sleep(Duration::from_secs(30));
+        let _ = Command::new("kill").args(["-KILL", &id]).status();
+    });
+    server.wait();
 }
 
 /// Creates a file system, fills it, unmounts and checks it, and reads everything back.

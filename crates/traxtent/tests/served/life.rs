@@ -444,7 +444,8 @@ fn orders() {
     let files = new_volume(folder.path(), Level::Raid5, 1 << 34);
     let served = ServedVolume::new(folder.path(), files, &[]);
     for (line, expected) in [
-        ("melt", "a line of JSON"),
+        ("melt", "the control socket of a volume"),
+        ("{melt", "a line of JSON"),
         ("{\"order\":\"melt\"}", "melt"),
         (
             "{\"order\":\"fail\",\"member\":9}",

@@ -123,6 +123,8 @@ fn a_killed_server_leaves_nothing_hanging() {
             read_until_error(served.join("disk")),
         );
         thread::sleep(Duration::from_millis(50 + 37 * kill % 400));
+        // The kernel remembers these attributes when the server has ended.
+        fs::metadata(&served).unwrap();
         server.kill();
         let error = in_time("a read", move || reader.join().unwrap());
         let errno = Errno::from_io_error(&error);
