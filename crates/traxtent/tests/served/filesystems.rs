@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::attach::{self, Attached};
 use crate::life::ServedVolume;
 use crate::pull::{self, PullMode, Pullable};
-use crate::server::{Server, argument, quick_folder, run, sized};
+use crate::server::{Server, argument, option, quick_folder, run, sized};
 use crate::volume::volume_of;
 
 /// The size of the largest file in bytes.
@@ -42,16 +42,16 @@ fn btrfs() {
     lives("btrfs", &["mkfs.btrfs", "-q"], &check);
 }
 
-/// Does a server whose device is in use at Ctrl-C go on serving, and end once it is not?
+/// Does a server whose file is in use at Ctrl-C go on serving, and end once it is not?
 #[test]
 fn ctrl_c_waits_for_users() {
     if let Some(why) = attach::missing() {
         testkit::skip!("{why}");
     }
     let folder = TempDir::new().unwrap();
-    let options = Attached::options(folder.path());
-    let server = Server::start(&[&[argument("instant")], &options[..]].concat());
-    let mut user = File::open(Attached::new(folder.path()).device()).unwrap();
+    let fuse = option("fuse", folder.path().display());
+    let server = Server::start(&[argument("instant"), fuse]);
+    let mut user = File::open(folder.path().join("disk")).unwrap();
     server.signal("INT");
     thread::sleep(Duration::from_secs(1));
     user.read_exact(&mut [0; 512]).expect("it is still served");
