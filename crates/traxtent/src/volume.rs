@@ -695,7 +695,7 @@ fn catch(signals: &[i32]) -> Result<Arc<AtomicBool>> {
 }
 
 fn level(text: &str) -> std::result::Result<Level, String> {
-    // Everybody writes it differently: raid-5, RAID5, 5.
+    // Other programs write raid-5 as raid5, RAID5 or 5.
     let number = text.to_ascii_lowercase();
     let number = number.strip_prefix("raid").unwrap_or(&number);
     let number = number.strip_prefix('-').unwrap_or(number);

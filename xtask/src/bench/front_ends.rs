@@ -93,10 +93,9 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         }
     }
     println!(
-        "\n{}: sector sizes as the client sees them; the largest request at the drive in bytes, for a \
-         read of 4 MiB; the number of 64 requests that are outstanding at the drive; the number of \
-         8 flushes that reach it; the time that lateness adds to the model's response times, as a \
-         share of these",
+        "\n{}: sector sizes as the client sees them; bytes of the largest request at the drive while a client reads 4 MiB at once; \
+         requests outstanding at the drive, of a client's 64; flushes at the drive, of a client's 8; what lateness adds to the \
+         model's response times",
         options.drive
     );
     Ok(ExitCode::SUCCESS)

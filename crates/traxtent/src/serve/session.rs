@@ -25,6 +25,7 @@ const REAP_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The poll interval while a command that has been told to end is awaited.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
 /// The pause between attempts to unmount what has been in use.
 const USERS_INTERVAL: Duration = Duration::from_millis(200);
 
