@@ -207,8 +207,8 @@ impl Unit {
             Unit::Seconds => format!("{} s", fixed(number, 1)),
             Unit::Minutes => format!("{} min", fixed(number, 2)),
             Unit::Sectors => format!("{} sectors", whole(number)),
-            Unit::Kb => format!("{} KB", whole(number)),
-            Unit::Mb => format!("{} MB", fixed(number, 2)),
+            Unit::Kb => format!("{} KiB", whole(number)),
+            Unit::Mb => format!("{} MiB", fixed(number, 2)),
             Unit::Gb => format!("{} GB", fixed(number, 2)),
             Unit::PerSecond => format!("{}/s", fixed(number, 1)),
         }
@@ -333,7 +333,7 @@ mod tests {
             ),
             (
                 shown(number(264.0), Unit::Kb, Tolerance::Exact),
-                "264 KB",
+                "264 KiB",
                 "exact",
             ),
         ] {

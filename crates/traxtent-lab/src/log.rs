@@ -160,7 +160,7 @@ pub fn overall_write_cost_curves(bench: &Bench) -> Result<Figure, LabError> {
         });
         panels.push(Panel {
             title: format!("LFS, {}", load.title()),
-            x: "segment size (KB)".into(),
+            x: "segment size (KiB)".into(),
             y: "overall write cost".into(),
             series: series.collect(),
             ..Panel::default()

@@ -82,7 +82,7 @@ pub(crate) fn efficiency_curves(bench: &Bench) -> Result<Figure, LabError> {
     Ok(Figure::of(Panel {
         title: "Efficiency of random reads, tworeq".to_owned(),
         x: format!(
-            "request size, KB (a track has {})",
+            "request size, KiB (a track has {} KiB)",
             bench.kb(bench.track_sectors())
         ),
         y: "efficiency".to_owned(),
@@ -130,7 +130,7 @@ pub(crate) fn head_time_curves(bench: &Bench) -> Result<Figure, LabError> {
     Ok(Figure::of(Panel {
         title: "Head time of random reads".to_owned(),
         x: format!(
-            "request size, KB (a track has {})",
+            "request size, KiB (a track has {} KiB)",
             bench.kb(bench.track_sectors())
         ),
         y: "head time, ms".to_owned(),
@@ -327,7 +327,7 @@ pub(crate) fn deviation_curves(bench: &Bench) -> Result<Figure, LabError> {
         title: "Response time on an infinitely fast bus, onereq (dashed: one deviation from it)"
             .to_owned(),
         x: format!(
-            "request size, KB (a track has {})",
+            "request size, KiB (a track has {} KiB)",
             bench.kb(bench.track_sectors())
         ),
         y: "response time, ms".to_owned(),

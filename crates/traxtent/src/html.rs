@@ -7,3 +7,38 @@ pub(crate) fn escape(text: &str) -> String {
         .replace('>', "&gt;")
         .replace('"', "&quot;")
 }
+
+/// Escapes prose, and sets what stands between backticks as code.
+pub(crate) fn prose(text: &str) -> String {
+    let mut html = String::new();
+    for (index, part) in text.split('`').enumerate() {
+        let part = escape(part);
+        match index % 2 {
+            0 => html += &part,
+            _ => html += &format!("<code>{part}</code>"),
+        }
+    }
+    html
+}
+
+/// Returns a verdict with its symbol, so that it does not rely on its colour alone; `None` if the
+/// word is not a verdict.
+pub(crate) fn verdict(word: &str) -> Option<String> {
+    let symbol = match word {
+        "met" => '✓',
+        "missed" => '✗',
+        "reported" => '○',
+        _ => return None,
+    };
+    Some(format!("{symbol} {word}"))
+}
+
+#[cfg(test)]
+mod tests {
+    /// Does prose show code as code, and no markup of its own?
+    #[test]
+    fn prose() {
+        let html = super::prose("run `a <b>` & see");
+        assert_eq!(html, "run <code>a &lt;b&gt;</code> &amp; see");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::html::escape;
+use crate::html::{escape, verdict};
 
 /// The alignment of text in its column.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,10 @@ impl Table {
                     } else {
                         ""
                     };
-                    format!("<{tag}{class}>{}</{tag}>", escape(cell))
+                    match verdict(cell) {
+                        Some(shown) => format!("<{tag} class=\"{cell}\">{shown}</{tag}>"),
+                        None => format!("<{tag}{class}>{}</{tag}>", escape(cell)),
+                    }
                 })
                 .collect();
             format!("<tr>{cells}</tr>\n")

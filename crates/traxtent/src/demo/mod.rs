@@ -15,10 +15,10 @@ use traxtent_sim::{SimulateError, TestDrive, WorkloadResult};
 
 use crate::NO_LAB;
 use crate::failure::{Failure, Result};
-use crate::html::escape;
+use crate::html::{escape, prose};
 use crate::map::draw_tracks;
 use crate::output;
-use crate::plot::{self, Curve, Efficiency, EfficiencyPanel};
+use crate::plot::{self, Curve, Efficiency, EfficiencyPanel, colours};
 use crate::table::{Side, Table};
 use paper::Comparison;
 use probe::BlindProbe;
@@ -29,10 +29,14 @@ const PAPER_DRIVE: &str = "atlas10k2";
 /// The drive that represents current ones.
 const MODERN_DRIVE: &str = "generic-20tb";
 
-/// The number of points of an efficiency curve per track, which is the number of multiples of 8 KB
+/// The number of points of an efficiency curve per track, which is the number of multiples of 8 KiB
 /// in the paper's track.
 const POINTS_A_TRACK: u32 = 33;
 const TRACKS: u32 = 4;
+
+/// The displayed width of a panel of the picture, and of one on a narrow page.
+const PANEL_WIDTH: u32 = 480;
+const NARROW_WIDTH: u32 = 380;
 
 /// The name of the curve of aligned reads, here and in the paper's experiments.
 const ALIGNED: &str = "aligned to tracks";
@@ -131,7 +135,10 @@ fn picture(drive: &TestDrive, modern: &TestDrive) -> Result<Efficiency> {
     .collect::<Result<Vec<_>, _>>()
     .map_err(broken)?;
     panels[0].marks = paper::marks();
-    Ok(Efficiency { panels })
+    Ok(Efficiency {
+        panels,
+        panel_width: PANEL_WIDTH,
+    })
 }
 
 fn panel(drive: &TestDrive) -> Result<EfficiencyPanel, SimulateError> {
@@ -165,7 +172,7 @@ fn panel(drive: &TestDrive) -> Result<EfficiencyPanel, SimulateError> {
             ),
         ],
         marks: Vec::new(),
-        track_kb: drive.kb(track),
+        track_kib: drive.kb(track),
     })
 }
 
@@ -224,7 +231,7 @@ impl Report {
     fn intro(&self) -> String {
         let track = self.drive.track_sectors();
         format!(
-            "{}: 5,000 random reads of a track ({track} sectors, {} KB) in the outermost zone",
+            "{}: 5,000 random reads of a track ({track} sectors, {} KiB) in the outermost zone",
             self.drive.profile.model,
             self.drive.kb(track)
         )
@@ -339,7 +346,7 @@ impl Report {
         if cfg!(feature = "plot") {
             let path = folder.join("efficiency.svg");
             plot::efficiency(&path, picture)?;
-            svg = fs::read_to_string(&path).map_err(|error| Failure::file(&path, &error))?;
+            svg = pictures_for_page(picture)?;
             files.picture = Some(path);
             let path = folder.join("tracks.svg");
             draw_tracks(&self.drive.profile.name, &self.probes[0].tracks, &path)?;
@@ -375,26 +382,46 @@ impl Report {
             .collect();
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width\">\n\
-             <title>The benefit of track alignment</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <title>The benefit of track alignment</title>\n<style>\n{}{}</style>\n</head>\n<body>\n\
              <h1>The benefit of track alignment</h1>\n<p>The drive's tracks, probed without knowledge of its layout:</p>\n<ul>\n{probes}</ul>\n\
              <p>{}.</p>\n{}\n\
-             <p>Head time is the reciprocal of throughput: what a request costs the drive. <i>onereq</i> has one \
+             <p>Head time runs from the first movement for a request until the head is free again; with <i>tworeq</i> it is the reciprocal of throughput. <i>onereq</i> has one \
              request with the drive, <i>tworeq</i> always one more queued.</p>\n\
-             <div class=\"picture\">{svg}</div>\n\
-             <p>Efficiency is the media transfer time of the requested bytes at the zone's rate over head time \
-             (tworeq, reads in the outermost zone). Diamonds are points A and B of the paper's Fig. 1 and the \
+             {svg}\
+             <p>Both panels show <i>tworeq</i>, with reads in the outermost zone; efficiency takes the zone's rate. Diamonds are points A and B of the paper's Fig. 1 and the \
              unaligned efficiency that it states at A's size. {}</p>\n\
              <h2>Comparison with the paper</h2>\n<p>Schindler, Griffin, Lumb and Ganger, <i>Track-Aligned Extents: Matching \
              Access Patterns to Disk Drive Characteristics</i>, FAST 2002. The drive's figures are taken as they \
              are; those that were fitted to this paper are named below.</p>\n{comparison}<li>{}</li>\n</ul>\n\
              <h2>What to try next</h2>\n<dl>\n{next}</dl>\n</body>\n</html>\n",
+            include_str!("page.css"),
+            colours::dark_style(),
             escape(&self.intro()),
             self.head_time_table().html(),
             escape(&self.modern),
-            escape(&self.fitted),
+            prose(&self.fitted),
         )
     }
+}
+
+/// Returns the picture for a page: side by side on a wide one, one above another on a narrow one.
+fn pictures_for_page(picture: &Efficiency) -> Result<String> {
+    let narrow: String = picture
+        .panels
+        .iter()
+        .map(|panel| {
+            plot::efficiency_svg(&Efficiency {
+                panels: vec![panel.clone()],
+                panel_width: NARROW_WIDTH,
+            })
+        })
+        .collect::<Result<_>>()?;
+    Ok(format!(
+        "<div class=\"wide\">{}</div>\n<div class=\"narrow\">{narrow}</div>\n",
+        plot::efficiency_svg(picture)?
+    ))
 }
 
 /// The files that were written.
@@ -426,13 +453,3 @@ const NEXT: [(&str, &str); 5] = [
         "your own drive and trace",
     ),
 ];
-
-const STYLE: &str = "\
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222; background: #fff; }
-table { border-collapse: collapse; font-size: 0.9rem; }
-th, td { padding: 0.2rem 0.8rem 0.2rem 0; text-align: left; border-bottom: 1px solid #ddd; }
-th.right, td.right { text-align: right; }
-.picture svg { max-width: 100%; height: auto; }
-code { background: #f3f3f3; padding: 0 0.2rem; }
-dd { margin: 0 0 0.5rem 1.5rem; }
-";

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::failure::Result;
-use crate::html::escape;
+use crate::html::{escape, prose};
 use crate::plot::PublishedMark;
 use crate::table::Table;
 
@@ -32,7 +32,7 @@ impl Comparison {
         let reasons: String = self
             .reasons
             .iter()
-            .map(|reason| format!("<li>{}</li>\n", escape(reason)))
+            .map(|reason| format!("<li>{}</li>\n", prose(reason)))
             .collect();
         format!(
             "{}\n<p>{}</p>\n<ul>\n{reasons}",

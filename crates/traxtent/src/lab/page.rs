@@ -8,8 +8,8 @@ use traxtent_lab::Figure;
 
 use crate::claims::Findings;
 use crate::failure::Result;
-use crate::html::escape;
-use crate::plot::{self, Key};
+use crate::html::{escape, prose, verdict};
+use crate::plot::{self, Inline, Key, colours};
 
 /// The page's introduction.
 pub(super) struct Head {
@@ -29,7 +29,7 @@ pub(super) fn html(head: &Head, findings: &Findings, pictures: &Pictures) -> Res
     for paper in &PAPERS {
         body += &of_paper(paper, findings, pictures)?;
     }
-    let style = include_str!("page.css");
+    let style = style();
     Ok(format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -38,11 +38,31 @@ pub(super) fn html(head: &Head, findings: &Findings, pictures: &Pictures) -> Res
     ))
 }
 
+/// Returns the style sheet, with the colours of all pictures.
+fn style() -> String {
+    let variables = |of: fn(&colours::Colour) -> [u8; 3]| -> String {
+        let data = colours::DATA.iter().enumerate();
+        data.map(|(k, colour)| format!("--c{k}: {}; ", colours::hex(of(colour))))
+            .collect()
+    };
+    let classes: String = (0..colours::DATA.len())
+        .map(|k| format!(".panel i.c{k} {{ background: var(--c{k}); }}\n"))
+        .collect();
+    format!(
+        "{}:root {{ {}}}\n@media (prefers-color-scheme: dark) {{ :root {{ {}}} }}\n{classes}{}",
+        include_str!("page.css"),
+        variables(|colour| colour.light),
+        variables(|colour| colour.dark),
+        colours::dark_style(),
+    )
+}
+
 /// Returns the introduction, the score, and a link to every claim.
 fn summary(head: &Head, findings: &Findings) -> String {
     let chip = |finding: &Finding| {
         let (id, word) = (escape(&finding.claim.id), finding.verdict().word());
-        format!("<a class=\"{word}\" href=\"#{id}\" title=\"{word}\">{id}</a>\n")
+        let symbol = shown_verdict(word).chars().next().unwrap_or_default();
+        format!("<a class=\"{word}\" href=\"#{id}\" title=\"{word}\">{symbol} {id}</a>\n")
     };
     let chips: String = findings.0.iter().map(chip).collect();
     let seeds = match head.seeds {
@@ -51,16 +71,18 @@ fn summary(head: &Head, findings: &Findings) -> String {
             format!("with {n} seeds where anything is random, and a verdict had to hold with each")
         }
     };
-    let note = head
-        .note
-        .map_or_else(String::new, |note| format!("<p>{}</p>\n", escape(note)));
+    let note = head.note.map_or_else(String::new, |note| {
+        format!("<p class=\"note\">{}</p>\n", prose(note))
+    });
     format!(
-        "<header>\n<h1>The papers' experiments</h1>\n\
+        "<header>\n<h1>The papers' experiments</h1>\n{note}\
          <p>Published results about disks, compared with what traxtent {} measures on its built-in drives, {seeds}. A claim is \
-         <b class=\"met\">met</b> or <b class=\"missed\">missed</b> by a tolerance that was fixed before anything was \
-         measured (where a reading of an unclear sentence was chosen later, its experiment says so); it is <b class=\"reported\">reported</b> if no realistic model could be judged by it. Nothing is adjusted \
+         <b class=\"met\">✓ met</b> or <b class=\"missed\">✗ missed</b> by a tolerance that was fixed before anything was \
+         measured (where a reading of an unclear sentence was chosen later, its experiment says so); it is <b class=\"reported\">○ reported</b> if no realistic model could be judged by it. Nothing is adjusted \
          towards a claim, and a missed claim stays in the list.</p>\n\
-         <p class=\"score\">{}</p>\n{note}<p class=\"chips\">\n{chips}</p>\n\
+         <p>In every picture, aligned data are blue and conventional data orange. Lines, dots and bars are measured; \
+         diamonds are published.</p>\n\
+         <p class=\"score\">{}</p>\n<p class=\"chips\">\n{chips}</p>\n\
          <p>This page: <code>{}</code></p>\n</header>\n",
         env!("CARGO_PKG_VERSION"),
         escape(&findings.score()),
@@ -113,7 +135,7 @@ fn of_experiment(
          <th>verdict</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n{figure}\
          <p class=\"command\"><code>traxtent lab run {number}</code></p>\n</section>\n",
         escape(&experiment.title),
-        escape(&how(experiment)),
+        prose(&how(experiment)),
     ))
 }
 
@@ -133,44 +155,48 @@ fn how(experiment: &Experiment) -> String {
     says
 }
 
+fn shown_verdict(word: &str) -> String {
+    verdict(word).expect("a verdict's word")
+}
+
 /// Returns the row of a claim.
 fn row(finding: &Finding) -> String {
     let claim = finding.claim;
     let (id, word) = (escape(&claim.id), finding.verdict().word());
+    let verdict = shown_verdict(word);
     format!(
         "<tr id=\"{id}\"><td class=\"id\">{id}</td><td class=\"says\">{}</td>\
          <td class=\"number\" data-is=\"published\">{}</td><td class=\"number\" data-is=\"measured\">{}</td>\
-         <td class=\"number\" data-is=\"within\">{}</td><td class=\"verdict {word}\">{word}</td></tr>\n",
-        escape(&claim.says),
+         <td class=\"number\" data-is=\"within\">{}</td><td class=\"verdict {word}\">{verdict}</td></tr>\n",
+        prose(&format!("{}.", claim.says)),
         escape(&claim.published()),
         measured(finding),
         escape(&claim.tolerance()),
     )
 }
 
-/// Returns the rows of the claims. A reason follows each group of claims that were missed or only
-/// reported for the same reason.
+/// Returns the rows of the claims, and then each reason once, with the claims that were missed or
+/// only reported for it.
 fn rows(findings: &[&Finding]) -> String {
-    let verdict_and_reason =
-        |finding: &&Finding| (finding.verdict(), finding.claim.reason.as_str());
-    let mut rows = String::new();
-    for alike in findings.chunk_by(|one, next| verdict_and_reason(one) == verdict_and_reason(next))
-    {
-        rows.extend(alike.iter().map(|finding| row(finding)));
-        let why = match verdict_and_reason(&alike[0]) {
+    let mut rows: String = findings.iter().map(|finding| row(finding)).collect();
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for finding in findings {
+        let why = match (finding.verdict(), finding.claim.reason.as_str()) {
             (Verdict::Met, _) | (Verdict::Reported, "") => continue,
             (Verdict::Missed, "") => "the reason is not known",
             (_, known) => known,
         };
-        let ids = match alike {
-            [one] => one.claim.id.clone(),
-            [first, .., last] => format!("{} to {}", first.claim.id, last.claim.id),
-            [] => String::new(),
-        };
+        let id = finding.claim.id.as_str();
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, ids)) => ids.push(id),
+            None => reasons.push((why, vec![id])),
+        }
+    }
+    for (why, ids) in reasons {
         rows += &format!(
-            "<tr class=\"why\"><td colspan=\"6\">{}: {}.</td></tr>\n",
-            escape(&ids),
-            escape(why)
+            "<tr class=\"why\"><td colspan=\"6\"><b>{}</b>: {}.</td></tr>\n",
+            escape(&ids.join(", ")),
+            prose(why)
         );
     }
     rows
@@ -197,19 +223,27 @@ fn measured(finding: &Finding) -> String {
     text
 }
 
+/// The displayed widths of a picture that has a row of a page for itself, of one that shares it,
+/// and of one on a narrow page.
+const WIDE: u32 = 1000;
+const SHARED: u32 = 490;
+const NARROW: u32 = 380;
+
+/// Returns the figure. Each panel is drawn for wide pages and for narrow ones, of which the style
+/// sheet shows one, so that its text has the size of the page's text.
 fn figure(experiment: &Experiment, picture: &Figure) -> Result<String> {
     let Some(spec) = &experiment.figure else {
         return Ok(String::new());
     };
+    let (class, width) = match picture.panels.len() {
+        1 => ("panel alone", WIDE),
+        _ => ("panel", SHARED),
+    };
     let mut panels = String::new();
     for (index, panel) in picture.panels.iter().enumerate() {
-        let drawn = plot::inline(picture, index, spec)?;
-        let keys: String = drawn.keys.iter().map(key).collect();
-        panels += &format!(
-            "<div class=\"panel\">\n<h4>{}</h4>\n<ul>{keys}</ul>\n{}</div>\n",
-            escape(&panel.title),
-            drawn.svg,
-        );
+        let wide = plot::inline(picture, index, spec, width)?;
+        let narrow = plot::inline(picture, index, spec, NARROW)?;
+        panels += &of_panel(class, &panel.title, &wide, &narrow);
     }
     let caption = format!("{} redrawn", escape(&spec.name));
     let points = if spec.published.is_empty() {
@@ -222,16 +256,24 @@ fn figure(experiment: &Experiment, picture: &Figure) -> Result<String> {
     ))
 }
 
+fn of_panel(class: &str, title: &str, wide: &Inline, narrow: &Inline) -> String {
+    let keys: String = wide.keys.iter().map(key).collect();
+    format!(
+        "<div class=\"{class}\">\n<h4>{}</h4>\n<ul>{keys}</ul>\n\
+         <div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n</div>\n",
+        escape(title),
+        wide.svg,
+        narrow.svg,
+    )
+}
+
 fn key(key: &Key) -> String {
-    let colour = key
-        .colour
-        .map_or_else(String::new, |colour| format!(" c{}", colour % COLOURS));
+    let colour = key.colour.map_or_else(String::new, |colour| {
+        format!(" c{}", colour % colours::DATA.len())
+    });
     format!(
         "<li><i class=\"{}{colour}\"></i>{}</li>",
         key.class,
         escape(&key.name)
     )
 }
-
-/// The number of colours in the style sheet.
-const COLOURS: usize = 6;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use traxtent_map::TrackMap;
-use traxtent_model::geometry::Geometry;
+use traxtent_model::geometry::{Geometry, Track};
 use traxtent_units::Lbn;
 
 use super::Subject;
@@ -13,20 +13,26 @@ use crate::failure::{Failure, Result};
 use crate::plot::{self, Bar, Tracks, TracksPanel};
 
 /// The maximum number of tracks that are drawn individually.
-const SINGLE: usize = 2000;
+const SINGLE: usize = 600;
+
+/// The number of tracks in the enlarged part of a longer range: at least, and at most.
+const ENLARGED: Range<u64> = 200..100_000;
+
+/// The number of changes of the surface that the enlarged part has if it is long enough.
+const CHANGES: usize = 4;
 
 /// The number of columns in which more tracks are drawn.
-const COLUMNS: u64 = 900;
+const COLUMNS: u64 = 450;
 
 /// The maximum number of different values that a column shows individually. More values are shown
 /// as a bar from the lowest to the highest.
-const VALUES: usize = 40;
+const VALUES: usize = 4;
 
 /// The maximum number of surfaces that have their own colours.
-const COLOURS: u16 = 4;
+const COLOURS: u16 = 3;
 
 /// Draws cylinders and surfaces if they are known (paper Q, Figure 2), otherwise the sizes of
-/// tracks.
+/// tracks. A range of many tracks is drawn as its zones, with the first tracks enlarged.
 pub(super) fn draw(subject: &Subject, lbns: Option<Range<Lbn>>, path: &Path) -> Result<()> {
     let all = match subject {
         Subject::Drive(drive) => 0..drive.geometry.capacity().0,
@@ -52,15 +58,7 @@ pub(super) fn draw(subject: &Subject, lbns: Option<Range<Lbn>>, path: &Path) -> 
         Subject::Drive(drive) => format!("{}: the positions of its LBNs", drive.name),
         Subject::Map(name, _) => format!("{name}: the sizes of its tracks"),
     };
-    let lbns = range.start as f64..range.end as f64;
-    plot::tracks(
-        path,
-        &Tracks {
-            title,
-            lbns,
-            panels,
-        },
-    )
+    plot::tracks(path, &Tracks { title, panels })
 }
 
 /// Draws the sizes of a map's tracks.
@@ -70,23 +68,70 @@ pub(crate) fn draw_tracks(name: &str, tracks: &TrackMap, path: &Path) -> Result<
         path,
         &Tracks {
             title: format!("{name}: the sizes of its tracks, as probed"),
-            lbns: range.start as f64..range.end as f64,
             panels: sizes(tracks, &range),
         },
     )
 }
 
-/// Returns the cylinder and the surface of each track.
+/// Returns the cylinder and the surface of each track. If there are many, returns the sizes of all
+/// tracks, and the places of the first.
 fn places(geometry: &Geometry, range: &Range<u64>) -> Vec<TracksPanel> {
+    let first = geometry.track_of(Lbn(range.start));
+    let first = first.map_or(0, |track| track.index);
+    let end = |index| geometry.track(index).map(|track| track.end_lbn().0);
+    if end(first + SINGLE as u64 - 1).is_none_or(|end| end >= range.end) {
+        return places_of_each(geometry, range);
+    }
+    let mut all = Panel::new(range);
+    for track in tracks_of(geometry, range) {
+        let lbns = track.first_lbn.0..track.end_lbn().0;
+        all.add(&lbns, lbns.end - lbns.start, 0);
+    }
+    let mut all = all.done("sectors on the track");
+    all.from_zero = true;
+    let count = enlarged_tracks(geometry, range);
+    let enlarged = range.start..end(first + count - 1).unwrap_or(range.end).min(range.end);
+    let mut panels = places_of_each(geometry, &enlarged);
+    panels[0].heading = Some(format!(
+        "Enlarged: the first {count} tracks, LBNs {} to {}",
+        enlarged.start,
+        enlarged.end - 1
+    ));
+    panels.insert(0, all);
+    panels
+}
+
+/// Returns the number of tracks to enlarge, so that the order of surfaces is visible.
+fn enlarged_tracks(geometry: &Geometry, range: &Range<u64>) -> u64 {
+    let mut changes = 0;
+    let mut before = None;
+    let more = |track: &Track| {
+        changes += usize::from(before.is_some_and(|before| before != track.surface));
+        before = Some(track.surface);
+        changes < CHANGES
+    };
+    let count = tracks_of(geometry, range).take_while(more).count() as u64;
+    count.clamp(ENLARGED.start, ENLARGED.end)
+}
+
+fn tracks_of<'a>(
+    geometry: &'a Geometry,
+    range: &Range<u64>,
+) -> impl Iterator<Item = Track> + use<'a> {
+    let end = range.end;
+    let first = geometry.track_of(Lbn(range.start));
+    (first.map_or(0, |track| track.index)..geometry.track_count())
+        .map_while(|index| geometry.track(index))
+        .take_while(move |track| track.first_lbn.0 < end)
+}
+
+/// Returns the cylinder and the surface of each track.
+fn places_of_each(geometry: &Geometry, range: &Range<u64>) -> Vec<TracksPanel> {
     let surfaces = geometry.surfaces();
     let coloured = (2..=COLOURS).contains(&surfaces);
-    let first = geometry.track_of(Lbn(range.start));
-    let tracks = (first.map_or(0, |track| track.index)..geometry.track_count())
-        .map_while(|index| geometry.track(index))
-        .take_while(|track| track.first_lbn.0 < range.end);
     let mut cylinders = Panel::new(range);
     let mut heads = Panel::new(range);
-    for track in tracks {
+    for track in tracks_of(geometry, range) {
         let lbns = track.first_lbn.0..track.end_lbn().0;
         let surface = track.surface.0;
         let colour = if coloured { surface.into() } else { 0 };
@@ -94,8 +139,7 @@ fn places(geometry: &Geometry, range: &Range<u64>) -> Vec<TracksPanel> {
         heads.add(&lbns, u64::from(surface), colour);
     }
     let mut cylinders = cylinders.done("cylinder");
-    let drawn_in_colour = cylinders.bars.iter().any(|bar| bar.colour > 0);
-    if drawn_in_colour {
+    if coloured {
         cylinders.legend = (0..surfaces).map(|k| format!("surface {k}")).collect();
     }
     vec![cylinders, heads.done("surface")]
@@ -149,14 +193,31 @@ impl Panel {
         let few = self.single.len() <= SINGLE;
         TracksPanel {
             title,
+            heading: None,
+            lbns: self.range.start as f64..self.range.end as f64,
+            from_zero: false,
             legend: Vec::new(),
             bars: if few {
                 self.single
             } else {
-                self.columns.bars()
+                joined(self.columns.bars())
             },
         }
     }
+}
+
+/// Joins bars of the same value that touch.
+fn joined(bars: Vec<Bar>) -> Vec<Bar> {
+    let mut kept: Vec<Bar> = Vec::new();
+    for bar in bars {
+        let touches = |one: &&mut Bar| one.lbns.1 >= bar.lbns.0;
+        let mut last = kept.iter_mut().rev().take(2 * VALUES);
+        match last.find(|one| one.values == bar.values).filter(touches) {
+            Some(before) => before.lbns.1 = bar.lbns.1,
+            None => kept.push(bar),
+        }
+    }
+    kept
 }
 
 /// The values in each part of a range.

@@ -11,6 +11,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::register_font;
 
+use super::colours;
 use crate::failure::{Failure, Result};
 use crate::output;
 
@@ -51,7 +52,7 @@ pub(super) fn write(path: &Path, picture: &impl Picture) -> Result<()> {
     });
     let bytes = match path.extension().and_then(|ending| ending.to_str()) {
         Some("png") => png(picture),
-        _ => svg(picture).map(String::into_bytes),
+        _ => svg(picture).map(|text| with_dark_style(&text).into_bytes()),
     };
     let bytes = bytes.map_err(|why| Failure::Io(format!("{}: {why}", path.display())))?;
     output::write(path, &bytes)
@@ -72,6 +73,12 @@ pub(super) fn svg(picture: &impl Picture) -> std::result::Result<String, String>
         &format!("width=\"{width}\" height=\"{height}\""),
         1,
     ))
+}
+
+/// Adds the style sheet for readers who prefer dark pages.
+fn with_dark_style(svg: &str) -> String {
+    let style = format!(">\n<style>\n{}</style>\n", colours::dark_style());
+    svg.replacen(">\n", &style, 1)
 }
 
 fn png(picture: &impl Picture) -> std::result::Result<Vec<u8>, String> {

@@ -8,22 +8,17 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::canvas::{DrawResult, FONT};
+use super::colours;
 
-/// Colours that people with colour vision deficiency can also distinguish (Okabe and Ito).
-pub(super) const COLOURS: [RGBColor; 6] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-];
-pub(super) const INK: RGBColor = RGBColor(34, 34, 34);
-const FAINT: RGBColor = RGBColor(225, 225, 225);
-const GREY: RGBColor = RGBColor(120, 120, 120);
+pub(super) const INK: RGBColor = rgb(colours::INK.light);
+const FAINT: RGBColor = rgb(colours::GRID.light);
+const GREY: RGBColor = rgb(colours::AXIS.light);
 
-const TITLE: f64 = 17.0;
+const TITLE: f64 = 16.0;
 const TEXT: f64 = 14.0;
+
+/// The height of a line of an explanation.
+pub(super) const NOTE_LINE: f64 = 18.0;
 
 /// An area, and the number of its pixels per displayed pixel.
 pub(super) struct ScaledArea<'a, DB: DrawingBackend> {
@@ -62,15 +57,34 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
         (FONT, size * self.scale).into_font().color(&colour)
     }
 
-    /// Draws a title at the top left.
-    pub(super) fn title(&self, title: &str) -> DrawResult<DB> {
-        let room = f64::from(self.area.dim_in_pixel().0) / self.scale - 32.0;
+    /// Draws a title at the top left, in as many lines as needed. Returns its lower end.
+    pub(super) fn title(&self, title: &str) -> DrawnHeight<DB> {
+        const LINE: f64 = 20.0;
+        const TOP: f64 = 14.0;
         let font = (FONT, TITLE * self.scale, FontStyle::Bold)
             .into_font()
             .color(&INK);
-        let fitted = self.fit(title, &font, room);
-        self.area
-            .draw_text(&fitted, &font, (self.px(16.0), self.px(14.0)))
+        let lines = self.wrap(title, &font);
+        for (row, line) in (0..).zip(&lines) {
+            let top = TOP + LINE * f64::from(row);
+            self.area
+                .draw_text(line, &font, (self.px(16.0), self.px(top)))?;
+        }
+        Ok(TOP + LINE * lines.len() as f64)
+    }
+
+    /// Draws an explanation along the lower edge, in as many lines as needed.
+    pub(super) fn note(&self, text: &str) -> DrawResult<DB> {
+        let font = self.text(TEXT - 1.0, INK);
+        let lines = self.wrap(text, &font);
+        let height = f64::from(self.area.dim_in_pixel().1) / self.scale;
+        let top = height - NOTE_LINE * lines.len() as f64 - 8.0;
+        for (row, line) in (0..).zip(&lines) {
+            let top = top + NOTE_LINE * f64::from(row);
+            self.area
+                .draw_text(line, &font, (self.px(16.0), self.px(top)))?;
+        }
+        Ok(())
     }
 
     /// Draws a legend below the title, in as many rows as needed. Returns its lower end.
@@ -202,7 +216,8 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
             .draw_text(text, &style, (x + self.px(6.0), y - self.px(2.0)))
     }
 
-    /// Draws a cell in the first colour, or in the second if `strength` is negative.
+    /// Draws a cell in the first colour without a meaning, or in the second if `strength` is
+    /// negative.
     pub(super) fn cell(
         &self,
         plane: &mut ChartArea<'a, DB>,
@@ -210,8 +225,8 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
         strength: f64,
     ) -> DrawResult<DB> {
         // The colour is faint enough for numbers on it to be readable.
-        const MOST: f64 = 0.6;
-        let colour = COLOURS[usize::from(strength < 0.0)].mix(strength.abs() * MOST);
+        const MOST: f64 = 0.5;
+        let colour = data(colours::other(usize::from(strength < 0.0))).mix(strength.abs() * MOST);
         let rim = FAINT.stroke_width(self.px(1.0) as u32);
         let cell = [
             Rectangle::new(corners, colour.filled()),
@@ -263,7 +278,7 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
         colour: Option<usize>,
         at: (f64, f64),
     ) -> DrawResult<DB> {
-        let colour = colour.map_or(INK, |colour| COLOURS[colour % COLOURS.len()]);
+        let colour = colour.map_or(INK, data);
         self.diamond(self.place(plane, at), colour)
     }
 
@@ -275,7 +290,7 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     }
 
     fn stroke(&self, colour: usize) -> ShapeStyle {
-        COLOURS[colour % COLOURS.len()].stroke_width(self.px(2.0) as u32)
+        data(colour).stroke_width(self.px(2.0) as u32)
     }
 
     /// Draws a diamond with a white rim that separates it from curves.
@@ -295,16 +310,37 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
             .map_or(0, |size| size.0 as i32)
     }
 
-    /// Returns the text, truncated to the available room.
-    fn fit(&self, text: &str, font: &TextStyle<'_>, room: f64) -> String {
-        if self.width(text, font) <= self.px(room) {
+    /// Returns the text in lines that fit on this area.
+    fn wrap(&self, text: &str, font: &TextStyle<'_>) -> Vec<String> {
+        let room = self.area.dim_in_pixel().0 as i32 - self.px(32.0);
+        let mut lines = vec![String::new()];
+        for word in text.split_whitespace() {
+            let line = lines.last_mut().expect("there is a line");
+            let longer = format!("{line} {word}");
+            if line.is_empty() {
+                line.push_str(word);
+            } else if self.width(&longer, font) <= room {
+                *line = longer;
+            } else {
+                lines.push(word.to_owned());
+            }
+        }
+        for line in &mut lines {
+            *line = self.fit(line, font, room);
+        }
+        lines
+    }
+
+    /// Returns a line, truncated to the available room.
+    fn fit(&self, text: &str, font: &TextStyle<'_>, room: i32) -> String {
+        if self.width(text, font) <= room {
             return text.to_owned();
         }
         let mut kept: Vec<char> = text.chars().collect();
         loop {
             kept.pop();
             let shown: String = kept.iter().chain(['…'].iter()).collect();
-            if kept.is_empty() || self.width(&shown, font) <= self.px(room) {
+            if kept.is_empty() || self.width(&shown, font) <= room {
                 return shown;
             }
         }
@@ -329,7 +365,16 @@ type PlaneResult<'a, DB> =
     Result<ChartArea<'a, DB>, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
 
 fn colour_of(index: usize) -> ShapeStyle {
-    COLOURS[index % COLOURS.len()].filled()
+    data(index).filled()
+}
+
+/// Returns a colour of data.
+pub(super) fn data(index: usize) -> RGBColor {
+    rgb(colours::DATA[index % colours::DATA.len()].light)
+}
+
+const fn rgb([red, green, blue]: [u8; 3]) -> RGBColor {
+    RGBColor(red, green, blue)
 }
 
 /// Formats a number without unnecessary decimals.

@@ -9,7 +9,7 @@ use traxtent_lab::{BetterDirection, Figure, Panel, Style};
 
 use super::canvas::{self, DrawResult, Picture};
 use super::chart::{Axis, ChartArea, LegendEntry, ScaledArea, plain};
-use super::{Inline, Key};
+use super::{Inline, Key, colours};
 use crate::failure::{Failure, Result};
 
 /// Draws a picture of an experiment.
@@ -20,7 +20,12 @@ pub(crate) fn figure(path: &Path, picture: &Figure, spec: Option<&FigureSpec>) -
 }
 
 /// Draws one panel without a title and a legend, which the page provides.
-pub(crate) fn inline(picture: &Figure, index: usize, spec: &FigureSpec) -> Result<Inline> {
+pub(crate) fn inline(
+    picture: &Figure,
+    index: usize,
+    spec: &FigureSpec,
+    width: u32,
+) -> Result<Inline> {
     let marked = MarkedPanel::of(&picture.panels[index], index, Some(spec));
     let key = |sign| match sign {
         LegendEntry::Line(colour, name) => Key {
@@ -45,7 +50,7 @@ pub(crate) fn inline(picture: &Figure, index: usize, spec: &FigureSpec) -> Resul
         },
     };
     let keys = marked.signs().into_iter().map(key).collect();
-    let svg = canvas::svg(&SinglePanel(marked))
+    let svg = canvas::svg(&SinglePanel(marked, width))
         .map_err(|why| Failure::Io(format!("a picture: {why}")))?;
     Ok(Inline { svg, keys })
 }
@@ -69,14 +74,14 @@ const FULL_COLOUR_RATIO: f64 = 2.0;
 /// Panels side by side, with titles and legends.
 struct Framed<'a>(Vec<MarkedPanel<'a>>);
 
-/// A panel alone.
-struct SinglePanel<'a>(MarkedPanel<'a>);
+/// A panel alone, with its displayed width.
+struct SinglePanel<'a>(MarkedPanel<'a>, u32);
 
 impl Picture for Framed<'_> {
     fn size(&self) -> (u32, u32) {
         match self.grid() {
             (1, 1) => (760, 460),
-            (rows, columns) => (620 * columns as u32, 440 * rows as u32),
+            (rows, columns) => (480 * columns as u32, 400 * rows as u32),
         }
     }
 
@@ -88,8 +93,8 @@ impl Picture for Framed<'_> {
         let areas = area.split_evenly(self.grid());
         for (marked, area) in self.0.iter().zip(&areas) {
             let sheet = ScaledArea { area, scale };
-            sheet.title(&marked.panel.title)?;
-            let bottom = sheet.legend(50.0, 70.0, &marked.signs())?;
+            let bottom = sheet.title(&marked.panel.title)?;
+            let bottom = sheet.legend(bottom + 16.0, 70.0, &marked.signs())?;
             marked.draw(&sheet, bottom + 6.0)?;
         }
         Ok(())
@@ -97,18 +102,17 @@ impl Picture for Framed<'_> {
 }
 
 impl Framed<'_> {
-    /// Returns the rows and columns of panels. More than three panels in a row are too wide for a
-    /// page.
+    /// Returns the rows and columns of panels. More than two panels in a row would be too wide for a
+    /// page, whose text must stay readable.
     fn grid(&self) -> (usize, usize) {
         match self.0.len() {
-            panels @ ..=3 => (1, panels),
+            panels @ ..=2 => (1, panels),
             panels => (panels.div_ceil(2), 2),
         }
     }
 }
 
-/// The picture is so small that a page shows it at its size or larger, and that text is readable on
-/// a phone.
+/// The page shows the picture at about its size, so that text is readable.
 impl Picture for SinglePanel<'_> {
     fn size(&self) -> (u32, u32) {
         let panel = &self.0.panel;
@@ -117,8 +121,8 @@ impl Picture for SinglePanel<'_> {
             None => panel.rows.len(),
         };
         match rows {
-            0 => (400, 300),
-            rows => (400, 80 + 56 * rows as u32),
+            0 => (self.1, (self.1 / 2).clamp(300, 380)),
+            rows => (self.1, 80 + 56 * rows as u32),
         }
     }
 
@@ -142,13 +146,21 @@ impl<'a> MarkedPanel<'a> {
 
     /// Returns a colour for each series. A dashed series has the colour of the line before it.
     fn colours(&self) -> Vec<usize> {
+        let series = &self.panel.series;
+        let own = series.iter().filter(|series| series.style != Style::Dashed);
+        let own = colours::of_names(own.map(|series| series.name.as_str()));
         let mut next = 0;
         let colour = |style| {
             next += usize::from(style != Style::Dashed);
-            next.saturating_sub(1)
+            own.get(next.saturating_sub(1))
+                .copied()
+                .unwrap_or(colours::OTHER)
         };
-        let series = self.panel.series.iter();
-        series.map(|series| series.style).map(colour).collect()
+        series
+            .iter()
+            .map(|series| series.style)
+            .map(colour)
+            .collect()
     }
 
     fn signs(&self) -> Vec<LegendEntry<'a>> {
@@ -157,7 +169,7 @@ impl<'a> MarkedPanel<'a> {
             let names = ["better than the first of the row", "worse"];
             return (0..)
                 .zip(names)
-                .map(|(colour, name)| LegendEntry::Bar(colour, name))
+                .map(|(index, name)| LegendEntry::Bar(colours::other(index), name))
                 .collect();
         }
         let mut signs: Vec<LegendEntry<'a>> = series

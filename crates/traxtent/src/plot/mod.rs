@@ -12,6 +12,14 @@ mod canvas;
     allow(dead_code, reason = "only the experiments' figures use all of it")
 )]
 mod chart;
+#[cfg_attr(
+    not(all(feature = "plot", feature = "lab")),
+    allow(
+        dead_code,
+        reason = "only pages and the experiments' figures use all of it"
+    )
+)]
+pub(crate) mod colours;
 #[cfg(all(feature = "plot", feature = "lab"))]
 mod figure;
 #[cfg(feature = "plot")]
@@ -22,7 +30,7 @@ mod tracks;
 #[cfg(all(feature = "plot", feature = "lab"))]
 pub(crate) use figure::{figure, inline};
 #[cfg(feature = "plot")]
-pub(crate) use pictures::{efficiency, response, validation};
+pub(crate) use pictures::{efficiency, efficiency_svg, response, validation};
 #[cfg(feature = "plot")]
 pub(crate) use tracks::tracks;
 
@@ -77,6 +85,8 @@ pub(crate) struct Validation {
 pub(crate) struct Efficiency {
     /// The panels, side by side.
     pub(crate) panels: Vec<EfficiencyPanel>,
+    /// The displayed width of a panel.
+    pub(crate) panel_width: u32,
 }
 
 /// One drive's efficiency.
@@ -84,12 +94,12 @@ pub(crate) struct Efficiency {
 pub(crate) struct EfficiencyPanel {
     /// The title above the panel.
     pub(crate) title: String,
-    /// Request size in KB (1,024 bytes) and efficiency from 0 to 1.
+    /// Request size in KiB and efficiency from 0 to 1.
     pub(crate) curves: Vec<Curve>,
     /// Published values.
     pub(crate) marks: Vec<PublishedMark>,
-    /// The size of a track in KB.
-    pub(crate) track_kb: f64,
+    /// The size of a track in KiB.
+    pub(crate) track_kib: f64,
 }
 
 /// Values of each track against its LBNs.
@@ -97,8 +107,6 @@ pub(crate) struct EfficiencyPanel {
 pub(crate) struct Tracks {
     /// The title above the picture.
     pub(crate) title: String,
-    /// The LBNs that are shown.
-    pub(crate) lbns: std::ops::Range<f64>,
     /// The panels, one above another.
     pub(crate) panels: Vec<TracksPanel>,
 }
@@ -108,6 +116,12 @@ pub(crate) struct Tracks {
 pub(crate) struct TracksPanel {
     /// The name of the value.
     pub(crate) title: &'static str,
+    /// A heading above the panel, if it differs from the picture's title.
+    pub(crate) heading: Option<String>,
+    /// The LBNs that are shown.
+    pub(crate) lbns: std::ops::Range<f64>,
+    /// Whether the vertical axis begins at zero.
+    pub(crate) from_zero: bool,
     /// The meaning of the colours; empty if they have none.
     pub(crate) legend: Vec<String>,
     /// The bars, each for one track or several.
@@ -179,7 +193,7 @@ mod none {
     }
 
     #[cfg(feature = "lab")]
-    pub(crate) fn inline(_: &Figure, _: usize, _: &FigureSpec) -> Result<Inline> {
+    pub(crate) fn inline(_: &Figure, _: usize, _: &FigureSpec, _: u32) -> Result<Inline> {
         check_ending(Path::new("any.svg")).map(|()| Inline::default())
     }
 
@@ -195,11 +209,15 @@ mod none {
         check_ending(path)
     }
 
+    pub(crate) fn efficiency_svg(_: &Efficiency) -> Result<String> {
+        check_ending(Path::new("any.svg")).map(|()| String::new())
+    }
+
     pub(crate) fn tracks(path: &Path, _: &Tracks) -> Result<()> {
         check_ending(path)
     }
 }
 #[cfg(not(feature = "plot"))]
-pub(crate) use none::{efficiency, response, tracks, validation};
+pub(crate) use none::{efficiency, efficiency_svg, response, tracks, validation};
 #[cfg(all(not(feature = "plot"), feature = "lab"))]
 pub(crate) use none::{figure, inline};

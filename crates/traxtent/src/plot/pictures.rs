@@ -8,9 +8,10 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use traxtent_model::drive::Breakdown;
 
 use super::canvas::{self, DrawResult, Picture};
-use super::chart::{Axis, COLOURS, INK, LegendEntry, ScaledArea, percent, plain};
+use super::chart::{Axis, INK, LegendEntry, NOTE_LINE, ScaledArea, data, percent, plain};
+use super::colours;
 use super::{Efficiency, EfficiencyPanel, Response, Validation};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 
 /// Draws the distribution of response times and their components.
 pub(crate) fn response(path: &Path, picture: &Response) -> Result<()> {
@@ -25,6 +26,11 @@ pub(crate) fn validation(path: &Path, picture: &Validation) -> Result<()> {
 /// Draws efficiency against request size.
 pub(crate) fn efficiency(path: &Path, picture: &Efficiency) -> Result<()> {
     canvas::write(path, picture)
+}
+
+/// Returns the picture of efficiency for a page.
+pub(crate) fn efficiency_svg(picture: &Efficiency) -> Result<String> {
+    canvas::svg(picture).map_err(|why| Failure::Io(format!("a picture: {why}")))
 }
 
 fn share_axis<'a>(title: &'a str) -> Axis<'a> {
@@ -71,7 +77,7 @@ impl Picture for Response {
             .copied()
             .filter(|point| point.0 <= end)
             .collect();
-        cdf.curve(&mut plane, 0, &shown)?;
+        cdf.curve(&mut plane, colours::OTHER, &shown)?;
         self.draw_parts(&ScaledArea {
             area: &right,
             scale,
@@ -116,7 +122,7 @@ impl Response {
                 ];
                 sheet
                     .area
-                    .draw(&Rectangle::new(corners, COLOURS[0].filled()))?;
+                    .draw(&Rectangle::new(corners, data(colours::OTHER).filled()))?;
             }
             let label = format!("{part:.3} ms, {:.1} %", part / mean.max(1e-12) * 100.0);
             sheet
@@ -143,26 +149,41 @@ impl Picture for Validation {
             .curves
             .iter()
             .enumerate()
-            .map(|(index, curve)| LegendEntry::Line(index, &curve.name))
+            .map(|(index, curve)| LegendEntry::Line(colours::other(index), &curve.name))
             .collect();
-        sheet.legend(50.0, 70.0, &signs)?;
+        let bottom = sheet.legend(50.0, 70.0, &signs)?;
         let mut plane = sheet.axes(
-            70.0,
+            bottom + 9.0,
             &time_axis(self.until_ms),
             &share_axis("share of requests"),
         )?;
         for (index, curve) in self.curves.iter().enumerate() {
             let points = curve.points.iter().copied();
             let shown: Vec<_> = points.filter(|point| point.0 <= self.until_ms).collect();
-            sheet.curve(&mut plane, index, &shown)?;
+            sheet.curve(&mut plane, colours::other(index), &shown)?;
         }
         Ok(())
     }
 }
 
+/// The explanation below a picture of efficiency.
+const EFFICIENCY_NOTE: &str = "Efficiency is the media transfer time of the requested bytes over head time. Head time runs \
+     from the first movement for a request until the head is free again. Lines are measured on the model.";
+
+/// What the explanation adds if a panel has published values.
+const PUBLISHED_NOTE: &str = "Diamonds are published.";
+
+/// The displayed height of a panel.
+const PANEL: u32 = 380;
+
+/// The displayed length of the explanation in one line, at most.
+const NOTE_LENGTH: u32 = 1800;
+
 impl Picture for Efficiency {
     fn size(&self) -> (u32, u32) {
-        (560 * self.panels.len() as u32, 440)
+        let width = self.panel_width * self.panels.len() as u32;
+        let lines = NOTE_LENGTH.div_ceil(width - 32);
+        (width, PANEL + 20 + lines * NOTE_LINE as u32)
     }
 
     fn draw<DB: DrawingBackend>(
@@ -170,12 +191,16 @@ impl Picture for Efficiency {
         area: &DrawingArea<DB, Shift>,
         scale: f64,
     ) -> DrawResult<DB> {
-        for (panel, area) in self
-            .panels
-            .iter()
-            .zip(area.split_evenly((1, self.panels.len())))
-        {
-            panel.draw(&ScaledArea { area: &area, scale })?;
+        let sheet = ScaledArea { area, scale };
+        let published = self.panels.iter().any(|panel| !panel.marks.is_empty());
+        sheet.note(&match published {
+            true => format!("{EFFICIENCY_NOTE} {PUBLISHED_NOTE}"),
+            false => EFFICIENCY_NOTE.to_owned(),
+        })?;
+        let (charts, _) = area.split_vertically(sheet.px(f64::from(PANEL)));
+        let areas = charts.split_evenly((1, self.panels.len()));
+        for (panel, area) in self.panels.iter().zip(&areas) {
+            panel.draw(&ScaledArea { area, scale })?;
         }
         Ok(())
     }
@@ -184,41 +209,39 @@ impl Picture for Efficiency {
 impl EfficiencyPanel {
     fn draw<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>) -> DrawResult<DB> {
         sheet.title(&self.title)?;
-        let lines = self.curves.iter().enumerate();
-        let mut signs: Vec<LegendEntry<'_>> = lines
-            .map(|(index, curve)| LegendEntry::Line(index, &curve.name))
+        let colours = colours::of_names(self.curves.iter().map(|curve| curve.name.as_str()));
+        let lines = self.curves.iter().zip(&colours);
+        let signs: Vec<LegendEntry<'_>> = lines
+            .map(|(curve, colour)| LegendEntry::Line(*colour, &curve.name))
             .collect();
-        if !self.marks.is_empty() {
-            signs.push(LegendEntry::PublishedMark("published"));
-        }
-        sheet.legend(50.0, 70.0, &signs)?;
+        let bottom = sheet.legend(50.0, 70.0, &signs)?;
         // The unit is chosen so that axis labels are round numbers.
-        let (unit, kb) = if self.track_kb < 1024.0 {
-            ("KB", 1.0)
+        let (unit, kib) = if self.track_kib < 1024.0 {
+            ("KiB", 1.0)
         } else {
-            ("MB", 1024.0)
+            ("MiB", 1024.0)
         };
-        let shown = |(size, efficiency): (f64, f64)| (size / kb, efficiency);
+        let shown = |(size, efficiency): (f64, f64)| (size / kib, efficiency);
         let ends = self.curves.iter().filter_map(|curve| curve.points.last());
         let until = ends.fold(0.0_f64, |most, &end| most.max(shown(end).0));
-        let track = format!("{:.2}", self.track_kb / kb);
+        let track = format!("{:.2}", self.track_kib / kib);
         let title = format!(
-            "request size, {unit} (a track has {})",
+            "request size, {unit} (a track has {} {unit})",
             track.trim_end_matches(".00")
         );
         let size = Axis {
             title: &title,
             range: 0.0..until,
             format: &plain,
-            labels: 8,
+            labels: 6,
         };
-        let mut plane = sheet.axes(70.0, &size, &share_axis("efficiency"))?;
-        for (index, curve) in self.curves.iter().enumerate() {
+        let mut plane = sheet.axes(bottom + 9.0, &size, &share_axis("efficiency"))?;
+        for (curve, colour) in self.curves.iter().zip(&colours) {
             let points: Vec<_> = curve.points.iter().copied().map(shown).collect();
-            sheet.curve(&mut plane, index, &points)?;
+            sheet.curve(&mut plane, *colour, &points)?;
         }
         for mark in &self.marks {
-            sheet.mark(&plane, Some(mark.curve), shown(mark.at))?;
+            sheet.mark(&plane, Some(colours[mark.curve]), shown(mark.at))?;
         }
         Ok(())
     }

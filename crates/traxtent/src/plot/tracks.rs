@@ -6,8 +6,8 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::canvas::{self, DrawResult, Picture};
-use super::chart::{Axis, COLOURS, LegendEntry, ScaledArea, plain};
-use super::{Tracks, TracksPanel};
+use super::chart::{Axis, LegendEntry, ScaledArea, data, plain};
+use super::{Tracks, TracksPanel, colours};
 use crate::failure::Result;
 
 /// Draws values of each track against its LBNs.
@@ -15,15 +15,29 @@ pub(crate) fn tracks(path: &Path, picture: &Tracks) -> Result<()> {
     canvas::write(path, picture)
 }
 
-/// The displayed height of a panel; the first panel has twice this height.
-const PANEL: u32 = 200;
+/// The displayed heights of the first panel and of the others.
+const PANELS: (f64, f64) = (400.0, 210.0);
 
-/// The room for the title.
-const TOP: f64 = 44.0;
+/// The room for the title, and for a heading.
+const TITLE: f64 = 44.0;
+const HEADING: f64 = 40.0;
+
+impl TracksPanel {
+    /// Returns the displayed height.
+    fn height(&self, first: bool) -> f64 {
+        let heading = if self.heading.is_some() { HEADING } else { 0.0 };
+        match first && !self.from_zero {
+            true => PANELS.0 + heading,
+            false => PANELS.1 + heading,
+        }
+    }
+}
 
 impl Picture for Tracks {
     fn size(&self) -> (u32, u32) {
-        (960, 60 + PANEL * (1 + self.panels.len() as u32))
+        let panels = self.panels.iter().enumerate();
+        let heights = panels.map(|(index, panel)| panel.height(index == 0));
+        (960, (TITLE + heights.sum::<f64>()) as u32)
     }
 
     fn draw<DB: DrawingBackend>(
@@ -31,17 +45,12 @@ impl Picture for Tracks {
         area: &DrawingArea<DB, Shift>,
         scale: f64,
     ) -> DrawResult<DB> {
-        ScaledArea { area, scale }.title(&self.title)?;
-        let mut rest = area.clone();
+        let sheet = ScaledArea { area, scale };
+        sheet.title(&self.title)?;
+        let (_, mut rest) = area.split_vertically(sheet.px(TITLE));
         for (index, panel) in self.panels.iter().enumerate() {
-            let sheet = ScaledArea { area: &rest, scale };
-            let (top, height) = match index {
-                0 => (TOP, 60 + 2 * PANEL),
-                _ => (8.0, PANEL),
-            };
-            let (mine, below) = rest.split_vertically(sheet.px(f64::from(height)));
-            let sheet = ScaledArea { area: &mine, scale };
-            panel.draw(&sheet, top, &self.lbns)?;
+            let (mine, below) = rest.split_vertically(sheet.px(panel.height(index == 0)));
+            panel.draw(&ScaledArea { area: &mine, scale })?;
             rest = below;
         }
         Ok(())
@@ -49,17 +58,19 @@ impl Picture for Tracks {
 }
 
 impl TracksPanel {
-    fn draw<DB: DrawingBackend>(
-        &self,
-        sheet: &ScaledArea<'_, DB>,
-        top: f64,
-        lbns: &std::ops::Range<f64>,
-    ) -> DrawResult<DB> {
+    fn draw<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>) -> DrawResult<DB> {
+        let mut top = 8.0;
+        if let Some(heading) = &self.heading {
+            top = sheet.title(heading)? + 6.0;
+        }
         let lines = self.legend.iter().enumerate();
-        let signs: Vec<LegendEntry<'_>> =
-            lines.map(|(k, name)| LegendEntry::Line(k, name)).collect();
-        sheet.legend(top + 8.0, 70.0, &signs)?;
-        let top = if signs.is_empty() { top } else { top + 26.0 };
+        let signs: Vec<LegendEntry<'_>> = lines
+            .map(|(k, name)| LegendEntry::Line(colours::other(k), name))
+            .collect();
+        if !signs.is_empty() {
+            top = sheet.legend(top + 8.0, 70.0, &signs)? + 6.0;
+        }
+        let lbns = &self.lbns;
         let (unit, title) = if lbns.end - lbns.start >= 2e7 {
             (1e6, "LBN, millions")
         } else {
@@ -71,18 +82,9 @@ impl TracksPanel {
             format: &plain,
             labels: 7,
         };
-        let least = self
-            .bars
-            .iter()
-            .fold(f64::MAX, |least, bar| least.min(bar.values.0));
-        let most = self
-            .bars
-            .iter()
-            .fold(0.0_f64, |most, bar| most.max(bar.values.1));
-        let margin = ((most - least) * 0.05).max(0.5);
         let y = Axis {
             title: self.title,
-            range: least - margin..most + margin,
+            range: self.values(),
             format: &whole,
             labels: 6,
         };
@@ -90,7 +92,7 @@ impl TracksPanel {
         // The minimum width at which a bar is visible.
         let thin = (lbns.end - lbns.start) / 900.0;
         for bar in &self.bars {
-            let colour = COLOURS[bar.colour % COLOURS.len()];
+            let colour = data(colours::other(bar.colour));
             let (left, right) = bar.lbns;
             let (left, right) = (left / unit, right.max(left + thin).min(lbns.end) / unit);
             let (low, high) = bar.values;
@@ -103,6 +105,18 @@ impl TracksPanel {
             }
         }
         Ok(())
+    }
+
+    /// Returns the range of the vertical axis.
+    fn values(&self) -> std::ops::Range<f64> {
+        let bars = &self.bars;
+        let least = bars.iter().map(|bar| bar.values.0).fold(f64::MAX, f64::min);
+        let most = bars.iter().map(|bar| bar.values.1).fold(0.0, f64::max);
+        if self.from_zero {
+            return 0.0..most * 1.05;
+        }
+        let margin = ((most - least) * 0.05).max(0.5);
+        least - margin..most + margin
     }
 }
 
