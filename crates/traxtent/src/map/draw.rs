@@ -114,14 +114,15 @@ fn enlarged_tracks(geometry: &Geometry, range: &Range<u64>) -> u64 {
     count.clamp(ENLARGED.start, ENLARGED.end)
 }
 
+/// Returns the tracks in a range. Walking past those before it is faster than looking each one up.
 fn tracks_of<'a>(
     geometry: &'a Geometry,
     range: &Range<u64>,
 ) -> impl Iterator<Item = Track> + use<'a> {
-    let end = range.end;
-    let first = geometry.track_of(Lbn(range.start));
-    (first.map_or(0, |track| track.index)..geometry.track_count())
-        .map_while(|index| geometry.track(index))
+    let Range { start, end } = *range;
+    geometry
+        .tracks()
+        .skip_while(move |track| track.end_lbn().0 <= start)
         .take_while(move |track| track.first_lbn.0 < end)
 }
 
@@ -139,7 +140,8 @@ fn places_of_each(geometry: &Geometry, range: &Range<u64>) -> Vec<TracksPanel> {
         heads.add(&lbns, u64::from(surface), colour);
     }
     let mut cylinders = cylinders.done("cylinder");
-    if coloured {
+    let drawn_in_colour = cylinders.bars.iter().any(|bar| bar.colour > 0);
+    if drawn_in_colour {
         cylinders.legend = (0..surfaces).map(|k| format!("surface {k}")).collect();
     }
     vec![cylinders, heads.done("surface")]
@@ -225,6 +227,8 @@ struct Columns {
     start: u64,
     width: u64,
     values: Vec<Column>,
+    /// The columns and the value of the last track.
+    last: (usize, usize, u64),
 }
 
 #[derive(Clone, Default)]
@@ -242,11 +246,16 @@ impl Columns {
             start: range.start,
             width,
             values: vec![Column::default(); length.div_ceil(width) as usize],
+            last: (usize::MAX, usize::MAX, 0),
         }
     }
 
     fn add(&mut self, lbns: &Range<u64>, value: u64) {
         let column = |lbn: u64| ((lbn - self.start) / self.width) as usize;
+        let at = (column(lbns.start), column(lbns.end - 1), value);
+        if std::mem::replace(&mut self.last, at) == at {
+            return;
+        }
         for column in &mut self.values[column(lbns.start)..=column(lbns.end - 1)] {
             column.values.insert(value);
             if column.values.len() > VALUES {

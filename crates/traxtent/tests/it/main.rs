@@ -13,6 +13,7 @@ mod guard;
 #[cfg(feature = "lab")]
 mod lab;
 mod map;
+mod pages;
 mod plan;
 mod plan_stack;
 mod plot;

@@ -348,3 +348,28 @@ fn draws_the_serpentine() {
     let svg = draw(&["a.map", "--draw", "a.svg"]);
     assert!(svg.contains("sectors on the track") && !svg.contains("cylinder"));
 }
+
+/// Is the picture of every built-in drive small enough to send, with its zones and an enlarged part?
+#[test]
+fn draws_whole_drives() {
+    const MOST_BYTES: usize = 200_000;
+    if !cfg!(feature = "plot") {
+        testkit::skip!("this build cannot draw pictures; rebuild it with the feature `plot`");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for name in traxtent_model::profile::builtin::names() {
+            let folder = folder.path();
+            scope.spawn(move || {
+                let file = format!("{name}.svg");
+                let answer = traxtent_in(folder, &["map", name, "--draw", &file]);
+                assert_eq!(answer.status, 0, "{name}: {}", answer.err);
+                let svg = fs::read_to_string(folder.join(&file)).unwrap();
+                assert!(svg.len() < MOST_BYTES, "{name}: {} bytes", svg.len());
+                for text in ["sectors on the track", "Enlarged", "surface"] {
+                    assert!(svg.contains(text), "{name}: {text}");
+                }
+            });
+        }
+    });
+}
