@@ -34,6 +34,10 @@ const COVERAGE: &[&str] = &[
 
 const SMOKE_RUNS: u64 = 20_000;
 const SMOKE_SEED: u32 = 1;
+/// Builds in half the time; its runs are few.
+const SMOKE_PROFILE: &str = "fuzz-smoke";
+/// Profile of full searches.
+const SEARCH_PROFILE: &str = "fuzz";
 /// A smoke run ends after this time even if its runs are not done.
 const SMOKE_SECONDS: u32 = 20;
 /// Four bytes are found in well under this many runs.
@@ -71,7 +75,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         shell::program("c++").is_some(),
         "the engine needs a C++ compiler, and c++ is not installed"
     );
-    let engine = Engine::build()?;
+    let engine = Engine::build(SEARCH_PROFILE)?;
     if options.list {
         engine
             .targets
@@ -132,7 +136,7 @@ pub(crate) fn smoke() -> Tally {
         tally.skip("fuzzing", "c++ is not installed");
         return tally;
     }
-    let engine = match Engine::build() {
+    let engine = match Engine::build(SMOKE_PROFILE) {
         Ok(engine) => engine,
         Err(error) => {
             tally.check("fuzz targets build", Err(error));
@@ -169,7 +173,8 @@ struct Engine {
 }
 
 impl Engine {
-    fn build() -> Result<Engine> {
+    /// Builds the targets with one of the workspace's profiles.
+    fn build(profile: &str) -> Result<Engine> {
         let host = host_triple()?;
         // If a target is named, the flags do not apply to build scripts and macros.
         let mut cargo = shell::cargo();
@@ -180,13 +185,13 @@ impl Engine {
             "--features",
             "engine",
             "--profile",
-            "fuzz",
+            profile,
             "--target",
             &host,
         ]);
         cargo.env("CARGO_ENCODED_RUSTFLAGS", COVERAGE.join("\x1f"));
         shell::run(&mut cargo)?;
-        let program = shell::target_dir().join(host).join("fuzz/fuzz");
+        let program = shell::target_dir().join(host).join(profile).join("fuzz");
         let list =
             shell::stdout_of(std::process::Command::new(&program).env("FUZZ_TARGET", "list"))?;
         let named = |kind: &str| {
