@@ -32,6 +32,14 @@ impl Failure {
         Failure::Input(format!("{place}: {what}"))
     }
 
+    /// Puts a place in front of an input error.
+    pub(crate) fn within(self, place: impl fmt::Display) -> Failure {
+        match self {
+            Failure::Input(line) => Failure::at(place, line),
+            other => other,
+        }
+    }
+
     /// Returns the error of a file that cannot be used.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Failure {
         Failure::Io(format!("{}: {}", path.display(), reason(error)))

@@ -23,7 +23,7 @@ pub(crate) fn figure(path: &Path, picture: &Figure, spec: Option<&FigureSpec>) -
 pub(crate) fn inline(picture: &Figure, index: usize, spec: &FigureSpec) -> Result<Inline> {
     let marked = MarkedPanel::of(&picture.panels[index], index, Some(spec));
     let key = |sign| match sign {
-        LegendEntry::Line(colour, name) => Key {
+        LegendEntry::Line(colour, name) | LegendEntry::Dashes(colour, name) => Key {
             class: "line",
             colour: Some(colour),
             name: name.to_owned(),

@@ -9,6 +9,7 @@ use traxtent_model::drive::Breakdown;
 
 use super::canvas::{self, DrawResult, Picture};
 use super::chart::{Axis, COLOURS, INK, LegendEntry, ScaledArea, percent, plain};
+use super::distribution::draw_curves;
 use super::{Efficiency, EfficiencyPanel, Response, Validation};
 use crate::failure::Result;
 
@@ -59,19 +60,12 @@ impl Picture for Response {
         sheet.title(&self.title)?;
         let (left, right) = area.split_horizontally(sheet.px(560.0));
         let cdf = ScaledArea { area: &left, scale };
-        let mut plane = cdf.axes(
+        draw_curves(
+            &cdf,
             52.0,
-            &time_axis(self.p99_9_ms * 1.02),
-            &share_axis("share of requests"),
+            std::slice::from_ref(&self.distribution),
+            self.axes,
         )?;
-        let end = self.p99_9_ms * 1.02;
-        let shown: Vec<_> = self
-            .cdf
-            .iter()
-            .copied()
-            .filter(|point| point.0 <= end)
-            .collect();
-        cdf.curve(&mut plane, 0, &shown)?;
         self.draw_parts(&ScaledArea {
             area: &right,
             scale,

@@ -13,6 +13,8 @@ mod guard;
 #[cfg(feature = "lab")]
 mod lab;
 mod map;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod plan;
 mod plan_stack;
 mod plot;
@@ -22,6 +24,7 @@ mod probe_random;
 mod serve;
 mod sim;
 mod sweep;
+mod sweep_drives;
 #[cfg(feature = "lab")]
 mod today;
 mod validate;
