@@ -52,7 +52,7 @@ pub(crate) enum Cell {
 
 /// A data file that is being written.
 pub(crate) enum DataFile {
-    Csv(CsvFile),
+    Csv(Box<CsvFile>),
     #[cfg(feature = "parquet")]
     Parquet(Box<parquet::ParquetFile>),
 }
@@ -89,7 +89,8 @@ impl DataFile {
         facts: &[(String, String)],
     ) -> Result<DataFile> {
         if !is_parquet(path) {
-            return CsvFile::create(path, columns).map(DataFile::Csv);
+            let file = CsvFile::create(path, columns)?;
+            return Ok(DataFile::Csv(Box::new(file)));
         }
         #[cfg(feature = "parquet")]
         return parquet::ParquetFile::create(path, columns, facts)

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use traxtent_workload::{ReplayPace, RequestSizes, TraceFormat};
 
 use crate::data_file;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, be_quiet};
 use crate::target::{Machine, TARGET_HELP};
 use labels::LabelColumns;
 use log::Log;
@@ -101,6 +101,9 @@ pub(crate) struct Args {
     /// Draw the share of slower requests on a logarithmic axis, which shows the slowest ones
     #[arg(long, requires = "plot")]
     log_y: bool,
+    /// Omit notes and warnings
+    #[arg(long)]
+    quiet: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -122,6 +125,7 @@ pub(crate) fn sweep_points(options: &[String]) -> usize {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    be_quiet(args.quiet);
     let cases = cases(args)?;
     if let Some(path) = &args.plot {
         picture::check(path, &cases)?;

@@ -53,7 +53,7 @@ pub(crate) fn draw(
         Some(_) => workload,
         None => format!("{target}: {workload}"),
     };
-    if let ([_], [summary]) = (&cases[..], &mut *summaries) {
+    if let ([_], [summary]) = (cases, &mut *summaries) {
         let response = plot::Response {
             title,
             distribution: distributions.remove(0),
