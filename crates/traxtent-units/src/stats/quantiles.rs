@@ -107,8 +107,8 @@ impl Quantiles {
     }
 
     /// Returns the whole cumulative distribution: the times that occur, in ascending order, each
-    /// with the number of times that do not exceed it. Beyond [`SAMPLES_EXACT`] times, a step stands
-    /// for a class, at its middle. The minimum and maximum are always exact.
+    /// with the number of times that do not exceed it. Beyond [`SAMPLES_EXACT`] times, a step
+    /// stands for a class, at its middle. The minimum and maximum are always exact.
     pub fn steps(&mut self) -> Vec<(Span, u64)> {
         let mut steps: Vec<(Span, u64)> = Vec::new();
         let mut seen = 0;

@@ -82,7 +82,7 @@ impl Column {
 }
 
 impl DataFile {
-    /// Begins a file. `facts` are names and values about the whole file, for which CSV has no place.
+    /// Begins a file. `facts` are names and values about the whole file; CSV has no place for them.
     pub(crate) fn create(
         path: &Path,
         columns: &[Column],

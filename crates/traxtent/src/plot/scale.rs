@@ -67,8 +67,8 @@ impl Ranged for Scale {
     }
 }
 
-/// Returns the ticks of a logarithmic axis: powers of ten; on a short axis also their multiples by 2
-/// and 5, or by every digit.
+/// Returns the ticks of a logarithmic axis: powers of ten; on a short axis also their multiples by
+/// 2 and 5, or by every digit.
 fn log_ticks(range: &Range<f64>) -> Vec<f64> {
     let decades = (range.end / range.start).log10();
     let digits: &[f64] = if decades > 3.0 {
