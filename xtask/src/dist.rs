@@ -118,6 +118,8 @@ impl Artifacts {
             "dist",
             "--package",
             "traxtent",
+            "--features",
+            "parquet",
             "--locked",
         ]);
         shell::run(&mut build)?;

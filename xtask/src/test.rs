@@ -40,7 +40,8 @@ pub(crate) fn test_command(packages: &[String], filter: Option<&str>) -> Command
     let mut cargo = shell::cargo();
     cargo.args(["test", "--no-fail-fast"]);
     match packages {
-        [] => cargo.arg("--workspace"),
+        // With the features of the released packages.
+        [] => cargo.args(["--workspace", "--features", "traxtent/parquet"]),
         some => cargo.args(some.iter().flat_map(|name| ["--package", name])),
     };
     cargo.args(filter).args(["--", "--show-output"]);
@@ -80,7 +81,7 @@ fn clippy() -> Command {
         "--workspace",
         "--all-targets",
         "--features",
-        "xtask/pages",
+        "xtask/pages,traxtent/parquet",
     ]);
     if shell::program("c++").is_some() {
         cargo.args(["--features", "fuzz/engine"]);

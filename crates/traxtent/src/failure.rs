@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An error for the user: one line and an exit status.
 #[derive(Debug)]
@@ -30,6 +31,14 @@ impl Failure {
     /// Returns an input error in `place`, which is a file or a line of it.
     pub(crate) fn at(place: impl fmt::Display, what: impl fmt::Display) -> Failure {
         Failure::Input(format!("{place}: {what}"))
+    }
+
+    /// Puts a place in front of an input error.
+    pub(crate) fn within(self, place: impl fmt::Display) -> Failure {
+        match self {
+            Failure::Input(line) => Failure::at(place, line),
+            other => other,
+        }
     }
 
     /// Returns the error of a file that cannot be used.
@@ -81,17 +90,32 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// Whether notes and warnings are omitted.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Omits all notes and warnings from now on, if `quiet` is set.
+pub(crate) fn be_quiet(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+}
+
 /// Prints a note that does not end the command.
 pub(crate) fn note(what: impl fmt::Display) {
-    print_line(&format!("note: {what}"));
+    aside("note", what);
 }
 
 /// Prints a warning that does not end the command.
 pub(crate) fn warn(what: impl fmt::Display) {
-    print_line(&format!("warning: {what}"));
+    aside("warning", what);
 }
 
-fn print_line(line: &str) {
+fn aside(kind: &str, what: impl fmt::Display) {
+    if !QUIET.load(Ordering::Relaxed) {
+        print_line(&format!("{kind}: {what}"));
+    }
+}
+
+/// Prints a line that is part of the result, whether or not notes are omitted.
+pub(crate) fn print_line(line: &str) {
     // `eprintln!` would panic if the terminal is gone.
     use io::Write;
     let _ = writeln!(io::stderr(), "traxtent: {line}");

@@ -10,6 +10,7 @@ mod check;
 mod claims;
 mod content;
 mod copies;
+mod data_file;
 mod demo;
 mod drives;
 mod failure;

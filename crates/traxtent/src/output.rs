@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, StdoutLock, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -76,7 +77,8 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// A file that appears under its name once it is complete. Until then, its content is in a
+/// A file that appears under its name once it is complete. Until then it has no name, so that an
+/// interrupted command leaves nothing. On file systems without nameless files, its content is in a
 /// temporary file next to it, which is removed if this is dropped.
 pub(crate) struct AtomicFile {
     path: PathBuf,
@@ -84,6 +86,8 @@ pub(crate) struct AtomicFile {
 }
 
 enum Sink {
+    /// A file without a name that will become a regular file.
+    Nameless(BufWriter<File>),
     /// A temporary file that will become a regular file.
     Beside(BufWriter<NamedTempFile>),
     /// A special file, such as a pipe, which is written directly.
@@ -98,9 +102,11 @@ impl AtomicFile {
         let special = fs::metadata(path).is_ok_and(|meta| !meta.is_file());
         let sink = if special {
             Sink::Direct(BufWriter::new(File::create(path).map_err(fail)?))
+        } else if let Some(file) = nameless(folder_of(path)) {
+            Sink::Nameless(BufWriter::new(file))
         } else {
             let mut temporary = tempfile::Builder::new();
-            temporary.prefix(".traxtent-");
+            temporary.prefix(PREFIX);
             temporary.permissions(readable());
             Sink::Beside(BufWriter::new(
                 temporary.tempfile_in(folder_of(path)).map_err(fail)?,
@@ -115,6 +121,10 @@ impl AtomicFile {
     /// Waits until all written data is on the disk.
     fn sync(&mut self) -> io::Result<()> {
         match &mut self.sink {
+            Sink::Nameless(file) => {
+                file.flush()?;
+                file.get_ref().sync_all()
+            }
             Sink::Beside(file) => {
                 file.flush()?;
                 file.get_ref().as_file().sync_all()
@@ -129,6 +139,10 @@ impl AtomicFile {
         let fail = |error: &io::Error| Failure::file(&path, error);
         match sink {
             Sink::Direct(mut file) => file.flush().map_err(|error| fail(&error)),
+            Sink::Nameless(file) => {
+                let file = file.into_inner().map_err(|error| fail(error.error()))?;
+                give_name(&file, &path).map_err(|error| fail(&error))
+            }
             Sink::Beside(file) => {
                 let file = file.into_inner().map_err(|error| fail(error.error()))?;
                 file.persist(&path)
@@ -148,20 +162,51 @@ impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.sink {
             Sink::Beside(file) => file.write(bytes),
-            Sink::Direct(file) => file.write(bytes),
+            Sink::Nameless(file) | Sink::Direct(file) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.sink {
             Sink::Beside(file) => file.flush(),
-            Sink::Direct(file) => file.flush(),
+            Sink::Nameless(file) | Sink::Direct(file) => file.flush(),
         }
     }
 }
 
+/// The directory whose links lead to the open files of this process.
+const OPEN_FILES: &str = "/proc/self/fd";
+
+/// Creates a file without a name; `None` if the file system has no such files, or they cannot be
+/// named later.
+fn nameless(folder: &Path) -> Option<File> {
+    use rustix::fs::{Mode, OFlags};
+    if !Path::new(OPEN_FILES).exists() {
+        return None;
+    }
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(folder, flags, Mode::from_raw_mode(READABLE));
+    file.ok().map(File::from)
+}
+
+/// Gives a nameless file its name. An existing file is replaced by renaming, since a link to a file
+/// never replaces one.
+fn give_name(file: &File, path: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    let open = format!("{OPEN_FILES}/{}", file.as_raw_fd());
+    let mut beside = tempfile::Builder::new();
+    let linked = beside.prefix(PREFIX).make_in(folder_of(path), |name| {
+        linkat(CWD, &open, CWD, name, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from)
+    });
+    linked?.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// The beginning of the names of temporary files.
+const PREFIX: &str = ".traxtent-";
+/// The permissions of files, from which the user's umask is subtracted.
+const READABLE: u32 = 0o666;
+
 fn readable() -> Permissions {
     use std::os::unix::fs::PermissionsExt;
-    // The user's umask still applies.
-    Permissions::from_mode(0o666)
+    Permissions::from_mode(READABLE)
 }

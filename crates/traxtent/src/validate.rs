@@ -10,7 +10,7 @@ use traxtent_sim::simulate;
 use traxtent_units::stats::{demerit, demerit_binned};
 use traxtent_workload::{ReplayPace, TraceFormat};
 
-use crate::failure::{Failure, Result, note, warn};
+use crate::failure::{Failure, Result, be_quiet, note, print_line};
 use crate::output;
 use crate::plot::{self, Curve, Validation};
 use crate::sim::{TracePlan, simulation_failure};
@@ -37,9 +37,22 @@ pub(crate) struct Args {
     /// Draw the distributions of each trace as NAME.svg in this directory
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
+    /// Change a figure of the drives
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
+    /// Omit notes and warnings
+    #[arg(long)]
+    quiet: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Parses a setting, which has one value.
+fn setting(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=');
+    let (key, value) = parts.ok_or("expected KEY=VALUE, such as mechanics.rpm=7200")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
 /// The result for one trace.
@@ -59,9 +72,10 @@ struct Verdict {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    be_quiet(args.quiet);
     let (mut verdicts, mut failures) = (Vec::new(), Vec::new());
     for pair in pairs(args)? {
-        let (mut simulated, mut measured) = match replay(&pair) {
+        let (mut simulated, mut measured) = match replay(&pair, &args.set) {
             Ok(Some(times)) => times,
             Ok(None) => {
                 let trace = pair.trace.display();
@@ -121,7 +135,7 @@ fn left_out(failures: &[(String, Failure)]) -> Result<()> {
         return Ok(());
     }
     let lines = failures.iter().filter_map(|(_, failure)| failure.line());
-    lines.for_each(warn);
+    lines.for_each(|line| print_line(&format!("warning: {line}")));
     let names: Vec<&str> = failures.iter().map(|(name, _)| name.as_str()).collect();
     let line = format!("not compared: {}", names.join(", "));
     let unread = |(_, failure): &(String, Failure)| matches!(failure, Failure::Io(_));
@@ -231,12 +245,15 @@ fn stem(path: &Path) -> String {
 }
 
 /// Returns simulated and measured response times in ms; `None` if the trace has no measured times.
-fn replay(pair: &Pair) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
+fn replay(pair: &Pair, set: &[(String, String)]) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
     let plan = TracePlan {
         pace: Some(ReplayPace::SemiClosed),
         ..TracePlan::default()
     };
-    let machine = Machine::load(&pair.target)?;
+    let mut machine = Machine::load(&pair.target)?;
+    for (key, value) in set {
+        machine.set(key, value)?;
+    }
     let mut source = plan.open(&pair.trace, &machine)?;
     if source.records().format() != TraceFormat::DiskSimValidate {
         return Ok(None);

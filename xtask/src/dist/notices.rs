@@ -76,6 +76,8 @@ fn built_in() -> Result<BTreeSet<String>> {
         "tree",
         "--package",
         "traxtent",
+        "--features",
+        "parquet",
         "--edges",
         "normal,no-proc-macro",
         "--prefix",

@@ -77,12 +77,41 @@ fn merging_is_one_stream() {
         let [mut first, second] = parts;
         first.0.merge(&second.0);
         first.1.merge(&second.1);
-        assert_eq!(first.0.cdf(50), whole.0.cdf(50), "{a} and {b}");
+        assert_eq!(first.0.steps(), whole.0.steps(), "{a} and {b}");
         assert_eq!(first.1.count(), whole.1.count());
         assert!(
             (first.1.mean() - whole.1.mean()).abs() < 1e-9
                 && (first.1.deviation() - whole.1.deviation()).abs() < 1e-9
         );
+    }
+}
+
+/// Are the steps of a distribution those of the sorted times, and beyond the exact range within its
+/// error, with exact ends?
+#[test]
+fn steps_of_the_distribution() {
+    for count in [1, 2, 1000, SAMPLES_EXACT, SAMPLES_EXACT + 1, 40_000] {
+        let mut sorted = times(count, 4);
+        let mut quantiles = Quantiles::default();
+        sorted.iter().for_each(|&time| quantiles.push(time));
+        sorted.sort_unstable();
+        let steps = quantiles.steps();
+        let exact: Vec<(Span, u64)> = (1..=count as u64)
+            .filter(|&rank| sorted.get(rank as usize) != Some(&sorted[rank as usize - 1]))
+            .map(|rank| (sorted[rank as usize - 1], rank))
+            .collect();
+        if quantiles.is_exact() {
+            assert_eq!(steps, exact);
+            continue;
+        }
+        assert_eq!(steps.first().unwrap().0, sorted[0]);
+        assert_eq!(*steps.last().unwrap(), (sorted[count - 1], count as u64));
+        for (time, upto) in steps {
+            let truth = sorted[upto as usize - 1].0 as f64;
+            let off = (time.0 as f64 - truth).abs();
+            let allowed = QUANTILE_ERROR * truth + 1.0;
+            assert!(off <= allowed, "{upto} of {count}: {time:?}, not {truth}");
+        }
     }
 }
 

@@ -106,16 +106,36 @@ impl Quantiles {
         }))
     }
 
-    /// Returns points of the cumulative distribution for a plot: the time and share at `points`
-    /// evenly spaced shares, including the minimum and the maximum. Empty if there are no times.
-    pub fn cdf(&mut self, points: usize) -> Vec<(Span, f64)> {
-        let last = points.saturating_sub(1).max(1) as f64;
-        (0..points)
-            .filter_map(|index| {
-                self.at(index as f64 / last)
-                    .map(|time| (time, index as f64 / last))
-            })
-            .collect()
+    /// Returns the whole cumulative distribution: the times that occur, in ascending order, each
+    /// with the number of times that do not exceed it. Beyond [`SAMPLES_EXACT`] times, a step
+    /// stands for a class, at its middle. The minimum and maximum are always exact.
+    pub fn steps(&mut self) -> Vec<(Span, u64)> {
+        let mut steps: Vec<(Span, u64)> = Vec::new();
+        let mut seen = 0;
+        let (least, greatest) = (self.least, self.greatest);
+        let mut add = |time: u64, count: u64| {
+            seen += count;
+            match steps.last_mut() {
+                Some(last) if last.0.0 == time => last.1 = seen,
+                _ => steps.push((Span(time), seen)),
+            }
+        };
+        match &self.classes {
+            None => {
+                self.kept.sort_unstable();
+                self.sorted = true;
+                self.kept.iter().for_each(|&time| add(time, 1));
+            }
+            Some(classes) => {
+                for class in classes.iter_recorded() {
+                    let middle = classes.median_equivalent(class.value_iterated_to());
+                    let count = class.count_since_last_iteration();
+                    add(middle.clamp(least, greatest), count);
+                }
+                with_ends(&mut steps, least, greatest);
+            }
+        }
+        steps
     }
 
     /// Returns the number of times in each of `bins` equal classes from 0 to the maximum, with the
@@ -150,6 +170,25 @@ impl Quantiles {
             self.kept = Vec::new();
             self.classes = Some(Box::new(classes));
         }
+    }
+}
+
+/// Moves one time of the first and of the last class to the minimum and the maximum.
+fn with_ends(steps: &mut Vec<(Span, u64)>, least: u64, greatest: u64) {
+    match steps.first_mut() {
+        Some(first) if first.1 == 1 => first.0 = Span(least),
+        Some(first) if first.0.0 > least => steps.insert(0, (Span(least), 1)),
+        _ => {}
+    }
+    let before = steps.iter().rev().nth(1).map_or(0, |step| step.1);
+    match steps.last_mut() {
+        Some(last) if last.1 == before + 1 => last.0 = Span(greatest),
+        Some(last) if last.0.0 < greatest => {
+            let count = last.1;
+            last.1 -= 1;
+            steps.push((Span(greatest), count));
+        }
+        _ => {}
     }
 }
 

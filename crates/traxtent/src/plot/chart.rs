@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use plotters::coord::Shift;
-use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::canvas::{DrawResult, FONT};
 use super::colours;
+use super::scale::Scale;
 
 pub(super) const INK: RGBColor = rgb(colours::INK.light);
 const FAINT: RGBColor = rgb(colours::GRID.light);
@@ -37,14 +37,14 @@ pub(super) struct Axis<'a> {
 /// An entry of a legend.
 pub(super) enum LegendEntry<'a> {
     Line(usize, &'a str),
+    Dashes(usize, &'a str),
     Dot(usize, &'a str),
     Bar(usize, &'a str),
     PublishedMark(&'a str),
 }
 
 /// A chart with its axes drawn.
-pub(super) type ChartArea<'a, DB> =
-    ChartContext<'a, DB, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+pub(super) type ChartArea<'a, DB> = ChartContext<'a, DB, Cartesian2d<Scale, Scale>>;
 
 impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
     /// Converts a displayed length to pixels of this area.
@@ -106,6 +106,15 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
                         .draw(&PathElement::new(line, self.stroke(*colour)))?;
                     name
                 }
+                LegendEntry::Dashes(colour, name) => {
+                    for from in [0.0, 9.0, 18.0] {
+                        let (from, to) = (x + self.px(from), x + self.px(from + 5.0));
+                        let dash = vec![(from, middle), (to, middle)];
+                        self.area
+                            .draw(&PathElement::new(dash, self.stroke(*colour)))?;
+                    }
+                    name
+                }
                 LegendEntry::Dot(colour, name) => {
                     let dot = Circle::new(
                         (x + self.px(14.0), middle),
@@ -137,16 +146,36 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
         Ok(top + row * ROW + ROW / 2.0)
     }
 
-    /// Draws axes that begin `top` below the upper edge.
+    /// Draws linear axes that begin `top` below the upper edge.
     pub(super) fn axes(&self, top: f64, x: &Axis<'_>, y: &Axis<'_>) -> PlaneResult<'a, DB> {
+        let scales = (
+            Scale::linear(x.range.clone()),
+            Scale::linear(y.range.clone()),
+        );
+        self.axes_on(top, x, y, scales)
+    }
+
+    /// Draws axes with these scales.
+    pub(super) fn axes_on(
+        &self,
+        top: f64,
+        x: &Axis<'_>,
+        y: &Axis<'_>,
+        scales: (Scale, Scale),
+    ) -> PlaneResult<'a, DB> {
+        // Small shares have long labels.
+        let labels = match &scales.1 {
+            Scale::Linear(_) => 58.0,
+            Scale::Log(_) => 80.0,
+        };
         let mut plane = ChartBuilder::on(self.area)
             .margin_top(self.px(top))
             .margin_right(self.px(22.0))
             .margin_left(self.px(10.0))
             .margin_bottom(self.px(10.0))
             .x_label_area_size(self.px(46.0))
-            .y_label_area_size(self.px(58.0))
-            .build_cartesian_2d(x.range.clone(), y.range.clone())?;
+            .y_label_area_size(self.px(labels))
+            .build_cartesian_2d(scales.0, scales.1)?;
         plane
             .configure_mesh()
             .bold_line_style(FAINT.stroke_width(self.px(1.0) as u32))
@@ -351,6 +380,7 @@ impl<'a> LegendEntry<'a> {
     fn name(&self) -> &'a str {
         match self {
             LegendEntry::Line(_, name)
+            | LegendEntry::Dashes(_, name)
             | LegendEntry::Dot(_, name)
             | LegendEntry::Bar(_, name)
             | LegendEntry::PublishedMark(name) => name,

@@ -28,7 +28,7 @@ pub(crate) fn inline(
 ) -> Result<Inline> {
     let marked = MarkedPanel::of(&picture.panels[index], index, Some(spec));
     let key = |sign| match sign {
-        LegendEntry::Line(colour, name) => Key {
+        LegendEntry::Line(colour, name) | LegendEntry::Dashes(colour, name) => Key {
             class: "line",
             colour: Some(colour),
             name: name.to_owned(),

@@ -20,13 +20,19 @@ mod chart;
     )
 )]
 pub(crate) mod colours;
+#[cfg(feature = "plot")]
+mod distribution;
 #[cfg(all(feature = "plot", feature = "lab"))]
 mod figure;
 #[cfg(feature = "plot")]
 mod pictures;
 #[cfg(feature = "plot")]
+mod scale;
+#[cfg(feature = "plot")]
 mod tracks;
 
+#[cfg(feature = "plot")]
+pub(crate) use distribution::distributions;
 #[cfg(all(feature = "plot", feature = "lab"))]
 pub(crate) use figure::{figure, inline};
 #[cfg(feature = "plot")]
@@ -56,15 +62,46 @@ pub(crate) struct PublishedMark {
     pub(crate) curve: usize,
 }
 
+/// The axes of a distribution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Axes {
+    /// Whether the axis of times is logarithmic.
+    pub(crate) log_x: bool,
+    /// Whether the other axis shows the share of slower requests, and is logarithmic.
+    pub(crate) log_y: bool,
+}
+
+/// The cumulative distribution of response times.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Distribution {
+    /// The name in the legend.
+    pub(crate) name: String,
+    /// Each time that occurs in milliseconds, and the share of requests that took no longer.
+    pub(crate) steps: Vec<(f64, f64)>,
+    /// The 99.9th percentile in milliseconds.
+    pub(crate) p99_9_ms: f64,
+}
+
+/// Several distributions in one chart.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Distributions {
+    /// The title above the picture.
+    pub(crate) title: String,
+    /// The distributions.
+    pub(crate) distributions: Vec<Distribution>,
+    /// The axes.
+    pub(crate) axes: Axes,
+}
+
 /// Response times and their components.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Response {
     /// The title above the picture.
     pub(crate) title: String,
-    /// The cumulative distribution: milliseconds and share.
-    pub(crate) cdf: Vec<(f64, f64)>,
-    /// The 99.9th percentile in milliseconds.
-    pub(crate) p99_9_ms: f64,
+    /// The distribution.
+    pub(crate) distribution: Distribution,
+    /// The axes of the distribution.
+    pub(crate) axes: Axes,
     /// The mean of each component of the response time, in milliseconds.
     pub(crate) parts_ms: [f64; 8],
 }
@@ -197,6 +234,10 @@ mod none {
         check_ending(Path::new("any.svg")).map(|()| Inline::default())
     }
 
+    pub(crate) fn distributions(path: &Path, _: &Distributions) -> Result<()> {
+        check_ending(path)
+    }
+
     pub(crate) fn response(path: &Path, _: &Response) -> Result<()> {
         check_ending(path)
     }
@@ -218,6 +259,6 @@ mod none {
     }
 }
 #[cfg(not(feature = "plot"))]
-pub(crate) use none::{efficiency, efficiency_svg, response, tracks, validation};
+pub(crate) use none::{distributions, efficiency, efficiency_svg, response, tracks, validation};
 #[cfg(all(not(feature = "plot"), feature = "lab"))]
 pub(crate) use none::{figure, inline};

@@ -10,6 +10,7 @@ use traxtent_model::drive::Breakdown;
 use super::canvas::{self, DrawResult, Picture};
 use super::chart::{Axis, INK, LegendEntry, NOTE_LINE, ScaledArea, data, percent, plain};
 use super::colours;
+use super::distribution::draw_curves;
 use super::{Efficiency, EfficiencyPanel, Response, Validation};
 use crate::failure::{Failure, Result};
 
@@ -65,19 +66,12 @@ impl Picture for Response {
         sheet.title(&self.title)?;
         let (left, right) = area.split_horizontally(sheet.px(560.0));
         let cdf = ScaledArea { area: &left, scale };
-        let mut plane = cdf.axes(
+        draw_curves(
+            &cdf,
             52.0,
-            &time_axis(self.p99_9_ms * 1.02),
-            &share_axis("share of requests"),
+            std::slice::from_ref(&self.distribution),
+            self.axes,
         )?;
-        let end = self.p99_9_ms * 1.02;
-        let shown: Vec<_> = self
-            .cdf
-            .iter()
-            .copied()
-            .filter(|point| point.0 <= end)
-            .collect();
-        cdf.curve(&mut plane, colours::OTHER, &shown)?;
         self.draw_parts(&ScaledArea {
             area: &right,
             scale,

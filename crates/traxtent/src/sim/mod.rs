@@ -1,24 +1,27 @@
 //! `traxtent sim`: simulates a workload on drives.
 
+mod labels;
+mod log;
+mod picture;
+mod report;
+mod results;
 mod run;
 mod summary;
 mod sweep;
 mod workload;
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use serde_json::{Map, Value, json};
 use traxtent_workload::{ReplayPace, RequestSizes, TraceFormat};
 
-use crate::failure::{Failure, Result};
-use crate::output;
-use crate::parse::csv_file;
-use crate::plot;
-use crate::table::{Side, Table};
+use crate::data_file;
+use crate::failure::{Failure, Result, be_quiet};
 use crate::target::{Machine, TARGET_HELP};
-use run::{Log, SimulationRun};
-use summary::{Figures, Summary, show};
+use labels::LabelColumns;
+use log::Log;
+use report::Report;
+use run::{Case, SimulationRun};
+use summary::{Figures, Summary};
 use sweep::Setting;
 use workload::Workload;
 
@@ -35,13 +38,21 @@ pub(crate) use run::{TracePlan, simulation_failure};
 /// start at any sector. Without a WORKLOAD, DiskSim parameters run the synthetic workload that they
 /// contain.
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment, after_help = EXAMPLES)]
+#[command(verbatim_doc_comment, after_help = EXAMPLES, override_usage = USAGE)]
 pub(crate) struct Args {
-    #[arg(help = TARGET_HELP)]
-    target: String,
+    #[arg(help = TARGET_HELP, required_unless_present = "drives")]
+    target: Option<String>,
     /// The workload; see above
     workload: Option<String>,
 
+    /// Simulate the workload on each of these drives, separated by commas, instead of on TARGET
+    #[arg(
+        long,
+        value_name = "TARGETS",
+        value_delimiter = ',',
+        conflicts_with = "more"
+    )]
+    drives: Vec<String>,
     /// The drive of the next device of a trace; may be repeated
     #[arg(long = "drive", value_name = "TARGET")]
     more: Vec<String>,
@@ -73,20 +84,38 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 
-    /// Write one row per request to this CSV file; compressed if it ends in .gz or .zst
-    #[arg(long, value_name = "FILE", value_parser = csv_file)]
+    /// Write one row per request: Parquet if FILE ends in .parquet, otherwise CSV, which is
+    /// compressed if FILE ends in .gz or .zst
+    #[arg(long, value_name = "FILE", value_parser = data_file::name)]
     log: Option<PathBuf>,
-    /// Draw the distribution of response times and their components; .svg or .png
+    /// Write one row per run with all its figures; the same formats
+    #[arg(long, value_name = "FILE", value_parser = data_file::name)]
+    summary: Option<PathBuf>,
+    /// Draw the distribution of response times, with their components if there is one run; .svg or
+    /// .png
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+    /// Draw times on a logarithmic axis
+    #[arg(long, requires = "plot")]
+    log_x: bool,
+    /// Draw the share of slower requests on a logarithmic axis, which shows the slowest ones
+    #[arg(long, requires = "plot")]
+    log_y: bool,
+    /// Omit notes and warnings
+    #[arg(long)]
+    quiet: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
+const USAGE: &str = "traxtent sim [OPTIONS] TARGET [WORKLOAD]
+       traxtent sim [OPTIONS] --drives TARGET,TARGET… [WORKLOAD]";
+
 const EXAMPLES: &str = "Examples:
   traxtent sim atlas10k2 random,size=528,align=track,zone=0
   traxtent sim atlas10k random,read=66%,size=8 --set queue.scheduler=fcfs,sptf --set workload.outstanding=1..16:5
+  traxtent sim --drives atlas10k,cheetah15k7 random,count=5000 --summary drives.csv --plot response.svg
   traxtent sim disksim:my.parv my.trace.gz --log requests.csv.zst --plot response.svg";
 
 /// Returns the number of points of a sweep; 0 if the options are malformed.
@@ -96,94 +125,147 @@ pub(crate) fn sweep_points(options: &[String]) -> usize {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    be_quiet(args.quiet);
+    let cases = cases(args)?;
     if let Some(path) = &args.plot {
-        plot::check_ending(path)?;
+        picture::check(path, &cases)?;
     }
-    let mut machine = Machine::load(&args.target)?;
-    for target in &args.more {
-        machine.extend(Machine::load(target)?);
-    }
-    let workload = workload(args, &machine)?;
-    let settings = Setting::parse_all(&args.set)?;
-    let points = sweep::points(&settings);
-    let seeds = seeds(args, &workload, machine.seed)?;
-    if points.len() * seeds.len() > 1 && (args.log.is_some() || args.plot.is_some()) {
-        return Err(Failure::input(
-            "--log and --plot need a single run; remove --seeds, or give --set one value",
-        ));
-    }
-
-    let mut runs = Vec::new();
-    for point in &points {
-        let (mut machine, mut workload) = (machine.clone(), workload.clone());
-        for (key, value) in point {
-            match key.strip_prefix("workload.") {
-                Some(key) => workload.set(key, value)?,
-                None => machine.set(key, value)?,
-            }
-        }
-        for &seed in &seeds {
-            runs.push(SimulationRun {
-                machine: machine.clone(),
-                workload: workload.clone(),
-                seed,
-                warmup: args.warmup,
-                trace: TracePlan {
-                    format: args.format,
-                    pace: args.replay,
-                    speed: args.speed,
-                    device: args.device,
-                },
-            });
-        }
-    }
+    let facts = facts(args, &cases);
+    let labels = LabelColumns::of(&cases);
+    let summary = args.summary.as_ref();
+    let summary = summary.map(|path| results::create(path, &labels, &facts));
+    let summary = summary.transpose()?;
     let mut summaries = match &args.log {
-        Some(path) => vec![run::logged(&runs[0], Log::create(path)?)?],
-        None => run::all(&runs)?,
+        Some(path) => log::run_logged(&cases, Log::create(path, &cases, &facts)?)?,
+        None => run::all(&cases)?,
     };
-    if let Some(empty) = summaries.iter().position(|summary| summary.requests() == 0) {
-        return Err(no_requests(&runs[empty]));
+    let mut served = run::pairs(&cases).zip(&summaries);
+    if let Some(((_, run), _)) = served.find(|(_, summary)| summary.requests() == 0) {
+        return Err(no_requests(run));
     }
+    if let Some(file) = summary {
+        results::write(file, &labels, &cases, &mut summaries)?;
+    }
+    let seeds = cases[0].runs.len();
     if let Some(path) = &args.plot {
-        draw(path, &runs[0], &mut summaries[0])?;
+        let axes = picture::Axes {
+            log_x: args.log_x,
+            log_y: args.log_y,
+        };
+        picture::draw(path, &cases, &mut summaries, axes)?;
     }
-
-    let remedies: Vec<Option<String>> = runs
+    let remedies: Vec<Option<String>> = cases
         .iter()
-        .zip(&summaries)
-        .step_by(seeds.len())
-        .map(|(run, summary)| alignment_fix(run, summary))
+        .zip(summaries.chunks(seeds))
+        .map(|(case, summaries)| alignment_fix(&case.runs[0], &summaries[0]))
         .collect();
-    let of_seeds = summaries.chunks_mut(seeds.len());
-    let figures: Vec<Figures> = of_seeds
+    let figures: Vec<Figures> = summaries
+        .chunks_mut(seeds)
         .map(|summaries| match summaries {
             [one] => Figures::of_one(one),
             several => Figures::of_runs(several),
         })
         .collect();
-    let swept = points.len() > 1;
     let report = Report {
-        args,
-        runs: &runs,
-        seeds: &seeds,
+        settings: &args.set,
+        cases: &cases,
         remedies: &remedies,
+        figures: &figures,
     };
-    match (args.json, swept) {
-        (true, false) => output::json(&report.json(&figures[0])),
-        (true, true) => output::json(&report.rows_json(&points, &figures)),
-        (false, false) => report.write(&figures[0]),
-        (false, true) => report.write_rows(&points, &figures),
+    if args.json {
+        report.print_json()
+    } else {
+        report.print()
     }
 }
 
-fn workload(args: &Args, machine: &Machine) -> Result<Workload> {
-    let workload = match (&args.workload, &machine.synthio) {
+/// Returns the rows of the results: each drive with each combination of the values of `--set`.
+fn cases(args: &Args) -> Result<Vec<Case>> {
+    let (targets, text) = match (&args.target, &args.workload, &args.drives[..]) {
+        (Some(target), workload, []) => (std::slice::from_ref(target), workload.as_ref()),
+        // The only positional argument is then the workload.
+        (workload, None, drives) => (drives, workload.as_ref()),
+        (Some(target), Some(_), _) => {
+            return Err(Failure::input(format!(
+                "{target}: --drives replaces the TARGET; add it to --drives, or omit it"
+            )));
+        }
+        (None, Some(_), _) => unreachable!("clap fills the target first"),
+    };
+    let points = sweep::points(&Setting::parse_all(&args.set)?);
+    let mut cases = Vec::new();
+    for (index, target) in targets.iter().enumerate() {
+        if targets[..index].contains(target) {
+            return Err(Failure::input(format!("--drives: {target} is given twice")));
+        }
+        let mut machine = Machine::load(target.trim())?;
+        for target in &args.more {
+            machine.extend(Machine::load(target)?);
+        }
+        let workload = workload(args, text, &machine)?;
+        let seeds = seeds(args, &workload, machine.seed)?;
+        let drive = (targets.len() > 1).then(|| machine.target.clone());
+        for set in &points {
+            let (mut machine, mut workload) = (machine.clone(), workload.clone());
+            for (key, value) in set {
+                match key.strip_prefix("workload.") {
+                    Some(key) => workload.set(key, value)?,
+                    None => machine.set(key, value)?,
+                }
+            }
+            let runs = seeds.iter().map(|&seed| SimulationRun {
+                machine: machine.clone(),
+                workload: workload.clone(),
+                seed,
+                warmup: args.warmup,
+                trace: args.trace_plan(),
+            });
+            cases.push(Case {
+                drive: drive.clone(),
+                set: set.clone(),
+                runs: runs.collect(),
+            });
+        }
+    }
+    Ok(cases)
+}
+
+impl Args {
+    fn trace_plan(&self) -> TracePlan {
+        TracePlan {
+            format: self.format,
+            pace: self.replay,
+            speed: self.speed,
+            device: self.device,
+        }
+    }
+}
+
+/// Returns what the metadata of data files say about the simulation.
+fn facts(args: &Args, cases: &[Case]) -> Vec<(String, String)> {
+    let run = &cases[0].runs[0];
+    let mut facts = vec![("traxtent".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
+    if let [case] = cases {
+        facts.push(("drive".to_owned(), run.machine.target.clone()));
+        facts.push(("workload".to_owned(), run.workload.describe()));
+        if let ([run], false) = (&case.runs[..], matches!(run.workload, Workload::Trace(_))) {
+            facts.push(("seed".to_owned(), run.seed.to_string()));
+        }
+    }
+    if args.warmup > 0 {
+        facts.push(("warmup".to_owned(), args.warmup.to_string()));
+    }
+    facts
+}
+
+fn workload(args: &Args, text: Option<&String>, machine: &Machine) -> Result<Workload> {
+    let workload = match (text, &machine.synthio) {
         (Some(text), _) => Workload::parse(text)?,
         (None, Some(spec)) => Workload::Synthio(spec.clone()),
         (None, None) => {
             return Err(Failure::input(format!(
                 "{} contains no workload; give one, such as random,count=10000 (see `traxtent help sim`)",
-                args.target
+                machine.target
             )));
         }
     };
@@ -234,169 +316,5 @@ fn no_requests(run: &SimulationRun) -> Failure {
     match run.warmup {
         0 => Failure::input(format!("{of}: no request was served")),
         warmup => Failure::input(format!("{of}: --warmup {warmup} excludes all requests")),
-    }
-}
-
-fn draw(path: &Path, run: &SimulationRun, summary: &mut Summary) -> Result<()> {
-    const POINTS: usize = 1000;
-    let cdf = summary.quantiles.cdf(POINTS).into_iter();
-    let picture = plot::Response {
-        title: format!("{}: {}", run.machine.target, run.workload.describe()),
-        cdf: cdf.map(|(time, share)| (time.as_ms(), share)).collect(),
-        p99_9_ms: summary.quantiles.at(0.999).map_or(0.0, |time| time.as_ms()),
-        parts_ms: summary.part_means_ms(),
-    };
-    plot::response(path, &picture)
-}
-
-/// The results, and the options for printing them.
-struct Report<'a> {
-    args: &'a Args,
-    runs: &'a [SimulationRun],
-    seeds: &'a [u64],
-    /// The alignment that each point needs.
-    remedies: &'a [Option<String>],
-}
-
-impl Report<'_> {
-    /// Returns a description of the simulation.
-    fn head(&self) -> Map<String, Value> {
-        let run = &self.runs[0];
-        let mut object = Map::new();
-        let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
-        put("target", json!(run.machine.target));
-        put("workload", json!(run.workload.describe()));
-        match (&run.workload, self.seeds) {
-            (Workload::Trace(_), _) => {}
-            (_, [seed]) => drop(put("seed", json!(seed))),
-            (_, seeds) => drop(put("seeds", json!(seeds))),
-        }
-        if run.warmup > 0 {
-            put("warmup", json!(run.warmup));
-        }
-        object
-    }
-
-    fn json(&self, figures: &Figures) -> Value {
-        let mut object = self.head();
-        for text in &self.args.set {
-            if let Some((key, value)) = text.split_once('=') {
-                let set = object.entry("set").or_insert_with(|| json!({}));
-                set[key] = setting(value);
-            }
-        }
-        figures.json(&mut object);
-        self.put_remedy(&mut object, 0);
-        Value::Object(object)
-    }
-
-    fn put_remedy(&self, object: &mut Map<String, Value>, point: usize) {
-        if let Some(keys) = &self.remedies[point] {
-            object.insert("partial_sector_writes_remedy".to_owned(), json!(keys));
-        }
-    }
-
-    /// Returns an object for each point of a sweep.
-    fn rows_json(&self, points: &[sweep::Point], figures: &[Figures]) -> Value {
-        let row = |(index, (point, figures)): (usize, (&sweep::Point, &Figures))| {
-            let mut object = self.head();
-            let run = &self.runs[index * self.seeds.len()];
-            object["workload"] = json!(run.workload.describe());
-            let set: Map<String, Value> = point
-                .iter()
-                .map(|(key, value)| (key.clone(), setting(value)))
-                .collect();
-            object.insert("set".to_owned(), Value::Object(set));
-            figures.json(&mut object);
-            self.put_remedy(&mut object, index);
-            Value::Object(object)
-        };
-        points.iter().zip(figures).enumerate().map(row).collect()
-    }
-
-    fn write_head(&self, out: &mut impl Write) -> Result<()> {
-        let run = &self.runs[0];
-        match &run.machine.drives[..] {
-            [drive] if drive.name == run.machine.target => {
-                writeln!(out, "drive       {} ({})", drive.name, drive.profile.model)?;
-            }
-            [drive] => writeln!(
-                out,
-                "drive       {} ({})",
-                run.machine.target, drive.profile.model
-            )?,
-            drives => writeln!(
-                out,
-                "drives      {} of {}",
-                drives.len(),
-                run.machine.target
-            )?,
-        }
-        writeln!(out, "workload    {}", run.workload.describe())?;
-        if let [first, .., last] = self.seeds {
-            writeln!(
-                out,
-                "seeds       {first} to {last}: means ± half of their 95 % intervals"
-            )?;
-        }
-        Ok(())
-    }
-
-    fn write(&self, figures: &Figures) -> Result<()> {
-        let mut out = output::stdout();
-        self.write_head(&mut out)?;
-        figures.write(&mut out)?;
-        if let Some(keys) = &self.remedies[0] {
-            writeln!(
-                out,
-                "  the drive must read the rest of such a sector first; {keys} avoids this"
-            )?;
-        }
-        output::finish(out)
-    }
-
-    /// Writes a row for each point of a sweep.
-    fn write_rows(&self, points: &[sweep::Point], figures: &[Figures]) -> Result<()> {
-        let keys = points[0].iter().map(|(key, _)| key.clone());
-        let titles = [
-            "requests",
-            "requests/s",
-            "MB/s",
-            "mean ms",
-            "deviation",
-            "50 %",
-            "99 %",
-            "max",
-        ];
-        let titles = titles.into_iter().map(str::to_owned);
-        let mut table = Table::new(keys.chain(titles).map(|title| (title, Side::Right)));
-        for (point, figures) in points.iter().zip(figures) {
-            let response = |key| show(figures.get(Some("response_ms"), key), 3);
-            let plain = |key, decimals| show(figures.get(None, key), decimals);
-            let figures = [
-                plain("requests", 0),
-                plain("requests_per_s", 2),
-                plain("mb_per_s", 3),
-                response("mean"),
-                response("deviation"),
-                response("p50"),
-                response("p99"),
-                response("max"),
-            ];
-            table.row(point.iter().map(|(_, value)| value.clone()).chain(figures));
-        }
-        let mut out = output::stdout();
-        self.write_head(&mut out)?;
-        writeln!(out)?;
-        table.write(&mut out)?;
-        output::finish(out)
-    }
-}
-
-/// Returns the value of a `--set` option: a number or a truth value if it reads as one.
-fn setting(text: &str) -> Value {
-    match serde_json::from_str(text) {
-        Ok(value @ (Value::Number(_) | Value::Bool(_))) => value,
-        _ => json!(text),
     }
 }

@@ -1,21 +1,19 @@
 //! Simulation runs: one or several drives, one workload, one seed.
 
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use traxtent_io::CompressedWriter;
 use traxtent_model::profile::SectorSpec;
-use traxtent_sim::{Host, Outcome, SimulateError, request_log, simulate};
+use traxtent_sim::{Host, Outcome, SimulateError, simulate};
 use traxtent_workload::{
     Replay, ReplayPace, RequestSource, Synthetic, Synthio, TraceFormat, TraceOptions,
 };
 
 use super::summary::Summary;
+use super::sweep::Point;
 use super::workload::{Trace, Workload, trace_failure};
 use crate::failure::{Failure, Result, warn};
-use crate::output::AtomicFile;
 use crate::progress::Progress;
 use crate::target::Machine;
 
@@ -29,6 +27,36 @@ pub(crate) struct SimulationRun {
     pub(crate) trace: TracePlan,
 }
 
+/// A row of the results: a drive, and values for `--set`. It is run once with each seed.
+pub(crate) struct Case {
+    /// The name of the drive in `--drives`; `None` if there is only one.
+    pub(crate) drive: Option<String>,
+    /// The values of `--set`.
+    pub(crate) set: Point,
+    /// The runs, one for each seed.
+    pub(crate) runs: Vec<SimulationRun>,
+}
+
+impl Case {
+    /// Returns the names and values that tell this case from the others.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
+        let drive = self.drive.as_deref().map(|drive| ("drive", drive));
+        let set = self.set.iter();
+        drive
+            .into_iter()
+            .chain(set.map(|(key, value)| (key.as_str(), value.as_str())))
+    }
+
+    /// Returns a short name for a legend.
+    pub(crate) fn name(&self) -> String {
+        let short = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
+        let drive = self.drive.iter().cloned();
+        let set = self.set.iter();
+        let set = set.map(|(key, value)| format!("{}={value}", short(key)));
+        drive.chain(set).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// The options for replaying a trace.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TracePlan {
@@ -38,49 +66,25 @@ pub(crate) struct TracePlan {
     pub(crate) device: Option<u32>,
 }
 
-/// A request log that is being written.
-pub(crate) struct Log {
-    path: PathBuf,
-    out: CompressedWriter<AtomicFile>,
+/// Returns all runs with their cases, in the order of the results.
+pub(crate) fn pairs(cases: &[Case]) -> impl Iterator<Item = (&Case, &SimulationRun)> {
+    cases
+        .iter()
+        .flat_map(|case| case.runs.iter().map(move |run| (case, run)))
 }
 
-impl Log {
-    /// Begins a log.
-    pub(crate) fn create(path: &Path) -> Result<Log> {
-        let mut out = CompressedWriter::new(AtomicFile::create(path)?, path);
-        request_log::write_head(&mut out).map_err(|error| Failure::file(path, &error))?;
-        Ok(Log {
-            path: path.to_owned(),
-            out,
-        })
-    }
-}
-
-/// Runs one simulation, and writes one row per request.
-pub(crate) fn logged(run: &SimulationRun, mut log: Log) -> Result<Summary> {
-    let progress = Progress::new("requests", run.workload.count());
-    let mut write_result: io::Result<()> = Ok(());
-    let mut line = Vec::with_capacity(512);
-    let summary = execute(run, &progress, |outcome| {
-        line.clear();
-        write_result =
-            request_log::write_row(&mut line, outcome).and_then(|()| log.out.write_all(&line));
-        write_result.is_ok()
-    })?;
-    write_result.map_err(|error| Failure::file(&log.path, &error))?;
-    let finished = log.out.finish();
-    finished
-        .map_err(|error| Failure::file(&log.path, &error))?
-        .finish()?;
-    Ok(summary)
+/// Returns the number of requests of all runs, if it is known.
+pub(crate) fn total(cases: &[Case]) -> Option<u64> {
+    pairs(cases).try_fold(0, |sum: u64, (_, run)| {
+        Some(sum.saturating_add(run.workload.count()?))
+    })
 }
 
 /// Runs simulations in parallel. Results are in the given order. The error returned is that of the
 /// first run that failed.
-pub(crate) fn all(runs: &[SimulationRun]) -> Result<Vec<Summary>> {
-    let mut counts = runs.iter().map(|run| run.workload.count());
-    let total = counts.try_fold(0, |sum: u64, count| Some(sum.saturating_add(count?)));
-    let progress = Progress::new("requests", total);
+pub(crate) fn all(cases: &[Case]) -> Result<Vec<Summary>> {
+    let runs: Vec<(&Case, &SimulationRun)> = pairs(cases).collect();
+    let progress = Progress::new("requests", total(cases));
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
     let results: Vec<Mutex<Option<Result<Summary>>>> =
@@ -90,8 +94,10 @@ pub(crate) fn all(runs: &[SimulationRun]) -> Result<Vec<Summary>> {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(run) = runs.get(index) else { break };
-                    let result = execute(run, &progress, |_| true);
+                    let Some((case, run)) = runs.get(index) else {
+                        break;
+                    };
+                    let result = execute(case, run, &progress, |_| true);
                     if result.is_err() {
                         next.store(runs.len(), Ordering::Relaxed);
                     }
@@ -104,9 +110,21 @@ pub(crate) fn all(runs: &[SimulationRun]) -> Result<Vec<Summary>> {
     results.into_iter().map_while(Mutex::into_inner).collect()
 }
 
-/// Runs one simulation. `sink` receives each request that counts, and may end the run by returning
-/// false.
-fn execute(
+/// Runs one simulation of a case. `sink` receives each request that counts, and may end the run by
+/// returning false. In a sweep over drives, an error names the drive.
+pub(crate) fn execute(
+    case: &Case,
+    run: &SimulationRun,
+    progress: &Progress,
+    sink: impl FnMut(&Outcome) -> bool,
+) -> Result<Summary> {
+    simulate_run(run, progress, sink).map_err(|failure| match &case.drive {
+        Some(drive) => failure.within(drive),
+        None => failure,
+    })
+}
+
+fn simulate_run(
     run: &SimulationRun,
     progress: &Progress,
     sink: impl FnMut(&Outcome) -> bool,

@@ -14,6 +14,8 @@ mod guard;
 mod lab;
 mod map;
 mod pages;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod plan;
 mod plan_stack;
 mod plot;
@@ -23,6 +25,7 @@ mod probe_random;
 mod serve;
 mod sim;
 mod sweep;
+mod sweep_drives;
 #[cfg(feature = "lab")]
 mod today;
 mod validate;

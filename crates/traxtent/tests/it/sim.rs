@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::Read;
 use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use testkit::shared_data;
 
@@ -419,6 +421,42 @@ fn mean_ms(summary: &serde_json::Value) -> f64 {
     mean.as_f64()
         .or_else(|| mean["mean"].as_f64())
         .expect("a mean")
+}
+
+/// Does a killed simulation leave nothing, neither under the log's name nor beside it?
+#[test]
+fn nothing_after_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log.csv");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_traxtent"))
+        .args(["sim", "atlas10k", "random,count=1000000000", "--log"])
+        .arg(&log)
+        .spawn()
+        .unwrap();
+    let files = format!("/proc/{}/fd", child.id());
+    let of_log = || {
+        let open = fs::read_dir(&files).unwrap().flatten();
+        open.filter_map(|file| fs::read_link(file.path()).ok())
+            .find(|file| file.starts_with(folder.path()))
+    };
+    let begun = Instant::now();
+    let open = loop {
+        assert!(begun.elapsed().as_secs() < 60, "no log was begun");
+        match of_log() {
+            Some(file) => break file,
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let nameless = open.to_string_lossy().ends_with("(deleted)");
+    if !nameless {
+        testkit::skip!(
+            "the file system of {} has no nameless files",
+            open.display()
+        );
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 /// Does a failed run leave no output file, and no part of one?

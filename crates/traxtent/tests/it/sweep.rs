@@ -53,7 +53,7 @@ fn rows() {
         "sptf is faster than fcfs at depth 9"
     );
     let text = prints(&[&["sim", "atlas10k", SMALL], &sets[..]].concat());
-    assert_eq!(text.lines().count(), 4 + 6);
+    assert_eq!(text.lines().count(), 5 + 6);
 }
 
 /// Is the mean over seeds that of the individual runs, with an interval around it?
@@ -88,6 +88,4 @@ fn refused() {
         assert!(answer.err.contains(says), "{set}: {}", answer.err);
         assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
     }
-    let twice = traxtent(&["sim", "atlas10k", SMALL, "--seeds", "2", "--log", "x.csv"]);
-    assert_eq!(twice.status, 2);
 }

@@ -102,3 +102,28 @@ fn halves_are_named() {
         answer.err
     );
 }
+
+/// Do settings change the drives, and does `--quiet` omit everything but the result?
+#[test]
+fn settings_and_quiet() {
+    let folder = shared_data!("disksim");
+    let trace = folder.join("atlas10k.trace");
+    let validate = ["validate", trace.to_str().unwrap(), "--json"];
+    let mean = |more: &[&str]| {
+        let verdicts = json(&[&validate[..], more].concat());
+        verdicts[0]["mean_ms"].as_f64().unwrap()
+    };
+    let plain = mean(&[]);
+    assert!(mean(&["--set", "mechanics.rpm=5000"]) > plain + 1.0);
+    assert_eq!(mean(&["--quiet"]), plain);
+    assert!(!traxtent(&validate).err.is_empty());
+    assert!(
+        traxtent(&[&validate[..], &["--quiet"]].concat())
+            .err
+            .is_empty()
+    );
+    for set in ["rpm", "mechanics.rmp=7200"] {
+        let answer = traxtent(&[&validate[..], &["--set", set]].concat());
+        assert_eq!(answer.status, 2, "{set}");
+    }
+}

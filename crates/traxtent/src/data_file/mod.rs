@@ -1,0 +1,145 @@
+//! Data files: tables with typed columns, as CSV or Parquet.
+//!
+//! The end of the file's name chooses the format. CSV is compressed if the name ends in `.gz` or
+//! `.zst`. Both are written row by row, in bounded memory, and appear under their names once they
+//! are complete. Without the feature `parquet`, Parquet files are refused.
+
+mod csv;
+#[cfg(feature = "parquet")]
+mod parquet;
+
+use std::path::{Path, PathBuf};
+
+use crate::failure::Result;
+pub(crate) use csv::write_cell;
+
+use csv::CsvFile;
+
+/// The type of a column's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Whole numbers: INT64 in Parquet.
+    Whole,
+    /// Numbers: DOUBLE in Parquet.
+    Number,
+    /// Texts: UTF-8 in Parquet.
+    Text,
+}
+
+/// A column of a data file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Column {
+    /// The name, which is unique in the file.
+    pub(crate) name: String,
+    /// The type of the values.
+    pub(crate) kind: Kind,
+    /// The unit of the values, if they have one.
+    pub(crate) unit: Option<&'static str>,
+    /// Whether cells may be empty.
+    pub(crate) optional: bool,
+}
+
+/// A value in a row.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cell {
+    Empty,
+    Whole(i64),
+    Number(f64),
+    Text(String),
+    /// A text that is part of the program, which costs no allocation.
+    Word(&'static str),
+}
+
+/// A data file that is being written.
+pub(crate) enum DataFile {
+    Csv(Box<CsvFile>),
+    #[cfg(feature = "parquet")]
+    Parquet(Box<parquet::ParquetFile>),
+}
+
+impl Column {
+    /// Returns a column without empty cells.
+    pub(crate) fn new(name: impl Into<String>, kind: Kind) -> Column {
+        Column {
+            name: name.into(),
+            kind,
+            unit: None,
+            optional: false,
+        }
+    }
+
+    /// Sets the unit.
+    pub(crate) fn unit(mut self, unit: Option<&'static str>) -> Column {
+        self.unit = unit;
+        self
+    }
+
+    /// Allows empty cells.
+    pub(crate) fn optional(mut self, optional: bool) -> Column {
+        self.optional = optional;
+        self
+    }
+}
+
+impl DataFile {
+    /// Begins a file. `facts` are names and values about the whole file; CSV has no place for them.
+    pub(crate) fn create(
+        path: &Path,
+        columns: &[Column],
+        facts: &[(String, String)],
+    ) -> Result<DataFile> {
+        if !is_parquet(path) {
+            let file = CsvFile::create(path, columns)?;
+            return Ok(DataFile::Csv(Box::new(file)));
+        }
+        #[cfg(feature = "parquet")]
+        return parquet::ParquetFile::create(path, columns, facts)
+            .map(|file| DataFile::Parquet(Box::new(file)));
+        #[cfg(not(feature = "parquet"))]
+        {
+            let _ = facts;
+            Err(crate::failure::Failure::at(path.display(), NO_PARQUET))
+        }
+    }
+
+    /// Adds a row with one cell for each column.
+    pub(crate) fn row(&mut self, cells: &[Cell]) -> Result<()> {
+        match self {
+            DataFile::Csv(file) => file.row(cells),
+            #[cfg(feature = "parquet")]
+            DataFile::Parquet(file) => file.row(cells),
+        }
+    }
+
+    /// Completes the file and gives it its name.
+    pub(crate) fn finish(self) -> Result<()> {
+        match self {
+            DataFile::Csv(file) => file.finish(),
+            #[cfg(feature = "parquet")]
+            DataFile::Parquet(file) => file.finish(),
+        }
+    }
+}
+
+/// The message of a build without Parquet.
+const NO_PARQUET: &str = "this build writes no Parquet files; install it with `cargo install --path \
+    crates/traxtent --features parquet` or from a released package, or give a name such as \
+    log.csv.zst";
+
+/// Returns whether the name requests a Parquet file.
+pub(crate) fn is_parquet(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"))
+}
+
+/// Parses the name of a data file.
+pub(crate) fn name(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if text == "-" {
+        return Err("expected a file; /dev/stdout writes to standard output".to_owned());
+    }
+    if is_parquet(&path) && !cfg!(feature = "parquet") {
+        return Err(NO_PARQUET.to_owned());
+    }
+    Ok(path)
+}

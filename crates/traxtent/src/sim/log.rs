@@ -1,0 +1,215 @@
+//! `--log`: one row per request, as CSV or Parquet.
+//!
+//! A log of a single run has the columns of the request log, version 1. A log of several runs has
+//! the columns in front of them that tell the runs apart, and is no trace.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use traxtent_io::CompressedWriter;
+use traxtent_model::drive::ServedBy;
+use traxtent_sim::{Outcome, request_log};
+use traxtent_units::Span;
+use traxtent_units::request::Op;
+use traxtent_workload::trace::LOG_COLUMNS;
+
+use super::labels::LabelColumns;
+use super::run::{Case, SimulationRun, execute, pairs, total};
+use super::summary::Summary;
+use crate::data_file::{Cell, Column, DataFile, Kind, is_parquet, write_cell};
+use crate::failure::{Failure, Result};
+use crate::output::AtomicFile;
+use crate::progress::Progress;
+
+/// A request log that is being written.
+pub(crate) struct Log {
+    form: Form,
+    /// The label columns of a log of several runs.
+    labels: Option<LabelColumns>,
+}
+
+enum Form {
+    /// The columns of version 1 as text, exact to the picosecond.
+    Csv {
+        path: PathBuf,
+        out: Box<CompressedWriter<AtomicFile>>,
+        /// The labels of the current run, as the beginning of a line.
+        begin: Vec<u8>,
+        line: Vec<u8>,
+    },
+    Table {
+        file: DataFile,
+        /// The labels of the current run, followed by the cells of a request.
+        cells: Vec<Cell>,
+        labels: usize,
+    },
+}
+
+impl Log {
+    /// Begins a log of all runs of some cases.
+    pub(crate) fn create(path: &Path, cases: &[Case], facts: &[(String, String)]) -> Result<Log> {
+        let several = cases.iter().map(|case| case.runs.len()).sum::<usize>() > 1;
+        let labels = several.then(|| LabelColumns::of(cases));
+        let label_columns: Vec<Column> = labels.iter().flat_map(LabelColumns::columns).collect();
+        let form = if is_parquet(path) {
+            let requests = LOG_COLUMNS.split(',').map(column);
+            let columns: Vec<Column> = label_columns.into_iter().chain(requests).collect();
+            Form::Table {
+                file: DataFile::create(path, &columns, facts)?,
+                cells: Vec::new(),
+                labels: 0,
+            }
+        } else {
+            let mut head = Vec::new();
+            for column in label_columns {
+                write_cell(&mut head, &Cell::Text(column.name)).expect("memory takes everything");
+                head.push(b',');
+            }
+            let mut out = CompressedWriter::new(AtomicFile::create(path)?, path);
+            out.write_all(&head)
+                .and_then(|()| request_log::write_head(&mut out))
+                .map_err(|error| Failure::file(path, &error))?;
+            Form::Csv {
+                path: path.to_owned(),
+                out: Box::new(out),
+                begin: Vec::new(),
+                line: Vec::with_capacity(512),
+            }
+        };
+        Ok(Log { form, labels })
+    }
+
+    /// Begins the rows of a run.
+    pub(crate) fn begin_run(&mut self, case: &Case, run: &SimulationRun) {
+        let labels = self.labels.as_ref();
+        let labels = labels.map_or_else(Vec::new, |labels| labels.cells(case, run));
+        match &mut self.form {
+            Form::Csv { begin, .. } => {
+                begin.clear();
+                for label in &labels {
+                    write_cell(begin, label).expect("memory takes everything");
+                    begin.push(b',');
+                }
+            }
+            Form::Table {
+                cells,
+                labels: count,
+                ..
+            } => {
+                *count = labels.len();
+                *cells = labels;
+            }
+        }
+    }
+
+    /// Adds a request.
+    pub(crate) fn row(&mut self, outcome: &Outcome) -> Result<()> {
+        match &mut self.form {
+            Form::Csv {
+                path,
+                out,
+                begin,
+                line,
+            } => {
+                line.clear();
+                line.extend_from_slice(begin);
+                request_log::write_row(line, outcome)
+                    .and_then(|()| out.write_all(line))
+                    .map_err(|error| Failure::file(path, &error))
+            }
+            Form::Table {
+                file,
+                cells,
+                labels,
+            } => {
+                cells.truncate(*labels);
+                push_cells(cells, outcome);
+                file.row(cells)
+            }
+        }
+    }
+
+    /// Completes the log and gives it its name.
+    pub(crate) fn finish(self) -> Result<()> {
+        match self.form {
+            Form::Csv { path, out, .. } => {
+                let finished = out.finish();
+                finished
+                    .map_err(|error| Failure::file(&path, &error))?
+                    .finish()
+            }
+            Form::Table { file, .. } => file.finish(),
+        }
+    }
+}
+
+/// Runs simulations one after another, and passes the requests that count to a log.
+pub(crate) fn run_logged(cases: &[Case], mut log: Log) -> Result<Vec<Summary>> {
+    let progress = Progress::new("requests", total(cases));
+    let mut summaries = Vec::new();
+    for (case, run) in pairs(cases) {
+        log.begin_run(case, run);
+        let mut written = Ok(());
+        let summary = execute(case, run, &progress, |outcome| {
+            written = log.row(outcome);
+            written.is_ok()
+        })?;
+        written?;
+        summaries.push(summary);
+    }
+    log.finish()?;
+    Ok(summaries)
+}
+
+/// Returns the column of a data file for a column of the request log.
+fn column(name: &str) -> Column {
+    let (kind, unit) = match name {
+        "op" | "served" => (Kind::Text, None),
+        "lbn" | "sectors" => (Kind::Whole, Some("logical sectors")),
+        _ if name.ends_with("_ms") => (Kind::Number, Some("ms")),
+        _ => (Kind::Whole, None),
+    };
+    Column::new(name, kind)
+        .unit(unit)
+        .optional(name == "measured_ms")
+}
+
+/// Adds the cells of a request, in the order of [`LOG_COLUMNS`].
+fn push_cells(cells: &mut Vec<Cell>, outcome: &Outcome) {
+    // LBNs are far below 2^63, since a drive has fewer bytes than that.
+    let whole = |value: u64| Cell::Whole(value as i64);
+    let ms = |time: Span| Cell::Number(ms(time));
+    let arrival = &outcome.arrival;
+    let request = &arrival.request;
+    cells.extend([
+        whole(arrival.tag),
+        whole(arrival.device.into()),
+        Cell::Word(match request.op {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Flush => "flush",
+            Op::Verify => "verify",
+        }),
+        whole(request.fua.into()),
+        whole(request.lbn.0),
+        whole(request.sectors.into()),
+        ms(Span(arrival.at.0)),
+        ms(Span(outcome.completion.submitted.0)),
+        ms(Span(outcome.completion.completed.0)),
+        ms(outcome.response()),
+    ]);
+    cells.extend(outcome.breakdown().parts().into_iter().map(ms));
+    cells.push(Cell::Word(match outcome.completion.served {
+        ServedBy::Media => "media",
+        ServedBy::Buffer => "buffer",
+        ServedBy::Both => "both",
+    }));
+    cells.push(arrival.measured.map_or(Cell::Empty, ms));
+}
+
+/// Returns the number nearest to a time in milliseconds: the one that its decimals in CSV are read
+/// as.
+fn ms(time: Span) -> f64 {
+    const PS_PER_MS: f64 = 1e9;
+    time.0 as f64 / PS_PER_MS
+}
