@@ -9,6 +9,7 @@ mod check;
 #[cfg(feature = "lab")]
 mod claims;
 mod content;
+mod convert;
 mod copies;
 mod demo;
 mod drives;
@@ -26,6 +27,7 @@ mod plan;
 mod plan_stack;
 mod plot;
 mod probe;
+mod profile_schema;
 mod progress;
 mod serve;
 mod sim;
@@ -53,6 +55,7 @@ Exit status: 0 success; 1 success, with findings; 2 wrong usage or bad input; 3 
 #[derive(Subcommand, Debug)]
 enum Verb {
     Check(check::Args),
+    Convert(convert::Args),
     Demo(demo::Args),
     Doctor(serve::doctor::Args),
     Drives(drives::Args),
@@ -103,6 +106,7 @@ pub fn main() -> ExitCode {
     logging::start();
     let result = match &cli.verb {
         Verb::Check(args) => check::run(args),
+        Verb::Convert(args) => convert::run(args),
         Verb::Demo(args) => demo::run(args),
         Verb::Doctor(args) => serve::doctor::run(args),
         Verb::Drives(args) => drives::run(args),

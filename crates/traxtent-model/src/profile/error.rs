@@ -22,6 +22,12 @@ pub enum ProfileError {
         /// The allowed values.
         bound: String,
     },
+    /// A key that the profile does not have.
+    #[error("{key} is not a key of the profile (see `traxtent drives show`)")]
+    UnknownKey {
+        /// The key.
+        key: String,
+    },
     /// A value of the wrong type.
     #[error("{key} = {value}: {problem}")]
     WrongType {
