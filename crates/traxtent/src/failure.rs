@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An error for the user: one line and an exit status.
 #[derive(Debug)]
@@ -81,13 +82,30 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// Whether notes and warnings are left out.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Leaves out all further notes and warnings.
+pub(crate) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
 /// Prints a note that does not end the command.
 pub(crate) fn note(what: impl fmt::Display) {
-    print_line(&format!("note: {what}"));
+    if !QUIET.load(Ordering::Relaxed) {
+        print_line(&format!("note: {what}"));
+    }
 }
 
 /// Prints a warning that does not end the command.
 pub(crate) fn warn(what: impl fmt::Display) {
+    if !QUIET.load(Ordering::Relaxed) {
+        print_line(&format!("warning: {what}"));
+    }
+}
+
+/// Prints a part of the result's explanation, whether or not notes are left out.
+pub(crate) fn problem(what: impl fmt::Display) {
     print_line(&format!("warning: {what}"));
 }
 

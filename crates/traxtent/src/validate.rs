@@ -10,10 +10,10 @@ use traxtent_sim::simulate;
 use traxtent_units::stats::{demerit, demerit_binned};
 use traxtent_workload::{ReplayPace, TraceFormat};
 
-use crate::failure::{Failure, Result, note, warn};
+use crate::failure::{self, Failure, Result, note, problem};
 use crate::output;
 use crate::plot::{self, Curve, Validation};
-use crate::sim::{TracePlan, simulation_failure};
+use crate::sim::{TracePlan, simulation_failure, single_values};
 use crate::table::{Side, Table};
 use crate::target::{Machine, TARGET_HELP};
 
@@ -34,6 +34,12 @@ pub(crate) struct Args {
     /// Replay every trace on this drive instead
     #[arg(long, value_name = "TARGET", help = format!("Replay every trace on this drive instead. {TARGET_HELP}"))]
     drive: Option<String>,
+    /// Change a figure of every drive
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Print no notes and warnings, only results and errors
+    #[arg(long)]
+    quiet: bool,
     /// Draw the distributions of each trace as NAME.svg in this directory
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
@@ -59,9 +65,13 @@ struct Verdict {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if args.quiet {
+        failure::be_quiet();
+    }
+    let changes = single_values(&args.set)?;
     let (mut verdicts, mut failures) = (Vec::new(), Vec::new());
     for pair in pairs(args)? {
-        let (mut simulated, mut measured) = match replay(&pair) {
+        let (mut simulated, mut measured) = match replay(&pair, &changes) {
             Ok(Some(times)) => times,
             Ok(None) => {
                 let trace = pair.trace.display();
@@ -121,7 +131,7 @@ fn left_out(failures: &[(String, Failure)]) -> Result<()> {
         return Ok(());
     }
     let lines = failures.iter().filter_map(|(_, failure)| failure.line());
-    lines.for_each(warn);
+    lines.for_each(problem);
     let names: Vec<&str> = failures.iter().map(|(name, _)| name.as_str()).collect();
     let line = format!("not compared: {}", names.join(", "));
     let unread = |(_, failure): &(String, Failure)| matches!(failure, Failure::Io(_));
@@ -231,12 +241,15 @@ fn stem(path: &Path) -> String {
 }
 
 /// Returns simulated and measured response times in ms; `None` if the trace has no measured times.
-fn replay(pair: &Pair) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
+fn replay(pair: &Pair, changes: &[(String, String)]) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
     let plan = TracePlan {
         pace: Some(ReplayPace::SemiClosed),
         ..TracePlan::default()
     };
-    let machine = Machine::load(&pair.target)?;
+    let mut machine = Machine::load(&pair.target)?;
+    for (key, value) in changes {
+        machine.set(key, value)?;
+    }
     let mut source = plan.open(&pair.trace, &machine)?;
     if source.records().format() != TraceFormat::DiskSimValidate {
         return Ok(None);

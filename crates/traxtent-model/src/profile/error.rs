@@ -59,6 +59,24 @@ pub enum ProfileError {
     Geometry(String),
 }
 
+/// Returns serde's message on one line, with the bounds of an integer type in place of its name.
+pub(super) fn in_words(message: &str) -> String {
+    let bounds = [
+        ("expected u8", "0 to 255"),
+        ("expected u16", "0 to 65535"),
+        ("expected u32", "0 to 4294967295"),
+        ("expected i32", "-2147483648 to 2147483647"),
+    ];
+    let message = message.replace('\n', " ");
+    match bounds.iter().find(|(name, _)| message.ends_with(name)) {
+        Some((name, range)) => {
+            let start = message.trim_end_matches(name);
+            format!("{start}expected a whole number from {range}")
+        }
+        None => message,
+    }
+}
+
 impl ProfileError {
     pub(super) fn syntax(text: &str, error: &toml::de::Error) -> ProfileError {
         let offset = error.span().map_or(0, |span| span.start.min(text.len()));
@@ -69,7 +87,7 @@ impl ProfileError {
             + 1;
         ProfileError::Syntax {
             line,
-            message: error.message().replace('\n', " "),
+            message: in_words(error.message()),
         }
     }
 }

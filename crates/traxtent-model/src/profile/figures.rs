@@ -104,7 +104,7 @@ impl Profile {
                 .map_err(|e: toml::de::Error| ProfileError::WrongType {
                     key: key.to_owned(),
                     value: value.to_owned(),
-                    problem: e.message().replace('\n', " "),
+                    problem: super::error::in_words(e.message()),
                 })?;
         let stated = silent && !changed.scsi.is_default();
         for (table, stated) in [("scsi", stated), ("host", hostless)] {

@@ -149,6 +149,9 @@ impl Profile {
         if profile.name.is_empty() {
             profile.name = name.to_owned();
         }
+        if profile.model.is_empty() {
+            profile.model.clone_from(&profile.name);
+        }
         check::figures(&profile)?;
         let paths = values(&profile);
         profile.provenance.assume_missing(&paths, text);

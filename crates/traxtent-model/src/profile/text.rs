@@ -141,7 +141,8 @@ fn string(text: &str) -> String {
 
 /// Writes comment lines, wrapped between words.
 fn comment(out: &mut String, text: &str) {
-    for paragraph in text.lines() {
+    let printable = text.replace(|c: char| c.is_control() && c != '\n', " ");
+    for paragraph in printable.lines() {
         let mut line = String::from("#");
         for word in paragraph.split_whitespace() {
             if line.len() > 1 && line.len() + 1 + word.len() > LINE {

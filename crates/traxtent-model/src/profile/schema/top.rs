@@ -24,7 +24,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 Means("the file's name without its suffix"),
                 "The drive's name in results: letters, digits, '-' and '_'.",
             ),
-            key_of("model", Text, "", Is("\"\""), "Vendor and model."),
+            key_of("model", Text, "", Means("the name"), "Vendor and model."),
             key_of(
                 "year",
                 Whole(0.0, 65_535.0),
