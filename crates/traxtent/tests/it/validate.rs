@@ -102,3 +102,29 @@ fn halves_are_named() {
         answer.err
     );
 }
+
+/// Does `--set` change the drive, and `--quiet` omit notes and warnings alone?
+#[test]
+fn changed_and_quiet() {
+    let data = shared_data!("disksim");
+    let parameters = data.join("ibm18es.parv");
+    let run = |more: &[&str]| {
+        let plain = ["validate", parameters.to_str().unwrap(), "--json"];
+        traxtent(&[&plain, more].concat())
+    };
+    let plain = run(&[]);
+    assert!(plain.err.contains("warning: "), "{}", plain.err);
+    let quiet = run(&["--quiet"]);
+    assert_eq!((quiet.err.as_str(), &quiet.out), ("", &plain.out));
+    let changed = run(&["--set", "mechanics.rpm=3600", "--quiet"]);
+    assert!(
+        changed.status == 0 && changed.out != plain.out,
+        "{}",
+        changed.err
+    );
+    for wrong in ["mechanics.rpm=1", "mechanics.rpm=3600,7200", "rpm"] {
+        let answer = run(&["--set", wrong, "--quiet"]);
+        assert_ne!(answer.status, 0, "{wrong}");
+        assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
+    }
+}
