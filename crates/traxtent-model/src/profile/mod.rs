@@ -101,7 +101,7 @@ pub struct Profile {
 
 /// Sizes of a drive's sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct SectorSpec {
     /// Bytes of the unit that an LBN counts: 512 or 4096.
     pub logical_bytes: u32,
@@ -109,7 +109,6 @@ pub struct SectorSpec {
     pub physical_bytes: u32,
     /// The lowest LBN at which a physical sector begins (READ CAPACITY(16); 7 on drives with a
     /// jumper that shifts the numbering).
-    #[serde(default)]
     pub lowest_aligned_lbn: u32,
 }
 
