@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use testkit::{shared_data, skip, workspace};
+use traxtent_model::profile::Profile;
 
 use super::command::{json, prints, traxtent, traxtent_in};
 
@@ -124,9 +125,12 @@ fn converted_drives_simulate_alike() {
             "{target}"
         );
         let text = fs::read_to_string(folder.path().join("my.toml")).unwrap();
+        let profile = Profile::from_toml(&text).unwrap();
+        let origin = profile.provenance.of("mechanics.rpm").unwrap();
+        assert!(origin.note.starts_with("DiskSim, "), "{target}: {origin:?}");
         assert!(
-            text.contains("model:") && text.contains("\"Rotation speed (in rpms)\" = "),
-            "{target}"
+            origin.note.contains("\"Rotation speed (in rpms)\" = "),
+            "{target}: {origin:?}"
         );
         assert!(!text.contains("no origin is stated"), "{target}");
         converted += 1;
@@ -185,7 +189,7 @@ fn new_drives() {
         &["sim", "mine.toml", "random,count=10"][..],
         &["map", "mine.toml"],
         &["drives", "show", "mine.toml"],
-        &["plan", "video", "mine.toml"],
+        &["plan", "video", "mine.toml", "--bitrate", "4Mb/s"],
         &["convert", "mine.toml"],
     ] {
         let answer = run(verb);
