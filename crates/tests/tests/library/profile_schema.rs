@@ -188,8 +188,11 @@ fn words_are_those_of_the_parser() {
     }
 }
 
+/// Values at the bounds of a number, and values just outside them with the bound.
+type AtBounds = ([Value; 2], [(Value, f64); 2]);
+
 /// Returns values at the bounds of a number, and values just outside them with the bound.
-fn at_bounds(key: &Key) -> Option<([Value; 2], [(Value, f64); 2])> {
+fn at_bounds(key: &Key) -> Option<AtBounds> {
     match key.kind {
         Kind::Whole(min, max) | Kind::PerSurface(min, max) => {
             let whole = |value: f64| Value::Integer(value as i64);

@@ -1,11 +1,10 @@
 //! `traxtent drives`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use testkit::{shared_data, skip, workspace};
-use traxtent_model::profile::Profile;
 
 use super::command::{json, prints, traxtent, traxtent_in};
 
@@ -65,55 +64,24 @@ fn suggests() {
     );
 }
 
-/// Returns the parameter files of a directory and of those in it, in order of name.
-fn parameter_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(parameter_files(&path));
-        } else if path
-            .extension()
-            .is_some_and(|e| ["parv", "diskspecs", "model"].iter().any(|k| e == *k))
-        {
-            files.push(path);
-        }
-    }
-    files.sort();
-    files
-}
-
-/// Does the profile that `convert` writes simulate exactly as DiskSim's parameters do, for every
-/// parameter file that can be read, and does it state the origin of every figure?
+/// Does the profile that `convert` writes simulate exactly as DiskSim's parameters do: layouts g1, g2
+/// and g4, one of several disks, and a host's queue in another order? (The library's test compares
+/// the profiles of all parameter files.)
 #[test]
 fn converted_drives_simulate_alike() {
     let data = shared_data!("disksim");
     let folder = tempfile::tempdir().unwrap();
-    let mut converted = 0;
-    for file in parameter_files(&data) {
-        let mut target = format!("disksim:{}", file.display());
-        let mut answer = traxtent_in(
-            folder.path(),
-            &["convert", &target, "--out", "my.toml", "--force"],
-        );
-        if let Some((_, names)) = answer.err.split_once("the name of one: ") {
-            let name = names.split([',', '\n']).next().unwrap();
-            target = format!("{target}#{name}");
-            answer = traxtent_in(
-                folder.path(),
-                &["convert", &target, "--out", "my.toml", "--force"],
-            );
-        }
-        let drive = ["sim", &target, "random,count=1"];
-        assert_eq!(
-            answer.status,
-            traxtent(&drive).status,
-            "{target}: {}",
-            answer.err
-        );
-        if answer.status != 0 {
-            continue;
-        }
+    for file in [
+        "atlas10k.parv",
+        "synthmixed.parv",
+        "3disks.parv#quantum",
+        "maxtor300g/maxtor300g.parv",
+        "wd4tb/G4_LBA_64bit_4T.parv",
+    ] {
+        let target = format!("disksim:{}", data.join(file).display());
+        let convert = ["convert", &target, "--out", "my.toml", "--force"];
+        let answer = traxtent_in(folder.path(), &convert);
+        assert_eq!(answer.status, 0, "{target}: {}", answer.err);
         let workload = "random,read=50%,count=100,outstanding=8";
         for (drive, log) in [(target.as_str(), "a.csv"), ("my.toml", "b.csv")] {
             let run = traxtent_in(folder.path(), &["sim", drive, workload, "--log", log]);
@@ -124,18 +92,7 @@ fn converted_drives_simulate_alike() {
             log("a.csv").len() > 1000 && log("a.csv") == log("b.csv"),
             "{target}"
         );
-        let text = fs::read_to_string(folder.path().join("my.toml")).unwrap();
-        let profile = Profile::from_toml(&text).unwrap();
-        let origin = profile.provenance.of("mechanics.rpm").unwrap();
-        assert!(origin.note.starts_with("DiskSim, "), "{target}: {origin:?}");
-        assert!(
-            origin.note.contains("\"Rotation speed (in rpms)\" = "),
-            "{target}: {origin:?}"
-        );
-        assert!(!text.contains("no origin is stated"), "{target}");
-        converted += 1;
     }
-    assert!(converted >= 30, "{converted}");
 }
 
 /// Is an existing file kept without `--force`, and does `drives show` print what `convert` does?
