@@ -56,6 +56,11 @@ pub(crate) const FOR_TESTS: &[Package] = &[
         "/usr/lib/python3/dist-packages/nbd.py",
         "requests to served drives by libnbd",
     ),
+    package(
+        "python3-jsonschema",
+        "/usr/lib/python3/dist-packages/jsonschema/__init__.py",
+        "the JSON schema of profiles",
+    ),
     package("qemu-utils", "qemu-img", "copies to and from served drives"),
     package("fuse3", "fusermount3", "file systems on served drives"),
     package("xfsprogs", "mkfs.xfs", "file systems on served drives"),

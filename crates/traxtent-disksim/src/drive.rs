@@ -125,6 +125,7 @@ pub(super) fn model_profile(
         year: None,
         notes: String::new(),
         scsi: ScsiSpec::default(),
+        host: None,
         sector: SectorSpec::default(),
         mechanics: Some(mechanics),
         overheads: OverheadSpec::default(),

@@ -5,55 +5,135 @@
 //! parameter and its value.
 
 use super::params::{Block, Node, ParamError, Value};
-use traxtent_model::profile::ProfileError;
+use traxtent_model::profile::{Profile, ProfileError, Provenance};
 
-/// The place of a parameter, relative to the drive's block.
+/// The block of a parameter.
 #[derive(Clone, Copy)]
 enum Within {
+    /// The drive's own block.
     Drive,
+    /// Its layout and mechanics.
+    Model,
     Mechanics,
     Scheduler,
+    /// The bus to which it is connected.
+    Bus,
 }
 
-use Within::{Drive, Mechanics, Scheduler};
+use Within::{Bus, Drive, Mechanics, Model, Scheduler};
 
 /// Values of a profile, or the beginnings of their paths, and the parameters for them. The first
 /// entry that matches and is in the file applies.
+#[rustfmt::skip]
 const PARAMETERS: &[(&str, Within, &str)] = &[
     ("mechanics.rpm", Mechanics, "Rotation speed (in rpms)"),
     ("mechanics.head_switch_ms", Mechanics, "Head switch time"),
-    (
-        "mechanics.write_settle_ms",
-        Mechanics,
-        "Add. write settling delay",
-    ),
+    ("mechanics.write_settle_ms", Mechanics, "Add. write settling delay"),
+    ("mechanics.seek.curve", Mechanics, "Seek type"),
     ("mechanics.seek.ms", Mechanics, "Constant seek time"),
-    (
-        "mechanics.seek.single_ms",
-        Mechanics,
-        "Single cylinder seek time",
-    ),
+    ("mechanics.seek.single_ms", Mechanics, "Single cylinder seek time"),
     ("mechanics.seek.average_ms", Mechanics, "Average seek time"),
     ("mechanics.seek.full_ms", Mechanics, "Full strobe seek time"),
     ("mechanics.seek", Mechanics, "Full seek curve"),
     ("mechanics.seek", Mechanics, "HPL seek equation values"),
+    ("overheads.read_hit_after_read_ms", Drive, "Read hit over. after read"),
+    ("overheads.read_hit_after_write_ms", Drive, "Read hit over. after write"),
+    ("overheads.read_miss_after_read_ms", Drive, "Read miss over. after read"),
+    ("overheads.read_miss_after_write_ms", Drive, "Read miss over. after write"),
+    ("overheads.write_hit_after_read_ms", Drive, "Write hit over. after read"),
+    ("overheads.write_hit_after_write_ms", Drive, "Write hit over. after write"),
+    ("overheads.write_miss_after_read_ms", Drive, "Write miss over. after read"),
+    ("overheads.write_miss_after_write_ms", Drive, "Write miss over. after write"),
+    ("overheads.read_completion_ms", Drive, "Read completion overhead"),
+    ("overheads.write_completion_ms", Drive, "Write completion overhead"),
+    ("overheads.data_preparation_ms", Drive, "Data preparation overhead"),
+    ("overheads.first_reselect_ms", Drive, "First reselect overhead"),
+    ("overheads.other_reselect_ms", Drive, "Other reselect overhead"),
+    ("overheads.read_disconnect_after_read_ms", Drive, "Read disconnect afterread"),
+    ("overheads.read_disconnect_after_write_ms", Drive, "Read disconnect afterwrite"),
+    ("overheads.write_disconnect_ms", Drive, "Write disconnect overhead"),
+    ("overheads.minimum_write_seek_ms", Drive, "Minimum seek delay"),
+    ("overheads.per_request_ms", Drive, "Per-request overhead time"),
+    ("overheads.extra_write_disconnect.command_ms", Drive, "Extradisc command overhead"),
+    ("overheads.extra_write_disconnect.disconnect_ms", Drive, "Extradisc disconnect overhead"),
+    ("overheads.extra_write_disconnect.off_bus_ms", Drive, "Extradisc inter-disconnect delay"),
+    ("overheads.extra_write_disconnect.second_disconnect_ms", Drive, "Extradisc 2nd disconnect overhead"),
+    ("overheads.extra_write_disconnect.seek_delay_ms", Drive, "Extradisc seek delta"),
+    ("access.zero_latency_read", Drive, "Immediate buffer read"),
+    ("access.zero_latency_write", Drive, "Immediate buffer write"),
+    ("access.read_on_arrival", Drive, "Read any free blocks"),
+    ("queue.scheduler.aged-sptf.weight", Scheduler, "Timeout time/weight"),
     ("queue.scheduler.weight", Scheduler, "Timeout time/weight"),
+    ("queue.scheduler", Scheduler, "Scheduling policy"),
     ("queue.depth", Drive, "Max queue length"),
+    ("queue.preseek", Drive, "Preseeking level"),
+    ("cache.enabled", Drive, "Enable caching in buffer"),
     ("cache.segments", Drive, "Number of buffer segments"),
+    ("cache.write_segments", Drive, "Maximum number of write segments"),
     ("cache.segment_sectors", Drive, "Segment size (in blks)"),
+    ("cache.write_back", Drive, "Fast write level"),
+    ("cache.combine_writes", Drive, "Combine seq writes"),
+    ("cache.read_hits_on_written", Drive, "Allow read hits on write data"),
+    ("cache.hits_while_busy", Drive, "Allow sneaky full read hits"),
+    ("cache.writes_while_busy", Drive, "Allow write prebuffering"),
+    ("cache.almost_hits", Drive, "Allow almost read hits"),
+    ("cache.drop_delivered", Drive, "Read-ahead over requested"),
     ("cache.read_watermark", Drive, "High (read) water mark"),
     ("cache.write_watermark", Drive, "Low (write) water mark"),
-    (
-        "cache.read_ahead.min_sectors",
-        Drive,
-        "Minimum read-ahead (blks)",
-    ),
-    (
-        "cache.read_ahead.max_sectors",
-        Drive,
-        "Maximum read-ahead (blks)",
-    ),
+    ("cache.watermark_of_request", Drive, "Set watermark by reqsize"),
+    ("cache.read_ahead.until", Drive, "Buffer continuous read"),
+    ("cache.read_ahead.min_sectors", Drive, "Minimum read-ahead (blks)"),
+    ("cache.read_ahead.max_sectors", Drive, "Maximum read-ahead (blks)"),
+    ("cache.read_ahead.max_from_request_start", Drive, "Read-ahead over requested"),
+    ("cache.read_ahead.on_idle_hit", Drive, "Read-ahead on idle hit"),
+    ("cache.read_ahead.stop_in_sector", Drive, "Stop prefetch in sector"),
+    ("cache.read_ahead.stop_on_write_hit", Drive, "Write hit stop prefetch"),
+    ("bus.read_sector_ms", Bus, "Read block transfer time"),
+    ("bus.read_sector_ms", Drive, "Bulk sector transfer time"),
+    ("bus.write_sector_ms", Bus, "Write block transfer time"),
+    ("bus.write_sector_ms", Drive, "Bulk sector transfer time"),
+    ("bus.hold.during_read", Drive, "Hold bus entire read xfer"),
+    ("bus.hold.during_write", Drive, "Hold bus entire write xfer"),
+    ("bus.hold.always", Drive, "Never disconnect"),
+    ("geometry.surfaces", Model, "Number of data surfaces"),
+    ("geometry.cylinders", Model, "Number of cylinders"),
+    ("geometry.capacity_sectors", Model, "Block count"),
+    ("geometry", Model, "Layout Model"),
 ];
+
+/// Returns the origin of each value of `profile`, which was made from `drive` and the bus to which
+/// it is connected.
+pub(super) fn origins(drive: &Block, bus: Option<&Block>, profile: &Profile) -> Provenance {
+    let origin = |path: String| {
+        let origin = match parameter(drive, bus, &path) {
+            Some((name, node)) => {
+                let value = shown(drive, name, &node.value);
+                format!(
+                    "measured: DiskSim, {}:{}, \"{name}\" = {value}",
+                    node.file, node.line
+                )
+            }
+            None => format!("assumed: not from the parameters of {}", drive.file),
+        };
+        (path, origin)
+    };
+    Provenance(profile.value_paths().into_iter().map(origin).collect())
+}
+
+/// Returns a parameter's value as text. A layout is named with the map file that it refers to.
+fn shown(drive: &Block, name: &str, value: &Value) -> String {
+    match value {
+        Value::Block(layout) if name == "Layout Model" => match layout.get_str("Layout Map File") {
+            Ok(Some(file)) => format!("{} with {}", layout.kind, drive.path(file)),
+            _ => layout.kind.clone(),
+        },
+        Value::List(items) => {
+            let items: Vec<String> = items.iter().map(|item| item.value.show()).collect();
+            format!("[{}]", items.join(", "))
+        }
+        other => other.show(),
+    }
+}
 
 /// Converts an error of the profile that was made from `drive`, a `disksim_disk` or `dm_disk`
 /// block, to an error in the file.
@@ -66,7 +146,7 @@ pub(super) fn error_at_parameter(drive: &Block, error: &ProfileError) -> ParamEr
     let ProfileError::OutOfBounds { key, value, bound } = error else {
         return drive.error(error.to_string());
     };
-    let Some((name, node)) = parameter(drive, key) else {
+    let Some((name, node)) = parameter(drive, None, key) else {
         return drive.error(error.to_string());
     };
     // An element of a list has a line of its own.
@@ -84,10 +164,16 @@ pub(super) fn error_at_parameter(drive: &Block, error: &ProfileError) -> ParamEr
 }
 
 /// Returns the parameter for a value, by name, and the parameter's value.
-fn parameter<'a>(drive: &'a Block, figure: &str) -> Option<(&'static str, &'a Node)> {
+fn parameter<'a>(
+    drive: &'a Block,
+    bus: Option<&'a Block>,
+    figure: &str,
+) -> Option<(&'static str, &'a Node)> {
     let mechanics = model(drive).and_then(|model| inner(model, "Mechanical Model"));
     let node = |within, name| match within {
         Drive => drive.get(name),
+        Model => model(drive)?.get(name),
+        Bus => bus?.get(name),
         Mechanics => mechanics?.get(name),
         Scheduler => inner(drive, "Scheduler")?.get(name),
     };

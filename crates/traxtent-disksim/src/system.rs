@@ -1,12 +1,12 @@
 //! A complete parameter file: drives, their buses and arrays, the host's queue, the workload.
 
 use super::drive::{BusTimes, QueueOwner, disk_profile, model_profile, ms, scheduler};
-use super::parameter_source::error_at_parameter;
+use super::parameter_source::{error_at_parameter, origins};
 use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use traxtent_layout::raid::Level;
-use traxtent_model::profile::{Profile, Scheduler};
+use traxtent_model::profile::{HostSpec, Profile, Scheduler};
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
 use traxtent_workload::{Distribution, SynthioGenerator, SynthioSpec, TraceRecord};
 
@@ -99,12 +99,13 @@ pub fn load_system(
         warnings: Vec::new(),
         buses: BTreeMap::new(),
     };
-    let disks = loader.disks(only)?;
+    let mut disks = loader.disks(only)?;
     if disks.is_empty() {
         return Err(loader.no_disk(file, only)?);
     }
     let names = loader.device_names(&disks, only)?;
     let (host_scheduler, queueing_in_disks) = loader.driver()?;
+    loader.state_host(&mut disks, host_scheduler, queueing_in_disks);
     let synthio = if only.is_none() {
         loader.synthio(&names)?
     } else {
@@ -288,7 +289,11 @@ impl Loader<'_> {
                 let bus = self.bus_times(name)?;
                 let profile = match shared.get(of) {
                     Some((known_bus, profile)) if *known_bus == bus => Profile::clone(profile),
-                    _ => self.profile(block, of, bus)?,
+                    _ => {
+                        let mut profile = self.profile(block, of, bus)?;
+                        profile.provenance = origins(block, self.bus_of(name), &profile);
+                        profile
+                    }
                 };
                 shared.insert(of.clone(), (bus, profile.clone()));
                 disks.push(SystemDisk {
@@ -304,7 +309,8 @@ impl Loader<'_> {
             for block in self.document.blocks().filter(|block| is_drive(block)) {
                 let name = block.name.clone().unwrap_or_default();
                 if only.is_none_or(|only| only == name) {
-                    let profile = self.profile(block, &name, BusTimes::default())?;
+                    let mut profile = self.profile(block, &name, BusTimes::default())?;
+                    profile.provenance = origins(block, None, &profile);
                     disks.push(SystemDisk { name, profile });
                 }
             }
@@ -351,17 +357,18 @@ impl Loader<'_> {
     }
 
     fn bus_times(&self, disk: &str) -> Result<BusTimes, ParamError> {
-        let Some(bus) = self
-            .buses
-            .get(disk)
-            .and_then(|bus| self.block_of_instance(bus))
-        else {
+        let Some(bus) = self.bus_of(disk) else {
             return Ok(BusTimes::default());
         };
         Ok(BusTimes {
             read_ms: ms(bus, "Read block transfer time")?,
             write_ms: ms(bus, "Write block transfer time")?,
         })
+    }
+
+    /// Returns the block of the bus to which a disk is connected.
+    fn bus_of(&self, disk: &str) -> Option<&Block> {
+        self.block_of_instance(self.buses.get(disk)?)
     }
 
     fn block_of_instance(&self, instance: &str) -> Option<&Block> {
@@ -388,6 +395,27 @@ impl Loader<'_> {
                 .and_then(|seed| u64::try_from(seed).ok())
         };
         stated("Real Seed").or_else(|| stated("Init Seed"))
+    }
+
+    /// States the host's queue in the profiles, unless it is the usual one.
+    fn state_host(&self, disks: &mut [SystemDisk], scheduler: Scheduler, queueing_in_disks: bool) {
+        let host = HostSpec {
+            scheduler,
+            one_at_a_time: !queueing_in_disks,
+        };
+        let mut blocks = self.document.blocks();
+        let driver = blocks.find(|block| block.kind == "disksim_iodriver");
+        if let Some(driver) = driver.filter(|_| host != HostSpec::default()) {
+            let origin = format!(
+                "assumed: DiskSim, {}:{}, disksim_iodriver",
+                driver.file, driver.line
+            );
+            for disk in disks {
+                disk.profile.host = Some(host);
+                let origins = &mut disk.profile.provenance.0;
+                origins.insert("host".to_owned(), origin.clone());
+            }
+        }
     }
 
     /// Returns the policy of the host's queue, and whether disks queue too.

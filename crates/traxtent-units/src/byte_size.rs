@@ -30,7 +30,7 @@ impl std::error::Error for ByteSizeError {}
 /// size   := number [ suffix ]
 /// number := [ "+" ] digits [ "." digits ]
 /// suffix := "B" | letter | letter "iB" | letter "B"
-/// letter := "K" | "M" | "G" | "T", in either case
+/// letter := "K" | "M" | "G" | "T", in either case; a lower-case letter may have "ib"
 /// ```
 ///
 /// Digits may be grouped by `_`, and spaces around the number are ignored. A fraction has to give
@@ -79,6 +79,9 @@ pub fn byte_unit(suffix: &str) -> Option<u64> {
     };
     match letters.as_str() {
         "" | "iB" => Some(1024_u64.pow(power)),
+        "ib" if suffix.starts_with(|letter: char| letter.is_ascii_lowercase()) => {
+            Some(1024_u64.pow(power))
+        }
         "B" => Some(1000_u64.pow(power)),
         _ => None,
     }
@@ -102,6 +105,7 @@ mod tests {
             ("64K", 65_536),
             ("64KiB", 65_536),
             ("64kiB", 65_536),
+            ("64kib", 65_536),
             ("64KB", 64_000),
             ("64kB", 64_000),
             ("3m", 3 << 20),

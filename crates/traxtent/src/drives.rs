@@ -1,18 +1,21 @@
 //! `traxtent drives`: the built-in drives, and the sources of their figures.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use serde::Serialize;
 use serde_json::json;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::{self, OriginKind, Profile};
 
+use crate::convert;
 use crate::failure::{Failure, Result};
 use crate::output;
+use crate::profile_schema;
 use crate::table::{Side, Table};
-use crate::target::Target;
+use crate::target::{Machine, TARGET_HELP, Target};
 
-/// List the built-in drives, or show one
+/// List the built-in drives, show one, or begin a profile
 ///
 /// The last columns show how well founded a drive's figures are: the share that was measured on a
 /// real drive, published by its maker or in a paper, fitted to measurements, and assumed.
@@ -29,19 +32,37 @@ pub(crate) struct Args {
 enum Verb {
     /// Show a drive: its profile, with the source of every figure
     Show {
-        /// The drive's name
-        name: String,
+        #[arg(help = TARGET_HELP)]
+        target: String,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
+    /// Write NAME.toml, a profile for editing that begins as a copy of another drive
+    New {
+        /// The drive's name
+        name: String,
+        /// The drive to begin with: a built-in drive, a profile, or DiskSim parameters
+        #[arg(long, value_name = "DRIVE")]
+        like: String,
+        /// Replace an existing file
+        #[arg(long)]
+        force: bool,
+    },
+    /// Print the JSON schema of profiles, for editors
+    Schema,
+    /// Print the reference of all keys of a profile, in Markdown
+    Reference,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.verb {
         None => list(args.json),
-        Some(Verb::Show { name, json }) => show(name, args.json || *json),
+        Some(Verb::Show { target, json }) => show(target, args.json || *json),
+        Some(Verb::New { name, like, force }) => new(name, like, *force),
+        Some(Verb::Schema) => output::json(&profile_schema::json_schema()),
+        Some(Verb::Reference) => print(&profile_schema::reference()),
     }
 }
 
@@ -74,14 +95,40 @@ struct Figures {
     assumed: usize,
 }
 
+impl Figures {
+    fn of(profile: &Profile) -> Figures {
+        let paths = profile.value_paths();
+        let tally = profile.provenance.tally(paths.iter().map(String::as_str));
+        let of = |kind: OriginKind| tally[kind as usize];
+        Figures {
+            measured: of(OriginKind::Measured),
+            published: of(OriginKind::Published),
+            fitted: of(OriginKind::Fitted),
+            assumed: of(OriginKind::Assumed),
+        }
+    }
+}
+
+/// Returns the number of a profile's figures by kind of origin, as a sentence.
+pub(crate) fn origins_in_words(profile: &Profile) -> String {
+    let Figures {
+        measured,
+        published,
+        fitted,
+        assumed,
+    } = Figures::of(profile);
+    let all = measured + published + fitted + assumed;
+    format!(
+        "{assumed} of {all} figures are assumed; {measured} are measured, {published} published and \
+         {fitted} fitted."
+    )
+}
+
 impl Entry {
     fn of(profile: &Profile) -> Result<Entry> {
         let geometry = Geometry::build(&profile.geometry)
             .map_err(|error| Failure::at(&profile.name, format!("geometry: {error}")))?;
         let slots = || geometry.zones().iter().map(|zone| zone.slots);
-        let paths = profile.value_paths();
-        let tally = profile.provenance.tally(paths.iter().map(String::as_str));
-        let of = |kind: OriginKind| tally[kind as usize];
         let sectors = geometry.capacity().0;
         Ok(Entry {
             name: profile.name.clone(),
@@ -97,12 +144,7 @@ impl Entry {
             zones: geometry.zones().len(),
             sectors_per_track_most: slots().max().unwrap_or(0),
             sectors_per_track_least: slots().min().unwrap_or(0),
-            figures: Figures {
-                measured: of(OriginKind::Measured),
-                published: of(OriginKind::Published),
-                fitted: of(OriginKind::Fitted),
-                assumed: of(OriginKind::Assumed),
-            },
+            figures: Figures::of(profile),
         })
     }
 }
@@ -162,19 +204,38 @@ fn list(json: bool) -> Result<()> {
     output::finish(out)
 }
 
-fn show(name: &str, json: bool) -> Result<()> {
-    let Target::Builtin(name) = Target::parse(name)? else {
-        return Err(Failure::input(format!(
-            "{name}: is a file, not a built-in drive"
-        )));
-    };
+fn show(target: &str, json: bool) -> Result<()> {
+    let profile = Machine::load(target)?.only_drive()?.profile;
     if json {
-        let profile = profile::builtin(name).expect("names come from the list");
         let entry = Entry::of(&profile)?;
-        return output::json(&json!({ "drive": entry, "profile": profile }));
+        return output::json(&json!({ "drive": entry, "profile": *profile }));
     }
+    match Target::parse(target)? {
+        Target::Builtin(name) => {
+            let text = profile::builtin::text(name).expect("names come from the list");
+            print(&format!("# {}\n{text}", origins_in_words(&profile)))
+        }
+        _ => print(&convert::commented(&profile, target)),
+    }
+}
+
+fn new(name: &str, like: &str, force: bool) -> Result<()> {
+    let model = Machine::load(like)?.only_drive()?.profile;
+    let profile = Profile {
+        name: name.to_owned(),
+        ..Profile::clone(&model)
+    };
+    profile.check().map_err(Failure::input)?;
+    let heading = format!(
+        "{name}: a profile that began as a copy of {like}. Change the origin of a value, at the end, \
+         along with the value."
+    );
+    let path = PathBuf::from(format!("{name}.toml"));
+    convert::write_new(&path, &convert::commented(&profile, &heading), force)
+}
+
+fn print(text: &str) -> Result<()> {
     let mut out = output::stdout();
-    let text = profile::builtin::text(name).expect("names come from the list");
     out.write_all(text.as_bytes())?;
     output::finish(out)
 }

@@ -9,6 +9,7 @@ mod check;
 #[cfg(feature = "lab")]
 mod claims;
 mod content;
+mod convert;
 mod copies;
 mod data_file;
 mod demo;
@@ -27,6 +28,7 @@ mod plan;
 mod plan_stack;
 mod plot;
 mod probe;
+mod profile_schema;
 mod progress;
 mod serve;
 mod sim;
@@ -54,6 +56,7 @@ Exit status: 0 success; 1 success, with findings; 2 wrong usage or bad input; 3 
 #[derive(Subcommand, Debug)]
 enum Verb {
     Check(check::Args),
+    Convert(convert::Args),
     Demo(demo::Args),
     Doctor(serve::doctor::Args),
     Drives(drives::Args),
@@ -104,6 +107,7 @@ pub fn main() -> ExitCode {
     logging::start();
     let result = match &cli.verb {
         Verb::Check(args) => check::run(args),
+        Verb::Convert(args) => convert::run(args),
         Verb::Demo(args) => demo::run(args),
         Verb::Doctor(args) => serve::doctor::run(args),
         Verb::Drives(args) => drives::run(args),
@@ -189,5 +193,42 @@ mod tests {
         // Without the experiments, the message comes first.
         let parsed = Cli::try_parse_from(["traxtent", "lab", "--help"]);
         assert_eq!(parsed.is_err(), cfg!(feature = "lab"));
+    }
+
+    /// Does every option that takes bytes accept the spellings that people type?
+    #[test]
+    fn sizes_in_every_verb() {
+        let mut tried = Vec::new();
+        sizes_of(&command(), &mut tried);
+        for name in ["physical-sector", "chunk", "block-size", "block", "journal"] {
+            assert!(tried.iter().any(|tried| tried == name), "{name}: {tried:?}");
+        }
+    }
+
+    fn sizes_of(verb: &clap::Command, tried: &mut Vec<String>) {
+        let is_size = |arg: &&clap::Arg| {
+            let names = arg.get_value_names().unwrap_or_default();
+            names.iter().any(|name| name.as_str() == "BYTES")
+        };
+        for arg in verb.get_arguments().filter(is_size) {
+            let option = arg.get_long().expect("sizes are options");
+            let accepts = |size: &str| {
+                let alone = clap::Command::new("verb").arg(arg.clone());
+                let parsed = alone.try_get_matches_from(["verb", &format!("--{option}"), size]);
+                parsed.is_ok()
+            };
+            // Rates begin at 64K.
+            let sizes = match accepts("4096") {
+                true => ["4k", "4K", "4KiB", "4kib"],
+                false => ["64k", "64K", "64KiB", "64kib"],
+            };
+            for size in sizes {
+                assert!(accepts(size), "{} --{option} {size}", verb.get_name());
+            }
+            tried.push(option.to_owned());
+        }
+        for verb in verb.get_subcommands() {
+            sizes_of(verb, tried);
+        }
     }
 }

@@ -9,7 +9,7 @@ use traxtent_disksim::{System, SystemArray};
 use traxtent_map::MapFile;
 use traxtent_model::drive::Drive;
 use traxtent_model::geometry::Geometry;
-use traxtent_model::profile::{self, Profile, ProfileError, Scheduler};
+use traxtent_model::profile::{self, Profile, ProfileError};
 use traxtent_sim::Host;
 use traxtent_workload::SynthioSpec;
 
@@ -35,7 +35,8 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Parses a TARGET. A name without `/` or `.` is a built-in drive.
+    /// Parses a TARGET. A name without `/` or `.` is a built-in drive, or else a file in the current
+    /// directory.
     pub(crate) fn parse(text: &str) -> Result<Target> {
         if let Some(rest) = text.strip_prefix("disksim:") {
             let (file, disk) = match rest.rsplit_once('#') {
@@ -52,6 +53,7 @@ impl Target {
         }
         match profile::builtin::names().find(|name| *name == text) {
             Some(name) => Ok(Target::Builtin(name)),
+            None if Path::new(text).is_file() => Ok(Target::File(text.into())),
             None => Err(unknown(text)),
         }
     }
@@ -70,9 +72,6 @@ pub(crate) struct Machine {
     pub(crate) seed: Option<u64>,
     /// The DiskSim parameters that the machine was loaded from.
     pub(crate) system: Option<Arc<System>>,
-    /// The order of the host's queue for each drive, and whether drives receive one request at a
-    /// time.
-    queue: Option<(Scheduler, bool)>,
 }
 
 impl Machine {
@@ -106,7 +105,6 @@ impl Machine {
                 synthio: None,
                 seed: None,
                 system: None,
-                queue: None,
             })
         };
         match Target::parse(text)? {
@@ -175,10 +173,10 @@ impl Machine {
             Drive::with_geometry(Arc::clone(&drive.profile), Arc::clone(&drive.geometry))
         };
         let mut host = Host::new(self.drives.iter().map(at_rest).collect());
-        if let Some((scheduler, one_at_a_time)) = self.queue {
-            let depth = if one_at_a_time { 1 } else { u32::MAX };
-            for index in 0..self.drives.len() {
-                host = host.with_queue(index, scheduler, depth);
+        for (index, drive) in self.drives.iter().enumerate() {
+            if let Some(queue) = drive.profile.host {
+                let depth = if queue.one_at_a_time { 1 } else { u32::MAX };
+                host = host.with_queue(index, queue.scheduler, depth);
             }
         }
         for disks in self.buses() {
@@ -222,7 +220,6 @@ fn load_disksim(target: &str, file: &Path, disk: Option<&str>) -> Result<Machine
         drives,
         synthio: system.synthio.clone(),
         seed: system.seed,
-        queue: Some((system.host_scheduler, !system.queueing_in_disks)),
         system: Some(Arc::new(system)),
     })
 }
@@ -233,7 +230,7 @@ fn read_profile(path: &Path) -> Result<Profile> {
         let why = "is a track map, which does not describe the drive's mechanics; name a drive";
         return Err(Failure::at(format!("{}:1", path.display()), why));
     }
-    Profile::from_toml(&text).map_err(|error| {
+    Profile::from_toml_named(&text, &name_of(path)).map_err(|error| {
         let line = match &error {
             ProfileError::Syntax { line, message } => {
                 return Failure::at(format!("{}:{line}", path.display()), message);
@@ -247,6 +244,21 @@ fn read_profile(path: &Path) -> Result<Profile> {
         };
         Failure::at(format!("{}:{line}", path.display()), error)
     })
+}
+
+/// Returns the name of a drive whose profile does not state one.
+fn name_of(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let legal = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    let name: String = stem
+        .chars()
+        .map(|c| if legal(c) { c } else { '_' })
+        .collect();
+    if name.is_empty() {
+        "unnamed".to_owned()
+    } else {
+        name
+    }
 }
 
 /// Returns the line of the value at a dotted path, or of the innermost table around it.
@@ -286,7 +298,7 @@ fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
 fn unknown(name: &str) -> Failure {
     let hint = match nearest(name, profile::builtin::names()) {
         Some(known) => format!("did you mean {known}?"),
-        None => "`traxtent drives` lists them; a file name must contain / or .".to_owned(),
+        None => "`traxtent drives` lists them; there is no file of this name either".to_owned(),
     };
     Failure::input(format!("no built-in drive is called {name:?}: {hint}"))
 }

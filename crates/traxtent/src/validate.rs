@@ -13,7 +13,7 @@ use traxtent_workload::{ReplayPace, TraceFormat};
 use crate::failure::{Failure, Result, be_quiet, note, print_line};
 use crate::output;
 use crate::plot::{self, Curve, Validation};
-use crate::sim::{TracePlan, simulation_failure};
+use crate::sim::{TracePlan, simulation_failure, single_values};
 use crate::table::{Side, Table};
 use crate::target::{Machine, TARGET_HELP};
 
@@ -34,25 +34,18 @@ pub(crate) struct Args {
     /// Replay every trace on this drive instead
     #[arg(long, value_name = "TARGET", help = format!("Replay every trace on this drive instead. {TARGET_HELP}"))]
     drive: Option<String>,
+    /// Change a figure of every drive
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// Draw the distributions of each trace as NAME.svg in this directory
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
-    /// Change a figure of the drives
-    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
-    set: Vec<(String, String)>,
     /// Omit notes and warnings
     #[arg(long)]
     quiet: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// Parses a setting, which has one value.
-fn setting(text: &str) -> Result<(String, String), String> {
-    let parts = text.split_once('=');
-    let (key, value) = parts.ok_or("expected KEY=VALUE, such as mechanics.rpm=7200")?;
-    Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
 /// The result for one trace.
@@ -73,9 +66,10 @@ struct Verdict {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     be_quiet(args.quiet);
+    let changes = single_values(&args.set)?;
     let (mut verdicts, mut failures) = (Vec::new(), Vec::new());
     for pair in pairs(args)? {
-        let (mut simulated, mut measured) = match replay(&pair, &args.set) {
+        let (mut simulated, mut measured) = match replay(&pair, &changes) {
             Ok(Some(times)) => times,
             Ok(None) => {
                 let trace = pair.trace.display();
@@ -245,13 +239,13 @@ fn stem(path: &Path) -> String {
 }
 
 /// Returns simulated and measured response times in ms; `None` if the trace has no measured times.
-fn replay(pair: &Pair, set: &[(String, String)]) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
+fn replay(pair: &Pair, changes: &[(String, String)]) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
     let plan = TracePlan {
         pace: Some(ReplayPace::SemiClosed),
         ..TracePlan::default()
     };
     let mut machine = Machine::load(&pair.target)?;
-    for (key, value) in set {
+    for (key, value) in changes {
         machine.set(key, value)?;
     }
     let mut source = plan.open(&pair.trace, &machine)?;

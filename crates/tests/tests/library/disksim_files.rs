@@ -134,3 +134,51 @@ fn track_lists_equal_disksims() {
         assert_eq!(ours.len(), expected.len(), "{}", model.display());
     }
 }
+
+/// Returns the parameter files in a directory and in those below it.
+fn parameter_files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        if path.is_dir() {
+            files.extend(parameter_files(&path));
+        } else if matches!(ending, Some("parv" | "diskspecs" | "model")) {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// Is the text of every drive that can be read an equal profile, and has every figure an origin,
+/// with the parameter, its file and line for the speed of rotation?
+#[test]
+fn drives_are_equal_as_text() {
+    let mut drives = 0;
+    for path in parameter_files(&testkit::shared_data!("disksim")) {
+        let name = path.to_str().unwrap();
+        let Ok(system) = load_system(name, &read(name).unwrap(), None, &read) else {
+            continue;
+        };
+        let mut before = None;
+        for disk in system.disks {
+            // Arrays have many disks with the same profile.
+            if before.as_ref() == Some(&disk.profile) {
+                continue;
+            }
+            let text = disk.profile.to_commented_toml("converted");
+            let again = Profile::from_toml(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert!(again == disk.profile, "{name}: {}", disk.name);
+            let origin = again.provenance.of("mechanics.rpm").unwrap();
+            let stated = "\"Rotation speed (in rpms)\" = ";
+            assert!(
+                origin.note.starts_with("DiskSim, ") && origin.note.contains(stated),
+                "{name}: {origin:?}"
+            );
+            assert!(!text.contains("no origin is stated"), "{name}");
+            drives += 1;
+            before = Some(disk.profile);
+        }
+    }
+    assert!(drives >= 35, "{drives}");
+}

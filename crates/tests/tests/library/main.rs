@@ -14,6 +14,7 @@ mod layout;
 mod log;
 mod mechanics;
 mod profile_errors;
+mod profile_schema;
 mod profiles;
 mod random;
 mod reference;

@@ -70,14 +70,16 @@ fn the_scsi_table_may_be_left_out() {
         silent.with_value("scsi.serial", "B7").unwrap().scsi.serial,
         "B7"
     );
-    // If they are set in the text of a profile, its values need provenance like all others.
+    // If they are set in the text of a profile without an origin, they are assumed.
     let text = profile
         .to_toml()
         .replace("[queue]", "[scsi]\ntranslate_ms = 3.5\n\n[queue]");
-    assert!(matches!(
-        Profile::from_toml(&text),
-        Err(ProfileError::MissingProvenance { .. })
-    ));
+    let read = Profile::from_toml(&text).unwrap();
+    let origin = read.provenance.of("scsi.translate_ms").unwrap();
+    assert_eq!(
+        (origin.kind, origin.note),
+        (OriginKind::Assumed, "no origin is stated")
+    );
     let text = text.replace("[provenance]", "[provenance]\nscsi = \"assumed: a guess\"");
     assert_eq!(Profile::from_toml(&text).unwrap().scsi.translate_ms, 3.5);
     for (key, value, bound) in [
@@ -174,7 +176,7 @@ fn refusals_name_key_value_and_bound() {
         (
             "sector.lowest_aligned_lbn",
             "1",
-            "sector.lowest_aligned_lbn = 1: must be from 0 to 0",
+            "sector.lowest_aligned_lbn = 1: must be 0",
         ),
         (
             "cache.segments",
@@ -216,16 +218,16 @@ fn refusals_name_key_value_and_bound() {
             "two words",
             "name = two words: must be letters, digits, '-' and '_'",
         ),
-        ("format", "2", "format = 2: must be from 1 to 1"),
+        ("format", "2", "format = 2: must be 1"),
         (
             "mechanics.speed",
             "1",
-            "mechanics.speed = 1: must be a key of the profile (see `traxtent drives show`)",
+            "mechanics.speed is not a key of the profile (see `traxtent drives show`)",
         ),
         (
             "geometry.zones.99.sectors_per_track",
             "1",
-            "geometry.zones.99.sectors_per_track = 1: must be a key of the profile (see `traxtent drives show`)",
+            "geometry.zones.99.sectors_per_track is not a key of the profile (see `traxtent drives show`)",
         ),
     ] {
         assert_eq!(
@@ -328,6 +330,57 @@ fn every_figure_has_an_origin() {
         assert_eq!((origin.kind, origin.note), (kind, note));
     }
     assert_eq!(longest.of("mechanic"), None);
+}
+
+/// Is a minimal profile accepted, with everything that it does not state as an assumed default?
+#[test]
+fn a_minimal_profile_is_complete() {
+    let text = r#"
+        [mechanics]
+        rpm = 7200
+        seek = { curve = "three-point-curve", single_ms = 1, average_ms = 8.5, full_ms = 16 }
+        [cache]
+        segments = 4
+        [geometry]
+        surfaces = 4
+        cylinders = 1000
+        zones = [{ first_cylinder = 0, last_cylinder = 999, sectors_per_track = 500 }]
+        [provenance]
+        "mechanics.rpm" = "published: the label"
+    "#;
+    let profile = Profile::from_toml_named(text, "mine").unwrap();
+    assert_eq!(
+        (profile.name.as_str(), profile.model.as_str()),
+        ("mine", "mine")
+    );
+    for (key, kind, note) in [
+        ("mechanics.rpm", OriginKind::Published, "the label"),
+        (
+            "mechanics.seek.full_ms",
+            OriginKind::Assumed,
+            "no origin is stated",
+        ),
+        ("cache.segments", OriginKind::Assumed, "no origin is stated"),
+        (
+            "cache.enabled",
+            OriginKind::Assumed,
+            "default of the profile format",
+        ),
+        (
+            "bus.hold.always",
+            OriginKind::Assumed,
+            "default of the profile format",
+        ),
+    ] {
+        let origin = profile.provenance.of(key).unwrap();
+        assert_eq!((origin.kind, origin.note), (kind, note), "{key}");
+    }
+    assert!(Drive::new(&profile).is_ok());
+    assert_eq!(Profile::from_toml(&profile.to_toml()), Ok(profile.clone()));
+    assert_eq!(
+        Profile::from_toml(&profile.to_commented_toml("x")),
+        Ok(profile)
+    );
 }
 
 /// Does a drive check its profile before it is built?

@@ -100,6 +100,11 @@ fn every_drive_loads_and_round_trips() {
         assert_eq!(tally.iter().sum::<usize>(), figures.len(), "{name}");
         let again = Profile::from_toml(&profile.to_toml()).unwrap();
         assert_eq!(again, profile, "{name}");
+        let commented = Profile::from_toml(&profile.to_commented_toml("a\nheading")).unwrap();
+        assert_eq!(commented, profile, "{name}");
+        // Nothing is filled in: every built-in value has a stated origin.
+        let stated = toml::from_str::<Profile>(builtin::text(name).unwrap()).unwrap();
+        assert_eq!(stated, profile, "{name}");
     }
 }
 

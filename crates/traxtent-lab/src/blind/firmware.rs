@@ -135,6 +135,7 @@ pub(super) fn profile(
             ]),
         },
         scsi: ScsiSpec::default(),
+        host: None,
         cache: cache(dice),
         bus: BusSpec {
             read_sector_ms,

@@ -2,8 +2,8 @@
 //! one.
 
 /// The greatest number of surfaces.
-pub(super) const SURFACES_MAX: u16 = 64;
+pub(crate) const SURFACES_MAX: u16 = 64;
 /// The greatest number of cylinders.
-pub(super) const CYLINDERS_MAX: u32 = 1 << 22;
+pub(crate) const CYLINDERS_MAX: u32 = 1 << 22;
 /// The greatest number of sector slots on a track.
-pub(super) const SLOTS_MAX: u32 = 1_000_000;
+pub(crate) const SLOTS_MAX: u32 = 1_000_000;

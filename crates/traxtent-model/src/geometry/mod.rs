@@ -15,7 +15,7 @@ mod build;
 mod csv;
 mod error;
 mod irregular;
-mod limits;
+pub(crate) mod limits;
 mod moved;
 mod order;
 mod overlap;

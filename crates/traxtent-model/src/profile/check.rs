@@ -1,18 +1,17 @@
 //! Checks of every value of a profile against its bounds.
 
-use super::{FORMAT, Profile, ProfileError, Scheduler, ScsiSpec, SeekSpec};
+use super::schema::{self, LONGEST_MS, WEIGHT};
+use super::{HostSpec, Profile, ProfileError, Scheduler, ScsiSpec, SeekSpec};
 use crate::geometry::Geometry;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// The longest overhead, seek or switch of any drive, in milliseconds.
-const LONGEST_MS: f64 = 10_000.0;
+/// The greatest distance of a seek, in cylinders.
+const DISTANCE_MAX: u32 = 1 << 24;
 
-/// The maximum number of replicas of a sector on its track.
-const PARTITIONS_MAX: u32 = 1024;
-
-pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
-    within("format", p.format, FORMAT..=FORMAT)?;
+/// Checks all values but their origins.
+pub(super) fn figures(p: &Profile) -> Result<(), ProfileError> {
+    bounded("format", p.format)?;
     if p.name.is_empty()
         || !p
             .name
@@ -23,31 +22,23 @@ pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
     }
     sectors(p)?;
     if let Some(m) = &p.mechanics {
-        within("mechanics.rpm", m.rpm, 100.0..=100_000.0)?;
+        bounded("mechanics.rpm", m.rpm)?;
         duration("mechanics.head_switch_ms", m.head_switch_ms)?;
-        within(
-            "mechanics.write_settle_ms",
-            m.write_settle_ms,
-            -LONGEST_MS..=LONGEST_MS,
-        )?;
+        bounded("mechanics.write_settle_ms", m.write_settle_ms)?;
         seek(&m.seek)?;
         stroke(&m.seek, p.geometry.cylinders)?;
     }
     overheads(p)?;
-    within(
+    bounded(
         "access.read_on_arrival_share",
         p.access.read_on_arrival_share,
-        0.0..=1.0,
     )?;
-    within(
-        "access.track_partitions",
-        p.access.track_partitions,
-        1..=PARTITIONS_MAX,
-    )?;
-    within("queue.depth", p.queue.depth, 1..=65_536)?;
+    bounded("access.track_partitions", p.access.track_partitions)?;
+    bounded("queue.depth", p.queue.depth)?;
     if let Scheduler::AgedSptf { weight } = p.queue.scheduler {
-        within("queue.scheduler.weight", weight, 0.0..=1_000.0)?;
+        within("queue.scheduler.weight", weight, WEIGHT.0..=WEIGHT.1)?;
     }
+    p.host.iter().try_for_each(host)?;
     cache(p)?;
     duration("bus.read_sector_ms", p.bus.read_sector_ms)?;
     duration("bus.write_sector_ms", p.bus.write_sector_ms)?;
@@ -55,7 +46,16 @@ pub(super) fn profile(p: &Profile) -> Result<(), ProfileError> {
     // Before the values are listed, because TOML cannot represent some numbers that the geometry
     // refuses.
     Geometry::build(&p.geometry).map_err(|e| ProfileError::Geometry(e.to_string()))?;
-    p.provenance.check(&super::values(p))
+    Ok(())
+}
+
+fn host(host: &HostSpec) -> Result<(), ProfileError> {
+    if !host.scheduler.is_positional() {
+        return Ok(());
+    }
+    let bound = schema::key("host.scheduler").map_or(String::new(), schema::Key::bounds);
+    let bound = format!("{bound}; a host does not know where the heads are");
+    out_of_bounds("host.scheduler", format!("{:?}", host.scheduler), &bound)
 }
 
 fn sectors(p: &Profile) -> Result<(), ProfileError> {
@@ -110,18 +110,10 @@ fn seek(seek: &SeekSpec) -> Result<(), ProfileError> {
             line_factor_ms,
             first_ms,
         } => {
-            within("mechanics.seek.division", *division, 0..=1 << 24)?;
-            within(
-                "mechanics.seek.root_constant_ms",
-                *root_constant_ms,
-                -LONGEST_MS..=LONGEST_MS,
-            )?;
+            bounded("mechanics.seek.division", *division)?;
+            bounded("mechanics.seek.root_constant_ms", *root_constant_ms)?;
             duration("mechanics.seek.root_factor_ms", *root_factor_ms)?;
-            within(
-                "mechanics.seek.line_constant_ms",
-                *line_constant_ms,
-                -LONGEST_MS..=LONGEST_MS,
-            )?;
+            bounded("mechanics.seek.line_constant_ms", *line_constant_ms)?;
             duration("mechanics.seek.line_factor_ms", *line_factor_ms)?;
             first_ms
                 .iter()
@@ -176,7 +168,11 @@ fn table(key: &str, points: &[(u32, f64)]) -> Result<(), ProfileError> {
     within(&format!("{key} points"), points.len(), 1..=1 << 20)?;
     for (i, &(distance, ms)) in points.iter().enumerate() {
         let lowest = if i == 0 { 1 } else { points[i - 1].0 + 1 };
-        within(&format!("{key}[{i}] distance"), distance, lowest..=1 << 24)?;
+        within(
+            &format!("{key}[{i}] distance"),
+            distance,
+            lowest..=DISTANCE_MAX,
+        )?;
         duration(&format!("{key}[{i}] time"), ms)?;
     }
     Ok(())
@@ -228,34 +224,30 @@ fn overheads(p: &Profile) -> Result<(), ProfileError> {
 
 fn cache(p: &Profile) -> Result<(), ProfileError> {
     let c = &p.cache;
-    within("cache.segments", c.segments, 1..=1 << 20)?;
+    bounded("cache.segments", c.segments)?;
     within("cache.write_segments", c.write_segments, 1..=c.segments)?;
-    within("cache.segment_sectors", c.segment_sectors, 1..=1 << 30)?;
+    bounded("cache.segment_sectors", c.segment_sectors)?;
     if c.dedicated_write_segment {
-        within("cache.segments", c.segments, 2..=1 << 20)?;
+        let most = schema::bounds("cache.segments").1;
+        within("cache.segments", f64::from(c.segments), 2.0..=most)?;
     }
-    within("cache.read_watermark", c.read_watermark, 0.0..=1.0)?;
-    within("cache.write_watermark", c.write_watermark, 0.0..=1.0)?;
-    within(
-        "cache.read_ahead.min_sectors",
-        c.read_ahead.min_sectors,
-        0..=1 << 30,
-    )?;
-    within(
-        "cache.read_ahead.max_sectors",
-        c.read_ahead.max_sectors,
-        0..=1 << 30,
-    )
+    bounded("cache.read_watermark", c.read_watermark)?;
+    bounded("cache.write_watermark", c.write_watermark)?;
+    bounded("cache.read_ahead.min_sectors", c.read_ahead.min_sectors)?;
+    bounded("cache.read_ahead.max_sectors", c.read_ahead.max_sectors)
 }
 
 fn scsi(s: &ScsiSpec) -> Result<(), ProfileError> {
     duration("scsi.translate_ms", s.translate_ms)?;
-    for (key, text, longest) in [
-        ("scsi.vendor", &s.vendor, 8),
-        ("scsi.product", &s.product, 16),
-        ("scsi.revision", &s.revision, 4),
-        ("scsi.serial", &s.serial, 32),
+    for (key, text) in [
+        ("scsi.vendor", &s.vendor),
+        ("scsi.product", &s.product),
+        ("scsi.revision", &s.revision),
+        ("scsi.serial", &s.serial),
     ] {
+        let Some(schema::Kind::Ascii(longest)) = schema::key(key).map(|key| key.kind) else {
+            unreachable!("the schema bounds the text of {key}");
+        };
         let fits = text.len() <= longest && text.trim() == text;
         if !fits || !text.bytes().all(|b| matches!(b, b' '..=b'~')) {
             let bound =
@@ -264,6 +256,12 @@ fn scsi(s: &ScsiSpec) -> Result<(), ProfileError> {
         }
     }
     Ok(())
+}
+
+/// Checks a number against the bounds of the schema.
+fn bounded<T: Copy + Into<f64> + Display>(key: &str, value: T) -> Result<(), ProfileError> {
+    let (min, max) = schema::bounds(key);
+    within(key, value.into(), min..=max)
 }
 
 fn duration(key: &str, ms: f64) -> Result<(), ProfileError> {
@@ -278,11 +276,14 @@ fn within<T: PartialOrd + Display>(
     if bounds.contains(&value) {
         Ok(())
     } else {
-        out_of_bounds(
-            key,
-            value,
-            &format!("from {} to {}", bounds.start(), bounds.end()),
-        )
+        let (start, end) = (bounds.start(), bounds.end());
+        let only = start == end;
+        let bound = if only {
+            start.to_string()
+        } else {
+            format!("from {start} to {end}")
+        };
+        out_of_bounds(key, value, &bound)
     }
 }
 

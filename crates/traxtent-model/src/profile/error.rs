@@ -22,6 +22,12 @@ pub enum ProfileError {
         /// The allowed values.
         bound: String,
     },
+    /// A key that the profile does not have.
+    #[error("{key} is not a key of the profile (see `traxtent drives show`)")]
+    UnknownKey {
+        /// The key.
+        key: String,
+    },
     /// A value of the wrong type.
     #[error("{key} = {value}: {problem}")]
     WrongType {
@@ -53,6 +59,24 @@ pub enum ProfileError {
     Geometry(String),
 }
 
+/// Returns serde's message on one line, with the bounds of an integer type in place of its name.
+pub(super) fn in_words(message: &str) -> String {
+    let bounds = [
+        ("expected u8", "0 to 255"),
+        ("expected u16", "0 to 65535"),
+        ("expected u32", "0 to 4294967295"),
+        ("expected i32", "-2147483648 to 2147483647"),
+    ];
+    let message = message.replace('\n', " ");
+    match bounds.iter().find(|(name, _)| message.ends_with(name)) {
+        Some((name, range)) => {
+            let start = message.trim_end_matches(name);
+            format!("{start}expected a whole number from {range}")
+        }
+        None => message,
+    }
+}
+
 impl ProfileError {
     pub(super) fn syntax(text: &str, error: &toml::de::Error) -> ProfileError {
         let offset = error.span().map_or(0, |span| span.start.min(text.len()));
@@ -63,7 +87,7 @@ impl ProfileError {
             + 1;
         ProfileError::Syntax {
             line,
-            message: error.message().replace('\n', " "),
+            message: in_words(error.message()),
         }
     }
 }

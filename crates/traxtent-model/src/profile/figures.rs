@@ -1,9 +1,9 @@
 //! The values of a profile by dotted path, as used by `--set`, `[provenance]` and listings.
 
-use super::{Profile, ProfileError};
+use super::{HostSpec, Profile, ProfileError};
 
 /// Keys that describe the profile rather than the drive.
-const NO_FIGURES: [&str; 5] = ["format", "name", "model", "notes", "provenance"];
+pub(super) const NO_FIGURES: [&str; 5] = ["format", "name", "model", "notes", "provenance"];
 
 /// Returns the dotted path of every value of the profile. A list counts as one value.
 pub(super) fn values(profile: &Profile) -> Vec<String> {
@@ -51,11 +51,15 @@ impl Profile {
         let mut root = toml::Value::try_from(self).expect("a profile serializes");
         let table = root.as_table_mut().expect("a profile is a table");
         let silent = key.starts_with("scsi.") && !table.contains_key("scsi");
+        let hostless = key.starts_with("host.") && self.host.is_none();
+        // Tables that a profile may omit. If a value in one is set, the table also needs an origin.
         if silent {
-            // A table that a profile may omit. If a value in it is set, the table also needs an
-            // origin.
             let scsi = toml::Value::try_from(&self.scsi).expect("a table serializes");
             table.insert("scsi".to_owned(), scsi);
+        }
+        if hostless {
+            let host = toml::Value::try_from(HostSpec::default()).expect("a table serializes");
+            table.insert("host".to_owned(), host);
         }
         let mut place = &mut root;
         for part in key.split('.') {
@@ -64,7 +68,9 @@ impl Profile {
                 toml::Value::Table(table) => table.get_mut(part),
                 _ => None,
             }
-            .ok_or_else(|| bad("a key of the profile (see `traxtent drives show`)"))?;
+            .ok_or_else(|| ProfileError::UnknownKey {
+                key: key.to_owned(),
+            })?;
         }
         let number = |v: &str| v.parse::<i64>().ok();
         *place = match place {
@@ -98,11 +104,14 @@ impl Profile {
                 .map_err(|e: toml::de::Error| ProfileError::WrongType {
                     key: key.to_owned(),
                     value: value.to_owned(),
-                    problem: e.message().replace('\n', " "),
+                    problem: super::error::in_words(e.message()),
                 })?;
-        if silent && !changed.scsi.is_default() && changed.provenance.of("scsi").is_none() {
-            let origin = "assumed: set by hand".to_owned();
-            changed.provenance.0.insert("scsi".to_owned(), origin);
+        let stated = silent && !changed.scsi.is_default();
+        for (table, stated) in [("scsi", stated), ("host", hostless)] {
+            if stated && changed.provenance.of(table).is_none() {
+                let origin = "assumed: set by hand".to_owned();
+                changed.provenance.0.insert(table.to_owned(), origin);
+            }
         }
         changed.check()?;
         Ok(changed)

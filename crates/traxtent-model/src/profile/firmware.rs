@@ -8,13 +8,15 @@
 use serde::{Deserialize, Serialize};
 
 /// Data transfer between the drive and its host.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BusSpec {
     /// Time to transfer one logical sector to the host, in milliseconds. 0 is an infinitely fast
     /// bus.
+    #[serde(default)]
     pub read_sector_ms: f64,
     /// Time to transfer one logical sector from the host, in milliseconds.
+    #[serde(default)]
     pub write_sector_ms: f64,
     /// The order in which the sectors of a read may be transferred.
     #[serde(default)]
@@ -57,12 +59,25 @@ pub struct BusHold {
 #[serde(deny_unknown_fields)]
 pub struct QueueSpec {
     /// The number of requests that a host may have outstanding at the drive.
+    #[serde(default = "one_request")]
     pub depth: u32,
     /// The order of service.
+    #[serde(default)]
     pub scheduler: Scheduler,
     /// The time from which the arm may leave for the next request.
     #[serde(default)]
     pub preseek: Preseek,
+}
+
+impl Default for QueueSpec {
+    /// One request at a time, in order of arrival.
+    fn default() -> QueueSpec {
+        QueueSpec {
+            depth: one_request(),
+            scheduler: Scheduler::default(),
+            preseek: Preseek::default(),
+        }
+    }
 }
 
 /// Disk scheduling policies.
@@ -110,7 +125,7 @@ pub enum Preseek {
 
 /// The drive's buffer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct CacheSpec {
     /// Whether data stay in the buffer after their request. If not, writes are complete only once
     /// they are on the media.
@@ -122,45 +137,59 @@ pub struct CacheSpec {
     /// Logical sectors per segment.
     pub segment_sectors: u32,
     /// Whether writes use one segment of their own, and reads all others.
-    #[serde(default)]
     pub dedicated_write_segment: bool,
     /// The time at which a write is reported as complete.
     pub write_back: WriteBack,
     /// Whether sequential writes join a segment that is still dirty.
-    #[serde(default = "yes")]
     pub combine_writes: bool,
     /// Whether written data are kept for reads.
-    #[serde(default = "yes")]
     pub read_hits_on_written: bool,
     /// Whether hits are served while the media are busy with another request.
-    #[serde(default)]
     pub hits_while_busy: bool,
     /// Whether writes are accepted into free segments while the media are busy with another
     /// request.
-    #[serde(default)]
     pub writes_while_busy: bool,
     /// Whether a drive that stops read-ahead within a sector (`read_ahead.stop_in_sector`)
     /// continues it for a read that begins with that sector. All other drives do: they complete the
     /// sector, and have it in the buffer.
-    #[serde(default = "yes")]
     pub almost_hits: bool,
     /// Whether data are dropped from the buffer once delivered.
-    #[serde(default)]
     pub drop_delivered: bool,
     /// Share of a read, or of a segment, that must be in the buffer before the transfer on the bus
     /// begins.
-    #[serde(default)]
     pub read_watermark: f64,
     /// Share of a full segment that a write may still occupy when the drive requests more data. 1
     /// if the drive requests more as soon as there is room. Applies to writes that are larger than
     /// a segment.
-    #[serde(default = "one")]
     pub write_watermark: f64,
     /// Whether the watermarks are shares of the request (otherwise of the segment).
-    #[serde(default = "yes")]
     pub watermark_of_request: bool,
     /// Read-ahead beyond the request.
     pub read_ahead: ReadAhead,
+}
+
+impl Default for CacheSpec {
+    /// No buffer.
+    fn default() -> CacheSpec {
+        CacheSpec {
+            enabled: false,
+            segments: 1,
+            write_segments: 1,
+            segment_sectors: 1024,
+            dedicated_write_segment: false,
+            write_back: WriteBack::None,
+            combine_writes: true,
+            read_hits_on_written: true,
+            hits_while_busy: false,
+            writes_while_busy: false,
+            almost_hits: true,
+            drop_delivered: false,
+            read_watermark: 0.0,
+            write_watermark: 1.0,
+            watermark_of_request: true,
+            read_ahead: ReadAhead::default(),
+        }
+    }
 }
 
 /// The time at which a write is reported as complete.
@@ -176,38 +205,31 @@ pub enum WriteBack {
 
 /// Read-ahead beyond the end of a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct ReadAhead {
     /// The end of read-ahead.
     pub until: ReadAheadUntil,
     /// Sectors that are read ahead before another request may interrupt.
-    #[serde(default)]
     pub min_sectors: u32,
     /// Upper bound on the sectors read ahead with [`ReadAheadUntil::SegmentEnd`] and similar
     /// settings. 0 for the segment's size.
-    #[serde(default)]
     pub max_sectors: u32,
     /// Whether the bound counts from the start of the request (otherwise from its end).
-    #[serde(default)]
     pub max_from_request_start: bool,
     /// Whether a hit makes an idle arm resume read-ahead.
-    #[serde(default)]
     pub on_idle_hit: bool,
     /// Whether a new request stops read-ahead within a sector.
-    #[serde(default)]
     pub stop_in_sector: bool,
     /// Whether a write to the sectors being read ahead ends read-ahead permanently.
-    #[serde(default = "yes")]
     pub stop_on_write_hit: bool,
     /// Whether tracks that are read ahead enter the buffer in the order in which their sectors
     /// pass, from the place where the head arrives on them. The rest of a request's last track does
     /// so too. Otherwise they enter it from the first missing sector on. A request for the next
     /// sector continues with this.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub on_arrival: bool,
     /// Whether the drive continues to read ahead, and to serve reads from its buffer, when its host
     /// switches both off (RCD = 1, DPTL = 0 of the caching mode page; paper Q, section 2.3).
-    #[serde(default)]
     pub ignores_host: bool,
 }
 
@@ -221,7 +243,7 @@ impl Default for ReadAhead {
             max_from_request_start: false,
             on_idle_hit: false,
             stop_in_sector: false,
-            stop_on_write_hit: yes(),
+            stop_on_write_hit: true,
             on_arrival: false,
             ignores_host: false,
         }
@@ -352,10 +374,6 @@ pub struct ExtraDisconnect {
     pub large_sectors: u32,
 }
 
-fn yes() -> bool {
-    true
-}
-
-fn one() -> f64 {
-    1.0
+fn one_request() -> u32 {
+    1
 }

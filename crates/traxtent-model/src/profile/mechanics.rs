@@ -9,6 +9,7 @@ pub struct MechanicsSpec {
     /// Revolutions per minute.
     pub rpm: f64,
     /// Time to change to another head of the same cylinder, in milliseconds.
+    #[serde(default)]
     pub head_switch_ms: f64,
     /// Settling time added to a seek or head switch before a write, in milliseconds. Negative if a
     /// seek to write was measured to be shorter than one to read.

@@ -2,7 +2,7 @@
 //!
 //! A profile is TOML text. Its values are written as in a data sheet. The table `[provenance]`
 //! names the origin of each value. The entry with the longest dotted path that covers a value
-//! applies:
+//! applies. A value without an entry is assumed:
 //!
 //! ```toml
 //! [provenance]
@@ -15,9 +15,12 @@ mod check;
 mod error;
 mod figures;
 mod firmware;
+mod host;
 mod mechanics;
 mod provenance;
+pub mod schema;
 mod scsi;
+mod text;
 
 use figures::values;
 
@@ -25,6 +28,7 @@ pub use builtin::builtin;
 
 pub use error::ProfileError;
 pub use firmware::*;
+pub use host::HostSpec;
 pub use mechanics::*;
 pub use provenance::{Origin, OriginKind, Provenance};
 pub use scsi::{ScsiSpec, Unmap};
@@ -35,15 +39,25 @@ use serde::{Deserialize, Serialize};
 /// Version of the profile format that this release reads and writes.
 pub const FORMAT: u32 = 1;
 
+/// The name of a profile that states none.
+const UNNAMED: &str = "unnamed";
+
+fn current_format() -> u32 {
+    FORMAT
+}
+
 /// All values that the model uses for a drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// Version of the format: [`FORMAT`].
+    #[serde(default = "current_format")]
     pub format: u32,
     /// The name of the drive on the command line.
+    #[serde(default)]
     pub name: String,
     /// Vendor and model.
+    #[serde(default)]
     pub model: String,
     /// Year of introduction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,15 +78,22 @@ pub struct Profile {
     #[serde(default)]
     pub access: AccessSpec,
     /// Queue and scheduler.
+    #[serde(default)]
     pub queue: QueueSpec,
+    /// The queue of the host in front of the drive, if it differs from the order of arrival.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostSpec>,
     /// Buffer.
+    #[serde(default)]
     pub cache: CacheSpec,
     /// Host interface.
+    #[serde(default)]
     pub bus: BusSpec,
     /// The identification of the drive, and other SCSI responses.
     #[serde(default, skip_serializing_if = "ScsiSpec::is_default")]
     pub scsi: ScsiSpec,
     /// The origin of each value.
+    #[serde(default)]
     pub provenance: Provenance,
     /// The layout of the sectors.
     pub geometry: GeometrySpec,
@@ -80,7 +101,7 @@ pub struct Profile {
 
 /// Sizes of a drive's sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct SectorSpec {
     /// Bytes of the unit that an LBN counts: 512 or 4096.
     pub logical_bytes: u32,
@@ -88,7 +109,6 @@ pub struct SectorSpec {
     pub physical_bytes: u32,
     /// The lowest LBN at which a physical sector begins (READ CAPACITY(16); 7 on drives with a
     /// jumper that shifts the numbering).
-    #[serde(default)]
     pub lowest_aligned_lbn: u32,
 }
 
@@ -110,13 +130,31 @@ impl SectorSpec {
 }
 
 impl Profile {
-    /// Parses and checks a profile.
+    /// Parses and checks a profile. Values without an origin become assumed.
     ///
     /// # Errors
     /// Returns an error that names the line, the key, the value and the violated bound.
     pub fn from_toml(text: &str) -> Result<Profile, ProfileError> {
-        let profile: Profile = toml::from_str(text).map_err(|e| ProfileError::syntax(text, &e))?;
-        profile.check()?;
+        Profile::from_toml_named(text, UNNAMED)
+    }
+
+    /// Parses and checks a profile, which is called `name` unless the text names it.
+    ///
+    /// # Errors
+    /// Returns an error that names the line, the key, the value and the violated bound.
+    pub fn from_toml_named(text: &str, name: &str) -> Result<Profile, ProfileError> {
+        let mut profile: Profile =
+            toml::from_str(text).map_err(|e| ProfileError::syntax(text, &e))?;
+        if profile.name.is_empty() {
+            profile.name = name.to_owned();
+        }
+        if profile.model.is_empty() {
+            profile.model.clone_from(&profile.name);
+        }
+        check::figures(&profile)?;
+        let paths = values(&profile);
+        profile.provenance.assume_missing(&paths, text);
+        profile.provenance.check(&paths)?;
         Ok(profile)
     }
 
@@ -130,7 +168,8 @@ impl Profile {
     /// # Errors
     /// Returns an error for the first value that is out of bounds, with its dotted path.
     pub fn check(&self) -> Result<(), ProfileError> {
-        check::profile(self)
+        check::figures(self)?;
+        self.provenance.check(&values(self))
     }
 
     /// Returns the milliseconds of one revolution, or 0 for a drive without mechanics.

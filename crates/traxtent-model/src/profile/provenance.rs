@@ -90,6 +90,29 @@ impl Provenance {
         counts
     }
 
+    /// Adds entries for the values that none covers: those that `text`, a profile, states, and the
+    /// defaults of the others.
+    pub(super) fn assume_missing(&mut self, paths: &[String], text: &str) {
+        let uncovered = |path: &&String| !self.is_covered(path);
+        let missing: Vec<&String> = paths.iter().filter(uncovered).collect();
+        if missing.is_empty() {
+            return;
+        }
+        let stated = toml::from_str::<toml::Table>(text).unwrap_or_default();
+        for path in missing {
+            let (key, note) = match first_absent(&stated, path) {
+                Some(key) => (key, "default of the profile format"),
+                None => (path.as_str(), "no origin is stated"),
+            };
+            let text = format!("{}: {note}", OriginKind::Assumed);
+            self.0.entry(key.to_owned()).or_insert(text);
+        }
+    }
+
+    fn is_covered(&self, path: &str) -> bool {
+        self.0.keys().any(|key| covers(key, path))
+    }
+
     /// Checks that each entry names an origin and covers a value, and that each value is covered.
     pub(super) fn check(&self, paths: &[String]) -> Result<(), ProfileError> {
         for (key, value) in &self.0 {
@@ -115,6 +138,22 @@ impl Provenance {
             None => Ok(()),
         }
     }
+}
+
+/// Returns the shortest beginning of a dotted path that the table does not have.
+fn first_absent<'a>(stated: &toml::Table, path: &'a str) -> Option<&'a str> {
+    let mut table = Some(stated);
+    let ends = path.match_indices('.').map(|(dot, _)| dot);
+    let mut start = 0;
+    for end in ends.chain([path.len()]) {
+        let value = table.and_then(|table| table.get(&path[start..end]));
+        let Some(value) = value else {
+            return Some(&path[..end]);
+        };
+        table = value.as_table();
+        start = end + 1;
+    }
+    None
 }
 
 fn covers(key: &str, path: &str) -> bool {

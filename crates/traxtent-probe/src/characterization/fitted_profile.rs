@@ -47,6 +47,7 @@ impl Characterization {
         let hit = (b.hit_ms - b.completion_ms).max(0.0);
         Profile {
             scsi: ScsiSpec::default(),
+            host: None,
             format: FORMAT,
             name: if name.is_empty() {
                 "probed".to_owned()

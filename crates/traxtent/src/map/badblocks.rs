@@ -12,7 +12,7 @@ use crate::failure::{Failure, Result};
 #[derive(clap::Args, Debug)]
 pub(super) struct Partition {
     /// The size of a file-system block in bytes, for --format badblocks [default: 4096]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = block_size)]
     block_size: Option<u32>,
     /// The first LBN of the partition, for --format badblocks [default: that of the map]
     #[arg(long, value_name = "LBN")]
@@ -20,6 +20,13 @@ pub(super) struct Partition {
     /// The first LBN after the partition, for --format badblocks [default: that of the map]
     #[arg(long, value_name = "LBN")]
     partition_end: Option<u64>,
+}
+
+/// Parses the size of a block.
+fn block_size(text: &str) -> Result<u32, String> {
+    let expected = "expected a size of at most 4 GB, such as 4K";
+    let bytes = crate::parse::bytes_if(text, |bytes| u32::try_from(bytes).is_ok(), expected)?;
+    Ok(bytes as u32)
 }
 
 impl Partition {

@@ -123,6 +123,17 @@ pub(crate) fn sweep_points(options: &[String]) -> usize {
     Setting::parse_all(options).map_or(0, |settings| sweep::points(&settings).len())
 }
 
+/// Parses `--set` options that have one value each.
+pub(crate) fn single_values(options: &[String]) -> Result<Vec<(String, String)>> {
+    let mut points = sweep::points(&Setting::parse_all(options)?);
+    match points.pop() {
+        Some(point) if points.is_empty() => Ok(point),
+        _ => Err(Failure::input(
+            "--set: only `sim` takes several values of a key",
+        )),
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     be_quiet(args.quiet);

@@ -1,6 +1,12 @@
 //! `traxtent drives`.
 
-use super::command::{json, prints, traxtent};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use testkit::{shared_data, skip, workspace};
+
+use super::command::{json, prints, traxtent, traxtent_in};
 
 /// Does the list have every built-in drive once, and is the provenance of all values counted?
 #[test]
@@ -56,4 +62,156 @@ fn suggests() {
             .err
             .contains("`traxtent drives`")
     );
+}
+
+/// Does the profile that `convert` writes simulate exactly as DiskSim's parameters do: layouts g1, g2
+/// and g4, one of several disks, and a host's queue in another order? (The library's test compares
+/// the profiles of all parameter files.)
+#[test]
+fn converted_drives_simulate_alike() {
+    let data = shared_data!("disksim");
+    let folder = tempfile::tempdir().unwrap();
+    for file in [
+        "atlas10k.parv",
+        "synthmixed.parv",
+        "3disks.parv#quantum",
+        "maxtor300g/maxtor300g.parv",
+        "wd4tb/G4_LBA_64bit_4T.parv",
+    ] {
+        let target = format!("disksim:{}", data.join(file).display());
+        let convert = ["convert", &target, "--out", "my.toml", "--force"];
+        let answer = traxtent_in(folder.path(), &convert);
+        assert_eq!(answer.status, 0, "{target}: {}", answer.err);
+        let workload = "random,read=50%,count=100,outstanding=8";
+        for (drive, log) in [(target.as_str(), "a.csv"), ("my.toml", "b.csv")] {
+            let run = traxtent_in(folder.path(), &["sim", drive, workload, "--log", log]);
+            assert_eq!(run.status, 0, "{drive}: {}", run.err);
+        }
+        let log = |name| fs::read(folder.path().join(name)).unwrap();
+        assert!(
+            log("a.csv").len() > 1000 && log("a.csv") == log("b.csv"),
+            "{target}"
+        );
+    }
+}
+
+/// Is an existing file kept without `--force`, and does `drives show` print what `convert` does?
+#[test]
+fn convert_keeps_files() {
+    let data = shared_data!("disksim");
+    let target = format!("disksim:{}", data.join("atlas10k.parv").display());
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("my.toml");
+    let convert = |more: &[&str]| {
+        traxtent(&[&["convert", &target, "--out", out.to_str().unwrap()], more].concat())
+    };
+    assert_eq!(convert(&[]).status, 0);
+    let again = convert(&[]);
+    assert_eq!(again.status, 2);
+    assert!(
+        again
+            .err
+            .ends_with("my.toml: exists already; --force replaces it\n"),
+        "{}",
+        again.err
+    );
+    assert_eq!(convert(&["--force"]).status, 0);
+    let after_heading = |text: String| text.split_once('\n').unwrap().1.to_owned();
+    let shown = after_heading(prints(&["drives", "show", &target]));
+    assert_eq!(shown, after_heading(fs::read_to_string(&out).unwrap()));
+    assert!(
+        shown.starts_with("# 7 of 68 figures are assumed; "),
+        "{shown}"
+    );
+}
+
+/// Does a new drive work at once, and a profile without a suffix, and a minimal one?
+#[test]
+fn new_drives() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| traxtent_in(folder.path(), arguments);
+    assert_eq!(
+        run(&["drives", "new", "mine", "--like", "atlas10k2"]).status,
+        0
+    );
+    assert_eq!(
+        run(&["drives", "new", "mine", "--like", "atlas10k2"]).status,
+        2
+    );
+    assert_eq!(
+        run(&["drives", "new", "a/b", "--like", "atlas10k2"]).status,
+        2
+    );
+    for verb in [
+        &["sim", "mine.toml", "random,count=10"][..],
+        &["map", "mine.toml"],
+        &["drives", "show", "mine.toml"],
+        &["plan", "video", "mine.toml", "--bitrate", "4Mb/s"],
+        &["convert", "mine.toml"],
+    ] {
+        let answer = run(verb);
+        assert_eq!(answer.status, 0, "{verb:?}: {}", answer.err);
+    }
+    let minimal = "[geometry]\nsurfaces = 1\ncylinders = 10\n\
+        zones = [{ first_cylinder = 0, last_cylinder = 9, sectors_per_track = 100 }]\n";
+    fs::write(folder.path().join("pd"), minimal).unwrap();
+    let answer = run(&["sim", "pd", "random,count=10"]);
+    assert!(
+        answer.out.contains("pd (pd)"),
+        "{}{}",
+        answer.out,
+        answer.err
+    );
+    let shown = run(&["drives", "show", "pd"]).out;
+    assert!(
+        shown.contains("# 62 of 62 figures are assumed; "),
+        "{shown}"
+    );
+}
+
+/// Is docs/profile-reference.md what the schema yields?
+#[test]
+fn the_reference_is_current() {
+    let page = fs::read_to_string(workspace().join("docs/profile-reference.md")).unwrap();
+    let printed = prints(&["drives", "reference"]);
+    assert!(
+        page == printed,
+        "write it again: traxtent drives reference > docs/profile-reference.md"
+    );
+}
+
+/// Does the JSON schema accept all built-in profiles, and refuse wrong ones?
+#[test]
+fn the_json_schema_is_that_of_profiles() {
+    const PROGRAM: &str = "
+import json, sys, tomllib
+from jsonschema import Draft202012Validator as Validator
+schema = json.loads(sys.argv[1])
+Validator.check_schema(schema)
+validator = Validator(schema)
+for path in sys.argv[2:]:
+    profile = tomllib.load(open(path, 'rb'))
+    for error in validator.iter_errors(profile):
+        print(path, list(error.path), error.message[:200])
+    for table, key, value in [('mechanics', 'rpm', 99), ('queue', 'depth', 65537),
+                              ('queue', 'scheduler', 'lifo'), ('cache', 'size', 1)]:
+        wrong = {**profile, table: {**profile.get(table, {}), key: value}}
+        if validator.is_valid(wrong):
+            print(path, table, key, value, 'is accepted')
+";
+    if !Path::new("/usr/lib/python3/dist-packages/jsonschema/__init__.py").exists() {
+        skip!("python3-jsonschema is not installed");
+    }
+    let files = fs::read_dir(workspace().join("drives")).unwrap();
+    let output = Command::new("/usr/bin/python3")
+        .args(["-c", PROGRAM, &prints(&["drives", "schema"])])
+        .args(files.map(|file| file.unwrap().path()))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(output.status.success() && out.is_empty(), "{out}{err}");
 }

@@ -138,7 +138,7 @@ fn refused() {
         ),
         (
             &["--set", "mechanics.rmp=7200"],
-            "mechanics.rmp = 7200: must be a key of the profile (see `traxtent drives show`); did you mean mechanics.rpm?",
+            "mechanics.rmp is not a key of the profile (see `traxtent drives show`); did you mean mechanics.rpm?",
         ),
     ] {
         let answer = traxtent(&atlas(more));

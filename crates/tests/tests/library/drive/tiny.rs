@@ -24,6 +24,7 @@ pub(crate) fn tiny() -> Profile {
         year: None,
         notes: String::new(),
         scsi: ScsiSpec::default(),
+        host: None,
         sector: SectorSpec::default(),
         mechanics: Some(MechanicsSpec {
             rpm: 6_000.0,

@@ -1,0 +1,453 @@
+//! The schema of a drive's controller.
+
+use super::Absent::{Is, Means};
+use super::Kind::{Boolean, Choice, Number, Scheduler, Whole};
+use super::{Key, Section, duration, key_of, section, switch, table};
+
+/// The maximum number of replicas of a sector on its track.
+const PARTITIONS_MAX: f64 = 1024.0;
+const SEGMENTS: (f64, f64) = (1.0, (1 << 20) as f64);
+const SECTORS_MAX: f64 = (1 << 30) as f64;
+const COUNT: super::Kind = Whole(0.0, u32::MAX as f64);
+const SHARE: super::Kind = Number(0.0, 1.0);
+
+const fn overhead(name: &'static str, meaning: &'static str) -> Key {
+    duration(name, Is("0.0"), meaning)
+}
+
+pub(super) const SECTIONS: &[Section] = &[
+    section(
+        "overheads",
+        "Command overheads, by kind of command and by the previous command.",
+        &[
+            overhead(
+                "read_hit_after_read_ms",
+                "A read found in the buffer, after a read.",
+            ),
+            overhead(
+                "read_hit_after_write_ms",
+                "A read found in the buffer, after a write.",
+            ),
+            overhead(
+                "read_miss_after_read_ms",
+                "A read that needs the media, after a read.",
+            ),
+            overhead(
+                "read_miss_after_write_ms",
+                "A read that needs the media, after a write.",
+            ),
+            overhead(
+                "write_hit_after_read_ms",
+                "A write that completes in the buffer, after a read.",
+            ),
+            overhead(
+                "write_hit_after_write_ms",
+                "A write that completes in the buffer, after a write.",
+            ),
+            overhead(
+                "write_miss_after_read_ms",
+                "A write that completes on the media, after a read.",
+            ),
+            overhead(
+                "write_miss_after_write_ms",
+                "A write that completes on the media, after a write.",
+            ),
+            overhead("read_completion_ms", "The completion of a read."),
+            overhead("write_completion_ms", "The completion of a write."),
+            overhead(
+                "data_preparation_ms",
+                "The preparation of each data transfer.",
+            ),
+            overhead(
+                "first_reselect_ms",
+                "Reselecting the bus for the first time.",
+            ),
+            overhead(
+                "other_reselect_ms",
+                "Reselecting the bus at any later time.",
+            ),
+            overhead(
+                "read_disconnect_after_read_ms",
+                "Disconnecting from the bus during a read that follows a read.",
+            ),
+            overhead(
+                "read_disconnect_after_write_ms",
+                "Disconnecting from the bus during a read that follows a write.",
+            ),
+            overhead(
+                "write_disconnect_ms",
+                "Disconnecting from the bus during a write.",
+            ),
+            overhead(
+                "minimum_write_seek_ms",
+                "The shortest time from a write's command to the end of its seek, unless it continues a stream.",
+            ),
+            overhead(
+                "per_request_ms",
+                "A fixed time before any other processing of a request.",
+            ),
+            table(
+                "extra_write_disconnect",
+                Means("no additional disconnection"),
+                "An additional disconnection before the data of a write.",
+            ),
+        ],
+    ),
+    section(
+        "overheads.extra_write_disconnect",
+        "The additional disconnection that some early drives make between a write's command and its data.",
+        &[
+            duration(
+                "command_ms",
+                super::Absent::Refused,
+                "Command processing, in place of the write overhead.",
+            ),
+            duration(
+                "disconnect_ms",
+                super::Absent::Refused,
+                "Disconnecting from the bus after the command.",
+            ),
+            duration("off_bus_ms", super::Absent::Refused, "Time off the bus."),
+            duration(
+                "second_disconnect_ms",
+                super::Absent::Refused,
+                "Disconnecting from the bus after the data.",
+            ),
+            duration(
+                "seek_delay_ms",
+                super::Absent::Refused,
+                "Time after the command at which the seek begins.",
+            ),
+            key_of(
+                "start_after_sectors",
+                COUNT,
+                "sectors",
+                super::Absent::Refused,
+                "The number of a write's sectors that must be in the buffer before the first goes to the media.",
+            ),
+            key_of(
+                "large_start_after_sectors",
+                COUNT,
+                "sectors",
+                super::Absent::Refused,
+                "The same for writes of at least large_sectors.",
+            ),
+            key_of(
+                "large_sectors",
+                COUNT,
+                "sectors",
+                super::Absent::Refused,
+                "The size from which a write counts as large.",
+            ),
+        ],
+    ),
+    section(
+        "access",
+        "Reading and writing in the order in which sectors pass (zero-latency access).",
+        &[
+            switch(
+                "zero_latency_read",
+                "Whether reads begin with the first wanted sector that arrives under the head.",
+            ),
+            switch(
+                "zero_latency_write",
+                "Whether writes begin with the first wanted sector that arrives under the head.",
+            ),
+            switch(
+                "read_on_arrival",
+                "Whether sectors of the track that pass before the first wanted one also enter the buffer.",
+            ),
+            key_of(
+                "read_on_arrival_share",
+                SHARE,
+                "",
+                Is("1.0"),
+                "The share of reads that keep the sectors that passed before the wanted ones.",
+            ),
+            key_of(
+                "track_partitions",
+                Whole(1.0, PARTITIONS_MAX),
+                "",
+                Is("1"),
+                "The number of replicas of each sector at equal angles around its track.",
+            ),
+        ],
+    ),
+    section(
+        "queue",
+        "The drive's queue, and the order in which it serves requests.",
+        &[
+            key_of(
+                "depth",
+                Whole(1.0, 65_536.0),
+                "requests",
+                Is("1"),
+                "The number of requests that a host may have outstanding at the drive.",
+            ),
+            key_of(
+                "scheduler",
+                Scheduler,
+                "",
+                Is("\"fcfs\""),
+                "The order of service.",
+            ),
+            key_of(
+                "preseek",
+                Choice(&[
+                    ("none", "once the host has acknowledged completion"),
+                    ("during-completion", "once completion has been sent"),
+                    (
+                        "before-completion",
+                        "once the media are done, during the transfer on the bus",
+                    ),
+                ]),
+                "",
+                Is("\"none\""),
+                "The time from which the arm may leave for the next request.",
+            ),
+        ],
+    ),
+    section(
+        "host",
+        "The queue of the host in front of the drive. Only simulations use it.",
+        &[
+            key_of(
+                "scheduler",
+                Choice(&[
+                    ("fcfs", "first come, first served"),
+                    ("sstf", "shortest seek time first"),
+                    ("look", "up and down over the LBNs"),
+                    (
+                        "c-look",
+                        "upward over the LBNs, then back to the lowest request",
+                    ),
+                ]),
+                "",
+                Is("\"fcfs\""),
+                "The order in which the host passes requests on.",
+            ),
+            switch(
+                "one_at_a_time",
+                "Whether the host sends the drive one request at a time, whatever the depth of its queue.",
+            ),
+        ],
+    ),
+    section(
+        "cache",
+        "The drive's buffer.",
+        &[
+            switch(
+                "enabled",
+                "Whether data stay in the buffer after their request. If not, writes are complete only once they are on the media.",
+            ),
+            key_of(
+                "segments",
+                Whole(SEGMENTS.0, SEGMENTS.1),
+                "",
+                Is("1"),
+                "Number of segments; at least 2 with dedicated_write_segment.",
+            ),
+            key_of(
+                "write_segments",
+                Whole(SEGMENTS.0, SEGMENTS.1),
+                "",
+                Is("1"),
+                "The number of segments that may hold data not yet on the media; not more than segments.",
+            ),
+            key_of(
+                "segment_sectors",
+                Whole(1.0, SECTORS_MAX),
+                "sectors",
+                Is("1024"),
+                "Logical sectors per segment.",
+            ),
+            switch(
+                "dedicated_write_segment",
+                "Whether writes use one segment of their own, and reads all others.",
+            ),
+            key_of(
+                "write_back",
+                Choice(&[
+                    ("none", "once it is on the media"),
+                    ("full", "once its data are in the buffer"),
+                ]),
+                "",
+                Is("\"none\""),
+                "The time at which a write is reported as complete.",
+            ),
+            key_of(
+                "combine_writes",
+                Boolean,
+                "",
+                Is("true"),
+                "Whether sequential writes join a segment that is still dirty.",
+            ),
+            key_of(
+                "read_hits_on_written",
+                Boolean,
+                "",
+                Is("true"),
+                "Whether written data are kept for reads.",
+            ),
+            switch(
+                "hits_while_busy",
+                "Whether hits are served while the media are busy with another request.",
+            ),
+            switch(
+                "writes_while_busy",
+                "Whether writes are accepted into free segments while the media are busy with another request.",
+            ),
+            key_of(
+                "almost_hits",
+                Boolean,
+                "",
+                Is("true"),
+                "Whether a drive that stops read-ahead within a sector continues it for a read that begins with that sector.",
+            ),
+            switch(
+                "drop_delivered",
+                "Whether data are dropped from the buffer once delivered.",
+            ),
+            key_of(
+                "read_watermark",
+                SHARE,
+                "",
+                Is("0.0"),
+                "Share of a read, or of a segment, that must be in the buffer before the transfer on the bus begins.",
+            ),
+            key_of(
+                "write_watermark",
+                SHARE,
+                "",
+                Is("1.0"),
+                "Share of a full segment that a write may still occupy when the drive requests more data.",
+            ),
+            key_of(
+                "watermark_of_request",
+                Boolean,
+                "",
+                Is("true"),
+                "Whether the watermarks are shares of the request (otherwise of the segment).",
+            ),
+            table(
+                "read_ahead",
+                Means("no read-ahead"),
+                "Read-ahead beyond the request.",
+            ),
+        ],
+    ),
+    section(
+        "cache.read_ahead",
+        "Read-ahead beyond the end of a request.",
+        &[
+            key_of(
+                "until",
+                Choice(&[
+                    ("none", "no read-ahead"),
+                    ("track-end", "the end of the track"),
+                    ("cylinder-end", "the end of the cylinder"),
+                    ("segment-end", "max_sectors, across tracks and cylinders"),
+                    (
+                        "adaptive-track-end",
+                        "the end of the track, or of the next one if a read has continued from the track before",
+                    ),
+                ]),
+                "",
+                Is("\"none\""),
+                "The end of read-ahead.",
+            ),
+            key_of(
+                "min_sectors",
+                Whole(0.0, SECTORS_MAX),
+                "sectors",
+                Is("0"),
+                "Sectors that are read ahead before another request may interrupt.",
+            ),
+            key_of(
+                "max_sectors",
+                Whole(0.0, SECTORS_MAX),
+                "sectors",
+                Is("0"),
+                "Upper bound on the sectors read ahead; 0 for the segment's size.",
+            ),
+            switch(
+                "max_from_request_start",
+                "Whether the bound counts from the start of the request (otherwise from its end).",
+            ),
+            switch(
+                "on_idle_hit",
+                "Whether a hit makes an idle arm resume read-ahead.",
+            ),
+            switch(
+                "stop_in_sector",
+                "Whether a new request stops read-ahead within a sector.",
+            ),
+            key_of(
+                "stop_on_write_hit",
+                Boolean,
+                "",
+                Is("true"),
+                "Whether a write to the sectors being read ahead ends read-ahead permanently.",
+            ),
+            switch(
+                "on_arrival",
+                "Whether tracks that are read ahead enter the buffer from the place where the head arrives on them.",
+            ),
+            switch(
+                "ignores_host",
+                "Whether the drive continues to read ahead when its host switches that off.",
+            ),
+        ],
+    ),
+    section(
+        "bus",
+        "Data transfer between the drive and its host.",
+        &[
+            overhead(
+                "read_sector_ms",
+                "Time to transfer one logical sector to the host; 0 is an infinitely fast bus.",
+            ),
+            overhead(
+                "write_sector_ms",
+                "Time to transfer one logical sector from the host.",
+            ),
+            key_of(
+                "delivery",
+                Choice(&[
+                    ("in-order", "ascending LBN only"),
+                    (
+                        "in-order-when-complete",
+                        "ascending LBN, after a track's part that was read out of order is complete",
+                    ),
+                    ("out-of-order", "as the media deliver them"),
+                ]),
+                "",
+                Is("\"in-order\""),
+                "The order in which the sectors of a read are transferred.",
+            ),
+            table(
+                "hold",
+                Means("the table's defaults"),
+                "The times at which the drive keeps the bus.",
+            ),
+        ],
+    ),
+    section(
+        "bus.hold",
+        "The times at which the drive keeps the bus although it has nothing to transfer.",
+        &[
+            switch(
+                "during_read",
+                "From the first to the last sector of a read.",
+            ),
+            switch(
+                "during_write",
+                "From the first to the last sector of a write.",
+            ),
+            switch(
+                "always",
+                "From the command to its completion: the drive never disconnects.",
+            ),
+        ],
+    ),
+];
