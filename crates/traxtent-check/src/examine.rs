@@ -15,7 +15,7 @@ use crate::layers::lvm::Group;
 use crate::layers::md::data_members;
 use crate::layers::{
     Array, Content, Disk, MappedDevice, Mapper, MdMember, Partition, RaidLevel, Table, Unknown,
-    recognize,
+    recognize, remnants,
 };
 use crate::source::{FileSource, JoinedSource, Source};
 use crate::stack::{ByteRange, Kind, Layer, LayerId, Limits, Spread, Stack};
@@ -188,6 +188,19 @@ impl Examiner<'_> {
             }
             content => content,
         };
+        // What is left in a partition is not looked for: a member of an array or of a group is
+        // always in one, and nothing else begins at its start.
+        let remnants = match (&source, &self.stack.layer(id).kind) {
+            (Ok(source), Kind::Disk(_)) => remnants(&**source, self.sector_bytes, &content),
+            _ => Vec::new(),
+        };
+        self.add_content(id, source, content, depth);
+        for what in remnants {
+            self.cover(id, "unknown", Kind::Unknown(what));
+        }
+    }
+
+    fn add_content(&mut self, id: LayerId, source: Bytes, content: Content, depth: usize) {
         let source = source.unwrap_or_else(|_| Rc::new(Vec::new()));
         match content {
             Content::Table((table, partitions)) => {

@@ -35,6 +35,9 @@ pub enum NoCostError {
     /// Data are lost or out of reach.
     #[error("the problem affects data, not time")]
     DataNotTime,
+    /// The layer could not be read.
+    #[error("the content is not examined")]
+    NotExamined,
     /// The layer was not recognized.
     #[error("the content is not known")]
     UnknownContent,
@@ -184,11 +187,13 @@ fn reason_without_cost(rule: Rule) -> Option<NoCostError> {
         Rule::LuksEnd
         | Rule::PartitionOverlap
         | Rule::TableDamaged
+        | Rule::TableRemnant
+        | Rule::Remnant
         | Rule::TableSectorSize
         | Rule::BeyondEnd
         | Rule::DriveSize
-        | Rule::Damaged
-        | Rule::Unreadable => NoCostError::DataNotTime,
+        | Rule::Damaged => NoCostError::DataNotTime,
+        Rule::Unreadable => NoCostError::NotExamined,
         Rule::UnknownContent => NoCostError::UnknownContent,
         Rule::PartitionErase | Rule::DataErase | Rule::SolidState => NoCostError::Flash,
         Rule::Shingled => NoCostError::Shingled,

@@ -8,7 +8,7 @@
 use super::error::Parsed;
 use super::fields::{Fields, header};
 use super::mbr::Partitioned;
-use super::{Partition, PartitionRole, Scheme, Table};
+use super::{BootSector, Partition, PartitionRole, Scheme, Table};
 use crate::source::Source;
 
 /// The sector sizes for which a table may be written.
@@ -17,6 +17,9 @@ const SECTORS: [u64; 4] = [512, 4096, 1024, 2048];
 /// The maximum number of bytes of a list of entries that are read: 32 times the usual 128 entries
 /// of 128 bytes.
 const LIST_BYTES_MAX: u64 = 512 << 10;
+
+/// The damage of a table that has lost its first copy.
+const ONLY_BACKUP: &str = "only its backup is present";
 
 const HEADER_BYTES: u32 = 92;
 const ENTRY_BYTES: u32 = 128;
@@ -38,13 +41,28 @@ pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
             && let Some(backup) = Header::read(source, size, last - 1)?
         {
             let (mut table, partitions) = backup.table(source)?;
-            table
-                .damage
-                .insert(0, "only its backup is present".to_owned());
+            table.damage.insert(0, ONLY_BACKUP.to_owned());
             return Ok(Some((table, partitions)));
         }
     }
     Ok(None)
+}
+
+/// Returns whether a table that [`parse`] found is the backup only.
+pub(super) fn is_only_backup(table: &Table) -> bool {
+    table.damage.iter().any(|damage| damage == ONLY_BACKUP)
+}
+
+/// Returns whether both copies of a table are in the places that they have on a drive of this size,
+/// so that the table is that of the whole drive.
+pub(super) fn spans(source: &dyn Source, sector_bytes: u64) -> Result<bool, super::LayerError> {
+    let last = (source.bytes() / sector_bytes).saturating_sub(1);
+    let primary = Header::read(source, sector_bytes, 1)?;
+    let backup = Header::read(source, sector_bytes, last)?;
+    Ok(
+        primary.is_some_and(|header| header.intact && header.other == last)
+            && backup.is_some_and(|header| header.intact && header.own == last),
+    )
 }
 
 struct Header {
@@ -116,6 +134,7 @@ impl Header {
             scheme: Scheme::Gpt,
             sector_bytes: self.sector_bytes,
             damage,
+            boot_sector: BootSector::Usual,
         };
         Ok((table, partitions))
     }

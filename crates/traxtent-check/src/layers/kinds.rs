@@ -96,6 +96,40 @@ pub struct Table {
     /// The contradictions in it, each as a sentence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damage: Vec<String>,
+    /// The relation between the MBR in the first sector and a GPT.
+    #[serde(default, skip_serializing_if = "BootSector::is_usual")]
+    pub boot_sector: BootSector,
+}
+
+/// The relation between the MBR in the first sector and a GPT.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum BootSector {
+    /// The usual one: an MBR without a GPT, or a GPT with the MBR that protects it.
+    #[default]
+    Usual,
+    /// The MBR protects a GPT that is not there. The kernel then reads no partitions.
+    ProtectsNothing,
+    /// The MBR repeats partitions of the GPT, for systems that read no GPT.
+    Hybrid,
+}
+
+impl BootSector {
+    fn is_usual(&self) -> bool {
+        *self == BootSector::Usual
+    }
+}
+
+/// What is left of an earlier use of a drive, beside its present content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remnant {
+    /// The format: `a GPT`, `Btrfs`.
+    pub what: String,
+    /// The name of the format in libblkid, for `wipefs --types`.
+    pub blkid_type: String,
+    /// Whether tools and the kernel may take it for the content.
+    pub is_ambiguous: bool,
 }
 
 /// The format of a partition table.
@@ -407,4 +441,6 @@ pub enum Unknown {
     Unreadable(String),
     /// The header names a format and contradicts it, for the given reason.
     Damaged(String),
+    /// It is left from an earlier use of the drive.
+    Remnant(Remnant),
 }

@@ -8,7 +8,7 @@
 
 use super::error::Parsed;
 use super::fields::{Fields, header};
-use super::{Partition, PartitionRole, Scheme, Table};
+use super::{BootSector, Partition, PartitionRole, Scheme, Table};
 use crate::source::Source;
 
 /// The maximum length of a chain of logical partitions; Linux stops at 256 partitions.
@@ -38,7 +38,8 @@ pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
         damage: Vec::new(),
     };
     let mut containers = Vec::new();
-    for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.used()) {
+    let used = || entries.iter().enumerate().filter(|(_, entry)| entry.used());
+    for (index, entry) in used().filter(|(_, entry)| !entry.protects_gpt()) {
         let role = if entry.is_extended() {
             containers.push(*entry);
             PartitionRole::Extended
@@ -58,8 +59,41 @@ pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
         scheme: Scheme::Mbr,
         sector_bytes,
         damage: reader.damage,
+        boot_sector: if used().any(|(_, entry)| entry.protects_gpt()) {
+            BootSector::ProtectsNothing
+        } else {
+            BootSector::Usual
+        },
     };
     Ok(Some((table, reader.partitions)))
+}
+
+/// The meaning of the first sector to Linux, which reads a GPT only if an MBR protects it, and no
+/// other partitions if the MBR protects a GPT (block/partitions/efi.c and msdos.c).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FirstSector {
+    /// Not an MBR, or one without entries.
+    NoTable,
+    /// An MBR with partitions.
+    Partitions,
+    /// An MBR that protects a GPT.
+    Protective,
+    /// An MBR that protects a GPT and repeats some of its partitions.
+    Hybrid,
+}
+
+/// Returns the meaning of the first sector.
+pub(super) fn first_sector(source: &dyn Source) -> Result<FirstSector, super::LayerError> {
+    let entries = header(source, 0, 512)?.as_deref().and_then(entries);
+    let used = entries.iter().flatten().filter(|entry| entry.used());
+    let (protecting, others): (Vec<&Entry>, Vec<&Entry>) =
+        used.partition(|entry| entry.protects_gpt());
+    Ok(match (protecting.is_empty(), others.is_empty()) {
+        (true, true) => FirstSector::NoTable,
+        (true, false) => FirstSector::Partitions,
+        (false, true) => FirstSector::Protective,
+        (false, false) => FirstSector::Hybrid,
+    })
 }
 
 #[derive(Clone, Copy)]
@@ -72,6 +106,10 @@ struct Entry {
 impl Entry {
     fn used(self) -> bool {
         self.code != 0 && self.sectors != 0
+    }
+
+    fn protects_gpt(self) -> bool {
+        self.code == 0xee
     }
 
     fn is_extended(self) -> bool {

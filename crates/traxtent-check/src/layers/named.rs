@@ -6,6 +6,9 @@ use super::error::Parsed;
 use super::fields::header;
 use crate::source::Source;
 
+/// The name of the format of CDs.
+pub(super) const ISO_9660: &str = "ISO 9660";
+
 /// A name, the offset of the signature, and the signature.
 type Signature = (&'static str, u64, &'static [u8]);
 
@@ -43,7 +46,7 @@ const SIGNATURES: &[Signature] = &[
     ),
     ("EROFS", 1024, &[0xe2, 0xe1, 0xf5, 0xe0]),
     ("SquashFS", 0, b"hsqs"),
-    ("ISO 9660", 32_769, b"CD001"),
+    (ISO_9660, 32_769, b"CD001"),
     ("UDF", 32_769, b"NSR02"),
     ("HFS+", 1024, b"H+\x00\x04"),
     ("APFS", 32, b"NXSB"),

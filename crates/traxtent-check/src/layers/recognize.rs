@@ -2,10 +2,10 @@
 
 use super::error::LayerError;
 use super::lvm::{self, Group};
-use super::mbr::Partitioned;
+use super::mbr::{FirstSector, Partitioned};
 use super::{
-    Btrfs, Ext, Luks, MdMember, PhysicalVolume, Swap, Unknown, Xfs, Zfs, btrfs, ext, gpt, luks,
-    mbr, md, named, swap, xfs, zfs,
+    BootSector, Btrfs, Ext, Luks, MdMember, PhysicalVolume, Swap, Unknown, Xfs, Zfs, btrfs, ext,
+    gpt, luks, mbr, md, named, swap, xfs, zfs,
 };
 use crate::source::{Source, SourceError};
 
@@ -41,7 +41,8 @@ const BLANK_BYTES: usize = 128 << 10;
 /// Recognizes the content of `source`, whose sectors have `sector_bytes`.
 ///
 /// Formats that wrap others are tried first, because a member of a mirrored array looks like the
-/// content of the array.
+/// content of the array. A GPT counts only if an MBR protects it, as for the kernel, or if there is
+/// nothing else. Its backup alone is often a remnant: few formats overwrite the end of a drive.
 pub fn recognize(source: &dyn Source, sector_bytes: u64) -> Content {
     attempt(source, sector_bytes).unwrap_or_else(|error| {
         let reason = error.to_string();
@@ -54,40 +55,47 @@ pub fn recognize(source: &dyn Source, sector_bytes: u64) -> Content {
 }
 
 fn attempt(source: &dyn Source, sector_bytes: u64) -> Result<Content, LayerError> {
+    let first = mbr::first_sector(source)?;
     let table = gpt::parse(source, sector_bytes)?;
     if let Some(member) = md::parse(source)?
-        && !is_of_last_partition(&member, table.is_some(), source.bytes())
+        && !is_below_table(&member, table.as_ref(), source)?
     {
         return Ok(Content::MdMember(member));
     }
-    if let Some(table) = table {
-        return Ok(Content::Table(table));
-    }
-    if let Some((volume, group)) = lvm::parse(source)? {
-        return Ok(Content::PhysicalVolume(volume, group));
-    }
-    if let Some(luks) = luks::parse(source)? {
-        return Ok(Content::Luks(luks));
-    }
-    if let Some(xfs) = xfs::parse(source)? {
-        return Ok(Content::Xfs(xfs));
-    }
-    if let Some(btrfs) = btrfs::parse(source)? {
-        return Ok(Content::Btrfs(btrfs));
-    }
-    if let Some(ext) = ext::parse(source)? {
-        return Ok(Content::Ext(ext));
-    }
-    if let Some(swap) = swap::parse(source)? {
-        return Ok(Content::Swap(swap));
-    }
-    if let Some(zfs) = zfs::parse(source)? {
-        return Ok(Content::Zfs(zfs));
-    }
+    let is_protected = matches!(first, FirstSector::Protective | FirstSector::Hybrid);
+    let table = match table {
+        Some((mut table, partitions)) if is_protected && !gpt::is_only_backup(&table) => {
+            if first == FirstSector::Hybrid {
+                table.boot_sector = BootSector::Hybrid;
+            }
+            return Ok(Content::Table((table, partitions)));
+        }
+        table => table,
+    };
     let name = named::parse(source)?;
     // An image of a CD may begin with a table for other drives.
+    let is_boot_sector = name.is_some_and(|name| name != named::ISO_9660);
+    if first == FirstSector::Partitions
+        && !is_boot_sector
+        && let Some(table) = mbr::parse(source, sector_bytes)?
+    {
+        return Ok(Content::Table(table));
+    }
+    if let Some(content) = file_system_or_wrapper(source)? {
+        return Ok(content);
+    }
+    match table {
+        Some((mut table, partitions)) if !is_boot_sector => {
+            if !is_protected {
+                let problem = "no MBR protects it, so the kernel does not read it";
+                table.damage.push(problem.to_owned());
+            }
+            return Ok(Content::Table((table, partitions)));
+        }
+        _ => {}
+    }
     if let Some(table) = mbr::parse(source, sector_bytes)?
-        && name.is_none_or(|name| name == "ISO 9660")
+        && !is_boot_sector
     {
         return Ok(Content::Table(table));
     }
@@ -98,10 +106,48 @@ fn attempt(source: &dyn Source, sector_bytes: u64) -> Result<Content, LayerError
     }))
 }
 
+/// Recognizes the formats that are not partition tables, except members of md arrays.
+fn file_system_or_wrapper(source: &dyn Source) -> Result<Option<Content>, LayerError> {
+    if let Some((volume, group)) = lvm::parse(source)? {
+        return Ok(Some(Content::PhysicalVolume(volume, group)));
+    }
+    if let Some(luks) = luks::parse(source)? {
+        return Ok(Some(Content::Luks(luks)));
+    }
+    if let Some(xfs) = xfs::parse(source)? {
+        return Ok(Some(Content::Xfs(xfs)));
+    }
+    if let Some(btrfs) = btrfs::parse(source)? {
+        return Ok(Some(Content::Btrfs(btrfs)));
+    }
+    if let Some(ext) = ext::parse(source)? {
+        return Ok(Some(Content::Ext(ext)));
+    }
+    if let Some(swap) = swap::parse(source)? {
+        return Ok(Some(Content::Swap(swap)));
+    }
+    Ok(zfs::parse(source)?.map(Content::Zfs))
+}
+
+/// Returns whether a superblock of md near the end is not that of the whole drive.
+///
 /// A superblock of version 0.90 does not state its position, so that of a last partition looks like
-/// the drive's own.
-fn is_of_last_partition(member: &MdMember, has_table: bool, bytes: u64) -> bool {
-    has_table && member.version == "0.90" && member.used_bytes < bytes - bytes / 1024
+/// the drive's own. A table with both copies in their places lies on the drive, not in an array
+/// that ends before its superblock.
+fn is_below_table(
+    member: &MdMember,
+    table: Option<&Partitioned>,
+    source: &dyn Source,
+) -> Result<bool, LayerError> {
+    let Some((table, _)) = table else {
+        return Ok(false);
+    };
+    if !matches!(member.version.as_str(), "0.90" | "1.0") {
+        return Ok(false);
+    }
+    let bytes = source.bytes();
+    let is_of_last_partition = member.version == "0.90" && member.used_bytes < bytes - bytes / 1024;
+    Ok(is_of_last_partition || gpt::spans(source, table.sector_bytes)?)
 }
 
 fn is_blank(source: &dyn Source) -> Result<bool, SourceError> {

@@ -22,6 +22,14 @@ const NUMBER: u32 = 8;
 const WORD: u32 = 9;
 const LIST: u32 = 19;
 
+/// Returns whether one of the two labels at the start is there.
+pub(super) fn is_at_start(source: &dyn Source) -> Result<bool, LayerError> {
+    let bytes = source.bytes().min(2 * LABEL_BYTES);
+    let start = source.read_up_to(0, bytes as usize)?;
+    // Labels are looked for at the end of a source too, so a longer one is not given.
+    Ok(parse(&start)?.is_some())
+}
+
 /// Parses the first label found: two are at the start, two at the end.
 ///
 /// # Errors

@@ -5,8 +5,8 @@
 //! recreate the layer.
 
 use crate::finding::{Finding, Fix, Rule};
-use crate::layers::{Ext, Partition, PartitionRole, RaidLevel, Scheme};
-use crate::stack::{Kind, Layer, LayerId, Stack};
+use crate::layers::{BootSector, Ext, Partition, PartitionRole, RaidLevel, Scheme, Table, Unknown};
+use crate::stack::{ByteRange, Kind, Layer, LayerId, Stack};
 
 /// The steps that are necessary if a layer is recreated.
 const COPY_AWAY: &str =
@@ -15,6 +15,10 @@ const COPY_AWAY: &str =
 /// The free sectors that sfdisk 2.38 needs after a partition that it moves. It refuses with two,
 /// and not with nine.
 const SLACK_SECTORS: u64 = 8;
+
+/// The addition for a partition that a hybrid MBR repeats.
+const HYBRID: &str =
+    "; the hybrid MBR keeps the old place: make it anew afterwards (`sgdisk --hybrid`)";
 
 /// The shell variable for the loop device of an image or of a part of one.
 const PART_VARIABLE: &str = "$part";
@@ -28,7 +32,16 @@ pub fn fix(finding: &Finding, stack: &Stack) -> Option<Fix> {
         layer,
         finding,
     };
-    let mut fix = at.fix()?;
+    let mut fix = at.first_problem().or_else(|| at.fix())?;
+    let is_hybrid = |table: &Table| table.boot_sector == BootSector::Hybrid;
+    if at.table_below().is_some_and(|(_, table)| is_hybrid(table))
+        && fix
+            .commands
+            .iter()
+            .any(|command| command.contains("sfdisk"))
+    {
+        fix.note.push_str(HYBRID);
+    }
     if let Some(part) = at.attach_command()
         && fix
             .commands
@@ -58,6 +71,44 @@ struct FindingContext<'a> {
 }
 
 impl FindingContext<'_> {
+    /// Returns the advice to solve another problem first, if commands for this finding would rely
+    /// on a partition table that is wrong, or destroy what a partition is part of.
+    fn first_problem(&self) -> Option<Fix> {
+        if matches!(
+            self.finding.rule,
+            Rule::TableDamaged | Rule::TableRemnant | Rule::TableSectorSize
+        ) {
+            return None;
+        }
+        let (id, table) = self.table_below()?;
+        let name = &self.stack.layer(id).name;
+        let drive = self.stack.layer(id).on.first()?.layer;
+        let mut beside = self.stack.above(drive).map(|(_, layer)| &layer.kind);
+        if beside.any(|kind| matches!(kind, Kind::Unknown(Unknown::Named(_)))) {
+            return Some(note_only(
+                "the partitions are parts of a hybrid ISO image, so nothing in it can be moved: create the image anew with aligned partitions",
+            ));
+        }
+        let is_wrong = !table.damage.is_empty() || table.boot_sector == BootSector::ProtectsNothing;
+        is_wrong.then(|| {
+            note_only(&format!(
+                "repair the {name} first, and check again: by a wrong table, commands would move or overwrite the wrong sectors"
+            ))
+        })
+    }
+
+    /// Returns the partition table that the layer of the finding lies in.
+    fn table_below(&self) -> Option<(LayerId, &Table)> {
+        let mut id = self.id;
+        loop {
+            let layer = self.stack.layer(id);
+            if let Kind::Table(table) = &layer.kind {
+                return Some((id, table));
+            }
+            id = layer.on.first()?.layer;
+        }
+    }
+
     fn fix(&self) -> Option<Fix> {
         match self.finding.rule {
             Rule::PartitionStart
@@ -73,7 +124,12 @@ impl FindingContext<'_> {
             Rule::ExtStride => self.ext_stride(),
             Rule::XfsUnit => self.xfs_unit(),
             Rule::XfsLogUnit | Rule::XfsSector => self.recreate_xfs(),
-            Rule::TableDamaged | Rule::PartitionOverlap => self.table(),
+            Rule::TableDamaged => self.table(),
+            Rule::TableRemnant => self.protective_mbr(),
+            Rule::Remnant => self.remnant(),
+            Rule::PartitionOverlap => Some(note_only(
+                "write to neither partition until it is known which entry is wrong: keep a dump of the table (`sfdisk --dump`), and correct that entry; if the drive or the image was longer before, restore its length instead",
+            )),
             Rule::TableSectorSize => Some(note_only(
                 "connect the drive as it was when the table was written, or copy the data away and write a new table",
             )),
@@ -436,23 +492,55 @@ impl FindingContext<'_> {
 
     fn table(&self) -> Option<Fix> {
         let Kind::Table(table) = &self.layer.kind else {
-            return Some(note_only(COPY_AWAY));
+            return None;
         };
-        let device = quoted(&Self::device(self.drive_below(self.id)));
-        let (note, command) = match table.scheme {
-            Scheme::Gpt => (
-                "rewrites both copies from the intact one; check the output of `sgdisk --print` first",
-                format!("sgdisk --move-second-header {device}"),
-            ),
-            Scheme::Mbr => (
-                "keep a dump, correct it, and write it back",
-                format!("sfdisk --dump {device} >table.txt"),
-            ),
-        };
+        let drive = self.drive_below(self.id);
+        let device = quoted(&Self::device(drive));
+        if table.scheme == Scheme::Mbr {
+            return Some(Fix {
+                note: "keep a dump, correct it, and write it back".to_owned(),
+                commands: vec![format!("sfdisk --dump {device} >table.txt")],
+            });
+        }
+        let mut partitions = self.stack.above(self.id);
+        if partitions.any(|(_, partition)| self.ends_beyond(partition, drive)) {
+            return Some(note_only(
+                "the drive or the image was longer when the table was written: restore its length first, and write nothing until then",
+            ));
+        }
         Some(Fix {
-            note: note.to_owned(),
-            commands: vec![command],
+            note: "rewrites both copies, and the MBR that protects them, from the intact copy; check first that `sgdisk --print` lists the partitions that should be there".to_owned(),
+            commands: vec![format!("sgdisk --move-second-header {device}")],
         })
+    }
+
+    /// Returns whether a partition ends where the second copy of a GPT would lie.
+    fn ends_beyond(&self, partition: &Layer, drive: &Layer) -> bool {
+        let last = drive.bytes.saturating_sub(33 * self.sector_bytes());
+        let end = |place: &ByteRange| place.start.saturating_add(place.bytes);
+        partition.on.first().is_some_and(|place| end(place) > last)
+    }
+
+    /// Returns the advice for an MBR that protects nothing. What is right depends on whether the
+    /// partitions are wanted, so there is no command to type as it is.
+    fn protective_mbr(&self) -> Option<Fix> {
+        let device = quoted(&Self::device(self.drive_below(self.id)));
+        Some(note_only(&format!(
+            "if the partitions are wanted, write nothing to the drive: restore a saved table (`sgdisk --load-backup=FILE {device}`), or search for the partitions (`testdisk {device}`) and enter them anew with gdisk; if nothing on the drive is wanted, `wipefs --all --backup {device}` removes the remnant"
+        )))
+    }
+
+    fn remnant(&self) -> Option<Fix> {
+        let Kind::Unknown(Unknown::Remnant(remnant)) = &self.layer.kind else {
+            return None;
+        };
+        let device = quoted(&Self::device(
+            self.drive_below(self.layer.on.first()?.layer),
+        ));
+        let types = &remnant.blkid_type;
+        Some(note_only(&format!(
+            "`wipefs {device}` lists all signatures; if the content above is what the drive is used for, `wipefs --all --backup --types {types} {device}` removes this one, and keeps a copy of it in the home directory"
+        )))
     }
 }
 

@@ -14,9 +14,12 @@ mod tracks;
 pub(crate) use grid::physical_below;
 pub use tracks::{Extent, TrackCheck};
 
-use crate::finding::{Finding, Rule};
-use crate::layers::{Disk, MediaKind, Unknown};
-use crate::stack::{Kind, LayerId, Stack};
+use crate::finding::{Finding, Rule, Severity};
+use crate::layers::{Disk, MediaKind, Remnant, Unknown};
+use crate::stack::{Kind, Layer, LayerId, Stack};
+
+/// The system's message for a file that may not be read.
+const PERMISSION_DENIED: &str = "Permission denied";
 
 type Findings = Vec<Finding>;
 
@@ -113,13 +116,55 @@ fn content(stack: &Stack, id: LayerId, unknown: &Unknown, findings: &mut Finding
             Rule::UnknownContent,
             format!("{name} is not examined: {reason}"),
         ),
-        Unknown::Unreadable(reason) => {
-            (Rule::Unreadable, format!("{name} cannot be read: {reason}"))
-        }
+        Unknown::Unreadable(reason) => (
+            Rule::Unreadable,
+            format!(
+                "{name} cannot be read: {reason}{}",
+                rights(stack.layer(on), reason)
+            ),
+        ),
         Unknown::Damaged(reason) => (Rule::Damaged, format!("{name} is damaged: {reason}")),
+        Unknown::Remnant(remnant) => return self::remnant(stack, id, name, remnant, findings),
         Unknown::Blank => return,
     };
     findings.push(Finding::new(rule, id, what));
+}
+
+/// Returns the remedy for a device or a file that may not be read.
+fn rights(layer: &Layer, reason: &str) -> &'static str {
+    match (reason == PERMISSION_DENIED, &layer.node) {
+        (false, _) => "",
+        (true, Some(_)) => "; use sudo, or a user in the device's group, usually `disk`",
+        (true, None) => "; use sudo, or a user who may read the file",
+    }
+}
+
+/// Reports what is left of an earlier use of a drive.
+fn remnant(stack: &Stack, id: LayerId, name: &str, remnant: &Remnant, findings: &mut Findings) {
+    let drive = stack.layer(id).on.first().map_or(id, |place| place.layer);
+    let content = stack
+        .above(drive)
+        .map(|(above, _)| above)
+        .find(|above| *above != id)
+        .map_or("other content", |above| match &stack.layer(above).kind {
+            Kind::Unknown(Unknown::Named(name)) => name.as_str(),
+            _ => stack.layer(above).name.as_str(),
+        });
+    let what = format!(
+        "{name} holds {content}, and {} of an earlier use is left on it{}",
+        remnant.what,
+        if remnant.is_ambiguous {
+            "; tools may take it for the content"
+        } else {
+            ", which the kernel ignores"
+        }
+    );
+    let severity = if remnant.is_ambiguous {
+        Rule::Remnant.severity()
+    } else {
+        Severity::Info
+    };
+    findings.push(Finding::new(Rule::Remnant, id, what).with_severity(severity));
 }
 
 /// Formats a number of bytes as a whole number of the largest unit that divides it.

@@ -2,7 +2,7 @@
 
 use super::{Findings, bytes};
 use crate::finding::{Finding, Misalignment, Rule};
-use crate::layers::{Disk, Luks, PartitionRole, Scheme};
+use crate::layers::{BootSector, Disk, Luks, PartitionRole, Scheme};
 use crate::stack::{Kind, Layer, LayerId, Stack};
 
 pub(super) fn check(stack: &Stack, findings: &mut Findings) {
@@ -18,6 +18,14 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
                 stack.layer(on).name
             );
             findings.push(Finding::new(Rule::TableDamaged, id, what));
+        }
+        if table.boot_sector == BootSector::ProtectsNothing {
+            let what = format!(
+                "the MBR of {} protects a GPT, but neither copy of the GPT is there: it is what is left of a \
+                 partition table, and the kernel reads no partitions",
+                stack.layer(on).name
+            );
+            findings.push(Finding::new(Rule::TableRemnant, id, what));
         }
         let mut partitions: Vec<(LayerId, &Layer)> = stack.above(id).collect();
         partitions.sort_by_key(|(_, partition)| partition.on[0].start);

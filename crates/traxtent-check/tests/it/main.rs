@@ -13,6 +13,7 @@ mod hostile;
 mod image;
 mod machine;
 mod recipes;
+mod remnants;
 mod rules;
 mod tables;
 mod volumes;

@@ -288,17 +288,32 @@ fn verdict(args: &Args, rows: &[ReportRow]) -> Result<()> {
     if let Some(finding) = findings().find(unreadable) {
         return Err(Failure::Io(finding.what.clone()));
     }
-    let bad = findings().filter(|finding| finding.severity >= args.fail_on);
-    match bad.count() {
-        0 => Ok(()),
+    let bad: Vec<&Finding> = findings()
+        .filter(|finding| finding.severity >= args.fail_on)
+        .collect();
+    match bad.as_slice() {
+        [] => Ok(()),
         _ if args.quiet => Err(Failure::Status(1)),
-        1 => Err(Failure::Finding(
-            "one finding at or above --fail-on".to_owned(),
-        )),
-        count => Err(Failure::Finding(format!(
-            "{count} findings at or above --fail-on"
-        ))),
+        bad => Err(Failure::Finding(verdict_line(bad, args.fail_on))),
     }
+}
+
+/// Returns the last line of a check with findings: how many there are, and their ids, by which they
+/// are found in the report.
+fn verdict_line(bad: &[&Finding], fail_on: Severity) -> String {
+    let mut ids: Vec<&str> = bad.iter().map(|finding| finding.rule.id()).collect();
+    ids.dedup();
+    let severity = match fail_on {
+        Severity::Info => "",
+        Severity::Warning => " of severity warning or fault",
+        Severity::Fault => " of severity fault",
+    };
+    let plural = if bad.len() == 1 { "" } else { "s" };
+    format!(
+        "{} finding{plural}{severity} in the report above: {}",
+        bad.len(),
+        ids.join(", ")
+    )
 }
 
 fn hostname() -> String {

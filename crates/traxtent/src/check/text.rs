@@ -298,6 +298,7 @@ fn describe(layer: &Layer) -> String {
             Unknown::Elsewhere(_) => "not examined".to_owned(),
             Unknown::Unreadable(_) => "cannot be read".to_owned(),
             Unknown::Damaged(_) => "damaged".to_owned(),
+            Unknown::Remnant(remnant) => format!("left over: {}", remnant.what),
             _ => "unknown".to_owned(),
         },
         _ => size,

@@ -1,0 +1,224 @@
+//! Tables and signatures that are left from an earlier use of a drive, made by the tools that leave
+//! them. No printed remedy may move or overwrite what is still in use.
+
+use std::fs;
+
+use testkit::tool;
+use traxtent_check::drive::StatedDrive;
+use traxtent_check::plan::fix::fix;
+use traxtent_check::{Fix, Kind, Rule, Stack, rules};
+
+use crate::image::{Image, MIB, examine_images, finding, run, wrong};
+
+const SECTORS: u64 = 64 * MIB / 512;
+
+/// Creates an image of 64 MiB with a GPT of one partition, if sgdisk is there.
+fn gpt(sgdisk: &std::path::Path, options: &[&str]) -> Image {
+    let image = Image::new(64 * MIB);
+    let arguments = [&["-n", "1:2048:+8M"], options, &["@"]].concat();
+    image.run(sgdisk, &arguments, "");
+    image
+}
+
+fn wipe_primary(image: &Image) {
+    image.write(512, &[0; 33 * 512]);
+}
+
+fn wipe_backup(image: &Image) {
+    image.write((SECTORS - 33) * 512, &[0; 33 * 512]);
+}
+
+fn fix_of(stack: &Stack, rule: Rule) -> Fix {
+    fix(&finding(stack, rule), stack).expect("there is advice")
+}
+
+/// Returns every command that is printed for a stack.
+fn commands(stack: &Stack) -> Vec<String> {
+    let findings = rules::check(stack, None);
+    let fixes = findings.iter().filter_map(|finding| fix(finding, stack));
+    fixes.flat_map(|fix| fix.commands).collect()
+}
+
+fn has_partitions(stack: &Stack) -> bool {
+    let mut layers = stack.layers.iter();
+    layers.any(|layer| matches!(layer.kind, Kind::Partition(_)))
+}
+
+/// Is a protective MBR whose GPT is gone at both ends a remnant, without a partition and without a
+/// command, and a hybrid one too?
+#[test]
+fn protective_mbr_alone() {
+    let sgdisk = tool!("sgdisk");
+    for hybrid in [&[][..], &["-n", "2:20481:+8M", "-h", "1:2"]] {
+        let image = gpt(&sgdisk, hybrid);
+        wipe_primary(&image);
+        wipe_backup(&image);
+        let stack = image.stack();
+        assert!(wrong(&stack).contains(&"table-remnant"), "{stack:#?}");
+        assert_eq!(has_partitions(&stack), !hybrid.is_empty());
+        assert_eq!(commands(&stack), [""; 0]);
+        let note = fix_of(&stack, Rule::TableRemnant).note;
+        assert!(
+            note.contains("--load-backup") && note.contains("wipefs"),
+            "{note}"
+        );
+    }
+}
+
+/// Are misaligned partitions of a damaged table left alone until the table is repaired, and does
+/// the command that is printed repair it if one copy is intact?
+#[test]
+fn damaged_table_comes_first() {
+    let sgdisk = tool!("sgdisk");
+    for damage in [
+        |image: &Image| image.write(1024 + 32, &[1]),
+        |image: &Image| image.write(512 + 41, &[1]),
+        wipe_primary,
+        wipe_backup,
+    ] {
+        let image = gpt(&sgdisk, &[]);
+        damage(&image);
+        let stack = image.stack();
+        let printed = commands(&stack);
+        let repair = format!("sgdisk --move-second-header {}", image.path.display());
+        assert_eq!(printed, [repair]);
+        image.run(&sgdisk, &["--move-second-header", "@"], "");
+        assert_eq!(image.wrong(), [""; 0]);
+    }
+}
+
+/// Is a drive that was cut short not to be rewritten, if a partition lies beyond its end?
+#[test]
+fn cut_short() {
+    let sgdisk = tool!("sgdisk");
+    let image = gpt(&sgdisk, &["-n", "2:20480:0"]);
+    let file = fs::File::options().write(true).open(&image.path).unwrap();
+    file.set_len(32 * MIB).unwrap();
+    let stack = image.stack();
+    assert_eq!(commands(&stack), [""; 0]);
+    let note = fix_of(&stack, Rule::TableDamaged).note;
+    assert!(note.contains("restore its length"), "{note}");
+}
+
+/// Is the backup of a GPT not written over what came after it: an MBR with partitions, and a file
+/// system on the whole drive?
+#[test]
+fn gpt_under_newer_content() {
+    let (sgdisk, sfdisk, fat) = (tool!("sgdisk"), tool!("sfdisk"), tool!("mkfs.vfat"));
+    let image = gpt(&sgdisk, &[]);
+    image.write(0, &[0; 34 * 512]);
+    image.run(
+        &sfdisk,
+        &["-q", "--wipe", "never", "@"],
+        "label: dos\nstart=2048,size=20480,type=83\n",
+    );
+    let stack = image.stack();
+    assert_eq!(wrong(&stack), ["remnant"]);
+    assert!(has_partitions(&stack));
+    assert_eq!(commands(&stack), [""; 0]);
+
+    let image = gpt(&sgdisk, &[]);
+    image.run(&fat, &["-I", "@"], "");
+    let stack = image.stack();
+    assert_eq!(wrong(&stack), [""; 0], "the kernel ignores the GPT");
+    assert!(finding(&stack, Rule::Remnant).what.contains("holds FAT"));
+    assert_eq!(commands(&stack), [""; 0]);
+}
+
+/// Does the advice for a remnant remove it and nothing else: the Btrfs of a drive that was
+/// partitioned later?
+#[test]
+fn file_system_under_a_table() {
+    let (sgdisk, wipefs) = (tool!("sgdisk"), tool!("wipefs"));
+    let btrfs = tool!("mkfs.btrfs");
+    let image = Image::new(128 * MIB);
+    image.run(&btrfs, &["-q", "@"], "");
+    image.run(&sgdisk, &["-n", "1:2048:+8M", "@"], "");
+    let stack = image.stack();
+    assert_eq!(wrong(&stack), ["remnant"]);
+    let note = fix_of(&stack, Rule::Remnant).note;
+    assert!(note.contains("--types btrfs"), "{note}");
+    run(
+        &wipefs,
+        &image.path,
+        &["-q", "--all", "--types", "btrfs", "@"],
+        "",
+    );
+    let stack = image.stack();
+    assert_eq!(wrong(&stack), [""; 0]);
+    assert!(has_partitions(&stack));
+}
+
+/// Does a table with both copies in their places win against an md superblock near the end of the
+/// drive, which was left by an array of whole drives?
+#[test]
+fn superblock_of_a_former_array() {
+    let sgdisk = tool!("sgdisk");
+    let image = gpt(&sgdisk, &[]);
+    // Version 0.90, at the last multiple of 64 KiB that leaves 64 KiB.
+    let mut superblock = [0; 4096];
+    let mut put = |word: usize, value: u32| {
+        superblock[4 * word..4 * word + 4].copy_from_slice(&value.to_le_bytes());
+    };
+    let kib = (64 * MIB - (64 << 10)) >> 10;
+    for (word, value) in [
+        (0, 0xa92b_4efc),
+        (2, 90),
+        (5, 7),
+        (7, 1),
+        (8, kib as u32),
+        (9, 2),
+        (10, 2),
+    ] {
+        put(word, value);
+    }
+    image.write(64 * MIB - (64 << 10), &superblock);
+    let stack = image.stack();
+    assert!(has_partitions(&stack), "{stack:#?}");
+    assert_eq!(wrong(&stack), ["remnant"]);
+    assert!(
+        fix_of(&stack, Rule::Remnant)
+            .note
+            .contains("linux_raid_member")
+    );
+}
+
+/// Is nothing in a hybrid ISO image to be moved? Its partitions are parts of the image.
+#[test]
+fn hybrid_iso() {
+    let sfdisk = tool!("sfdisk");
+    let image = Image::new(64 * MIB);
+    image.run(
+        &sfdisk,
+        &["-q", "@"],
+        "label: dos\nstart=64,size=40000,type=17,bootable\nstart=41001,size=8192,type=ef\n",
+    );
+    image.write(32_768, b"\x01CD001\x01");
+    let stack = image.stack();
+    assert_eq!(wrong(&stack), ["partition-start"]);
+    assert_eq!(commands(&stack), [""; 0]);
+    let note = fix_of(&stack, Rule::PartitionStart).note;
+    assert!(note.contains("hybrid ISO image"), "{note}");
+}
+
+/// Is the boot sector of FAT on a whole drive no partition table, and an intact hybrid MBR no
+/// problem, except that a moved partition is to be entered in it again?
+#[test]
+fn boot_sectors() {
+    let (sgdisk, fat) = (tool!("sgdisk"), tool!("mkfs.vfat"));
+    let image = Image::new(64 * MIB);
+    image.run(&fat, &["@"], "");
+    assert_eq!(image.wrong(), [""; 0]);
+    assert!(!has_partitions(&image.stack()));
+
+    let image = Image::new(64 * MIB);
+    image.run(
+        &sgdisk,
+        &["-a", "1", "-n", "1:2049:+8M", "-h", "1", "@"],
+        "",
+    );
+    let stack = examine_images(std::slice::from_ref(&image.path), &StatedDrive::default());
+    assert_eq!(wrong(&stack), ["partition-start"]);
+    let note = fix_of(&stack, Rule::PartitionStart).note;
+    assert!(note.contains("sgdisk --hybrid"), "{note}");
+}
