@@ -66,7 +66,9 @@ impl Control {
         let listener = listen(path, 0o600).map_err(|error| match error.kind() {
             // The system's message for this error mentions an address, which would be misleading
             // for a file.
-            io::ErrorKind::AddrInUse => failed(io::Error::other("the path already exists")),
+            io::ErrorKind::AddrInUse => failed(io::Error::other(
+                "the path exists; remove it if nothing uses it, or name another with --control",
+            )),
             _ => failed(error),
         })?;
         Ok(Control {

@@ -15,6 +15,8 @@ pub(crate) enum Failure {
     Io(String),
     /// The result is negative, or a problem was found: status 1.
     Finding(String),
+    /// A signal has interrupted the work: a line, and the signal, by which the process ends.
+    Interrupted(String, i32),
     /// A command that was run for the user ended with this status; nothing is printed.
     Status(u8),
     /// The reader of the output has closed it: nothing is printed, status 0.
@@ -58,14 +60,20 @@ impl Failure {
         }
     }
 
-    /// Prints the error, and returns the exit status.
+    /// Prints the error, and returns the exit status. If a signal has interrupted the work, the
+    /// process ends by this signal, so that the shell that runs it stops too.
     pub(crate) fn report(&self) -> ExitCode {
         self.line().into_iter().for_each(print_line);
+        if let Failure::Interrupted(_, signal) = self {
+            // This returns only if the signal does not end processes.
+            let _ = signal_hook::low_level::emulate_default_handler(*signal);
+        }
         ExitCode::from(match self {
             Failure::Closed => 0,
             Failure::Finding(_) => 1,
             Failure::Input(_) => 2,
             Failure::Io(_) => 3,
+            Failure::Interrupted(_, signal) => u8::try_from(128 + signal).unwrap_or(3),
             Failure::Status(status) => *status,
         })
     }
@@ -73,7 +81,10 @@ impl Failure {
     /// Returns the line to print, if any.
     pub(crate) fn line(&self) -> Option<&str> {
         match self {
-            Failure::Finding(line) | Failure::Input(line) | Failure::Io(line) => Some(line),
+            Failure::Finding(line)
+            | Failure::Input(line)
+            | Failure::Io(line)
+            | Failure::Interrupted(line, _) => Some(line),
             Failure::Closed | Failure::Status(_) => None,
         }
     }

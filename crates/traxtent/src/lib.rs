@@ -51,7 +51,8 @@ struct Cli {
 }
 
 const EXIT_STATUS: &str = "\
-Exit status: 0 success; 1 success, with findings; 2 wrong usage or bad input; 3 a file or device cannot be used.";
+Exit status: 0 success; 1 success, with findings; 2 wrong usage or bad input; 3 a file or device cannot be used.
+Signals: Ctrl-C and SIGTERM end a server normally (0, or the receipt's verdict); all other work ends by the signal (130 after Ctrl-C).";
 
 #[derive(Subcommand, Debug)]
 enum Verb {

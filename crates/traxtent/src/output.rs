@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use tempfile::{NamedTempFile, TempDir};
+use tempfile::NamedTempFile;
 use traxtent_io::device::guard::refuse_output;
 
 use crate::failure::{Failure, Result};
@@ -38,16 +38,6 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 pub(crate) fn fill(mut file: AtomicFile, bytes: &[u8]) -> Result<()> {
     file.write_all(bytes).map_err(|error| file.error(&error))?;
     file.finish()
-}
-
-/// Creates a new directory for sockets that only its owner can enter, whatever the umask.
-pub(crate) fn private_folder() -> Result<TempDir> {
-    use std::os::unix::fs::PermissionsExt;
-    let mut folder = tempfile::Builder::new();
-    folder.prefix("traxtent-");
-    folder.permissions(Permissions::from_mode(0o700));
-    let made = folder.tempdir();
-    made.map_err(|error| Failure::file(&std::env::temp_dir(), &error))
 }
 
 /// Checks that files can be created in a directory, which is created if needed.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 use traxtent_disksim::{System, SystemArray};
 use traxtent_map::MapFile;
+use traxtent_model::disk::Scenario;
 use traxtent_model::drive::Drive;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::{self, Profile, ProfileError};
@@ -231,6 +232,10 @@ fn read_profile(path: &Path) -> Result<Profile> {
         return Err(Failure::at(format!("{}:1", path.display()), why));
     }
     Profile::from_toml_named(&text, &name_of(path)).map_err(|error| {
+        if text.parse::<Scenario>().is_ok() {
+            let why = "is a scenario of faults, not a drive; `traxtent serve DRIVE --scenario FILE` takes it";
+            return Failure::at(path.display(), why);
+        }
         let line = match &error {
             ProfileError::Syntax { line, message } => {
                 return Failure::at(format!("{}:{line}", path.display()), message);

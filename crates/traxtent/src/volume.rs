@@ -6,11 +6,10 @@ mod show;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_lite::future::block_on;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use traxtent_io::device::Interrupt;
 use traxtent_io::device::guard::{Refusal, volume_on};
 use traxtent_layout::raid::Level;
 use traxtent_map::{MapFile, MapSource};
@@ -33,7 +32,7 @@ use crate::copies;
 use crate::failure::{Failure, Result, note, warn};
 use crate::output;
 use crate::progress::Progress;
-use crate::serve::attach;
+use crate::serve::attach::{self, Served};
 use crate::serve::front_ends::FrontEndArgs;
 use crate::serve::guardian::guarded;
 use crate::serve::session::{Session, Signals, exit_with};
@@ -416,14 +415,21 @@ fn serve(args: &Serve, folder: &Path) -> Result<()> {
     };
     let session = Session::start(vec![export], &args.front_ends, OUTSTANDING, folder, signals)?;
     let control = control.map(|path| path.display().to_string());
-    if args.command.is_empty() {
-        attach::print_volume(&session, control.as_deref())?;
-    }
+    let members: Vec<String> = args
+        .members
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let summary = format!("volume: data is in {}", members.join(", "));
+    let served = Served::volume(summary, control.clone(), &session.exports()[0]);
+    attach::print(&[served], &session, !args.command.is_empty())?;
     let variables: Vec<(String, String)> = control
         .into_iter()
         .map(|path| ("control".to_owned(), path))
         .collect();
-    exit_with(session.run(&args.command, &variables)?)
+    let (status, stopped) = session.run(&args.command, &variables)?;
+    stopped?;
+    exit_with(status)
 }
 
 fn open_replicas(args: &Serve) -> Result<Arc<dyn BlockService>> {
@@ -600,7 +606,7 @@ fn repair_superblocks(args: &RepairSuperblocks) -> Result<()> {
 
 /// Runs a rebuild, a sync or a scrub, on a server or in this process.
 fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
-    let interrupted = catch(&[SIGINT, SIGTERM])?;
+    let interrupt = Interrupt::catch().map_err(|error| Failure::Io(format!("signals: {error}")))?;
     let (rate, mut bar) = (args.rate, None);
     let mut tell = |progress: &volume::MaintenanceProgress| {
         let begin = || (Progress::new("stripes", Some(progress.stripes)), 0);
@@ -622,7 +628,7 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
             if !progress.under_way {
                 break progress;
             }
-            asked = if interrupted.load(Ordering::Relaxed) {
+            asked = if interrupt.raised() {
                 Asked::Pause
             } else {
                 Asked::Status
@@ -644,7 +650,7 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
         let done = volume::maintain(
             &volume,
             MaintenanceTask { work, repair, rate },
-            &interrupted,
+            interrupt.flag(),
             tell,
         );
         let stop = block_on(volume.stop()).map_err(stopped);
@@ -653,7 +659,7 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
         done
     };
     drop(bar);
-    outcome(args.json, &progress)
+    outcome(args.json, &progress, interrupt.signal())
 }
 
 fn destroy(args: &Destroy) -> Result<()> {
@@ -682,16 +688,6 @@ fn failure(error: VolumeIoError) -> Failure {
 
 fn stopped(error: impl std::fmt::Display) -> Failure {
     Failure::Io(error.to_string())
-}
-
-/// Catches signals, and records them in a flag.
-fn catch(signals: &[i32]) -> Result<Arc<AtomicBool>> {
-    let caught = Arc::new(AtomicBool::new(false));
-    for &signal in signals {
-        signal_hook::flag::register(signal, Arc::clone(&caught))
-            .map_err(|error| Failure::Io(format!("signal {signal}: {error}")))?;
-    }
-    Ok(caught)
 }
 
 fn level(text: &str) -> std::result::Result<Level, String> {

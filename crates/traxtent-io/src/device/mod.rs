@@ -20,7 +20,7 @@ use std::path::Path;
 pub use block::BlockTarget;
 pub use error::DeviceError;
 pub use in_use::in_use;
-pub use interrupt::Interrupt;
+pub use interrupt::{Interrupt, is_ignored};
 pub use sg::SgTransport;
 
 use traxtent_model::geometry::Place;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The reason why a file system cannot be mounted or unmounted, or a loop device attached.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,7 @@ pub enum FuseError {
     #[error(
         "{}: a killed server has left {}, which is still in use{}; data \
          written to it since then are lost",
-        path.display(), device.display(), unmount_commands(mounted_at, device)
+        path.display(), device.display(), remedy(mounted_at, processes, device)
     )]
     LeftoverInUse {
         /// The directory.
@@ -58,6 +58,18 @@ pub enum FuseError {
         device: PathBuf,
         /// Where file systems on the device are mounted.
         mounted_at: Vec<PathBuf>,
+        /// The processes that have the device open.
+        processes: Vec<u32>,
+    },
+    /// The mount of a killed server, whose file or directory is still in use.
+    #[error(
+        "{0}: a killed server has left this mount, which is still in use; close what uses it \
+         (`fuser -vm {0}` names it), or run `umount -l {0}`",
+        path.display()
+    )]
+    LeftoverMount {
+        /// The directory.
+        path: PathBuf,
     },
     /// A kernel without FUSE.
     #[error("/dev/fuse: {0}; `modprobe fuse` (as root) loads the kernel module")]
@@ -121,13 +133,25 @@ pub enum FuseError {
         error: io::Error,
     },
     /// A loop device that is still in use.
-    #[error("{}: cannot detach it: it is in use{}", device.display(), unmount_commands(mounted_at, device))]
+    #[error("{}: cannot detach it: it is in use{}", device.display(), remedy(mounted_at, processes, device))]
     LoopInUse {
         /// The loop device.
         device: PathBuf,
         /// Where file systems on the device are mounted.
         mounted_at: Vec<PathBuf>,
+        /// The processes that have the device open.
+        processes: Vec<u32>,
     },
+}
+
+impl FuseError {
+    /// Returns the directory or device if the error is that it is in use.
+    pub fn in_use(&self) -> Option<&Path> {
+        match self {
+            FuseError::InUse { path } | FuseError::LoopInUse { device: path, .. } => Some(path),
+            _ => None,
+        }
+    }
 }
 
 /// Returns the remedy for a lack of rights.
@@ -139,10 +163,20 @@ fn rights(error: &io::Error, what: &str) -> String {
 }
 
 /// Returns the remedy for a device that is in use.
-fn unmount_commands(mounted_at: &[PathBuf], device: &std::path::Path) -> String {
+fn remedy(mounted_at: &[PathBuf], processes: &[u32], device: &Path) -> String {
     if mounted_at.is_empty() {
         let device = device.display();
-        return format!("; close what uses it (`fuser -v {device}` and `lsblk {device}` name it)");
+        return match processes {
+            [] => {
+                format!("; close what uses it (`fuser -v {device}` and `lsblk {device}` name it)")
+            }
+            [one] => format!("; end process {one}, which has it open"),
+            [first, rest @ ..] => format!(
+                "; end processes {first} and {} more, which have it open (`fuser -v {device}` \
+                 names them)",
+                rest.len()
+            ),
+        };
     }
     let mut text = String::from("; run");
     for (at, path) in mounted_at.iter().enumerate() {

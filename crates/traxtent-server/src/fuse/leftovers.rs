@@ -25,16 +25,24 @@ pub(super) fn remove(directory: &Path) -> Result<(), FuseError> {
         let mut removed = vec![format!("the mount at {}", directory.display())];
         for device in LoopDevice::all_of(&directory.join(FILE_NAME)) {
             device.detach().map_err(|error| match error {
-                FuseError::LoopInUse { device, mounted_at } => FuseError::LeftoverInUse {
+                FuseError::LoopInUse {
+                    device,
+                    mounted_at,
+                    processes,
+                } => FuseError::LeftoverInUse {
                     path: directory.to_owned(),
                     device,
                     mounted_at,
+                    processes,
                 },
                 other => other,
             })?;
             removed.push(device.device().display().to_string());
         }
-        unmount(directory)?;
+        unmount(directory).map_err(|error| match error {
+            FuseError::InUse { path } => FuseError::LeftoverMount { path },
+            other => other,
+        })?;
         let removed = removed.join(" and ");
         tracing::warn!("removed what a killed server had left: {removed}");
     }

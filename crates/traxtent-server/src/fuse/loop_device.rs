@@ -22,6 +22,7 @@ use rustix::fs::OFlags;
 
 use super::error::FuseError;
 use super::mount_table::mounts_of_device;
+use super::users::users_of;
 use crate::service::Export;
 
 const CONTROL: &str = "/dev/loop-control";
@@ -33,6 +34,9 @@ const ATTACH_TRIES: u32 = 16;
 /// devices open them for a moment.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// The time that others have to close a device before it counts as in use.
+const OPEN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A loop device of a served file, which is detached when this is dropped.
 #[derive(Debug)]
@@ -103,6 +107,7 @@ impl LoopDevice {
         let in_use = || FuseError::LoopInUse {
             device: self.device.clone(),
             mounted_at: mounts_of_device(&self.device),
+            processes: users_of(&self.device),
         };
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::ResourceBusy => in_use(),
@@ -111,6 +116,13 @@ impl LoopDevice {
                 error,
             },
         };
+        let begun = Instant::now();
+        while !users_of(&self.device).is_empty() {
+            if begun.elapsed() > OPEN_TIMEOUT {
+                return Err(in_use());
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
         // Whoever mounts a device, or uses it for a volume or as swap, claims it exclusively.
         let device = open(&self.device, OFlags::EXCL, false).map_err(failed)?;
         control::clear(&device).map_err(failed)?;

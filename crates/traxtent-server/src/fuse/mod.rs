@@ -19,6 +19,7 @@ mod leftovers;
 mod loop_device;
 mod mount_point;
 mod mount_table;
+mod users;
 
 use std::fs;
 use std::io;

@@ -406,8 +406,12 @@ fn refuse_output(role: FileRole, path: &Path) -> Result<(), ServeError> {
 /// Writes a file atomically: it exists complete, or not at all.
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let new = beside(path);
-    std::fs::write(&new, bytes)?;
-    std::fs::rename(&new, path)
+    let written = std::fs::write(&new, bytes).and_then(|()| std::fs::rename(&new, path));
+    if written.is_err() {
+        // The first error is the one to report.
+        let _ = std::fs::remove_file(&new);
+    }
+    written
 }
 
 /// Returns an error if no file can be created next to `path`, as [`write_whole`] does.

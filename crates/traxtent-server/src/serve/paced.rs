@@ -9,7 +9,7 @@
 //!
 //! No lock is held while a thread sleeps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, JoinHandle, Thread};
@@ -19,6 +19,7 @@ use traxtent_units::{SimTime, Span};
 use traxtent_workload::{Arrival, Urgency};
 
 use super::clock::Clock;
+use super::receipt::FAULTS_KEPT;
 use super::settings::Settings;
 use super::store::StoreMedia;
 use super::transport::Transport;
@@ -44,8 +45,8 @@ struct State {
     waiting: BTreeMap<u64, Waiting>,
     /// The number of the scenario's faults that have not yet occurred.
     faults: usize,
-    /// Faults that have happened and have not been collected.
-    events: Vec<FaultEvent>,
+    /// Faults that have happened and have not been collected; only the last [`FAULTS_KEPT`].
+    events: VecDeque<FaultEvent>,
     /// The time of the model's last event; nothing can happen earlier any more.
     last: SimTime,
     /// The time at which the pacer polls next.
@@ -106,7 +107,7 @@ impl RealTimeDrive {
                 next: 0,
                 waiting: BTreeMap::new(),
                 faults,
-                events: Vec::new(),
+                events: VecDeque::new(),
                 last: SimTime::ZERO,
                 next_poll: None,
                 stopped: false,
@@ -190,6 +191,8 @@ impl RealTimeDrive {
         let at = self.now()?;
         state.catch_up(at)?;
         let cut = state.port.unit_mut().inject(at, fault)?;
+        let outcome = Ok(cut);
+        record(&mut state.events, FaultEvent { at, fault, outcome });
         state.last = at;
         // Completions that were certain may have changed.
         state.advance(at)?;
@@ -197,8 +200,8 @@ impl RealTimeDrive {
         Ok(cut)
     }
 
-    /// Returns the scenario's faults that have happened since the last call.
-    pub(super) fn take_events(&self) -> Vec<FaultEvent> {
+    /// Returns the faults that have happened since the last call.
+    pub(super) fn take_events(&self) -> VecDeque<FaultEvent> {
         std::mem::take(&mut self.lock().events)
     }
 
@@ -357,7 +360,7 @@ impl State {
             })?;
             while let Some(event) = self.port.unit_mut().next_event() {
                 self.faults = self.faults.saturating_sub(1);
-                self.events.push(event);
+                record(&mut self.events, event);
             }
         }
         Ok(())
@@ -373,4 +376,12 @@ impl State {
             None
         }
     }
+}
+
+/// Keeps a fault until it is collected.
+fn record(events: &mut VecDeque<FaultEvent>, event: FaultEvent) {
+    if events.len() == FAULTS_KEPT {
+        events.pop_front();
+    }
+    events.push_back(event);
 }

@@ -45,7 +45,8 @@ pub struct Receipt {
     pub flushes: u64,
     /// Requests that failed.
     pub errors: u64,
-    /// The scenario's faults that have happened, with their simulated time; only the last thousand.
+    /// The faults that have happened, of the scenario and of `traxtent fault`, with their simulated
+    /// time; only the last thousand.
     pub faults: Vec<String>,
     /// The lateness of responses, in real time.
     pub lateness_us: Percentiles,
@@ -63,7 +64,7 @@ pub struct Receipt {
     pub machine: MachineLoad,
     /// Whether the delivered times are accurate enough to represent the model's.
     pub verdict: ReceiptVerdict,
-    /// The reasons for a negative verdict.
+    /// The reasons for any other verdict than trustworthy.
     pub reasons: Vec<String>,
     /// The criteria of the verdict.
     pub bounds: String,
@@ -104,6 +105,8 @@ const LATE_P99_US: f64 = 1000.0;
 const JUDGED_MS: f64 = 0.001;
 /// The bounds as text.
 const BOUNDS: &str = "delivered p50 within 1 % and p99 within 2 % of the model's; lateness p50 at most 50 us and p99 at most 1 ms";
+/// The number of faults that a receipt lists: the last ones.
+pub(super) const FAULTS_KEPT: usize = 1000;
 /// The share of processor time used by others above which a late run's receipt mentions it.
 const OTHERS_SHARE: f64 = 0.5;
 const STOLEN_SHARE: f64 = 0.01;
@@ -164,15 +167,14 @@ impl ReceiptStatistics {
         self.errors += 1;
     }
 
-    /// Records a fault of the scenario.
+    /// Records a fault.
     pub(super) fn add_event(&mut self, event: &FaultEvent) {
-        const KEPT: usize = 1000;
         let what = match &event.outcome {
             Ok(None) => String::new(),
             Ok(Some(cut)) => format!(": {cut}"),
             Err(error) => format!(": {error}"),
         };
-        if self.faults.len() == KEPT {
+        if self.faults.len() == FAULTS_KEPT {
             self.faults.pop_front();
         }
         let at = event.at.as_ms();
@@ -221,8 +223,16 @@ impl ReceiptStatistics {
 
 impl Receipt {
     fn judge(&mut self) {
-        if self.requests == 0 || self.modelled_ms.max < JUDGED_MS {
+        let nothing = if self.requests == 0 {
+            Some("no request was completed")
+        } else if self.modelled_ms.max < JUDGED_MS {
+            Some("the drive takes no time")
+        } else {
+            None
+        };
+        if let Some(reason) = nothing {
             self.verdict = ReceiptVerdict::NothingToJudge;
+            self.reasons = vec![reason.to_owned()];
             return;
         }
         let (modelled, delivered, late) = (self.modelled_ms, self.delivered_ms, self.lateness_us);
@@ -271,20 +281,32 @@ impl Receipt {
                 p.p50, p.p99, p.p99_9, p.max
             )
         };
-        let mut lines = vec![
-            format!(
-                "requests    {} ({} reads, {} writes, {} flushes), {} failed",
-                self.requests, self.reads, self.writes, self.flushes, self.errors
+        let mut lines = vec![match (self.requests, self.errors) {
+            (0, 0) => "requests    none".to_owned(),
+            (0, errors) => format!("requests    none completed, {errors} failed"),
+            (requests, errors) => format!(
+                "requests    {requests} ({} reads, {} writes, {} flushes), {errors} failed",
+                self.reads, self.writes, self.flushes
             ),
-            row("modelled", &self.modelled_ms, "ms"),
-            row("delivered", &self.delivered_ms, "ms"),
-            row("lateness", &self.lateness_us, "us"),
-            row("transport", &self.transport_us, "us, subtracted"),
-            format!(
-                "late        {:.2} % of requests, by more than 1 % of their response time",
-                100.0 * self.share_late_1_percent
-            ),
-        ];
+        }];
+        if self.requests > 0 {
+            lines.extend([
+                row("modelled", &self.modelled_ms, "ms"),
+                row("delivered", &self.delivered_ms, "ms"),
+                row("lateness", &self.lateness_us, "us"),
+                row("transport", &self.transport_us, "us, subtracted"),
+                format!(
+                    "late        {:.2} % of requests, by more than 1 % of their response time",
+                    100.0 * self.share_late_1_percent
+                ),
+            ]);
+        }
+        if let Some(last) = self.faults.last() {
+            lines.push(format!(
+                "faults      {}; the last at {last}",
+                self.faults.len()
+            ));
+        }
         let verdict = match self.verdict {
             ReceiptVerdict::Trustworthy => "trustworthy",
             ReceiptVerdict::NotTrustworthy => "not trustworthy",
@@ -295,6 +317,9 @@ impl Receipt {
         } else {
             format!("verdict     {verdict}: {}", self.reasons.join("; "))
         });
+        if self.verdict != ReceiptVerdict::NothingToJudge {
+            lines.push(format!("bounds      {}", self.bounds));
+        }
         lines
     }
 }

@@ -32,7 +32,7 @@ use traxtent_volume::{
     WriteHole, assemble, read_superblocks,
 };
 
-use traxtent_io::device::guard::volume_on;
+use traxtent_io::device::guard::{Refusal, volume_on};
 
 pub use error::VolumeIoError;
 use files::Identity;
@@ -42,7 +42,7 @@ pub use maintenance::{
     maintain,
 };
 pub use server::{LINGERING_MESSAGE, SYNC_RATE, VolumeOrder, VolumeServer};
-pub use status::{LostRange, MemberStatus, StaleMember, VolumeStatus};
+pub use status::{LostRange, MemberStatus, StaleMember, UnusableDevice, VolumeStatus};
 pub use verify::{MapVerdict, verify_map, verify_on};
 
 /// The approximate number of bytes of a member that are rebuilt at once.
@@ -307,9 +307,12 @@ fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found,
 /// # Errors
 /// Returns an error if the devices do not belong together at all, or if too few are current.
 pub fn inspect(paths: &[PathBuf]) -> Result<VolumeStatus, VolumeIoError> {
-    let (devices, mut pairs) = surveyed(paths, MEMBER_TIMEOUT)?;
-    let mut devices = devices.take_all();
-    let mut paths = paths.to_vec();
+    let Inspected {
+        mut paths,
+        mut devices,
+        mut pairs,
+        unusable,
+    } = Inspected::read(paths)?;
     let mut stale = Vec::new();
     let assembly = loop {
         match assemble(&pairs, true) {
@@ -343,7 +346,72 @@ pub fn inspect(paths: &[PathBuf]) -> Result<VolumeStatus, VolumeIoError> {
         }
     }
     status.stale = stale;
+    status.unusable = unusable;
     Ok(status)
+}
+
+/// The devices of a volume to be inspected.
+#[derive(Default)]
+struct Inspected {
+    paths: Vec<PathBuf>,
+    devices: Vec<Option<Arc<Device>>>,
+    pairs: Vec<SuperblockPair>,
+    unusable: Vec<UnusableDevice>,
+}
+
+impl Inspected {
+    /// Reads the superblocks of devices. Those that cannot be used are only described.
+    fn read(paths: &[PathBuf]) -> Result<Inspected, VolumeIoError> {
+        let mut found = Inspected::default();
+        let mut opened = Vec::new();
+        let mut first_error = None;
+        let mut describe =
+            |unusable: &mut Vec<UnusableDevice>, path: &Path, error: VolumeIoError| {
+                let text = error.to_string();
+                let prefix = format!("{}: ", path.display());
+                unusable.push(UnusableDevice {
+                    path: path.to_owned(),
+                    problem: text.strip_prefix(&prefix).unwrap_or(&text).to_owned(),
+                });
+                first_error.get_or_insert(error);
+            };
+        let mut candidates = Vec::new();
+        for path in paths {
+            match open_once(path, &opened) {
+                Ok(device) => {
+                    opened.push(device);
+                    candidates.push(path);
+                }
+                // The volume is served, or the request is wrong.
+                Err(
+                    error @ (VolumeIoError::Guarded(Refusal::Locked(_)) | VolumeIoError::Twice(_)),
+                ) => {
+                    return Err(error);
+                }
+                Err(error) => describe(&mut found.unusable, path, error),
+            }
+        }
+        let (devices, pairs) = superblocks_of(opened, MEMBER_TIMEOUT);
+        let devices = devices.take_all().into_iter();
+        for ((path, device), pair) in candidates.into_iter().zip(devices).zip(pairs) {
+            match pair.usable() {
+                Ok(_) => {
+                    found.paths.push(path.clone());
+                    found.devices.push(device);
+                    found.pairs.push(pair);
+                }
+                Err(error) => {
+                    let at = path.clone();
+                    let error = VolumeIoError::Superblock { path: at, error };
+                    describe(&mut found.unusable, path, error);
+                }
+            }
+        }
+        match first_error {
+            Some(error) if found.pairs.is_empty() => Err(error),
+            _ => Ok(found),
+        }
+    }
 }
 
 /// Returns the devices in the order of the members.
@@ -636,13 +704,7 @@ fn surveyed(
         let device = open_once(path, &devices)?;
         devices.push(device);
     }
-    let sizes: Vec<_> = devices
-        .iter()
-        .map(|device| (device.sectors(), device.sector_bytes()))
-        .collect();
-    let devices = Devices::new(devices.into_iter().map(Some).collect());
-    devices.set_timeout(timeout);
-    let pairs = block_on(read_superblocks(&devices, &sizes));
+    let (devices, pairs) = superblocks_of(devices, timeout);
     for (path, pair) in std::iter::zip(paths, &pairs) {
         pair.usable().map_err(|error| VolumeIoError::Superblock {
             path: path.clone(),
@@ -650,6 +712,17 @@ fn surveyed(
         })?;
     }
     Ok((devices, pairs))
+}
+
+fn superblocks_of(devices: Vec<Device>, timeout: Duration) -> (Devices, Vec<SuperblockPair>) {
+    let sizes: Vec<_> = devices
+        .iter()
+        .map(|device| (device.sectors(), device.sector_bytes()))
+        .collect();
+    let devices = Devices::new(devices.into_iter().map(Some).collect());
+    devices.set_timeout(timeout);
+    let pairs = block_on(read_superblocks(&devices, &sizes));
+    (devices, pairs)
 }
 
 fn open_once(path: &Path, others: &[Device]) -> Result<Device, VolumeIoError> {

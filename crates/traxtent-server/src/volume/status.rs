@@ -51,6 +51,9 @@ pub struct VolumeStatus {
     /// The given devices that are old copies of members, or that the other members have dropped.
     #[serde(default)]
     pub stale: Vec<StaleMember>,
+    /// The given devices that cannot be members, or whose superblocks cannot be used.
+    #[serde(default)]
+    pub unusable: Vec<UnusableDevice>,
     /// The current maintenance, or the last one since the volume has been served.
     pub work: Option<MaintenanceProgress>,
     /// A description of an order that is not yet complete.
@@ -71,6 +74,15 @@ pub struct StaleMember {
     pub volume_generation: u64,
     /// Whether the other members declared it failed, or replaced it.
     pub dropped: bool,
+}
+
+/// A device that was given as a member and cannot be used as one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnusableDevice {
+    /// The device.
+    pub path: PathBuf,
+    /// The problem.
+    pub problem: String,
 }
 
 /// A half-open range of LBNs with lost data.
@@ -179,6 +191,7 @@ impl VolumeStatus {
                 })
                 .collect(),
             stale: Vec::new(),
+            unusable: Vec::new(),
             work: None,
             unfinished: None,
         }
@@ -219,6 +232,7 @@ impl VolumeStatus {
         !self.broken
             && self.lost.is_empty()
             && self.stale.is_empty()
+            && self.unusable.is_empty()
             && self
                 .members
                 .iter()

@@ -64,9 +64,9 @@ pub(super) fn measure(
     let _ = target.switch_caching(true);
     match result {
         Ok(measured) => Ok(Some(measured)),
-        Err(_) if meter.stopped() => Err(Failure::Io(
-            "stopped during the characterization".to_owned(),
-        )),
+        Err(_) if meter.stopped() => {
+            Err(meter.early_end("stopped during the characterization".to_owned()))
+        }
         Err(error @ ProbeError::NotRotating(_)) => Err(Failure::Finding(error.to_string())),
         Err(error) if args.profile.is_some() || args.fit => Err(Failure::Io(error.to_string())),
         Err(error) => {

@@ -54,7 +54,7 @@ pub(super) fn check(
         traxtent_probe::check_map(&mut watched, &file.tracks, SAMPLE, &mut rng, &mut progress);
     let _ = target.switch_caching(true);
     let checked = result.map_err(|error| match error {
-        _ if meter.stopped() => Failure::Io("stopped".to_owned()),
+        _ if meter.stopped() => meter.early_end("stopped".to_owned()),
         ProbeError::NotRotating(_) => Failure::Finding(error.to_string()),
         _ => Failure::Io(error.to_string()),
     })?;

@@ -45,6 +45,14 @@ impl ProbeMeter {
         self.stop.raised()
     }
 
+    /// Returns the reason why a search ended early: the signal that has interrupted it, if any.
+    pub(super) fn early_end(&self, line: String) -> Failure {
+        match self.stop.signal() {
+            Some(signal) => Failure::Interrupted(line, signal),
+            None => Failure::Io(line),
+        }
+    }
+
     /// Returns the cost so far.
     pub(super) fn cost(&self) -> ProbeCost {
         let counts = self.counts.get();

@@ -253,13 +253,13 @@ fn early_end(mut plan: ProbePlan, meter: &ProbeMeter, error: &ProbeError) -> Fai
     match save(&mut plan, meter) {
         Ok(true) => {
             let at = plan.tracks.end().unwrap_or_default();
-            Failure::Io(format!(
+            meter.early_end(format!(
                 "{why} at LBN {at} of {}; to continue: {}",
                 plan.whole.end,
                 resume_with()
             ))
         }
-        Ok(false) => Failure::Io(format!("{why} before the first track was found")),
+        Ok(false) => meter.early_end(format!("{why} before the first track was found")),
         Err(failure) => {
             warn(format!("{why}; the results so far are lost"));
             failure

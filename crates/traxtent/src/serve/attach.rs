@@ -4,41 +4,107 @@ use std::io::Write;
 
 use traxtent_model::profile::Profile;
 use traxtent_server::serve::memory_limit;
+use traxtent_server::service::Export;
 
 use super::address::Address;
+use super::doctor;
 use super::drives::ServedDrive;
 use super::front_ends::FrontEnds;
 use super::session::Session;
-use super::{Args, doctor};
 use crate::failure::{Result, note};
 use crate::output;
 
-/// Prints the served drives, their addresses, and the commands that attach them.
-pub(super) fn print_drives(args: &Args, drives: &[ServedDrive], session: &Session) -> Result<()> {
+/// A served drive or volume, as the table of addresses describes it.
+pub(crate) struct Served {
+    /// Where its data is, or its members.
+    summary: String,
+    /// `drive` or `volume`, and its description.
+    what: (&'static str, String),
+    /// The path of its control socket.
+    control: Option<String>,
+    sectors: SectorSizes,
+    /// The rotation rate that a guest is told, if it is known.
+    rpm: f64,
+}
+
+/// The sizes of sectors in bytes.
+#[derive(Clone, Copy)]
+struct SectorSizes {
+    logical: u32,
+    physical: u32,
+}
+
+impl Served {
+    /// Describes a drive.
+    pub(super) fn drive(drive: &ServedDrive, export: &Export) -> Served {
+        let Profile {
+            model,
+            sector,
+            mechanics,
+            ..
+        } = &drive.settings.profile;
+        let sectors = SectorSizes {
+            logical: sector.logical_bytes,
+            physical: sector.physical_bytes,
+        };
+        let control = drive.settings.control.as_deref();
+        Served {
+            summary: summary(drive),
+            what: ("drive", format!("{model}, {}", sectors.of(export))),
+            control: control.map(|path| path.display().to_string()),
+            sectors,
+            rpm: mechanics.as_ref().map_or(0.0, |mechanics| mechanics.rpm),
+        }
+    }
+
+    /// Describes a volume.
+    pub(crate) fn volume(summary: String, control: Option<String>, export: &Export) -> Served {
+        let sizes = export.service.block_sizes();
+        let sectors = SectorSizes {
+            logical: sizes.minimum,
+            physical: sizes.preferred,
+        };
+        Served {
+            summary,
+            what: ("volume", sectors.of(export)),
+            control,
+            sectors,
+            rpm: 0.0,
+        }
+    }
+}
+
+impl SectorSizes {
+    /// Returns the size of an export in sectors.
+    fn of(self, export: &Export) -> String {
+        let SectorSizes { logical, physical } = self;
+        format!(
+            "{} sectors of {logical} bytes ({physical} physical)",
+            export.service.bytes() / u64::from(logical)
+        )
+    }
+}
+
+/// Prints what is served, the addresses, and the commands that attach it. A command that runs finds
+/// the addresses in its environment; then only the summaries are printed.
+pub(crate) fn print(served: &[Served], session: &Session, runs_command: bool) -> Result<()> {
     let front_ends = session.front_ends();
-    if !args.command.is_empty() {
-        drives.iter().map(summary).for_each(note);
+    if runs_command {
+        served.iter().map(|one| &one.summary).for_each(note);
         front_ends.warning().into_iter().for_each(note);
         return Ok(());
     }
     let mut out = output::stdout();
-    for (index, (drive, export)) in drives.iter().zip(session.exports()).enumerate() {
-        let profile = &drive.settings.profile;
-        let sector = profile.sector;
-        let name = if index == 0 { "" } else { &drive.name };
+    for (index, (one, export)) in served.iter().zip(session.exports()).enumerate() {
+        // The first export is the default one.
+        let name = if index == 0 { "" } else { &export.name };
         let uri = front_ends.address().uri(name);
-        writeln!(out, "{}", summary(drive))?;
-        writeln!(
-            out,
-            "drive       {}, {} sectors of {} bytes ({} physical)",
-            profile.model,
-            export.service.bytes() / u64::from(sector.logical_bytes),
-            sector.logical_bytes,
-            sector.physical_bytes
-        )?;
+        writeln!(out, "{}", one.summary)?;
+        let (what, description) = &one.what;
+        writeln!(out, "{what:<11} {description}")?;
         writeln!(out, "uri         {uri}")?;
-        if let Some(control) = &drive.settings.control {
-            writeln!(out, "control     {}", control.display())?;
+        if let Some(control) = &one.control {
+            writeln!(out, "control     {control}")?;
         }
         for (what, paths) in [
             ("file", front_ends.files()),
@@ -49,7 +115,7 @@ pub(super) fn print_drives(args: &Args, drives: &[ServedDrive], session: &Sessio
                 writeln!(out, "{what:<11} {}", path.display())?;
             }
         }
-        for (name, line) in attach_commands(front_ends.address(), name, &uri, profile) {
+        for (name, line) in attach_commands(front_ends.address(), name, &uri, one) {
             writeln!(out, "{name:<11} {line}")?;
         }
     }
@@ -90,27 +156,6 @@ fn others(front_ends: &FrontEnds) -> String {
     }
 }
 
-/// Prints a served volume's addresses, and the commands that attach it.
-pub(crate) fn print_volume(session: &Session, control: Option<&str>) -> Result<()> {
-    let front_ends = session.front_ends();
-    let uri = front_ends.address().uri("");
-    note(format!("the volume is served at {uri}"));
-    if let Some(control) = control {
-        note(format!("the control socket is {control}"));
-    }
-    for (what, paths) in [
-        ("the file", front_ends.files()),
-        ("the loop device", front_ends.loop_devices()),
-        ("the ublk device", front_ends.block_devices()),
-    ] {
-        for path in paths.into_iter().flatten() {
-            note(format!("{what} is {}", path.display()));
-        }
-    }
-    front_ends.warning().into_iter().for_each(note);
-    Ok(())
-}
-
 fn summary(drive: &ServedDrive) -> String {
     let data = match &drive.settings.file {
         Some(path) => format!("data is in {}", path.display()),
@@ -125,15 +170,15 @@ fn summary(drive: &ServedDrive) -> String {
     format!("{}: {data}", drive.name)
 }
 
-/// Returns the commands that attach a drive on this machine. The drive is the default export if
-/// `export` is empty. docs/serve.md describes how each of them presents the drive's sectors.
+/// Returns the commands that attach an export on this machine. It is the default one if `export` is
+/// empty. docs/serve.md describes how each of them presents its sectors.
 fn attach_commands(
     address: &Address,
     export: &str,
     uri: &str,
-    profile: &Profile,
+    served: &Served,
 ) -> Vec<(&'static str, String)> {
-    let sector = profile.sector;
+    let SectorSizes { logical, physical } = served.sectors;
     let server_options = match address {
         Address::Socket(path) => format!("server.type=unix,server.path={}", path.display()),
         Address::Port(ip, port) => {
@@ -162,22 +207,14 @@ fn attach_commands(
             format!(
                 "qemu-system-x86_64 … -blockdev driver=nbd,node-name=d,{qemu_export}{server_options} \
                  -device virtio-scsi-pci \
-                 -device scsi-hd,drive=d,logical_block_size={},physical_block_size={},rotation_rate={:.0}",
-                sector.logical_bytes,
-                sector.physical_bytes,
-                profile
-                    .mechanics
-                    .as_ref()
-                    .map_or(0.0, |mechanics| mechanics.rpm),
+                 -device scsi-hd,drive=d,logical_block_size={logical},physical_block_size={physical},rotation_rate={:.0}",
+                served.rpm,
             ),
         ),
         (
             "kernel",
             doctor::kernel_client().is_none(),
-            format!(
-                "nbd-client -b {}{client_export} {client_address} /dev/nbd0",
-                sector.logical_bytes
-            ),
+            format!("nbd-client -b {logical}{client_export} {client_address} /dev/nbd0"),
         ),
     ];
     commands

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
-use traxtent_server::fuse::Mount;
+use traxtent_server::fuse::{FuseError, Mount};
 use traxtent_server::nbd::{Listener, NbdServer};
 use traxtent_server::service::Export;
 use traxtent_server::ublk::UblkDevice;
@@ -12,7 +12,7 @@ use traxtent_server::ublk::UblkDevice;
 use super::address::Address;
 use super::check_directory;
 use super::environment::variables;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, warn};
 
 /// The mode of a socket to which only its owner can connect.
 const PRIVATE: u32 = 0o600;
@@ -80,7 +80,10 @@ impl FrontEndArgs {
         let path = std::path::absolute(&path).map_err(|error| Failure::file(&path, &error))?;
         let listener = Listener::unix(&path, self.socket_mode.unwrap_or(PRIVATE));
         let listener = listener.map_err(|error| match error.kind() {
-            ErrorKind::AddrInUse => Failure::Io(format!("{}: the path exists", path.display())),
+            ErrorKind::AddrInUse => Failure::Io(format!(
+                "{}: the path exists; remove it if nothing uses it, or name another with --socket",
+                path.display()
+            )),
             _ => Failure::file(&path, &error),
         })?;
         Ok((listener, Address::Socket(path)))
@@ -212,19 +215,29 @@ impl FrontEnds {
     }
 
     /// Unmounts the files and detaches their loop devices. If one is in use, it is still served.
-    pub(super) fn unmount(&mut self) -> Result<()> {
+    pub(super) fn unmount(&mut self) -> Result<(), FuseError> {
         while let Some(last) = self.mounts.last_mut() {
-            last.mount.stop().map_err(io_failure)?;
+            last.mount.stop()?;
             self.mounts.pop();
         }
         Ok(())
     }
 
     /// Stops all front ends. Outstanding requests are completed. Whoever still uses a file or a
-    /// block device receives I/O errors.
+    /// block device receives I/O errors; a warning says so.
     pub(super) fn stop(&mut self) -> Result<()> {
-        let unmounted = self.unmount();
-        self.mounts.clear();
+        let mut unmounted = Ok(());
+        while let Some(mut last) = self.mounts.pop() {
+            if let Err(error) = last.mount.stop() {
+                match error.in_use() {
+                    Some(path) => warn(format!(
+                        "{}: it is still in use, and whatever uses it now gets I/O errors",
+                        path.display()
+                    )),
+                    None => unmounted = Err(io_failure(error)),
+                }
+            }
+        }
         let removed = self
             .block_devices
             .drain(..)

@@ -20,11 +20,12 @@ use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
+use traxtent_io::device::is_ignored;
 use traxtent_server::control::remove_stale_socket;
 
+use super::folder::private_folder;
 use super::session::{GUARDIAN_VARIABLE, exit_with};
 use crate::failure::{Failure, Result};
-use crate::output;
 
 /// The time that the child has to exit after it has shut down its sockets.
 const LINGERING: Duration = Duration::from_millis(200);
@@ -43,7 +44,7 @@ pub(crate) fn guarded(
     serve: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
     let Ok(told) = env::var(GUARDIAN_VARIABLE) else {
-        let folder = output::private_folder()?;
+        let folder = private_folder()?;
         let ended = guard(folder.path());
         // A socket that refuses clients belongs to nobody any more.
         let _ = socket.map(remove_stale_socket);
@@ -69,7 +70,9 @@ fn follow(guardian: &str) -> Result<()> {
 fn guard(folder: &Path) -> Result<()> {
     let failed = |error: std::io::Error| Failure::Io(format!("cannot start the server: {error}"));
     // Signals are caught before there is a child that would miss them.
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1]).map_err(failed)?;
+    let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+    let signals = [SIGINT, SIGTERM, SIGQUIT, SIGUSR1];
+    let mut signals = Signals::new(signals.into_iter().chain(hangup)).map_err(failed)?;
     let (own, childs) = UnixStream::pair().map_err(failed)?;
     rustix::io::fcntl_setfd(&childs, FdFlags::empty()).map_err(|errno| failed(errno.into()))?;
     let program = env::current_exe().map_err(failed)?;

@@ -5,6 +5,7 @@ pub(crate) mod attach;
 pub(crate) mod doctor;
 mod drives;
 mod environment;
+mod folder;
 pub(crate) mod front_ends;
 pub(crate) mod guardian;
 pub(crate) mod session;
@@ -22,6 +23,7 @@ use crate::content::recognized_content;
 use crate::failure::{Failure, Result, note};
 use crate::output;
 use crate::parse::csv_file;
+use attach::Served;
 use drives::ServedDrive;
 use front_ends::FrontEndArgs;
 use session::{Session, Signals};
@@ -75,8 +77,8 @@ pub(crate) struct Args {
     /// Write the receipt to this file, at the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
     receipt: Vec<PathBuf>,
-    /// Exit with status 1 if a receipt says that the run is not trustworthy, unless COMMAND has
-    /// failed itself
+    /// Exit with status 1 if a receipt says that the run is not trustworthy, or if no request was
+    /// completed, unless COMMAND has failed itself
     #[arg(long)]
     require_trustworthy: bool,
     /// Create the control socket for `traxtent fault` here [default: in a new directory]
@@ -99,7 +101,7 @@ const EXAMPLES: &str = "Examples:
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let folder = output::private_folder()?;
+    let folder = folder::private_folder()?;
     let signals = Signals::catch()?;
     let drives = drives::read(args, folder.path())?;
     for path in drives
@@ -129,14 +131,20 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         folder.path(),
         signals,
     )?;
-    attach::print_drives(args, &drives, &session)?;
-    let status = session.run(&args.command, &control_variables(&drives))?;
+    let served: Vec<Served> = drives
+        .iter()
+        .zip(session.exports())
+        .map(|(drive, export)| Served::drive(drive, export))
+        .collect();
+    attach::print(&served, &session, !args.command.is_empty())?;
+    let (status, stopped) = session.run(&args.command, &control_variables(&drives))?;
     let receipts: Vec<(&str, Receipt)> = drives
         .iter()
         .zip(&servers)
         .filter_map(|(drive, server)| Some((drive.name.as_str(), server.receipt()?)))
         .collect();
     show_receipts(args, &receipts)?;
+    stopped?;
     session::exit_with(status)?;
     if args.require_trustworthy {
         check_receipts(&receipts)?;
@@ -208,18 +216,19 @@ fn show_receipts(args: &Args, receipts: &[(&str, Receipt)]) -> Result<()> {
     }
 }
 
-/// Returns an error if a receipt says that its run is not trustworthy.
+/// Returns an error if a receipt says that its run is not trustworthy, or that no request came. A
+/// drive that takes no time passes.
 fn check_receipts(receipts: &[(&str, Receipt)]) -> Result<()> {
-    match receipts
-        .iter()
-        .find(|(_, receipt)| receipt.verdict == ReceiptVerdict::NotTrustworthy)
-    {
-        None => Ok(()),
-        Some((name, receipt)) => Err(Failure::Finding(format!(
-            "{name}: the run is not trustworthy: {}",
-            receipt.reasons.join("; ")
-        ))),
+    for (name, receipt) in receipts {
+        let verdict = match receipt.verdict {
+            ReceiptVerdict::NotTrustworthy => "the run is not trustworthy",
+            ReceiptVerdict::NothingToJudge if receipt.requests == 0 => "there is nothing to judge",
+            _ => continue,
+        };
+        let reasons = receipt.reasons.join("; ");
+        return Err(Failure::Finding(format!("{name}: {verdict}: {reasons}")));
     }
+    Ok(())
 }
 
 /// Returns an error if a path has no directory to be created in.

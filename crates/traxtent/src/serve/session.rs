@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
+use traxtent_io::device::is_ignored;
 use traxtent_server::service::Export;
 
 use super::front_ends::{FrontEndArgs, FrontEnds};
@@ -35,8 +36,10 @@ pub(crate) struct Signals(signal_hook::iterator::Signals);
 
 impl Signals {
     pub(crate) fn catch() -> Result<Signals> {
-        let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGCHLD];
-        let caught = signal_hook::iterator::Signals::new(signals);
+        let signals = [SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGCHLD];
+        // A server under `nohup` outlives its terminal.
+        let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+        let caught = signal_hook::iterator::Signals::new(signals.into_iter().chain(hangup));
         caught
             .map(Signals)
             .map_err(|error| Failure::Io(format!("signals cannot be caught: {error}")))
@@ -98,12 +101,15 @@ impl Session {
     }
 
     /// Serves while the command runs, or until a signal if there is none. Then everything is
-    /// stopped. Returns the command's status.
+    /// stopped. Returns the command's status, and whether everything was stopped.
+    ///
+    /// # Errors
+    /// Returns an error if the command cannot be run.
     pub(crate) fn run(
         mut self,
         command: &[String],
         variables: &[(String, String)],
-    ) -> Result<Option<ExitStatus>> {
+    ) -> Result<(Option<ExitStatus>, Result<()>)> {
         let ended = match command.split_first() {
             None => {
                 self.wait_for_end();
@@ -119,8 +125,7 @@ impl Session {
             }
         };
         let stopped = self.stop();
-        let ended = ended?;
-        stopped.map(|()| ended)
+        Ok((ended?, stopped))
     }
 
     /// Waits for a signal to end. Receipts are written meanwhile.
@@ -137,10 +142,10 @@ impl Session {
 
     /// Waits until files and devices are no longer in use, or for another signal to end.
     fn wait_for_users(&mut self) {
-        let Err(failure) = self.front_ends.unmount() else {
+        let Err(error) = self.front_ends.unmount() else {
             return;
         };
-        failure.line().into_iter().for_each(warn);
+        warn(error);
         note("it is served until it is no longer in use; another Ctrl-C ends it at once");
         loop {
             thread::sleep(USERS_INTERVAL);

@@ -7,8 +7,13 @@ use traxtent_server::volume::{self, DifferenceReport, MemberStatus, VolumeStatus
 use crate::failure::{Failure, Result};
 use crate::output;
 
-/// Prints the outcome of a rebuild, a sync or a scrub, and returns it as the exit status.
-pub(super) fn outcome(as_json: bool, progress: &volume::MaintenanceProgress) -> Result<()> {
+/// Prints the outcome of a rebuild, a sync or a scrub, and returns it as the exit status. `signal`
+/// is the one that has interrupted it, if any.
+pub(super) fn outcome(
+    as_json: bool,
+    progress: &volume::MaintenanceProgress,
+    signal: Option<i32>,
+) -> Result<()> {
     if as_json {
         output::json(progress)?;
     } else {
@@ -30,9 +35,13 @@ pub(super) fn outcome(as_json: bool, progress: &volume::MaintenanceProgress) -> 
         (None, false) if progress.done => Err(Failure::Finding(
             "problems were found; see the counts above".to_owned(),
         )),
-        (None, false) => Err(Failure::Finding(
-            "interrupted; run it again to resume".to_owned(),
-        )),
+        (None, false) => {
+            let line = "interrupted; run it again to resume".to_owned();
+            Err(match signal {
+                Some(signal) => Failure::Interrupted(line, signal),
+                None => Failure::Finding(line),
+            })
+        }
     }
 }
 
@@ -45,7 +54,7 @@ fn described(progress: &volume::MaintenanceProgress) -> String {
         progress.stripes,
         100.0 * progress.share
     );
-    if let Some(speed) = progress.bytes_per_second {
+    if let Some(speed) = progress.bytes_per_second.filter(|_| progress.under_way) {
         line += &format!(", {:.1} MB/s per member", speed / 1e6);
     }
     if let Some(left) = progress.seconds_left.filter(|_| progress.under_way) {
@@ -63,7 +72,9 @@ fn described(progress: &volume::MaintenanceProgress) -> String {
         }
     }
     if let Some(error) = &progress.error {
-        line += &format!("; ended: {error}");
+        line += &format!("; stopped: {error}");
+    } else if !progress.under_way && !progress.done {
+        line += "; stopped";
     }
     line
 }
@@ -150,6 +161,10 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
             stale.generation,
             stale.volume_generation
         )?;
+    }
+    for unusable in &status.unusable {
+        let path = unusable.path.display();
+        writeln!(out, "  unusable: {path}: {}", unusable.problem)?;
     }
     for lost in &status.lost {
         writeln!(out, "  lost: sectors {} to {}", lost.first, lost.end)?;

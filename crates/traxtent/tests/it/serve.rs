@@ -1,8 +1,10 @@
 //! `traxtent serve` and `traxtent fault`, as a user runs them.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -78,6 +80,133 @@ fn untrustworthy_runs_can_fail() {
     assert_eq!(status("atlas10k2", "exit 7").0, 7);
     let (not_judged, err) = status("instant", "true");
     assert_eq!(not_judged, 0, "{err}");
+    // A run that nobody used says nothing about a machine.
+    let unused = traxtent(&["serve", "atlas10k2", "--require-trustworthy", "--", "true"]);
+    assert_eq!(unused.status, 1, "{}", unused.err);
+    let last = unused.err.lines().last().unwrap();
+    assert_eq!(
+        last,
+        "traxtent: atlas10k2: there is nothing to judge: no request was completed"
+    );
+}
+
+/// Does a signal to the server end its command and remove its directory, SIGHUP as well as SIGTERM?
+/// Does a server that is told to ignore SIGHUP, as `nohup` does, go on?
+#[test]
+fn a_signal_ends_the_command() {
+    for (signal, before, status) in [
+        ("TERM", "", Some(143)),
+        ("HUP", "", Some(143)),
+        ("HUP", "trap '' HUP;", Some(0)),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let names = folder.path().join("names");
+        let command = "echo $$ $socket > new; mv new names; exec sleep $time";
+        let script = format!("{before} exec \"$0\" serve instant -- sh -c '{command}'");
+        let mut child = Command::new("sh")
+            .args(["-c", &script, env!("CARGO_BIN_EXE_traxtent")])
+            .env("time", if status == Some(0) { "0.3" } else { "60" })
+            .current_dir(folder.path())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let begun = Instant::now();
+        while !names.exists() {
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        send(signal, &child);
+        assert_eq!(child.wait().unwrap().code(), status, "{before} {signal}");
+        let names = fs::read_to_string(names).unwrap();
+        let (process, socket) = names.trim().split_once(' ').unwrap();
+        let socket = std::path::Path::new(socket);
+        assert!(!socket.parent().unwrap().exists(), "{signal}: {names}");
+        let process = std::path::Path::new("/proc").join(process);
+        assert!(!process.exists(), "{signal}: the command still runs");
+    }
+}
+
+/// Does a volume without a command print the same table as a drive, with the port that was found
+/// free, and is SIGTERM a normal end?
+#[test]
+fn a_volume_prints_how_to_attach_it() {
+    let folder = TempDir::new().unwrap();
+    for member in ["a", "b"] {
+        let file = fs::File::create(folder.path().join(member)).unwrap();
+        file.set_len(8 << 20).unwrap();
+    }
+    let create = "volume create --level 1 --chunk 64K --journal 2M a b";
+    let create: Vec<&str> = create.split(' ').collect();
+    assert_eq!(traxtent_in(folder.path(), &create).status, 0);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_traxtent"))
+        .args(["volume", "serve", "--port", "0", "a", "b"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut table = Vec::new();
+    for line in lines.map_while(Result::ok) {
+        let is_last = line.starts_with("stop ");
+        table.push(line);
+        if is_last {
+            break;
+        }
+    }
+    send("TERM", &child);
+    assert!(child.wait().unwrap().success());
+    let of = |name: &str| {
+        let line = table.iter().find(|line| line.starts_with(name));
+        line.unwrap_or_else(|| panic!("no {name}: {table:?}"))
+    };
+    assert_eq!(table[0], "volume: data is in a, b");
+    assert!(of("volume  ").ends_with("sectors of 512 bytes (4096 physical)"));
+    assert!(of("uri ").contains("nbd://127.0.0.1:"));
+    assert!(!of("uri ").contains(":0/"), "{table:?}");
+    assert!(of("control ").ends_with("/control"));
+    assert!(of("also ").contains("traxtent doctor"));
+    let is_here = testkit::tool("fio").is_some();
+    assert_eq!(table.iter().any(|line| line.starts_with("fio ")), is_here);
+}
+
+/// Does work that Ctrl-C interrupts end by the signal, so that a shell's loop ends too?
+#[test]
+fn interrupted_work_ends_by_the_signal() {
+    let folder = TempDir::new().unwrap();
+    for member in ["a", "b"] {
+        let file = fs::File::create(folder.path().join(member)).unwrap();
+        file.set_len(64 << 20).unwrap();
+    }
+    let create = "volume create --level 1 --chunk 64K --journal 2M a b";
+    let create: Vec<&str> = create.split(' ').collect();
+    assert_eq!(traxtent_in(folder.path(), &create).status, 0);
+    for (line, said) in [
+        (
+            "volume scrub --rate 64K a b",
+            "traxtent: interrupted; run it again to resume\n",
+        ),
+        ("sim generic-20tb random,count=100000000", ""),
+    ] {
+        let child = Command::new(env!("CARGO_BIN_EXE_traxtent"))
+            .args(line.split(' '))
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        send("INT", &child);
+        let output = child.wait_with_output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.signal(), Some(2), "{line}: {err}");
+        assert!(err.ends_with(said), "{line}: {err}");
+    }
+}
+
+fn send(signal: &str, child: &Child) {
+    let kill = format!("kill -{signal} {}", child.id());
+    let sent = Command::new("sh").args(["-c", &kill]).status();
+    assert!(sent.unwrap().success(), "{kill}");
 }
 
 /// Do a drive and a volume name the mistake when they receive an order for the other?
@@ -152,7 +281,7 @@ fn a_workload_with_log() {
     }
 }
 
-/// Is a fault carried out, and an unknown one refused before the server is contacted?
+/// Is a fault carried out and listed in the receipt, and an unknown one refused before the server is contacted?
 #[test]
 fn faults() {
     let program = env!("CARGO_BIN_EXE_traxtent");
@@ -166,6 +295,11 @@ fn faults() {
     let lines: Vec<&str> = answer.out.lines().collect();
     assert!(lines[0].starts_with("power-cut, seed 7"), "{lines:?}");
     assert_eq!(lines[1], "latent-error,lbn=8,sectors=2,revolutions=0");
+    assert!(
+        answer.err.contains("faults      2; the last at "),
+        "{}",
+        answer.err
+    );
     for (arguments, what) in [
         (&["no-socket", "melt"][..], "melt"),
         (&["no-socket", "stall"], "for"),
@@ -189,6 +323,11 @@ fn refused() {
         "faults = [{ at = \"1 s\", fault = \"melt\" }]",
     )
     .unwrap();
+    fs::write(
+        folder.path().join("cut.toml"),
+        "faults = [{ at = \"1 s\", fault = \"power-cut\" }]",
+    )
+    .unwrap();
     for (arguments, status, what) in [
         (&["atlas"][..], 2, "did you mean"),
         (&["atlas10k2", "--speed", "0"], 2, "--speed"),
@@ -200,6 +339,21 @@ fn refused() {
             "512 bytes are too few; the drive needs 11820444672",
         ),
         (&["atlas10k2", "--log", "no/log.csv"], 3, "request log"),
+        (
+            &["./cut.toml"],
+            2,
+            "./cut.toml: is a scenario of faults, not a drive; `traxtent serve DRIVE --scenario FILE`",
+        ),
+        (
+            &["atlas10k2", "--socket", "cut.toml"],
+            3,
+            "cut.toml: the path exists; remove it if nothing uses it, or name another with --socket",
+        ),
+        (
+            &["atlas10k2", "--control", "cut.toml"],
+            3,
+            "remove it if nothing uses it, or name another with --control",
+        ),
         (
             &["atlas10k2", "--", "no-such-program"],
             3,

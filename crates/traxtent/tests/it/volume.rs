@@ -203,11 +203,7 @@ fn refusals() {
         ("replace 1 --with c a b", "has not failed"),
         ("destroy a c", "c: it is not a volume's superblock"),
         ("destroy a b", "confirm with --force"),
-        ("status short b", "this one is smaller, or was truncated"),
-        (
-            "serve --control small a b -- true",
-            "the path already exists",
-        ),
+        ("serve --control small a b -- true", "the path exists"),
     ] {
         let answer = volume(at, line);
         assert!(
@@ -427,6 +423,41 @@ fn unusable_members_are_refused() {
             .args(["--detach", device.trim()])
             .status();
         assert!(gone.unwrap().success());
+    }
+}
+
+/// Does `status` show all members although one was truncated, is missing, or is something else, and
+/// name the problem with each?
+#[test]
+fn status_shows_all_members() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "c", "x"]);
+    good(at, "create --level raid-5 --chunk 64K --journal 2M a b c");
+    File::options()
+        .write(true)
+        .open(at.join("c"))
+        .unwrap()
+        .set_len(4 << 20)
+        .unwrap();
+    for (given, problem) in [
+        ("c", "this one is smaller, or was truncated"),
+        ("x", "it is not a volume's superblock"),
+        ("none", "No such file or directory"),
+    ] {
+        let answer = volume(at, &format!("status a b {given}"));
+        assert_eq!(answer.status, 1, "{}", answer.err);
+        for line in [
+            "  member 0: active, a\n",
+            "  member 1: active, b\n",
+            "  member 2: failed, missing\n",
+            &format!("  unusable: {given}: "),
+            problem,
+        ] {
+            assert!(answer.out.contains(line), "{given}: {}", answer.out);
+        }
+        // If nothing is usable, this is an error.
+        assert!(volume(at, &format!("status {given}")).status >= 2);
     }
 }
 

@@ -44,16 +44,51 @@ fn btrfs() {
 
 /// Does a server whose file is in use at Ctrl-C go on serving, and end once it is not?
 #[test]
-fn ctrl_c_waits_for_users() {
+fn ctrl_c_waits_for_users_of_the_file() {
     if let Some(why) = attach::missing() {
         testkit::skip!("{why}");
     }
     let folder = TempDir::new().unwrap();
     let fuse = option("fuse", folder.path().display());
     let server = Server::start(&[argument("instant"), fuse]);
-    let mut user = File::open(folder.path().join("disk")).unwrap();
+    waits_for_users(server, &folder.path().join("disk"));
+}
+
+/// Does it do the same if the loop device is open, but not mounted?
+#[test]
+fn ctrl_c_waits_for_users_of_the_device() {
+    if let Some(why) = attach::missing() {
+        testkit::skip!("{why}");
+    }
+    let folder = TempDir::new().unwrap();
+    let mut keys = vec![argument("instant")];
+    keys.extend(Attached::options(folder.path()));
+    let server = Server::start(&keys);
+    let attached = Attached::new(folder.path());
+    waits_for_users(server, attached.device());
+}
+
+/// Is SIGTERM a normal end even if the file is in use, with a line that says so?
+#[test]
+fn sigterm_does_not_wait_for_users() {
+    if let Some(why) = attach::missing() {
+        testkit::skip!("{why}");
+    }
+    let folder = TempDir::new().unwrap();
+    let fuse = option("fuse", folder.path().display());
+    let mut server = Server::start(&[argument("instant"), fuse]);
+    let user = File::open(folder.path().join("disk")).unwrap();
+    server.signal("TERM");
+    server.ends_successfully();
+    let said = server.output();
+    assert!(said.contains("it is still in use"), "{said}");
+    drop(user);
+}
+
+fn waits_for_users(server: Server, path: &Path) {
+    let mut user = File::open(path).unwrap();
     server.signal("INT");
-    thread::sleep(Duration::from_secs(1));
+    thread::sleep(Duration::from_millis(1500));
     user.read_exact(&mut [0; 512]).expect("it is still served");
     drop(user);
     // A server that waits for another Ctrl-C is killed, and has failed.

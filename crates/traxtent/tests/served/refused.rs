@@ -196,6 +196,37 @@ fn a_full_disk_below() {
     client.flush().unwrap().unwrap();
 }
 
+/// If the disk is full when the receipt is written, does one line say so, is the receipt printed,
+/// and is no part of a file left?
+#[test]
+fn a_receipt_on_a_full_disk() {
+    let mount = testkit::tool!("mount");
+    let folder = TempDir::new().unwrap();
+    let Ok(below) = Mount::memory(&mount, &folder.path().join("below"), "64k") else {
+        testkit::skip!("a small file system cannot be mounted here");
+    };
+    let script = "dd if=/dev/zero of=filler bs=1k 2>/dev/null; true";
+    let output = Command::new(TRAXTENT)
+        .args(["serve", "instant", "--receipt", "receipt.json"])
+        .args(["--", "sh", "-c", script])
+        .current_dir(below.folder())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("requests    none"), "{said}");
+    let errors = said.lines().filter(|line| !line.contains(": note: "));
+    let errors: Vec<&str> = errors.collect();
+    assert_eq!(errors.len(), 1, "{said}");
+    let error = errors[0];
+    assert!(
+        error.contains("receipt.json: cannot write it: No space left on device"),
+        "{error}"
+    );
+    let left: Vec<_> = fs::read_dir(below.folder()).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
 /// Are a mounted device and the file that backs it refused?
 #[test]
 fn a_mounted_device() {

@@ -96,6 +96,12 @@ impl Server {
         assert!(status.success(), "{status}");
     }
 
+    /// Waits until the server has exited successfully, and keeps its messages.
+    pub(crate) fn ends_successfully(&mut self) {
+        let status = self.child.wait().expect("it ends");
+        assert!(status.success(), "{status}: {}", self.output());
+    }
+
     /// Waits until the server has exited, and returns its exit code.
     pub(crate) fn exit_code(mut self) -> Option<i32> {
         self.child.wait().expect("it ends").code()
