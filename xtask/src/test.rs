@@ -1,6 +1,7 @@
 //! `cargo xtask test`: all checks in one command.
 
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -138,10 +139,29 @@ const PUBLISHED: [&str; 9] = [
 /// Does the same as `cargo publish --dry-run` without contacting the registry: packs the crates
 /// without I/O, and builds them from the packages' contents alone.
 fn package() -> Command {
+    forget_unpacked();
     let mut cargo = shell::cargo();
     cargo.args(["package", "--allow-dirty", "--offline"]);
     cargo.args(PUBLISHED.iter().flat_map(|name| ["--package", name]));
     cargo
+}
+
+/// Removes the unpacked packages of earlier runs. Cargo would build their contents instead of the
+/// present ones, since the versions are the same.
+fn forget_unpacked() {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    let sources = home.and_then(|home| home.join("registry/src").read_dir().ok());
+    for source in sources.into_iter().flatten().flatten() {
+        for name in PUBLISHED {
+            // The version of the workspace.
+            let folder = source
+                .path()
+                .join(format!("{name}-{}", env!("CARGO_PKG_VERSION")));
+            // A folder that is absent needs no removal.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
 }
 
 fn heading(text: &str) {

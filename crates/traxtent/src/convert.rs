@@ -1,12 +1,10 @@
 //! `traxtent convert`: a drive of a DiskSim parameter file as a profile for editing.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use traxtent_model::profile::Profile;
-
-use crate::drives::origins_in_words;
-use crate::failure::{Failure, Result};
+use crate::drives::{commented, write_new};
+use crate::failure::Result;
 use crate::output;
 use crate::target::{Machine, TARGET_HELP};
 
@@ -43,19 +41,4 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             output::finish(out)
         }
     }
-}
-
-/// Returns a profile with comments, after a heading and the number of figures of each origin.
-pub(crate) fn commented(profile: &Profile, heading: &str) -> String {
-    let heading = format!("{heading}\n{}", origins_in_words(profile));
-    profile.to_commented_toml(&heading)
-}
-
-/// Writes a profile to a file that must not exist, unless `force` allows to replace it.
-pub(crate) fn write_new(path: &Path, text: &str, force: bool) -> Result<()> {
-    if !force && path.is_file() {
-        let what = "exists already; --force replaces it";
-        return Err(Failure::at(path.display(), what));
-    }
-    output::write(path, text.as_bytes())
 }

@@ -1,14 +1,13 @@
 //! `traxtent drives`: the built-in drives, and the sources of their figures.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::json;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::{self, OriginKind, Profile};
 
-use crate::convert;
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::profile_schema;
@@ -110,7 +109,7 @@ impl Figures {
 }
 
 /// Returns the number of a profile's figures by kind of origin, as a sentence.
-pub(crate) fn origins_in_words(profile: &Profile) -> String {
+fn origins_in_words(profile: &Profile) -> String {
     let Figures {
         measured,
         published,
@@ -215,7 +214,7 @@ fn show(target: &str, json: bool) -> Result<()> {
             let text = profile::builtin::text(name).expect("names come from the list");
             print(&format!("# {}\n{text}", origins_in_words(&profile)))
         }
-        _ => print(&convert::commented(&profile, target)),
+        _ => print(&commented(&profile, target)),
     }
 }
 
@@ -231,7 +230,7 @@ fn new(name: &str, like: &str, force: bool) -> Result<()> {
          along with the value."
     );
     let path = PathBuf::from(format!("{name}.toml"));
-    convert::write_new(&path, &convert::commented(&profile, &heading), force)
+    write_new(&path, &commented(&profile, &heading), force)
 }
 
 fn print(text: &str) -> Result<()> {
@@ -249,4 +248,19 @@ pub(crate) fn bytes(count: u64) -> String {
     let value = count as f64 / size;
     let decimals = if value < 10.0 { 2 } else { 1 };
     format!("{value:.decimals$} {unit}")
+}
+
+/// Returns a profile with comments, after a heading and the number of figures of each origin.
+pub(crate) fn commented(profile: &Profile, heading: &str) -> String {
+    let heading = format!("{heading}\n{}", origins_in_words(profile));
+    profile.to_commented_toml(&heading)
+}
+
+/// Writes a profile to a file that must not exist, unless `force` allows to replace it.
+pub(crate) fn write_new(path: &Path, text: &str, force: bool) -> Result<()> {
+    if !force && path.is_file() {
+        let what = "exists already; --force replaces it";
+        return Err(Failure::at(path.display(), what));
+    }
+    output::write(path, text.as_bytes())
 }

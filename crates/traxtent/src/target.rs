@@ -36,8 +36,8 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Parses a TARGET. A name without `/` or `.` is a built-in drive, or else a file in the current
-    /// directory.
+    /// Parses a TARGET. A name without `/` or `.` is a built-in drive, or else a file in the
+    /// current directory.
     pub(crate) fn parse(text: &str) -> Result<Target> {
         if let Some(rest) = text.strip_prefix("disksim:") {
             let (file, disk) = match rest.rsplit_once('#') {

@@ -121,7 +121,7 @@ impl BootSector {
     }
 }
 
-/// What is left of an earlier use of a drive, beside its present content.
+/// A remnant of an earlier use of a drive, beside its present content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remnant {
     /// The format: `a GPT`, `Btrfs`.

@@ -1,7 +1,7 @@
 //! Signatures of earlier uses of a drive, beside its present content.
 //!
 //! Tools that create a format overwrite only its own headers. What else they leave may be taken for
-//! the content, by this checker as by others. The order in which [`recognize`](super::recognize)
+//! the content, by this checker as by others. The order in which [`recognize`](super::recognize())
 //! decides is that of the kernel; everything else that it could have found is listed here.
 
 use super::mbr::FirstSector;

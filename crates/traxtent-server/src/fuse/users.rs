@@ -1,9 +1,9 @@
 //! The processes that have a block device open.
 //!
 //! The kernel detaches a loop device even while programs have it open, unless they have claimed it
-//! (as mounts do), and they then receive I/O errors. It does not tell how many have it open, so that
-//! this looks at the files of all processes, as fuser(1) does. It cannot see processes in other
-//! namespaces, nor, unless the user is root, those of other users.
+//! (as mounts do), and they then receive I/O errors. It does not tell how many have it open, so
+//! this module looks at the files of all processes, as fuser(1) does. It cannot see processes in
+//! other namespaces, nor, unless the user is root, those of other users.
 
 use std::fs;
 use std::path::Path;

@@ -19,13 +19,15 @@ use traxtent_units::{SimTime, Span};
 use traxtent_workload::{Arrival, Urgency};
 
 use super::clock::Clock;
-use super::receipt::FAULTS_KEPT;
 use super::settings::Settings;
 use super::store::StoreMedia;
 use super::transport::Transport;
 use crate::control::OrderHandler;
 use crate::service::ServiceError;
 use traxtent_sim::port::DriveQueue;
+
+/// The number of faults that are kept for the receipt: the last ones.
+pub(super) const FAULTS_KEPT: usize = 1000;
 
 /// The model drive on the real clock; see the module's documentation.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use traxtent_units::stats::Quantiles;
 
 use super::clock::{Clock, cpus};
 use super::load::{Load, MachineLoad};
-use super::paced::Delivered;
+use super::paced::{Delivered, FAULTS_KEPT};
 
 /// The receipt, format 1. Times are in simulated milliseconds, lateness in real microseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,8 +105,6 @@ const LATE_P99_US: f64 = 1000.0;
 const JUDGED_MS: f64 = 0.001;
 /// The bounds as text.
 const BOUNDS: &str = "delivered p50 within 1 % and p99 within 2 % of the model's; lateness p50 at most 50 us and p99 at most 1 ms";
-/// The number of faults that a receipt lists: the last ones.
-pub(super) const FAULTS_KEPT: usize = 1000;
 /// The share of processor time used by others above which a late run's receipt mentions it.
 const OTHERS_SHARE: f64 = 0.5;
 const STOLEN_SHARE: f64 = 0.01;

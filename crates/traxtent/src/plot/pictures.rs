@@ -164,7 +164,7 @@ impl Picture for Validation {
 const EFFICIENCY_NOTE: &str = "Efficiency is the media transfer time of the requested bytes over head time. Head time runs \
      from the first movement for a request until the head is free again. Lines are measured on the model.";
 
-/// What the explanation adds if a panel has published values.
+/// The addition to the explanation if a panel has published values.
 const PUBLISHED_NOTE: &str = "Diamonds are published.";
 
 /// The displayed height of a panel.

@@ -281,7 +281,8 @@ fn a_workload_with_log() {
     }
 }
 
-/// Is a fault carried out and listed in the receipt, and an unknown one refused before the server is contacted?
+/// Is a fault carried out and listed in the receipt, and an unknown one refused before the server
+/// is contacted?
 #[test]
 fn faults() {
     let program = env!("CARGO_BIN_EXE_traxtent");
