@@ -14,11 +14,12 @@ pub(super) const INK: RGBColor = rgb(colours::INK.light);
 const FAINT: RGBColor = rgb(colours::GRID.light);
 const GREY: RGBColor = rgb(colours::AXIS.light);
 
-const TITLE: f64 = 16.0;
-const TEXT: f64 = 14.0;
+/// Sizes of text. The SVG backend writes a font size that is smaller by 1.24.
+const TITLE: f64 = 18.0;
+const TEXT: f64 = 17.0;
 
 /// The height of a line of an explanation.
-pub(super) const NOTE_LINE: f64 = 18.0;
+pub(super) const NOTE_LINE: f64 = 20.0;
 
 /// An area, and the number of its pixels per displayed pixel.
 pub(super) struct ScaledArea<'a, DB: DrawingBackend> {
@@ -141,7 +142,7 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
             let style = font.clone().pos(Pos::new(HPos::Left, VPos::Center));
             self.area
                 .draw_text(name, &style, (x + self.px(31.0), middle))?;
-            x += wide + self.px(26.0);
+            x += wide + self.px(16.0);
         }
         Ok(top + row * ROW + ROW / 2.0)
     }
@@ -173,7 +174,7 @@ impl<'a, DB: DrawingBackend> ScaledArea<'a, DB> {
             .margin_right(self.px(22.0))
             .margin_left(self.px(10.0))
             .margin_bottom(self.px(10.0))
-            .x_label_area_size(self.px(46.0))
+            .x_label_area_size(self.px(50.0))
             .y_label_area_size(self.px(labels))
             .build_cartesian_2d(scales.0, scales.1)?;
         plane

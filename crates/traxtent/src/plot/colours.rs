@@ -3,7 +3,7 @@
 //! - aligned data are blue
 //! - conventional (unaligned) data are orange
 //! - a reference such as sequential access is grey
-//! - anything else takes the remaining colours in order
+//! - anything else takes the remaining colours in order; more than four names use those above too
 //!
 //! Measured values are lines, dots or bars. Published values are diamonds. The colours differ for
 //! readers with any of the three colour vision deficiencies (a test computes this), on light and on

@@ -84,8 +84,8 @@ impl Response {
     fn draw_parts<DB: DrawingBackend>(&self, sheet: &ScaledArea<'_, DB>) -> DrawResult<DB> {
         const TOP: f64 = 86.0;
         const ROW: f64 = 34.0;
-        const NAMES: f64 = 100.0;
-        const LONGEST: f64 = 165.0;
+        const NAMES: f64 = 110.0;
+        const LONGEST: f64 = 140.0;
         let mean: f64 = self.parts_ms.iter().sum();
         let most = self
             .parts_ms
@@ -238,5 +238,72 @@ impl EfficiencyPanel {
             sheet.mark(&plane, Some(colours[mark.curve]), shown(mark.at))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Curve;
+    use super::*;
+
+    /// Returns the value of an attribute.
+    fn attribute<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+        line.split(&format!(" {name}=\"")).nth(1)?.split('"').next()
+    }
+
+    /// Returns the vertical positions of the points of a line.
+    fn heights(line: &str) -> Vec<f64> {
+        if let Some(points) = attribute(line, "points") {
+            let points = points.split_whitespace();
+            return points
+                .filter_map(|at| at.split(',').nth(1)?.parse().ok())
+                .collect();
+        }
+        let ends = ["y1", "y2"].map(|end| attribute(line, end).and_then(|y| y.parse().ok()));
+        ends.into_iter().flatten().collect()
+    }
+
+    /// Does every entry of a legend of several rows end above the plot, with its data, its grid and
+    /// its published values?
+    #[test]
+    fn legends_are_above_the_data() {
+        let curve = |name: &str| Curve {
+            name: name.to_owned(),
+            points: vec![(0.0, 0.1), (200.0, 1.0), (400.0, 1.0)],
+        };
+        let names = [
+            "aligned to tracks",
+            "unaligned",
+            "a name that needs a row",
+            "sequential",
+        ];
+        for panel_width in [380, 480] {
+            let svg = canvas::svg(&Efficiency {
+                panels: vec![EfficiencyPanel {
+                    title: "a drive".to_owned(),
+                    curves: names.map(curve).to_vec(),
+                    marks: vec![],
+                    track_kib: 264.0,
+                }],
+                panel_width,
+            })
+            .unwrap();
+            let lines: Vec<&str> = svg.lines().map(str::trim).collect();
+            let mut entries = Vec::new();
+            for pair in lines.windows(2) {
+                if names.contains(&pair[1]) {
+                    let number = |name| attribute(pair[0], name).unwrap().parse::<f64>().unwrap();
+                    entries.push((number("y"), number("font-size")));
+                }
+            }
+            assert_eq!(entries.len(), names.len());
+            // The signs of the entries stand beside their names, and are as high.
+            let beside = |y: f64| entries.iter().any(|(at, size)| (at - y).abs() < size / 2.0);
+            let drawn = lines.iter().flat_map(|line| heights(line));
+            let top = drawn.filter(|y| !beside(*y)).fold(f64::MAX, f64::min);
+            for (at, size) in &entries {
+                assert!(at + size / 2.0 < top, "{at} {size} {top}");
+            }
+        }
     }
 }
