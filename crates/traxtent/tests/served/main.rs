@@ -7,6 +7,7 @@ mod copies;
 mod cost;
 mod data;
 mod day;
+mod documented;
 mod ext4;
 mod filesystems;
 mod guest;

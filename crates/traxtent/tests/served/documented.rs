@@ -1,0 +1,45 @@
+//! Do the examples of the guides do what they say?
+
+use std::env;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::server::TRAXTENT;
+
+/// Does the power cut of `docs/faults.md`, run as printed, print what the guide prints?
+#[test]
+fn the_power_cut_of_the_guide() {
+    if File::options().write(true).open("/dev/fuse").is_err() {
+        testkit::skip!("/dev/fuse cannot be opened for writing");
+    }
+    let guide = fs::read_to_string(testkit::workspace().join("docs/faults.md")).unwrap();
+    let section = guide.split("## Example: a power cut\n").nth(1).unwrap();
+    let folder = TempDir::new().unwrap();
+    let output = shell(block(section, "sh"), folder.path()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(stdout, block(section, "text"), "{stderr}");
+}
+
+/// Returns the first fenced block of a language.
+fn block<'a>(text: &'a str, language: &str) -> &'a str {
+    let begin = text.split(&format!("```{language}\n")).nth(1);
+    let block = begin.and_then(|rest| rest.split("```").next());
+    block.unwrap_or_else(|| panic!("there is no block of {language}"))
+}
+
+/// A shell that runs `script` in `folder` and finds the tested command in its path.
+fn shell(script: &str, folder: &Path) -> Command {
+    let mut paths = vec![Path::new(TRAXTENT).parent().unwrap().to_owned()];
+    paths.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", script])
+        .current_dir(folder)
+        .env("PATH", env::join_paths(paths).unwrap());
+    shell
+}
