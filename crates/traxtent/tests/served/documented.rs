@@ -25,6 +25,22 @@ fn the_power_cut_of_the_guide() {
     assert_eq!(stdout, block(section, "text"), "{stderr}");
 }
 
+/// Do the faults of `docs/ci.md`, run as printed, end with status 0?
+#[test]
+fn the_faults_of_the_guide_for_ci() {
+    testkit::tool!("qemu-io");
+    let guide = fs::read_to_string(testkit::workspace().join("docs/ci.md")).unwrap();
+    let section = guide.split("## Faults\n").nth(1).unwrap();
+    let folder = TempDir::new().unwrap();
+    let output = shell(block(section, "sh"), folder.path()).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
 /// Returns the first fenced block of a language.
 fn block<'a>(text: &'a str, language: &str) -> &'a str {
     let begin = text.split(&format!("```{language}\n")).nth(1);
