@@ -19,6 +19,7 @@ use crate::target::{Machine, TARGET_HELP, Target};
 /// The last columns show how well founded a drive's figures are: the share that was measured on a
 /// real drive, published by its maker or in a paper, fitted to measurements, and assumed.
 #[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -26,6 +27,12 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  traxtent drives
+  traxtent drives show atlas10k2
+  traxtent drives new my --like atlas10k2
+  traxtent drives schema > profile.schema.json";
 
 #[derive(clap::Subcommand, Debug)]
 enum Verb {
@@ -39,7 +46,7 @@ enum Verb {
     },
     /// Write NAME.toml, a profile for editing that begins as a copy of another drive
     New {
-        /// The drive's name
+        /// The drive's name, to which `.toml` is added for the file
         name: String,
         /// The drive to begin with: a built-in drive, a profile, or DiskSim parameters
         #[arg(long, value_name = "DRIVE")]

@@ -37,8 +37,7 @@ use crate::serve::front_ends::FrontEndArgs;
 use crate::serve::guardian::guarded;
 use crate::serve::session::{Session, Signals, exit_with};
 
-/// Manage volumes on files and block devices: striped, mirrored, or with parity that survives
-/// crashes
+/// Manage striped, mirrored and parity volumes on files and block devices
 ///
 /// A volume is named by its members, in any order. While it is served, the members are locked. In
 /// that case, pass the control socket instead of the members to status, fail, replace, rebuild,

@@ -95,10 +95,10 @@ pub(crate) struct Args {
     /// .png
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Draw times on a logarithmic axis
+    /// Draw the times of --plot on a logarithmic axis
     #[arg(long, requires = "plot")]
     log_x: bool,
-    /// Draw the share of slower requests on a logarithmic axis, which shows the slowest ones
+    /// Draw the share of slower requests in --plot on a logarithmic axis, to show the slowest ones
     #[arg(long, requires = "plot")]
     log_y: bool,
     /// Omit notes and warnings
