@@ -1,0 +1,127 @@
+//! Inspection of a volume that is not served: its status, from the superblocks of its devices.
+//!
+//! Devices that are stale or cannot be used are described, not refused.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use traxtent_io::device::guard::Refusal;
+use traxtent_volume::{AssemblyError, SuperblockPair, assemble};
+
+use super::error::VolumeIoError;
+use super::files::{Device, MEMBER_TIMEOUT};
+use super::status::{StaleMember, UnusableDevice, VolumeStatus};
+use super::{in_place, laid_out, open_once, superblocks_of};
+
+/// Returns the status that the devices' superblocks describe, for inspection only. It includes
+/// missing, stale and damaged members.
+///
+/// # Errors
+/// Returns an error if the devices do not belong together at all, or if too few are current.
+pub fn inspect(paths: &[PathBuf]) -> Result<VolumeStatus, VolumeIoError> {
+    let Inspected {
+        mut paths,
+        mut devices,
+        mut pairs,
+        unusable,
+    } = Inspected::read(paths)?;
+    let mut stale = Vec::new();
+    let assembly = loop {
+        match assemble(&pairs, true) {
+            Ok(assembly) => break assembly,
+            Err(AssemblyError::Stale {
+                given,
+                member,
+                own,
+                newest,
+                dropped,
+            }) => {
+                stale.push(StaleMember {
+                    path: paths.remove(given),
+                    member,
+                    generation: own,
+                    volume_generation: newest,
+                    dropped,
+                });
+                pairs.remove(given);
+                devices.remove(given);
+            }
+            Err(error) => return Err(VolumeIoError::assembly(&error, &paths)),
+        }
+    };
+    let devices = in_place(&assembly, devices);
+    let (array, devices) = laid_out(&assembly.superblock, devices)?;
+    let mut status = VolumeStatus::known(&assembly.superblock, &array, &devices);
+    for (member, given) in assembly.given.iter().enumerate() {
+        if let Some(given) = given {
+            status.members[member].set_superblocks(&pairs[*given]);
+        }
+    }
+    status.stale = stale;
+    status.unusable = unusable;
+    Ok(status)
+}
+
+/// The devices of a volume to be inspected.
+#[derive(Default)]
+struct Inspected {
+    paths: Vec<PathBuf>,
+    devices: Vec<Option<Arc<Device>>>,
+    pairs: Vec<SuperblockPair>,
+    unusable: Vec<UnusableDevice>,
+}
+
+impl Inspected {
+    /// Reads the superblocks of devices. Those that cannot be used are only described.
+    fn read(paths: &[PathBuf]) -> Result<Inspected, VolumeIoError> {
+        let mut found = Inspected::default();
+        let mut opened = Vec::new();
+        let mut first_error = None;
+        let mut describe =
+            |unusable: &mut Vec<UnusableDevice>, path: &Path, error: VolumeIoError| {
+                let text = error.to_string();
+                let prefix = format!("{}: ", path.display());
+                unusable.push(UnusableDevice {
+                    path: path.to_owned(),
+                    problem: text.strip_prefix(&prefix).unwrap_or(&text).to_owned(),
+                });
+                first_error.get_or_insert(error);
+            };
+        let mut candidates = Vec::new();
+        for path in paths {
+            match open_once(path, &opened) {
+                Ok(device) => {
+                    opened.push(device);
+                    candidates.push(path);
+                }
+                // The volume is served, or the request is wrong.
+                Err(
+                    error @ (VolumeIoError::Guarded(Refusal::Locked(_)) | VolumeIoError::Twice(_)),
+                ) => {
+                    return Err(error);
+                }
+                Err(error) => describe(&mut found.unusable, path, error),
+            }
+        }
+        let (devices, pairs) = superblocks_of(opened, MEMBER_TIMEOUT);
+        let devices = devices.take_all().into_iter();
+        for ((path, device), pair) in candidates.into_iter().zip(devices).zip(pairs) {
+            match pair.usable() {
+                Ok(_) => {
+                    found.paths.push(path.clone());
+                    found.devices.push(device);
+                    found.pairs.push(pair);
+                }
+                Err(error) => {
+                    let at = path.clone();
+                    let error = VolumeIoError::Superblock { path: at, error };
+                    describe(&mut found.unusable, path, error);
+                }
+            }
+        }
+        match first_error {
+            Some(error) if found.pairs.is_empty() => Err(error),
+            _ => Ok(found),
+        }
+    }
+}
