@@ -1,5 +1,5 @@
 /* A modelled disk for programs in C: times of a real drive, data that a power cut may lose.
- * Generated from bindings/c/src/lib.rs; a test says when it is out of date. */
+ * Generated from bindings/c/src; a test says when it is out of date. */
 
 #ifndef TRAXTENT_H
 #define TRAXTENT_H
@@ -7,6 +7,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+// The latest time that a disk's clock reaches, in picoseconds: 106 days.
+#define TRAXTENT_TIME_MAX 9223372036854775807
+
+// A flag of a request: force unit access. A write or write of zeros is durable at completion.
+#define TRAXTENT_FUA 1
+
+// The result of `traxtent_next_wakeup` if nothing is due.
+#define TRAXTENT_NEVER 18446744073709551615ull
 
 // The result of a call. `traxtent_error` returns the message.
 typedef enum traxtent_status {
@@ -22,8 +31,78 @@ typedef enum traxtent_status {
   TRAXTENT_FAILED = 4,
 } traxtent_status;
 
+// The operations of a request.
+typedef enum traxtent_op {
+  // Reads sectors. Once the command has completed, `traxtent_fetch` copies the data.
+  TRAXTENT_READ = 1,
+  // Writes sectors.
+  TRAXTENT_WRITE = 2,
+  // Makes durable all writes that completed before the submission. It has no sectors.
+  TRAXTENT_FLUSH = 3,
+  // Discards sectors (TRIM); their content afterwards depends on the drive.
+  TRAXTENT_TRIM = 4,
+  // Writes zeros to sectors.
+  TRAXTENT_WRITE_ZEROES = 5,
+} traxtent_op;
+
 // A disk: data in memory, times of a drive.
 typedef struct traxtent_disk traxtent_disk;
+
+// A request. Set the fields that are not used to zero.
+typedef struct traxtent_request {
+  // The caller's name for the request. The completion repeats it; the disk does not use it.
+  uint64_t tag;
+  // The first sector.
+  uint64_t lbn;
+  // The sectors to write, for `TRAXTENT_WRITE`.
+  const uint8_t *data;
+  // The number of sectors.
+  uint32_t sectors;
+  // One of `traxtent_op`.
+  uint32_t op;
+  // Zero or `TRAXTENT_FUA`.
+  uint32_t flags;
+} traxtent_request;
+
+// The parts of a response time in picoseconds. Their sum is the response time.
+typedef struct traxtent_breakdown {
+  // Waiting for other requests.
+  uint64_t queue;
+  // The controller's command and completion processing.
+  uint64_t overhead;
+  // The first movement of the arm.
+  uint64_t seek;
+  // Settling before writes.
+  uint64_t settle;
+  // Changes of track within the request, and of head before it, in excess of any seek.
+  uint64_t head_switch;
+  // Waiting for sectors to come under the head.
+  uint64_t rotation;
+  // Sectors passing under the head.
+  uint64_t transfer;
+  // Transfer on the bus that does not overlap with any part above.
+  uint64_t bus;
+} traxtent_breakdown;
+
+// A request that has completed.
+typedef struct traxtent_completion {
+  // The request's tag.
+  uint64_t tag;
+  // The time of submission in picoseconds.
+  uint64_t submitted;
+  // The time of completion in picoseconds.
+  uint64_t completed;
+  // The parts of the time between the two.
+  struct traxtent_breakdown breakdown;
+  // The first sector.
+  uint64_t lbn;
+  // The number of sectors.
+  uint32_t sectors;
+  // The request's operation, one of `traxtent_op`.
+  uint32_t op;
+  // Success, or the reason for the failure.
+  enum traxtent_status status;
+} traxtent_completion;
 
 #ifdef __cplusplus
 extern "C" {
@@ -56,10 +135,21 @@ uint32_t traxtent_sector_bytes(const struct traxtent_disk *disk);
 // Returns the time of the disk's clock, in picoseconds.
 uint64_t traxtent_now(const struct traxtent_disk *disk);
 
-// Advances the disk's clock.
+// Advances the disk's clock, at most to `TRAXTENT_TIME_MAX`.
 void traxtent_sleep(struct traxtent_disk *disk, uint64_t picoseconds);
 
-// Reads `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the time.
+// Cuts the power and restores it. `seed` decides what remains of the data that were not durable.
+// Outstanding commands fail with `TRAXTENT_GONE`.
+enum traxtent_status traxtent_power_cut(struct traxtent_disk *disk, uint64_t seed);
+
+// Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`.
+//
+// # Safety
+// `fault` must be a C string.
+enum traxtent_status traxtent_fault(struct traxtent_disk *disk, const char *fault);
+
+// Reads `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the time in
+// picoseconds.
 //
 // # Safety
 // `into` has room for the sectors.
@@ -96,14 +186,55 @@ enum traxtent_status traxtent_write_zeroes(struct traxtent_disk *disk,
                                            uint32_t sectors,
                                            uint64_t *took);
 
-// Cuts the power and restores it. `seed` decides what remains of the data that were not durable.
-enum traxtent_status traxtent_power_cut(struct traxtent_disk *disk, uint64_t seed);
-
-// Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`.
+// Submits a request at `now`, in picoseconds on a clock that is zero when the disk is created. A
+// time before `traxtent_now` counts as that time. Copies the request and its data: both belong to
+// the caller again when this returns.
+//
+// Returns `TRAXTENT_INVALID`, without any effect, if a field is invalid, the disk does not have
+// the sectors, or `now` is after `TRAXTENT_TIME_MAX`. Other errors are in the completion.
 //
 // # Safety
-// `fault` must be a C string.
-enum traxtent_status traxtent_fault(struct traxtent_disk *disk, const char *fault);
+// The request's `data` has as many sectors as it says, if it is a write.
+enum traxtent_status traxtent_submit(struct traxtent_disk *disk,
+                                     uint64_t now,
+                                     const struct traxtent_request *request);
+
+// Writes the next request that has completed by `now`, in picoseconds, to `completion` and returns
+// true. Requests are returned in order of completion. Returns false, and writes nothing, if there
+// is none. The disk's clock advances to `now`, so do not poll at a time that has not come. A time
+// before `traxtent_now` counts as that time, and a time after `TRAXTENT_TIME_MAX` as that.
+//
+// If the request failed, `completion->status` is not `TRAXTENT_OK`, and `traxtent_error` returns
+// the reason.
+//
+// # Safety
+// `completion` has room for a completion.
+bool traxtent_poll(struct traxtent_disk *disk,
+                   uint64_t now,
+                   struct traxtent_completion *completion);
+
+// Copies the data of `sectors` sectors that start at `lbn` to `into`: what a read returns that
+// completes at `traxtent_now`. Takes no time on the disk's clock. Call it after `traxtent_poll`
+// has returned the read, and before `traxtent_power_cut`.
+//
+// Returns `TRAXTENT_INVALID` if the disk does not have the sectors, and `TRAXTENT_FAILED` if the
+// storage of the data fails. The content of `into` is then undefined. It does not report
+// unreadable sectors: the completion of the read does.
+//
+// # Safety
+// `into` has room for the sectors.
+enum traxtent_status traxtent_fetch(struct traxtent_disk *disk,
+                                    uint64_t lbn,
+                                    uint32_t sectors,
+                                    uint8_t *into);
+
+// Returns the next time at which something happens, in picoseconds, or `TRAXTENT_NEVER` if nothing
+// is outstanding. Call `traxtent_poll` at that time. It may return no completion, because drives
+// also have events of their own.
+uint64_t traxtent_next_wakeup(const struct traxtent_disk *disk);
+
+// Returns the number of requests that were submitted and that `traxtent_poll` has not returned.
+uint64_t traxtent_outstanding(const struct traxtent_disk *disk);
 
 #ifdef __cplusplus
 }  // extern "C"

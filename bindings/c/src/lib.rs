@@ -1,17 +1,22 @@
-//! The disk of `traxtent_model::disk` for programs in C: every function here calls one there. The
-//! header `include/traxtent.h` is generated from this file.
+//! The disk of `traxtent_model::disk` for programs in C. The functions here call those there. The
+//! header `include/traxtent.h` is generated from these files.
 //!
-//! Times are in picoseconds on the disk's own clock. A disk belongs to one thread at a time.
+//! - [`calls`] runs one command after another on the disk's own clock.
+//! - [`queue`] keeps several commands outstanding on the caller's clock.
+//!
+//! Times are in picoseconds. No function keeps a pointer that it was given, except to the disk.
 
 // The C interface has to trust the pointers that it receives.
 #![allow(unsafe_code)]
 
+pub mod calls;
+pub mod queue;
+
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
-use std::slice;
 
-use traxtent_model::disk::{Disk as Model, DiskError, Fault};
-use traxtent_model::drive::Breakdown;
+use traxtent_model::disk::{Disk as Model, DiskError, Fault, Tag};
 use traxtent_model::profile::{Profile, builtin};
 use traxtent_units::Span;
 
@@ -19,6 +24,8 @@ use traxtent_units::Span;
 pub struct Disk {
     model: Model,
     error: CString,
+    /// The caller's tags of the commands that `traxtent_poll` has not returned yet.
+    tags: BTreeMap<Tag, u64>,
 }
 
 /// The result of a call. `traxtent_error` returns the message.
@@ -39,6 +46,9 @@ pub enum Status {
 }
 
 use Status::{TRAXTENT_FAILED, TRAXTENT_GONE, TRAXTENT_INVALID, TRAXTENT_OK, TRAXTENT_UNREADABLE};
+
+/// The latest time that a disk's clock reaches, in picoseconds: 106 days.
+pub const TRAXTENT_TIME_MAX: u64 = 0x7fff_ffff_ffff_ffff;
 
 /// Creates a disk of zeros at rest. `drive` is the name of a built-in drive or the TOML text of a
 /// profile. On failure, returns null and writes as much of the reason as `room` bytes hold to
@@ -65,6 +75,7 @@ pub unsafe extern "C" fn traxtent_new(
         Ok(model) => Box::into_raw(Box::new(Disk {
             model,
             error: CString::default(),
+            tags: BTreeMap::new(),
         })),
         Err(message) => {
             let text = c_string(&message);
@@ -120,92 +131,19 @@ pub extern "C" fn traxtent_now(disk: &Disk) -> u64 {
     disk.model.now().0
 }
 
-/// Advances the disk's clock.
+/// Advances the disk's clock, at most to `TRAXTENT_TIME_MAX`.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_sleep(disk: &mut Disk, picoseconds: u64) {
-    disk.model.sleep(Span(picoseconds));
-}
-
-/// Reads `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the time.
-///
-/// # Safety
-/// `into` has room for the sectors.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn traxtent_read(
-    disk: &mut Disk,
-    lbn: u64,
-    sectors: u32,
-    into: *mut u8,
-    took: Option<&mut u64>,
-) -> Status {
-    let bytes = sectors as usize * disk.model.sector_bytes() as usize;
-    // SAFETY: the caller provides room for that many bytes.
-    let into = unsafe { slice::from_raw_parts_mut(into, bytes) };
-    let done = disk.model.read(lbn, into);
-    disk.finish(done, took)
-}
-
-/// Writes `sectors` sectors that start at `lbn`. With `fua` they are durable at completion.
-/// Otherwise they may be lost until the next `traxtent_flush`, if the drive has a write-back cache.
-///
-/// # Safety
-/// `data` has that many sectors.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn traxtent_write(
-    disk: &mut Disk,
-    lbn: u64,
-    sectors: u32,
-    data: *const u8,
-    fua: bool,
-    took: Option<&mut u64>,
-) -> Status {
-    let bytes = sectors as usize * disk.model.sector_bytes() as usize;
-    // SAFETY: the caller provides that many bytes.
-    let data = unsafe { slice::from_raw_parts(data, bytes) };
-    let done = if fua {
-        disk.model.write_fua(lbn, data)
-    } else {
-        disk.model.write(lbn, data)
-    };
-    disk.finish(done, took)
-}
-
-/// Makes all previous writes durable.
-#[unsafe(no_mangle)]
-pub extern "C" fn traxtent_flush(disk: &mut Disk, took: Option<&mut u64>) -> Status {
-    let done = disk.model.flush();
-    disk.finish(done, took)
-}
-
-/// Discards sectors (TRIM); their content afterwards depends on the drive.
-#[unsafe(no_mangle)]
-pub extern "C" fn traxtent_trim(
-    disk: &mut Disk,
-    lbn: u64,
-    sectors: u32,
-    took: Option<&mut u64>,
-) -> Status {
-    let done = disk.model.trim(lbn, sectors);
-    disk.finish(done, took)
-}
-
-/// Writes zeros to sectors.
-#[unsafe(no_mangle)]
-pub extern "C" fn traxtent_write_zeroes(
-    disk: &mut Disk,
-    lbn: u64,
-    sectors: u32,
-    took: Option<&mut u64>,
-) -> Status {
-    let done = disk.model.write_zeroes(lbn, sectors);
-    disk.finish(done, took)
+    let room = TRAXTENT_TIME_MAX.saturating_sub(disk.model.now().0);
+    disk.model.sleep(Span(picoseconds.min(room)));
 }
 
 /// Cuts the power and restores it. `seed` decides what remains of the data that were not durable.
+/// Outstanding commands fail with `TRAXTENT_GONE`.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_power_cut(disk: &mut Disk, seed: u64) -> Status {
-    let done = disk.model.power_cut(seed);
-    disk.finish(done.map(|_| Breakdown::default()), None)
+    let done = disk.model.power_cut(seed).map(drop);
+    disk.finish(done)
 }
 
 /// Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`.
@@ -218,26 +156,18 @@ pub unsafe extern "C" fn traxtent_fault(disk: &mut Disk, fault: *const c_char) -
     let text = unsafe { CStr::from_ptr(fault) }.to_string_lossy();
     match text.parse::<Fault>() {
         Ok(fault) => {
-            let done = disk.model.inject(disk.model.now(), fault);
-            disk.finish(done.map(|_| Breakdown::default()), None)
+            let done = disk.model.inject(disk.model.now(), fault).map(drop);
+            disk.finish(done)
         }
-        Err(error) => {
-            disk.error = c_string(&error.to_string());
-            TRAXTENT_INVALID
-        }
+        Err(error) => disk.refuse(&error.to_string()),
     }
 }
 
 impl Disk {
-    fn finish(&mut self, done: Result<Breakdown, DiskError>, took: Option<&mut u64>) -> Status {
-        let error = match done {
-            Ok(breakdown) => {
-                if let Some(took) = took {
-                    *took = breakdown.total().0;
-                }
-                return TRAXTENT_OK;
-            }
-            Err(error) => error,
+    /// Returns the status of a call, and keeps the message of an error.
+    fn finish(&mut self, done: Result<(), DiskError>) -> Status {
+        let Err(error) = done else {
+            return TRAXTENT_OK;
         };
         self.error = c_string(&error.to_string());
         match error {
@@ -248,6 +178,20 @@ impl Disk {
             DiskError::Unresponsive | DiskError::PowerCut => TRAXTENT_GONE,
             _ => TRAXTENT_FAILED,
         }
+    }
+
+    /// Returns the status for an invalid argument, and keeps the message.
+    fn refuse(&mut self, message: &str) -> Status {
+        self.error = c_string(message);
+        TRAXTENT_INVALID
+    }
+
+    /// Returns the number of bytes in `sectors` sectors that start at `lbn`, or `None` if the disk
+    /// does not have them.
+    fn bytes_of(&self, lbn: u64, sectors: u32) -> Option<usize> {
+        let end = lbn.checked_add(sectors.into())?;
+        let sector_bytes = self.model.sector_bytes() as usize;
+        (end <= self.model.capacity().0).then_some(sectors as usize * sector_bytes)
     }
 }
 
