@@ -29,6 +29,8 @@ typedef enum traxtent_status {
   TRAXTENT_GONE = 3,
   // Any other error.
   TRAXTENT_FAILED = 4,
+  // The file that holds the data cannot grow: its file system is full.
+  TRAXTENT_NO_SPACE = 5,
 } traxtent_status;
 
 // The operations of a request.
@@ -45,7 +47,7 @@ typedef enum traxtent_op {
   TRAXTENT_WRITE_ZEROES = 5,
 } traxtent_op;
 
-// A disk: data in memory, times of a drive.
+// A disk: data in memory or in a file, times of a drive.
 typedef struct traxtent_disk traxtent_disk;
 
 // A request. Set the fields that are not used to zero.
@@ -108,18 +110,60 @@ typedef struct traxtent_completion {
 extern "C" {
 #endif // __cplusplus
 
-// Creates a disk of zeros at rest. `drive` is the name of a built-in drive or the TOML text of a
-// profile. On failure, returns null and writes as much of the reason as `room` bytes hold to
-// `error`, which may be null. Release the disk with `traxtent_free`.
+// Creates a disk of zeros at rest, with its data in memory. `drive` is the name of a built-in
+// drive or the TOML text of a profile. On failure, returns null and writes as much of the reason
+// as `room` bytes hold to `error`, which may be null. Release the disk with `traxtent_free`.
 //
 // # Safety
 // `drive` is a C string; `error` is null or has `room` bytes.
 struct traxtent_disk *traxtent_new(const char *drive, char *error, size_t room);
 
-// Releases a disk and its data. Null is ignored.
+// Creates a disk of zeros at rest, with its data in a new sparse file at `path`. Otherwise does
+// the same as `traxtent_new`. Release the disk with `traxtent_close` or `traxtent_free`; the file
+// stays.
+//
+// The file is an image: byte 0 is the first byte of LBN 0. It is locked (`flock`) until the disk
+// is released. It holds what is durable on the modelled disk, and `fdatasync` is called at each
+// flush and each write with force unit access.
+//
+// Returns null if the file exists, or cannot be made as long as the disk. There is then no new
+// file.
 //
 // # Safety
-// `disk` is null or comes from `traxtent_new`, and is not used any more.
+// `drive` and `path` are C strings; `error` is null or has `room` bytes.
+struct traxtent_disk *traxtent_create(const char *drive,
+                                      const char *path,
+                                      char *error,
+                                      size_t room);
+
+// Opens a disk at rest whose data are in the file at `path`, which `traxtent_create` made, or any
+// other image that is at least as long as the disk. Otherwise does the same as `traxtent_create`.
+//
+// Returns null if the file is missing, too short, not a regular file, not writable, or in use by
+// another disk or by `traxtent serve`. The file is then unchanged.
+//
+// # Safety
+// `drive` and `path` are C strings; `error` is null or has `room` bytes.
+struct traxtent_disk *traxtent_open(const char *drive, const char *path, char *error, size_t room);
+
+// Shuts a disk down as a computer does: completes what is outstanding, flushes, and releases the
+// disk, in every case. On failure, writes as much of the reason as `room` bytes hold to `error`,
+// which may be null.
+//
+// Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
+// `TRAXTENT_FAILED` if the file does not accept the data. Data that were not durable are then
+// lost.
+//
+// # Safety
+// `disk` comes from a function that creates or opens one, and is not used any more; `error` is
+// null or has `room` bytes.
+enum traxtent_status traxtent_close(struct traxtent_disk *disk, char *error, size_t room);
+
+// Releases a disk as if its power failed: data that are not durable are lost, as are outstanding
+// requests. A file keeps the durable data. Null is ignored.
+//
+// # Safety
+// `disk` is null or comes from a function that creates or opens one, and is not used any more.
 void traxtent_free(struct traxtent_disk *disk);
 
 // Returns the reason why the last unsuccessful call failed. The string is valid until the next

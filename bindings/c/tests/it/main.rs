@@ -3,3 +3,4 @@
 mod header;
 mod program;
 mod queue;
+mod store;
