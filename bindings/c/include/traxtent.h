@@ -1,5 +1,31 @@
 /* A modelled disk for programs in C: times of a real drive, data that a power cut may lose.
- * Generated from bindings/c/src; a test says when it is out of date. */
+ * Generated from bindings/c/src; a test says when it is out of date.
+ *
+ * Two ways to use a disk:
+ * - One command after another: traxtent_read, traxtent_write and similar functions return once the
+ *   command has completed on the disk's own clock. They do not wait in real time.
+ * - Several outstanding requests: traxtent_submit, traxtent_poll, traxtent_next_wakeup. The caller
+ *   has the clock, virtual or real.
+ * No function sleeps or reads a clock. Functions that write to a file may wait for its storage.
+ *
+ * Units: times are in picoseconds since the disk was created or opened. Positions (LBNs) and
+ * lengths are in logical sectors of traxtent_sector_bytes bytes.
+ *
+ * Errors: a function that can fail returns a traxtent_status, and traxtent_error the message. A
+ * function that creates a disk returns null, and writes the message to a buffer of the caller.
+ *
+ * Ownership: a disk belongs to the caller, who releases it with traxtent_close or traxtent_free.
+ * Everything else that is passed in stays the caller's, and is not used after the call.
+ *
+ * Threads: no function starts a thread, and disks share no state.
+ * - Any thread may call a function on a disk, including traxtent_close and traxtent_free; the disk
+ *   does not belong to the thread that created it.
+ * - Calls on one disk must not overlap; the caller locks. Only functions that take a const disk may
+ *   overlap with each other.
+ * - Calls on different disks may overlap.
+ * - No function may be called from a signal handler.
+ *
+ * Arguments that are pointers must not be null, unless the function says otherwise. */
 
 #ifndef TRAXTENT_H
 #define TRAXTENT_H
@@ -47,7 +73,7 @@ typedef enum traxtent_op {
   TRAXTENT_WRITE_ZEROES = 5,
 } traxtent_op;
 
-// A disk: data in memory or in a file, times of a drive.
+// A disk: data in memory or in a file, times of a drive. One thread at a time may use it.
 typedef struct traxtent_disk traxtent_disk;
 
 // A request. Set the fields that are not used to zero.
@@ -112,7 +138,9 @@ extern "C" {
 
 // Creates a disk of zeros at rest, with its data in memory. `drive` is the name of a built-in
 // drive or the TOML text of a profile. On failure, returns null and writes as much of the reason
-// as `room` bytes hold to `error`, which may be null. Release the disk with `traxtent_free`.
+// as `room` bytes hold to `error`, which may be null.
+//
+// The disk belongs to the caller. Release it with `traxtent_free`. The text of `drive` is copied.
 //
 // # Safety
 // `drive` is a C string; `error` is null or has `room` bytes.
@@ -147,8 +175,9 @@ struct traxtent_disk *traxtent_create(const char *drive,
 struct traxtent_disk *traxtent_open(const char *drive, const char *path, char *error, size_t room);
 
 // Shuts a disk down as a computer does: completes what is outstanding, flushes, and releases the
-// disk, in every case. On failure, writes as much of the reason as `room` bytes hold to `error`,
-// which may be null.
+// disk. The results of outstanding requests are dropped. On failure, writes as much of the reason
+// as `room` bytes hold to `error`, which may be null. The disk is released in every case, and
+// strings of `traxtent_error` with it.
 //
 // Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
 // `TRAXTENT_FAILED` if the file does not accept the data. Data that were not durable are then
@@ -166,8 +195,8 @@ enum traxtent_status traxtent_close(struct traxtent_disk *disk, char *error, siz
 // `disk` is null or comes from a function that creates or opens one, and is not used any more.
 void traxtent_free(struct traxtent_disk *disk);
 
-// Returns the reason why the last unsuccessful call failed. The string is valid until the next
-// call.
+// Returns the reason why the last unsuccessful call failed, or an empty string. The string belongs
+// to the disk. It is valid until the next call that takes the disk and is not const.
 const char *traxtent_error(const struct traxtent_disk *disk);
 
 // Returns the number of logical sectors of the disk.
@@ -179,21 +208,32 @@ uint32_t traxtent_sector_bytes(const struct traxtent_disk *disk);
 // Returns the time of the disk's clock, in picoseconds.
 uint64_t traxtent_now(const struct traxtent_disk *disk);
 
-// Advances the disk's clock, at most to `TRAXTENT_TIME_MAX`.
+// Advances the disk's clock by a time in picoseconds, at most to `TRAXTENT_TIME_MAX`. Does not
+// wait in real time.
 void traxtent_sleep(struct traxtent_disk *disk, uint64_t picoseconds);
 
 // Cuts the power and restores it. `seed` decides what remains of the data that were not durable.
-// Outstanding commands fail with `TRAXTENT_GONE`.
+// Outstanding requests fail with `TRAXTENT_GONE`. It takes no time on the disk's clock.
+//
+// Returns `TRAXTENT_NO_SPACE` or `TRAXTENT_FAILED` if the file does not accept the data. The
+// content is then as if the power had been cut at that point.
 enum traxtent_status traxtent_power_cut(struct traxtent_disk *disk, uint64_t seed);
 
-// Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`.
+// Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`. The text of `fault` is copied.
+//
+// Returns `TRAXTENT_INVALID` if the text is not a fault, or names sectors that the disk does not
+// have, and `TRAXTENT_FAILED` if no spare sector is left.
 //
 // # Safety
 // `fault` must be a C string.
 enum traxtent_status traxtent_fault(struct traxtent_disk *disk, const char *fault);
 
 // Reads `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the time in
-// picoseconds.
+// picoseconds if the call succeeds.
+//
+// Returns `TRAXTENT_INVALID` if the disk does not have the sectors or there are none,
+// `TRAXTENT_UNREADABLE` if one of them cannot be read, `TRAXTENT_GONE` if the drive does not
+// respond, and `TRAXTENT_FAILED` if the file cannot be read.
 //
 // # Safety
 // `into` has room for the sectors.
@@ -205,6 +245,11 @@ enum traxtent_status traxtent_read(struct traxtent_disk *disk,
 
 // Writes `sectors` sectors that start at `lbn`. With `fua` they are durable at completion.
 // Otherwise they may be lost until the next `traxtent_flush`, if the drive has a write-back cache.
+// `took`, if it is not null, receives the time in picoseconds if the call succeeds.
+//
+// Returns `TRAXTENT_INVALID` if the disk does not have the sectors or there are none,
+// `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or `TRAXTENT_FAILED` if
+// the file does not accept the data.
 //
 // # Safety
 // `data` has that many sectors.
@@ -215,16 +260,24 @@ enum traxtent_status traxtent_write(struct traxtent_disk *disk,
                                     bool fua,
                                     uint64_t *took);
 
-// Makes all previous writes durable.
+// Makes all previous writes durable. `took`, if it is not null, receives the time in picoseconds
+// if the call succeeds.
+//
+// Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
+// `TRAXTENT_FAILED` if the file does not accept the data. They stay in the cache, and a later
+// flush may succeed.
 enum traxtent_status traxtent_flush(struct traxtent_disk *disk, uint64_t *took);
 
-// Discards sectors (TRIM); their content afterwards depends on the drive.
+// Discards `sectors` sectors that start at `lbn` (TRIM). Their content afterwards depends on the
+// drive. `took`, if it is not null, receives the time in picoseconds, which is zero. Errors are
+// those of `traxtent_write`.
 enum traxtent_status traxtent_trim(struct traxtent_disk *disk,
                                    uint64_t lbn,
                                    uint32_t sectors,
                                    uint64_t *took);
 
-// Writes zeros to sectors.
+// Writes zeros to `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the
+// time in picoseconds if the call succeeds. Errors are those of `traxtent_write`.
 enum traxtent_status traxtent_write_zeroes(struct traxtent_disk *disk,
                                            uint64_t lbn,
                                            uint32_t sectors,
@@ -232,7 +285,7 @@ enum traxtent_status traxtent_write_zeroes(struct traxtent_disk *disk,
 
 // Submits a request at `now`, in picoseconds on a clock that is zero when the disk is created. A
 // time before `traxtent_now` counts as that time. Copies the request and its data: both belong to
-// the caller again when this returns.
+// the caller again when this returns. Tags need not be unique.
 //
 // Returns `TRAXTENT_INVALID`, without any effect, if a field is invalid, the disk does not have
 // the sectors, or `now` is after `TRAXTENT_TIME_MAX`. Other errors are in the completion.

@@ -8,7 +8,11 @@ use traxtent_model::drive::Breakdown;
 use crate::{Disk, Status};
 
 /// Reads `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the time in
-/// picoseconds.
+/// picoseconds if the call succeeds.
+///
+/// Returns `TRAXTENT_INVALID` if the disk does not have the sectors or there are none,
+/// `TRAXTENT_UNREADABLE` if one of them cannot be read, `TRAXTENT_GONE` if the drive does not
+/// respond, and `TRAXTENT_FAILED` if the file cannot be read.
 ///
 /// # Safety
 /// `into` has room for the sectors.
@@ -33,6 +37,11 @@ pub unsafe extern "C" fn traxtent_read(
 
 /// Writes `sectors` sectors that start at `lbn`. With `fua` they are durable at completion.
 /// Otherwise they may be lost until the next `traxtent_flush`, if the drive has a write-back cache.
+/// `took`, if it is not null, receives the time in picoseconds if the call succeeds.
+///
+/// Returns `TRAXTENT_INVALID` if the disk does not have the sectors or there are none,
+/// `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or `TRAXTENT_FAILED` if
+/// the file does not accept the data.
 ///
 /// # Safety
 /// `data` has that many sectors.
@@ -60,14 +69,21 @@ pub unsafe extern "C" fn traxtent_write(
     disk.finish_call(done, took)
 }
 
-/// Makes all previous writes durable.
+/// Makes all previous writes durable. `took`, if it is not null, receives the time in picoseconds
+/// if the call succeeds.
+///
+/// Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
+/// `TRAXTENT_FAILED` if the file does not accept the data. They stay in the cache, and a later
+/// flush may succeed.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_flush(disk: &mut Disk, took: Option<&mut u64>) -> Status {
     let done = disk.model.flush();
     disk.finish_call(done, took)
 }
 
-/// Discards sectors (TRIM); their content afterwards depends on the drive.
+/// Discards `sectors` sectors that start at `lbn` (TRIM). Their content afterwards depends on the
+/// drive. `took`, if it is not null, receives the time in picoseconds, which is zero. Errors are
+/// those of `traxtent_write`.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_trim(
     disk: &mut Disk,
@@ -79,7 +95,8 @@ pub extern "C" fn traxtent_trim(
     disk.finish_call(done, took)
 }
 
-/// Writes zeros to sectors.
+/// Writes zeros to `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the
+/// time in picoseconds if the call succeeds. Errors are those of `traxtent_write`.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_write_zeroes(
     disk: &mut Disk,

@@ -25,7 +25,7 @@ use traxtent_model::drive::Drive;
 use traxtent_model::profile::{Profile, builtin};
 use traxtent_units::Span;
 
-/// A disk: data in memory or in a file, times of a drive.
+/// A disk: data in memory or in a file, times of a drive. One thread at a time may use it.
 pub struct Disk {
     model: Model<Medium>,
     error: CString,
@@ -52,6 +52,13 @@ pub enum Status {
     TRAXTENT_NO_SPACE = 5,
 }
 
+/// The header promises that threads may pass disks on, and that functions which only look at a disk
+/// may overlap.
+const _: () = {
+    const fn threads_may_share<T: Send + Sync>() {}
+    threads_may_share::<Disk>();
+};
+
 use Status::{
     TRAXTENT_FAILED, TRAXTENT_GONE, TRAXTENT_INVALID, TRAXTENT_NO_SPACE, TRAXTENT_OK,
     TRAXTENT_UNREADABLE,
@@ -62,7 +69,9 @@ pub const TRAXTENT_TIME_MAX: u64 = 0x7fff_ffff_ffff_ffff;
 
 /// Creates a disk of zeros at rest, with its data in memory. `drive` is the name of a built-in
 /// drive or the TOML text of a profile. On failure, returns null and writes as much of the reason
-/// as `room` bytes hold to `error`, which may be null. Release the disk with `traxtent_free`.
+/// as `room` bytes hold to `error`, which may be null.
+///
+/// The disk belongs to the caller. Release it with `traxtent_free`. The text of `drive` is copied.
 ///
 /// # Safety
 /// `drive` is a C string; `error` is null or has `room` bytes.
@@ -126,8 +135,9 @@ pub unsafe extern "C" fn traxtent_open(
 }
 
 /// Shuts a disk down as a computer does: completes what is outstanding, flushes, and releases the
-/// disk, in every case. On failure, writes as much of the reason as `room` bytes hold to `error`,
-/// which may be null.
+/// disk. The results of outstanding requests are dropped. On failure, writes as much of the reason
+/// as `room` bytes hold to `error`, which may be null. The disk is released in every case, and
+/// strings of `traxtent_error` with it.
 ///
 /// Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
 /// `TRAXTENT_FAILED` if the file does not accept the data. Data that were not durable are then
@@ -171,8 +181,8 @@ pub unsafe extern "C" fn traxtent_free(disk: *mut Disk) {
     }
 }
 
-/// Returns the reason why the last unsuccessful call failed. The string is valid until the next
-/// call.
+/// Returns the reason why the last unsuccessful call failed, or an empty string. The string belongs
+/// to the disk. It is valid until the next call that takes the disk and is not const.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_error(disk: &Disk) -> *const c_char {
     disk.error.as_ptr()
@@ -196,7 +206,8 @@ pub extern "C" fn traxtent_now(disk: &Disk) -> u64 {
     disk.model.now().0
 }
 
-/// Advances the disk's clock, at most to `TRAXTENT_TIME_MAX`.
+/// Advances the disk's clock by a time in picoseconds, at most to `TRAXTENT_TIME_MAX`. Does not
+/// wait in real time.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_sleep(disk: &mut Disk, picoseconds: u64) {
     let room = TRAXTENT_TIME_MAX.saturating_sub(disk.model.now().0);
@@ -204,14 +215,20 @@ pub extern "C" fn traxtent_sleep(disk: &mut Disk, picoseconds: u64) {
 }
 
 /// Cuts the power and restores it. `seed` decides what remains of the data that were not durable.
-/// Outstanding commands fail with `TRAXTENT_GONE`.
+/// Outstanding requests fail with `TRAXTENT_GONE`. It takes no time on the disk's clock.
+///
+/// Returns `TRAXTENT_NO_SPACE` or `TRAXTENT_FAILED` if the file does not accept the data. The
+/// content is then as if the power had been cut at that point.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_power_cut(disk: &mut Disk, seed: u64) -> Status {
     let done = disk.model.power_cut(seed).map(drop);
     disk.finish(done)
 }
 
-/// Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`.
+/// Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`. The text of `fault` is copied.
+///
+/// Returns `TRAXTENT_INVALID` if the text is not a fault, or names sectors that the disk does not
+/// have, and `TRAXTENT_FAILED` if no spare sector is left.
 ///
 /// # Safety
 /// `fault` must be a C string.

@@ -97,7 +97,7 @@ pub struct Completion {
 
 /// Submits a request at `now`, in picoseconds on a clock that is zero when the disk is created. A
 /// time before `traxtent_now` counts as that time. Copies the request and its data: both belong to
-/// the caller again when this returns.
+/// the caller again when this returns. Tags need not be unique.
 ///
 /// Returns `TRAXTENT_INVALID`, without any effect, if a field is invalid, the disk does not have
 /// the sectors, or `now` is after `TRAXTENT_TIME_MAX`. Other errors are in the completion.

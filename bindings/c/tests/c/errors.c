@@ -11,10 +11,13 @@ static void report(const char *what, traxtent_status status)
     printf("%s: %d %s\n", what, status, status ? traxtent_error(disk) : "ok");
 }
 
-static void submit(uint64_t now, traxtent_request request)
+static void submit_at(uint64_t now, traxtent_request request)
 {
     report("submit", traxtent_submit(disk, now, &request));
 }
+
+/* Submits a request with the given fields now. */
+#define SUBMIT(...) submit_at(traxtent_now(disk), (traxtent_request){__VA_ARGS__})
 
 static void poll_all(void)
 {
@@ -38,16 +41,16 @@ int main(void)
     disk = traxtent_new("atlas10k2", why, sizeof why);
 
     uint64_t end = traxtent_sectors(disk);
-    submit(0, (traxtent_request){0});
-    submit(0, (traxtent_request){.op = 6, .sectors = 1});
-    submit(0, (traxtent_request){.op = TRAXTENT_READ, .sectors = 1, .flags = 2});
-    submit(0, (traxtent_request){.op = TRAXTENT_READ, .sectors = 1, .flags = TRAXTENT_FUA});
-    submit(0, (traxtent_request){.op = TRAXTENT_READ});
-    submit(0, (traxtent_request){.op = TRAXTENT_FLUSH, .sectors = 1});
-    submit(0, (traxtent_request){.op = TRAXTENT_WRITE, .sectors = 1});
-    submit(0, (traxtent_request){.op = TRAXTENT_WRITE, .sectors = 2, .lbn = end - 1, .data = sector});
-    submit(0, (traxtent_request){.op = TRAXTENT_WRITE, .sectors = 2, .lbn = UINT64_MAX, .data = sector});
-    submit(UINT64_MAX, (traxtent_request){.op = TRAXTENT_READ, .sectors = 1});
+    SUBMIT(.op = 0);
+    SUBMIT(.op = 6, .sectors = 1);
+    SUBMIT(.op = TRAXTENT_READ, .sectors = 1, .flags = 2);
+    SUBMIT(.op = TRAXTENT_READ, .sectors = 1, .flags = TRAXTENT_FUA);
+    SUBMIT(.op = TRAXTENT_READ);
+    SUBMIT(.op = TRAXTENT_FLUSH, .sectors = 1);
+    SUBMIT(.op = TRAXTENT_WRITE, .sectors = 1);
+    SUBMIT(.op = TRAXTENT_WRITE, .sectors = 2, .lbn = end - 1, .data = sector);
+    SUBMIT(.op = TRAXTENT_WRITE, .sectors = 2, .lbn = UINT64_MAX, .data = sector);
+    submit_at(UINT64_MAX, (traxtent_request){.op = TRAXTENT_READ, .sectors = 1});
     report("read", traxtent_read(disk, 0, 1, NULL, NULL));
     report("read", traxtent_read(disk, end, 1, found, NULL));
     report("write", traxtent_write(disk, 0, 1, NULL, false, NULL));
@@ -58,7 +61,7 @@ int main(void)
 
     /* The data belong to the caller again once the request is submitted. */
     memset(sector, 7, sizeof sector);
-    submit(0, (traxtent_request){.op = TRAXTENT_WRITE, .tag = 1, .lbn = 8, .sectors = 1, .data = sector});
+    SUBMIT(.op = TRAXTENT_WRITE, .tag = 1, .lbn = 8, .sectors = 1, .data = sector);
     memset(sector, 8, sizeof sector);
     poll_all();
     memset(sector, 7, sizeof sector);
@@ -66,13 +69,13 @@ int main(void)
     printf("the data as submitted: %d\n", memcmp(found, sector, sizeof found) == 0);
 
     traxtent_fault(disk, "latent-error,lbn=1000,sectors=1");
-    submit(traxtent_now(disk), (traxtent_request){.op = TRAXTENT_READ, .tag = 2, .lbn = 1000, .sectors = 1});
-    submit(traxtent_now(disk), (traxtent_request){.op = TRAXTENT_READ, .tag = 3, .lbn = 2000, .sectors = 1});
+    SUBMIT(.op = TRAXTENT_READ, .tag = 2, .lbn = 1000, .sectors = 1);
+    SUBMIT(.op = TRAXTENT_READ, .tag = 3, .lbn = 2000, .sectors = 1);
     /* A call that waits for its own command leaves the others to traxtent_poll. */
     traxtent_flush(disk, NULL);
     printf("outstanding: %" PRIu64 "\n", traxtent_outstanding(disk));
     poll_all();
-    submit(traxtent_now(disk), (traxtent_request){.op = TRAXTENT_READ, .tag = 4, .sectors = 1});
+    SUBMIT(.op = TRAXTENT_READ, .tag = 4, .sectors = 1);
     traxtent_power_cut(disk, 1);
     poll_all();
     traxtent_free(disk);
