@@ -1,5 +1,6 @@
 //! Tests of the header and of the library from the point of view of a C program.
 
+mod examples;
 mod header;
 mod link;
 mod program;

@@ -1,4 +1,4 @@
-//! The queue-depth interface, and the examples.
+//! The queue-depth interface.
 
 use std::fmt::Write;
 
@@ -114,15 +114,4 @@ fn errors_have_codes_and_messages() {
     let printed = program.run(&[], "");
     let expected = include_str!("../c/errors.txt");
     assert_eq!(printed, expected);
-}
-
-/// Does the example compile without a warning, link with the library, and find its records?
-#[test]
-fn powercut_runs() {
-    let program = Program::compile(&tool!("cc"), "examples/powercut.c");
-    let printed = program.run(&[], "");
-    assert!(
-        printed.starts_with("all there; a flush takes "),
-        "{printed}"
-    );
 }
