@@ -86,7 +86,6 @@ pub(crate) const FOR_TESTS: &[Package] = &[
         "pkg-config",
         "programs in C that link with the library",
     ),
-    package("valgrind", "valgrind", "the memory that programs in C use"),
     package(
         "sg3-utils",
         "sg_vpd",

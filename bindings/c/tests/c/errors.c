@@ -78,6 +78,7 @@ int main(void)
     SUBMIT(.op = TRAXTENT_READ, .tag = 4, .sectors = 1);
     traxtent_power_cut(disk, 1);
     poll_all();
+    SUBMIT(.op = TRAXTENT_WRITE, .lbn = 8, .sectors = 1, .data = sector);
     traxtent_free(disk);
     return 0;
 }

@@ -1,4 +1,7 @@
 //! Programs in C, compiled without a warning and linked with the library of this test.
+//!
+//! The compiler's checks are on in all of them: a program fails if it, or a copy that the library
+//! makes for it, leaves the bounds of its memory, and if something is not released.
 
 use std::env;
 use std::io::Write;
@@ -29,6 +32,7 @@ impl Program {
         let folder = tempfile::tempdir().unwrap();
         let status = Command::new(cc)
             .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-g"])
+            .arg("-fsanitize=address,undefined")
             .arg("-I")
             .arg(crate_path("include"))
             .arg(crate_path(source))

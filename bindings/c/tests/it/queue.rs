@@ -106,8 +106,8 @@ fn completions_equal_those_of_the_drive() {
     }
 }
 
-/// Does each mistake have a code and a message, does a failed submission have no effect, and do
-/// faults end outstanding requests with their reasons?
+/// Does each mistake have a code and a message, does a failed submission have no effect, do faults
+/// end outstanding requests with their reasons, and is an outstanding one released with its disk?
 #[test]
 fn errors_have_codes_and_messages() {
     let program = Program::compile(&tool!("cc"), "tests/c/errors.c");
