@@ -82,6 +82,11 @@ pub(crate) const FOR_TESTS: &[Package] = &[
     package("chromium", "chromium", "pages in a browser"),
     package("g++", "c++", "the fuzzing engine"),
     package(
+        "pkgconf",
+        "pkg-config",
+        "programs in C that link with the library",
+    ),
+    package(
         "sg3-utils",
         "sg_vpd",
         "decoding of SCSI responses by other programs",

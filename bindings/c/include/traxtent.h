@@ -1,5 +1,31 @@
 /* A modelled disk for programs in C: times of a real drive, data that a power cut may lose.
- * Generated from bindings/c/src/lib.rs; a test says when it is out of date. */
+ * Generated from bindings/c/src; a test says when it is out of date.
+ *
+ * Two ways to use a disk:
+ * - One command after another: traxtent_read, traxtent_write and similar functions return once the
+ *   command has completed on the disk's own clock. They do not wait in real time.
+ * - Several outstanding requests: traxtent_submit, traxtent_poll, traxtent_next_wakeup. The caller
+ *   has the clock, virtual or real.
+ * No function sleeps or reads a clock. Functions that write to a file may wait for its storage.
+ *
+ * Units: times are in picoseconds since the disk was created or opened. Positions (LBNs) and
+ * lengths are in logical sectors of traxtent_sector_bytes bytes.
+ *
+ * Errors: a function that can fail returns a traxtent_status, and traxtent_error the message. A
+ * function that creates a disk returns null, and writes the message to a buffer of the caller.
+ *
+ * Ownership: a disk belongs to the caller, who releases it with traxtent_close or traxtent_free.
+ * Everything else that is passed in stays the caller's, and is not used after the call.
+ *
+ * Threads: no function starts a thread, and disks share no state.
+ * - Any thread may call a function on a disk, including traxtent_close and traxtent_free; the disk
+ *   does not belong to the thread that created it.
+ * - Calls on one disk must not overlap; the caller locks. Only functions that take a const disk may
+ *   overlap with each other.
+ * - Calls on different disks may overlap.
+ * - No function may be called from a signal handler.
+ *
+ * Arguments that are pointers must not be null, unless the function says otherwise. */
 
 #ifndef TRAXTENT_H
 #define TRAXTENT_H
@@ -7,6 +33,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+// The latest time that a disk's clock reaches, in picoseconds: 106 days.
+#define TRAXTENT_TIME_MAX 9223372036854775807
+
+// A flag of a request: force unit access. A write or write of zeros is durable at completion.
+#define TRAXTENT_FUA 1
+
+// The result of `traxtent_next_wakeup` if nothing is due.
+#define TRAXTENT_NEVER 18446744073709551615ull
 
 // The result of a call. `traxtent_error` returns the message.
 typedef enum traxtent_status {
@@ -20,31 +55,148 @@ typedef enum traxtent_status {
   TRAXTENT_GONE = 3,
   // Any other error.
   TRAXTENT_FAILED = 4,
+  // The file that holds the data cannot grow: its file system is full.
+  TRAXTENT_NO_SPACE = 5,
 } traxtent_status;
 
-// A disk: data in memory, times of a drive.
+// The operations of a request.
+typedef enum traxtent_op {
+  // Reads sectors. Once the command has completed, `traxtent_fetch` copies the data.
+  TRAXTENT_READ = 1,
+  // Writes sectors.
+  TRAXTENT_WRITE = 2,
+  // Makes durable all writes that completed before the submission. It has no sectors.
+  TRAXTENT_FLUSH = 3,
+  // Discards sectors (TRIM); their content afterwards depends on the drive.
+  TRAXTENT_TRIM = 4,
+  // Writes zeros to sectors.
+  TRAXTENT_WRITE_ZEROES = 5,
+} traxtent_op;
+
+// A disk: data in memory or in a file, times of a drive. One thread at a time may use it.
 typedef struct traxtent_disk traxtent_disk;
+
+// A request. Set the fields that are not used to zero.
+typedef struct traxtent_request {
+  // The caller's name for the request. The completion repeats it; the disk does not use it.
+  uint64_t tag;
+  // The first sector.
+  uint64_t lbn;
+  // The sectors to write, for `TRAXTENT_WRITE`.
+  const uint8_t *data;
+  // The number of sectors.
+  uint32_t sectors;
+  // One of `traxtent_op`.
+  uint32_t op;
+  // Zero or `TRAXTENT_FUA`.
+  uint32_t flags;
+} traxtent_request;
+
+// The parts of a response time in picoseconds. Their sum is the response time.
+typedef struct traxtent_breakdown {
+  // Waiting for other requests.
+  uint64_t queue;
+  // The controller's command and completion processing.
+  uint64_t overhead;
+  // The first movement of the arm.
+  uint64_t seek;
+  // Settling before writes.
+  uint64_t settle;
+  // Changes of track within the request, and of head before it, in excess of any seek.
+  uint64_t head_switch;
+  // Waiting for sectors to come under the head.
+  uint64_t rotation;
+  // Sectors passing under the head.
+  uint64_t transfer;
+  // Transfer on the bus that does not overlap with any part above.
+  uint64_t bus;
+} traxtent_breakdown;
+
+// A request that has completed.
+typedef struct traxtent_completion {
+  // The request's tag.
+  uint64_t tag;
+  // The time of submission in picoseconds.
+  uint64_t submitted;
+  // The time of completion in picoseconds.
+  uint64_t completed;
+  // The parts of the time between the two.
+  struct traxtent_breakdown breakdown;
+  // The first sector.
+  uint64_t lbn;
+  // The number of sectors.
+  uint32_t sectors;
+  // The request's operation, one of `traxtent_op`.
+  uint32_t op;
+  // Success, or the reason for the failure.
+  enum traxtent_status status;
+} traxtent_completion;
 
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
 
-// Creates a disk of zeros at rest. `drive` is the name of a built-in drive or the TOML text of a
-// profile. On failure, returns null and writes as much of the reason as `room` bytes hold to
-// `error`, which may be null. Release the disk with `traxtent_free`.
+// Creates a disk of zeros at rest, with its data in memory. `drive` is the name of a built-in
+// drive or the TOML text of a profile. On failure, returns null and writes as much of the reason
+// as `room` bytes hold to `error`, which may be null.
+//
+// The disk belongs to the caller. Release it with `traxtent_free`. The text of `drive` is copied.
 //
 // # Safety
 // `drive` is a C string; `error` is null or has `room` bytes.
 struct traxtent_disk *traxtent_new(const char *drive, char *error, size_t room);
 
-// Releases a disk and its data. Null is ignored.
+// Creates a disk of zeros at rest, with its data in a new sparse file at `path`. Otherwise does
+// the same as `traxtent_new`. Release the disk with `traxtent_close` or `traxtent_free`; the file
+// stays.
+//
+// The file is an image: byte 0 is the first byte of LBN 0. It is locked (`flock`) until the disk
+// is released. It holds what is durable on the modelled disk, and `fdatasync` is called at each
+// flush and each write with force unit access.
+//
+// Returns null if the file exists, or cannot be made as long as the disk. There is then no new
+// file.
 //
 // # Safety
-// `disk` is null or comes from `traxtent_new`, and is not used any more.
+// `drive` and `path` are C strings; `error` is null or has `room` bytes.
+struct traxtent_disk *traxtent_create(const char *drive,
+                                      const char *path,
+                                      char *error,
+                                      size_t room);
+
+// Opens a disk at rest whose data are in the file at `path`, which `traxtent_create` made, or any
+// other image that is at least as long as the disk. Otherwise does the same as `traxtent_create`.
+//
+// Returns null if the file is missing, too short, not a regular file, not writable, or in use by
+// another disk or by `traxtent serve`. The file is then unchanged.
+//
+// # Safety
+// `drive` and `path` are C strings; `error` is null or has `room` bytes.
+struct traxtent_disk *traxtent_open(const char *drive, const char *path, char *error, size_t room);
+
+// Shuts a disk down as a computer does: completes what is outstanding, flushes, and releases the
+// disk. The results of outstanding requests are dropped. On failure, writes as much of the reason
+// as `room` bytes hold to `error`, which may be null. The disk is released in every case, and
+// strings of `traxtent_error` with it.
+//
+// Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
+// `TRAXTENT_FAILED` if the file does not accept the data. Data that were not durable are then
+// lost.
+//
+// # Safety
+// `disk` comes from a function that creates or opens one, and is not used any more; `error` is
+// null or has `room` bytes.
+enum traxtent_status traxtent_close(struct traxtent_disk *disk, char *error, size_t room);
+
+// Releases a disk as if its power failed: data that are not durable are lost, as are outstanding
+// requests. A file keeps the durable data. Null is ignored.
+//
+// # Safety
+// `disk` is null or comes from a function that creates or opens one, and is not used any more.
 void traxtent_free(struct traxtent_disk *disk);
 
-// Returns the reason why the last unsuccessful call failed. The string is valid until the next
-// call.
+// Returns the reason why the last unsuccessful call failed, or an empty string. The string belongs
+// to the disk. It is valid until the next call that takes the disk and is not const.
 const char *traxtent_error(const struct traxtent_disk *disk);
 
 // Returns the number of logical sectors of the disk.
@@ -56,10 +208,32 @@ uint32_t traxtent_sector_bytes(const struct traxtent_disk *disk);
 // Returns the time of the disk's clock, in picoseconds.
 uint64_t traxtent_now(const struct traxtent_disk *disk);
 
-// Advances the disk's clock.
+// Advances the disk's clock by a time in picoseconds, at most to `TRAXTENT_TIME_MAX`. Does not
+// wait in real time.
 void traxtent_sleep(struct traxtent_disk *disk, uint64_t picoseconds);
 
-// Reads `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the time.
+// Cuts the power and restores it. `seed` decides what remains of the data that were not durable.
+// Outstanding requests fail with `TRAXTENT_GONE`. It takes no time on the disk's clock.
+//
+// Returns `TRAXTENT_NO_SPACE` or `TRAXTENT_FAILED` if the file does not accept the data. The
+// content is then as if the power had been cut at that point.
+enum traxtent_status traxtent_power_cut(struct traxtent_disk *disk, uint64_t seed);
+
+// Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`. The text of `fault` is copied.
+//
+// Returns `TRAXTENT_INVALID` if the text is not a fault, or names sectors that the disk does not
+// have, and `TRAXTENT_FAILED` if no spare sector is left.
+//
+// # Safety
+// `fault` must be a C string.
+enum traxtent_status traxtent_fault(struct traxtent_disk *disk, const char *fault);
+
+// Reads `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the time in
+// picoseconds if the call succeeds.
+//
+// Returns `TRAXTENT_INVALID` if the disk does not have the sectors or there are none,
+// `TRAXTENT_UNREADABLE` if one of them cannot be read, `TRAXTENT_GONE` if the drive does not
+// respond, and `TRAXTENT_FAILED` if the file cannot be read.
 //
 // # Safety
 // `into` has room for the sectors.
@@ -71,6 +245,11 @@ enum traxtent_status traxtent_read(struct traxtent_disk *disk,
 
 // Writes `sectors` sectors that start at `lbn`. With `fua` they are durable at completion.
 // Otherwise they may be lost until the next `traxtent_flush`, if the drive has a write-back cache.
+// `took`, if it is not null, receives the time in picoseconds if the call succeeds.
+//
+// Returns `TRAXTENT_INVALID` if the disk does not have the sectors or there are none,
+// `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or `TRAXTENT_FAILED` if
+// the file does not accept the data.
 //
 // # Safety
 // `data` has that many sectors.
@@ -81,29 +260,78 @@ enum traxtent_status traxtent_write(struct traxtent_disk *disk,
                                     bool fua,
                                     uint64_t *took);
 
-// Makes all previous writes durable.
+// Makes all previous writes durable. `took`, if it is not null, receives the time in picoseconds
+// if the call succeeds.
+//
+// Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
+// `TRAXTENT_FAILED` if the file does not accept the data. They stay in the cache, and a later
+// flush may succeed.
 enum traxtent_status traxtent_flush(struct traxtent_disk *disk, uint64_t *took);
 
-// Discards sectors (TRIM); their content afterwards depends on the drive.
+// Discards `sectors` sectors that start at `lbn` (TRIM). Their content afterwards depends on the
+// drive. `took`, if it is not null, receives the time in picoseconds, which is zero. Errors are
+// those of `traxtent_write`.
 enum traxtent_status traxtent_trim(struct traxtent_disk *disk,
                                    uint64_t lbn,
                                    uint32_t sectors,
                                    uint64_t *took);
 
-// Writes zeros to sectors.
+// Writes zeros to `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the
+// time in picoseconds if the call succeeds. Errors are those of `traxtent_write`.
 enum traxtent_status traxtent_write_zeroes(struct traxtent_disk *disk,
                                            uint64_t lbn,
                                            uint32_t sectors,
                                            uint64_t *took);
 
-// Cuts the power and restores it. `seed` decides what remains of the data that were not durable.
-enum traxtent_status traxtent_power_cut(struct traxtent_disk *disk, uint64_t seed);
-
-// Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`.
+// Submits a request at `now`, in picoseconds on a clock that is zero when the disk is created. A
+// time before `traxtent_now` counts as that time. Copies the request and its data: both belong to
+// the caller again when this returns. Tags need not be unique.
+//
+// Returns `TRAXTENT_INVALID`, without any effect, if a field is invalid, the disk does not have
+// the sectors, or `now` is after `TRAXTENT_TIME_MAX`. Other errors are in the completion.
 //
 // # Safety
-// `fault` must be a C string.
-enum traxtent_status traxtent_fault(struct traxtent_disk *disk, const char *fault);
+// The request's `data` has as many sectors as it says, if it is a write.
+enum traxtent_status traxtent_submit(struct traxtent_disk *disk,
+                                     uint64_t now,
+                                     const struct traxtent_request *request);
+
+// Writes the next request that has completed by `now`, in picoseconds, to `completion` and returns
+// true. Requests are returned in order of completion. Returns false, and writes nothing, if there
+// is none. The disk's clock advances to `now`, so do not poll at a time that has not come. A time
+// before `traxtent_now` counts as that time, and a time after `TRAXTENT_TIME_MAX` as that.
+//
+// If the request failed, `completion->status` is not `TRAXTENT_OK`, and `traxtent_error` returns
+// the reason.
+//
+// # Safety
+// `completion` has room for a completion.
+bool traxtent_poll(struct traxtent_disk *disk,
+                   uint64_t now,
+                   struct traxtent_completion *completion);
+
+// Copies the data of `sectors` sectors that start at `lbn` to `into`: what a read returns that
+// completes at `traxtent_now`. Takes no time on the disk's clock. Call it after `traxtent_poll`
+// has returned the read, and before `traxtent_power_cut`.
+//
+// Returns `TRAXTENT_INVALID` if the disk does not have the sectors, and `TRAXTENT_FAILED` if the
+// storage of the data fails. The content of `into` is then undefined. It does not report
+// unreadable sectors: the completion of the read does.
+//
+// # Safety
+// `into` has room for the sectors.
+enum traxtent_status traxtent_fetch(struct traxtent_disk *disk,
+                                    uint64_t lbn,
+                                    uint32_t sectors,
+                                    uint8_t *into);
+
+// Returns the next time at which something happens, in picoseconds, or `TRAXTENT_NEVER` if nothing
+// is outstanding. Call `traxtent_poll` at that time. It may return no completion, because drives
+// also have events of their own.
+uint64_t traxtent_next_wakeup(const struct traxtent_disk *disk);
+
+// Returns the number of requests that were submitted and that `traxtent_poll` has not returned.
+uint64_t traxtent_outstanding(const struct traxtent_disk *disk);
 
 #ifdef __cplusplus
 }  // extern "C"

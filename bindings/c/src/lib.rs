@@ -1,24 +1,36 @@
-//! The disk of `traxtent_model::disk` for programs in C: every function here calls one there. The
-//! header `include/traxtent.h` is generated from this file.
+//! The disk of `traxtent_model::disk` for programs in C. The functions here call those there. The
+//! header `include/traxtent.h` is generated from these files.
 //!
-//! Times are in picoseconds on the disk's own clock. A disk belongs to one thread at a time.
+//! - [`calls`] runs one command after another on the disk's own clock.
+//! - [`queue`] keeps several commands outstanding on the caller's clock.
+//!
+//! Times are in picoseconds. No function keeps a pointer that it was given, except to the disk.
 
 // The C interface has to trust the pointers that it receives.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_char};
-use std::ptr;
-use std::slice;
+pub mod calls;
+mod medium;
+pub mod queue;
 
-use traxtent_model::disk::{Disk as Model, DiskError, Fault};
-use traxtent_model::drive::Breakdown;
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr;
+
+use medium::Medium;
+use traxtent_model::disk::{Disk as Model, DiskError, Fault, MediaError, Tag};
+use traxtent_model::drive::Drive;
 use traxtent_model::profile::{Profile, builtin};
 use traxtent_units::Span;
 
-/// A disk: data in memory, times of a drive.
+/// A disk: data in memory or in a file, times of a drive. One thread at a time may use it.
 pub struct Disk {
-    model: Model,
+    model: Model<Medium>,
     error: CString,
+    /// The caller's tags of the commands that `traxtent_poll` has not returned yet.
+    tags: BTreeMap<Tag, u64>,
 }
 
 /// The result of a call. `traxtent_error` returns the message.
@@ -36,13 +48,30 @@ pub enum Status {
     TRAXTENT_GONE = 3,
     /// Any other error.
     TRAXTENT_FAILED = 4,
+    /// The file that holds the data cannot grow: its file system is full.
+    TRAXTENT_NO_SPACE = 5,
 }
 
-use Status::{TRAXTENT_FAILED, TRAXTENT_GONE, TRAXTENT_INVALID, TRAXTENT_OK, TRAXTENT_UNREADABLE};
+/// The header promises that threads may pass disks on, and that functions which only look at a disk
+/// may overlap.
+const _: () = {
+    const fn threads_may_share<T: Send + Sync>() {}
+    threads_may_share::<Disk>();
+};
 
-/// Creates a disk of zeros at rest. `drive` is the name of a built-in drive or the TOML text of a
-/// profile. On failure, returns null and writes as much of the reason as `room` bytes hold to
-/// `error`, which may be null. Release the disk with `traxtent_free`.
+use Status::{
+    TRAXTENT_FAILED, TRAXTENT_GONE, TRAXTENT_INVALID, TRAXTENT_NO_SPACE, TRAXTENT_OK,
+    TRAXTENT_UNREADABLE,
+};
+
+/// The latest time that a disk's clock reaches, in picoseconds: 106 days.
+pub const TRAXTENT_TIME_MAX: u64 = 0x7fff_ffff_ffff_ffff;
+
+/// Creates a disk of zeros at rest, with its data in memory. `drive` is the name of a built-in
+/// drive or the TOML text of a profile. On failure, returns null and writes as much of the reason
+/// as `room` bytes hold to `error`, which may be null.
+///
+/// The disk belongs to the caller. Release it with `traxtent_free`. The text of `drive` is copied.
 ///
 /// # Safety
 /// `drive` is a C string; `error` is null or has `room` bytes.
@@ -52,41 +81,98 @@ pub unsafe extern "C" fn traxtent_new(
     error: *mut c_char,
     room: usize,
 ) -> *mut Disk {
-    // SAFETY: the caller gives a C string.
-    let drive = unsafe { CStr::from_ptr(drive) }.to_string_lossy();
-    let profile = match builtin(&drive) {
-        Some(profile) => Ok(profile),
-        None => Profile::from_toml(&drive).map_err(|error| {
-            format!("neither a built-in drive nor the text of a profile: {error}")
-        }),
-    };
-    let model = profile.and_then(|profile| Model::new(&profile).map_err(|e| e.to_string()));
-    match model {
-        Ok(model) => Box::into_raw(Box::new(Disk {
-            model,
-            error: CString::default(),
-        })),
-        Err(message) => {
-            let text = c_string(&message);
-            let bytes = text.as_bytes();
-            if !error.is_null() && room > 0 {
-                let length = bytes.len().min(room - 1);
-                // SAFETY: the caller provides `room` bytes, and one is left for the terminating
-                // zero.
-                unsafe {
-                    ptr::copy_nonoverlapping(bytes.as_ptr().cast(), error, length);
-                    *error.add(length) = 0;
-                }
-            }
-            ptr::null_mut()
-        }
+    // SAFETY: the caller gives a C string, and room for the message.
+    unsafe { make(drive, |_| Ok(Medium::memory()), error, room) }
+}
+
+/// Creates a disk of zeros at rest, with its data in a new sparse file at `path`. Otherwise does
+/// the same as `traxtent_new`. Release the disk with `traxtent_close` or `traxtent_free`; the file
+/// stays.
+///
+/// The file is an image: byte 0 is the first byte of LBN 0. It is locked (`flock`) until the disk
+/// is released. It holds what is durable on the modelled disk, and `fdatasync` is called at each
+/// flush and each write with force unit access.
+///
+/// Returns null if the file exists, or cannot be made as long as the disk. There is then no new
+/// file.
+///
+/// # Safety
+/// `drive` and `path` are C strings; `error` is null or has `room` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn traxtent_create(
+    drive: *const c_char,
+    path: *const c_char,
+    error: *mut c_char,
+    room: usize,
+) -> *mut Disk {
+    // SAFETY: the caller gives C strings, and room for the message.
+    unsafe {
+        let path = path_of(path);
+        make(drive, |bytes| Medium::create(path, bytes), error, room)
     }
 }
 
-/// Releases a disk and its data. Null is ignored.
+/// Opens a disk at rest whose data are in the file at `path`, which `traxtent_create` made, or any
+/// other image that is at least as long as the disk. Otherwise does the same as `traxtent_create`.
+///
+/// Returns null if the file is missing, too short, not a regular file, not writable, or in use by
+/// another disk or by `traxtent serve`. The file is then unchanged.
 ///
 /// # Safety
-/// `disk` is null or comes from `traxtent_new`, and is not used any more.
+/// `drive` and `path` are C strings; `error` is null or has `room` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn traxtent_open(
+    drive: *const c_char,
+    path: *const c_char,
+    error: *mut c_char,
+    room: usize,
+) -> *mut Disk {
+    // SAFETY: the caller gives C strings, and room for the message.
+    unsafe {
+        let path = path_of(path);
+        make(drive, |bytes| Medium::open(path, bytes), error, room)
+    }
+}
+
+/// Shuts a disk down as a computer does: completes what is outstanding, flushes, and releases the
+/// disk. The results of outstanding requests are dropped. On failure, writes as much of the reason
+/// as `room` bytes hold to `error`, which may be null. The disk is released in every case, and
+/// strings of `traxtent_error` with it.
+///
+/// Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
+/// `TRAXTENT_FAILED` if the file does not accept the data. Data that were not durable are then
+/// lost.
+///
+/// # Safety
+/// `disk` comes from a function that creates or opens one, and is not used any more; `error` is
+/// null or has `room` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn traxtent_close(
+    disk: *mut Disk,
+    error: *mut c_char,
+    room: usize,
+) -> Status {
+    // SAFETY: it was made by Box::into_raw, and this is its last use.
+    let mut disk = unsafe { Box::from_raw(disk) };
+    while let Some(wake) = disk.model.next_wakeup().filter(|_| !disk.tags.is_empty()) {
+        while let Some(done) = disk.model.poll(wake) {
+            disk.tags.remove(&done.tag);
+        }
+    }
+    let flushed = disk.model.flush().map(drop);
+    let status = disk.finish(flushed);
+    if status != TRAXTENT_OK {
+        // SAFETY: the caller provides `room` bytes.
+        unsafe { report(&disk.error, error, room) };
+    }
+    status
+}
+
+/// Releases a disk as if its power failed: data that are not durable are lost, as are outstanding
+/// requests. A file keeps the durable data. Null is ignored.
+///
+/// # Safety
+/// `disk` is null or comes from a function that creates or opens one, and is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn traxtent_free(disk: *mut Disk) {
     if !disk.is_null() {
@@ -95,8 +181,8 @@ pub unsafe extern "C" fn traxtent_free(disk: *mut Disk) {
     }
 }
 
-/// Returns the reason why the last unsuccessful call failed. The string is valid until the next
-/// call.
+/// Returns the reason why the last unsuccessful call failed, or an empty string. The string belongs
+/// to the disk. It is valid until the next call that takes the disk and is not const.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_error(disk: &Disk) -> *const c_char {
     disk.error.as_ptr()
@@ -120,95 +206,29 @@ pub extern "C" fn traxtent_now(disk: &Disk) -> u64 {
     disk.model.now().0
 }
 
-/// Advances the disk's clock.
+/// Advances the disk's clock by a time in picoseconds, at most to `TRAXTENT_TIME_MAX`. Does not
+/// wait in real time.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_sleep(disk: &mut Disk, picoseconds: u64) {
-    disk.model.sleep(Span(picoseconds));
-}
-
-/// Reads `sectors` sectors that start at `lbn`. `took`, if it is not null, receives the time.
-///
-/// # Safety
-/// `into` has room for the sectors.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn traxtent_read(
-    disk: &mut Disk,
-    lbn: u64,
-    sectors: u32,
-    into: *mut u8,
-    took: Option<&mut u64>,
-) -> Status {
-    let bytes = sectors as usize * disk.model.sector_bytes() as usize;
-    // SAFETY: the caller provides room for that many bytes.
-    let into = unsafe { slice::from_raw_parts_mut(into, bytes) };
-    let done = disk.model.read(lbn, into);
-    disk.finish(done, took)
-}
-
-/// Writes `sectors` sectors that start at `lbn`. With `fua` they are durable at completion.
-/// Otherwise they may be lost until the next `traxtent_flush`, if the drive has a write-back cache.
-///
-/// # Safety
-/// `data` has that many sectors.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn traxtent_write(
-    disk: &mut Disk,
-    lbn: u64,
-    sectors: u32,
-    data: *const u8,
-    fua: bool,
-    took: Option<&mut u64>,
-) -> Status {
-    let bytes = sectors as usize * disk.model.sector_bytes() as usize;
-    // SAFETY: the caller provides that many bytes.
-    let data = unsafe { slice::from_raw_parts(data, bytes) };
-    let done = if fua {
-        disk.model.write_fua(lbn, data)
-    } else {
-        disk.model.write(lbn, data)
-    };
-    disk.finish(done, took)
-}
-
-/// Makes all previous writes durable.
-#[unsafe(no_mangle)]
-pub extern "C" fn traxtent_flush(disk: &mut Disk, took: Option<&mut u64>) -> Status {
-    let done = disk.model.flush();
-    disk.finish(done, took)
-}
-
-/// Discards sectors (TRIM); their content afterwards depends on the drive.
-#[unsafe(no_mangle)]
-pub extern "C" fn traxtent_trim(
-    disk: &mut Disk,
-    lbn: u64,
-    sectors: u32,
-    took: Option<&mut u64>,
-) -> Status {
-    let done = disk.model.trim(lbn, sectors);
-    disk.finish(done, took)
-}
-
-/// Writes zeros to sectors.
-#[unsafe(no_mangle)]
-pub extern "C" fn traxtent_write_zeroes(
-    disk: &mut Disk,
-    lbn: u64,
-    sectors: u32,
-    took: Option<&mut u64>,
-) -> Status {
-    let done = disk.model.write_zeroes(lbn, sectors);
-    disk.finish(done, took)
+    let room = TRAXTENT_TIME_MAX.saturating_sub(disk.model.now().0);
+    disk.model.sleep(Span(picoseconds.min(room)));
 }
 
 /// Cuts the power and restores it. `seed` decides what remains of the data that were not durable.
+/// Outstanding requests fail with `TRAXTENT_GONE`. It takes no time on the disk's clock.
+///
+/// Returns `TRAXTENT_NO_SPACE` or `TRAXTENT_FAILED` if the file does not accept the data. The
+/// content is then as if the power had been cut at that point.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_power_cut(disk: &mut Disk, seed: u64) -> Status {
-    let done = disk.model.power_cut(seed);
-    disk.finish(done.map(|_| Breakdown::default()), None)
+    let done = disk.model.power_cut(seed).map(drop);
+    disk.finish(done)
 }
 
-/// Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`.
+/// Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`. The text of `fault` is copied.
+///
+/// Returns `TRAXTENT_INVALID` if the text is not a fault, or names sectors that the disk does not
+/// have, and `TRAXTENT_FAILED` if no spare sector is left.
 ///
 /// # Safety
 /// `fault` must be a C string.
@@ -218,36 +238,116 @@ pub unsafe extern "C" fn traxtent_fault(disk: &mut Disk, fault: *const c_char) -
     let text = unsafe { CStr::from_ptr(fault) }.to_string_lossy();
     match text.parse::<Fault>() {
         Ok(fault) => {
-            let done = disk.model.inject(disk.model.now(), fault);
-            disk.finish(done.map(|_| Breakdown::default()), None)
+            let done = disk.model.inject(disk.model.now(), fault).map(drop);
+            disk.finish(done)
         }
-        Err(error) => {
-            disk.error = c_string(&error.to_string());
-            TRAXTENT_INVALID
-        }
+        Err(error) => disk.refuse(&error.to_string()),
     }
 }
 
 impl Disk {
-    fn finish(&mut self, done: Result<Breakdown, DiskError>, took: Option<&mut u64>) -> Status {
-        let error = match done {
-            Ok(breakdown) => {
-                if let Some(took) = took {
-                    *took = breakdown.total().0;
-                }
-                return TRAXTENT_OK;
-            }
-            Err(error) => error,
+    /// Returns the status of a call, and keeps the message of an error.
+    fn finish(&mut self, done: Result<(), DiskError>) -> Status {
+        let Err(error) = done else {
+            return TRAXTENT_OK;
         };
         self.error = c_string(&error.to_string());
+        Disk::status(&error)
+    }
+
+    fn status(error: &DiskError) -> Status {
         match error {
             DiskError::Request(_) | DiskError::Length { .. } | DiskError::FaultBeyondEnd { .. } => {
                 TRAXTENT_INVALID
             }
             DiskError::Unreadable { .. } => TRAXTENT_UNREADABLE,
             DiskError::Unresponsive | DiskError::PowerCut => TRAXTENT_GONE,
+            DiskError::Media(MediaError::NoSpace) => TRAXTENT_NO_SPACE,
             _ => TRAXTENT_FAILED,
         }
+    }
+
+    /// Returns the status for an invalid argument, and keeps the message.
+    fn refuse(&mut self, message: &str) -> Status {
+        self.error = c_string(message);
+        TRAXTENT_INVALID
+    }
+
+    /// Returns the number of bytes in `sectors` sectors that start at `lbn`, or `None` if the disk
+    /// does not have them.
+    fn bytes_of(&self, lbn: u64, sectors: u32) -> Option<usize> {
+        let end = lbn.checked_add(sectors.into())?;
+        let sector_bytes = self.model.sector_bytes() as usize;
+        (end <= self.model.capacity().0).then_some(sectors as usize * sector_bytes)
+    }
+}
+
+/// Creates a disk whose medium has at least the given number of bytes.
+///
+/// # Safety
+/// `drive` is a C string; `error` is null or has `room` bytes.
+unsafe fn make(
+    drive: *const c_char,
+    medium: impl FnOnce(u64) -> Result<Medium, String>,
+    error: *mut c_char,
+    room: usize,
+) -> *mut Disk {
+    // SAFETY: the caller gives a C string.
+    let drive = unsafe { CStr::from_ptr(drive) }.to_string_lossy();
+    match model(&drive, medium) {
+        Ok(model) => Box::into_raw(Box::new(Disk {
+            model,
+            error: CString::default(),
+            tags: BTreeMap::new(),
+        })),
+        Err(message) => {
+            // SAFETY: the caller provides `room` bytes.
+            unsafe { report(&c_string(&message), error, room) };
+            ptr::null_mut()
+        }
+    }
+}
+
+fn model(
+    drive: &str,
+    medium: impl FnOnce(u64) -> Result<Medium, String>,
+) -> Result<Model<Medium>, String> {
+    let profile = match builtin(drive) {
+        Some(profile) => profile,
+        None => Profile::from_toml(drive).map_err(|error| {
+            format!("neither a built-in drive nor the text of a profile: {error}")
+        })?,
+    };
+    let drive = Drive::new(&profile).map_err(|error| error.to_string())?;
+    let bytes = drive.geometry().capacity().0 * u64::from(profile.sector.logical_bytes);
+    // The last step that can fail, so that no file stays without a disk.
+    Ok(Model::with_media(drive, medium(bytes)?))
+}
+
+/// Returns the path of a C string.
+///
+/// # Safety
+/// `path` is a C string that lives longer than `'a`.
+unsafe fn path_of<'a>(path: *const c_char) -> &'a Path {
+    // SAFETY: the caller gives a C string.
+    let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+/// Copies as much of a message as `room` bytes hold.
+///
+/// # Safety
+/// `error` is null or has `room` bytes.
+unsafe fn report(message: &CStr, error: *mut c_char, room: usize) {
+    if error.is_null() || room == 0 {
+        return;
+    }
+    let bytes = message.to_bytes();
+    let length = bytes.len().min(room - 1);
+    // SAFETY: the caller provides `room` bytes, and one is left for the terminating zero.
+    unsafe {
+        ptr::copy_nonoverlapping(bytes.as_ptr().cast(), error, length);
+        *error.add(length) = 0;
     }
 }
 

@@ -1,0 +1,289 @@
+//! Several outstanding commands: the caller's clock, the caller's tags. The state machine
+//! `submit`, `poll`, `next_wakeup` of `traxtent_model::disk`, without I/O or waiting.
+
+use std::slice;
+
+use traxtent_model::disk::{Command, Completion as Done};
+use traxtent_units::{Lbn, SimTime};
+
+use crate::{Disk, Status, TRAXTENT_TIME_MAX};
+
+/// The operations of a request.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(non_camel_case_types)]
+pub enum Op {
+    /// Reads sectors. Once the command has completed, `traxtent_fetch` copies the data.
+    TRAXTENT_READ = 1,
+    /// Writes sectors.
+    TRAXTENT_WRITE = 2,
+    /// Makes durable all writes that completed before the submission. It has no sectors.
+    TRAXTENT_FLUSH = 3,
+    /// Discards sectors (TRIM); their content afterwards depends on the drive.
+    TRAXTENT_TRIM = 4,
+    /// Writes zeros to sectors.
+    TRAXTENT_WRITE_ZEROES = 5,
+}
+
+use Op::{TRAXTENT_FLUSH, TRAXTENT_READ, TRAXTENT_TRIM, TRAXTENT_WRITE, TRAXTENT_WRITE_ZEROES};
+
+/// A flag of a request: force unit access. A write or write of zeros is durable at completion.
+pub const TRAXTENT_FUA: u32 = 1;
+
+/// The result of `traxtent_next_wakeup` if nothing is due.
+pub const TRAXTENT_NEVER: u64 = 0xffff_ffff_ffff_ffff;
+
+/// A request. Set the fields that are not used to zero.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// The caller's name for the request. The completion repeats it; the disk does not use it.
+    pub tag: u64,
+    /// The first sector.
+    pub lbn: u64,
+    /// The sectors to write, for `TRAXTENT_WRITE`.
+    pub data: *const u8,
+    /// The number of sectors.
+    pub sectors: u32,
+    /// One of `traxtent_op`.
+    pub op: u32,
+    /// Zero or `TRAXTENT_FUA`.
+    pub flags: u32,
+}
+
+/// The parts of a response time in picoseconds. Their sum is the response time.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Breakdown {
+    /// Waiting for other requests.
+    pub queue: u64,
+    /// The controller's command and completion processing.
+    pub overhead: u64,
+    /// The first movement of the arm.
+    pub seek: u64,
+    /// Settling before writes.
+    pub settle: u64,
+    /// Changes of track within the request, and of head before it, in excess of any seek.
+    pub head_switch: u64,
+    /// Waiting for sectors to come under the head.
+    pub rotation: u64,
+    /// Sectors passing under the head.
+    pub transfer: u64,
+    /// Transfer on the bus that does not overlap with any part above.
+    pub bus: u64,
+}
+
+/// A request that has completed.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Completion {
+    /// The request's tag.
+    pub tag: u64,
+    /// The time of submission in picoseconds.
+    pub submitted: u64,
+    /// The time of completion in picoseconds.
+    pub completed: u64,
+    /// The parts of the time between the two.
+    pub breakdown: Breakdown,
+    /// The first sector.
+    pub lbn: u64,
+    /// The number of sectors.
+    pub sectors: u32,
+    /// The request's operation, one of `traxtent_op`.
+    pub op: u32,
+    /// Success, or the reason for the failure.
+    pub status: Status,
+}
+
+/// Submits a request at `now`, in picoseconds on a clock that is zero when the disk is created. A
+/// time before `traxtent_now` counts as that time. Copies the request and its data: both belong to
+/// the caller again when this returns. Tags need not be unique.
+///
+/// Returns `TRAXTENT_INVALID`, without any effect, if a field is invalid, the disk does not have
+/// the sectors, or `now` is after `TRAXTENT_TIME_MAX`. Other errors are in the completion.
+///
+/// # Safety
+/// The request's `data` has as many sectors as it says, if it is a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn traxtent_submit(disk: &mut Disk, now: u64, request: &Request) -> Status {
+    let command = match command(request) {
+        Ok(command) => command,
+        Err(message) => return disk.refuse(&message),
+    };
+    if now > TRAXTENT_TIME_MAX {
+        return disk.refuse(&format!(
+            "the time {now} ps is after TRAXTENT_TIME_MAX; let the clock begin with the disk"
+        ));
+    }
+    let data = match (command, disk.bytes_of(request.lbn, request.sectors)) {
+        (Command::Write { .. }, Some(_)) if request.data.is_null() => {
+            return disk.refuse("a write without data: `data` is null");
+        }
+        // SAFETY: the caller provides that many bytes.
+        (Command::Write { .. }, Some(bytes)) => unsafe {
+            slice::from_raw_parts(request.data, bytes).to_vec()
+        },
+        // The model refuses a write beyond the end before it looks at its data.
+        _ => Vec::new(),
+    };
+    match disk.model.submit(SimTime(now), command, data) {
+        Ok(tag) => {
+            disk.tags.insert(tag, request.tag);
+            Status::TRAXTENT_OK
+        }
+        Err(error) => disk.finish(Err(error)),
+    }
+}
+
+/// Writes the next request that has completed by `now`, in picoseconds, to `completion` and returns
+/// true. Requests are returned in order of completion. Returns false, and writes nothing, if there
+/// is none. The disk's clock advances to `now`, so do not poll at a time that has not come. A time
+/// before `traxtent_now` counts as that time, and a time after `TRAXTENT_TIME_MAX` as that.
+///
+/// If the request failed, `completion->status` is not `TRAXTENT_OK`, and `traxtent_error` returns
+/// the reason.
+///
+/// # Safety
+/// `completion` has room for a completion.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn traxtent_poll(
+    disk: &mut Disk,
+    now: u64,
+    completion: *mut Completion,
+) -> bool {
+    let now = SimTime(now.min(TRAXTENT_TIME_MAX));
+    let Some(done) = disk.model.poll(now) else {
+        return false;
+    };
+    let done = disk.completion(done);
+    // SAFETY: the caller provides room for it.
+    unsafe { completion.write(done) };
+    true
+}
+
+/// Copies the data of `sectors` sectors that start at `lbn` to `into`: what a read returns that
+/// completes at `traxtent_now`. Takes no time on the disk's clock. Call it after `traxtent_poll`
+/// has returned the read, and before `traxtent_power_cut`.
+///
+/// Returns `TRAXTENT_INVALID` if the disk does not have the sectors, and `TRAXTENT_FAILED` if the
+/// storage of the data fails. The content of `into` is then undefined. It does not report
+/// unreadable sectors: the completion of the read does.
+///
+/// # Safety
+/// `into` has room for the sectors.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn traxtent_fetch(
+    disk: &mut Disk,
+    lbn: u64,
+    sectors: u32,
+    into: *mut u8,
+) -> Status {
+    let bytes = match disk.bytes_of(lbn, sectors) {
+        Some(bytes) if !into.is_null() => bytes,
+        Some(_) => return disk.refuse("a fetch without room for its data: `into` is null"),
+        None => return disk.beyond_end("fetch", lbn, sectors),
+    };
+    // SAFETY: the caller provides room for that many bytes.
+    let into = unsafe { slice::from_raw_parts_mut(into, bytes) };
+    let done = disk.model.fetch(Lbn(lbn), into);
+    disk.finish(done)
+}
+
+/// Returns the next time at which something happens, in picoseconds, or `TRAXTENT_NEVER` if nothing
+/// is outstanding. Call `traxtent_poll` at that time. It may return no completion, because drives
+/// also have events of their own.
+#[unsafe(no_mangle)]
+pub extern "C" fn traxtent_next_wakeup(disk: &Disk) -> u64 {
+    disk.model.next_wakeup().map_or(TRAXTENT_NEVER, |at| at.0)
+}
+
+/// Returns the number of requests that were submitted and that `traxtent_poll` has not returned.
+#[unsafe(no_mangle)]
+pub extern "C" fn traxtent_outstanding(disk: &Disk) -> u64 {
+    disk.tags.len() as u64
+}
+
+impl Disk {
+    /// Converts a completion of the model, and keeps the message of an error.
+    fn completion(&mut self, done: Done) -> Completion {
+        let (lbn, sectors) = done.command.sectors();
+        let Some(tag) = self.tags.remove(&done.tag) else {
+            unreachable!("other commands are complete when their call returns");
+        };
+        let [
+            queue,
+            overhead,
+            seek,
+            settle,
+            head_switch,
+            rotation,
+            transfer,
+            bus,
+        ] = done.breakdown.parts().map(|part| part.0);
+        Completion {
+            tag,
+            submitted: done.submitted.0,
+            completed: done.completed.0,
+            breakdown: Breakdown {
+                queue,
+                overhead,
+                seek,
+                settle,
+                head_switch,
+                rotation,
+                transfer,
+                bus,
+            },
+            lbn: lbn.0,
+            sectors,
+            op: op(&done.command) as u32,
+            status: self.finish(done.outcome),
+        }
+    }
+}
+
+/// Returns the command of a request, or the reason why there is none.
+fn command(request: &Request) -> Result<Command, String> {
+    let &Request {
+        lbn, sectors, op, ..
+    } = request;
+    let lbn = Lbn(lbn);
+    let fua = match request.flags {
+        0 => false,
+        TRAXTENT_FUA => true,
+        flags => return Err(format!("flags {flags:#x}: only TRAXTENT_FUA is defined")),
+    };
+    let command = match op {
+        op if op == TRAXTENT_READ as u32 => Command::Read { lbn, sectors },
+        op if op == TRAXTENT_WRITE as u32 => Command::Write { lbn, sectors, fua },
+        op if op == TRAXTENT_FLUSH as u32 => Command::Flush,
+        op if op == TRAXTENT_TRIM as u32 => Command::Trim { lbn, sectors },
+        op if op == TRAXTENT_WRITE_ZEROES as u32 => Command::WriteZeroes { lbn, sectors, fua },
+        op => {
+            return Err(format!(
+                "operation {op} is unknown; set `op` to a traxtent_op"
+            ));
+        }
+    };
+    match command {
+        Command::Write { .. } | Command::WriteZeroes { .. } => Ok(command),
+        Command::Flush if (lbn, sectors) != (Lbn(0), 0) => Err(format!(
+            "flush of {sectors} sectors at LBN {lbn}: a flush addresses no sectors"
+        )),
+        _ if fua => Err(format!(
+            "{}: TRAXTENT_FUA applies to writes only",
+            command.name()
+        )),
+        _ => Ok(command),
+    }
+}
+
+fn op(command: &Command) -> Op {
+    match command {
+        Command::Read { .. } => TRAXTENT_READ,
+        Command::Write { .. } => TRAXTENT_WRITE,
+        Command::Flush => TRAXTENT_FLUSH,
+        Command::Trim { .. } => TRAXTENT_TRIM,
+        Command::WriteZeroes { .. } => TRAXTENT_WRITE_ZEROES,
+    }
+}

@@ -1,0 +1,84 @@
+/* Makes mistakes, meets faults, and prints the status and the message of each. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include "traxtent.h"
+
+static traxtent_disk *disk;
+
+static void report(const char *what, traxtent_status status)
+{
+    printf("%s: %d %s\n", what, status, status ? traxtent_error(disk) : "ok");
+}
+
+static void submit_at(uint64_t now, traxtent_request request)
+{
+    report("submit", traxtent_submit(disk, now, &request));
+}
+
+/* Submits a request with the given fields now. */
+#define SUBMIT(...) submit_at(traxtent_now(disk), (traxtent_request){__VA_ARGS__})
+
+static void poll_all(void)
+{
+    uint64_t wake;
+    traxtent_completion done;
+    while ((wake = traxtent_next_wakeup(disk)) != TRAXTENT_NEVER)
+        while (traxtent_poll(disk, wake, &done)) {
+            printf("tag %" PRIu64 ", ", done.tag);
+            report("completion", done.status);
+        }
+}
+
+int main(void)
+{
+    static uint8_t sector[512], found[512];
+    char why[200];
+    traxtent_completion done;
+
+    disk = traxtent_new("no-such-drive", why, sizeof why);
+    printf("%d %.40s\n", disk == NULL, why);
+    disk = traxtent_new("atlas10k2", why, sizeof why);
+
+    uint64_t end = traxtent_sectors(disk);
+    SUBMIT(.op = 0);
+    SUBMIT(.op = 6, .sectors = 1);
+    SUBMIT(.op = TRAXTENT_READ, .sectors = 1, .flags = 2);
+    SUBMIT(.op = TRAXTENT_READ, .sectors = 1, .flags = TRAXTENT_FUA);
+    SUBMIT(.op = TRAXTENT_READ);
+    SUBMIT(.op = TRAXTENT_FLUSH, .sectors = 1);
+    SUBMIT(.op = TRAXTENT_WRITE, .sectors = 1);
+    SUBMIT(.op = TRAXTENT_WRITE, .sectors = 2, .lbn = end - 1, .data = sector);
+    SUBMIT(.op = TRAXTENT_WRITE, .sectors = 2, .lbn = UINT64_MAX, .data = sector);
+    submit_at(UINT64_MAX, (traxtent_request){.op = TRAXTENT_READ, .sectors = 1});
+    report("read", traxtent_read(disk, 0, 1, NULL, NULL));
+    report("read", traxtent_read(disk, end, 1, found, NULL));
+    report("write", traxtent_write(disk, 0, 1, NULL, false, NULL));
+    report("fetch", traxtent_fetch(disk, end, 1, found));
+    printf("nothing outstanding: %d, nothing due: %d, nothing complete: %d\n",
+           traxtent_outstanding(disk) == 0, traxtent_next_wakeup(disk) == TRAXTENT_NEVER,
+           !traxtent_poll(disk, 0, &done));
+
+    /* The data belong to the caller again once the request is submitted. */
+    memset(sector, 7, sizeof sector);
+    SUBMIT(.op = TRAXTENT_WRITE, .tag = 1, .lbn = 8, .sectors = 1, .data = sector);
+    memset(sector, 8, sizeof sector);
+    poll_all();
+    memset(sector, 7, sizeof sector);
+    report("fetch", traxtent_fetch(disk, 8, 1, found));
+    printf("the data as submitted: %d\n", memcmp(found, sector, sizeof found) == 0);
+
+    traxtent_fault(disk, "latent-error,lbn=1000,sectors=1");
+    SUBMIT(.op = TRAXTENT_READ, .tag = 2, .lbn = 1000, .sectors = 1);
+    SUBMIT(.op = TRAXTENT_READ, .tag = 3, .lbn = 2000, .sectors = 1);
+    /* A call that waits for its own command leaves the others to traxtent_poll. */
+    traxtent_flush(disk, NULL);
+    printf("outstanding: %" PRIu64 "\n", traxtent_outstanding(disk));
+    poll_all();
+    SUBMIT(.op = TRAXTENT_READ, .tag = 4, .sectors = 1);
+    traxtent_power_cut(disk, 1);
+    poll_all();
+    SUBMIT(.op = TRAXTENT_WRITE, .lbn = 8, .sectors = 1, .data = sector);
+    traxtent_free(disk);
+    return 0;
+}
