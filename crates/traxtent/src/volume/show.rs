@@ -1,7 +1,9 @@
 //! Volumes and their maintenance, as lines of text or JSON.
 
 use std::io::Write;
+use std::time::Duration;
 
+use traxtent_server::remaining_time::time_left;
 use traxtent_server::volume::{self, DifferenceReport, MemberStatus, VolumeStatus};
 
 use crate::failure::{Failure, Result};
@@ -58,7 +60,8 @@ fn described(progress: &volume::MaintenanceProgress) -> String {
         line += &format!(", {:.1} MB/s per member", speed / 1e6);
     }
     if let Some(left) = progress.seconds_left.filter(|_| progress.under_way) {
-        line += &format!(", {left:.0} s left");
+        let left = Duration::try_from_secs_f64(left).unwrap_or_default();
+        line += &format!(", {}", time_left(left));
     }
     for (count, what) in [
         (progress.synced_sectors, "sectors written"),
