@@ -421,7 +421,7 @@ mod tests {
     }
 
     /// Is the estimate from the first tracks, with the drive's clock, within a quarter of what the
-    /// whole search takes, and made before a hundredth of it has passed?
+    /// whole search takes, and made within its first 3 s?
     #[test]
     fn estimate_of_a_slow_drive() {
         let (plan, mut target) = plan(Path::new("unused"), false, Faults::default()).unwrap();
@@ -440,7 +440,7 @@ mod tests {
         extract(Algorithm::Walk, &mut watched, plan.left, verify, &mut sink).unwrap();
         let (now, made) = estimate.expect("an estimate");
         let (all, requests) = (elapsed().as_secs_f64(), meter.requests() as f64);
-        assert!(now.as_secs_f64() < all / 100.0, "{now:?} {all}");
+        assert!(now.as_secs_f64() < 3.0, "{now:?} {all}");
         let (time, asked) = (
             made.time.as_secs_f64() / all,
             made.requests as f64 / requests,
