@@ -80,8 +80,8 @@ pub fn time_left(left: Duration) -> String {
     let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
     match seconds {
         _ if left < Duration::from_secs(1) => "less than a second left".to_owned(),
-        ..=119 => format!("{seconds} s left"),
-        ..=7199 => format!("{} min left", seconds.div_ceil(60)),
+        0..=119 => format!("{seconds} s left"),
+        120..=7199 => format!("{} min left", seconds.div_ceil(60)),
         _ => {
             let minutes = seconds.div_ceil(60);
             format!("{} h {} min left", minutes / 60, minutes % 60)

@@ -400,7 +400,7 @@ mod tests {
         let (mut plan, target) = plan(&path, false, Faults::default()).unwrap();
         let meter = ProbeMeter::start(&target).unwrap();
         let geometry = geometry();
-        let mut tracks = geometry.track_sizes().into_iter();
+        let mut tracks = geometry.track_sizes();
         let mut first_lbn = Lbn(0);
         let mut next = |plan: &mut ProbePlan| {
             let sectors = tracks.next().unwrap();
@@ -410,7 +410,7 @@ mod tests {
                 sectors,
                 confirm,
             };
-            first_lbn = first_lbn + Sectors(u64::from(sectors));
+            first_lbn += Sectors(u64::from(sectors));
             store_track(plan, found, &meter).unwrap();
         };
         next(&mut plan);
