@@ -1,12 +1,12 @@
 //! An estimate of a search's requests and time, from its first tracks. Time is an argument.
+//!
+//! It assumes that all tracks take the same. It is too high if an algorithm learns from the first.
 
 use std::time::Duration;
 
-/// The number of tracks after the first that are measured.
-const TRACKS: u64 = 4;
-
-/// The time that is measured.
-const MEASURED_MIN: Duration = Duration::from_secs(2);
+/// The time that is measured after the first track is known. Algorithms that predict tracks find
+/// many with one request and need many for another, so a few tracks would not be representative.
+const MEASURED_MIN: Duration = Duration::from_secs(3);
 
 /// The shortest remaining time that is worth an estimate.
 const WORTHWHILE: Duration = Duration::from_secs(10);
@@ -17,7 +17,6 @@ pub(super) struct FirstTracks {
     lbns: u64,
     /// The time, the requests and the LBNs when the first track was known.
     first: Option<(Duration, u64, u64)>,
-    tracks: u64,
     found: u64,
     is_told: bool,
 }
@@ -34,7 +33,6 @@ impl FirstTracks {
         FirstTracks {
             lbns,
             first: None,
-            tracks: 0,
             found: 0,
             is_told: false,
         }
@@ -53,13 +51,13 @@ impl FirstTracks {
             self.first = Some((now, requests, self.found));
             return None;
         };
-        self.tracks += 1;
-        if self.is_told || self.tracks < TRACKS || now < MEASURED_MIN {
+        let measured = now.saturating_sub(since);
+        if self.is_told || measured < MEASURED_MIN {
             return None;
         }
         self.is_told = true;
         let scale = self.lbns.saturating_sub(self.found) as f64 / (self.found - found) as f64;
-        let time = now.saturating_sub(since).as_secs_f64() * scale;
+        let time = measured.as_secs_f64() * scale;
         let time = Duration::try_from_secs_f64(time).ok()?;
         (time >= WORTHWHILE).then(|| SearchEstimate {
             requests: ((requests - before) as f64 * scale) as u64,

@@ -199,3 +199,28 @@ fn superblock_lines(member: &MemberStatus) -> Vec<String> {
     }
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::described;
+
+    /// Does a line state a speed and a remaining time only once they are known?
+    #[test]
+    fn speed_and_remaining_time() {
+        let line = |speed: Option<f64>, left: Option<f64>| {
+            let progress = json!({
+                "work": "scrub", "under_way": true, "done": false, "first": 0, "next": 1,
+                "stripes": 4, "share": 0.25, "rate": 65536, "bytes_per_second": speed,
+                "seconds": 16.0, "seconds_left": left, "error": null,
+            });
+            described(&serde_json::from_value(progress).unwrap())
+        };
+        assert_eq!(line(None, None), "scrub: 1 of 4 stripes (25.0 %)");
+        assert_eq!(
+            line(Some(65536.0), Some(0.3)),
+            "scrub: 1 of 4 stripes (25.0 %), 0.1 MB/s per member, less than a second left"
+        );
+    }
+}
