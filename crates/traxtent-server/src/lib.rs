@@ -17,6 +17,7 @@ pub mod control;
 pub mod copies;
 pub mod fuse;
 pub mod nbd;
+pub mod remaining_time;
 pub mod serve;
 pub mod service;
 pub mod ublk;

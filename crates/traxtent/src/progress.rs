@@ -1,14 +1,19 @@
 //! A progress bar on the terminal for work that takes more than two seconds.
 
 use std::io::{IsTerminal, stderr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use parking_lot::Mutex;
+use traxtent_server::remaining_time::{RemainingTime, time_left};
 
 /// Work that takes less than this shows no bar.
 const SHOW_AFTER: Duration = Duration::from_secs(2);
+
+/// The interval at which a bar is drawn although nothing completes: a remaining time grows.
+const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The progress of some work, shared by the threads that do it.
 pub(crate) struct Progress {
@@ -16,6 +21,7 @@ pub(crate) struct Progress {
     total: Option<u64>,
     done: AtomicU64,
     began: Instant,
+    remaining: Arc<Mutex<RemainingTime>>,
     /// `None` if standard error is not a terminal.
     bar: Option<Mutex<Option<ProgressBar>>>,
 }
@@ -26,11 +32,18 @@ impl Progress {
 
     /// Begins work on `total` items called `what`, or on an unknown number of items.
     pub(crate) fn new(what: &'static str, total: Option<u64>) -> Progress {
+        Progress::resume(what, 0, total)
+    }
+
+    /// Resumes work of which an earlier run has completed `first` items.
+    pub(crate) fn resume(what: &'static str, first: u64, total: Option<u64>) -> Progress {
+        let remaining = RemainingTime::new(first, total.unwrap_or(u64::MAX));
         Progress {
             what,
             total,
-            done: AtomicU64::new(0),
+            done: AtomicU64::new(first),
             began: Instant::now(),
+            remaining: Arc::new(Mutex::new(remaining)),
             bar: stderr().is_terminal().then(Mutex::default),
         }
     }
@@ -38,24 +51,45 @@ impl Progress {
     /// Adds to the number of completed items.
     pub(crate) fn add(&self, count: u64) {
         let done = self.done.fetch_add(count, Ordering::Relaxed) + count;
+        let elapsed = self.began.elapsed();
+        self.remaining.lock().update(elapsed, done);
         let Some(bar) = &self.bar else { return };
-        if self.began.elapsed() < SHOW_AFTER {
-            return;
+        if elapsed >= SHOW_AFTER {
+            let mut bar = bar.lock();
+            bar.get_or_insert_with(|| self.start()).set_position(done);
         }
-        let mut bar = bar.lock();
-        bar.get_or_insert_with(|| self.start()).set_position(done);
+    }
+
+    /// Shows a message after the count, also before the first item is complete.
+    pub(crate) fn tell(&self, message: impl FnOnce() -> String) {
+        let Some(bar) = &self.bar else { return };
+        if self.began.elapsed() >= SHOW_AFTER {
+            let mut bar = bar.lock();
+            let bar = bar.get_or_insert_with(|| self.start());
+            bar.set_message(format!("{}, {}", self.what, message()));
+        }
     }
 
     fn start(&self) -> ProgressBar {
         let (bar, shape) = match self.total {
             Some(total) => (
                 ProgressBar::new(total),
-                "{bar:40} {percent:>3} % of {human_len} {msg}, {eta} left",
+                "{bar:40} {percent:>3} % of {human_len} {msg}{left}",
             ),
             None => (ProgressBar::no_length(), "{spinner} {human_pos} {msg}"),
         };
+        let (remaining, began) = (Arc::clone(&self.remaining), self.began);
+        let left = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+            if let Some(left) = remaining.lock().left(began.elapsed()) {
+                // A line that cannot be written is not shown.
+                let _ = write!(out, ", {}", time_left(left));
+            }
+        };
         let style = ProgressStyle::with_template(shape).expect("the template is well-formed");
-        bar.with_style(style).with_message(self.what)
+        bar.enable_steady_tick(REDRAW_INTERVAL);
+        bar.with_style(style.with_key("left", left))
+            .with_message(self.what)
+            .with_position(self.done.load(Ordering::Relaxed))
     }
 }
 

@@ -608,7 +608,13 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
     let interrupt = Interrupt::catch().map_err(|error| Failure::Io(format!("signals: {error}")))?;
     let (rate, mut bar) = (args.rate, None);
     let mut tell = |progress: &volume::MaintenanceProgress| {
-        let begin = || (Progress::new("stripes", Some(progress.stripes)), 0);
+        let first = progress.first;
+        let begin = || {
+            (
+                Progress::resume("stripes", first, Some(progress.stripes)),
+                first,
+            )
+        };
         let (bar, shown) = bar.get_or_insert_with(begin);
         bar.add(progress.next - *shown);
         *shown = progress.next;

@@ -151,7 +151,7 @@ fn remnant(stack: &Stack, id: LayerId, name: &str, remnant: &Remnant, findings: 
             _ => stack.layer(above).name.as_str(),
         });
     let what = format!(
-        "{name} holds {content}, and {} of an earlier use is left on it{}",
+        "{name} holds {content}, but also {} from an earlier use{}",
         remnant.what,
         if remnant.is_ambiguous {
             "; tools may take it for the content"

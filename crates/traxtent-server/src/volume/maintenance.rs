@@ -12,6 +12,7 @@ use traxtent_volume::{Difference, Fault, Repair, Scrubbed, VolumeError};
 
 use super::error::VolumeIoError;
 use super::{DeviceVolume, rebuild_for_a_second};
+use crate::remaining_time::RemainingTime;
 use futures_lite::future::block_on;
 
 /// The interval at which progress is made durable.
@@ -142,11 +143,11 @@ pub struct MaintenanceProgress {
     pub share: f64,
     /// The maximum rate, in bytes per second for each member, if it is limited.
     pub rate: Option<u64>,
-    /// The rate over the last five to ten seconds, in bytes per second for each member.
+    /// The recent rate, in bytes per second for each member, once it was measured for some seconds.
     pub bytes_per_second: Option<f64>,
     /// The duration of this run.
     pub seconds: f64,
-    /// The estimated remaining time, from the rate over the last five to ten seconds.
+    /// The estimated remaining time, once there is evidence for it.
     pub seconds_left: Option<f64>,
     /// Rows in which parity or replicas differ.
     #[serde(default)]
@@ -431,20 +432,27 @@ struct ProgressMeter {
     /// Bytes per member in the latest count, and in total.
     last: u64,
     bytes: u64,
-    /// The instants, bytes and volume sectors at the last two checkpoints.
-    marks: [(Instant, u64, u64); 2],
+    /// The rate of the members.
+    speed: RemainingTime,
+    /// The time that the volume's sectors take.
+    remaining: RemainingTime,
+    /// The time of the last checkpoint, and whether `count` found that the next one is due.
+    checkpoint: Instant,
+    due: bool,
 }
 
 impl ProgressMeter {
     fn new(volume: &DeviceVolume, stripe: u64) -> ProgressMeter {
         let now = Instant::now();
-        let mark = (now, 0, before(volume, stripe));
         ProgressMeter {
             begun: now,
             next: stripe,
             last: 0,
             bytes: 0,
-            marks: [mark; 2],
+            speed: RemainingTime::new(0, u64::MAX),
+            remaining: RemainingTime::new(before(volume, stripe), volume.capacity().0),
+            checkpoint: now,
+            due: false,
         }
     }
 
@@ -458,22 +466,21 @@ impl ProgressMeter {
         self.next = progress.next;
         self.last = rows * volume.sector_bytes() as u64;
         self.bytes += self.last;
-        let (since, bytes, sectors) = self.marks[0];
-        let seconds = since.elapsed().as_secs_f64().max(1e-9);
+        let elapsed = self.begun.elapsed();
         let (now, all) = (before(volume, progress.next), volume.capacity().0);
+        self.speed.update(elapsed, self.bytes);
+        self.remaining.update(elapsed, now);
         progress.share = now as f64 / all.max(1) as f64;
-        progress.seconds = self.begun.elapsed().as_secs_f64();
-        progress.bytes_per_second = Some((self.bytes - bytes) as f64 / seconds);
-        let passed = now.saturating_sub(sectors);
-        progress.seconds_left =
-            (passed > 0).then(|| (all - now.min(all)) as f64 * seconds / passed as f64);
-        if self.marks[1].0.elapsed() >= CHECKPOINT {
-            self.marks = [self.marks[1], (Instant::now(), self.bytes, now)];
+        progress.seconds = elapsed.as_secs_f64();
+        progress.bytes_per_second = self.speed.rate(elapsed);
+        progress.seconds_left = self.remaining.left(elapsed).map(|left| left.as_secs_f64());
+        self.due = self.checkpoint.elapsed() >= CHECKPOINT;
+        if self.due {
+            self.checkpoint = Instant::now();
         }
     }
 
     fn is_due(&self) -> bool {
-        // `count` has just set the mark.
-        self.marks[1].1 == self.bytes && self.bytes > 0
+        self.due
     }
 }

@@ -14,7 +14,7 @@ use traxtent_sim::efficiency::{EfficiencyCurve, Queue, random_in_zone_0, sequent
 use traxtent_sim::{SimulateError, TestDrive, WorkloadResult};
 
 use crate::NO_LAB;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, note};
 use crate::html::{escape, prose};
 use crate::map::draw_tracks;
 use crate::output;
@@ -63,13 +63,26 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let drive = test_drive(PAPER_DRIVE)?;
-    let probes = [Algorithm::Angle, Algorithm::Tree]
-        .into_iter()
-        .map(|algorithm| BlindProbe::of(&drive, algorithm))
-        .collect::<Result<Vec<_>>>()?;
+    let probes = [
+        (Algorithm::Angle, "by timing reads"),
+        (Algorithm::Tree, "by translating addresses"),
+    ]
+    .into_iter()
+    .map(|(algorithm, how)| {
+        note(format!("finding the tracks of {PAPER_DRIVE} {how}"));
+        BlindProbe::of(&drive, algorithm)
+    })
+    .collect::<Result<Vec<_>>>()?;
+    note("reading tracks, aligned and unaligned");
     let head_times = HeadTimes::measure(&drive).map_err(broken)?;
+    if cfg!(feature = "lab") {
+        note("measuring what the paper claims");
+    }
     let comparison = paper::compare()?;
     let modern = test_drive(MODERN_DRIVE)?;
+    note(format!(
+        "measuring efficiency on {PAPER_DRIVE} and {MODERN_DRIVE}"
+    ));
     let modern_head_times = HeadTimes::measure(&modern).map_err(broken)?;
     let picture = picture(&drive, &modern)?;
     let fitted = fitted(&drive.profile);

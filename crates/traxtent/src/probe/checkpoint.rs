@@ -69,6 +69,12 @@ impl Checkpoint {
         self.last.elapsed() >= WRITE_INTERVAL
     }
 
+    /// Lets the interval pass.
+    #[cfg(test)]
+    pub(super) fn be_due(&mut self) {
+        self.last -= WRITE_INTERVAL;
+    }
+
     /// Writes the file. A new file next to it is synchronized to the disk before it is renamed.
     pub(super) fn write(&mut self, file: &MapFile) -> Result<()> {
         self.last = Instant::now();

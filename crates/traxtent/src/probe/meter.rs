@@ -63,6 +63,12 @@ impl ProbeMeter {
         }
     }
 
+    /// Returns the number of requests and translations so far.
+    pub(super) fn requests(&self) -> u64 {
+        let counts = self.counts.get();
+        counts.requests + counts.translations
+    }
+
     /// Returns the LBNs that could not be read so far.
     pub(super) fn unreadable(&self) -> Vec<Lbn> {
         self.unreadable.borrow().iter().copied().collect()

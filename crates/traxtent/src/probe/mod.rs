@@ -4,6 +4,7 @@ mod characterization;
 mod check;
 mod checkpoint;
 mod device;
+mod estimate;
 mod meter;
 mod report;
 mod search;

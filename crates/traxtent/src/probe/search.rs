@@ -1,19 +1,22 @@
 //! The search for tracks, with a checkpoint.
 
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 use traxtent_check::plan::fix::quoted;
 use traxtent_map::{MapBuilder, MapFile, MapSource, ProbeCost, lbn_ranges};
 use traxtent_probe::{
-    Algorithm, Extraction, Found, Identity, ProbeError, Region, Target, TargetError, extract,
-    remapped_lbns,
+    Algorithm, Extraction, Found, Identity, ObservedTarget, ProbeError, Region, Target,
+    TargetError, TargetObserver, TargetOperation, extract, remapped_lbns,
 };
-use traxtent_units::{Lbn, Sectors, Span};
+use traxtent_server::remaining_time::time_left;
+use traxtent_units::{Lbn, Sectors, SimTime, Span};
 
 use super::Args;
 use super::checkpoint::Checkpoint;
+use super::estimate::FirstTracks;
 use super::meter::{ProbeMeter, cpu_seconds};
-use crate::failure::{Failure, Result, warn};
+use crate::failure::{Failure, Result, note, warn};
 use crate::progress::Progress;
 
 /// The parameters of a search, and the results of an earlier part.
@@ -133,8 +136,18 @@ impl ProbePlan {
     }
 }
 
-/// The number of tracks after which the clock is read, which costs more than storing a track.
-const STEP: usize = 64;
+/// Progress that shows the number of requests, also before the first track is known.
+struct ShownRequests<'a> {
+    meter: &'a ProbeMeter,
+    progress: &'a Progress,
+}
+
+impl TargetObserver for ShownRequests<'_> {
+    fn after(&mut self, _: TargetOperation, _: SimTime, _: Option<&TargetError>) {
+        let requests = || format!("{} requests", self.meter.requests());
+        self.progress.tell(requests);
+    }
+}
 
 /// Runs the search. If it ends early, a checkpoint remains.
 pub(super) fn run(
@@ -150,13 +163,21 @@ pub(super) fn run(
     let result = {
         let progress = Progress::new("LBNs", Some(left.end.0 - left.first.0));
         let plan = &mut plan;
-        let mut unreported = 0;
+        let mut first_tracks = FirstTracks::new(left.end.0 - left.first.0);
+        let began = Instant::now();
         let mut sink = |found: Found| match store_track(plan, found, meter) {
             Ok(()) if meter.stopped() => ControlFlow::Break(()),
             Ok(()) => {
-                unreported += u64::from(found.sectors);
-                if plan.tracks.len().is_multiple_of(STEP) {
-                    progress.add(std::mem::take(&mut unreported));
+                progress.add(u64::from(found.sectors));
+                let estimate = first_tracks.add(found.sectors, began.elapsed(), meter.requests());
+                // A scan works in many places at once, but passes on the tracks of the first.
+                if let Some(estimate) = estimate.filter(|_| algorithm != Algorithm::Scan) {
+                    note(format!(
+                        "{}: about {} more requests; about {}",
+                        plan.name,
+                        estimate.requests,
+                        time_left(estimate.time)
+                    ));
                 }
                 ControlFlow::Continue(())
             }
@@ -165,7 +186,11 @@ pub(super) fn run(
                 ControlFlow::Break(())
             }
         };
-        let mut watched = meter.watch(&mut *target);
+        let shown = ShownRequests {
+            meter,
+            progress: &progress,
+        };
+        let mut watched = ObservedTarget::new(meter.watch(&mut *target), shown);
         if left.first < left.end {
             extract(algorithm, &mut watched, left, verify, &mut sink)
         } else {
@@ -221,7 +246,7 @@ fn store_track(plan: &mut ProbePlan, found: Found, meter: &ProbeMeter) -> Result
     plan.tracks
         .push(found)
         .map_err(|error| Failure::Io(format!("{}: {error}", plan.name)))?;
-    if plan.tracks.len().is_multiple_of(STEP) && plan.checkpoint.due() {
+    if plan.checkpoint.due() {
         save(plan, meter)?;
     }
     Ok(())
@@ -282,11 +307,13 @@ fn resume_with() -> String {
 mod tests {
     use std::path::Path;
     use std::sync::Arc;
+    use std::time::Duration;
 
     use clap::{Args as _, Command, FromArgMatches};
     use traxtent_map::TrackMap;
     use traxtent_model::geometry::Geometry;
     use traxtent_model::profile;
+    use traxtent_probe::{Confirm, Verify};
     use traxtent_scsi::Faults;
     use traxtent_sim::SimTarget;
 
@@ -300,7 +327,7 @@ mod tests {
         Arc::new(Geometry::build(&profile.geometry).unwrap())
     }
 
-    fn probe(checkpoint: &Path, resume: bool, faults: Faults) -> Result<ProbeResult> {
+    fn plan(checkpoint: &Path, resume: bool, faults: Faults) -> Result<(ProbePlan, SimTarget)> {
         let command = Args::augment_args(Command::new("probe"));
         let checkpoint = checkpoint.to_str().unwrap();
         let mut words = vec![
@@ -314,9 +341,14 @@ mod tests {
         words.extend(resume.then_some("--resume"));
         let args = Args::from_arg_matches(&command.get_matches_from(words)).unwrap();
         let profile = Arc::new(profile::builtin(DRIVE).unwrap());
-        let mut target = SimTarget::new(profile, geometry()).with_faults(faults);
-        let meter = ProbeMeter::start(&target)?;
+        let target = SimTarget::new(profile, geometry()).with_faults(faults);
         let plan = ProbePlan::new(&args, DRIVE, target.identity(), Algorithm::Walk)?;
+        Ok((plan, target))
+    }
+
+    fn probe(checkpoint: &Path, resume: bool, faults: Faults) -> Result<ProbeResult> {
+        let (plan, mut target) = plan(checkpoint, resume, faults)?;
+        let meter = ProbeMeter::start(&target)?;
         run(plan, &mut target, &meter)
     }
 
@@ -360,6 +392,74 @@ mod tests {
         );
         assert!(done.file.cost.translations > 50_000);
         assert!(done.file.cost.drive_time > second.cost.drive_time);
+    }
+
+    /// Is a checkpoint written by time, with the first track too?
+    #[test]
+    fn checkpoint_of_the_first_track() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("checkpoint");
+        let (mut plan, target) = plan(&path, false, Faults::default()).unwrap();
+        let meter = ProbeMeter::start(&target).unwrap();
+        let geometry = geometry();
+        let mut tracks = geometry.track_sizes();
+        let mut first_lbn = Lbn(0);
+        let mut next = |plan: &mut ProbePlan| {
+            let sectors = tracks.next().unwrap();
+            let found = Found {
+                first_lbn,
+                sectors,
+                confirm: Confirm::Tested,
+            };
+            first_lbn += Sectors(u64::from(sectors));
+            store_track(plan, found, &meter).unwrap();
+        };
+        next(&mut plan);
+        assert!(!path.exists(), "it is not due");
+        plan.checkpoint.be_due();
+        next(&mut plan);
+        assert_eq!(read_map(&path).unwrap().unwrap().tracks.len(), 2);
+    }
+
+    /// Is the estimate, with the drive's clock, made within the first quarter of a search? Is it
+    /// within a quarter of what the search takes if every track takes the same, and within a factor
+    /// of two if most are predicted?
+    #[test]
+    fn estimate_of_a_slow_drive() {
+        for (algorithm, factor) in [(Algorithm::Walk, 1.25), (Algorithm::Angle, 2.0)] {
+            let (plan, mut target) = plan(Path::new("unused"), false, Faults::default()).unwrap();
+            let meter = ProbeMeter::start(&target).unwrap();
+            let mut first_tracks = FirstTracks::new(plan.left.end.0);
+            let mut estimate = None;
+            let elapsed = || Duration::from_secs_f64(meter.cost().drive_time.as_ms() / 1e3);
+            let mut sink = |found: Found| {
+                let (now, requests) = (elapsed(), meter.requests());
+                let made = first_tracks.add(found.sectors, now, requests);
+                estimate = estimate.or(made.map(|made| (now, requests, made)));
+                ControlFlow::Continue(())
+            };
+            let mut watched = meter.watch(&mut target);
+            extract(
+                algorithm,
+                &mut watched,
+                plan.left,
+                Verify::Sample,
+                &mut sink,
+            )
+            .unwrap();
+            let (now, requests, made) = estimate.expect("an estimate");
+            let all = elapsed();
+            assert!(now < all / 4, "{algorithm:?}: {now:?} of {all:?}");
+            for share in [
+                (now + made.time).as_secs_f64() / all.as_secs_f64(),
+                (requests + made.requests) as f64 / meter.requests() as f64,
+            ] {
+                assert!(
+                    share < factor && share > 1.0 / factor,
+                    "{algorithm:?}: {share}"
+                );
+            }
+        }
     }
 
     /// Is nothing written if nothing was found?

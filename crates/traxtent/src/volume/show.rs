@@ -1,7 +1,9 @@
 //! Volumes and their maintenance, as lines of text or JSON.
 
 use std::io::Write;
+use std::time::Duration;
 
+use traxtent_server::remaining_time::time_left;
 use traxtent_server::volume::{self, DifferenceReport, MemberStatus, VolumeStatus};
 
 use crate::failure::{Failure, Result};
@@ -58,7 +60,8 @@ fn described(progress: &volume::MaintenanceProgress) -> String {
         line += &format!(", {:.1} MB/s per member", speed / 1e6);
     }
     if let Some(left) = progress.seconds_left.filter(|_| progress.under_way) {
-        line += &format!(", {left:.0} s left");
+        let left = Duration::try_from_secs_f64(left).unwrap_or_default();
+        line += &format!(", {}", time_left(left));
     }
     for (count, what) in [
         (progress.synced_sectors, "sectors written"),
@@ -195,4 +198,29 @@ fn superblock_lines(member: &MemberStatus) -> Vec<String> {
         );
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::described;
+
+    /// Does a line state a speed and a remaining time only once they are known?
+    #[test]
+    fn speed_and_remaining_time() {
+        let line = |speed: Option<f64>, left: Option<f64>| {
+            let progress = json!({
+                "work": "scrub", "under_way": true, "done": false, "first": 0, "next": 1,
+                "stripes": 4, "share": 0.25, "rate": 65536, "bytes_per_second": speed,
+                "seconds": 16.0, "seconds_left": left, "error": null,
+            });
+            described(&serde_json::from_value(progress).unwrap())
+        };
+        assert_eq!(line(None, None), "scrub: 1 of 4 stripes (25.0 %)");
+        assert_eq!(
+            line(Some(65536.0), Some(0.3)),
+            "scrub: 1 of 4 stripes (25.0 %), 0.1 MB/s per member, less than a second left"
+        );
+    }
 }

@@ -547,7 +547,7 @@ fn orders_while_served() {
         "{}",
         text("text")
     );
-    assert!(text("text").contains("MB/s per member"), "{}", text("text"));
+    assert!(text("text").contains("stripes ("), "{}", text("text"));
     assert_eq!(parsed("whole")["members"][1]["state"], "active");
     assert!(
         parsed("whole")["members"][1]["path"]

@@ -458,8 +458,8 @@ fn orders() {
     }
     let status = served.status();
     assert!(status.served && status.is_whole() && status.work.is_none());
-    // About 3 s for members of 8 MiB.
-    served.begin(MaintenanceKind::Scrub, Some(3 << 20));
+    // About 4 s for members of 8 MiB.
+    served.begin(MaintenanceKind::Scrub, Some(2 << 20));
     let rebuild = VolumeOrder::Begin {
         work: MaintenanceKind::Rebuild,
         rate: None,
@@ -468,8 +468,20 @@ fn orders() {
     let refused = served.order(&rebuild).unwrap_err();
     assert!(refused.contains("a scrub is already running"), "{refused}");
     let started = Instant::now();
-    thread::sleep(Duration::from_millis(700));
-    let work = served.status().work.unwrap();
+    // A speed and a remaining time are reported once they have been measured for two seconds.
+    let work = loop {
+        let work = served.status().work.unwrap();
+        let known = work.bytes_per_second.is_some();
+        assert!(
+            work.under_way && known == work.seconds_left.is_some(),
+            "{work:?}"
+        );
+        if known {
+            break work;
+        }
+        assert!(started.elapsed() < Duration::from_secs(10), "{work:?}");
+        thread::sleep(Duration::from_millis(100));
+    };
     assert!(
         work.under_way && work.next > 0 && work.next < work.stripes,
         "{work:?}"

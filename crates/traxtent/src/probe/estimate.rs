@@ -1,0 +1,67 @@
+//! An estimate of a search's requests and time, from its first tracks. Time is an argument.
+//!
+//! It assumes that all tracks take the same. It is too high if an algorithm learns from the first.
+
+use std::time::Duration;
+
+/// The time that is measured after the first track is known. Algorithms that predict tracks find
+/// many with one request and need many for another, so a few tracks would not be representative.
+const MEASURED_MIN: Duration = Duration::from_secs(3);
+
+/// The shortest remaining time that is worth an estimate.
+const WORTHWHILE: Duration = Duration::from_secs(10);
+
+/// The first tracks of a search.
+pub(super) struct FirstTracks {
+    /// The number of LBNs of the search.
+    lbns: u64,
+    /// The time, the requests and the LBNs when the first track was known.
+    first: Option<(Duration, u64, u64)>,
+    found: u64,
+    is_told: bool,
+}
+
+/// What the rest of a search takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct SearchEstimate {
+    pub(super) requests: u64,
+    pub(super) time: Duration,
+}
+
+impl FirstTracks {
+    pub(super) fn new(lbns: u64) -> FirstTracks {
+        FirstTracks {
+            lbns,
+            first: None,
+            found: 0,
+            is_told: false,
+        }
+    }
+
+    /// Counts a track that is known at a time since the start, after a number of requests. Returns
+    /// the estimate once, if the search is long.
+    pub(super) fn add(
+        &mut self,
+        sectors: u32,
+        now: Duration,
+        requests: u64,
+    ) -> Option<SearchEstimate> {
+        self.found += u64::from(sectors);
+        let Some((since, before, found)) = self.first else {
+            self.first = Some((now, requests, self.found));
+            return None;
+        };
+        let measured = now.saturating_sub(since);
+        if self.is_told || measured < MEASURED_MIN {
+            return None;
+        }
+        self.is_told = true;
+        let scale = self.lbns.saturating_sub(self.found) as f64 / (self.found - found) as f64;
+        let time = measured.as_secs_f64() * scale;
+        let time = Duration::try_from_secs_f64(time).ok()?;
+        (time >= WORTHWHILE).then(|| SearchEstimate {
+            requests: ((requests - before) as f64 * scale) as u64,
+            time,
+        })
+    }
+}
