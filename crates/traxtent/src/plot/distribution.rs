@@ -148,7 +148,8 @@ fn shares(curves: &[Distribution], axes: Axes) -> Range<f64> {
         let before = curve.steps.iter().rev().nth(1);
         before.map_or(1.0, |step| 1.0 - step.1)
     };
-    let least = curves.iter().map(least).fold(0.1, f64::min);
+    let least = curves.iter().map(least).fold(1.0, f64::min);
+    // The power of ten below it, so that the last step of a curve is seen to fall.
     10f64.powf((least.log10() - 1e-9).floor())..1.0
 }
 

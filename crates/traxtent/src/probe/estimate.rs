@@ -21,7 +21,7 @@ pub(super) struct FirstTracks {
     is_told: bool,
 }
 
-/// What the rest of a search takes.
+/// The requests and the time that the rest of a search takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SearchEstimate {
     pub(super) requests: u64,

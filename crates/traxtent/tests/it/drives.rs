@@ -65,8 +65,8 @@ fn suggests() {
 }
 
 /// Does the profile that `convert` writes simulate exactly as DiskSim's parameters do: layouts g1,
-/// g2 and g4, one of several disks, and a host's queue in another order? (The library's test compares
-/// the profiles of all parameter files.)
+/// g2 and g4, one of several disks, and a host's queue in another order? (The library's test
+/// compares the profiles of all parameter files.)
 #[test]
 fn converted_drives_simulate_alike() {
     let data = shared_data!("disksim");
