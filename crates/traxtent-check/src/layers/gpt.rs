@@ -126,12 +126,11 @@ impl Header {
             );
             damage.push(problem);
         }
-        if self.at == 1 {
-            self.check_backup(source, &mut damage)?;
-        }
+        let has_intact_backup = self.at == 1 && self.check_backup(source, &mut damage)?;
         let partitions = self.partitions(source, &mut damage)?;
         let table = Table {
             scheme: Scheme::Gpt,
+            no_intact_copy: !self.is_intact(source)? && !has_intact_backup,
             sector_bytes: self.sector_bytes,
             damage,
             boot_sector: BootSector::Usual,
@@ -139,26 +138,48 @@ impl Header {
         Ok((table, partitions))
     }
 
+    /// Returns whether the header and its entries have the right checksums.
+    fn is_intact(&self, source: &dyn Source) -> Result<bool, super::LayerError> {
+        let stated = u64::from(self.entries) * u64::from(self.entry_bytes);
+        if !self.intact || self.own != self.at || stated > LIST_BYTES_MAX {
+            return Ok(false);
+        }
+        let at = self.list_at.saturating_mul(self.sector_bytes);
+        let list = header(source, at, stated as usize)?;
+        Ok(list.is_some_and(|list| crc32fast::hash(&list) == self.list_crc))
+    }
+
+    /// Checks the backup of a first copy, and returns whether it is intact.
     fn check_backup(
         &self,
         source: &dyn Source,
         damage: &mut Vec<String>,
-    ) -> Result<(), super::LayerError> {
+    ) -> Result<bool, super::LayerError> {
         let last = (source.bytes() / self.sector_bytes).saturating_sub(1);
+        let backup = Header::read(source, self.sector_bytes, self.other)?;
+        let is_intact = match &backup {
+            Some(backup) => backup.is_intact(source)?,
+            None => false,
+        };
         if self.other > last {
             damage.push(format!(
                 "its backup would be in sector {}, beyond the last one, {last}: the table is from a larger drive",
                 self.other
             ));
-        } else if Header::read(source, self.sector_bytes, self.other)?.is_none() {
+        } else if backup.is_none() {
             damage.push(format!("there is no backup in sector {}", self.other));
+        } else if !is_intact {
+            damage.push(format!(
+                "a checksum of its backup in sector {} is wrong",
+                self.other
+            ));
         } else if self.other != last {
             damage.push(format!(
                 "its backup is in sector {}, not in the last one, {last}: the table is from a smaller drive",
                 self.other
             ));
         }
-        Ok(())
+        Ok(is_intact)
     }
 
     fn partitions(

@@ -96,6 +96,10 @@ pub struct Table {
     /// The contradictions in it, each as a sentence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damage: Vec<String>,
+    /// Whether it is a GPT of which both copies are damaged or absent, so that nothing on the drive
+    /// says what it contained.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_intact_copy: bool,
     /// The relation between the MBR in the first sector and a GPT.
     #[serde(default, skip_serializing_if = "BootSector::is_usual")]
     pub boot_sector: BootSector,

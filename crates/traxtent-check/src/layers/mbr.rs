@@ -57,6 +57,7 @@ pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
     }
     let table = Table {
         scheme: Scheme::Mbr,
+        no_intact_copy: false,
         sector_bytes,
         damage: reader.damage,
         boot_sector: if used().any(|(_, entry)| entry.protects_gpt()) {

@@ -508,6 +508,11 @@ impl FindingContext<'_> {
                 "the drive or the image was longer when the table was written: restore its length first, and write nothing until then",
             ));
         }
+        if table.no_intact_copy {
+            return Some(note_only(&format!(
+                "no copy of the table is intact, so nothing on the drive says which partitions are right, and tools that rewrite the table would make its errors permanent: restore a saved table (`sgdisk --load-backup=FILE {device}`), or search for the partitions (`testdisk {device}`) and compare them with `sgdisk --print {device}`"
+            )));
+        }
         Some(Fix {
             note: "rewrites both copies, and the MBR that protects them, from the intact copy; check first that `sgdisk --print` lists the partitions that should be there".to_owned(),
             commands: vec![format!("sgdisk --move-second-header {device}")],

@@ -75,6 +75,8 @@ fn damaged_table_comes_first() {
         |image: &Image| image.write(512 + 41, &[1]),
         wipe_primary,
         wipe_backup,
+        |image: &Image| image.write((SECTORS - 1) * 512 + 41, &[1]),
+        |image: &Image| image.write((SECTORS - 33) * 512 + 32, &[1]),
     ] {
         let image = gpt(&sgdisk, &[]);
         damage(&image);
@@ -84,6 +86,32 @@ fn damaged_table_comes_first() {
         assert_eq!(printed, [repair]);
         image.run(&sgdisk, &["--move-second-header", "@"], "");
         assert_eq!(image.wrong(), [""; 0]);
+    }
+}
+
+/// Is a table of which no copy is intact not to be rewritten: checksums of both headers, of both
+/// lists of entries, one of each, or the backup alone with a wrong checksum?
+#[test]
+fn no_copy_is_intact() {
+    let sgdisk = tool!("sgdisk");
+    let first_header = |image: &Image| image.write(512 + 41, &[1]);
+    let first_entries = |image: &Image| image.write(1024 + 32, &[1]);
+    let last_header = |image: &Image| image.write((SECTORS - 1) * 512 + 41, &[1]);
+    let last_entries = |image: &Image| image.write((SECTORS - 33) * 512 + 32, &[1]);
+    let first: [&dyn Fn(&Image); 3] = [&first_header, &first_entries, &wipe_primary];
+    let last: [&dyn Fn(&Image); 2] = [&last_header, &last_entries];
+    for (first, last) in first
+        .iter()
+        .flat_map(|first| last.map(|last| (first, last)))
+    {
+        let image = gpt(&sgdisk, &[]);
+        first(&image);
+        last(&image);
+        let stack = image.stack();
+        assert!(wrong(&stack).contains(&"table-damaged"), "{stack:#?}");
+        assert_eq!(commands(&stack), [""; 0]);
+        let note = fix_of(&stack, Rule::TableDamaged).note;
+        assert!(note.contains("no copy"), "{note}");
     }
 }
 
