@@ -1,5 +1,6 @@
 //! `cargo xtask test`: all checks in one command.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
@@ -139,16 +140,16 @@ const PUBLISHED: [&str; 9] = [
 /// Does the same as `cargo publish --dry-run` without contacting the registry: packs the crates
 /// without I/O, and builds them from the packages' contents alone.
 fn package() -> Command {
-    forget_unpacked();
+    forget_packages();
     let mut cargo = shell::cargo();
     cargo.args(["package", "--allow-dirty", "--offline"]);
     cargo.args(PUBLISHED.iter().flat_map(|name| ["--package", name]));
     cargo
 }
 
-/// Removes the unpacked packages of earlier runs. Cargo would build their contents instead of the
-/// present ones, since the versions are the same.
-fn forget_unpacked() {
+/// Removes the packages of earlier runs, unpacked and built. Cargo would take them for the present
+/// ones, since the versions are the same.
+fn forget_packages() {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
     let sources = home.and_then(|home| home.join("registry/src").read_dir().ok());
@@ -159,7 +160,18 @@ fn forget_unpacked() {
                 .path()
                 .join(format!("{name}-{}", env!("CARGO_PKG_VERSION")));
             // A folder that is absent needs no removal.
-            let _ = std::fs::remove_dir_all(folder);
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+    let built = fs::read_dir(shell::target_dir().join("debug/.fingerprint"));
+    for folder in built.into_iter().flatten().flatten() {
+        let name = folder.file_name().to_string_lossy().into_owned();
+        let library = name.rsplit_once('-').map_or("", |(name, _)| name);
+        let record = format!("lib-{}.json", library.replace('-', "_"));
+        let record = fs::read_to_string(folder.path().join(record)).unwrap_or_default();
+        // Cargo compares the files of the workspace's own crates, and only the versions of packages.
+        if PUBLISHED.contains(&library) && record.contains("Precalculated") {
+            let _ = fs::remove_dir_all(folder.path());
         }
     }
 }

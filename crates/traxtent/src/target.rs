@@ -232,7 +232,7 @@ fn read_profile(path: &Path) -> Result<Profile> {
         return Err(Failure::at(format!("{}:1", path.display()), why));
     }
     Profile::from_toml_named(&text, &name_of(path)).map_err(|error| {
-        if text.parse::<Scenario>().is_ok() {
+        if text.parse().is_ok_and(|scenario: Scenario| !scenario.faults.is_empty()) {
             let why = "is a scenario of faults, not a drive; `traxtent serve DRIVE --scenario FILE` takes it";
             return Failure::at(path.display(), why);
         }

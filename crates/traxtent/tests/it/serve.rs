@@ -103,7 +103,7 @@ fn a_signal_ends_the_command() {
         let names = folder.path().join("names");
         let command = "echo $$ $socket > new; mv new names; exec sleep $time";
         let script = format!("{before} exec \"$0\" serve instant -- sh -c '{command}'");
-        let mut child = Command::new("sh")
+        let mut child = with_signals("sh")
             .args(["-c", &script, env!("CARGO_BIN_EXE_traxtent")])
             .env("time", if status == Some(0) { "0.3" } else { "60" })
             .current_dir(folder.path())
@@ -187,7 +187,7 @@ fn interrupted_work_ends_by_the_signal() {
         ),
         ("sim generic-20tb random,count=100000000", ""),
     ] {
-        let child = Command::new(env!("CARGO_BIN_EXE_traxtent"))
+        let child = with_signals(env!("CARGO_BIN_EXE_traxtent"))
             .args(line.split(' '))
             .current_dir(folder.path())
             .stdout(Stdio::null())
@@ -201,6 +201,13 @@ fn interrupted_work_ends_by_the_signal() {
         assert_eq!(output.status.signal(), Some(2), "{line}: {err}");
         assert!(err.ends_with(said), "{line}: {err}");
     }
+}
+
+/// Returns a command that does not ignore signals, even if the tests run in the background.
+fn with_signals(program: &str) -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal=HUP,INT,TERM", program]);
+    command
 }
 
 fn send(signal: &str, child: &Child) {
