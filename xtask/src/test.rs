@@ -169,7 +169,7 @@ fn forget_packages() {
         let library = name.rsplit_once('-').map_or("", |(name, _)| name);
         let record = format!("lib-{}.json", library.replace('-', "_"));
         let record = fs::read_to_string(folder.path().join(record)).unwrap_or_default();
-        // Cargo compares the files of the workspace's own crates, and only the versions of packages.
+        // Cargo compares files for crates of the workspace, and only versions for packages.
         if PUBLISHED.contains(&library) && record.contains("Precalculated") {
             let _ = fs::remove_dir_all(folder.path());
         }
