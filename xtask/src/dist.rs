@@ -39,7 +39,16 @@ struct Artifacts {
 }
 
 /// The files of the project that are shipped with the command.
-const DOCUMENTS: &[&str] = &["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
+const DOCUMENTS: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE-MIT",
+    "LICENSE-APACHE",
+];
+/// The directory of the pages and pictures that the README links to.
+const GUIDES: &str = "docs";
 /// The licences of the libraries that the binary is built from.
 const NOTICES: &str = "LICENSES-THIRD-PARTY";
 
@@ -198,6 +207,8 @@ impl Artifacts {
                 0o644,
             )?;
         }
+        let guides = tree.join(place(&DOC)).join(GUIDES);
+        copy_folder(&shell::root().join(GUIDES), &guides)?;
         fs::write(tree.join(place(&DOC)).join(NOTICES), notices::text()?)?;
         Ok(())
     }
@@ -209,6 +220,20 @@ fn put(from: &Path, to: &Path, mode: u32) -> Result<()> {
     fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;
     fs::copy(from, to).with_context(|| format!("{} to {}", from.display(), to.display()))?;
     fs::set_permissions(to, fs::Permissions::from_mode(mode))?;
+    Ok(())
+}
+
+/// Copies the files of a directory and of those in it.
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            copy_folder(&from, &to)?;
+        } else {
+            put(&from, &to, 0o644)?;
+        }
+    }
     Ok(())
 }
 
