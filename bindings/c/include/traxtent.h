@@ -73,7 +73,8 @@ typedef enum traxtent_op {
   TRAXTENT_WRITE_ZEROES = 5,
 } traxtent_op;
 
-// A disk: data in memory or in a file, times of a drive. One thread at a time may use it.
+// A modelled disk: its data are in memory or in a file, and its times are those of a drive. Calls
+// on one disk must not overlap, except calls of functions that take a const disk.
 typedef struct traxtent_disk traxtent_disk;
 
 // A request. Set the fields that are not used to zero.
@@ -136,9 +137,9 @@ typedef struct traxtent_completion {
 extern "C" {
 #endif // __cplusplus
 
-// Creates a disk of zeros at rest, with its data in memory. `drive` is the name of a built-in
-// drive or the TOML text of a profile. On failure, returns null and writes as much of the reason
-// as `room` bytes hold to `error`, which may be null.
+// Creates a zero-filled disk, at rest, with its data in memory. `drive` is the name of a built-in
+// drive or the TOML text of a profile. On failure, returns null and writes the reason to `error`,
+// truncated to `room` bytes. `error` may be null.
 //
 // The disk belongs to the caller. Release it with `traxtent_free`. The text of `drive` is copied.
 //
@@ -146,16 +147,16 @@ extern "C" {
 // `drive` is a C string; `error` is null or has `room` bytes.
 struct traxtent_disk *traxtent_new(const char *drive, char *error, size_t room);
 
-// Creates a disk of zeros at rest, with its data in a new sparse file at `path`. Otherwise does
-// the same as `traxtent_new`. Release the disk with `traxtent_close` or `traxtent_free`; the file
-// stays.
+// Creates a zero-filled disk, at rest, with its data in a new sparse file at `path`. Otherwise
+// does the same as `traxtent_new`. Release the disk with `traxtent_close` or `traxtent_free`; both
+// keep the file.
 //
 // The file is an image: byte 0 is the first byte of LBN 0. It is locked (`flock`) until the disk
-// is released. It holds what is durable on the modelled disk, and `fdatasync` is called at each
-// flush and each write with force unit access.
+// is released. It holds the data that are durable on the modelled disk. Each flush, and each write
+// with force unit access, calls `fdatasync`.
 //
-// Returns null if the file exists, or cannot be made as long as the disk. There is then no new
-// file.
+// Returns null if the file exists, or cannot be extended to the size of the disk. No new file is
+// left behind.
 //
 // # Safety
 // `drive` and `path` are C strings; `error` is null or has `room` bytes.
@@ -164,8 +165,9 @@ struct traxtent_disk *traxtent_create(const char *drive,
                                       char *error,
                                       size_t room);
 
-// Opens a disk at rest whose data are in the file at `path`, which `traxtent_create` made, or any
-// other image that is at least as long as the disk. Otherwise does the same as `traxtent_create`.
+// Opens a disk, at rest, whose data are in the existing file at `path`: one that `traxtent_create`
+// made, or any other image that is at least as long as the disk. Otherwise does the same as
+// `traxtent_create`.
 //
 // Returns null if the file is missing, too short, not a regular file, not writable, or in use by
 // another disk or by `traxtent serve`. The file is then unchanged.
@@ -174,9 +176,9 @@ struct traxtent_disk *traxtent_create(const char *drive,
 // `drive` and `path` are C strings; `error` is null or has `room` bytes.
 struct traxtent_disk *traxtent_open(const char *drive, const char *path, char *error, size_t room);
 
-// Shuts a disk down as a computer does: completes what is outstanding, flushes, and releases the
-// disk. The results of outstanding requests are dropped. On failure, writes as much of the reason
-// as `room` bytes hold to `error`, which may be null. The disk is released in every case, and
+// Shuts a disk down as a computer does: completes the outstanding requests, flushes, and releases
+// the disk. The results of outstanding requests are dropped. On failure, writes the reason to
+// `error`, truncated to `room` bytes. `error` may be null. The disk is released in every case, and
 // strings of `traxtent_error` with it.
 //
 // Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
@@ -184,7 +186,7 @@ struct traxtent_disk *traxtent_open(const char *drive, const char *path, char *e
 // lost.
 //
 // # Safety
-// `disk` comes from a function that creates or opens one, and is not used any more; `error` is
+// `disk` comes from a function that creates or opens one, and is not used afterwards; `error` is
 // null or has `room` bytes.
 enum traxtent_status traxtent_close(struct traxtent_disk *disk, char *error, size_t room);
 
@@ -192,11 +194,11 @@ enum traxtent_status traxtent_close(struct traxtent_disk *disk, char *error, siz
 // requests. A file keeps the durable data. Null is ignored.
 //
 // # Safety
-// `disk` is null or comes from a function that creates or opens one, and is not used any more.
+// `disk` is null or comes from a function that creates or opens one, and is not used afterwards.
 void traxtent_free(struct traxtent_disk *disk);
 
 // Returns the reason why the last unsuccessful call failed, or an empty string. The string belongs
-// to the disk. It is valid until the next call that takes the disk and is not const.
+// to the disk. It is valid until the next call of a function whose disk argument is not const.
 const char *traxtent_error(const struct traxtent_disk *disk);
 
 // Returns the number of logical sectors of the disk.
@@ -208,12 +210,12 @@ uint32_t traxtent_sector_bytes(const struct traxtent_disk *disk);
 // Returns the time of the disk's clock, in picoseconds.
 uint64_t traxtent_now(const struct traxtent_disk *disk);
 
-// Advances the disk's clock by a time in picoseconds, at most to `TRAXTENT_TIME_MAX`. Does not
+// Advances the disk's clock by a time in picoseconds, but not beyond `TRAXTENT_TIME_MAX`. Does not
 // wait in real time.
 void traxtent_sleep(struct traxtent_disk *disk, uint64_t picoseconds);
 
 // Cuts the power and restores it. `seed` decides what remains of the data that were not durable.
-// Outstanding requests fail with `TRAXTENT_GONE`. It takes no time on the disk's clock.
+// Outstanding requests fail with `TRAXTENT_GONE`. The call takes no time on the disk's clock.
 //
 // Returns `TRAXTENT_NO_SPACE` or `TRAXTENT_FAILED` if the file does not accept the data. The
 // content is then as if the power had been cut at that point.
