@@ -37,10 +37,11 @@
 // The latest time that a disk's clock reaches, in picoseconds: 106 days.
 #define TRAXTENT_TIME_MAX 9223372036854775807
 
-// A flag of a request: force unit access. A write or write of zeros is durable at completion.
+// A flag of writes, including writes of zeros: force unit access. The write is durable when it
+// completes.
 #define TRAXTENT_FUA 1
 
-// The result of `traxtent_next_wakeup` if nothing is due.
+// The result of `traxtent_next_wakeup` if nothing is outstanding.
 #define TRAXTENT_NEVER 18446744073709551615ull
 
 // The result of a call. `traxtent_error` returns the message.
@@ -59,13 +60,14 @@ typedef enum traxtent_status {
   TRAXTENT_NO_SPACE = 5,
 } traxtent_status;
 
-// The operations of a request.
+// The operation of a request.
 typedef enum traxtent_op {
   // Reads sectors. Once the command has completed, `traxtent_fetch` copies the data.
   TRAXTENT_READ = 1,
   // Writes sectors.
   TRAXTENT_WRITE = 2,
-  // Makes durable all writes that completed before the submission. It has no sectors.
+  // Makes all writes durable that completed before the submission. `lbn` and `sectors` must
+  // be zero.
   TRAXTENT_FLUSH = 3,
   // Discards sectors (TRIM); their content afterwards depends on the drive.
   TRAXTENT_TRIM = 4,
@@ -77,9 +79,9 @@ typedef enum traxtent_op {
 // on one disk must not overlap, except calls of functions that take a const disk.
 typedef struct traxtent_disk traxtent_disk;
 
-// A request. Set the fields that are not used to zero.
+// A request. Set unused fields to zero.
 typedef struct traxtent_request {
-  // The caller's name for the request. The completion repeats it; the disk does not use it.
+  // The caller's identifier of the request. The completion returns it; the disk does not use it.
   uint64_t tag;
   // The first sector.
   uint64_t lbn;
@@ -286,22 +288,22 @@ enum traxtent_status traxtent_write_zeroes(struct traxtent_disk *disk,
                                            uint64_t *took);
 
 // Submits a request at `now`, in picoseconds on a clock that is zero when the disk is created. A
-// time before `traxtent_now` counts as that time. Copies the request and its data: both belong to
-// the caller again when this returns. Tags need not be unique.
+// time before `traxtent_now` counts as `traxtent_now`. The request and its data are copied, so the
+// caller may reuse both after the call. Tags need not be unique.
 //
 // Returns `TRAXTENT_INVALID`, without any effect, if a field is invalid, the disk does not have
 // the sectors, or `now` is after `TRAXTENT_TIME_MAX`. Other errors are in the completion.
 //
 // # Safety
-// The request's `data` has as many sectors as it says, if it is a write.
+// If the request is a write, its `data` has `sectors` sectors.
 enum traxtent_status traxtent_submit(struct traxtent_disk *disk,
                                      uint64_t now,
                                      const struct traxtent_request *request);
 
-// Writes the next request that has completed by `now`, in picoseconds, to `completion` and returns
-// true. Requests are returned in order of completion. Returns false, and writes nothing, if there
-// is none. The disk's clock advances to `now`, so do not poll at a time that has not come. A time
-// before `traxtent_now` counts as that time, and a time after `TRAXTENT_TIME_MAX` as that.
+// If a request has completed by `now`, in picoseconds, writes its completion to `completion` and
+// returns true. Otherwise returns false and writes nothing. Completions are returned in order of
+// time. The disk's clock advances to `now`, so do not poll at a time that has not come. `now` is
+// limited to the range from `traxtent_now` to `TRAXTENT_TIME_MAX`.
 //
 // If the request failed, `completion->status` is not `TRAXTENT_OK`, and `traxtent_error` returns
 // the reason.
@@ -312,13 +314,13 @@ bool traxtent_poll(struct traxtent_disk *disk,
                    uint64_t now,
                    struct traxtent_completion *completion);
 
-// Copies the data of `sectors` sectors that start at `lbn` to `into`: what a read returns that
-// completes at `traxtent_now`. Takes no time on the disk's clock. Call it after `traxtent_poll`
-// has returned the read, and before `traxtent_power_cut`.
+// Copies the data of `sectors` sectors that start at `lbn` to `into`. A read that completes at
+// `traxtent_now` returns this data. Takes no time on the disk's clock. Call it after
+// `traxtent_poll` has returned the read's completion, and before `traxtent_power_cut`.
 //
 // Returns `TRAXTENT_INVALID` if the disk does not have the sectors, and `TRAXTENT_FAILED` if the
-// storage of the data fails. The content of `into` is then undefined. It does not report
-// unreadable sectors: the completion of the read does.
+// storage of the data fails. The content of `into` is then undefined. Unreadable sectors are not
+// reported here, but by the completion of the read.
 //
 // # Safety
 // `into` has room for the sectors.
@@ -332,7 +334,7 @@ enum traxtent_status traxtent_fetch(struct traxtent_disk *disk,
 // also have events of their own.
 uint64_t traxtent_next_wakeup(const struct traxtent_disk *disk);
 
-// Returns the number of requests that were submitted and that `traxtent_poll` has not returned.
+// Returns the number of submitted requests that `traxtent_poll` has not returned yet.
 uint64_t traxtent_outstanding(const struct traxtent_disk *disk);
 
 #ifdef __cplusplus
