@@ -105,7 +105,8 @@ typedef struct traxtent_breakdown {
   uint64_t seek;
   // Settling before writes.
   uint64_t settle;
-  // Changes of track within the request, and of head before it, in excess of any seek.
+  // Track switches within the request, and the part of a head switch before it that exceeds
+  // the seek.
   uint64_t head_switch;
   // Waiting for sectors to come under the head.
   uint64_t rotation;

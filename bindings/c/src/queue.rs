@@ -65,7 +65,8 @@ pub struct Breakdown {
     pub seek: u64,
     /// Settling before writes.
     pub settle: u64,
-    /// Changes of track within the request, and of head before it, in excess of any seek.
+    /// Track switches within the request, and the part of a head switch before it that exceeds
+    /// the seek.
     pub head_switch: u64,
     /// Waiting for sectors to come under the head.
     pub rotation: u64,
