@@ -14,13 +14,13 @@ pub(crate) fn root() -> &'static Path {
         .expect("xtask lies below the root")
 }
 
-/// Returns the directory for the output of builds, searches and packaging.
+/// Returns the directory of build output, in which tasks also keep their working files.
 pub(crate) fn target_dir() -> PathBuf {
     root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// Returns the cargo that runs this program, at the root of the workspace, without the variables
-/// that `cargo run` sets.
+/// Returns a command for the cargo that runs this program. Its directory is the root of the
+/// workspace. It does not inherit the variables that `cargo run` sets for this package.
 pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
@@ -52,7 +52,7 @@ pub(crate) fn bench(package: &str, name: &str) -> Command {
     cargo
 }
 
-/// Returns the path of the installed program `name`; the administrators' folders are searched too.
+/// Returns the path of the program `name` in `PATH`, `/usr/sbin` or `/sbin`, if it is installed.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
@@ -92,7 +92,7 @@ pub(crate) fn stdout_of(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Runs a command with its output shown to the developer. An error contains its command line.
+/// Prints a command line, and runs it with its output shown. An error contains the command line.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = display(command);
     eprintln!("$ {line}");

@@ -37,10 +37,11 @@
 // The latest time that a disk's clock reaches, in picoseconds: 106 days.
 #define TRAXTENT_TIME_MAX 9223372036854775807
 
-// A flag of a request: force unit access. A write or write of zeros is durable at completion.
+// A flag of writes, including writes of zeros: force unit access. The write is durable when it
+// completes.
 #define TRAXTENT_FUA 1
 
-// The result of `traxtent_next_wakeup` if nothing is due.
+// The result of `traxtent_next_wakeup` if nothing is outstanding.
 #define TRAXTENT_NEVER 18446744073709551615ull
 
 // The result of a call. `traxtent_error` returns the message.
@@ -59,13 +60,14 @@ typedef enum traxtent_status {
   TRAXTENT_NO_SPACE = 5,
 } traxtent_status;
 
-// The operations of a request.
+// The operation of a request.
 typedef enum traxtent_op {
   // Reads sectors. Once the command has completed, `traxtent_fetch` copies the data.
   TRAXTENT_READ = 1,
   // Writes sectors.
   TRAXTENT_WRITE = 2,
-  // Makes durable all writes that completed before the submission. It has no sectors.
+  // Makes all writes durable that completed before the submission. `lbn` and `sectors` must
+  // be zero.
   TRAXTENT_FLUSH = 3,
   // Discards sectors (TRIM); their content afterwards depends on the drive.
   TRAXTENT_TRIM = 4,
@@ -73,12 +75,13 @@ typedef enum traxtent_op {
   TRAXTENT_WRITE_ZEROES = 5,
 } traxtent_op;
 
-// A disk: data in memory or in a file, times of a drive. One thread at a time may use it.
+// A modelled disk: its data are in memory or in a file, and its times are those of a drive. Calls
+// on one disk must not overlap, except calls of functions that take a const disk.
 typedef struct traxtent_disk traxtent_disk;
 
-// A request. Set the fields that are not used to zero.
+// A request. Set unused fields to zero.
 typedef struct traxtent_request {
-  // The caller's name for the request. The completion repeats it; the disk does not use it.
+  // The caller's identifier of the request. The completion returns it; the disk does not use it.
   uint64_t tag;
   // The first sector.
   uint64_t lbn;
@@ -102,7 +105,8 @@ typedef struct traxtent_breakdown {
   uint64_t seek;
   // Settling before writes.
   uint64_t settle;
-  // Changes of track within the request, and of head before it, in excess of any seek.
+  // Track switches within the request, and the part of a head switch before it that exceeds
+  // the seek.
   uint64_t head_switch;
   // Waiting for sectors to come under the head.
   uint64_t rotation;
@@ -136,9 +140,9 @@ typedef struct traxtent_completion {
 extern "C" {
 #endif // __cplusplus
 
-// Creates a disk of zeros at rest, with its data in memory. `drive` is the name of a built-in
-// drive or the TOML text of a profile. On failure, returns null and writes as much of the reason
-// as `room` bytes hold to `error`, which may be null.
+// Creates a zero-filled disk, at rest, with its data in memory. `drive` is the name of a built-in
+// drive or the TOML text of a profile. On failure, returns null and writes the reason to `error`,
+// truncated to `room` bytes. `error` may be null.
 //
 // The disk belongs to the caller. Release it with `traxtent_free`. The text of `drive` is copied.
 //
@@ -146,16 +150,16 @@ extern "C" {
 // `drive` is a C string; `error` is null or has `room` bytes.
 struct traxtent_disk *traxtent_new(const char *drive, char *error, size_t room);
 
-// Creates a disk of zeros at rest, with its data in a new sparse file at `path`. Otherwise does
-// the same as `traxtent_new`. Release the disk with `traxtent_close` or `traxtent_free`; the file
-// stays.
+// Creates a zero-filled disk, at rest, with its data in a new sparse file at `path`. Otherwise
+// does the same as `traxtent_new`. Release the disk with `traxtent_close` or `traxtent_free`; both
+// keep the file.
 //
 // The file is an image: byte 0 is the first byte of LBN 0. It is locked (`flock`) until the disk
-// is released. It holds what is durable on the modelled disk, and `fdatasync` is called at each
-// flush and each write with force unit access.
+// is released. It holds the data that are durable on the modelled disk. Each flush, and each write
+// with force unit access, calls `fdatasync`.
 //
-// Returns null if the file exists, or cannot be made as long as the disk. There is then no new
-// file.
+// Returns null if the file exists, or cannot be extended to the size of the disk. No new file is
+// left behind.
 //
 // # Safety
 // `drive` and `path` are C strings; `error` is null or has `room` bytes.
@@ -164,8 +168,9 @@ struct traxtent_disk *traxtent_create(const char *drive,
                                       char *error,
                                       size_t room);
 
-// Opens a disk at rest whose data are in the file at `path`, which `traxtent_create` made, or any
-// other image that is at least as long as the disk. Otherwise does the same as `traxtent_create`.
+// Opens a disk, at rest, whose data are in the existing file at `path`: one that `traxtent_create`
+// made, or any other image that is at least as long as the disk. Otherwise does the same as
+// `traxtent_create`.
 //
 // Returns null if the file is missing, too short, not a regular file, not writable, or in use by
 // another disk or by `traxtent serve`. The file is then unchanged.
@@ -174,9 +179,9 @@ struct traxtent_disk *traxtent_create(const char *drive,
 // `drive` and `path` are C strings; `error` is null or has `room` bytes.
 struct traxtent_disk *traxtent_open(const char *drive, const char *path, char *error, size_t room);
 
-// Shuts a disk down as a computer does: completes what is outstanding, flushes, and releases the
-// disk. The results of outstanding requests are dropped. On failure, writes as much of the reason
-// as `room` bytes hold to `error`, which may be null. The disk is released in every case, and
+// Shuts a disk down as a computer does: completes the outstanding requests, flushes, and releases
+// the disk. The results of outstanding requests are dropped. On failure, writes the reason to
+// `error`, truncated to `room` bytes. `error` may be null. The disk is released in every case, and
 // strings of `traxtent_error` with it.
 //
 // Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
@@ -184,7 +189,7 @@ struct traxtent_disk *traxtent_open(const char *drive, const char *path, char *e
 // lost.
 //
 // # Safety
-// `disk` comes from a function that creates or opens one, and is not used any more; `error` is
+// `disk` comes from a function that creates or opens one, and is not used afterwards; `error` is
 // null or has `room` bytes.
 enum traxtent_status traxtent_close(struct traxtent_disk *disk, char *error, size_t room);
 
@@ -192,11 +197,11 @@ enum traxtent_status traxtent_close(struct traxtent_disk *disk, char *error, siz
 // requests. A file keeps the durable data. Null is ignored.
 //
 // # Safety
-// `disk` is null or comes from a function that creates or opens one, and is not used any more.
+// `disk` is null or comes from a function that creates or opens one, and is not used afterwards.
 void traxtent_free(struct traxtent_disk *disk);
 
 // Returns the reason why the last unsuccessful call failed, or an empty string. The string belongs
-// to the disk. It is valid until the next call that takes the disk and is not const.
+// to the disk. It is valid until the next call of a function whose disk argument is not const.
 const char *traxtent_error(const struct traxtent_disk *disk);
 
 // Returns the number of logical sectors of the disk.
@@ -208,12 +213,12 @@ uint32_t traxtent_sector_bytes(const struct traxtent_disk *disk);
 // Returns the time of the disk's clock, in picoseconds.
 uint64_t traxtent_now(const struct traxtent_disk *disk);
 
-// Advances the disk's clock by a time in picoseconds, at most to `TRAXTENT_TIME_MAX`. Does not
+// Advances the disk's clock by a time in picoseconds, but not beyond `TRAXTENT_TIME_MAX`. Does not
 // wait in real time.
 void traxtent_sleep(struct traxtent_disk *disk, uint64_t picoseconds);
 
 // Cuts the power and restores it. `seed` decides what remains of the data that were not durable.
-// Outstanding requests fail with `TRAXTENT_GONE`. It takes no time on the disk's clock.
+// Outstanding requests fail with `TRAXTENT_GONE`. The call takes no time on the disk's clock.
 //
 // Returns `TRAXTENT_NO_SPACE` or `TRAXTENT_FAILED` if the file does not accept the data. The
 // content is then as if the power had been cut at that point.
@@ -284,22 +289,22 @@ enum traxtent_status traxtent_write_zeroes(struct traxtent_disk *disk,
                                            uint64_t *took);
 
 // Submits a request at `now`, in picoseconds on a clock that is zero when the disk is created. A
-// time before `traxtent_now` counts as that time. Copies the request and its data: both belong to
-// the caller again when this returns. Tags need not be unique.
+// time before `traxtent_now` counts as `traxtent_now`. The request and its data are copied, so the
+// caller may reuse both after the call. Tags need not be unique.
 //
 // Returns `TRAXTENT_INVALID`, without any effect, if a field is invalid, the disk does not have
 // the sectors, or `now` is after `TRAXTENT_TIME_MAX`. Other errors are in the completion.
 //
 // # Safety
-// The request's `data` has as many sectors as it says, if it is a write.
+// If the request is a write, its `data` has `sectors` sectors.
 enum traxtent_status traxtent_submit(struct traxtent_disk *disk,
                                      uint64_t now,
                                      const struct traxtent_request *request);
 
-// Writes the next request that has completed by `now`, in picoseconds, to `completion` and returns
-// true. Requests are returned in order of completion. Returns false, and writes nothing, if there
-// is none. The disk's clock advances to `now`, so do not poll at a time that has not come. A time
-// before `traxtent_now` counts as that time, and a time after `TRAXTENT_TIME_MAX` as that.
+// If a request has completed by `now`, in picoseconds, writes its completion to `completion` and
+// returns true. Otherwise returns false and writes nothing. Completions are returned in order of
+// time. The disk's clock advances to `now`, so do not poll at a time that has not come. `now` is
+// limited to the range from `traxtent_now` to `TRAXTENT_TIME_MAX`.
 //
 // If the request failed, `completion->status` is not `TRAXTENT_OK`, and `traxtent_error` returns
 // the reason.
@@ -310,13 +315,13 @@ bool traxtent_poll(struct traxtent_disk *disk,
                    uint64_t now,
                    struct traxtent_completion *completion);
 
-// Copies the data of `sectors` sectors that start at `lbn` to `into`: what a read returns that
-// completes at `traxtent_now`. Takes no time on the disk's clock. Call it after `traxtent_poll`
-// has returned the read, and before `traxtent_power_cut`.
+// Copies the data of `sectors` sectors that start at `lbn` to `into`. A read that completes at
+// `traxtent_now` returns this data. Takes no time on the disk's clock. Call it after
+// `traxtent_poll` has returned the read's completion, and before `traxtent_power_cut`.
 //
 // Returns `TRAXTENT_INVALID` if the disk does not have the sectors, and `TRAXTENT_FAILED` if the
-// storage of the data fails. The content of `into` is then undefined. It does not report
-// unreadable sectors: the completion of the read does.
+// storage of the data fails. The content of `into` is then undefined. Unreadable sectors are not
+// reported here, but by the completion of the read.
 //
 // # Safety
 // `into` has room for the sectors.
@@ -330,7 +335,7 @@ enum traxtent_status traxtent_fetch(struct traxtent_disk *disk,
 // also have events of their own.
 uint64_t traxtent_next_wakeup(const struct traxtent_disk *disk);
 
-// Returns the number of requests that were submitted and that `traxtent_poll` has not returned.
+// Returns the number of submitted requests that `traxtent_poll` has not returned yet.
 uint64_t traxtent_outstanding(const struct traxtent_disk *disk);
 
 #ifdef __cplusplus

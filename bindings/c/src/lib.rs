@@ -1,10 +1,10 @@
-//! The disk of `traxtent_model::disk` for programs in C. The functions here call those there. The
-//! header `include/traxtent.h` is generated from these files.
+//! A C interface to the disk of `traxtent_model::disk`. The header `include/traxtent.h` is
+//! generated from these files.
 //!
 //! - [`calls`] runs one command after another on the disk's own clock.
 //! - [`queue`] keeps several commands outstanding on the caller's clock.
 //!
-//! Times are in picoseconds. No function keeps a pointer that it was given, except to the disk.
+//! Times are in picoseconds. No function keeps a pointer argument after it returns.
 
 // The C interface has to trust the pointers that it receives.
 #![allow(unsafe_code)]
@@ -25,7 +25,8 @@ use traxtent_model::drive::Drive;
 use traxtent_model::profile::{Profile, builtin};
 use traxtent_units::Span;
 
-/// A disk: data in memory or in a file, times of a drive. One thread at a time may use it.
+/// A modelled disk: its data are in memory or in a file, and its times are those of a drive. Calls
+/// on one disk must not overlap, except calls of functions that take a const disk.
 pub struct Disk {
     model: Model<Medium>,
     error: CString,
@@ -52,8 +53,8 @@ pub enum Status {
     TRAXTENT_NO_SPACE = 5,
 }
 
-/// The header promises that threads may pass disks on, and that functions which only look at a disk
-/// may overlap.
+/// The header promises that any thread may use a disk, and that calls of functions that take a
+/// const disk may overlap.
 const _: () = {
     const fn threads_may_share<T: Send + Sync>() {}
     threads_may_share::<Disk>();
@@ -67,9 +68,9 @@ use Status::{
 /// The latest time that a disk's clock reaches, in picoseconds: 106 days.
 pub const TRAXTENT_TIME_MAX: u64 = 0x7fff_ffff_ffff_ffff;
 
-/// Creates a disk of zeros at rest, with its data in memory. `drive` is the name of a built-in
-/// drive or the TOML text of a profile. On failure, returns null and writes as much of the reason
-/// as `room` bytes hold to `error`, which may be null.
+/// Creates a zero-filled disk, at rest, with its data in memory. `drive` is the name of a built-in
+/// drive or the TOML text of a profile. On failure, returns null and writes the reason to `error`,
+/// truncated to `room` bytes. `error` may be null.
 ///
 /// The disk belongs to the caller. Release it with `traxtent_free`. The text of `drive` is copied.
 ///
@@ -85,16 +86,16 @@ pub unsafe extern "C" fn traxtent_new(
     unsafe { make(drive, |_| Ok(Medium::memory()), error, room) }
 }
 
-/// Creates a disk of zeros at rest, with its data in a new sparse file at `path`. Otherwise does
-/// the same as `traxtent_new`. Release the disk with `traxtent_close` or `traxtent_free`; the file
-/// stays.
+/// Creates a zero-filled disk, at rest, with its data in a new sparse file at `path`. Otherwise
+/// does the same as `traxtent_new`. Release the disk with `traxtent_close` or `traxtent_free`; both
+/// keep the file.
 ///
 /// The file is an image: byte 0 is the first byte of LBN 0. It is locked (`flock`) until the disk
-/// is released. It holds what is durable on the modelled disk, and `fdatasync` is called at each
-/// flush and each write with force unit access.
+/// is released. It holds the data that are durable on the modelled disk. Each flush, and each write
+/// with force unit access, calls `fdatasync`.
 ///
-/// Returns null if the file exists, or cannot be made as long as the disk. There is then no new
-/// file.
+/// Returns null if the file exists, or cannot be extended to the size of the disk. No new file is
+/// left behind.
 ///
 /// # Safety
 /// `drive` and `path` are C strings; `error` is null or has `room` bytes.
@@ -112,8 +113,9 @@ pub unsafe extern "C" fn traxtent_create(
     }
 }
 
-/// Opens a disk at rest whose data are in the file at `path`, which `traxtent_create` made, or any
-/// other image that is at least as long as the disk. Otherwise does the same as `traxtent_create`.
+/// Opens a disk, at rest, whose data are in the existing file at `path`: one that `traxtent_create`
+/// made, or any other image that is at least as long as the disk. Otherwise does the same as
+/// `traxtent_create`.
 ///
 /// Returns null if the file is missing, too short, not a regular file, not writable, or in use by
 /// another disk or by `traxtent serve`. The file is then unchanged.
@@ -134,9 +136,9 @@ pub unsafe extern "C" fn traxtent_open(
     }
 }
 
-/// Shuts a disk down as a computer does: completes what is outstanding, flushes, and releases the
-/// disk. The results of outstanding requests are dropped. On failure, writes as much of the reason
-/// as `room` bytes hold to `error`, which may be null. The disk is released in every case, and
+/// Shuts a disk down as a computer does: completes the outstanding requests, flushes, and releases
+/// the disk. The results of outstanding requests are dropped. On failure, writes the reason to
+/// `error`, truncated to `room` bytes. `error` may be null. The disk is released in every case, and
 /// strings of `traxtent_error` with it.
 ///
 /// Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
@@ -144,7 +146,7 @@ pub unsafe extern "C" fn traxtent_open(
 /// lost.
 ///
 /// # Safety
-/// `disk` comes from a function that creates or opens one, and is not used any more; `error` is
+/// `disk` comes from a function that creates or opens one, and is not used afterwards; `error` is
 /// null or has `room` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn traxtent_close(
@@ -172,7 +174,7 @@ pub unsafe extern "C" fn traxtent_close(
 /// requests. A file keeps the durable data. Null is ignored.
 ///
 /// # Safety
-/// `disk` is null or comes from a function that creates or opens one, and is not used any more.
+/// `disk` is null or comes from a function that creates or opens one, and is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn traxtent_free(disk: *mut Disk) {
     if !disk.is_null() {
@@ -182,7 +184,7 @@ pub unsafe extern "C" fn traxtent_free(disk: *mut Disk) {
 }
 
 /// Returns the reason why the last unsuccessful call failed, or an empty string. The string belongs
-/// to the disk. It is valid until the next call that takes the disk and is not const.
+/// to the disk. It is valid until the next call of a function whose disk argument is not const.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_error(disk: &Disk) -> *const c_char {
     disk.error.as_ptr()
@@ -206,7 +208,7 @@ pub extern "C" fn traxtent_now(disk: &Disk) -> u64 {
     disk.model.now().0
 }
 
-/// Advances the disk's clock by a time in picoseconds, at most to `TRAXTENT_TIME_MAX`. Does not
+/// Advances the disk's clock by a time in picoseconds, but not beyond `TRAXTENT_TIME_MAX`. Does not
 /// wait in real time.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_sleep(disk: &mut Disk, picoseconds: u64) {
@@ -215,7 +217,7 @@ pub extern "C" fn traxtent_sleep(disk: &mut Disk, picoseconds: u64) {
 }
 
 /// Cuts the power and restores it. `seed` decides what remains of the data that were not durable.
-/// Outstanding requests fail with `TRAXTENT_GONE`. It takes no time on the disk's clock.
+/// Outstanding requests fail with `TRAXTENT_GONE`. The call takes no time on the disk's clock.
 ///
 /// Returns `TRAXTENT_NO_SPACE` or `TRAXTENT_FAILED` if the file does not accept the data. The
 /// content is then as if the power had been cut at that point.
@@ -282,7 +284,7 @@ impl Disk {
     }
 }
 
-/// Creates a disk whose medium has at least the given number of bytes.
+/// Creates a disk. `medium` receives the size of the disk in bytes, and returns its storage.
 ///
 /// # Safety
 /// `drive` is a C string; `error` is null or has `room` bytes.
@@ -320,11 +322,11 @@ fn model(
     };
     let drive = Drive::new(&profile).map_err(|error| error.to_string())?;
     let bytes = drive.geometry().capacity().0 * u64::from(profile.sector.logical_bytes);
-    // The last step that can fail, so that no file stays without a disk.
+    // The medium is created last, so that no later error leaves a file without a disk.
     Ok(Model::with_media(drive, medium(bytes)?))
 }
 
-/// Returns the path of a C string.
+/// Returns a C string as a path.
 ///
 /// # Safety
 /// `path` is a C string that lives longer than `'a`.
@@ -344,14 +346,14 @@ unsafe fn report(message: &CStr, error: *mut c_char, room: usize) {
     }
     let bytes = message.to_bytes();
     let length = bytes.len().min(room - 1);
-    // SAFETY: the caller provides `room` bytes, and one is left for the terminating zero.
+    // SAFETY: the caller provides `room` bytes, and one is left for the terminating NUL.
     unsafe {
         ptr::copy_nonoverlapping(bytes.as_ptr().cast(), error, length);
         *error.add(length) = 0;
     }
 }
 
-/// Returns a message up to its first zero byte.
+/// Returns a message as a C string, up to its first NUL byte.
 fn c_string(message: &str) -> CString {
     let bytes: Vec<u8> = message.bytes().take_while(|byte| *byte != 0).collect();
     CString::new(bytes).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! Several outstanding commands: the caller's clock, the caller's tags. The state machine
-//! `submit`, `poll`, `next_wakeup` of `traxtent_model::disk`, without I/O or waiting.
+//! Several outstanding requests, with the caller's clock and tags: the state machine of
+//! `traxtent_model::disk` (`submit`, `poll`, `next_wakeup`).
 
 use std::slice;
 
@@ -8,7 +8,7 @@ use traxtent_units::{Lbn, SimTime};
 
 use crate::{Disk, Status, TRAXTENT_TIME_MAX};
 
-/// The operations of a request.
+/// The operation of a request.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(non_camel_case_types)]
@@ -17,7 +17,8 @@ pub enum Op {
     TRAXTENT_READ = 1,
     /// Writes sectors.
     TRAXTENT_WRITE = 2,
-    /// Makes durable all writes that completed before the submission. It has no sectors.
+    /// Makes all writes durable that completed before the submission. `lbn` and `sectors` must
+    /// be zero.
     TRAXTENT_FLUSH = 3,
     /// Discards sectors (TRIM); their content afterwards depends on the drive.
     TRAXTENT_TRIM = 4,
@@ -27,17 +28,18 @@ pub enum Op {
 
 use Op::{TRAXTENT_FLUSH, TRAXTENT_READ, TRAXTENT_TRIM, TRAXTENT_WRITE, TRAXTENT_WRITE_ZEROES};
 
-/// A flag of a request: force unit access. A write or write of zeros is durable at completion.
+/// A flag of writes, including writes of zeros: force unit access. The write is durable when it
+/// completes.
 pub const TRAXTENT_FUA: u32 = 1;
 
-/// The result of `traxtent_next_wakeup` if nothing is due.
+/// The result of `traxtent_next_wakeup` if nothing is outstanding.
 pub const TRAXTENT_NEVER: u64 = 0xffff_ffff_ffff_ffff;
 
-/// A request. Set the fields that are not used to zero.
+/// A request. Set unused fields to zero.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// The caller's name for the request. The completion repeats it; the disk does not use it.
+    /// The caller's identifier of the request. The completion returns it; the disk does not use it.
     pub tag: u64,
     /// The first sector.
     pub lbn: u64,
@@ -63,7 +65,8 @@ pub struct Breakdown {
     pub seek: u64,
     /// Settling before writes.
     pub settle: u64,
-    /// Changes of track within the request, and of head before it, in excess of any seek.
+    /// Track switches within the request, and the part of a head switch before it that exceeds
+    /// the seek.
     pub head_switch: u64,
     /// Waiting for sectors to come under the head.
     pub rotation: u64,
@@ -96,14 +99,14 @@ pub struct Completion {
 }
 
 /// Submits a request at `now`, in picoseconds on a clock that is zero when the disk is created. A
-/// time before `traxtent_now` counts as that time. Copies the request and its data: both belong to
-/// the caller again when this returns. Tags need not be unique.
+/// time before `traxtent_now` counts as `traxtent_now`. The request and its data are copied, so the
+/// caller may reuse both after the call. Tags need not be unique.
 ///
 /// Returns `TRAXTENT_INVALID`, without any effect, if a field is invalid, the disk does not have
 /// the sectors, or `now` is after `TRAXTENT_TIME_MAX`. Other errors are in the completion.
 ///
 /// # Safety
-/// The request's `data` has as many sectors as it says, if it is a write.
+/// If the request is a write, its `data` has `sectors` sectors.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn traxtent_submit(disk: &mut Disk, now: u64, request: &Request) -> Status {
     let command = match command(request) {
@@ -112,7 +115,7 @@ pub unsafe extern "C" fn traxtent_submit(disk: &mut Disk, now: u64, request: &Re
     };
     if now > TRAXTENT_TIME_MAX {
         return disk.refuse(&format!(
-            "the time {now} ps is after TRAXTENT_TIME_MAX; let the clock begin with the disk"
+            "the time {now} ps is after TRAXTENT_TIME_MAX; count times from the disk's creation"
         ));
     }
     let data = match (command, disk.bytes_of(request.lbn, request.sectors)) {
@@ -123,7 +126,7 @@ pub unsafe extern "C" fn traxtent_submit(disk: &mut Disk, now: u64, request: &Re
         (Command::Write { .. }, Some(bytes)) => unsafe {
             slice::from_raw_parts(request.data, bytes).to_vec()
         },
-        // The model refuses a write beyond the end before it looks at its data.
+        // The model rejects a write beyond the end before it examines the data.
         _ => Vec::new(),
     };
     match disk.model.submit(SimTime(now), command, data) {
@@ -135,10 +138,10 @@ pub unsafe extern "C" fn traxtent_submit(disk: &mut Disk, now: u64, request: &Re
     }
 }
 
-/// Writes the next request that has completed by `now`, in picoseconds, to `completion` and returns
-/// true. Requests are returned in order of completion. Returns false, and writes nothing, if there
-/// is none. The disk's clock advances to `now`, so do not poll at a time that has not come. A time
-/// before `traxtent_now` counts as that time, and a time after `TRAXTENT_TIME_MAX` as that.
+/// If a request has completed by `now`, in picoseconds, writes its completion to `completion` and
+/// returns true. Otherwise returns false and writes nothing. Completions are returned in order of
+/// time. The disk's clock advances to `now`, so do not poll at a time that has not come. `now` is
+/// limited to the range from `traxtent_now` to `TRAXTENT_TIME_MAX`.
 ///
 /// If the request failed, `completion->status` is not `TRAXTENT_OK`, and `traxtent_error` returns
 /// the reason.
@@ -161,13 +164,13 @@ pub unsafe extern "C" fn traxtent_poll(
     true
 }
 
-/// Copies the data of `sectors` sectors that start at `lbn` to `into`: what a read returns that
-/// completes at `traxtent_now`. Takes no time on the disk's clock. Call it after `traxtent_poll`
-/// has returned the read, and before `traxtent_power_cut`.
+/// Copies the data of `sectors` sectors that start at `lbn` to `into`. A read that completes at
+/// `traxtent_now` returns this data. Takes no time on the disk's clock. Call it after
+/// `traxtent_poll` has returned the read's completion, and before `traxtent_power_cut`.
 ///
 /// Returns `TRAXTENT_INVALID` if the disk does not have the sectors, and `TRAXTENT_FAILED` if the
-/// storage of the data fails. The content of `into` is then undefined. It does not report
-/// unreadable sectors: the completion of the read does.
+/// storage of the data fails. The content of `into` is then undefined. Unreadable sectors are not
+/// reported here, but by the completion of the read.
 ///
 /// # Safety
 /// `into` has room for the sectors.
@@ -197,7 +200,7 @@ pub extern "C" fn traxtent_next_wakeup(disk: &Disk) -> u64 {
     disk.model.next_wakeup().map_or(TRAXTENT_NEVER, |at| at.0)
 }
 
-/// Returns the number of requests that were submitted and that `traxtent_poll` has not returned.
+/// Returns the number of submitted requests that `traxtent_poll` has not returned yet.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_outstanding(disk: &Disk) -> u64 {
     disk.tags.len() as u64

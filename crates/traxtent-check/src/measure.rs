@@ -3,11 +3,11 @@
 //!
 //! - **Physical sector.** A write that covers one partially makes the drive read it first and wait
 //!   one revolution. Of the writes of a physical sector's size at every shift, only those at one
-//!   shift are therefore fast. Writes go to a range whose data the owner gives up, and use forced
+//!   shift are therefore fast. Writes go to a range whose data the owner gives up, and use force
 //!   unit access.
 //! - **Chunk.** On an array without parity, two members serve a read that crosses from one chunk to
 //!   the next, and it takes as long as the slower one. Reads that cross multiples of the chunk are
-//!   therefore slower in the mean than those that cross its half, and no larger size shows a
+//!   therefore slower on average than those that cross its half, and no larger size shows a
 //!   difference. On flash memory that maps whole erase blocks (cards, sticks), reads show the same
 //!   at the erase block (A. Bergmann, flashbench, "-a").
 //! - **Erase block.** Such flash copies the rest of an erase block that a write covers partially.
@@ -337,7 +337,7 @@ pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<GridMeasurement, Targ
                 }
             }
             sigmas = standard_errors_apart(&across, &halves);
-            // A difference of SURE standard errors over all reads amounts to half of that after a
+            // A difference of `CERTAIN_SIGMAS` over all reads amounts to half of that after a
             // quarter of them.
             if sigmas >= CERTAIN_SIGMAS || part == 1 && sigmas < 1.0 {
                 break;
@@ -357,8 +357,8 @@ pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<GridMeasurement, Targ
     Ok(measured)
 }
 
-/// Finds the erase block of flash memory by writing to `scratch`, whose data are lost. About 2 GiB
-/// are written.
+/// Finds the erase block of flash memory by writing to `scratch`, whose data are lost. At most
+/// 2.7 GiB are written.
 ///
 /// # Errors
 /// Returns an error if the target does not respond or refuses writes, or if the range is too small.

@@ -1,29 +1,31 @@
 //! The DiskSim parameter from which a value of a profile was read.
 //!
-//! [`Profile::check`](traxtent_model::profile::Profile::check) has the bounds of all values. If it
-//! refuses an imported drive, the error refers to the user's own file: its name, the line, the
-//! parameter and its value.
+//! [`Profile::check`](traxtent_model::profile::Profile::check) checks all values against their
+//! bounds. If it rejects an imported profile, the error refers to the user's own file: its name,
+//! the line, the parameter and its value.
 
 use super::params::{Block, Node, ParamError, Value};
 use traxtent_model::profile::{Profile, ProfileError, Provenance};
 
-/// The block of a parameter.
+/// The block that contains a parameter.
 #[derive(Clone, Copy)]
 enum Within {
     /// The drive's own block.
     Drive,
-    /// Its layout and mechanics.
+    /// The block with the layout and the mechanics.
     Model,
+    /// The block of the mechanics.
     Mechanics,
+    /// The block of the drive's scheduler.
     Scheduler,
-    /// The bus to which it is connected.
+    /// The block of the bus to which the drive is connected.
     Bus,
 }
 
 use Within::{Bus, Drive, Mechanics, Model, Scheduler};
 
-/// Values of a profile, or the beginnings of their paths, and the parameters for them. The first
-/// entry that matches and is in the file applies.
+/// The parameter for each value of a profile, by the value's path or the beginning of it. The first
+/// entry that matches and whose parameter is in the file applies.
 #[rustfmt::skip]
 const PARAMETERS: &[(&str, Within, &str)] = &[
     ("mechanics.rpm", Mechanics, "Rotation speed (in rpms)"),
@@ -120,7 +122,7 @@ pub(super) fn origins(drive: &Block, bus: Option<&Block>, profile: &Profile) -> 
     Provenance(profile.value_paths().into_iter().map(origin).collect())
 }
 
-/// Returns a parameter's value as text. A layout is named with the map file that it refers to.
+/// Returns a parameter's value as text. For a layout, this is its type and its map file.
 fn shown(drive: &Block, name: &str, value: &Value) -> String {
     match value {
         Value::Block(layout) if name == "Layout Model" => match layout.get_str("Layout Map File") {
@@ -135,8 +137,8 @@ fn shown(drive: &Block, name: &str, value: &Value) -> String {
     }
 }
 
-/// Converts an error of the profile that was made from `drive`, a `disksim_disk` or `dm_disk`
-/// block, to an error in the file.
+/// Converts an error in the profile made from `drive` to an error that refers to the parameter in
+/// the file. `drive` is a `disksim_disk` or `dm_disk` block.
 pub(super) fn error_at_parameter(drive: &Block, error: &ProfileError) -> ParamError {
     if let ProfileError::Geometry(problem) = error
         && let Some(layout) = model(drive).and_then(|model| model.get("Layout Model"))
@@ -159,15 +161,15 @@ pub(super) fn error_at_parameter(drive: &Block, error: &ProfileError) -> ParamEr
     node.error(if own == *value {
         format!("{name} = {own}: must be {bound}")
     } else {
-        format!("{name} = {own} makes {value}: must be {bound}")
+        format!("{name} = {own} results in {value}: must be {bound}")
     })
 }
 
-/// Returns the parameter for a value, by name, and the parameter's value.
+/// Returns the name and the node of the parameter from which the value at `path` was read.
 fn parameter<'a>(
     drive: &'a Block,
     bus: Option<&'a Block>,
-    figure: &str,
+    path: &str,
 ) -> Option<(&'static str, &'a Node)> {
     let mechanics = model(drive).and_then(|model| inner(model, "Mechanical Model"));
     let node = |within, name| match within {
@@ -177,15 +179,15 @@ fn parameter<'a>(
         Mechanics => mechanics?.get(name),
         Scheduler => inner(drive, "Scheduler")?.get(name),
     };
-    // The number of first seek times depends on the type of the curve.
-    let ten = "First ten seek times";
-    let plus_ten = mechanics.and_then(|block| block.get_str("Seek type").ok()?);
-    if figure == "mechanics.seek.first_ms" && plus_ten == Some("hplplus10") {
-        return Some((ten, node(Mechanics, ten)?));
+    // Only `hplplus10` curves have a parameter of their own for the first seek times.
+    let first_ten = "First ten seek times";
+    let seek_type = mechanics.and_then(|block| block.get_str("Seek type").ok()?);
+    if path == "mechanics.seek.first_ms" && seek_type == Some("hplplus10") {
+        return Some((first_ten, node(Mechanics, first_ten)?));
     }
     PARAMETERS
         .iter()
-        .filter(|(known, ..)| figure.starts_with(known))
+        .filter(|(known, ..)| path.starts_with(known))
         .find_map(|&(_, within, name)| Some((name, node(within, name)?)))
 }
 

@@ -74,7 +74,7 @@ impl Boundaries {
         wanted: Range<Block>,
         most: Blocks,
     ) -> impl Iterator<Item = Range<Block>> {
-        assert!(most.0 > 0, "a request has blocks");
+        assert!(most.0 > 0, "a request needs at least one block");
         let mut left = wanted;
         std::iter::from_fn(move || {
             let request = self.request(partition, left.clone(), &left);

@@ -68,7 +68,7 @@ impl SeekBound {
     /// # Panics
     /// Panics if `times` is empty.
     pub fn new(times: &[Span]) -> SeekBound {
-        assert!(!times.is_empty(), "there is a seek over no distance");
+        assert!(!times.is_empty(), "there are no seek times");
         let mut corners: Vec<(u64, u64)> = Vec::new();
         let mut longest = 0;
         for (distance, time) in times.iter().enumerate() {

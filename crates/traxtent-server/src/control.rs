@@ -1,8 +1,8 @@
 //! The control socket, which takes orders while a drive or a volume is served.
 //!
 //! Each line is an order; for a drive it is a fault, such as `power-cut,seed=7`. The reply is a
-//! line that begins with `ok` or `error`. Only the socket's owner can access it (mode 0600) from
-//! its creation on. Each client has its own thread, so that a slow client does not delay the
+//! line that begins with `ok` or `error`. The socket has mode 0600 from the start, so only its
+//! owner can connect. Each client has its own thread, so that a slow client does not delay the
 //! others.
 
 use std::error::Error;
@@ -24,7 +24,7 @@ use crate::service::ServiceError;
 
 /// A server that takes orders.
 pub(crate) trait OrderHandler: Send + Sync + 'static {
-    /// Carries out an order. The reply, or the error's message, fits on one line.
+    /// Carries out an order. The reply, or the error's message, must be a single line.
     fn carry_out(self: &Arc<Self>, line: &str) -> Result<String, Box<dyn Error>>;
 }
 
@@ -38,22 +38,23 @@ pub struct ControlError {
     pub error: io::Error,
 }
 
-/// A listening socket, which is removed when this is dropped.
+/// A listening control socket. Its file is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Control {
     path: PathBuf,
     listener: UnixListener,
 }
 
-/// The maximum length of an order's line in bytes.
+/// The maximum length of an order in bytes, including the newline.
 const LINE_MAX: u64 = 16 << 10;
-/// The time limit for a client to send a whole line, and to receive each reply.
+/// The time limit for a client to send an order, and to accept each reply.
 const LINE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of simultaneous clients.
 const CLIENTS_MAX: usize = 16;
 /// The number of clients that may wait to be accepted, the same as in the standard library.
 const BACKLOG: i32 = 128;
-/// The time limit for a reply. Orders to a volume wait for its members to flush.
+/// The time for which [`send_order`] waits for a reply. Orders to a volume wait for its members to
+/// flush.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Control {
@@ -77,15 +78,15 @@ impl Control {
         })
     }
 
-    /// Takes orders from now on, from several clients at a time.
-    pub(crate) fn start<T: OrderHandler>(&self, to: &Arc<T>) -> io::Result<()> {
+    /// Starts a thread that takes orders, from several clients at a time.
+    pub(crate) fn start<T: OrderHandler>(&self, handler: &Arc<T>) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
         // The thread waits for clients forever, and must not keep the server alive.
-        let to = Arc::downgrade(to);
+        let handler = Arc::downgrade(handler);
         let clients = Arc::new(AtomicUsize::new(0));
         let take_orders = move || {
             for client in listener.incoming().map_while(Result::ok) {
-                accept_client(client, &clients, &to);
+                accept_client(client, &clients, &handler);
             }
         };
         let thread = thread::Builder::new().name("control".to_owned());
@@ -93,8 +94,9 @@ impl Control {
     }
 }
 
-/// Creates a socket with the given mode. Until it has that mode, only its owner can connect,
-/// whatever the umask: Linux gives the file the mode that the socket has when it is bound.
+/// Creates a listening socket whose file has the given mode. Before that mode is set, only the owner
+/// has access, whatever the umask: on Linux, the file gets the mode that the socket has when it is
+/// bound.
 pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
     let socket: OwnedFd = rustix::net::socket_with(
         AddressFamily::UNIX,
@@ -112,8 +114,12 @@ pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
 }
 
 /// Starts a thread for a client, unless there are too many clients.
-fn accept_client<T: OrderHandler>(client: UnixStream, clients: &Arc<AtomicUsize>, to: &Weak<T>) {
-    let place = ClientSlot(Arc::clone(clients));
+fn accept_client<T: OrderHandler>(
+    client: UnixStream,
+    clients: &Arc<AtomicUsize>,
+    handler: &Weak<T>,
+) {
+    let slot = ClientSlot(Arc::clone(clients));
     let refuse = |client: &UnixStream, why: &str| {
         let _ = client.set_write_timeout(Some(LINE_TIMEOUT));
         let mut client = client;
@@ -124,12 +130,12 @@ fn accept_client<T: OrderHandler>(client: UnixStream, clients: &Arc<AtomicUsize>
         refuse(&client, &why);
         return;
     }
-    let to = Weak::clone(to);
+    let handler = Weak::clone(handler);
     let Ok(own) = client.try_clone() else { return };
     let run = move || {
-        let _place = place;
+        let _slot = slot;
         // An error means that the client disconnected; there is nobody to report it to.
-        let _ = serve(&own, &to);
+        let _ = serve(&own, &handler);
     };
     let thread = thread::Builder::new().name("orders".to_owned());
     if let Err(error) = thread.spawn(run) {
@@ -174,8 +180,7 @@ impl Drop for Control {
     }
 }
 
-/// Removes a socket that was left by a killed server, which refuses connections. Any other file is
-/// kept.
+/// Removes a socket that refuses connections, as a killed server leaves it. Any other file is kept.
 ///
 /// # Errors
 /// Returns an error if the socket cannot be removed.
@@ -189,7 +194,7 @@ pub fn remove_stale_socket(path: &Path) -> io::Result<()> {
     }
 }
 
-fn serve<T: OrderHandler>(client: &UnixStream, to: &Weak<T>) -> io::Result<()> {
+fn serve<T: OrderHandler>(client: &UnixStream, handler: &Weak<T>) -> io::Result<()> {
     client.set_write_timeout(Some(LINE_TIMEOUT))?;
     let until = Instant::now() + LINE_TIMEOUT;
     // The buffer is larger than a line, so that a client that sends too much receives an error
@@ -206,7 +211,7 @@ fn serve<T: OrderHandler>(client: &UnixStream, to: &Weak<T>) -> io::Result<()> {
                 let seconds = LINE_TIMEOUT.as_secs();
                 return writeln!(
                     &*client,
-                    "error: an order's line must arrive within {seconds} s; nothing was done"
+                    "error: an order must be complete within {seconds} s; nothing was done"
                 );
             }
             Err(error) => return Err(error),
@@ -221,22 +226,24 @@ fn serve<T: OrderHandler>(client: &UnixStream, to: &Weak<T>) -> io::Result<()> {
         }
         // Invalid UTF-8 is not a valid order, and is rejected as such.
         let line = String::from_utf8_lossy(&line);
-        let done = match to.upgrade() {
-            Some(to) => to.carry_out(line.trim()),
+        let done = match handler.upgrade() {
+            Some(handler) => handler.carry_out(line.trim()),
             None => Err(ServiceError::Stopped.into()),
         };
-        let answer = match done {
-            Ok(answer) => format!("ok: {answer}\n"),
+        let reply = match done {
+            Ok(reply) => format!("ok: {reply}\n"),
             Err(error) => format!("error: {error}\n"),
         };
-        (&*client).write_all(answer.as_bytes())?;
+        (&*client).write_all(reply.as_bytes())?;
     }
 }
 
-/// Sends a one-line order to a control socket; returns the server's reply.
+/// Sends a one-line order to a control socket and returns the server's reply. The inner `Err` is
+/// the server's reason for not carrying out the order.
 ///
 /// # Errors
-/// Returns an error if no server listens there, or if no reply arrives.
+/// Returns an error if no server listens there, if no reply arrives, or if it begins with neither
+/// `ok` nor `error`.
 pub fn send_order(
     socket: &Path,
     line: &(impl fmt::Display + ?Sized),
@@ -244,16 +251,16 @@ pub fn send_order(
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
     stream.write_all(format!("{line}\n").as_bytes())?;
-    let mut answer = String::new();
-    if BufReader::new(stream).read_line(&mut answer)? == 0 {
+    let mut reply = String::new();
+    if BufReader::new(stream).read_line(&mut reply)? == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    match answer.trim_end().split_once(": ") {
+    match reply.trim_end().split_once(": ") {
         Some(("ok", done)) => Ok(Ok(done.to_owned())),
         Some(("error", why)) => Ok(Err(why.to_owned())),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            "the socket is not that of a drive or volume server",
+            "not the control socket of a drive or a volume",
         )),
     }
 }

@@ -32,7 +32,7 @@ impl SimTransport {
         }
     }
 
-    /// Returns the same drive with noise in its times.
+    /// Returns the same drive with noise in its measured times.
     pub fn with_noise(mut self, noise: Noise, seed: u64) -> SimTransport {
         self.host.set_noise(noise, seed);
         self
@@ -61,7 +61,8 @@ impl Transport for SimTransport {
     }
 
     fn execute(&mut self, command: &[u8], data: DataTransfer<'_>) -> Result<Reply, TransportError> {
-        // Commands that cost the drive time are counted: requests, and each translation once.
+        // Requests, translations and reads of defect lists are counted. Of the two commands of a
+        // translation, only SEND DIAGNOSTIC is.
         let counts = matches!(
             Command::decode(command),
             Ok(Command::Blocks(_)
@@ -69,12 +70,12 @@ impl Transport for SimTransport {
                 | Command::SendDiagnostic { .. }
                 | Command::ReadDefectData(_))
         );
-        let there = if counts {
+        let connected = if counts {
             self.host.count()
         } else {
             self.host.check_connected()
         };
-        there.map_err(TransportError::Unavailable)?;
+        connected.map_err(TransportError::Unavailable)?;
         let sent = self.host.now;
         let out = match &data {
             DataTransfer::Out(bytes) => bytes,

@@ -284,7 +284,7 @@ impl<M: MemberIo> Volume<M> {
                     (RecordKind::Logged, Some(RecordKind::Intended)) => return Ok(None),
                     (RecordKind::Logged, _) => logged.push(buffer),
                     (RecordKind::Intended, None) => entries.push(RecordEntry::Intent { stripe }),
-                    // A record of the intent exists already.
+                    // A record of the intent already exists.
                     (RecordKind::Intended, Some(_)) => continue,
                 }
                 kinds.push((stripe, kind));

@@ -16,7 +16,7 @@ use crate::target::{Machine, TARGET_HELP, Target};
 
 /// List the built-in drives, show one, or begin a profile
 ///
-/// The last columns show how well founded a drive's figures are: the share that was measured on a
+/// The last columns show how well founded a drive's figures are: the shares that were measured on a
 /// real drive, published by its maker or in a paper, fitted to measurements, and assumed.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -44,11 +44,11 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Write NAME.toml, a profile for editing that begins as a copy of another drive
+    /// Write NAME.toml, a copy of another drive's profile to edit
     New {
-        /// The drive's name, to which `.toml` is added for the file
+        /// The name of the new drive
         name: String,
-        /// The drive to begin with: a built-in drive, a profile, or DiskSim parameters
+        /// The drive to copy: a built-in drive, a profile, or DiskSim parameters
         #[arg(long, value_name = "DRIVE")]
         like: String,
         /// Replace an existing file
@@ -86,7 +86,7 @@ struct Entry {
     tracks: u64,
     surfaces: u16,
     zones: usize,
-    /// The sectors of the longest and the shortest track.
+    /// The number of sectors on the longest track, and on the shortest.
     sectors_per_track_most: u32,
     sectors_per_track_least: u32,
     figures: Figures,
@@ -226,15 +226,15 @@ fn show(target: &str, json: bool) -> Result<()> {
 }
 
 fn new(name: &str, like: &str, force: bool) -> Result<()> {
-    let model = Machine::load(like)?.only_drive()?.profile;
+    let original = Machine::load(like)?.only_drive()?.profile;
     let profile = Profile {
         name: name.to_owned(),
-        ..Profile::clone(&model)
+        ..Profile::clone(&original)
     };
     profile.check().map_err(Failure::input)?;
     let heading = format!(
-        "{name}: a profile that began as a copy of {like}. Change the origin of a value, at the end, \
-         along with the value."
+        "{name}: a profile copied from {like}. If you change a value, change its origin too; the origins \
+         are at the end."
     );
     let path = PathBuf::from(format!("{name}.toml"));
     write_new(&path, &commented(&profile, &heading), force)
@@ -257,16 +257,17 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
-/// Returns a profile with comments, after a heading and the number of figures of each origin.
+/// Returns a profile as TOML with comments. It begins with a heading and the number of figures of
+/// each origin.
 pub(crate) fn commented(profile: &Profile, heading: &str) -> String {
     let heading = format!("{heading}\n{}", origins_in_words(profile));
     profile.to_commented_toml(&heading)
 }
 
-/// Writes a profile to a file that must not exist, unless `force` allows to replace it.
+/// Writes a profile to a new file. An existing file is replaced only with `force`.
 pub(crate) fn write_new(path: &Path, text: &str, force: bool) -> Result<()> {
     if !force && path.is_file() {
-        let what = "exists already; --force replaces it";
+        let what = "already exists; use --force to replace it";
         return Err(Failure::at(path.display(), what));
     }
     output::write(path, text.as_bytes())

@@ -52,7 +52,7 @@ pub(crate) fn scenario(input: &[u8]) {
 fn disk() -> Disk {
     static DISK: LazyLock<Disk> = LazyLock::new(|| {
         let profile = builtin("instant").expect("a built-in drive");
-        Disk::new(&profile).expect("a built-in drive is sound")
+        Disk::new(&profile).expect("a built-in drive is valid")
     });
     DISK.clone()
 }

@@ -26,7 +26,7 @@ fn target(name: &str) -> (SimTarget, TrackMap) {
     (SimTarget::new(profile, geometry), map)
 }
 
-fn character(
+fn characterization(
     target: &mut SimTarget,
     map: &TrackMap,
     options: CharacterizeOptions,
@@ -42,7 +42,7 @@ const WRITES: CharacterizeOptions = CharacterizeOptions {
     destructive: true,
     seed: 1,
 };
-/// Drives of 1999 and 1994, with zero-latency access and without, and two recent ones.
+/// A drive of 2000 with zero-latency access, an older one without, and two newer ones.
 const DRIVES: [&str; 4] = ["atlas10k2", "hp-c3323a", "toshiba-p300", "hd103sj"];
 
 /// Returns whether a fit meets the bounds: mean response time within 1 %, demerit within 2 % of the
@@ -70,26 +70,26 @@ fn assert_close(name: &str, residuals: &[Residual]) {
     }
 }
 
-/// Do fitted profiles respond as their drives do, to workloads of reads and of reads and writes
-/// that the fit did not use? Does a characterization take less than five minutes of the drive's
-/// time?
+/// Do fitted profiles respond as their drives do to workloads that the fit did not use, of reads
+/// alone and of reads and writes? Does a characterization take less than five minutes of the
+/// drive's time?
 #[test]
 fn fitted_profiles_respond_as_their_drives() {
     for name in DRIVES {
         for options in [READS, WRITES] {
             let (mut target, map) = target(name);
-            let character = character(&mut target, &map, options);
+            let characterization = characterization(&mut target, &map, options);
             println!(
                 "{name}: {} requests, {:.0} s",
-                character.requests,
-                character.drive_ms / 1e3
+                characterization.requests,
+                characterization.drive_ms / 1e3
             );
             assert!(
-                character.drive_ms < 300_000.0,
+                characterization.drive_ms < 300_000.0,
                 "{name}: {} ms",
-                character.drive_ms
+                characterization.drive_ms
             );
-            let profile = character.to_profile();
+            let profile = characterization.to_profile();
             assert_close(
                 name,
                 &residuals(&mut target, &profile, options, &mut |_| ()).unwrap(),
@@ -98,26 +98,30 @@ fn fitted_profiles_respond_as_their_drives() {
     }
 }
 
-/// Fitted profiles made through an unsteady host that miss the bounds: drive, seed, and whether the
-/// characterization writes. For the Atlas 10K II, every firmware behaviour is found, and yet
-/// sequential reads differ by 2.1 %.
+/// Fitted profiles that miss the bounds if the host was unsteady: drive, seed, and whether the
+/// characterization writes. For the Atlas 10K II, every firmware behaviour is found, but sequential
+/// reads still differ by 2.1 %.
 const MISSED_IN_NOISE: [(&str, u64, bool); 1] = [("atlas10k2", 70, false)];
 
-/// Do fitted profiles respond as their drives do if the characterization ran through an unsteady
-/// host? The comparison runs without that host, since its delays are not the drive's.
+/// Do fitted profiles respond as their drives do if the host was unsteady during the
+/// characterization? The comparison uses a steady host, because the delays of a host are not the
+/// drive's.
 #[test]
-fn fitted_profiles_through_an_unsteady_host() {
+fn fitted_profiles_from_an_unsteady_host() {
     for name in DRIVES {
         for options in [READS, WRITES] {
             for seed in [70, 71] {
                 let (mut quiet, map) = target(name);
                 let mut noisy = quiet.clone().with_noise(Noise::TYPICAL, seed);
-                let character = character(&mut noisy, &map, options);
-                let profile = character.to_profile();
+                let characterization = characterization(&mut noisy, &map, options);
+                let profile = characterization.to_profile();
                 let residuals = residuals(&mut quiet, &profile, options, &mut |_| ()).unwrap();
                 if MISSED_IN_NOISE.contains(&(name, seed, options.destructive)) {
                     println!("{name} {seed}: missed: {residuals:?}");
-                    assert!(!residuals.iter().all(is_close), "{name} {seed} is met now");
+                    assert!(
+                        !residuals.iter().all(is_close),
+                        "{name} {seed} now meets the bounds"
+                    );
                     continue;
                 }
                 assert_close(name, &residuals);
@@ -134,8 +138,8 @@ const MISSED: [(&str, &str); 2] = [
     ),
     (
         "atlas10k-disksim",
-        "its bus is slower than its media and it reads on adaptively: its segments are taken for shorter, \
-         which misses by 4 to 10 % in sequence with some seeds",
+        "its bus is slower than its media, and its read-ahead is adaptive: its segments are found too short, \
+         so that sequential reads differ by 4 to 10 % with some seeds",
     ),
 ];
 
@@ -149,7 +153,7 @@ fn fitted_profiles_of_all_drives() {
             continue;
         }
         let (mut target, map) = target(name);
-        let profile = character(&mut target, &map, WRITES).to_profile();
+        let profile = characterization(&mut target, &map, WRITES).to_profile();
         assert_close(
             name,
             &residuals(&mut target, &profile, WRITES, &mut |_| ()).unwrap(),
@@ -184,14 +188,14 @@ fn a_drive_is_its_own_fit() {
     }
 }
 
-/// Does the characterization find when a drive requests more data of a write that is larger than a
-/// segment?
+/// Does the characterization find the write watermark, at which a drive requests more data of a
+/// write that is larger than a segment?
 #[test]
 fn write_watermarks() {
     for name in ["quantum-viking", "ibm18es", "map3367nc", "hd103sj"] {
         let (mut target, map) = target(name);
-        let character = character(&mut target, &map, WRITES);
-        let watermark = character
+        let characterization = characterization(&mut target, &map, WRITES);
+        let watermark = characterization
             .figures()
             .iter()
             .find(|figure| figure.name == "cache.write_watermark")
@@ -202,8 +206,8 @@ fn write_watermarks() {
     }
 }
 
-/// Do fitted profiles meet the bounds if the drive does not translate addresses, so that layout and
-/// surfaces are found by timing alone?
+/// Do fitted profiles meet the bounds if the drive does not translate addresses, so that its layout
+/// order and its surfaces are found by timing alone?
 #[test]
 fn fitted_profiles_of_drives_that_do_not_translate() {
     for (name, order, surfaces) in [
@@ -225,8 +229,8 @@ fn fitted_profiles_of_drives_that_do_not_translate() {
     ] {
         let (target, map) = target(name);
         let mut target = target.without_translation();
-        let character = character(&mut target, &map, READS);
-        let found = character.layout_order();
+        let characterization = characterization(&mut target, &map, READS);
+        let found = characterization.layout_order();
         assert_eq!(
             (found.surfaces, found.confidence),
             (surfaces, LayoutConfidence::Timed),
@@ -234,7 +238,7 @@ fn fitted_profiles_of_drives_that_do_not_translate() {
         );
         // A head switch of 0.6 ms hides whether cylinders alternate on the Atlas 10K II.
         assert!(order.is_none() || found.order == order, "{name} {found:?}");
-        let profile = character.to_profile();
+        let profile = characterization.to_profile();
         assert_close(
             name,
             &residuals(&mut target, &profile, READS, &mut |_| ()).unwrap(),
@@ -242,10 +246,10 @@ fn fitted_profiles_of_drives_that_do_not_translate() {
     }
 }
 
-/// Do the intervals contain the true values as often as they claim if the host is unsteady, and is
-/// none far off?
+/// If the host is unsteady, do nine tenths of the intervals contain the true value, and is no value
+/// off by more than twice the width of its interval?
 #[test]
-fn intervals_hold_the_truth() {
+fn intervals_contain_the_true_values() {
     let (mut held, mut all) = (0, 0);
     for name in DRIVES {
         let (profile, geometry) = drive(name);
@@ -273,7 +277,7 @@ fn intervals_hold_the_truth() {
         for seed in 0..4 {
             let target = SimTarget::new(profile.clone(), geometry.clone());
             let mut target = target.with_noise(Noise::TYPICAL, 40 + seed);
-            let character = character(
+            let characterization = characterization(
                 &mut target,
                 &map,
                 CharacterizeOptions {
@@ -282,12 +286,12 @@ fn intervals_hold_the_truth() {
                 },
             );
             assert_eq!(
-                character.zero_latency(),
+                characterization.zero_latency(),
                 profile.access.zero_latency_read,
                 "{name}"
             );
             for (figure, truth) in truth {
-                let found = character
+                let found = characterization
                     .figures()
                     .iter()
                     .find(|f| f.name == figure)
@@ -306,7 +310,8 @@ fn intervals_hold_the_truth() {
     assert!(held * 10 >= all * 9, "{held} of {all}");
 }
 
-/// Does the seek curve agree with the drive's, point by point, with fewer than a thousand timings?
+/// Does the measured seek curve agree with the drive's, point by point, after fewer than a thousand
+/// timings?
 #[test]
 fn seek_curves() {
     for name in ["atlas10k", "hp-c3323a", "toshiba-p300"] {
@@ -320,8 +325,8 @@ fn seek_curves() {
             if noise {
                 target = target.with_noise(Noise::TYPICAL, 3);
             }
-            let character = character(&mut target, &map, READS);
-            let average = character
+            let characterization = characterization(&mut target, &map, READS);
+            let average = characterization
                 .figures()
                 .iter()
                 .find(|f| f.name == "mechanics.seek")
@@ -334,7 +339,7 @@ fn seek_curves() {
                 "{name}: {mean}, found {average}"
             );
             let (mut held, mut points) = (0, 0);
-            for (distance, ms, half_width) in character.seek_curve() {
+            for (distance, ms, half_width) in characterization.seek_curve() {
                 let apart = (ms - truth.time(distance).as_ms()).abs();
                 points += 1;
                 held += usize::from(apart <= half_width + 1e-6);
@@ -355,7 +360,7 @@ fn seek_curves() {
 
 /// Is every layout order found, with its surfaces and width, if the drive translates addresses?
 #[test]
-fn orders_are_named() {
+fn layout_orders_are_found() {
     for name in traxtent_model::profile::builtin::names().filter(|name| *name != "instant") {
         let (profile, geometry) = drive(name);
         // Only the layout matters; larger drives take longer but run the same code.
@@ -364,8 +369,8 @@ fn orders_are_named() {
         }
         let map = TrackMap::of_sizes(geometry.track_sizes());
         let mut target = SimTarget::new(profile.clone(), geometry);
-        let character = character(&mut target, &map, READS);
-        let found = character.layout_order();
+        let characterization = characterization(&mut target, &map, READS);
+        let found = characterization.layout_order();
         let spec = &profile.geometry;
         assert_eq!(found.order, Some(spec.order), "{name} {found:?}");
         assert_eq!(found.surfaces, spec.surfaces, "{name}");
@@ -376,12 +381,12 @@ fn orders_are_named() {
     }
 }
 
-/// Does the fitted profile have the same track boundaries as the map, and can it be written and
-/// read back?
+/// Does the fitted profile have the same track boundaries as the map, and is it unchanged after it
+/// is written and read back?
 #[test]
-fn a_fitted_profile_is_a_profile() {
+fn fitted_profiles_can_be_stored() {
     let (mut target, map) = target("atlas10k");
-    let profile = character(&mut target, &map, WRITES).to_profile();
+    let profile = characterization(&mut target, &map, WRITES).to_profile();
     let text = profile.to_toml();
     let again = Profile::from_toml(&text).unwrap();
     assert_eq!(again, profile);
@@ -393,8 +398,7 @@ fn a_fitted_profile_is_a_profile() {
     assert!(rpm.note.contains(" to "), "{}", rpm.note);
 }
 
-/// Are a drive without VERIFY, one without rotation, and one that disappears reported as what they
-/// are?
+/// Is it reported if a drive does not support VERIFY, disappears, or does not rotate?
 #[test]
 fn unusual_drives_are_reported() {
     let (target_all, map) = target("ibm18es");
@@ -402,8 +406,8 @@ fn unusual_drives_are_reported() {
         unsupported: vec![Op::Verify],
         ..Faults::default()
     };
-    let mut mute = target_all.clone().with_faults(faults);
-    let found = character(&mut mute, &map, READS);
+    let mut without_verify = target_all.clone().with_faults(faults);
+    let found = characterization(&mut without_verify, &map, READS);
     assert!(
         found
             .notes()
@@ -414,12 +418,12 @@ fn unusual_drives_are_reported() {
     );
     assert!((found.rpm() - 7200.0).abs() < 0.01);
 
-    let leaves = Faults {
+    let faults = Faults {
         unresponsive_after: Some(500),
         ..Faults::default()
     };
-    let mut leaves = target_all.with_faults(leaves);
-    let error = characterize(&mut leaves, &map, READS, &mut |_| ()).unwrap_err();
+    let mut disappearing = target_all.with_faults(faults);
+    let error = characterize(&mut disappearing, &map, READS, &mut |_| ()).unwrap_err();
     assert!(
         matches!(error, ProbeError::Target(TargetError::Gone(_))),
         "{error}"

@@ -104,7 +104,11 @@ fn drive(profile: &Profile, noise: bool) -> (SimTarget, TrackMap) {
     (target, map)
 }
 
-fn character(target: &mut dyn Target, map: &TrackMap, destructive: bool) -> Characterization {
+fn characterization(
+    target: &mut dyn Target,
+    map: &TrackMap,
+    destructive: bool,
+) -> Characterization {
     let options = CharacterizeOptions {
         destructive,
         seed: 5,
@@ -113,16 +117,16 @@ fn character(target: &mut dyn Target, map: &TrackMap, destructive: bool) -> Char
 }
 
 /// Returns the value with its bounds, and the lowest LBN that begins a physical sector.
-fn found(character: &Characterization) -> ((f64, f64, f64), u32) {
-    let figure = character
+fn found(characterization: &Characterization) -> ((f64, f64, f64), u32) {
+    let figure = characterization
         .figures()
         .iter()
         .find(|figure| figure.name == "sector.physical_bytes")
         .unwrap();
-    println!("{figure} {:?}", character.notes());
-    assert_eq!(f64::from(character.physical_bytes()), figure.value);
+    println!("{figure} {:?}", characterization.notes());
+    assert_eq!(f64::from(characterization.physical_bytes()), figure.value);
     let sizes = (figure.value, figure.low, figure.high);
-    (sizes, character.lowest_aligned_lbn())
+    (sizes, characterization.lowest_aligned_lbn())
 }
 
 const SINGLE: (f64, f64, f64) = (512.0, 512.0, 512.0);
@@ -140,17 +144,20 @@ fn reads_tell() {
             let profile = profile(name);
             let (target, map) = drive(&profile, noise);
             let mut target = WholeSectors::new(target, &profile, claims);
-            let character = character(&mut target, &map, false);
+            let characterization = characterization(&mut target, &map, false);
             let first = profile.sector.lowest_aligned_lbn;
-            assert_eq!(found(&character), (LARGE, first), "{name}");
+            assert_eq!(found(&characterization), (LARGE, first), "{name}");
             let contradicts = |note: &String| note.contains("its reads show 4096");
-            let notes = character.notes().iter().filter(|note| contradicts(note));
+            let notes = characterization
+                .notes()
+                .iter()
+                .filter(|note| contradicts(note));
             assert_eq!(notes.count(), usize::from(claims == 512), "{name}");
         }
         for name in ["hd103sj", "atlas10k2"] {
             let (mut target, map) = drive(&profile(name), noise);
-            let character = character(&mut target, &map, false);
-            assert_eq!(found(&character), (SINGLE, 0), "{name}");
+            let characterization = characterization(&mut target, &map, false);
+            assert_eq!(found(&characterization), (SINGLE, 0), "{name}");
         }
     }
 }
@@ -160,14 +167,14 @@ fn reads_tell() {
 #[test]
 fn reads_that_cannot_decide() {
     let (mut target, map) = drive(&profile("toshiba-p300"), false);
-    let character = character(&mut target, &map, false);
-    assert_eq!(found(&character), (UNSURE, 0));
+    let characterization = characterization(&mut target, &map, false);
+    assert_eq!(found(&characterization), (UNSURE, 0));
     let says = |note: &String| {
         note.contains(
             "as if each LBN were a physical sector. Only a test with writes is conclusive.",
         )
     };
-    assert!(character.notes().iter().any(says));
+    assert!(characterization.notes().iter().any(says));
 }
 
 /// Do writes show what reads of the model do not: the size, and the shift of a jumper? Do they show
@@ -183,8 +190,8 @@ fn writes_tell() {
             (native("dt01aca300"), LARGE, 0),
         ] {
             let (mut target, map) = drive(&profile, noise);
-            let character = character(&mut target, &map, true);
-            assert_eq!(found(&character), (size, first), "{}", profile.name);
+            let characterization = characterization(&mut target, &map, true);
+            assert_eq!(found(&characterization), (size, first), "{}", profile.name);
         }
     }
 }
@@ -198,12 +205,12 @@ fn writes_that_cannot_decide() {
     let (target, map) = drive(&profile, false);
     let mut target = WholeSectors::new(target, &profile, 512);
     target.ignores_fua_of_writes = true;
-    let character = character(&mut target, &map, true);
-    assert_eq!(found(&character), (LARGE, 0));
+    let characterization = characterization(&mut target, &map, true);
+    assert_eq!(found(&characterization), (LARGE, 0));
     let says = |note: &String| {
         note.starts_with("The physical sector size cannot be determined from writes: they complete before the media can have them")
     };
-    assert!(character.notes().iter().any(says));
+    assert!(characterization.notes().iter().any(says));
 }
 
 /// Does the fitted profile of a drive that reads whole physical sectors have the tracks at the
@@ -213,13 +220,13 @@ fn angles_by_whole_sectors() {
     let profile = profile("toshiba-p300");
     let slots = |whole: bool| {
         let (target, map) = drive(&profile, false);
-        let character = if whole {
-            character(&mut WholeSectors::new(target, &profile, 4096), &map, false)
+        let characterization = if whole {
+            characterization(&mut WholeSectors::new(target, &profile, 4096), &map, false)
         } else {
-            character(&mut { target }, &map, false)
+            characterization(&mut { target }, &map, false)
         };
         let slots = |name: &str| name.ends_with(".slots") || name.ends_with("skew");
-        let figures = character.figures().iter().filter(|f| slots(&f.name));
+        let figures = characterization.figures().iter().filter(|f| slots(&f.name));
         figures
             .map(|f| (f.name.clone(), f.value))
             .collect::<Vec<_>>()

@@ -77,7 +77,9 @@ pub enum NoCostError {
     #[error("{} is not modelled", .0.name())]
     Level(RaidLevel),
     /// The drive is an array, and its chunk or full stripe is not stated.
-    #[error("the number of drives behind the controller is not known; state --chunk and --stripe")]
+    #[error(
+        "the number of drives behind the controller is not known; specify --chunk and --stripe"
+    )]
     DrivesUnknown,
     /// The array's header does not state its full stripe.
     #[error("the number of chunks in a stripe is not known")]

@@ -1,4 +1,4 @@
-//! Formats that are recognized by their signature and not checked any further.
+//! Formats that are recognized by their signature and not checked further.
 //!
 //! Source: the list of libblkid (util-linux), magic(5); docs/volume-format.md for our own.
 

@@ -1,8 +1,7 @@
 //! The rules: from a [`Stack`] to [`Finding`]s.
 //!
-//! Sources: paper A (which layers have to be aligned with which), and the issues of tools listed in
-//! the chapter on alignment of FIELD.md. A rule reports a problem once, for the layer that has to
-//! be changed.
+//! Source: paper A (which layers have to be aligned with which). The modules name further sources.
+//! A rule reports a problem once, for the layer that has to be changed.
 
 mod grid;
 mod hints;
@@ -18,7 +17,7 @@ use crate::finding::{Finding, Rule, Severity};
 use crate::layers::{Disk, MediaKind, Remnant, Unknown};
 use crate::stack::{Kind, Layer, LayerId, Stack};
 
-/// The system's message for a file that may not be read.
+/// The system's message for a file that the user is not permitted to read.
 const PERMISSION_DENIED: &str = "Permission denied";
 
 type Findings = Vec<Finding>;
@@ -50,7 +49,7 @@ pub fn check(stack: &Stack, tracks: Option<&TrackCheck<'_>>) -> Vec<Finding> {
     findings
 }
 
-/// Reports the nature of a drive, with suitable advice.
+/// Reports a drive that is shingled or solid-state, with advice for its use.
 fn drive_kind(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
     let (rule, what) = match disk.medium {
         MediaKind::ShingledHostManaged => (
@@ -71,7 +70,7 @@ fn drive_kind(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
         MediaKind::ShingledHidden => (
             Rule::Shingled,
             format!(
-                "{name} is shingled and hides it: it collects writes and rewrites bands later, so write it in long runs, \
+                "{name} is shingled and hides this: it collects writes and rewrites bands later, so write to it in long runs, \
                  leave it idle in between, and keep it out of arrays with parity, where a rebuild takes days"
             ),
         ),
@@ -90,8 +89,8 @@ fn drive_kind(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
                     bytes(erase)
                 ),
                 None => format!(
-                    "{name} is solid-state: its erase block is not known; begin partitions at multiples of 1 MiB, or state \
-                     --erase-block"
+                    "{name} is solid-state: the size of its erase blocks is not known; begin partitions at multiples of \
+                     1 MiB, or specify --erase-block"
                 ),
             },
         ),
@@ -106,7 +105,7 @@ fn content(stack: &Stack, id: LayerId, unknown: &Unknown, findings: &mut Finding
     let (rule, what) = match unknown {
         Unknown::Named(what) => (
             Rule::UnknownContent,
-            format!("{name} holds {what}, which is not checked any further"),
+            format!("{name} holds {what}, which is not checked further"),
         ),
         Unknown::Nameless => (
             Rule::UnknownContent,
@@ -120,7 +119,7 @@ fn content(stack: &Stack, id: LayerId, unknown: &Unknown, findings: &mut Finding
             Rule::Unreadable,
             format!(
                 "{name} cannot be read: {reason}{}",
-                rights(stack.layer(on), reason)
+                remedy(stack.layer(on), reason)
             ),
         ),
         Unknown::Damaged(reason) => (Rule::Damaged, format!("{name} is damaged: {reason}")),
@@ -130,12 +129,13 @@ fn content(stack: &Stack, id: LayerId, unknown: &Unknown, findings: &mut Finding
     findings.push(Finding::new(rule, id, what));
 }
 
-/// Returns the remedy for a device or a file that may not be read.
-fn rights(layer: &Layer, reason: &str) -> &'static str {
+/// Returns the remedy for a device or a file that the user is not permitted to read, otherwise
+/// nothing.
+fn remedy(layer: &Layer, reason: &str) -> &'static str {
     match (reason == PERMISSION_DENIED, &layer.node) {
         (false, _) => "",
-        (true, Some(_)) => "; use sudo, or a user in the device's group, usually `disk`",
-        (true, None) => "; use sudo, or a user who may read the file",
+        (true, Some(_)) => "; use sudo, or run as a member of the device's group, usually `disk`",
+        (true, None) => "; use sudo, or run as a user who may read the file",
     }
 }
 
@@ -185,7 +185,7 @@ pub fn bytes(count: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    /// Are sizes written in the largest unit that fits, and odd ones in bytes?
+    /// Are sizes written in the largest unit that divides them, or in bytes if none does?
     #[test]
     fn sizes_for_people() {
         let text = [0, 512, 4096, 1 << 20, 3 << 19, 33_553_920].map(super::bytes);

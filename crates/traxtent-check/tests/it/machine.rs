@@ -1,4 +1,5 @@
-//! A simulated machine in directories: block devices in sysfs, and files for their bytes.
+//! Examination of a simulated machine: a directory with a sysfs tree, and a file for the bytes of
+//! each block device.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -13,24 +14,26 @@ use traxtent_check::{Kind, Rule, Stack};
 
 use crate::image::{MIB, finding, run, wrong};
 
-struct Folders {
+/// The directory in place of `/sys` and `/dev`.
+struct Machine {
     root: TempDir,
 }
 
-impl Folders {
-    fn new() -> Folders {
+impl Machine {
+    fn new() -> Machine {
         let root = TempDir::new().unwrap();
         for folder in ["sys/class/block", "dev"] {
             fs::create_dir_all(root.path().join(folder)).unwrap();
         }
-        Folders { root }
+        Machine { root }
     }
 
     fn dev(&self, name: &str) -> PathBuf {
         self.root.path().join("dev").join(name)
     }
 
-    /// Adds a device, below another one if `path` names one, with files in its sysfs directory.
+    /// Adds a device with `files` in its sysfs directory, which is `path` below `sys/devices`. The
+    /// path of a partition begins with that of its drive.
     fn device(&self, path: &str, bytes: u64, files: &[(&str, &str)]) {
         let name = path.rsplit('/').next().unwrap();
         let folder = self.root.path().join("sys/devices").join(path);
@@ -49,14 +52,14 @@ impl Folders {
             .unwrap();
     }
 
-    /// Records that one device lies on another.
+    /// Records that the device `above` lies on the device `below`.
     fn hold(&self, below: &str, above: &str) {
         let class = self.root.path().join("sys/class/block");
         fs::write(class.join(below).join("holders").join(above), "").unwrap();
         fs::write(class.join(above).join("slaves").join(below), "").unwrap();
     }
 
-    fn look(&self, names: &[&str]) -> Stack {
+    fn examine(&self, names: &[&str]) -> Stack {
         let targets: Vec<PathBuf> = names.iter().map(|name| self.dev(name)).collect();
         let host = HostPaths {
             sys: self.root.path().join("sys"),
@@ -83,17 +86,17 @@ fn with<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     kept.chain(changes.iter().copied()).collect()
 }
 
-/// Without a TARGET, are all drives found with the values that the kernel reports, and memory
-/// devices left out?
+/// Without a TARGET, are all drives found with the values that the kernel reports? Are memory
+/// devices and unused loop devices left out?
 #[test]
 fn every_drive() {
-    let folders = Folders::new();
-    folders.device(
+    let machine = Machine::new();
+    machine.device(
         "ata1/sda",
         64 * MIB,
         &with(&[("device/vendor", "ATA"), ("device/model", "Some Drive")]),
     );
-    folders.device(
+    machine.device(
         "pci/nvme0n1",
         64 * MIB,
         &with(&[
@@ -102,9 +105,9 @@ fn every_drive() {
             ("queue/minimum_io_size", "512"),
         ]),
     );
-    folders.device("virtual/zram0", 64 * MIB, &DRIVE);
-    folders.device("virtual/loop0", 0, &DRIVE);
-    let stack = folders.look(&[]);
+    machine.device("virtual/zram0", 64 * MIB, &DRIVE);
+    machine.device("virtual/loop0", 0, &DRIVE);
+    let stack = machine.examine(&[]);
     let disks: Vec<_> = stack
         .layers
         .iter()
@@ -131,7 +134,7 @@ fn every_drive() {
 
 /// Is each false hint reported, and no true one?
 #[test]
-fn hints_that_lie() {
+fn false_hints() {
     type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
     let cases: [Case<'_>; 10] = [
         (&[("queue/optimal_io_size", "1048576")], &[]),
@@ -160,30 +163,30 @@ fn hints_that_lie() {
         (&[("queue/discard_granularity", "512")], &[]),
     ];
     for (changes, expected) in cases {
-        let folders = Folders::new();
-        folders.device("ata1/sda", 64 * MIB, &with(changes));
-        assert_eq!(wrong(&folders.look(&["sda"])), expected, "{changes:?}");
+        let machine = Machine::new();
+        machine.device("ata1/sda", 64 * MIB, &with(changes));
+        assert_eq!(wrong(&machine.examine(&["sda"])), expected, "{changes:?}");
     }
-    let folders = Folders::new();
+    let machine = Machine::new();
     let silent = with(&[
         ("queue/physical_block_size", "512"),
         ("queue/minimum_io_size", "512"),
     ]);
-    folders.device("pci/usb3/3-1/sdb", 64 * MIB, &silent);
-    folders.device(
+    machine.device("pci/usb3/3-1/sdb", 64 * MIB, &silent);
+    machine.device(
         "ata1/sdc",
         64 * MIB,
         &with(&[("queue/zoned", "host-managed")]),
     );
-    assert_eq!(wrong(&folders.look(&[])), ["hint-bridge"]);
-    finding(&folders.look(&["sdc"]), Rule::Shingled);
+    assert_eq!(wrong(&machine.examine(&[])), ["hint-bridge"]);
+    finding(&machine.examine(&["sdc"]), Rule::Shingled);
 }
 
-/// Is the medium of each drive identified from the kernel's flags and from the drive's own page,
-/// and is the advice suitable?
+/// Is the medium of each drive identified from the kernel's flags and the drive's VPD page B1h, and
+/// is the advice suitable?
 #[test]
-fn what_drives_are() {
-    // Page B1h from its fifth byte: two bytes of rotation rate, type, form factor, zones.
+fn media_of_drives() {
+    // After the header of four bytes: rotation rate (two bytes), product type, form factor, zones.
     let page = |rate: u16, zoned: u8| {
         let mut page = vec![0, 0xb1, 0, 0x3c];
         page.extend(rate.to_be_bytes());
@@ -200,7 +203,7 @@ fn what_drives_are() {
     let cases: [Case<'_>; 9] = [
         (&[], None, MediaKind::Rotating, ""),
         (&[], Some(page(7200, 0)), MediaKind::Rotating, ""),
-        // A bridge that has no information about its drive.
+        // A bridge leaves the kernel's flag at its default; the page is right.
         (
             &[("queue/rotational", "1")],
             Some(page(1, 0)),
@@ -219,7 +222,7 @@ fn what_drives_are() {
             MediaKind::ShingledHidden,
             "out of arrays",
         ),
-        // As kernels report since 6.10.
+        // A kernel that treats host-aware drives as drives without zones.
         (
             &[],
             Some(page(5400, 1)),
@@ -238,7 +241,7 @@ fn what_drives_are() {
             MediaKind::SolidStateZoned,
             "no tracks",
         ),
-        // A truncated page, which counts as none.
+        // A truncated page is ignored.
         (
             &[("queue/rotational", "0")],
             Some(vec![0, 0xb1, 0]),
@@ -247,16 +250,16 @@ fn what_drives_are() {
         ),
     ];
     for (changes, page, medium, advice) in cases {
-        let folders = Folders::new();
-        folders.device("ata1/sda", 64 * MIB, &with(changes));
+        let machine = Machine::new();
+        machine.device("ata1/sda", 64 * MIB, &with(changes));
         if let Some(page) = &page {
-            let device = folders.root.path().join("sys/devices/ata1/sda/device");
+            let device = machine.root.path().join("sys/devices/ata1/sda/device");
             fs::create_dir_all(&device).unwrap();
             fs::write(device.join("vpd_pgb1"), page).unwrap();
         }
-        let stack = folders.look(&["sda"]);
+        let stack = machine.examine(&["sda"]);
         let Kind::Disk(disk) = &stack.layers[0].kind else {
-            panic!("a drive is a drive")
+            panic!("the first layer is not a drive")
         };
         assert_eq!(disk.medium, medium, "{changes:?} {page:?}");
         if !advice.is_empty() {
@@ -271,17 +274,17 @@ fn what_drives_are() {
     }
 }
 
-/// Is an array found both from its members and from the array device, does it appear only once, and
-/// are members with different sectors reported?
+/// Is an array found exactly once, from its device, from a drive and from a partition? Are members
+/// with different sector sizes reported?
 #[test]
 fn array_of_two_drives() {
     let (sgdisk, fdisk, mke2fs) = (tool!("sgdisk"), tool!("fdisk"), tool!("mke2fs"));
-    let folders = Folders::new();
+    let machine = Machine::new();
     let native = with(&[("queue/logical_block_size", "4096")]);
     for (drive, files) in [("sda", &DRIVE[..]), ("sdb", &native)] {
-        folders.device(&format!("ata/{drive}"), 64 * MIB, files);
+        machine.device(&format!("ata/{drive}"), 64 * MIB, files);
         let part = format!("{drive}1");
-        folders.device(
+        machine.device(
             &format!("ata/{drive}/{part}"),
             32 * MIB,
             &[("partition", "1"), ("start", "2048")],
@@ -291,24 +294,24 @@ fn array_of_two_drives() {
         if sector == 512 {
             run(
                 &sgdisk,
-                &folders.dev(drive),
+                &machine.dev(drive),
                 &["-n", "1:2048:+32M", "@"],
                 "",
             );
         } else {
             let keys = "g\nn\n1\n256\n8447\nw\n";
-            run(&fdisk, &folders.dev(drive), &["-b", "4096", "@"], keys);
+            run(&fdisk, &machine.dev(drive), &["-b", "4096", "@"], keys);
         }
     }
-    folders.device("virtual/md0", 16 * MIB, &[("md/level", "raid1")]);
+    machine.device("virtual/md0", 16 * MIB, &[("md/level", "raid1")]);
     for part in ["sda1", "sdb1"] {
-        folders.hold(part, "md0");
+        machine.hold(part, "md0");
     }
-    // A superblock of version 1.2 on each, and a file system in the array.
+    // A superblock of version 1.2 on each partition, and a file system in the array.
     for drive in ["sda", "sdb"] {
         let file = File::options()
             .write(true)
-            .open(folders.dev(drive))
+            .open(machine.dev(drive))
             .unwrap();
         let write = |at: u64, bytes: &[u8]| {
             std::os::unix::fs::FileExt::write_all_at(&file, bytes, MIB + at).unwrap()
@@ -328,13 +331,13 @@ fn array_of_two_drives() {
     }
     run(
         &mke2fs,
-        &folders.dev("md0"),
+        &machine.dev("md0"),
         &["-q", "-F", "-b", "4096", "@"],
         "",
     );
 
     for target in ["md0", "sda", "sdb1"] {
-        let stack = folders.look(&[target]);
+        let stack = machine.examine(&[target]);
         let arrays: Vec<_> = stack
             .layers
             .iter()
@@ -357,15 +360,16 @@ fn array_of_two_drives() {
     }
 }
 
-/// Is an encrypted volume that the kernel has opened examined through its own device?
+/// If the kernel has opened an encrypted volume, are its contents examined through the
+/// device-mapper device?
 #[test]
 fn opened_encryption() {
     let (cryptsetup, mke2fs) = (tool!("cryptsetup"), tool!("mke2fs"));
-    let folders = Folders::new();
-    folders.device("ata/sda", 64 * MIB, &DRIVE);
+    let machine = Machine::new();
+    machine.device("ata/sda", 64 * MIB, &DRIVE);
     let mapper = [("dm/name", "home"), ("dm/uuid", "CRYPT-LUKS2-0123-home")];
-    folders.device("virtual/dm-0", 48 * MIB, &mapper);
-    folders.hold("sda", "dm-0");
+    machine.device("virtual/dm-0", 48 * MIB, &mapper);
+    machine.hold("sda", "dm-0");
     let options = [
         "-q",
         "luksFormat",
@@ -381,14 +385,14 @@ fn opened_encryption() {
         "4096",
         "@",
     ];
-    run(&cryptsetup, &folders.dev("sda"), &options, "key");
+    run(&cryptsetup, &machine.dev("sda"), &options, "key");
     run(
         &mke2fs,
-        &folders.dev("dm-0"),
+        &machine.dev("dm-0"),
         &["-q", "-F", "-b", "1024", "@"],
         "",
     );
-    let stack = folders.look(&["sda"]);
+    let stack = machine.examine(&["sda"]);
     let names: Vec<&str> = stack
         .layers
         .iter()
@@ -398,13 +402,13 @@ fn opened_encryption() {
     assert_eq!(wrong(&stack), ["fs-block"]);
 }
 
-/// Is a drive that cannot be read a layer that reports this?
+/// Is a drive that cannot be read reported?
 #[test]
 fn unreadable() {
-    let folders = Folders::new();
-    folders.device("ata/sda", 64 * MIB, &DRIVE);
-    fs::remove_file(folders.dev("sda")).unwrap();
-    fs::create_dir(folders.dev("sda")).unwrap();
-    let stack = folders.look(&[]);
+    let machine = Machine::new();
+    machine.device("ata/sda", 64 * MIB, &DRIVE);
+    fs::remove_file(machine.dev("sda")).unwrap();
+    fs::create_dir(machine.dev("sda")).unwrap();
+    let stack = machine.examine(&[]);
     assert_eq!(wrong(&stack), ["unreadable"]);
 }

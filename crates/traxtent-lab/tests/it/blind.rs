@@ -1,4 +1,4 @@
-//! Probes of random drives without prior knowledge.
+//! Blind probes of random drives: a probe knows nothing of a drive but its responses.
 
 use std::thread;
 
@@ -14,13 +14,13 @@ use traxtent_sim::{DefectLists, Noise};
 /// save (docs/probe.md, "How translations show where a track ends").
 const MISSED_BY_TREE: [u64; 1] = [13370];
 
-/// Fails with the seed and the first mistakes of each drive that was not recovered exactly.
+/// Probes `drives` drives, times the factor of a soak, and asserts that each is recovered exactly.
 fn all_exact(drives: u64, trial: &Trial) {
     all_exact_but(&[], drives, trial);
 }
 
-/// Fails if the drives that are not recovered exactly differ from the known ones: with the first
-/// mistakes of each other drive, and with the seed of each known one that is recovered.
+/// Does the same as `all_exact`, except that the drives with the seeds `known` must not be
+/// recovered exactly.
 fn all_exact_but(known: &[u64], drives: u64, trial: &Trial) {
     let threads = thread::available_parallelism().map_or(1, |count| count.get().min(2));
     let outcomes = run(0..testkit::repeats(drives), trial, threads, |_| ());
@@ -32,7 +32,7 @@ fn all_exact_but(known: &[u64], drives: u64, trial: &Trial) {
         .collect();
     assert!(
         fixed.is_empty(),
-        "known as missed, and are not any more: {fixed:?}"
+        "known to be missed, but now recovered: {fixed:?}"
     );
     let wrong = outcomes
         .iter()
@@ -48,16 +48,16 @@ fn all_exact_but(known: &[u64], drives: u64, trial: &Trial) {
     assert!(outcomes.iter().all(tested), "a drive has hardly any tracks");
 }
 
-/// Does `tree` find every track of 200 random drives, and nothing else? In a soak, of 20,000 drives
-/// except the known ones.
+/// Does `tree` find every track of 200 random drives, and nothing else? A long soak also tries the
+/// drives that it is known to miss.
 #[test]
 fn tree_is_exact() {
     let trial = Trial::new(Algorithm::Tree, Verify::None);
     all_exact_but(&MISSED_BY_TREE, 200, &trial);
 }
 
-/// Are the drives that `tree` is known to miss still missed? If this is fixed, the seed must be
-/// removed from the list.
+/// Are the drives that `tree` is known to miss still missed? If one is not, remove its seed from
+/// the list.
 #[test]
 fn known_misses_are_missed() {
     let trial = Trial::new(Algorithm::Tree, Verify::None);
@@ -82,19 +82,19 @@ fn the_papers_translations_are_exact() {
 /// Drives that a translation algorithm once missed, by cause.
 const ONCE_MISSED: [(&str, &[u64]); 6] = [
     (
-        "an LBN kept elsewhere, at the edge of its track, taken for a short track",
+        "a remapped LBN at the edge of its track, taken for a short track",
         &[235, 1392, 1446, 1830, 1867, 2063, 2720],
     ),
     (
-        "an LBN kept elsewhere, just where a track could begin, or after its own track",
+        "a remapped LBN exactly where a track could begin, or after its own track",
         &[1889, 10098, 11532, 12127, 12398, 12557, 12949, 14746, 18592],
     ),
     (
-        "bad slots on both sides of a boundary, and one LBN elsewhere",
+        "bad slots on both sides of a boundary, and one remapped LBN",
         &[13337, 14187, 16132, 17284],
     ),
     (
-        "a short track between bad slots, taken for LBNs kept elsewhere",
+        "a short track between bad slots, taken for remapped LBNs",
         &[
             10868, 10932, 11940, 13073, 15584, 16026, 16102, 17351, 17523, 18080, 18333, 19868,
         ],
@@ -104,14 +104,14 @@ const ONCE_MISSED: [(&str, &[u64]); 6] = [
         &[1320, 1735, 2259, 10835],
     ),
     (
-        "a change of zones with no net effect, or slips mispredicted with none",
+        "a change of zones, or mispredicted slips, with no net effect",
         &[10278, 10463, 10858, 13125, 15637, 18628, 19422, 19581],
     ),
 ];
 
-/// Do all translation algorithms now find every track of the drives that one once missed?
+/// Do all translation algorithms find every track of the drives that one of them once missed?
 #[test]
-fn drives_that_once_surprised() {
+fn drives_once_missed_are_exact() {
     for (cause, seeds) in ONCE_MISSED {
         for &seed in seeds {
             let drive = random_drive(seed);
@@ -124,7 +124,8 @@ fn drives_that_once_surprised() {
     }
 }
 
-/// Do the translation algorithms find every track if the lists do not identify the remapped LBNs?
+/// Do the translation algorithms find every track if the drive's defect lists do not identify the
+/// remapped LBNs?
 #[test]
 fn lists_that_do_not_identify_lbns() {
     for algorithm in [Algorithm::Tree, Algorithm::Walk, Algorithm::Dixtrac] {
@@ -161,15 +162,15 @@ fn angle_is_exact() {
     all_exact(200, &Trial::new(Algorithm::Angle, Verify::Full));
 }
 
-/// Does it also do so if the host's clock is unsteady, requests are late, and some take an
-/// additional revolution?
+/// Does `angle --verify full` also find every track, and nothing else, if the host is unsteady and
+/// some requests take an additional revolution?
 #[test]
 fn angle_is_exact_in_noise() {
     let trial = Trial::new(Algorithm::Angle, Verify::Full).with_noise(Noise::TYPICAL);
     all_exact(200, &trial);
 }
 
-/// Tries `drives` irregular drives, or 200 in a soak.
+/// Probes `drives` irregular drives, times the factor of a soak, but at most 200.
 fn irregular(drives: u64, trial: &Trial) -> Vec<Outcome> {
     let drives = testkit::repeats(drives).min(200);
     run(
@@ -180,8 +181,8 @@ fn irregular(drives: u64, trial: &Trial) -> Vec<Outcome> {
     )
 }
 
-/// Fails with the seed and the first mistakes of each outcome.
-fn none_of<'a>(what: &str, outcomes: impl Iterator<Item = &'a Outcome>) {
+/// Asserts that there are no outcomes. Otherwise reports the seed and the first mistakes of each.
+fn assert_none<'a>(what: &str, outcomes: impl Iterator<Item = &'a Outcome>) {
     let lines: Vec<String> = outcomes.map(ToString::to_string).collect();
     assert!(lines.is_empty(), "{what}:\n{}", lines.join("\n"));
 }
@@ -194,27 +195,30 @@ fn irregular_drives_are_exact() {
         (Algorithm::Angle, Verify::Full),
     ] {
         let outcomes = irregular(20, &Trial::new(algorithm, verify));
-        none_of(algorithm.name(), outcomes.iter().filter(|o| !o.is_exact()));
+        assert_none(algorithm.name(), outcomes.iter().filter(|o| !o.is_exact()));
     }
 }
 
-/// Is `angle` with a sample exact on irregular drives, or else does it report doubtful boundaries?
+/// If `angle --verify sample` is wrong about an irregular drive, does it fail or report doubtful
+/// boundaries? Does it report them on fewer than a quarter of the drives?
 #[test]
 fn a_sample_of_an_irregular_drive_does_not_mislead() {
     let outcomes = irregular(40, &Trial::new(Algorithm::Angle, Verify::Sample));
-    none_of(
+    assert_none(
         "wrong without a message",
         outcomes.iter().filter(|o| o.is_silently_wrong()),
     );
     let doubtful = outcomes.iter().filter(|o| o.findings.doubtful > 0).count();
     assert!(
         doubtful * 4 < outcomes.len(),
-        "{doubtful} are doubtful: too many are not tested"
+        "{doubtful} of {} drives have doubtful boundaries: too many",
+        outcomes.len()
     );
 }
 
-/// A track of six sectors in the middle of its surface, between tracks whose skew is that of one
-/// track left out, looks like six remapped sectors. Does `angle` report this, whatever it verifies?
+/// A track of six sectors looks like six remapped sectors if the tracks around it have the usual
+/// skew once it is left out. Does `angle` report this as doubtful, whether it verifies a sample or
+/// everything?
 #[test]
 fn a_short_track_taken_for_remapped_sectors_is_doubtful() {
     for verify in [Verify::Sample, Verify::Full] {
@@ -226,13 +230,13 @@ fn a_short_track_taken_for_remapped_sectors_is_doubtful() {
 /// Irregular drives that an algorithm once missed, by cause.
 const IRREGULAR_ONCE_MISSED: [(&str, Algorithm, Verify, &[u64]); 3] = [
     (
-        "an LBN kept elsewhere after a gap that no list names",
+        "a remapped LBN after a gap that no defect list contains",
         Algorithm::Tree,
         Verify::None,
         &[96],
     ),
     (
-        "an LBN kept elsewhere at the start of a track that has a gap, or just before it",
+        "a remapped LBN at the start of a track that has a gap, or just before it",
         Algorithm::Angle,
         Verify::Full,
         &[5, 127, 129, 145, 174],
@@ -245,9 +249,9 @@ const IRREGULAR_ONCE_MISSED: [(&str, Algorithm, Verify, &[u64]); 3] = [
     ),
 ];
 
-/// Are the irregular drives that were once missed now recovered?
+/// Does each algorithm recover the irregular drives that it once missed?
 #[test]
-fn irregular_drives_that_once_surprised() {
+fn irregular_drives_once_missed_are_exact() {
     for (cause, algorithm, verify, seeds) in IRREGULAR_ONCE_MISSED {
         for &seed in seeds {
             let outcome = run_trial(
@@ -259,11 +263,11 @@ fn irregular_drives_that_once_surprised() {
     }
 }
 
-/// Are all remapped LBNs listed, including those within tracks that an algorithm only predicts, by
-/// every algorithm? Does an algorithm that only times, on a drive without lists, report that it
-/// cannot count them?
+/// Do `tree` and `angle` list all remapped LBNs, including those within tracks that they only
+/// predict? If a drive has neither translation nor defect lists, does `angle` report that it cannot
+/// count them?
 #[test]
-fn sectors_kept_elsewhere_are_counted() {
+fn remapped_lbns_are_listed() {
     for layouts in Layouts::ALL {
         let mut count = 0;
         for seed in 0..testkit::repeats(12).min(200) {
@@ -297,6 +301,6 @@ fn sectors_kept_elsewhere_are_counted() {
                 );
             }
         }
-        assert!(count > 10, "{count} LBNs are elsewhere");
+        assert!(count > 10, "only {count} LBNs are remapped");
     }
 }

@@ -37,7 +37,7 @@ pub enum LogError {
         end: Lbn,
     },
     /// No blocks, or more than fit in addition to the space that cleaning needs.
-    #[error("{blocks} blocks do not fit; with the space that cleaning needs, 1 to {most} do")]
+    #[error("blocks is {blocks}: expected 1 to {most}; cleaning needs the remaining space")]
     TooMany {
         /// The number of blocks requested.
         blocks: u64,

@@ -90,7 +90,7 @@
 //! | superblock: byte | bytes | |
 //! |---|---|---|
 //! | 0 | 8 | `traxtlog` |
-//! | 8 | 4 | CRC-32 of bytes 12 to 68 |
+//! | 8 | 4 | CRC-32 of bytes 12 to 67 |
 //! | 12 | 4 | version: 1 |
 //! | 16 | 8 | the log's ID |
 //! | 24 | 8 | LBN of the superblock |

@@ -32,7 +32,7 @@ impl Log {
         let sectors = chunk.sectors_with(shape, 0, 0);
         assert!(
             sectors <= self.room_in_segment(),
-            "a chunk fits its segment"
+            "the chunk does not fit its segment"
         );
         let line = self.table.line(head.segment);
         if head.at == line.first {

@@ -552,7 +552,7 @@ pub fn member_requests<'a>(
     most: u32,
     request: fn(Lbn, u32) -> Request,
 ) -> Vec<(usize, Request)> {
-    assert!(most > 0, "a request has sectors");
+    assert!(most > 0, "a request needs at least one sector");
     let mut all: Vec<(usize, Request)> = Vec::new();
     for extent in extents {
         let mut next = extent.lbn;

@@ -7,7 +7,7 @@
 //! | header: byte | bytes | |
 //! |---|---|---|
 //! | 0 | 8 | `traxttpl` |
-//! | 8 | 4 | CRC-32 of bytes 12 to 80 |
+//! | 8 | 4 | CRC-32 of bytes 12 to 79 |
 //! | 12 | 4 | version: 1 |
 //! | 16 | 8 | ID of the layout |
 //! | 24 | 8 | LBN of the header's first copy |

@@ -116,7 +116,7 @@ const FLUSH: usize = 0;
 const FUA: usize = 1;
 
 impl Disk<MemoryMedia> {
-    /// Creates a disk of zeros in memory, at rest.
+    /// Creates a zero-filled disk in memory, at rest.
     ///
     /// # Errors
     /// Returns an error if a value of the profile is out of bounds.

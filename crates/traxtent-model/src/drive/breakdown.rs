@@ -13,7 +13,8 @@ pub struct Breakdown {
     pub seek: Span,
     /// Settling before writes.
     pub settle: Span,
-    /// Changes of track within the request, and of head before it, in excess of any seek.
+    /// Track switches within the request, and the part of a head switch before it that exceeds
+    /// the seek.
     pub head_switch: Span,
     /// Waiting for sectors to come under the head.
     pub rotation: Span,

@@ -160,7 +160,7 @@ impl ReadAheadRun {
 
     /// Returns the position of the head, and the time from which it may move, if the read-ahead is
     /// stopped at `now`, to which it has been advanced. A seek is completed. The sector under the
-    /// head is completed too, unless `in_sector` allows to abandon it.
+    /// head is completed too, unless `in_sector` allows abandoning it.
     pub(super) fn stop(&self, now: SimTime, in_sector: bool) -> (HeadPosition, SimTime) {
         // A read-ahead that has not begun to move leaves the head at its position.
         let Some(leg) = self

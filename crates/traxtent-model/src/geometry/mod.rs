@@ -377,7 +377,7 @@ impl Geometry {
         slipped.chain(remapped)
     }
 
-    /// Returns whether an LBN is kept elsewhere than in its place on its track.
+    /// Returns whether an LBN is kept outside its track.
     pub fn is_moved(&self, lbn: Lbn) -> bool {
         self.moved.binary_search_by_key(&lbn.0, |m| m.lbn).is_ok()
     }

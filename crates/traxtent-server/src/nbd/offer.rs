@@ -5,12 +5,12 @@ use parking_lot::Mutex;
 use super::protocol::{ExportInfo, flag};
 use crate::service::{BlockService, Export};
 
-/// The exports of a server, as services and as the protocol shows them.
+/// The exports of a server: their services, and what the protocol tells clients about them.
 #[derive(Debug)]
 pub(super) struct Offer {
     exports: Vec<Export>,
     infos: Vec<ExportInfo>,
-    /// The last message about the storage below.
+    /// The last failure that was logged.
     reported: Mutex<String>,
 }
 
@@ -23,7 +23,7 @@ impl Offer {
         }
     }
 
-    /// Returns the exports as the protocol shows them.
+    /// Returns what the protocol tells clients about the exports.
     pub(super) fn infos(&self) -> &[ExportInfo] {
         &self.infos
     }
@@ -33,7 +33,7 @@ impl Offer {
         &*self.exports[export].service
     }
 
-    /// Reports a failure, unless it is the same as the last one.
+    /// Logs a failure, unless it is the same as the last one.
     pub(super) fn report(&self, failure: &str) {
         let mut reported = self.reported.lock();
         if *reported != failure {

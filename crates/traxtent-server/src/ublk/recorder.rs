@@ -1,4 +1,4 @@
-//! A device for tests, which records its requests.
+//! A device for tests that records its requests.
 
 use parking_lot::Mutex;
 
@@ -7,16 +7,18 @@ use crate::service::{BlockService, BlockSizes, ServiceError};
 /// The size of the device in bytes.
 pub(super) const BYTES: u64 = 1 << 20;
 
-/// A device of [`BYTES`] that says what it is, records the requests that reach it, and fails those
-/// beyond its end.
+/// A device of [`BYTES`] with given properties. It records the requests that reach it, and fails
+/// those that begin beyond its end.
 #[derive(Debug)]
 pub(super) struct Recorder {
     pub(super) requests: Mutex<Vec<String>>,
-    /// The sizes of logical and physical sectors, and the optimal size of requests.
+    /// The size of a logical sector in bytes.
     pub(super) logical: u32,
+    /// The size of a physical sector in bytes.
     pub(super) physical: u32,
+    /// The optimal size of a request in bytes.
     pub(super) optimal: Option<u32>,
-    /// Whether it rotates, has a write cache, and knows trim.
+    /// Whether it rotates, has a write cache, and supports trim.
     pub(super) is_disk: bool,
 }
 

@@ -15,8 +15,8 @@ pub(super) struct Args {
     ids: Vec<String>,
     #[command(flatten)]
     how: RunArgs,
-    /// The page: a file that ends in .html, or a directory for report.html
-    #[arg(long, value_name = "PLACE", default_value = "traxtent-lab")]
+    /// Write the page to this .html file, or to report.html in this directory
+    #[arg(long, value_name = "PATH", default_value = "traxtent-lab")]
     out: PathBuf,
     /// Print Markdown instead
     #[arg(long, conflicts_with = "out")]
@@ -35,10 +35,11 @@ pub(super) fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// Writes the page. Its file is created before anything is measured, so that errors appear early.
+/// Writes the page. Its file is created first, so that an unusable path is reported before the
+/// measurements.
 fn write(args: &Args) -> Result<()> {
     let selection = selection(&args.ids)?;
-    let path = place(&args.out)?;
+    let path = page_path(&args.out)?;
     let page = output::AtomicFile::create(&path)?;
     let plan = args.how.plan(cfg!(feature = "plot"))?;
     let (findings, outcome) = measure(&selection, &plan)?;
@@ -71,9 +72,9 @@ fn print(args: &Args) -> Result<()> {
     verdict(&findings)
 }
 
-/// Returns the page's file: `out` itself, or a file in the directory `out`, which is created if
-/// needed.
-fn place(out: &Path) -> Result<PathBuf> {
+/// Returns the path of the page: `out` itself if it ends in `.html`, or else `report.html` in the
+/// directory `out`, which is created if needed.
+fn page_path(out: &Path) -> Result<PathBuf> {
     if out.extension().is_some_and(|ending| ending == "html") {
         return Ok(out.to_owned());
     }
@@ -81,7 +82,7 @@ fn place(out: &Path) -> Result<PathBuf> {
     Ok(out.join("report.html"))
 }
 
-/// Returns the command that recreates the page.
+/// Returns the command to show on the page, without the options that name files and directories.
 fn command(args: &Args) -> String {
     let mut words = vec!["traxtent lab report".to_owned()];
     words.extend(args.ids.iter().cloned());

@@ -1,8 +1,8 @@
 //! Rendering of pictures to files.
 //!
 //! All coordinates are whole pixels, so pictures are drawn larger than they are shown. SVG pictures
-//! are drawn three times as large, which only refines the grid. PNG pictures are drawn twice as
-//! large, and dense screens show them at half the size.
+//! are drawn three times as large, which only refines the grid. PNG pictures are drawn and stored
+//! twice as large, for screens of high density.
 
 use std::path::Path;
 use std::sync::Once;
@@ -35,7 +35,7 @@ pub(super) trait Picture {
 pub(super) type DrawResult<DB> =
     std::result::Result<(), DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
 
-/// Draws a picture into a file.
+/// Draws a picture into a file: PNG if its name ends in `.png`, otherwise SVG.
 pub(super) fn write(path: &Path, picture: &impl Picture) -> Result<()> {
     static FONTS: Once = Once::new();
     FONTS.call_once(|| {
@@ -46,7 +46,7 @@ pub(super) fn write(path: &Path, picture: &impl Picture) -> Result<()> {
         for (style, bytes) in fonts {
             assert!(
                 register_font(FONT, style, bytes).is_ok(),
-                "the built-in font is sound"
+                "the built-in font cannot be parsed"
             );
         }
     });
@@ -67,7 +67,7 @@ pub(super) fn svg(picture: &impl Picture) -> std::result::Result<String, String>
         let area = SVGBackend::with_string(&mut text, (w, h)).into_drawing_area();
         draw(picture, &area, SVG_SCALE).map_err(|error| error.to_string())?;
     }
-    // Displayed at its size, but drawn on the finer grid that the view box keeps.
+    // The width and height set the displayed size. The view box keeps the finer grid.
     Ok(text.replacen(
         &format!("width=\"{w}\" height=\"{h}\""),
         &format!("width=\"{width}\" height=\"{height}\""),

@@ -41,7 +41,7 @@ pub(super) struct ProbeResult {
     pub(super) checkpoint: Checkpoint,
     pub(super) cpu_s: f64,
     pub(super) resumed: bool,
-    /// Whether the file lists all LBNs that are stored elsewhere.
+    /// Whether the file lists all remapped LBNs.
     pub(super) moved_known: bool,
     /// The number of boundaries that may be wrong.
     pub(super) doubtful: u64,
@@ -205,8 +205,8 @@ pub(super) fn run(
     match result {
         Ok(mut found) => {
             if let Some(before) = &plan.before {
-                // The checkpoint does not contain the LBNs that the earlier part found to be stored
-                // elsewhere.
+                // The checkpoint does not contain the LBNs that the earlier part found to be
+                // remapped.
                 let whole = remapped_lbns(&mut meter.watch(&mut *target), plan.whole);
                 let whole =
                     whole.map_err(|error| Failure::Io(format!("{}: {error}", plan.name)))?;

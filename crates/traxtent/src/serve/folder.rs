@@ -1,8 +1,8 @@
 //! The directories of servers' sockets.
 //!
-//! A server removes its directory when it ends. A server that was killed leaves it, with sockets
-//! that refuse clients; the next server removes it. Only directories of the same user are looked
-//! at, and any that contains something else is kept.
+//! A server removes its directory when it ends. A killed server leaves its directory behind, with
+//! sockets that refuse connections; the next server removes it. Only directories of the same user
+//! are considered. A directory that contains anything but sockets is kept.
 
 use std::fs::{self, DirEntry, Permissions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -16,14 +16,15 @@ use crate::failure::{Failure, Result};
 
 const PREFIX: &str = "traxtent-";
 
-/// The mode of such a directory.
+/// The mode of a server's directory: only its owner can enter it.
 const MODE: u32 = 0o700;
 
-/// The time for which a directory is kept without sockets: a server that starts creates them later.
+/// The age at which a directory may be removed. A starting server creates its directory first, and
+/// its sockets later.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Creates a new directory for sockets that only its owner can enter, whatever the umask. Removes
-/// those of killed servers.
+/// Creates a directory for sockets that only its owner can enter, whatever the umask. Before that,
+/// removes the directories of killed servers.
 pub(super) fn private_folder() -> Result<TempDir> {
     let parent = std::env::temp_dir();
     remove_abandoned(&parent);
@@ -35,8 +36,8 @@ pub(super) fn private_folder() -> Result<TempDir> {
         .map_err(|error| Failure::file(&parent, &error))
 }
 
-/// Removes the directories of servers that have been killed. Errors mean that there is nothing to
-/// remove.
+/// Removes the directories of killed servers. Errors are ignored: a directory that cannot be
+/// removed stays.
 fn remove_abandoned(parent: &Path) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries.filter(is_own) {
@@ -51,13 +52,14 @@ fn remove_abandoned(parent: &Path) {
             for socket in inside {
                 let _ = remove_stale_socket(&socket.path());
             }
-            // This fails as long as a server listens on one of them.
+            // This fails if a socket is left because a server listens on it.
             let _ = fs::remove_dir(&path);
         }
     }
 }
 
-/// Returns whether a directory was created by [`private_folder`] for this user, some time ago.
+/// Returns whether an entry is a directory that [`private_folder`] created for this user more than
+/// [`START_TIMEOUT`] ago.
 fn is_own(entry: &DirEntry) -> bool {
     let has_prefix = entry.file_name().to_string_lossy().starts_with(PREFIX);
     has_prefix
@@ -79,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// Creates a directory as servers do, long ago.
+    /// Creates a directory like that of a server that started long ago.
     fn old_folder(parent: &Path, name: &str, fill: impl FnOnce(&Path)) -> PathBuf {
         let path = parent.join(format!("{PREFIX}{name}"));
         fs::create_dir(&path).unwrap();
@@ -90,8 +92,8 @@ mod tests {
         path
     }
 
-    /// Are the directories of killed servers removed, and are those of running servers, of servers
-    /// that start, and with other files kept?
+    /// Are the directories of killed servers removed? Are those of running and starting servers
+    /// kept, and those with other files?
     #[test]
     fn abandoned_folders() {
         let parent = tempfile::tempdir().unwrap();
@@ -114,7 +116,10 @@ mod tests {
         fs::set_permissions(&starting, Permissions::from_mode(MODE)).unwrap();
         remove_abandoned(parent);
         assert!(!killed.exists() && !empty.exists());
-        assert!(running.join("socket").exists(), "a running server's");
+        assert!(
+            running.join("socket").exists(),
+            "removed a running server's socket"
+        );
         assert!(foreign.join("socket").exists() && foreign.join("notes").exists());
         assert!(starting.exists());
     }

@@ -111,7 +111,7 @@ fn convert_keeps_files() {
     assert!(
         again
             .err
-            .ends_with("my.toml: exists already; --force replaces it\n"),
+            .ends_with("my.toml: already exists; use --force to replace it\n"),
         "{}",
         again.err
     );

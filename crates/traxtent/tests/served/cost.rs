@@ -34,20 +34,20 @@ fn small_writes() {
     agrees(Load::SmallWrites, typical(), 2, "randwrite", 4096, 1);
 }
 
-/// Is it right for large sequential writes? The cost is zero if the buffer merges them.
+/// Is the cost right for large sequential writes? It is zero if the buffer merges them.
 #[test]
 fn large_writes() {
     agrees(Load::LargeWrites, typical(), 2, "write", 512 << 10, 1);
 }
 
-/// Is it right if each write reaches the media before the next one arrives?
+/// Is the cost right if each write reaches the media before the next one arrives?
 #[test]
 fn large_writes_through() {
     let profile = typical().with_value("cache.write_back", "none").unwrap();
     agrees(Load::LargeWrites, profile, 2, "write", 512 << 10, SLOWDOWN);
 }
 
-/// Is it right for reads, whose cost is zero?
+/// Is the cost of reads right? It is zero.
 #[test]
 fn reads() {
     agrees(Load::Reads, typical(), 2, "randread", 4096, 1);

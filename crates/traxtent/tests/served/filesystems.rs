@@ -54,7 +54,8 @@ fn ctrl_c_waits_for_users_of_the_file() {
     waits_for_users(server, &folder.path().join("disk"));
 }
 
-/// Does it do the same if the loop device is open, but not mounted?
+/// If the loop device is open at Ctrl-C, but not mounted, does the server go on serving until it is
+/// closed?
 #[test]
 fn ctrl_c_waits_for_users_of_the_device() {
     if let Some(why) = attach::missing() {

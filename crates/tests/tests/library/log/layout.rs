@@ -1,4 +1,4 @@
-//! Segments over a track map, and configurations that a log refuses.
+//! Segments cut from a track map, and configurations that a log refuses.
 
 use traxtent_layout::log::{Log, LogConfig, LogShape, SegmentSizing};
 use traxtent_units::{Lbn, Sectors};
@@ -6,7 +6,8 @@ use traxtent_units::{Lbn, Sectors};
 use super::device::{Device, Perform};
 use super::{lbns, map_of, small_map};
 
-/// Is every segment exactly a track, whatever its size, except under superblock and checkpoints?
+/// Is every segment exactly one track, whatever its size, and does every track after the superblock
+/// and the checkpoints have one?
 #[test]
 fn segments_are_tracks() {
     let map = map_of(250);
@@ -25,8 +26,9 @@ fn segments_are_tracks() {
     assert!(segments.len() > 40);
 }
 
-/// Do aligned segments begin where tracks do, or where one ends on the same track, and do fixed
-/// segments follow one another? None leaves the range, and none overlaps the next.
+/// Does each aligned segment begin at a track boundary, or a whole number of segments after it on
+/// the same track? Are there as many fixed segments as the range has room for? Are all segments of
+/// the given size, within the range, and without overlap?
 #[test]
 fn segments_of_one_size() {
     let map = small_map();
@@ -49,14 +51,15 @@ fn segments_of_one_size() {
         }
         for segment in &aligned {
             let track = map.track_of(segment.start).unwrap();
-            let into = segment.start.0 - track.first_lbn.0;
-            assert!(into.is_multiple_of(sectors), "{segment:?} in {track:?}");
-            assert!(into == 0 || segment.end <= track.end());
+            let offset = segment.start.0 - track.first_lbn.0;
+            assert!(offset.is_multiple_of(sectors), "{segment:?} in {track:?}");
+            assert!(offset == 0 || segment.end <= track.end());
         }
     }
 }
 
-/// Does every write begin and end at a grain, so that no two writes share a physical sector?
+/// Does every write begin and end at a grain boundary, so that no two writes share a physical
+/// sector?
 #[test]
 fn writes_share_no_grain() {
     struct Grains(Device);
@@ -91,7 +94,7 @@ fn writes_share_no_grain() {
     }
 }
 
-/// Is each invalid value refused in one line that names it and its bound?
+/// Does the error for each invalid value name the value and its bound in one line?
 #[test]
 fn refused() {
     let map = map_of(250);
@@ -108,12 +111,12 @@ fn refused() {
     let most = LogConfig::default().most_blocks(&map, lbns(&map)).unwrap();
     assert_eq!(
         error(|config| config.blocks = 0),
-        format!("0 blocks do not fit; with the space that cleaning needs, 1 to {most} do")
+        format!("blocks is 0: expected 1 to {most}; cleaning needs the remaining space")
     );
     assert_eq!(
         error(|config| config.blocks = 1 << 60),
         format!(
-            "{} blocks do not fit; with the space that cleaning needs, 1 to {most} do",
+            "blocks is {}: expected 1 to {most}; cleaning needs the remaining space",
             1u64 << 60
         )
     );

@@ -21,8 +21,9 @@ const HEADER: usize = 16;
 /// The maximum length of an option's data in bytes. Names have at most 4096 bytes, and no client
 /// asks for many contexts. Longer data is skipped, and the option refused as too big.
 const DATA_MAX: u32 = 64 << 10;
-/// The length from which on the connection is closed instead ("the server MAY terminate the
-/// session"): no client needs it, and skipping it would take long.
+/// The maximum length of option data that is skipped. If there is more, the connection is closed
+/// ("the server MAY terminate the session"): no client sends that much, and skipping it would take
+/// long.
 const DATA_SKIPPED_MAX: u32 = 32 << 20;
 
 /// `NBD_OPT_EXPORT_NAME`, the only option without an option reply.
