@@ -10,7 +10,8 @@ mod worker;
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
+use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -75,7 +76,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         shell::program("c++").is_some(),
         "the engine needs a C++ compiler, and c++ is not installed"
     );
-    let engine = Engine::build(SEARCH_PROFILE)?;
+    let engine = Engine::build(SEARCH_PROFILE, shell::cargo())?;
     if options.list {
         engine
             .targets
@@ -129,14 +130,26 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(engine.run(work, jobs).report())
 }
 
+/// Starts to build the engine of a smoke run, at low priority. Returns nothing if it cannot be
+/// built on this machine.
+pub(crate) fn start_smoke_build() -> Option<SmokeBuild> {
+    shell::program("c++")?;
+    let build = || Engine::build(SMOKE_PROFILE, shell::background_cargo());
+    Some(SmokeBuild(std::thread::spawn(build)))
+}
+
+/// An engine that is being built.
+pub(crate) struct SmokeBuild(JoinHandle<Result<Engine>>);
+
 /// Runs every target briefly, and every canary until its bug is found.
-pub(crate) fn smoke() -> Tally {
+pub(crate) fn smoke(build: Option<SmokeBuild>) -> Tally {
     let mut tally = Tally::default();
-    if shell::program("c++").is_none() {
+    let Some(SmokeBuild(build)) = build else {
         tally.skip("fuzzing", "c++ is not installed");
         return tally;
-    }
-    let engine = match Engine::build(SMOKE_PROFILE) {
+    };
+    let built = build.join().unwrap_or_else(|_| bail!("the build panicked"));
+    let engine = match built {
         Ok(engine) => engine,
         Err(error) => {
             tally.check("fuzz targets build", Err(error));
@@ -174,12 +187,12 @@ struct Engine {
 
 impl Engine {
     /// Builds the targets with one of the workspace's profiles.
-    fn build(profile: &str) -> Result<Engine> {
+    fn build(profile: &str, mut cargo: Command) -> Result<Engine> {
         let host = host_triple()?;
         // If a target is named, the flags do not apply to build scripts and macros.
-        let mut cargo = shell::cargo();
         cargo.args([
             "build",
+            "--quiet",
             "--package",
             "fuzz",
             "--features",
@@ -192,8 +205,7 @@ impl Engine {
         cargo.env("CARGO_ENCODED_RUSTFLAGS", COVERAGE.join("\x1f"));
         shell::run(&mut cargo)?;
         let program = shell::target_dir().join(host).join(profile).join("fuzz");
-        let list =
-            shell::stdout_of(std::process::Command::new(&program).env("FUZZ_TARGET", "list"))?;
+        let list = shell::stdout_of(Command::new(&program).env("FUZZ_TARGET", "list"))?;
         let named = |kind: &str| {
             list.lines()
                 .filter_map(|line| line.strip_prefix(kind))

@@ -1,7 +1,7 @@
 //! Running other programs.
 
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -22,7 +22,21 @@ pub(crate) fn target_dir() -> PathBuf {
 /// Returns a command for the cargo that runs this program. Its directory is the root of the
 /// workspace. It does not inherit the variables that `cargo run` sets for this package.
 pub(crate) fn cargo() -> Command {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    at_root(Command::new(cargo_program()))
+}
+
+/// Returns the same command at the lowest priority, for work beside tests of real time.
+pub(crate) fn background_cargo() -> Command {
+    let mut nice = Command::new("nice");
+    nice.args(["-n", "19"]).arg(cargo_program());
+    at_root(nice)
+}
+
+fn cargo_program() -> OsString {
+    env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+fn at_root(mut cargo: Command) -> Command {
     cargo.current_dir(root());
     for (key, _) in env::vars_os() {
         let is_set_by_cargo = key

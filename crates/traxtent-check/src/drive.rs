@@ -117,7 +117,7 @@ impl StatedDrive {
         match (zoned, says.zoned, rotates) {
             (Some("host-managed"), _, Some(false)) => MediaKind::SolidStateZoned,
             (Some("host-managed"), ..) => MediaKind::ShingledHostManaged,
-            // Since Linux 6.10 the kernel treats host-aware drives as drives without zones. Only
+            // Since Linux 6.8 the kernel treats host-aware drives as drives without zones. Only
             // the drive's page identifies them.
             (Some("host-aware"), ..) | (_, Zoned::HostAware, _) => MediaKind::ShingledHostAware,
             (_, Zoned::DeviceManaged, _) => MediaKind::ShingledHidden,
