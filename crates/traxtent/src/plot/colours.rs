@@ -185,8 +185,8 @@ mod tests {
         linear(colour).iter().zip(weights).map(|(a, b)| a * b).sum()
     }
 
-    /// Do any two colours of data differ for every reader, on light and on dark paper, and does each
-    /// stand out from the paper?
+    /// Do any two colours of data differ for every reader, on light and on dark paper, and does
+    /// each stand out from the paper?
     #[test]
     fn colours_differ_for_every_reader() {
         for (kind, of) in [

@@ -102,8 +102,8 @@ impl Picture for Framed<'_> {
 }
 
 impl Framed<'_> {
-    /// Returns the rows and columns of panels. More than two panels in a row would be too wide for a
-    /// page, whose text must stay readable.
+    /// Returns the rows and columns of panels. More than two panels in a row would be too wide for
+    /// a page, whose text must stay readable.
     fn grid(&self) -> (usize, usize) {
         match self.0.len() {
             panels @ ..=2 => (1, panels),
