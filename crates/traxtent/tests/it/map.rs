@@ -349,7 +349,8 @@ fn draws_the_serpentine() {
     assert!(svg.contains("sectors on the track") && !svg.contains("cylinder"));
 }
 
-/// Is the picture of every built-in drive small enough to send, with its zones and an enlarged part?
+/// Is the picture of every built-in drive small enough to send, with its zones and an enlarged
+/// part?
 #[test]
 fn draws_whole_drives() {
     const MOST_BYTES: usize = 200_000;
