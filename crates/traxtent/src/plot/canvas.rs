@@ -37,19 +37,6 @@ pub(super) type DrawResult<DB> =
 
 /// Draws a picture into a file: PNG if its name ends in `.png`, otherwise SVG.
 pub(super) fn write(path: &Path, picture: &impl Picture) -> Result<()> {
-    static FONTS: Once = Once::new();
-    FONTS.call_once(|| {
-        let fonts = [
-            (FontStyle::Normal, dejavu::sans::regular()),
-            (FontStyle::Bold, dejavu::sans::bold()),
-        ];
-        for (style, bytes) in fonts {
-            assert!(
-                register_font(FONT, style, bytes).is_ok(),
-                "the built-in font cannot be parsed"
-            );
-        }
-    });
     let bytes = match path.extension().and_then(|ending| ending.to_str()) {
         Some("png") => png(picture),
         _ => svg(picture).map(|text| with_dark_style(&text).into_bytes()),
@@ -100,11 +87,29 @@ fn png(picture: &impl Picture) -> std::result::Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
+/// Registers the fonts, without which no text has a width.
+fn register_fonts() {
+    static FONTS: Once = Once::new();
+    FONTS.call_once(|| {
+        let fonts = [
+            (FontStyle::Normal, dejavu::sans::regular()),
+            (FontStyle::Bold, dejavu::sans::bold()),
+        ];
+        for (style, bytes) in fonts {
+            assert!(
+                register_font(FONT, style, bytes).is_ok(),
+                "the built-in font cannot be parsed"
+            );
+        }
+    });
+}
+
 fn draw<DB: DrawingBackend>(
     picture: &impl Picture,
     area: &DrawingArea<DB, Shift>,
     scale: u32,
 ) -> DrawResult<DB> {
+    register_fonts();
     area.fill(&WHITE)?;
     picture.draw(area, f64::from(scale))?;
     area.present()
