@@ -6,13 +6,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use traxtent_plot::{Curve, Validation};
 use traxtent_sim::simulate;
 use traxtent_units::stats::{demerit, demerit_binned};
 use traxtent_workload::{ReplayPace, TraceFormat};
 
 use crate::failure::{Failure, Result, be_quiet, note, print_line};
 use crate::output;
-use crate::plot::{self, Curve, Validation};
+use crate::plot;
 use crate::sim::{TracePlan, simulation_failure, single_values};
 use crate::table::{Side, Table};
 use crate::target::{Machine, TARGET_HELP};
@@ -306,7 +307,7 @@ fn draw(folder: &Path, verdict: &Verdict, simulated: &[f64], measured: &[f64]) -
         curves: vec![curve("measured", measured), curve("simulated", simulated)],
         until_ms: at(simulated, 0.999).max(at(measured, 0.999)) * 1.02,
     };
-    plot::validation(&folder.join(format!("{}.svg", verdict.trace)), &picture)
+    plot::write(&folder.join(format!("{}.svg", verdict.trace)), &picture)
 }
 
 /// Returns the cumulative distribution of sorted times, thinned to the resolution of a picture.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use traxtent_model::profile::{OriginKind, Profile, builtin};
+use traxtent_plot::{Curve, Draw, DrawError, Efficiency, EfficiencyPanel, colours};
 use traxtent_probe::Algorithm;
 use traxtent_sim::efficiency::{EfficiencyCurve, Queue, random_in_zone_0, sequential_in_zone_0};
 use traxtent_sim::{SimulateError, TestDrive, WorkloadResult};
@@ -18,7 +19,7 @@ use crate::failure::{Failure, Result, note};
 use crate::html::{escape, prose};
 use crate::map::draw_tracks;
 use crate::output;
-use crate::plot::{self, Curve, Efficiency, EfficiencyPanel, colours};
+use crate::plot;
 use crate::table::{Side, Table};
 use paper::Comparison;
 use probe::BlindProbe;
@@ -358,7 +359,7 @@ impl Report {
         let mut svg = String::new();
         if cfg!(feature = "plot") {
             let path = folder.join("efficiency.svg");
-            plot::efficiency(&path, picture)?;
+            plot::write(&path, picture)?;
             svg = pictures_for_page(picture)?;
             files.picture = Some(path);
             let path = folder.join("tracks.svg");
@@ -421,19 +422,22 @@ impl Report {
 
 /// Returns the picture for a page: side by side on a wide one, one above another on a narrow one.
 fn pictures_for_page(picture: &Efficiency) -> Result<String> {
+    let broken = |error: DrawError| Failure::Io(error.to_string());
     let narrow: String = picture
         .panels
         .iter()
         .map(|panel| {
-            plot::efficiency_svg(&Efficiency {
+            Efficiency {
                 panels: vec![panel.clone()],
                 panel_width: NARROW_WIDTH,
-            })
+            }
+            .svg()
         })
-        .collect::<Result<_>>()?;
+        .collect::<Result<_, _>>()
+        .map_err(broken)?;
     Ok(format!(
         "<div class=\"wide\">{}</div>\n<div class=\"narrow\">{narrow}</div>\n",
-        plot::efficiency_svg(picture)?
+        picture.svg().map_err(broken)?
     ))
 }
 

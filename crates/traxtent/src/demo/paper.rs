@@ -2,10 +2,10 @@
 //! `lab`.
 
 use serde_json::Value;
+use traxtent_plot::PublishedMark;
 
 use crate::failure::Result;
 use crate::html::{escape, prose};
-use crate::plot::PublishedMark;
 use crate::table::Table;
 
 /// The claims of the paper, and what the built-in profile gives.

@@ -15,6 +15,8 @@ use traxtent_experiments::{
     Experiment, PAPERS, RunOutcome, RunPlan, Seeds, Selection, Store, Verdict, experiments,
 };
 
+use traxtent_plot::ExperimentFigure;
+
 use crate::claims::{self, Findings};
 use crate::failure::{Failure, Result, note};
 use crate::output;
@@ -291,7 +293,8 @@ const OTHERWISE: &str = "the drives' figures were changed (--set); the verdicts 
 fn draw(outcome: &RunOutcome, folder: &Path) -> Result<Vec<PathBuf>> {
     let draw = |(experiment, figure): &(&Experiment, _)| {
         let path = folder.join(format!("{}.svg", experiment.number.to_lowercase()));
-        plot::figure(&path, figure, experiment.figure.as_ref())?;
+        let spec = experiment.figure.as_ref();
+        plot::write(&path, &ExperimentFigure { figure, spec })?;
         Ok(path)
     };
     outcome.pictures.iter().map(draw).collect()

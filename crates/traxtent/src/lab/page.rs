@@ -5,11 +5,11 @@
 
 use traxtent_experiments::{Experiment, Finding, PAPERS, Paper, Verdict, experiments};
 use traxtent_lab::Figure;
+use traxtent_plot::{ExperimentFigure, Inline, Key, colours, inline};
 
 use crate::claims::Findings;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::html::{escape, prose, verdict};
-use crate::plot::{self, Inline, Key, colours};
 
 /// The page's introduction.
 pub(super) struct Head {
@@ -239,10 +239,15 @@ fn figure(experiment: &Experiment, picture: &Figure) -> Result<String> {
         1 => ("panel alone", WIDE),
         _ => ("panel", SHARED),
     };
+    let figure = ExperimentFigure {
+        figure: picture,
+        spec: Some(spec),
+    };
     let mut panels = String::new();
     for (index, panel) in picture.panels.iter().enumerate() {
-        let wide = plot::inline(picture, index, spec, width)?;
-        let narrow = plot::inline(picture, index, spec, NARROW)?;
+        let drawn =
+            |width| inline(figure, index, width).map_err(|error| Failure::Io(error.to_string()));
+        let (wide, narrow) = (drawn(width)?, drawn(NARROW)?);
         panels += &of_panel(class, &panel.title, &wide, &narrow);
     }
     let caption = format!("{} redrawn", escape(&spec.name));

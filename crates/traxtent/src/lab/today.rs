@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use traxtent_experiments::Unit;
 use traxtent_lab::today::{Answer, DRIVES, DriveAnswers, Question, efficiency_curves, measure_all};
 use traxtent_lab::{Bench, LabError};
+use traxtent_plot::ExperimentFigure;
 
 use crate::drives::bytes;
 use crate::failure::{Failure, Result};
@@ -45,7 +46,8 @@ pub(super) fn run(args: &Args) -> Result<()> {
         measure_all(&benches, &|| progress.add(1)).map_err(broken)?
     };
     if let Some(path) = &args.picture {
-        plot::figure(path, &efficiency_curves(&benches).map_err(broken)?, None)?;
+        let figure = &efficiency_curves(&benches).map_err(broken)?;
+        plot::write(path, &ExperimentFigure { figure, spec: None })?;
     }
     if args.json {
         output::json(&drives.iter().map(drive_json).collect::<Vec<_>>())

@@ -6,11 +6,12 @@ use std::path::Path;
 
 use traxtent_map::TrackMap;
 use traxtent_model::geometry::{Geometry, Track};
+use traxtent_plot::{Bar, Tracks, TracksPanel};
 use traxtent_units::Lbn;
 
 use super::Subject;
 use crate::failure::{Failure, Result};
-use crate::plot::{self, Bar, Tracks, TracksPanel};
+use crate::plot;
 
 /// The maximum number of tracks that are drawn individually.
 const SINGLE: usize = 600;
@@ -58,13 +59,13 @@ pub(super) fn draw(subject: &Subject, lbns: Option<Range<Lbn>>, path: &Path) -> 
         Subject::Drive(drive) => format!("{}: the positions of its LBNs", drive.name),
         Subject::Map(name, _) => format!("{name}: the sizes of its tracks"),
     };
-    plot::tracks(path, &Tracks { title, panels })
+    plot::write(path, &Tracks { title, panels })
 }
 
 /// Draws the sizes of a map's tracks.
 pub(crate) fn draw_tracks(name: &str, tracks: &TrackMap, path: &Path) -> Result<()> {
     let range = tracks.first().0..tracks.end().0;
-    plot::tracks(
+    plot::write(
         path,
         &Tracks {
             title: format!("{name}: the sizes of its tracks, as probed"),

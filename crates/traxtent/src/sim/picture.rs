@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use traxtent_plot::{Distribution, Distributions, Response};
 use traxtent_units::Span;
 use traxtent_units::stats::Quantiles;
 
@@ -10,7 +11,7 @@ use super::summary::Summary;
 use crate::failure::{Failure, Result};
 use crate::plot;
 
-pub(crate) use crate::plot::Axes;
+pub(crate) use traxtent_plot::Axes;
 
 /// The maximum number of distributions in a picture, so that their lines can be told apart.
 const CURVES_MAX: usize = 12;
@@ -38,7 +39,7 @@ pub(crate) fn draw(
     let workload = first.workload.describe();
     let target = &first.machine.target;
     let seeds = cases[0].runs.len();
-    let mut distributions: Vec<plot::Distribution> = cases
+    let mut distributions: Vec<Distribution> = cases
         .iter()
         .zip(summaries.chunks(seeds))
         .map(|(case, summaries)| {
@@ -54,30 +55,30 @@ pub(crate) fn draw(
         None => format!("{target}: {workload}"),
     };
     if let ([_], [summary]) = (cases, &mut *summaries) {
-        let response = plot::Response {
+        let response = Response {
             title,
             distribution: distributions.remove(0),
             axes,
             parts_ms: summary.part_means_ms(),
         };
-        return plot::response(path, &response);
+        return plot::write(path, &response);
     }
-    let picture = plot::Distributions {
+    let picture = Distributions {
         title,
         distributions,
         axes,
     };
-    plot::distributions(path, &picture)
+    plot::write(path, &picture)
 }
 
 /// Returns a distribution to draw.
-fn distribution(name: String, times: &mut Quantiles) -> plot::Distribution {
+fn distribution(name: String, times: &mut Quantiles) -> Distribution {
     let count = times.count().max(1) as f64;
     let steps = times.steps();
     let steps = steps
         .into_iter()
         .map(|(time, upto)| (time.as_ms(), upto as f64 / count));
-    plot::Distribution {
+    Distribution {
         name,
         steps: steps.collect(),
         p99_9_ms: times.at(0.999).map_or(0.0, Span::as_ms),

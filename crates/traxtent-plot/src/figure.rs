@@ -1,32 +1,28 @@
 //! The pictures of experiments, with the points that a paper's text states.
 
-use std::path::Path;
-
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use traxtent_experiments::{FigureSpec, PublishedPoint};
-use traxtent_lab::{BetterDirection, Figure, Panel, Style};
+use traxtent_lab::{BetterDirection, Panel, Style};
 
-use super::canvas::{self, DrawResult, Picture};
+use super::canvas::{DrawResult, Picture};
 use super::chart::{Axis, ChartArea, LegendEntry, ScaledArea, plain};
-use super::{Inline, Key, colours};
-use crate::failure::{Failure, Result};
+use super::{Draw, DrawError, ExperimentFigure, Inline, Key, colours};
 
-/// Draws a picture of an experiment.
-pub(crate) fn figure(path: &Path, picture: &Figure, spec: Option<&FigureSpec>) -> Result<()> {
-    let panels = picture.panels.iter().enumerate();
-    let panels = panels.map(|(index, panel)| MarkedPanel::of(panel, index, spec));
-    canvas::write(path, &Framed(panels.collect()))
-}
-
-/// Draws one panel without a title and a legend, which the page provides.
-pub(crate) fn inline(
-    picture: &Figure,
+/// Draws one panel of a figure without a title and a legend, which the page provides. `width` is
+/// the displayed width in pixels.
+///
+/// # Errors
+/// As [`Draw::svg`].
+///
+/// # Panics
+/// Panics if there is no panel of this index.
+pub fn inline(
+    ExperimentFigure { figure, spec }: ExperimentFigure<'_>,
     index: usize,
-    spec: &FigureSpec,
     width: u32,
-) -> Result<Inline> {
-    let marked = MarkedPanel::of(&picture.panels[index], index, Some(spec));
+) -> Result<Inline, DrawError> {
+    let marked = MarkedPanel::of(&figure.panels[index], index, spec);
     let key = |sign| match sign {
         LegendEntry::Line(colour, name) | LegendEntry::Dashes(colour, name) => Key {
             class: "line",
@@ -50,9 +46,30 @@ pub(crate) fn inline(
         },
     };
     let keys = marked.signs().into_iter().map(key).collect();
-    let svg = canvas::svg(&SinglePanel(marked, width))
-        .map_err(|why| Failure::Io(format!("a picture: {why}")))?;
+    let svg = SinglePanel(marked, width).svg()?;
     Ok(Inline { svg, keys })
+}
+
+impl<'a> ExperimentFigure<'a> {
+    fn framed(self) -> Framed<'a> {
+        let panels = self.figure.panels.iter().enumerate();
+        let panels = panels.map(|(index, panel)| MarkedPanel::of(panel, index, self.spec));
+        Framed(panels.collect())
+    }
+}
+
+impl Picture for ExperimentFigure<'_> {
+    fn size(&self) -> (u32, u32) {
+        self.framed().size()
+    }
+
+    fn draw<DB: DrawingBackend>(
+        &self,
+        area: &DrawingArea<DB, Shift>,
+        scale: f64,
+    ) -> DrawResult<DB> {
+        self.framed().draw(area, scale)
+    }
 }
 
 /// The factor for the room above the highest point.
@@ -365,7 +382,7 @@ fn three_digits(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use traxtent_lab::Series;
+    use traxtent_lab::{Figure, Series};
 
     use super::*;
 
@@ -387,7 +404,7 @@ mod tests {
             ..Panel::default()
         });
         let framed = Framed(vec![MarkedPanel::of(&picture.panels[0], 0, None)]);
-        let svg = canvas::svg(&framed).unwrap();
+        let svg = framed.svg().unwrap();
         let lines: Vec<&str> = svg.lines().map(str::trim).collect();
         for text in [
             "reads",

@@ -1,19 +1,16 @@
-//! Rendering of pictures to files.
+//! Rendering of pictures.
 //!
 //! All coordinates are whole pixels, so pictures are drawn larger than they are shown. SVG pictures
 //! are drawn three times as large, which only refines the grid. PNG pictures are drawn and stored
 //! twice as large, for screens of high density.
 
-use std::path::Path;
 use std::sync::Once;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::register_font;
 
-use super::colours;
-use crate::failure::{Failure, Result};
-use crate::output;
+use crate::{Draw, DrawError, Format, colours};
 
 /// The font family of all text.
 pub(super) const FONT: &str = "sans-serif";
@@ -22,7 +19,7 @@ const SVG_SCALE: u32 = 3;
 const PNG_SCALE: u32 = 2;
 
 /// A picture that can be drawn by any backend.
-pub(super) trait Picture {
+pub trait Picture {
     /// Returns the displayed width and height in pixels.
     fn size(&self) -> (u32, u32);
 
@@ -32,21 +29,25 @@ pub(super) trait Picture {
 }
 
 /// The result of drawing.
-pub(super) type DrawResult<DB> =
-    std::result::Result<(), DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
+pub(crate) type DrawResult<DB> =
+    Result<(), DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
 
-/// Draws a picture into a file: PNG if its name ends in `.png`, otherwise SVG.
-pub(super) fn write(path: &Path, picture: &impl Picture) -> Result<()> {
-    let bytes = match path.extension().and_then(|ending| ending.to_str()) {
-        Some("png") => png(picture),
-        _ => svg(picture).map(|text| with_dark_style(&text).into_bytes()),
-    };
-    let bytes = bytes.map_err(|why| Failure::Io(format!("{}: {why}", path.display())))?;
-    output::write(path, &bytes)
+impl<T: Picture> Draw for T {
+    fn svg(&self) -> Result<String, DrawError> {
+        svg(self).map_err(DrawError::Drawing)
+    }
+
+    fn file(&self, format: Format) -> Result<Vec<u8>, DrawError> {
+        let bytes = match format {
+            Format::Svg => svg(self).map(|text| with_dark_style(&text).into_bytes()),
+            Format::Png => png(self),
+        };
+        bytes.map_err(DrawError::Drawing)
+    }
 }
 
 /// Returns a picture as the text of an SVG file.
-pub(super) fn svg(picture: &impl Picture) -> std::result::Result<String, String> {
+fn svg(picture: &impl Picture) -> Result<String, String> {
     let (width, height) = picture.size();
     let (w, h) = (width * SVG_SCALE, height * SVG_SCALE);
     let mut text = String::new();
@@ -68,7 +69,7 @@ fn with_dark_style(svg: &str) -> String {
     svg.replacen(">\n", &style, 1)
 }
 
-fn png(picture: &impl Picture) -> std::result::Result<Vec<u8>, String> {
+fn png(picture: &impl Picture) -> Result<Vec<u8>, String> {
     let (width, height) = picture.size();
     let (w, h) = (width * PNG_SCALE, height * PNG_SCALE);
     let mut pixels = vec![0; w as usize * h as usize * 3];

@@ -4,26 +4,18 @@
 //! A curve is a step function: it rises at each time that occurs. On a logarithmic axis of shares,
 //! it is the share of requests that took longer, which shows the slowest ones.
 
-use std::ops::Range;
-use std::path::Path;
-
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use std::ops::Range;
 
-use super::canvas::{self, DrawResult, Picture};
+use super::canvas::{DrawResult, Picture};
 use super::chart::{Axis, LegendEntry, ScaledArea, percent, plain};
 use super::colours::{self, DATA};
 use super::scale::Scale;
 use super::{Axes, Distribution, Distributions};
-use crate::failure::Result;
 
 /// Steps closer than this share of the axes to the last one that was drawn are left out.
 const RESOLUTION: f64 = 1.0 / 3000.0;
-
-/// Draws several distributions in one chart.
-pub(crate) fn distributions(path: &Path, picture: &Distributions) -> Result<()> {
-    canvas::write(path, picture)
-}
 
 impl Picture for Distributions {
     fn size(&self) -> (u32, u32) {

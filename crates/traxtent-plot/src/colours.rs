@@ -14,11 +14,11 @@ use std::fmt::Write as _;
 
 /// A colour on light paper, and its counterpart on dark paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Colour {
+pub struct Colour {
     /// Red, green and blue on light paper.
-    pub(crate) light: [u8; 3],
+    pub light: [u8; 3],
     /// The same on dark paper.
-    pub(crate) dark: [u8; 3],
+    pub dark: [u8; 3],
 }
 
 const fn colour(light: [u8; 3], dark: [u8; 3]) -> Colour {
@@ -26,7 +26,7 @@ const fn colour(light: [u8; 3], dark: [u8; 3]) -> Colour {
 }
 
 /// The colours of data. The first three have a meaning.
-pub(crate) const DATA: [Colour; 6] = [
+pub const DATA: [Colour; 6] = [
     colour([0, 114, 178], [74, 168, 232]),
     colour([213, 94, 0], [255, 138, 61]),
     colour([106, 106, 106], [156, 156, 156]),
@@ -36,31 +36,31 @@ pub(crate) const DATA: [Colour; 6] = [
 ];
 
 /// The index of the colour of aligned data.
-pub(crate) const ALIGNED: usize = 0;
+pub const ALIGNED: usize = 0;
 
 /// The index of the colour of conventional data.
-pub(crate) const CONVENTIONAL: usize = 1;
+pub const CONVENTIONAL: usize = 1;
 
 /// The index of the colour of a reference.
 const REFERENCE: usize = 2;
 
 /// The index of the first colour without a meaning.
-pub(crate) const OTHER: usize = 3;
+pub const OTHER: usize = 3;
 
 /// The paper.
-pub(crate) const PAPER: Colour = colour([255, 255, 255], [22, 24, 27]);
+pub const PAPER: Colour = colour([255, 255, 255], [22, 24, 27]);
 
 /// Text.
-pub(crate) const INK: Colour = colour([34, 34, 34], [230, 230, 230]);
+pub const INK: Colour = colour([34, 34, 34], [230, 230, 230]);
 
 /// Grids.
-pub(crate) const GRID: Colour = colour([225, 225, 225], [52, 55, 60]);
+pub const GRID: Colour = colour([225, 225, 225], [52, 55, 60]);
 
 /// Axes.
-pub(crate) const AXIS: Colour = colour([120, 120, 120], [154, 154, 154]);
+pub const AXIS: Colour = colour([120, 120, 120], [154, 154, 154]);
 
 /// Returns the index of a colour without a meaning.
-pub(crate) const fn other(index: usize) -> usize {
+pub const fn other(index: usize) -> usize {
     OTHER + index % (DATA.len() - OTHER)
 }
 
@@ -79,7 +79,7 @@ fn of_meaning(name: &str) -> Option<usize> {
 }
 
 /// Returns the index of a colour for each name. Names that share a meaning take further colours.
-pub(crate) fn of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<usize> {
+pub fn of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<usize> {
     // Many names need the colours with a meaning as well.
     const NEUTRAL: [usize; DATA.len()] = [
         OTHER,
@@ -100,12 +100,12 @@ pub(crate) fn of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<usiz
 }
 
 /// Returns the colour as a style sheet and an SVG name it.
-pub(crate) fn hex([red, green, blue]: [u8; 3]) -> String {
+pub fn hex([red, green, blue]: [u8; 3]) -> String {
     format!("#{red:02X}{green:02X}{blue:02X}")
 }
 
 /// Returns the style sheet for pictures on dark paper.
-pub(crate) fn dark_style() -> String {
+pub fn dark_style() -> String {
     let mut rules = String::from("@media (prefers-color-scheme: dark) {\n");
     for Colour { light, dark } in DATA.into_iter().chain([PAPER, INK, GRID, AXIS]) {
         let (light, dark) = (hex(light), hex(dark));

@@ -1,19 +1,11 @@
 //! The picture of a track map.
 
-use std::path::Path;
-
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::canvas::{self, DrawResult, Picture};
+use super::canvas::{DrawResult, Picture};
 use super::chart::{Axis, LegendEntry, ScaledArea, data, plain};
 use super::{Tracks, TracksPanel, colours};
-use crate::failure::Result;
-
-/// Draws values of each track against its LBNs.
-pub(crate) fn tracks(path: &Path, picture: &Tracks) -> Result<()> {
-    canvas::write(path, picture)
-}
 
 /// The displayed heights of the first panel and of the others.
 const PANELS: (f64, f64) = (400.0, 210.0);

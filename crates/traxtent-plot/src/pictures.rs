@@ -1,38 +1,15 @@
 //! The pictures of the commands.
 
-use std::path::Path;
-
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use traxtent_model::drive::Breakdown;
 
-use super::canvas::{self, DrawResult, Picture};
+use super::canvas::{DrawResult, Picture};
 use super::chart::{Axis, INK, LegendEntry, NOTE_LINE, ScaledArea, data, percent, plain};
 use super::colours;
 use super::distribution::draw_curves;
 use super::{Efficiency, EfficiencyPanel, Response, Validation};
-use crate::failure::{Failure, Result};
-
-/// Draws the distribution of response times and their components.
-pub(crate) fn response(path: &Path, picture: &Response) -> Result<()> {
-    canvas::write(path, picture)
-}
-
-/// Draws simulated and measured distributions in one chart.
-pub(crate) fn validation(path: &Path, picture: &Validation) -> Result<()> {
-    canvas::write(path, picture)
-}
-
-/// Draws efficiency against request size.
-pub(crate) fn efficiency(path: &Path, picture: &Efficiency) -> Result<()> {
-    canvas::write(path, picture)
-}
-
-/// Returns the picture of efficiency for a page.
-pub(crate) fn efficiency_svg(picture: &Efficiency) -> Result<String> {
-    canvas::svg(picture).map_err(|why| Failure::Io(format!("a picture: {why}")))
-}
 
 fn share_axis<'a>(title: &'a str) -> Axis<'a> {
     Axis {
@@ -243,8 +220,8 @@ impl EfficiencyPanel {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Curve;
     use super::*;
+    use crate::{Curve, Draw};
 
     /// Returns the value of an attribute.
     fn attribute<'a>(line: &'a str, name: &str) -> Option<&'a str> {
@@ -278,7 +255,7 @@ mod tests {
             "sequential",
         ];
         for panel_width in [380, 480] {
-            let svg = canvas::svg(&Efficiency {
+            let picture = Efficiency {
                 panels: vec![EfficiencyPanel {
                     title: "a drive".to_owned(),
                     curves: names.map(curve).to_vec(),
@@ -286,8 +263,8 @@ mod tests {
                     track_kib: 264.0,
                 }],
                 panel_width,
-            })
-            .unwrap();
+            };
+            let svg = picture.svg().unwrap();
             let lines: Vec<&str> = svg.lines().map(str::trim).collect();
             let mut entries = Vec::new();
             let mut signs = Vec::new();
