@@ -94,9 +94,9 @@ impl Control {
     }
 }
 
-/// Creates a listening socket whose file has the given mode. Before that mode is set, only the owner
-/// has access, whatever the umask: on Linux, the file gets the mode that the socket has when it is
-/// bound.
+/// Creates a listening socket whose file has the given mode. Before that mode is set, only the
+/// owner has access, whatever the umask: on Linux, the file gets the mode that the socket has when
+/// it is bound.
 pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
     let socket: OwnedFd = rustix::net::socket_with(
         AddressFamily::UNIX,
