@@ -1,4 +1,5 @@
-//! A progress bar on the terminal for work that takes more than two seconds.
+//! A progress bar on the terminal for work that takes more than two seconds. Elsewhere, such as in a
+//! log, a line at intervals.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
@@ -9,11 +10,16 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use parking_lot::Mutex;
 use traxtent_server::remaining_time::{RemainingTime, time_left};
 
+use crate::failure::note;
+
 /// Work that takes less than this shows no bar.
 const SHOW_AFTER: Duration = Duration::from_secs(2);
 
 /// The interval at which a bar is drawn although nothing completes: a remaining time grows.
 const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The interval of lines where there is no terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The progress of some work, shared by the threads that do it.
 pub(crate) struct Progress {
@@ -24,6 +30,8 @@ pub(crate) struct Progress {
     remaining: Arc<Mutex<RemainingTime>>,
     /// `None` if standard error is not a terminal.
     bar: Option<Mutex<Option<ProgressBar>>>,
+    /// The time of the next line where there is no terminal.
+    next_line: Mutex<Duration>,
 }
 
 impl Progress {
@@ -45,6 +53,7 @@ impl Progress {
             began: Instant::now(),
             remaining: Arc::new(Mutex::new(remaining)),
             bar: stderr().is_terminal().then(Mutex::default),
+            next_line: Mutex::new(LINE_INTERVAL),
         }
     }
 
@@ -53,7 +62,9 @@ impl Progress {
         let done = self.done.fetch_add(count, Ordering::Relaxed) + count;
         let elapsed = self.began.elapsed();
         self.remaining.lock().update(elapsed, done);
-        let Some(bar) = &self.bar else { return };
+        let Some(bar) = &self.bar else {
+            return self.print_line(elapsed, || self.what.to_owned());
+        };
         if elapsed >= SHOW_AFTER {
             let mut bar = bar.lock();
             bar.get_or_insert_with(|| self.start()).set_position(done);
@@ -62,12 +73,34 @@ impl Progress {
 
     /// Shows a message after the count, also before the first item is complete.
     pub(crate) fn tell(&self, message: impl FnOnce() -> String) {
-        let Some(bar) = &self.bar else { return };
-        if self.began.elapsed() >= SHOW_AFTER {
+        let (elapsed, message) = (self.began.elapsed(), || {
+            format!("{}, {}", self.what, message())
+        });
+        let Some(bar) = &self.bar else {
+            return self.print_line(elapsed, message);
+        };
+        if elapsed >= SHOW_AFTER {
             let mut bar = bar.lock();
-            let bar = bar.get_or_insert_with(|| self.start());
-            bar.set_message(format!("{}, {}", self.what, message()));
+            bar.get_or_insert_with(|| self.start())
+                .set_message(message());
         }
+    }
+
+    /// Prints a line where there is no terminal, if one is due.
+    fn print_line(&self, elapsed: Duration, message: impl FnOnce() -> String) {
+        let mut next = self.next_line.lock();
+        if elapsed < *next {
+            return;
+        }
+        *next = elapsed + LINE_INTERVAL;
+        let done = self.done.load(Ordering::Relaxed);
+        let count = match self.total {
+            Some(total) => format!("{done} of {total}"),
+            None => done.to_string(),
+        };
+        let left = self.remaining.lock().left(elapsed);
+        let left = left.map_or_else(String::new, |left| format!(", {}", time_left(left)));
+        note(format!("{count} {}{left}", message()));
     }
 
     fn start(&self) -> ProgressBar {
