@@ -114,7 +114,9 @@ impl<M: Media> Disk<M> {
             }
             Fault::GrownDefect { lbn, sectors } => {
                 let lbns = self.drive.physical_range(lbn, sectors);
-                self.move_to_spares(lbns)?;
+                self.move_to_spares(lbns.clone())?;
+                // The place that needed retries is not accessed any more.
+                self.drive.set_retries(now, lbns, 0);
             }
             Fault::Stall { length } => self.drive.stall(now, until(length)),
             Fault::Vanish { length } => {

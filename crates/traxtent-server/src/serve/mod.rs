@@ -116,6 +116,7 @@ impl DriveServer {
             drive: &self.settings.drive,
             sha256: &self.sha256,
             seed: self.scenario.seed,
+            scheduler: self.settings.profile.queue.scheduler,
         };
         Some(tally.receipt(&subject, clock, &running.load))
     }

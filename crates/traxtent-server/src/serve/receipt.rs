@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use traxtent_model::disk::{Command, FaultEvent};
-use traxtent_model::profile::Profile;
+use traxtent_model::disk::{Command, Completion, FaultEvent};
+use traxtent_model::drive::ServedBy;
+use traxtent_model::profile::{Profile, Scheduler};
 use traxtent_units::Span;
 use traxtent_units::stats::Quantiles;
 
@@ -35,7 +36,7 @@ pub struct Receipt {
     pub speed: f64,
     /// The simulated time that passed.
     pub simulated_ms: f64,
-    /// Requests that were completed.
+    /// Requests that were completed successfully.
     pub requests: u64,
     /// Reads among these.
     pub reads: u64,
@@ -43,7 +44,7 @@ pub struct Receipt {
     pub writes: u64,
     /// Flushes among these.
     pub flushes: u64,
-    /// Requests that failed.
+    /// Requests that failed. No other figure counts them.
     pub errors: u64,
     /// The faults that have happened, of the scenario and of `traxtent fault`, with their simulated
     /// time; only the last thousand.
@@ -68,6 +69,9 @@ pub struct Receipt {
     pub reasons: Vec<String>,
     /// The criteria of the verdict.
     pub bounds: String,
+    /// Properties of the drive that a user may not expect, and that the run has shown.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// Percentiles by the nearest rank; all 0 if there are no values.
@@ -91,7 +95,7 @@ pub enum ReceiptVerdict {
     Trustworthy,
     /// They are not.
     NotTrustworthy,
-    /// No request was completed, or the drive takes no time.
+    /// No request was completed, or none took time in the model.
     NothingToJudge,
 }
 
@@ -100,11 +104,18 @@ const P50_SHARE: f64 = 0.01;
 const P99_SHARE: f64 = 0.02;
 const LATE_P50_US: f64 = 50.0;
 const LATE_P99_US: f64 = 1000.0;
-/// The response time in milliseconds below which a drive counts as taking no time. Lateness cannot
-/// be judged as a share of it.
+/// The deviation in real time that is accepted at any response time. Linux wakes a thread within
+/// its timer slack, which is 50 us by default (prctl(2), PR_SET_TIMERSLACK), so that a host's own
+/// programs do not see less.
+const ACCEPTED_US: f64 = 50.0;
+/// The response time in milliseconds below which a request counts as taking no time.
 const JUDGED_MS: f64 = 0.001;
+/// The share of the requests from which on a kind of them is judged on its own.
+const KIND_SHARE: f64 = 0.01;
 /// The bounds as text.
-const BOUNDS: &str = "delivered p50 within 1 % and p99 within 2 % of the model's; lateness p50 at most 50 us and p99 at most 1 ms";
+const BOUNDS: &str = "for each kind of request, delivered p50 within 1 % (and p99 within 2 % if the media serve it) or 50 us of the model's; lateness p50 at most 50 us and p99 at most 1 ms";
+/// The wait for other requests above which a receipt mentions starvation.
+const STARVED: Span = Span(1_000_000_000_000);
 /// The share of processor time used by others above which a late run's receipt mentions it.
 const OTHERS_SHARE: f64 = 0.5;
 const STOLEN_SHARE: f64 = 0.01;
@@ -115,6 +126,60 @@ pub(super) struct Subject<'a> {
     pub(super) drive: &'a str,
     pub(super) sha256: &'a str,
     pub(super) seed: u64,
+    pub(super) scheduler: Scheduler,
+}
+
+/// The kinds of requests, each with response times of one magnitude. A median of all requests would
+/// fall between two kinds where a program writes and flushes in turn.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    ReadFromBuffer,
+    ReadFromMedia,
+    WriteToBuffer,
+    WriteToMedia,
+    Flush,
+}
+
+impl Kind {
+    /// The kinds in order, as receipts call them.
+    const NAMES: [&'static str; 5] = [
+        "reads from the buffer",
+        "reads from the media",
+        "writes to the buffer",
+        "writes to the media",
+        "flushes",
+    ];
+
+    /// Returns the kind of a request; `None` for a trim, which takes no time in the model.
+    fn of(completion: &Completion) -> Option<Kind> {
+        let is_buffered =
+            completion.served != Some(ServedBy::Media) && completion.served != Some(ServedBy::Both);
+        match completion.command {
+            Command::Read { .. } if is_buffered => Some(Kind::ReadFromBuffer),
+            Command::Read { .. } => Some(Kind::ReadFromMedia),
+            Command::Write { .. } | Command::WriteZeroes { .. } if is_buffered => {
+                Some(Kind::WriteToBuffer)
+            }
+            Command::Write { .. } | Command::WriteZeroes { .. } => Some(Kind::WriteToMedia),
+            Command::Flush => Some(Kind::Flush),
+            Command::Trim { .. } => None,
+        }
+    }
+
+    /// Returns whether the time of the media dominates, so that the tail can be judged as a share
+    /// of it.
+    fn is_of_media(index: usize) -> bool {
+        [Kind::ReadFromMedia, Kind::WriteToMedia, Kind::Flush]
+            .iter()
+            .any(|kind| *kind as usize == index)
+    }
+}
+
+/// The response times of one kind of requests.
+#[derive(Debug, Default)]
+struct ResponseTimes {
+    modelled: Quantiles,
+    delivered: Quantiles,
 }
 
 /// The statistics of a receipt, accumulated during the run. They take constant memory, however long
@@ -132,19 +197,26 @@ pub(super) struct ReceiptStatistics {
     transport: Quantiles,
     modelled: Quantiles,
     delivered: Quantiles,
+    kinds: [ResponseTimes; Kind::NAMES.len()],
+    starved: u64,
+    longest_wait: Span,
 }
 
 impl ReceiptStatistics {
     /// Counts a completed request.
     pub(super) fn add(&mut self, delivered: &Delivered) {
         let completion = &delivered.completion;
-        match completion.command {
-            Command::Read { .. } => self.reads += 1,
-            Command::Write { .. } | Command::WriteZeroes { .. } => self.writes += 1,
-            Command::Flush => self.flushes += 1,
-            // A trim takes no time in the model.
-            Command::Trim { .. } => return,
+        let Some(kind) = Kind::of(completion) else {
+            return;
+        };
+        match kind {
+            Kind::ReadFromBuffer | Kind::ReadFromMedia => self.reads += 1,
+            Kind::WriteToBuffer | Kind::WriteToMedia => self.writes += 1,
+            Kind::Flush => self.flushes += 1,
         }
+        let wait = completion.breakdown.queue;
+        self.starved += u64::from(wait > STARVED);
+        self.longest_wait = self.longest_wait.max(wait);
         let lateness = delivered
             .delivered_at
             .saturating_since(completion.completed);
@@ -156,8 +228,13 @@ impl ReceiptStatistics {
         if let Some(dated_back) = delivered.transport_subtracted {
             self.transport.push(dated_back);
         }
-        self.modelled.push(modelled);
-        self.delivered.push(modelled + lateness);
+        let kind = &mut self.kinds[kind as usize];
+        for times in [&mut self.modelled, &mut kind.modelled] {
+            times.push(modelled);
+        }
+        for times in [&mut self.delivered, &mut kind.delivered] {
+            times.push(modelled + lateness);
+        }
     }
 
     /// Counts a failed request.
@@ -213,18 +290,72 @@ impl ReceiptStatistics {
             verdict: ReceiptVerdict::NothingToJudge,
             reasons: Vec::new(),
             bounds: BOUNDS.to_owned(),
+            notes: self.starvation(subject.scheduler).into_iter().collect(),
         };
-        receipt.judge();
+        let accepted_ms = ACCEPTED_US / 1000.0 * receipt.speed;
+        receipt.judge(self.deviations(accepted_ms));
         receipt
+    }
+
+    /// Returns the reasons why response times differ from the model's.
+    fn deviations(&mut self, accepted_ms: f64) -> Vec<String> {
+        let mut reasons = Vec::new();
+        let least = KIND_SHARE * self.modelled.count() as f64;
+        for (index, times) in self.kinds.iter_mut().enumerate() {
+            let count = times.modelled.count();
+            if count == 0 || (count as f64) < least {
+                continue;
+            }
+            let modelled = Percentiles::of(&mut times.modelled, Span::as_ms);
+            let delivered = Percentiles::of(&mut times.delivered, Span::as_ms);
+            let mut compare = |name: &str, delivered: f64, modelled: f64, share: f64| {
+                let excess = delivered - modelled;
+                if excess <= accepted_ms.max(share * modelled) {
+                    return;
+                }
+                let excess = if modelled < JUDGED_MS {
+                    format!("{:.0} us", 1000.0 * excess)
+                } else {
+                    format!("{:.2} %", 100.0 * excess / modelled)
+                };
+                let kind = Kind::NAMES[index];
+                reasons.push(format!(
+                    "delivered {name} of {kind} is {excess} above the model's"
+                ));
+            };
+            compare("p50", delivered.p50, modelled.p50, P50_SHARE);
+            if Kind::is_of_media(index) {
+                compare("p99", delivered.p99, modelled.p99, P99_SHARE);
+            }
+        }
+        reasons
+    }
+
+    /// Returns a note if requests have starved in the drive's queue. Faults delay requests too.
+    fn starvation(&self, scheduler: Scheduler) -> Option<String> {
+        let name = match scheduler {
+            Scheduler::Sptf => "sptf",
+            Scheduler::Sstf => "sstf",
+            _ => return None,
+        };
+        (self.starved > 0 && self.faults.is_empty()).then(|| {
+            format!(
+                "{} requests waited more than 1 s for others, the longest {:.1} s: \
+                 queue.scheduler = {name} serves the nearest request first, however old others are; aged-sptf does not",
+                self.starved,
+                self.longest_wait.as_ms() / 1000.0
+            )
+        })
     }
 }
 
 impl Receipt {
-    fn judge(&mut self) {
+    /// Sets the verdict, given the reasons why response times differ from the model's.
+    fn judge(&mut self, mut reasons: Vec<String>) {
         let nothing = if self.requests == 0 {
             Some("no request was completed")
         } else if self.modelled_ms.max < JUDGED_MS {
-            Some("the drive takes no time")
+            Some("no request took time in the model")
         } else {
             None
         };
@@ -233,27 +364,7 @@ impl Receipt {
             self.reasons = vec![reason.to_owned()];
             return;
         }
-        let (modelled, delivered, late) = (self.modelled_ms, self.delivered_ms, self.lateness_us);
-        // If a response takes no time in the model, only its lateness can be judged.
-        let off = |delivered: f64, modelled: f64| {
-            if modelled > 0.0 {
-                (delivered - modelled) / modelled
-            } else {
-                0.0
-            }
-        };
-        let mut reasons = Vec::new();
-        for (name, delivered, modelled, bound) in [
-            ("p50", delivered.p50, modelled.p50, P50_SHARE),
-            ("p99", delivered.p99, modelled.p99, P99_SHARE),
-        ] {
-            if off(delivered, modelled) > bound {
-                reasons.push(format!(
-                    "delivered {name} is {:.2} % above the model's",
-                    100.0 * off(delivered, modelled)
-                ));
-            }
-        }
+        let late = self.lateness_us;
         for (name, late, bound) in [
             ("p50", late.p50, LATE_P50_US),
             ("p99", late.p99, LATE_P99_US),
@@ -318,6 +429,7 @@ impl Receipt {
         if self.verdict != ReceiptVerdict::NothingToJudge {
             lines.push(format!("bounds      {}", self.bounds));
         }
+        lines.extend(self.notes.iter().map(|note| format!("note        {note}")));
         lines
     }
 }
@@ -361,4 +473,115 @@ pub(super) fn sha256(profile: &Profile) -> String {
 
 fn as_us(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use traxtent_model::disk::Tag;
+    use traxtent_model::drive::Breakdown;
+    use traxtent_units::request::Request;
+    use traxtent_units::{Lbn, SimTime};
+    use traxtent_workload::{Arrival, Urgency};
+
+    use super::*;
+
+    /// Returns a request that took `ms` in the model and was delivered `late_us` later.
+    fn delivered(command: Command, served: ServedBy, ms: f64, late_us: f64) -> Delivered {
+        let completed = SimTime::ZERO + Span::from_ms(ms);
+        Delivered {
+            arrival: Arrival {
+                at: SimTime::ZERO,
+                tag: 0,
+                device: 0,
+                urgency: Urgency::default(),
+                measured: None,
+                request: Request::read(Lbn(0), 8),
+            },
+            completion: Completion {
+                tag: Tag(0),
+                command,
+                submitted: SimTime::ZERO,
+                completed,
+                breakdown: Breakdown::default(),
+                served: Some(served),
+                outcome: Ok(()),
+            },
+            transport_subtracted: None,
+            delivered_at: completed + Span::from_ms(late_us / 1000.0),
+        }
+    }
+
+    fn write(late_us: f64) -> Delivered {
+        let command = Command::Write {
+            lbn: Lbn(0),
+            sectors: 8,
+            fua: false,
+        };
+        delivered(command, ServedBy::Buffer, 0.114, late_us)
+    }
+
+    fn flush(late_us: f64) -> Delivered {
+        delivered(Command::Flush, ServedBy::Media, 8.2, late_us)
+    }
+
+    fn deviations(requests: impl IntoIterator<Item = Delivered>) -> Vec<String> {
+        let mut statistics = ReceiptStatistics::default();
+        for request in requests {
+            statistics.add(&request);
+        }
+        statistics.deviations(0.05)
+    }
+
+    /// Is a log that writes and flushes in turn judged by its writes and its flushes, where a median
+    /// of both would fall between the two?
+    #[test]
+    fn writes_and_flushes_in_turn() {
+        let turns = |write_us: f64, flush_us: f64| {
+            // Some writes are later, as on any machine.
+            (0..200).flat_map(move |n| [write(write_us + f64::from(n % 10)), flush(flush_us)])
+        };
+        assert_eq!(deviations(turns(6.0, 10.0)), [""; 0]);
+        let late_writes = deviations(turns(60.0, 10.0));
+        assert_eq!(late_writes.len(), 1, "{late_writes:?}");
+        assert!(late_writes[0].starts_with("delivered p50 of writes to the buffer is 5"));
+        let late_flushes = deviations(turns(6.0, 170.0));
+        assert_eq!(
+            late_flushes,
+            [
+                "delivered p50 of flushes is 2.07 % above the model's",
+                "delivered p99 of flushes is 2.07 % above the model's"
+            ]
+        );
+    }
+
+    /// Is a response that takes no time in the model judged by its lateness alone?
+    #[test]
+    fn no_time_in_the_model() {
+        let read = |late_us| {
+            let command = Command::Read {
+                lbn: Lbn(0),
+                sectors: 8,
+            };
+            delivered(command, ServedBy::Buffer, 0.0, late_us)
+        };
+        assert_eq!(deviations([read(49.0)]), [""; 0]);
+        assert_eq!(
+            deviations([read(74.0)]),
+            ["delivered p50 of reads from the buffer is 74 us above the model's"]
+        );
+    }
+
+    /// Does a receipt say that requests starve, if the policy lets them?
+    #[test]
+    fn starvation() {
+        let mut waited = flush(0.0);
+        waited.completion.breakdown.queue = Span::from_ms(1500.0);
+        let mut statistics = ReceiptStatistics::default();
+        statistics.add(&flush(0.0));
+        assert_eq!(statistics.starvation(Scheduler::Sptf), None);
+        statistics.add(&waited);
+        let note = statistics.starvation(Scheduler::Sptf).unwrap();
+        assert!(note.starts_with("1 requests waited more than 1 s for others, the longest 1.5 s"));
+        assert_eq!(statistics.starvation(Scheduler::Fcfs), None);
+    }
 }

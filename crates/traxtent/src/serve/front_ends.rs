@@ -1,5 +1,6 @@
 //! The front ends of served exports: NBD always, others on demand.
 
+use std::fs;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -58,6 +59,37 @@ pub(crate) struct FrontEnds {
 struct Mounted {
     mount: Mount,
     device: Option<PathBuf>,
+    /// Removed once the file is unmounted: fields are dropped in order.
+    _directory: Option<OwnDirectory>,
+}
+
+/// A directory that this server created, or that a killed server left. It is removed when it goes
+/// out of scope, unless it has content.
+struct OwnDirectory(PathBuf);
+
+impl OwnDirectory {
+    /// Creates the directory, and those above it. Returns `None` if it was there.
+    fn create(path: &Path) -> std::io::Result<Option<OwnDirectory>> {
+        if let Some(above) = path.parent() {
+            fs::create_dir_all(above)?;
+        }
+        match fs::create_dir(path) {
+            Ok(()) => Ok(Some(OwnDirectory(path.to_owned()))),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                // The mount of a killed server. `Mount::start` removes it.
+                let is_left = fs::metadata(path).is_err();
+                Ok(is_left.then(|| OwnDirectory(path.to_owned())))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for OwnDirectory {
+    fn drop(&mut self) {
+        // A directory with content stays.
+        let _ = fs::remove_dir(&self.0);
+    }
 }
 
 impl FrontEndArgs {
@@ -124,11 +156,11 @@ impl FrontEndArgs {
     /// Shows one of several exports as a file below `directory`.
     fn mount(&self, export: &Export, several: usize, directory: &Path) -> Result<Mounted> {
         let own = directory.join(&export.name);
-        let directory = if several == 1 {
-            directory
+        let (directory, created) = if several == 1 {
+            (directory, None)
         } else {
-            std::fs::create_dir_all(&own).map_err(|error| Failure::file(&own, &error))?;
-            &own
+            let created = OwnDirectory::create(&own);
+            (&*own, created.map_err(|error| Failure::file(&own, &error))?)
         };
         let mut mount = Mount::start(export, directory).map_err(io_failure)?;
         let device = if self.device {
@@ -136,7 +168,11 @@ impl FrontEndArgs {
         } else {
             None
         };
-        Ok(Mounted { mount, device })
+        Ok(Mounted {
+            mount,
+            device,
+            _directory: created,
+        })
     }
 
     /// Returns a warning if others than this user can connect.

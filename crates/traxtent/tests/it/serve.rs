@@ -321,6 +321,28 @@ fn faults() {
     assert_eq!(unserved.status, 3, "{}", unserved.err);
 }
 
+/// Does a server of several drives leave no directories below that of `--fuse`, and does the next
+/// one remove what a killed server has left there?
+#[test]
+fn directories_of_several_drives() {
+    if fs::File::options().write(true).open("/dev/fuse").is_err() {
+        testkit::skip!("/dev/fuse cannot be opened for writing");
+    }
+    let folder = TempDir::new().unwrap();
+    let serve = |command| {
+        let line = ["serve", "a=instant", "b=instant", "--fuse", "drive", "--"];
+        traxtent_in(folder.path(), &[&line[..], &["sh", "-c", command]].concat())
+    };
+    let is_empty = || folder.path().join("drive").read_dir().unwrap().count() == 0;
+    assert_eq!(serve("test -s \"$disk_b\"").status, 0);
+    assert!(is_empty());
+    serve("kill -KILL $PPID");
+    let answer = serve("test -s \"$disk_b\"");
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    assert!(answer.err.contains("removed what a killed server had left"));
+    assert!(is_empty());
+}
+
 /// Are impossible requests refused with one line and the right status?
 #[test]
 fn refused() {

@@ -70,6 +70,19 @@ fn slow_sectors_are_slow_on_the_media_only() {
     assert!(disk.write(50, &sector).unwrap().rotation < Span::from_ms(10.0));
 }
 
+/// Does a slow sector that has moved to a spare need no retries, with physical sectors of both sizes?
+#[test]
+fn moved_sectors_need_no_retries() {
+    for sizes in SECTORS {
+        let mut disk = Disk::new(&small(sizes)).unwrap();
+        inject(&mut disk, "slow-sector,lbn=50,revolutions=30");
+        inject(&mut disk, "grown-defect,lbn=50");
+        let mut sector = vec![0; disk.sector_bytes() as usize];
+        let read = disk.read(50, &mut sector).unwrap();
+        assert!(read.total() < Span::from_ms(100.0), "{read:?}");
+    }
+}
+
 /// Does a latent error fail reads of its physical sector, name the first bad LBN, leave the rest
 /// readable, and end when the sector is written?
 #[test]
