@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::drives::{commented, write_new};
 use crate::failure::Result;
 use crate::output;
+use crate::overwrite;
 use crate::target::{Machine, TARGET_HELP};
 
 /// Convert a drive of a DiskSim parameter file to an editable profile
@@ -34,7 +35,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let drive = Machine::load(&args.target)?.only_drive()?;
     let text = commented(&drive.profile, &format!("Converted from {}.", args.target));
     match &args.out {
-        Some(path) => write_new(path, &text, args.force),
+        Some(path) => {
+            let inputs = drive.files.iter().map(PathBuf::as_path);
+            overwrite::check(inputs, &[("--out", Some(path))])?;
+            write_new(path, &text, args.force)
+        }
         None => {
             let mut out = output::stdout();
             out.write_all(text.as_bytes())?;

@@ -10,6 +10,7 @@ use traxtent_model::profile::{self, OriginKind, Profile};
 
 use crate::failure::{Failure, Result};
 use crate::output;
+use crate::overwrite;
 use crate::profile_schema;
 use crate::table::{Side, Table};
 use crate::target::{Machine, TARGET_HELP, Target};
@@ -226,10 +227,10 @@ fn show(target: &str, json: bool) -> Result<()> {
 }
 
 fn new(name: &str, like: &str, force: bool) -> Result<()> {
-    let original = Machine::load(like)?.only_drive()?.profile;
+    let original = Machine::load(like)?.only_drive()?;
     let profile = Profile {
         name: name.to_owned(),
-        ..Profile::clone(&original)
+        ..Profile::clone(&original.profile)
     };
     profile.check().map_err(Failure::input)?;
     let heading = format!(
@@ -237,6 +238,8 @@ fn new(name: &str, like: &str, force: bool) -> Result<()> {
          are at the end."
     );
     let path = PathBuf::from(format!("{name}.toml"));
+    let inputs = original.files.iter().map(PathBuf::as_path);
+    overwrite::check(inputs, &[("drives new:", Some(&path))])?;
     write_new(&path, &commented(&profile, &heading), force)
 }
 

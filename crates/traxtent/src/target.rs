@@ -1,5 +1,6 @@
 //! TARGET arguments, which name a built-in drive, a profile file, or DiskSim's parameter files.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -94,15 +95,17 @@ pub(crate) struct NamedDrive {
     pub(crate) profile: Arc<Profile>,
     /// The drive's geometry, built from the profile.
     pub(crate) geometry: Arc<Geometry>,
+    /// The files that describe the drive. Several drives may share them.
+    pub(crate) files: Arc<[PathBuf]>,
 }
 
 impl Machine {
     /// Loads a target. DiskSim parameters that the model does not support cause warnings.
     pub(crate) fn load(text: &str) -> Result<Machine> {
-        let alone = |name: String, profile| {
+        let alone = |name: String, profile, files: &[PathBuf]| {
             Ok(Machine {
                 target: text.to_owned(),
-                drives: vec![NamedDrive::new(name, profile)?],
+                drives: vec![NamedDrive::new(name, profile, files.into())?],
                 synthio: None,
                 seed: None,
                 system: None,
@@ -111,11 +114,11 @@ impl Machine {
         match Target::parse(text)? {
             Target::Builtin(name) => {
                 let profile = profile::builtin(name).expect("names come from the list");
-                alone(name.to_owned(), profile)
+                alone(name.to_owned(), profile, &[])
             }
             Target::File(path) => {
                 let profile = read_profile(&path)?;
-                alone(profile.name.clone(), profile)
+                alone(profile.name.clone(), profile, &[path])
             }
             Target::DiskSim(file, disk) => load_disksim(text, &file, disk.as_deref()),
         }
@@ -139,6 +142,12 @@ impl Machine {
         )))
     }
 
+    /// Returns the files that describe the drives.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        let files = self.drives.iter().flat_map(|drive| drive.files.iter());
+        files.map(PathBuf::as_path)
+    }
+
     /// Adds the drives of another machine after its own.
     pub(crate) fn extend(&mut self, other: Machine) {
         self.target = format!("{}, {}", self.target, other.target);
@@ -157,7 +166,7 @@ impl Machine {
                 Failure::at(format!("--set {key}={value}"), what)
             })?;
             *drive = if key.starts_with("geometry") {
-                NamedDrive::new(drive.name.clone(), profile)?
+                NamedDrive::new(drive.name.clone(), profile, Arc::clone(&drive.files))?
             } else {
                 NamedDrive {
                     profile: Arc::new(profile),
@@ -194,27 +203,33 @@ impl Machine {
 }
 
 impl NamedDrive {
-    fn new(name: String, profile: Profile) -> Result<NamedDrive> {
+    fn new(name: String, profile: Profile, files: Arc<[PathBuf]>) -> Result<NamedDrive> {
         let geometry = Geometry::build(&profile.geometry)
             .map_err(|error| Failure::at(&name, format!("geometry: {error}")))?;
         Ok(NamedDrive {
             name,
             profile: Arc::new(profile),
             geometry: Arc::new(geometry),
+            files,
         })
     }
 }
 
 fn load_disksim(target: &str, file: &Path, disk: Option<&str>) -> Result<Machine> {
     let text = fs::read(file).map_err(|error| Failure::file(file, &error))?;
-    let sources = |path: &str| fs::read(path).map_err(|error| error.to_string());
+    let files = RefCell::new(vec![file.to_owned()]);
+    let sources = |path: &str| {
+        files.borrow_mut().push(path.into());
+        fs::read(path).map_err(|error| error.to_string())
+    };
     let system = traxtent_disksim::load_system(&file.to_string_lossy(), &text, disk, &sources)
         .map_err(Failure::input)?;
     system.warnings.iter().for_each(warn);
+    let files: Arc<[PathBuf]> = files.into_inner().into();
     let drives = system
         .disks
         .iter()
-        .map(|disk| NamedDrive::new(disk.name.clone(), disk.profile.clone()))
+        .map(|disk| NamedDrive::new(disk.name.clone(), disk.profile.clone(), Arc::clone(&files)))
         .collect::<Result<_>>()?;
     Ok(Machine {
         target: target.to_owned(),

@@ -12,6 +12,7 @@ use traxtent_workload::{ReplayPace, TraceFormat};
 
 use crate::failure::{Failure, Result, be_quiet, note, print_line};
 use crate::output;
+use crate::overwrite;
 use crate::plot::{self, Curve, Validation};
 use crate::sim::{TracePlan, simulation_failure, single_values};
 use crate::table::{Side, Table};
@@ -68,7 +69,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     be_quiet(args.quiet);
     let changes = single_values(&args.set)?;
     let (mut verdicts, mut failures) = (Vec::new(), Vec::new());
-    for pair in pairs(args)? {
+    let pairs = pairs(args)?;
+    if let Some(folder) = &args.plot {
+        check_pictures(folder, &pairs)?;
+    }
+    for pair in pairs {
         let (mut simulated, mut measured) = match replay(&pair, &changes) {
             Ok(Some(times)) => times,
             Ok(None) => {
@@ -289,6 +294,28 @@ fn write(verdicts: &[Verdict]) -> Result<()> {
     output::finish(out)
 }
 
+/// Checks that a picture of each trace can be written, before anything is replayed.
+fn check_pictures(folder: &Path, pairs: &[Pair]) -> Result<()> {
+    if plot::is_picture(folder) {
+        let why = "--plot takes a directory, for one picture per trace; omit the extension";
+        return Err(Failure::at(folder.display(), why));
+    }
+    let pictures: Vec<PathBuf> = pairs
+        .iter()
+        .map(|pair| picture(folder, &pair.name))
+        .collect();
+    let outputs: Vec<_> = pictures
+        .iter()
+        .map(|path| ("--plot", Some(path.as_path())))
+        .collect();
+    overwrite::check(pairs.iter().map(|pair| pair.trace.as_path()), &outputs)
+}
+
+/// Returns the path of a trace's picture.
+fn picture(folder: &Path, trace: &str) -> PathBuf {
+    folder.join(format!("{trace}.svg"))
+}
+
 /// Draws both distributions; the times must be sorted.
 fn draw(folder: &Path, verdict: &Verdict, simulated: &[f64], measured: &[f64]) -> Result<()> {
     fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
@@ -296,7 +323,7 @@ fn draw(folder: &Path, verdict: &Verdict, simulated: &[f64], measured: &[f64]) -
         let rank = (share * times.len() as f64) as usize;
         times[rank.min(times.len() - 1)]
     };
-    let picture = Validation {
+    let validation = Validation {
         title: format!(
             "{}: demerit {:.3} ms, {:.1} % of the mean",
             verdict.trace,
@@ -306,7 +333,7 @@ fn draw(folder: &Path, verdict: &Verdict, simulated: &[f64], measured: &[f64]) -
         curves: vec![curve("measured", measured), curve("simulated", simulated)],
         until_ms: at(simulated, 0.999).max(at(measured, 0.999)) * 1.02,
     };
-    plot::validation(&folder.join(format!("{}.svg", verdict.trace)), &picture)
+    plot::validation(&picture(folder, &verdict.trace), &validation)
 }
 
 /// Returns the cumulative distribution of sorted times, thinned to the resolution of a picture.

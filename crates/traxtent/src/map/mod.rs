@@ -15,6 +15,7 @@ use traxtent_units::Lbn;
 
 use crate::failure::{Failure, Result};
 use crate::output;
+use crate::overwrite;
 use crate::parse;
 use crate::plot;
 use crate::target::TARGET_HELP;
@@ -82,6 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     args.partition.check(format == Some(Format::Badblocks))?;
     let subject = Subject::load(&args.target)?;
+    overwrite::check(subject.inputs(), &[("--draw", args.draw.as_deref())])?;
     if let Some(path) = &args.draw {
         draw::draw(&subject, args.lbn_range.clone(), path)?;
         if format.is_none() {

@@ -205,13 +205,19 @@ pub(crate) fn check_ending(path: &Path) -> Result<()> {
             "this build cannot draw pictures; rebuild it with the feature `plot`",
         ));
     }
-    match path.extension().and_then(|ending| ending.to_str()) {
-        Some("svg" | "png") => Ok(()),
-        _ => Err(Failure::at(
-            path.display(),
-            "expected a file name that ends in .svg or .png",
-        )),
+    if is_picture(path) {
+        return Ok(());
     }
+    Err(Failure::at(
+        path.display(),
+        "expected a file name that ends in .svg or .png",
+    ))
+}
+
+/// Returns whether a name has the extension of a picture.
+pub(crate) fn is_picture(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    matches!(ending, Some("svg" | "png"))
 }
 
 #[cfg(not(feature = "plot"))]

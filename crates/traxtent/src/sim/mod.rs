@@ -10,12 +10,13 @@ mod summary;
 mod sweep;
 mod workload;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use traxtent_workload::{ReplayPace, RequestSizes, TraceFormat};
 
 use crate::data_file;
 use crate::failure::{Failure, Result, be_quiet};
+use crate::overwrite;
 use crate::target::{Machine, TARGET_HELP};
 use labels::LabelColumns;
 use log::Log;
@@ -141,6 +142,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(path) = &args.plot {
         picture::check(path, &cases)?;
     }
+    check_outputs(args, &cases)?;
     let facts = facts(args, &cases);
     let labels = LabelColumns::of(&cases);
     let summary = args.summary.as_ref();
@@ -188,6 +190,22 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     } else {
         report.print()
     }
+}
+
+/// Refuses outputs that would overwrite an input or each other.
+fn check_outputs(args: &Args, cases: &[Case]) -> Result<()> {
+    let machines = run::pairs(cases).map(|(_, run)| &run.machine);
+    // With --drives, the workload is in the place of the target.
+    let named = [&args.target, &args.workload].into_iter().flatten();
+    let named = named.map(Path::new).filter(|path| *path != Path::new("-"));
+    overwrite::check(
+        machines.flat_map(Machine::files).chain(named),
+        &[
+            ("--log", args.log.as_deref()),
+            ("--summary", args.summary.as_deref()),
+            ("--plot", args.plot.as_deref()),
+        ],
+    )
 }
 
 /// Returns the rows of the results: each drive with each combination of the values of `--set`.
