@@ -23,7 +23,8 @@ use crate::target::{Machine, TARGET_HELP};
 /// Replays traces in DiskSim's validate format, each with response times from a real drive. The
 /// next request is issued after the completion of the previous one and the recorded pause. The
 /// demerit is the root mean square of the horizontal distance between the distributions of
-/// simulated and measured response times, in ms and as a share of the measured mean.
+/// simulated and measured response times, in ms and as a share of the measured mean. BINNED is the
+/// demerit computed from histograms, as by DiskSim's tool `rms`; compare it with DiskSim's figures.
 ///
 /// NAME.trace is replayed on the drive that NAME.parv describes in the same directory. Traces that
 /// cannot be compared are reported, and the others are still compared.
@@ -165,6 +166,10 @@ fn pairs(args: &Args) -> Result<Vec<Pair>> {
                 Some("parv" | "diskspecs") => (path.with_extension("trace"), path.clone()),
                 _ => (path.clone(), path.with_file_name(format!("{name}.parv"))),
             };
+            if args.drive.is_none() && path.extension().is_some_and(|ending| ending == "toml") {
+                let why = "is a profile, not a trace; name the trace, and the profile with --drive";
+                return Err(Failure::at(path.display(), why));
+            }
             if args.drive.is_none() && !parameters.exists() {
                 return Err(Failure::at(
                     path.display(),
@@ -277,6 +282,7 @@ fn write(verdicts: &[Verdict]) -> Result<()> {
         ("MEASURED MEAN", Side::Right),
         ("DEMERIT", Side::Right),
         ("SHARE OF MEAN", Side::Right),
+        ("BINNED", Side::Right),
     ]);
     for verdict in verdicts {
         table.row([
@@ -286,6 +292,7 @@ fn write(verdicts: &[Verdict]) -> Result<()> {
             format!("{:.3} ms", verdict.measured_mean_ms),
             format!("{:.3} ms", verdict.rms_ms),
             format!("{:.1} %", verdict.rms_share * 100.0),
+            format!("{:.3} ms", verdict.rms_binned_ms),
         ]);
     }
     let mut out = output::stdout();
