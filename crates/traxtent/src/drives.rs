@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::json;
 use traxtent_model::geometry::Geometry;
-use traxtent_model::profile::{self, OriginKind, Profile};
+use traxtent_model::profile::{self, OriginKind, Profile, ProfileError};
 
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -133,8 +133,9 @@ fn origins_in_words(profile: &Profile) -> String {
 
 impl Entry {
     fn of(profile: &Profile) -> Result<Entry> {
-        let geometry = Geometry::build(&profile.geometry)
-            .map_err(|error| Failure::at(&profile.name, format!("geometry: {error}")))?;
+        let geometry = Geometry::build(&profile.geometry).map_err(|error| {
+            Failure::at(&profile.name, ProfileError::Geometry(error.to_string()))
+        })?;
         let slots = || geometry.zones().iter().map(|zone| zone.slots);
         let sectors = geometry.capacity().0;
         Ok(Entry {
@@ -227,6 +228,10 @@ fn show(target: &str, json: bool) -> Result<()> {
 }
 
 fn new(name: &str, like: &str, force: bool) -> Result<()> {
+    if profile::builtin::names().any(|builtin| builtin == name) {
+        let why = "is the name of a built-in drive; choose another name";
+        return Err(Failure::at(name, why));
+    }
     let original = Machine::load(like)?.only_drive()?;
     let profile = Profile {
         name: name.to_owned(),

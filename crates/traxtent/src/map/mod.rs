@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use traxtent_units::Lbn;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, be_quiet};
 use crate::output;
 use crate::overwrite;
 use crate::parse;
@@ -50,6 +50,9 @@ pub(crate) struct Args {
     lbn_range: Option<Range<Lbn>>,
     #[command(flatten)]
     partition: badblocks::Partition,
+    /// Omit notes and warnings
+    #[arg(long)]
+    quiet: bool,
     /// Print JSON: the same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
@@ -73,6 +76,7 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    be_quiet(args.quiet);
     let format = if args.json {
         Some(Format::Json)
     } else {

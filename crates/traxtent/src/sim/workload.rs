@@ -18,6 +18,9 @@ use crate::input;
 /// The maximum size of a workload file in bytes.
 const SPEC_BYTES: u64 = 1 << 20;
 
+/// The first bytes of a Parquet file.
+const PARQUET_MAGIC: &[u8] = b"PAR1";
+
 /// A workload for the drives.
 #[derive(Clone, Debug)]
 pub(crate) enum Workload {
@@ -134,6 +137,10 @@ impl Trace {
                 start
                     .read_to_end(&mut head)
                     .map_err(|error| unreadable(path, &error))?;
+                if head.starts_with(PARQUET_MAGIC) {
+                    let why = "is a Parquet file, not a trace; a log that can be replayed is CSV";
+                    return Err(Failure::at(path.display(), why));
+                }
                 let format = detect(&head).map_err(|error| Failure::at(path.display(), error))?;
                 bytes = Box::new(std::io::Cursor::new(head).chain(bytes));
                 format
