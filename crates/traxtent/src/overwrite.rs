@@ -15,7 +15,9 @@ pub(crate) fn check<'a>(
     inputs: impl IntoIterator<Item = &'a Path>,
     outputs: &[(&str, Option<&Path>)],
 ) -> Result<()> {
-    let inputs: Vec<FileIdentity> = inputs.into_iter().filter_map(FileIdentity::of).collect();
+    let existing = |identity: &FileIdentity| !matches!(identity, FileIdentity::New(_));
+    let inputs = inputs.into_iter().filter_map(FileIdentity::of);
+    let inputs: Vec<FileIdentity> = inputs.filter(existing).collect();
     let mut earlier: Vec<(FileIdentity, &str)> = Vec::new();
     for (option, path) in outputs {
         let Some(path) = path else { continue };

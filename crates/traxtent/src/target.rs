@@ -253,9 +253,7 @@ fn read_profile(path: &Path) -> Result<Profile> {
             return Failure::at(path.display(), why);
         }
         if is_disksim(&text) {
-            let path = path.display();
-            let why = format!("is a DiskSim parameter file; write disksim:{path}");
-            return Failure::at(path, why);
+            return parameters(path);
         }
         let line = match &error {
             ProfileError::Syntax { line, message } => {
@@ -270,6 +268,23 @@ fn read_profile(path: &Path) -> Result<Profile> {
         };
         Failure::at(format!("{}:{line}", path.display()), error)
     })
+}
+
+/// Refuses a DiskSim parameter file where a path is taken for an image of a device.
+pub(crate) fn refuse_parameters(path: &Path) -> Result<()> {
+    const ENDINGS: [&str; 3] = ["parv", "diskspecs", "model"];
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    if ending.is_some_and(|ending| ENDINGS.contains(&ending)) {
+        return Err(parameters(path));
+    }
+    Ok(())
+}
+
+/// Returns the error of a DiskSim parameter file that is named without its prefix.
+fn parameters(path: &Path) -> Failure {
+    let path = path.display();
+    let why = format!("is a DiskSim parameter file; write disksim:{path}");
+    Failure::at(path.to_string(), why)
 }
 
 /// Returns whether a text that is no profile has a block of DiskSim's parameters.

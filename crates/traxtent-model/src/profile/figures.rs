@@ -114,8 +114,11 @@ impl Profile {
                 origins.insert(table.to_owned(), BY_HAND.to_owned());
             }
         }
-        let paths = values(&changed);
-        changed.provenance.set_by_hand(key, &paths);
+        // A value that is set to itself keeps its origin.
+        if changed != *self {
+            let paths = values(&changed);
+            changed.provenance.set_by_hand(key, &paths);
+        }
         changed.check()?;
         Ok(changed)
     }

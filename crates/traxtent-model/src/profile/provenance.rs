@@ -82,13 +82,12 @@ impl Provenance {
         }
     }
 
-    /// Removes the origins of the values below a key that has been set, and states that of the new
-    /// values.
+    /// Replaces the origins of the values at and below a key that has been set.
     pub(super) fn set_by_hand(&mut self, key: &str, paths: &[String]) {
         let below = format!("{key}.");
-        self.0.retain(|path, _| !path.starts_with(&below));
-        let is_new = |path: &String| covers(key, path) && self.of(path).is_none();
-        if paths.iter().any(is_new) {
+        self.0
+            .retain(|path, _| path != key && !path.starts_with(&below));
+        if paths.iter().any(|path| covers(key, path)) {
             self.0.insert(key.to_owned(), BY_HAND.to_owned());
         }
     }

@@ -31,6 +31,7 @@ impl Subject {
                     "--noise: {text} is not a simulated drive"
                 )));
             }
+            target::refuse_parameters(&path)?;
             return Ok(Subject {
                 name: text.to_owned(),
                 target: Box::new(open_device(&path, destructive)?),

@@ -10,7 +10,7 @@ mod summary;
 mod sweep;
 mod workload;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use traxtent_workload::{ReplayPace, RequestSizes, TraceFormat};
 
@@ -211,10 +211,13 @@ fn has_idle_scheduler(case: &Case) -> bool {
 fn check_outputs(args: &Args, cases: &[Case]) -> Result<()> {
     let machines = run::pairs(cases).map(|(_, run)| &run.machine);
     // With --drives, the workload is in the place of the target.
-    let named = [&args.target, &args.workload].into_iter().flatten();
-    let named = named.map(Path::new).filter(|path| *path != Path::new("-"));
+    let workload = match args.drives[..] {
+        [] => &args.workload,
+        _ => &args.target,
+    };
+    let workload = workload.as_deref().and_then(Workload::file);
     overwrite::check(
-        machines.flat_map(Machine::files).chain(named),
+        machines.flat_map(Machine::files).chain(workload),
         &[
             ("--log", args.log.as_deref()),
             ("--summary", args.summary.as_deref()),

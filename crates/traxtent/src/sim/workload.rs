@@ -36,8 +36,7 @@ impl Workload {
     /// Parses a WORKLOAD. A text that begins with one of the grammar's kinds is a specification;
     /// anything else is a file.
     pub(crate) fn parse(text: &str) -> Result<Workload> {
-        let first = text.split(',').next().unwrap_or_default().trim();
-        if first.parse::<WorkloadKind>().is_ok() {
+        if is_line(text) {
             return text.parse().map(Workload::Drawn).map_err(Failure::input);
         }
         let path = Path::new(text);
@@ -61,6 +60,11 @@ impl Workload {
             };
         }
         Ok(Workload::Trace(path.to_owned()))
+    }
+
+    /// Returns the file that a WORKLOAD names, unless it is standard input or a line of the grammar.
+    pub(crate) fn file(text: &str) -> Option<&Path> {
+        (text != "-" && !is_line(text)).then(|| Path::new(text))
     }
 
     /// Replaces a value in the grammar.
@@ -107,6 +111,12 @@ impl Workload {
             Workload::Trace(path) => path.display().to_string(),
         }
     }
+}
+
+/// Returns whether a WORKLOAD is a line of the grammar.
+fn is_line(text: &str) -> bool {
+    let first = text.split(',').next().unwrap_or_default().trim();
+    first.parse::<WorkloadKind>().is_ok()
 }
 
 /// The records of a trace file, mapped to the drives of a machine.

@@ -229,6 +229,11 @@ fn one_clear_line() {
             &["cut.parv: is a DiskSim parameter file; write disksim:cut.parv"],
         ),
         (
+            &["probe", "cut.parv"],
+            2,
+            &["is a DiskSim parameter file; write disksim:cut.parv"],
+        ),
+        (
             &["sim", "atlas10k", "random", "--set", "outstanding=4"],
             2,
             &["did you mean workload.outstanding?"],

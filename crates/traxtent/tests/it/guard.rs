@@ -250,6 +250,15 @@ fn outputs_keep_inputs() {
     for _ in 0..2 {
         assert_eq!(traxtent_in(at, &again).err, "");
     }
+    // The name of a built-in drive, or a line of the grammar, is no file.
+    for line in [
+        "sim atlas10k random,count=9 --log atlas10k --quiet",
+        "sim drive.toml random,count=9 --log random,count=9 --quiet",
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        assert_eq!(traxtent_in(at, &words).err, "");
+        assert_eq!(traxtent_in(at, &words).err, "");
+    }
     let nowhere = "sim drive.toml w.toml --log /dev/null --summary /dev/null --quiet";
     let nowhere: Vec<&str> = nowhere.split(' ').collect();
     assert_eq!(traxtent_in(at, &nowhere).err, "");
