@@ -1,7 +1,7 @@
 //! Conversion of `disksim_disk` and `dm_disk` blocks to drive profiles.
 
 use super::layout::disk_geometry;
-use super::params::{Block, Node, ParamError, Sources, in_key};
+use super::params::{Block, Node, ParamError, Sources, in_key, not_modelled};
 use super::scheduling::{QueueOwner, scheduler};
 use super::seek::parse_seeks;
 use traxtent_model::profile::{
@@ -448,23 +448,6 @@ fn queue(block: &Block, warnings: &mut Vec<String>) -> Result<QueueSpec, ParamEr
         scheduler,
         preseek,
     })
-}
-
-/// Adds a warning for each parameter that is present and not zero.
-pub(super) fn not_modelled(
-    block: &Block,
-    warnings: &mut Vec<String>,
-    keys: &[(&str, &str)],
-) -> Result<(), ParamError> {
-    for (key, instead) in keys {
-        if block.get_f64(key)?.is_some_and(|value| value != 0.0) {
-            warnings.push(format!(
-                "{}: \"{key}\" is not modelled: {instead}",
-                place(block)
-            ));
-        }
-    }
-    Ok(())
 }
 
 fn place(block: &Block) -> String {

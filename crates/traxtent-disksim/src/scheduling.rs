@@ -4,8 +4,7 @@
 //! modelled is replaced by the one that minimizes most nearly the same: by position, by position
 //! and age, by distance, or in the order of an elevator.
 
-use super::drive::not_modelled;
-use super::params::{Block, ParamError};
+use super::params::{Block, ParamError, not_modelled};
 use traxtent_model::profile::Scheduler;
 
 /// The key of the policy in a `disksim_ioqueue` block.

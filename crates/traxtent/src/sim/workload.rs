@@ -62,7 +62,8 @@ impl Workload {
         Ok(Workload::Trace(path.to_owned()))
     }
 
-    /// Returns the file that a WORKLOAD names, unless it is standard input or a line of the grammar.
+    /// Returns the file that a WORKLOAD names, unless it is standard input or a line of the
+    /// grammar.
     pub(crate) fn file(text: &str) -> Option<&Path> {
         (text != "-" && !is_line(text)).then(|| Path::new(text))
     }
