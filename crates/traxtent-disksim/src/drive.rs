@@ -1,7 +1,8 @@
 //! Conversion of `disksim_disk` and `dm_disk` blocks to drive profiles.
 
 use super::layout::disk_geometry;
-use super::params::{Block, Node, ParamError, Sources, in_key};
+use super::params::{Block, Node, ParamError, Sources, in_key, not_modelled};
+use super::scheduling::{QueueOwner, scheduler};
 use super::seek::parse_seeks;
 use traxtent_model::profile::{
     AccessSpec, BusHold, BusSpec, CacheSpec, Delivery, ExtraDisconnect, FORMAT, MechanicsSpec,
@@ -11,10 +12,6 @@ use traxtent_model::profile::{
 
 /// The longest duration that a parameter may have, in milliseconds.
 const LONGEST_MS: f64 = 10_000.0;
-
-/// The unit of the age weight in DiskSim's aged SPTF: thousandths of the time waited
-/// (`disksim_ioqueue.c`, `ioqueue_get_request_from_opt_sptf_queue`).
-const AGED_SPTF_UNIT: f64 = 1000.0;
 
 /// Milliseconds per sector on the bus to which a disk is connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -346,6 +343,9 @@ fn overheads(block: &Block) -> Result<OverheadSpec, ParamError> {
     })
 }
 
+/// The parameter that reserves a segment for writes, which is read but not applied.
+pub(super) const SEPARATE: &str = "Use separate write segment";
+
 fn cache(block: &Block, warnings: &mut Vec<String>) -> Result<CacheSpec, ParamError> {
     let count = |key: &str, least: u32| {
         block
@@ -371,15 +371,16 @@ fn cache(block: &Block, warnings: &mut Vec<String>) -> Result<CacheSpec, ParamEr
             node.file, node.line
         ));
     }
-    if flag(block, "Use separate write segment")? {
+    if flag(block, SEPARATE)? {
         // DiskSim 4.0 implements this parameter (`disk_initialize` in `disksim_disk.c`).
-        // Implementing it here would increase the demerits against two of the three measured drives
-        // that set it: 0.0956 ms instead of 0.0929 (HP C2247A), 0.2886 instead of 0.2881 (HP
-        // C3323A). The IBM 18ES has 0.1355 either way. DiskSim's own demerits are also better
-        // without it: 0.0893 instead of 0.0899, and 0.3052 instead of 0.3057.
+        // Applying it here would increase the demerits, as DiskSim computes them, against two of
+        // the three measured drives that set it: 0.0909 ms instead of 0.0886 (HP C2247A), 0.3057
+        // instead of 0.3052 (HP C3323A). The IBM 18ES has 0.1354 either way. DiskSim's own demerits
+        // are also better without it: 0.0893 instead of 0.0899, and 0.3052 instead of 0.3057.
+        let node = block.require(SEPARATE)?;
         warnings.push(format!(
-            "{}: \"Use separate write segment\" is not honoured: writes and reads share all segments",
-            place(block)
+            "{}:{}: \"{SEPARATE}\" is not applied: writes and reads share all segments",
+            node.file, node.line
         ));
     }
     Ok(CacheSpec {
@@ -447,110 +448,6 @@ fn queue(block: &Block, warnings: &mut Vec<String>) -> Result<QueueSpec, ParamEr
         scheduler,
         preseek,
     })
-}
-
-/// Where a queue is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum QueueOwner {
-    Disk,
-    /// A host does not know where the heads are.
-    Host,
-}
-
-/// Returns the policy of a `disksim_ioqueue` block. The numbers are those of the DiskSim manual. In
-/// a host's queue, policies by position become first come, first served.
-pub(super) fn scheduler(
-    queue: &Block,
-    owner: QueueOwner,
-    warnings: &mut Vec<String>,
-) -> Result<Scheduler, ParamError> {
-    let policy = queue
-        .get_bounded("Scheduling policy", 1u32, 100)?
-        .unwrap_or(1);
-    let (scheduler, exact) = match policy {
-        1 => (Scheduler::Fcfs, true),
-        2 | 5 => (Scheduler::Look, policy == 2),
-        3 | 6 => (Scheduler::CLook, policy == 3),
-        4 | 7 => (Scheduler::Sstf, policy == 4),
-        8 => (Scheduler::Sptf, true),
-        14 => {
-            let weight = queue.get_f64("Timeout time/weight")?.unwrap_or(0.0);
-            (
-                Scheduler::AgedSptf {
-                    weight: weight / AGED_SPTF_UNIT,
-                },
-                false,
-            )
-        }
-        _ => (Scheduler::Fcfs, false),
-    };
-    if owner == QueueOwner::Host && scheduler.is_positional() {
-        warnings.push(format!(
-            "{}: scheduling policy {policy} is not modelled in the host's queue, since a host does not know where the \
-             heads are: {:?} is used instead",
-            place(queue),
-            Scheduler::Fcfs
-        ));
-        return Ok(Scheduler::Fcfs);
-    }
-    if !exact {
-        warnings.push(format!(
-            "{}: scheduling policy {policy} is not modelled exactly: {scheduler:?} is used instead",
-            place(queue)
-        ));
-    }
-    for key in [
-        "Cylinder mapping strategy",
-        "Write initiation delay",
-        "Read initiation delay",
-        "Maximum concat size",
-        "Sequential stream diff maximum",
-        "Timeout time/weight",
-        "Timeout scheduling",
-        "Priority scheduling",
-    ] {
-        queue.get(key);
-    }
-    not_modelled(
-        queue,
-        warnings,
-        &[
-            (
-                "Sequential stream scheme",
-                "sequential requests are not merged in the queue",
-            ),
-            (
-                "Overlapping request scheme",
-                "overlapping requests are not merged in the queue",
-            ),
-            (
-                "Scheduling priority scheme",
-                "urgent requests are not served first",
-            ),
-            (
-                "Scheduling timeout scheme",
-                "requests are not given priority after a timeout",
-            ),
-        ],
-    )?;
-    Ok(scheduler)
-}
-
-/// Adds a warning for each parameter that is present and not zero.
-fn not_modelled(
-    block: &Block,
-    warnings: &mut Vec<String>,
-    keys: &[(&str, &str)],
-) -> Result<(), ParamError> {
-    for (key, instead) in keys {
-        if block.get_f64(key)?.is_some_and(|value| value != 0.0) {
-            warnings.push(format!(
-                "{}: \"{key}\" is not modelled: {instead}",
-                place(block)
-            ));
-        }
-    }
-    Ok(())
 }
 
 fn place(block: &Block) -> String {

@@ -4,7 +4,9 @@
 //! bounds. If it rejects an imported profile, the error refers to the user's own file: its name,
 //! the line, the parameter and its value.
 
+use super::drive::SEPARATE;
 use super::params::{Block, Node, ParamError, Value};
+use super::scheduling::{QueueOwner, origin_of_replacement};
 use traxtent_model::profile::{Profile, ProfileError, Provenance};
 
 /// The block that contains a parameter.
@@ -73,6 +75,7 @@ const PARAMETERS: &[(&str, Within, &str)] = &[
     ("cache.segments", Drive, "Number of buffer segments"),
     ("cache.write_segments", Drive, "Maximum number of write segments"),
     ("cache.segment_sectors", Drive, "Segment size (in blks)"),
+    ("cache.dedicated_write_segment", Drive, SEPARATE),
     ("cache.write_back", Drive, "Fast write level"),
     ("cache.combine_writes", Drive, "Combine seq writes"),
     ("cache.read_hits_on_written", Drive, "Allow read hits on write data"),
@@ -106,8 +109,21 @@ const PARAMETERS: &[(&str, Within, &str)] = &[
 /// Returns the origin of each value of `profile`, which was made from `drive` and the bus to which
 /// it is connected.
 pub(super) fn origins(drive: &Block, bus: Option<&Block>, profile: &Profile) -> Provenance {
-    let origin = |path: String| {
+    let replaced =
+        inner(drive, "Scheduler").and_then(|queue| origin_of_replacement(queue, QueueOwner::Disk));
+    let origin = |mut path: String| {
         let origin = match parameter(drive, bus, &path) {
+            Some(_) if path.starts_with("queue.scheduler") && replaced.is_some() => {
+                "queue.scheduler".clone_into(&mut path);
+                replaced.clone().unwrap_or_default()
+            }
+            Some((SEPARATE, node)) if node.value.show() != "0" => {
+                let value = node.value.show();
+                format!(
+                    "assumed: DiskSim, {}:{}, \"{SEPARATE}\" = {value} is not applied",
+                    node.file, node.line
+                )
+            }
             Some((name, node)) => {
                 let value = shown(drive, name, &node.value);
                 format!(
@@ -185,10 +201,18 @@ fn parameter<'a>(
     if path == "mechanics.seek.first_ms" && seek_type == Some("hplplus10") {
         return Some((first_ten, node(Mechanics, first_ten)?));
     }
-    PARAMETERS
+    let mut found = PARAMETERS
         .iter()
         .filter(|(known, ..)| path.starts_with(known))
-        .find_map(|&(_, within, name)| Some((name, node(within, name)?)))
+        .filter_map(|&(_, within, name)| Some((name, node(within, name)?)));
+    let first = found.next()?;
+    if !path.starts_with("bus.") {
+        return Some(first);
+    }
+    // The time of a sector is the greater of two parameters.
+    let time = |node: &Node| node.f64().unwrap_or(0.0);
+    let greater = found.find(|(_, node)| time(node) > time(first.1));
+    Some(greater.unwrap_or(first))
 }
 
 /// Returns the block with the layout and the mechanics.

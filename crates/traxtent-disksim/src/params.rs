@@ -731,3 +731,20 @@ fn names(first: &str, last: &str) -> Result<impl Iterator<Item = String>, String
     }
     Ok((from..=to).map(move |i| format!("{stem}{i}")))
 }
+
+/// Adds a warning for each parameter that is present and not zero.
+pub(super) fn not_modelled(
+    block: &Block,
+    warnings: &mut Vec<String>,
+    keys: &[(&str, &str)],
+) -> Result<(), ParamError> {
+    for (key, instead) in keys {
+        if block.get_f64(key)?.is_some_and(|value| value != 0.0) {
+            warnings.push(format!(
+                "{}:{}: \"{key}\" is not modelled: {instead}",
+                block.file, block.line
+            ));
+        }
+    }
+    Ok(())
+}

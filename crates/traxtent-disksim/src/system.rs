@@ -1,8 +1,9 @@
 //! A complete parameter file: drives, their buses and arrays, the host's queue, the workload.
 
-use super::drive::{BusTimes, QueueOwner, disk_profile, model_profile, ms, scheduler};
+use super::drive::{BusTimes, disk_profile, model_profile, ms};
 use super::parameter_source::{error_at_parameter, origins};
 use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
+use super::scheduling::{QueueOwner, origin_of_replacement, scheduler};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use traxtent_layout::raid::Level;
@@ -237,7 +238,7 @@ impl Loader<'_> {
             Some(_) => Vec::new(),
         };
         let organisations = if arrays.is_empty() {
-            self.organisations(&numbers)?
+            self.organisations(&numbers, only.is_some())?
         } else {
             BTreeMap::new()
         };
@@ -406,10 +407,14 @@ impl Loader<'_> {
         let mut blocks = self.document.blocks();
         let driver = blocks.find(|block| block.kind == "disksim_iodriver");
         if let Some(driver) = driver.filter(|_| host != HostSpec::default()) {
-            let origin = format!(
-                "assumed: DiskSim, {}:{}, disksim_iodriver",
-                driver.file, driver.line
-            );
+            let queue = driver.get_block("Scheduler").ok().flatten();
+            let replaced = queue.and_then(|queue| origin_of_replacement(queue, QueueOwner::Host));
+            let origin = replaced.unwrap_or_else(|| {
+                format!(
+                    "assumed: DiskSim, {}:{}, disksim_iodriver",
+                    driver.file, driver.line
+                )
+            });
             for disk in disks {
                 disk.profile.host = Some(host);
                 let origins = &mut disk.profile.provenance.0;
@@ -508,10 +513,11 @@ impl Loader<'_> {
     }
 
     /// Returns the members of each organisation that are among `disks`. All organisations must
-    /// leave addresses unchanged.
+    /// leave addresses unchanged. If one disk is meant alone (`is_partial`), others are left out.
     fn organisations(
         &self,
         disks: &BTreeMap<String, u32>,
+        is_partial: bool,
     ) -> Result<BTreeMap<String, Rc<[u32]>>, ParamError> {
         let mut all: BTreeMap<String, Rc<[u32]>> = BTreeMap::new();
         for block in self
@@ -519,20 +525,10 @@ impl Loader<'_> {
             .blocks()
             .filter(|block| block.kind == "disksim_logorg")
         {
-            for (key, plain) in [
-                ("Addressing mode", &["Parts"][..]),
-                ("Distribution scheme", &["Asis"]),
-                ("Redundancy scheme", &["Noredun"]),
-            ] {
-                let node = block.require(key)?;
-                let value = node.str()?;
-                let one_disk = key == "Addressing mode" && block.need_list("devices")?.len() == 1;
-                if !plain.contains(&value) && !one_disk {
-                    let name = block.name.as_deref().unwrap_or("logorg");
-                    return Err(node.error(format!(
-                        "{name}: {key} = {value}: striping and redundancy are not modelled"
-                    )));
-                }
+            match rearranging(block)? {
+                Some(_) if is_partial => continue,
+                Some(error) => return Err(error),
+                None => {}
             }
             let members = block.need_list("devices")?.iter();
             let members = members.map(Node::str).collect::<Result<Vec<_>, _>>()?;
@@ -642,6 +638,26 @@ impl Loader<'_> {
         }
         Ok(maps)
     }
+}
+
+/// Returns an error if an organisation changes addresses.
+fn rearranging(organisation: &Block) -> Result<Option<ParamError>, ParamError> {
+    for (key, plain) in [
+        ("Addressing mode", "Parts"),
+        ("Distribution scheme", "Asis"),
+        ("Redundancy scheme", "Noredun"),
+    ] {
+        let node = organisation.require(key)?;
+        let value = node.str()?;
+        let one_disk = key == "Addressing mode" && organisation.need_list("devices")?.len() == 1;
+        if value != plain && !one_disk {
+            let name = organisation.name.as_deref().unwrap_or("logorg");
+            return Ok(Some(node.error(format!(
+                "{name}: {key} = {value}: striping and redundancy are not modelled"
+            ))));
+        }
+    }
+    Ok(None)
 }
 
 /// Parses a device number, which may be hexadecimal.

@@ -4,8 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use crate::drives::{commented, write_new};
-use crate::failure::Result;
+use crate::failure::{Result, be_quiet};
 use crate::output;
+use crate::overwrite;
 use crate::target::{Machine, TARGET_HELP};
 
 /// Convert a drive of a DiskSim parameter file to an editable profile
@@ -23,18 +24,31 @@ pub(crate) struct Args {
     /// Replace an existing file
     #[arg(long, requires = "out")]
     force: bool,
+    /// Omit notes and warnings
+    #[arg(long)]
+    quiet: bool,
 }
 
 const EXAMPLES: &str = "Examples:
   traxtent convert disksim:atlas10k.parv --out my.toml
-  traxtent convert disksim:3disks.parv#disk1";
+  traxtent convert disksim:3disks.parv#quantum";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    be_quiet(args.quiet);
     let drive = Machine::load(&args.target)?.only_drive()?;
-    let text = commented(&drive.profile, &format!("Converted from {}.", args.target));
+    let heading = format!(
+        "Converted from {}. If you change a value, change its origin too; the origins are at the \
+         end.",
+        args.target
+    );
+    let text = commented(&drive.profile, &heading);
     match &args.out {
-        Some(path) => write_new(path, &text, args.force),
+        Some(path) => {
+            let inputs = drive.files.iter().map(PathBuf::as_path);
+            overwrite::check(inputs, &[("--out", Some(path))])?;
+            write_new(path, &text, args.force)
+        }
         None => {
             let mut out = output::stdout();
             out.write_all(text.as_bytes())?;

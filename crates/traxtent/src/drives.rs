@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::json;
 use traxtent_model::geometry::Geometry;
-use traxtent_model::profile::{self, OriginKind, Profile};
+use traxtent_model::profile::{self, OriginKind, Profile, ProfileError};
 
 use crate::failure::{Failure, Result};
 use crate::output;
+use crate::overwrite;
 use crate::profile_schema;
 use crate::table::{Side, Table};
 use crate::target::{Machine, TARGET_HELP, Target};
@@ -132,8 +133,9 @@ fn origins_in_words(profile: &Profile) -> String {
 
 impl Entry {
     fn of(profile: &Profile) -> Result<Entry> {
-        let geometry = Geometry::build(&profile.geometry)
-            .map_err(|error| Failure::at(&profile.name, format!("geometry: {error}")))?;
+        let geometry = Geometry::build(&profile.geometry).map_err(|error| {
+            Failure::at(&profile.name, ProfileError::Geometry(error.to_string()))
+        })?;
         let slots = || geometry.zones().iter().map(|zone| zone.slots);
         let sectors = geometry.capacity().0;
         Ok(Entry {
@@ -226,10 +228,14 @@ fn show(target: &str, json: bool) -> Result<()> {
 }
 
 fn new(name: &str, like: &str, force: bool) -> Result<()> {
-    let original = Machine::load(like)?.only_drive()?.profile;
+    if profile::builtin::names().any(|builtin| builtin == name) {
+        let why = "is the name of a built-in drive; choose another name";
+        return Err(Failure::at(name, why));
+    }
+    let original = Machine::load(like)?.only_drive()?;
     let profile = Profile {
         name: name.to_owned(),
-        ..Profile::clone(&original)
+        ..Profile::clone(&original.profile)
     };
     profile.check().map_err(Failure::input)?;
     let heading = format!(
@@ -237,6 +243,8 @@ fn new(name: &str, like: &str, force: bool) -> Result<()> {
          are at the end."
     );
     let path = PathBuf::from(format!("{name}.toml"));
+    let inputs = original.files.iter().map(PathBuf::as_path);
+    overwrite::check(inputs, &[("drives new:", Some(&path))])?;
     write_new(&path, &commented(&profile, &heading), force)
 }
 

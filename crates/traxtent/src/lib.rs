@@ -23,6 +23,7 @@ mod lab;
 mod logging;
 mod map;
 mod output;
+mod overwrite;
 mod parse;
 mod plan;
 mod plan_stack;

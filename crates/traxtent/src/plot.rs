@@ -21,16 +21,25 @@ pub(crate) fn write(path: &Path, picture: &impl Draw) -> Result<()> {
     output::write(path, &bytes)
 }
 
+/// Returns whether a name has the extension of a picture.
+pub(crate) fn is_picture(path: &Path) -> bool {
+    format_of(path).is_some()
+}
+
 fn format(path: &Path) -> Result<Format> {
     if !cfg!(feature = "plot") {
         return Err(Failure::input(DrawError::NotBuilt));
     }
-    match path.extension().and_then(|ending| ending.to_str()) {
-        Some("svg") => Ok(Format::Svg),
-        Some("png") => Ok(Format::Png),
-        _ => Err(Failure::at(
-            path.display(),
-            "expected a file name that ends in .svg or .png",
-        )),
+    format_of(path).ok_or_else(|| {
+        let why = "expected a file name that ends in .svg or .png";
+        Failure::at(path.display(), why)
+    })
+}
+
+fn format_of(path: &Path) -> Option<Format> {
+    match path.extension()?.to_str()? {
+        "svg" => Some(Format::Svg),
+        "png" => Some(Format::Png),
+        _ => None,
     }
 }

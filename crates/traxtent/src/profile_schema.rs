@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
-use traxtent_model::profile::schema::{Absent, Key, Kind, SCHEDULERS, Section, WEIGHT, sections};
+use traxtent_model::profile::schema::{
+    AGED_SPTF, Absent, Key, Kind, SCHEDULERS, Section, WEIGHT, sections,
+};
 
 /// Returns the reference of all keys, in Markdown.
 pub(crate) fn reference() -> String {
@@ -47,7 +49,7 @@ fn row(page: &mut String, key: &Key) {
         for (word, explanation) in SCHEDULERS {
             let _ = write!(meaning, " `{word}`: {explanation}.");
         }
-        meaning.push_str(" `aged-sptf`: `sptf`, minus the weight times the time waited.");
+        let _ = write!(meaning, " `aged-sptf`: {AGED_SPTF}.");
     }
     let _ = writeln!(
         page,
@@ -151,6 +153,10 @@ fn of_kind(kind: Kind, path: &str) -> Value {
     let whole = |min: f64, max: f64| json!({ "type": "integer", "minimum": min as i64, "maximum": max as i64 });
     let number = |min: f64, max: f64| json!({ "type": "number", "minimum": min, "maximum": max });
     let words = |words: &[(&str, &str)]| json!({ "enum": words.iter().map(|(word, _)| *word).collect::<Vec<_>>() });
+    let described = |mut schema: Value, text: &str| {
+        schema["description"] = json!(text);
+        schema
+    };
     let list = |item: Value| json!({ "type": "array", "items": item });
     let pair = |items: [Value; 2]| json!({ "type": "array", "prefixItems": items, "minItems": 2, "maxItems": 2 });
     let one_key = |key: &str, value: &Value| {
@@ -174,7 +180,7 @@ fn of_kind(kind: Kind, path: &str) -> Value {
         Kind::Choice(choices) => words(choices),
         Kind::Scheduler => json!({ "anyOf": [
             words(SCHEDULERS),
-            one_key("aged-sptf", &one_key("weight", &number(WEIGHT.0, WEIGHT.1))),
+            described(one_key("aged-sptf", &one_key("weight", &number(WEIGHT.0, WEIGHT.1))), AGED_SPTF),
         ] }),
         Kind::Skew(most) => json!({ "oneOf": [
             one_key("sectors", &number(-most, most)),

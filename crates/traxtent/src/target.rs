@@ -1,10 +1,11 @@
 //! TARGET arguments, which name a built-in drive, a profile file, or DiskSim's parameter files.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 use traxtent_disksim::{System, SystemArray};
 use traxtent_map::MapFile;
 use traxtent_model::disk::Scenario;
@@ -12,7 +13,7 @@ use traxtent_model::drive::Drive;
 use traxtent_model::geometry::Geometry;
 use traxtent_model::profile::{self, Profile, ProfileError};
 use traxtent_sim::Host;
-use traxtent_workload::SynthioSpec;
+use traxtent_workload::{SynthioSpec, WORKLOAD_KEYS};
 
 use crate::failure::{Failure, Result, warn};
 use crate::input;
@@ -94,15 +95,17 @@ pub(crate) struct NamedDrive {
     pub(crate) profile: Arc<Profile>,
     /// The drive's geometry, built from the profile.
     pub(crate) geometry: Arc<Geometry>,
+    /// The files that describe the drive. Several drives may share them.
+    pub(crate) files: Arc<[PathBuf]>,
 }
 
 impl Machine {
     /// Loads a target. DiskSim parameters that the model does not support cause warnings.
     pub(crate) fn load(text: &str) -> Result<Machine> {
-        let alone = |name: String, profile| {
+        let alone = |name: String, profile, files: &[PathBuf]| {
             Ok(Machine {
                 target: text.to_owned(),
-                drives: vec![NamedDrive::new(name, profile)?],
+                drives: vec![NamedDrive::new(name, profile, files.into())?],
                 synthio: None,
                 seed: None,
                 system: None,
@@ -111,11 +114,11 @@ impl Machine {
         match Target::parse(text)? {
             Target::Builtin(name) => {
                 let profile = profile::builtin(name).expect("names come from the list");
-                alone(name.to_owned(), profile)
+                alone(name.to_owned(), profile, &[])
             }
             Target::File(path) => {
                 let profile = read_profile(&path)?;
-                alone(profile.name.clone(), profile)
+                alone(profile.name.clone(), profile, &[path])
             }
             Target::DiskSim(file, disk) => load_disksim(text, &file, disk.as_deref()),
         }
@@ -139,6 +142,12 @@ impl Machine {
         )))
     }
 
+    /// Returns the files that describe the drives.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        let files = self.drives.iter().flat_map(|drive| drive.files.iter());
+        files.map(PathBuf::as_path)
+    }
+
     /// Adds the drives of another machine after its own.
     pub(crate) fn extend(&mut self, other: Machine) {
         self.target = format!("{}, {}", self.target, other.target);
@@ -149,15 +158,16 @@ impl Machine {
     pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<()> {
         for drive in &mut self.drives {
             let profile = drive.profile.with_value(key, value).map_err(|error| {
-                let figures = drive.profile.value_paths();
-                let figures = figures.iter().map(String::as_str);
-                let meant = nearest(key, figures).filter(|known| *known != key);
+                let meant = match &error {
+                    ProfileError::UnknownKey { .. } => meant_key(key, &drive.profile),
+                    _ => None,
+                };
                 let hint = meant.map(|known| format!("; did you mean {known}?"));
                 let what = format!("{error}{}", hint.unwrap_or_default());
                 Failure::at(format!("--set {key}={value}"), what)
             })?;
             *drive = if key.starts_with("geometry") {
-                NamedDrive::new(drive.name.clone(), profile)?
+                NamedDrive::new(drive.name.clone(), profile, Arc::clone(&drive.files))?
             } else {
                 NamedDrive {
                     profile: Arc::new(profile),
@@ -194,27 +204,33 @@ impl Machine {
 }
 
 impl NamedDrive {
-    fn new(name: String, profile: Profile) -> Result<NamedDrive> {
+    fn new(name: String, profile: Profile, files: Arc<[PathBuf]>) -> Result<NamedDrive> {
         let geometry = Geometry::build(&profile.geometry)
-            .map_err(|error| Failure::at(&name, format!("geometry: {error}")))?;
+            .map_err(|error| Failure::at(&name, ProfileError::Geometry(error.to_string())))?;
         Ok(NamedDrive {
             name,
             profile: Arc::new(profile),
             geometry: Arc::new(geometry),
+            files,
         })
     }
 }
 
 fn load_disksim(target: &str, file: &Path, disk: Option<&str>) -> Result<Machine> {
     let text = fs::read(file).map_err(|error| Failure::file(file, &error))?;
-    let sources = |path: &str| fs::read(path).map_err(|error| error.to_string());
+    let files = RefCell::new(vec![file.to_owned()]);
+    let sources = |path: &str| {
+        files.borrow_mut().push(path.into());
+        fs::read(path).map_err(|error| error.to_string())
+    };
     let system = traxtent_disksim::load_system(&file.to_string_lossy(), &text, disk, &sources)
         .map_err(Failure::input)?;
     system.warnings.iter().for_each(warn);
+    let files: Arc<[PathBuf]> = files.into_inner().into();
     let drives = system
         .disks
         .iter()
-        .map(|disk| NamedDrive::new(disk.name.clone(), disk.profile.clone()))
+        .map(|disk| NamedDrive::new(disk.name.clone(), disk.profile.clone(), Arc::clone(&files)))
         .collect::<Result<_>>()?;
     Ok(Machine {
         target: target.to_owned(),
@@ -236,6 +252,9 @@ fn read_profile(path: &Path) -> Result<Profile> {
             let why = "is a scenario of faults, not a drive; `traxtent serve DRIVE --scenario FILE` takes it";
             return Failure::at(path.display(), why);
         }
+        if is_disksim(&text) {
+            return parameters(path);
+        }
         let line = match &error {
             ProfileError::Syntax { line, message } => {
                 return Failure::at(format!("{}:{line}", path.display()), message);
@@ -244,10 +263,36 @@ fn read_profile(path: &Path) -> Result<Profile> {
                 line_of(&text, key)
             }
             ProfileError::Provenance { key, .. } => line_of(&text, &format!("provenance\0{key}")),
-            ProfileError::Geometry(_) => line_of(&text, "geometry"),
+            ProfileError::Geometry(problem) => line_of(&text, &zone_of(problem)),
             _ => 1,
         };
         Failure::at(format!("{}:{line}", path.display()), error)
+    })
+}
+
+/// Refuses a DiskSim parameter file where a path is taken for an image of a device.
+pub(crate) fn refuse_parameters(path: &Path) -> Result<()> {
+    const ENDINGS: [&str; 3] = ["parv", "diskspecs", "model"];
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    if ending.is_some_and(|ending| ENDINGS.contains(&ending)) {
+        return Err(parameters(path));
+    }
+    Ok(())
+}
+
+/// Returns the error of a DiskSim parameter file that is named without its prefix.
+fn parameters(path: &Path) -> Failure {
+    let path = path.display();
+    let why = format!("is a DiskSim parameter file; write disksim:{path}");
+    Failure::at(path.to_string(), why)
+}
+
+/// Returns whether a text that is no profile has a block of DiskSim's parameters.
+fn is_disksim(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim_start);
+    lines.any(|line| {
+        let block = line.starts_with("disksim_") || line.starts_with("dm_");
+        block && line.contains('{')
     })
 }
 
@@ -266,6 +311,18 @@ fn name_of(path: &Path) -> String {
     }
 }
 
+/// Returns the dotted path of the zone that a problem of the geometry begins with, or else of the
+/// geometry.
+fn zone_of(problem: &str) -> String {
+    let zone = problem
+        .strip_prefix("zone ")
+        .and_then(|rest| rest.split_once(':'));
+    match zone.and_then(|(index, _)| index.parse::<usize>().ok()) {
+        Some(index) => format!("geometry.zones.{index}"),
+        None => "geometry".to_owned(),
+    }
+}
+
 /// Returns the line of the value at a dotted path, or of the innermost table around it.
 fn line_of(text: &str, path: &str) -> usize {
     let separator = if path.contains('\0') { '\0' } else { '.' };
@@ -273,21 +330,41 @@ fn line_of(text: &str, path: &str) -> usize {
         return 1;
     };
     let mut offset = 0;
-    let mut table = Some(root.get_ref());
+    let (mut table, mut list) = (Some(root.get_ref()), None);
     for key in path.split(separator) {
-        let Some(value) = table.and_then(|table| table.get(key)) else {
+        let item = key.parse::<usize>().ok();
+        let item = list.and_then(|list: &DeArray| list.get(item?));
+        let Some(value) = table.and_then(|table| table.get(key)).or(item) else {
             break;
         };
         offset = value.span().start;
-        table = match value.get_ref() {
-            DeValue::Table(table) => Some(table),
-            _ => None,
+        (table, list) = match value.get_ref() {
+            DeValue::Table(table) => (Some(table), None),
+            DeValue::Array(list) => (None, Some(list)),
+            _ => (None, None),
         };
     }
     1 + text.as_bytes()[..offset]
         .iter()
         .filter(|&&byte| byte == b'\n')
         .count()
+}
+
+/// Returns the key of `--set` that a user most probably meant: a key of the profile or of the
+/// workload that ends with the one given, or else the most similar key of the profile.
+fn meant_key(key: &str, profile: &Profile) -> Option<String> {
+    let figures = profile.value_paths();
+    let last = |path: &str| path.rsplit('.').next() == Some(key);
+    if let Some(figure) = ["queue.scheduler"].iter().find(|path| last(path)) {
+        return Some((*figure).to_owned());
+    }
+    if let Some(figure) = figures.iter().find(|path| last(path)) {
+        return Some(figure.clone());
+    }
+    if WORKLOAD_KEYS.iter().any(|(known, _)| *known == key) {
+        return Some(format!("workload.{key}"));
+    }
+    nearest(key, figures.iter().map(String::as_str)).map(str::to_owned)
 }
 
 /// Returns the known name that is most similar, if it is similar enough.
@@ -301,7 +378,9 @@ fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
 }
 
 fn unknown(name: &str) -> Failure {
+    let file = format!("{name}.toml");
     let hint = match nearest(name, profile::builtin::names()) {
+        _ if Path::new(&file).is_file() => format!("for the profile, write {file}"),
         Some(known) => format!("did you mean {known}?"),
         None => "`traxtent drives` lists them; there is no file of this name either".to_owned(),
     };

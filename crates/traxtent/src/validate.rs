@@ -13,6 +13,7 @@ use traxtent_workload::{ReplayPace, TraceFormat};
 
 use crate::failure::{Failure, Result, be_quiet, note, print_line};
 use crate::output;
+use crate::overwrite;
 use crate::plot;
 use crate::sim::{TracePlan, simulation_failure, single_values};
 use crate::table::{Side, Table};
@@ -23,7 +24,8 @@ use crate::target::{Machine, TARGET_HELP};
 /// Replays traces in DiskSim's validate format, each with response times from a real drive. The
 /// next request is issued after the completion of the previous one and the recorded pause. The
 /// demerit is the root mean square of the horizontal distance between the distributions of
-/// simulated and measured response times, in ms and as a share of the measured mean.
+/// simulated and measured response times, in ms and as a share of the measured mean. BINNED is the
+/// demerit computed from histograms, as by DiskSim's tool `rms`; compare it with DiskSim's figures.
 ///
 /// NAME.trace is replayed on the drive that NAME.parv describes in the same directory. Traces that
 /// cannot be compared are reported, and the others are still compared.
@@ -69,7 +71,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     be_quiet(args.quiet);
     let changes = single_values(&args.set)?;
     let (mut verdicts, mut failures) = (Vec::new(), Vec::new());
-    for pair in pairs(args)? {
+    let pairs = pairs(args)?;
+    if let Some(folder) = &args.plot {
+        check_pictures(folder, &pairs)?;
+    }
+    for pair in pairs {
         let (mut simulated, mut measured) = match replay(&pair, &changes) {
             Ok(Some(times)) => times,
             Ok(None) => {
@@ -161,6 +167,10 @@ fn pairs(args: &Args) -> Result<Vec<Pair>> {
                 Some("parv" | "diskspecs") => (path.with_extension("trace"), path.clone()),
                 _ => (path.clone(), path.with_file_name(format!("{name}.parv"))),
             };
+            if args.drive.is_none() && path.extension().is_some_and(|ending| ending == "toml") {
+                let why = "is a profile, not a trace; name the trace, and the profile with --drive";
+                return Err(Failure::at(path.display(), why));
+            }
             if args.drive.is_none() && !parameters.exists() {
                 return Err(Failure::at(
                     path.display(),
@@ -273,6 +283,7 @@ fn write(verdicts: &[Verdict]) -> Result<()> {
         ("MEASURED MEAN", Side::Right),
         ("DEMERIT", Side::Right),
         ("SHARE OF MEAN", Side::Right),
+        ("BINNED", Side::Right),
     ]);
     for verdict in verdicts {
         table.row([
@@ -282,12 +293,35 @@ fn write(verdicts: &[Verdict]) -> Result<()> {
             format!("{:.3} ms", verdict.measured_mean_ms),
             format!("{:.3} ms", verdict.rms_ms),
             format!("{:.1} %", verdict.rms_share * 100.0),
+            format!("{:.3} ms", verdict.rms_binned_ms),
         ]);
     }
     let mut out = output::stdout();
     table.write(&mut out)?;
     out.flush()?;
     output::finish(out)
+}
+
+/// Checks that a picture of each trace can be written, before anything is replayed.
+fn check_pictures(folder: &Path, pairs: &[Pair]) -> Result<()> {
+    if plot::is_picture(folder) {
+        let why = "--plot takes a directory, for one picture per trace; omit the extension";
+        return Err(Failure::at(folder.display(), why));
+    }
+    let pictures: Vec<PathBuf> = pairs
+        .iter()
+        .map(|pair| picture(folder, &pair.name))
+        .collect();
+    let outputs: Vec<_> = pictures
+        .iter()
+        .map(|path| ("--plot", Some(path.as_path())))
+        .collect();
+    overwrite::check(pairs.iter().map(|pair| pair.trace.as_path()), &outputs)
+}
+
+/// Returns the path of a trace's picture.
+fn picture(folder: &Path, trace: &str) -> PathBuf {
+    folder.join(format!("{trace}.svg"))
 }
 
 /// Draws both distributions; the times must be sorted.
@@ -297,7 +331,7 @@ fn draw(folder: &Path, verdict: &Verdict, simulated: &[f64], measured: &[f64]) -
         let rank = (share * times.len() as f64) as usize;
         times[rank.min(times.len() - 1)]
     };
-    let picture = Validation {
+    let validation = Validation {
         title: format!(
             "{}: demerit {:.3} ms, {:.1} % of the mean",
             verdict.trace,
@@ -307,7 +341,7 @@ fn draw(folder: &Path, verdict: &Verdict, simulated: &[f64], measured: &[f64]) -
         curves: vec![curve("measured", measured), curve("simulated", simulated)],
         until_ms: at(simulated, 0.999).max(at(measured, 0.999)) * 1.02,
     };
-    plot::write(&folder.join(format!("{}.svg", verdict.trace)), &picture)
+    plot::write(&picture(folder, &verdict.trace), &validation)
 }
 
 /// Returns the cumulative distribution of sorted times, thinned to the resolution of a picture.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use traxtent_disksim::{Document, ImportedLayout, disk_geometry, load_system};
 use traxtent_model::geometry::{Geometry, write_csv};
-use traxtent_model::profile::{Profile, Scheduler};
+use traxtent_model::profile::{OriginKind, Profile, Scheduler};
 
 use crate::drive::tiny::{read as read_of, serve};
 use crate::shared::shared;
@@ -90,6 +90,92 @@ fn the_weight_of_age_is_in_thousandths() {
         let ms = completion.response().as_ms();
         assert!((ms - disksim_ms).abs() < 0.002, "LBN {lbn}: {ms} ms");
     }
+}
+
+/// Is each policy of DiskSim replaced by the one nearest to it, with a warning and an origin that
+/// say so, and an exact one not?
+#[test]
+fn other_policies_are_replaced_by_the_nearest() {
+    let folder = testkit::shared_data!("disksim");
+    let aged = Scheduler::AgedSptf { weight: 0.006 };
+    for (number, name, nearest) in [
+        ("2", "", Scheduler::Look),
+        ("5", "ELEVATOR_CYL", Scheduler::Look),
+        ("10", "SATF_OPT", Scheduler::Sptf),
+        ("14", "", aged),
+        ("16", "ASATF_OPT", aged),
+        ("17", "VSCAN_LBN", Scheduler::Look),
+        ("22", "SDF_APPROX", Scheduler::Sstf),
+        ("24", "SPTF_ROT_OPT", Scheduler::Sptf),
+        ("28", "BATCH_FCFS", Scheduler::Fcfs),
+    ] {
+        let changes = [("Scheduling policy", number), ("Timeout time/weight", "6")];
+        let profile = drive_with(&folder, "ibm18es", &changes);
+        assert_eq!(profile.queue.scheduler, nearest, "policy {number}");
+        let path = match nearest {
+            Scheduler::AgedSptf { .. } => "queue.scheduler.aged-sptf.weight",
+            _ => "queue.scheduler",
+        };
+        let origin = profile.provenance.of(path).unwrap();
+        let says = format!("policy {number} ({name}) is not modelled; {nearest}, the nearest");
+        let replaced = !name.is_empty();
+        assert_eq!(
+            (origin.kind, origin.note.contains(&says)),
+            if replaced {
+                (OriginKind::Assumed, true)
+            } else {
+                (OriginKind::Measured, false)
+            },
+            "{}",
+            origin.note
+        );
+        // Another policy can still be chosen.
+        let other = profile.with_value("queue.scheduler", "c-look").unwrap();
+        assert_eq!(other.queue.scheduler, Scheduler::CLook);
+    }
+}
+
+/// Does the origin of a sector's time on the bus name the parameter that determines it, and that of
+/// the write segment the parameter that is not applied?
+#[test]
+fn origins_name_the_deciding_parameter() {
+    let folder = testkit::shared_data!("disksim");
+    for (drive, path, says) in [
+        (
+            "ibm18es",
+            "bus.read_sector_ms",
+            "\"Bulk sector transfer time\" = 0.101",
+        ),
+        (
+            "hp_c2247a",
+            "bus.read_sector_ms",
+            "\"Read block transfer time\" = 0.1701",
+        ),
+        (
+            "hp_c2247a",
+            "cache.dedicated_write_segment",
+            ".diskspecs:37, \"Use separate write segment\" = 1 is not applied",
+        ),
+    ] {
+        let profile = drive_with(&folder, drive, &[]);
+        let origin = profile.provenance.of(path).unwrap();
+        assert!(origin.note.contains(says), "{path}: {}", origin.note);
+    }
+}
+
+/// Can a seek curve whose values have origins of their own be replaced, with a new origin?
+#[test]
+fn set_values_have_a_new_origin() {
+    let folder = testkit::shared_data!("disksim");
+    let profile = drive_with(&folder, "atlas10k", &[]);
+    let curve = "{ curve = \"constant\", ms = 5.0 }";
+    let changed = profile.with_value("mechanics.seek", curve).unwrap();
+    let origin = changed.provenance.of("mechanics.seek.ms").unwrap();
+    assert_eq!(
+        (origin.kind, origin.note),
+        (OriginKind::Assumed, "set by hand")
+    );
+    assert_eq!(Profile::from_toml(&changed.to_toml()), Ok(changed));
 }
 
 /// Is the track list of each reference layout equal to DiskSim's own, byte for byte?

@@ -293,12 +293,12 @@ fn every_figure_has_an_origin() {
         (
             "mechanics.rmp",
             "assumed: x",
-            "provenance.\"mechanics.rmp\" = \"assumed: x\": covers no value of this profile",
+            "provenance.\"mechanics.rmp\" = \"assumed: x\": covers no value of this profile; remove this line of [provenance]",
         ),
         (
             "mechanics.rp",
             "assumed: x",
-            "provenance.\"mechanics.rp\" = \"assumed: x\": covers no value of this profile",
+            "provenance.\"mechanics.rp\" = \"assumed: x\": covers no value of this profile; remove this line of [provenance]",
         ),
         (
             "mechanics.rpm",

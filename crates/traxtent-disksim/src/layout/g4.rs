@@ -36,7 +36,8 @@ pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, 
     }
     if innermost >= disk.cylinders.into() {
         notes.push(format!(
-            "the tree extends to cylinder {innermost}; the disk has {} cylinders",
+            "the tree needs {} cylinders; Number of cylinders is {}",
+            innermost + 1,
             disk.cylinders
         ));
     }

@@ -55,7 +55,7 @@ fn host(host: &HostSpec) -> Result<(), ProfileError> {
     }
     let bound = schema::key("host.scheduler").map_or(String::new(), schema::Key::bounds);
     let bound = format!("{bound}; a host does not know where the heads are");
-    out_of_bounds("host.scheduler", format!("{:?}", host.scheduler), &bound)
+    out_of_bounds("host.scheduler", host.scheduler, &bound)
 }
 
 fn sectors(p: &Profile) -> Result<(), ProfileError> {

@@ -55,8 +55,16 @@ pub enum ProfileError {
         problem: String,
     },
     /// An impossible layout.
-    #[error("geometry: {0}")]
+    #[error("{}", geometry(.0))]
     Geometry(String),
+}
+
+/// Returns a problem of the geometry, preceded by that word unless it begins with it.
+fn geometry(problem: &str) -> String {
+    match problem.starts_with("geometry: ") {
+        true => problem.to_owned(),
+        false => format!("geometry: {problem}"),
+    }
 }
 
 /// Returns serde's message on one line, with the bounds of an integer type in place of its name.
@@ -68,6 +76,10 @@ pub(super) fn in_words(message: &str) -> String {
         ("expected i32", "-2147483648 to 2147483647"),
     ];
     let message = message.replace('\n', " ");
+    // The only type with several forms.
+    if message.ends_with("untagged enum PerSurface") {
+        return "expected a whole number, or a list of them with one for each surface".to_owned();
+    }
     match bounds.iter().find(|(name, _)| message.ends_with(name)) {
         Some((name, range)) => {
             let start = message.trim_end_matches(name);

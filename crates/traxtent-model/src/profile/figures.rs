@@ -1,5 +1,6 @@
 //! The values of a profile by dotted path, as used by `--set`, `[provenance]` and listings.
 
+use super::provenance::BY_HAND;
 use super::{HostSpec, Profile, ProfileError};
 
 /// Keys that describe the profile rather than the drive.
@@ -109,9 +110,14 @@ impl Profile {
         let stated = silent && !changed.scsi.is_default();
         for (table, stated) in [("scsi", stated), ("host", hostless)] {
             if stated && changed.provenance.of(table).is_none() {
-                let origin = "assumed: set by hand".to_owned();
-                changed.provenance.0.insert(table.to_owned(), origin);
+                let origins = &mut changed.provenance.0;
+                origins.insert(table.to_owned(), BY_HAND.to_owned());
             }
+        }
+        // A value that is set to itself keeps its origin.
+        if changed != *self {
+            let paths = values(&changed);
+            changed.provenance.set_by_hand(key, &paths);
         }
         changed.check()?;
         Ok(changed)

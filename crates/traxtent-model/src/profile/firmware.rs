@@ -6,6 +6,7 @@
 //! DiskSim thus keeps its timing here.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Data transfer between the drive and its host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -101,6 +102,19 @@ pub enum Scheduler {
         /// Milliseconds of positioning offset per millisecond of waiting.
         weight: f64,
     },
+}
+
+impl fmt::Display for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Scheduler::Fcfs => "fcfs",
+            Scheduler::Sstf => "sstf",
+            Scheduler::Look => "look",
+            Scheduler::CLook => "c-look",
+            Scheduler::Sptf => "sptf",
+            Scheduler::AgedSptf { weight } => return write!(f, "aged-sptf with weight {weight}"),
+        })
+    }
 }
 
 impl Scheduler {

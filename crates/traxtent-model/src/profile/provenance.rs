@@ -10,6 +10,9 @@ use std::fmt;
 #[serde(transparent)]
 pub struct Provenance(pub BTreeMap<String, String>);
 
+/// The origin of a value that was set on the command line.
+pub(super) const BY_HAND: &str = "assumed: set by hand";
+
 /// The kind of a value's origin, most reliable first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OriginKind {
@@ -79,6 +82,16 @@ impl Provenance {
         }
     }
 
+    /// Replaces the origins of the values at and below a key that has been set.
+    pub(super) fn set_by_hand(&mut self, key: &str, paths: &[String]) {
+        let below = format!("{key}.");
+        self.0
+            .retain(|path, _| path != key && !path.starts_with(&below));
+        if paths.iter().any(|path| covers(key, path)) {
+            self.0.insert(key.to_owned(), BY_HAND.to_owned());
+        }
+    }
+
     /// Counts the given values by kind of origin, most reliable first.
     pub fn tally<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> [usize; 4] {
         let mut counts = [0; 4];
@@ -121,7 +134,7 @@ impl Provenance {
                     "must begin with \"measured: \", \"published: \", \"fitted: \" or \"assumed: \"",
                 )
             } else if !paths.iter().any(|path| covers(key, path)) {
-                Some("covers no value of this profile")
+                Some("covers no value of this profile; remove this line of [provenance]")
             } else {
                 None
             };

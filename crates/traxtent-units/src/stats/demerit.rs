@@ -7,7 +7,7 @@
 //! DiskSim's `rms` computes it from histograms whose classes grow by 1 %, with straight lines
 //! between class bounds, at 10,000 quantiles; [`demerit_binned`] does the same. [`demerit`] uses
 //! the samples themselves. On the measured traces that come with DiskSim, the two differ by less
-//! than 0.002 ms.
+//! than 0.001 ms on five drives, by 0.004 ms on the HP C2247A, and by 0.017 ms on the HP C3323A.
 
 /// The number of quantiles at which distributions of unequal sizes are compared.
 pub const DEMERIT_QUANTILES: usize = 10_000;

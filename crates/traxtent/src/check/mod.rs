@@ -26,6 +26,7 @@ use traxtent_units::byte_size::BYTE_SIZE_HELP;
 use crate::failure::{Failure, Result};
 use crate::map::Subject;
 use crate::output;
+use crate::overwrite;
 use crate::parse;
 use crate::table::{Side, Table};
 
@@ -185,6 +186,8 @@ fn machine(args: &Args) -> Result<()> {
             error => Failure::Io(error.to_string()),
         })?;
     if let Some(path) = &args.collect {
+        let inputs = targets.iter().map(PathBuf::as_path);
+        overwrite::check(inputs, &[("--collect", Some(path))])?;
         return output::write(path, &StackArchive::new(hostname(), stack).write());
     }
     let measured = args.measure.measure(targets, &mut stack)?;

@@ -13,8 +13,9 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use traxtent_units::Lbn;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, be_quiet};
 use crate::output;
+use crate::overwrite;
 use crate::parse;
 use crate::plot;
 use crate::target::TARGET_HELP;
@@ -49,6 +50,9 @@ pub(crate) struct Args {
     lbn_range: Option<Range<Lbn>>,
     #[command(flatten)]
     partition: badblocks::Partition,
+    /// Omit notes and warnings
+    #[arg(long)]
+    quiet: bool,
     /// Print JSON: the same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
@@ -72,6 +76,7 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    be_quiet(args.quiet);
     let format = if args.json {
         Some(Format::Json)
     } else {
@@ -82,6 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     args.partition.check(format == Some(Format::Badblocks))?;
     let subject = Subject::load(&args.target)?;
+    overwrite::check(subject.inputs(), &[("--draw", args.draw.as_deref())])?;
     if let Some(path) = &args.draw {
         draw::draw(&subject, args.lbn_range.clone(), path)?;
         if format.is_none() {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{BufRead, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use traxtent_map::{MapFile, MapSource, TrackMap, TrackMapError};
@@ -45,6 +45,14 @@ impl Subject {
         match self {
             Subject::Drive(drive) => &drive.name,
             Subject::Map(name, _) => name,
+        }
+    }
+
+    /// Returns the files that it was read from.
+    pub(crate) fn inputs(&self) -> Vec<&Path> {
+        match self {
+            Subject::Drive(drive) => drive.files.iter().map(PathBuf::as_path).collect(),
+            Subject::Map(name, _) => vec![Path::new(name)],
         }
     }
 

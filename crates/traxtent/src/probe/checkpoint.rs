@@ -15,6 +15,18 @@ use crate::output;
 /// stopped.
 const WRITE_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Returns the path of the checkpoint: that in the options, or next to the map, or in the current
+/// directory.
+pub(super) fn path(args: &Args, name: &str) -> PathBuf {
+    args.checkpoint.clone().unwrap_or_else(|| {
+        let plain = |c: char| if c.is_alphanumeric() { c } else { '-' };
+        let drive: String = name.trim_matches('/').chars().map(plain).collect();
+        let mut path = args.map.clone().unwrap_or_else(|| drive.into());
+        path.as_mut_os_string().push(".checkpoint");
+        path
+    })
+}
+
 /// A checkpoint file, which may not exist yet.
 pub(super) struct Checkpoint {
     path: PathBuf,
@@ -25,18 +37,10 @@ pub(super) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Creates a checkpoint at the path in the options, next to the map, or in the current
-    /// directory.
+    /// Creates a checkpoint at the [`path`] of the probe.
     pub(super) fn new(args: &Args, name: &str) -> Checkpoint {
-        let path = args.checkpoint.clone().unwrap_or_else(|| {
-            let plain = |c: char| if c.is_alphanumeric() { c } else { '-' };
-            let drive: String = name.trim_matches('/').chars().map(plain).collect();
-            let mut path = args.map.clone().unwrap_or_else(|| drive.into());
-            path.as_mut_os_string().push(".checkpoint");
-            path
-        });
         Checkpoint {
-            path,
+            path: path(args, name),
             last: Instant::now(),
             ours: false,
         }

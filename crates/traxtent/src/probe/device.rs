@@ -1,6 +1,6 @@
 //! The subject of a probe: a simulated drive, or a device.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use traxtent_io::device::guard::check_unused;
@@ -15,6 +15,8 @@ use crate::target::{self, Machine};
 pub(super) struct Subject {
     pub(super) name: String,
     pub(super) target: Box<dyn Target>,
+    /// The files that describe a simulated drive, or the device.
+    pub(super) files: Arc<[PathBuf]>,
 }
 
 impl Subject {
@@ -29,9 +31,11 @@ impl Subject {
                     "--noise: {text} is not a simulated drive"
                 )));
             }
+            target::refuse_parameters(&path)?;
             return Ok(Subject {
                 name: text.to_owned(),
                 target: Box::new(open_device(&path, destructive)?),
+                files: [path].into(),
             });
         }
         let drive = Machine::load(text)?.only_drive()?;
@@ -48,6 +52,7 @@ impl Subject {
         Ok(Subject {
             name: drive.name,
             target: Box::new(simulated),
+            files: drive.files,
         })
     }
 }

@@ -18,6 +18,7 @@ use traxtent_units::Lbn;
 
 use crate::failure::{Failure, Result, note};
 use crate::output;
+use crate::overwrite;
 use crate::parse;
 use crate::target::TARGET_HELP;
 use device::Subject;
@@ -84,7 +85,19 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let noise = args.noise.then_some(args.seed);
-    let Subject { name, mut target } = Subject::open(&args.target, noise, args.destructive)?;
+    let Subject {
+        name,
+        mut target,
+        files,
+    } = Subject::open(&args.target, noise, args.destructive)?;
+    overwrite::check(
+        files.iter().map(PathBuf::as_path),
+        &[
+            ("--map", args.map.as_deref()),
+            ("--profile", args.profile.as_deref()),
+            ("--checkpoint", Some(&checkpoint::path(args, &name))),
+        ],
+    )?;
     let meter = ProbeMeter::start(&*target)?;
     if let Some(map) = &args.check {
         return check::check(&mut *target, &meter, map, args.seed)?.print(args.json);

@@ -10,6 +10,7 @@ use traxtent_server::serve::Settings;
 use super::Args;
 use crate::failure::{Failure, Result};
 use crate::input;
+use crate::overwrite;
 use crate::target::Machine;
 
 /// The maximum size of a scenario in bytes.
@@ -55,9 +56,12 @@ pub(super) fn read(args: &Args, folder: &Path) -> Result<Vec<ServedDrive>> {
     let logs = files("--log", &args.log)?;
     let receipts = files("--receipt", &args.receipt)?;
     let controls = files("--control", &args.control)?;
-    let mut drives = Vec::new();
+    let (mut drives, mut inputs) = (Vec::new(), Vec::new());
     for (index, (name, drive)) in named.iter().enumerate() {
-        let profile = profile_of(drive)?;
+        let drive_text = *drive;
+        let drive = Machine::load(drive_text)?.only_drive()?;
+        inputs.extend_from_slice(&drive.files);
+        let profile = Profile::clone(&drive.profile);
         if let Some(path) = &scenarios[index] {
             check_scenario(path, &profile)?;
         }
@@ -76,10 +80,21 @@ pub(super) fn read(args: &Args, folder: &Path) -> Result<Vec<ServedDrive>> {
                 receipt: receipts[index].clone(),
                 control: Some(controls[index].clone().unwrap_or(control)),
                 subtract_transport: args.transport == "measured",
-                ..Settings::of(drive, profile)
+                ..Settings::of(drive_text, profile)
             },
         });
     }
+    inputs.extend(scenarios.into_iter().flatten());
+    let outputs = [
+        ("--file", &data),
+        ("--log", &logs),
+        ("--receipt", &receipts),
+    ];
+    let outputs: Vec<_> = outputs
+        .into_iter()
+        .flat_map(|(option, paths)| paths.iter().map(move |path| (option, path.as_deref())))
+        .collect();
+    overwrite::check(inputs.iter().map(PathBuf::as_path), &outputs)?;
     Ok(drives)
 }
 
@@ -156,9 +171,4 @@ fn check_scenario(path: &Path, profile: &Profile) -> Result<()> {
     Disk::with_media(drive, MemoryMedia::new())
         .schedule_faults(&scenario)
         .map_err(|error| Failure::at(path.display(), error))
-}
-
-fn profile_of(drive: &str) -> Result<Profile> {
-    let drive = Machine::load(drive)?.only_drive()?;
-    Ok(Profile::clone(&drive.profile))
 }

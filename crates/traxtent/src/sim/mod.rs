@@ -15,7 +15,8 @@ use std::path::PathBuf;
 use traxtent_workload::{ReplayPace, RequestSizes, TraceFormat};
 
 use crate::data_file;
-use crate::failure::{Failure, Result, be_quiet};
+use crate::failure::{Failure, Result, be_quiet, note};
+use crate::overwrite;
 use crate::target::{Machine, TARGET_HELP};
 use labels::LabelColumns;
 use log::Log;
@@ -33,6 +34,7 @@ pub(crate) use run::{TracePlan, simulation_failure};
 ///   random,read=66%,size=8,count=100000   a line of the workload grammar
 ///   my.toml                               the same as a TOML file
 ///   my.trace                              a trace, plain or as gzip or zstd; - is standard input
+///
 /// Lengths are in sectors (8), or in bytes (4096B, 4K, 4KiB; 4kB is 4000). docs/workloads.md lists
 /// the keys. Random requests start at multiples of their size, as in fio; align=none lets them
 /// start at any sector. Without a WORKLOAD, DiskSim parameters run the synthetic workload that they
@@ -141,6 +143,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(path) = &args.plot {
         picture::check(path, &cases)?;
     }
+    check_outputs(args, &cases)?;
+    if cases.iter().any(has_idle_scheduler) {
+        note(IDLE_SCHEDULER);
+    }
     let facts = facts(args, &cases);
     let labels = LabelColumns::of(&cases);
     let summary = args.summary.as_ref();
@@ -188,6 +194,36 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     } else {
         report.print()
     }
+}
+
+/// The note about a scheduler that never has a choice.
+const IDLE_SCHEDULER: &str =
+    "queue.scheduler has no effect: queue.depth is 1; set queue.depth, or host.scheduler";
+
+/// Returns whether a case sets the scheduler of drives that take one request at a time.
+fn has_idle_scheduler(case: &Case) -> bool {
+    let sets = case.set.iter().any(|(key, _)| key == "queue.scheduler");
+    let mut drives = case.runs.iter().flat_map(|run| &run.machine.drives);
+    sets && drives.all(|drive| drive.profile.queue.depth == 1)
+}
+
+/// Refuses outputs that would overwrite an input or each other.
+fn check_outputs(args: &Args, cases: &[Case]) -> Result<()> {
+    let machines = run::pairs(cases).map(|(_, run)| &run.machine);
+    // With --drives, the workload is in the place of the target.
+    let workload = match args.drives[..] {
+        [] => &args.workload,
+        _ => &args.target,
+    };
+    let workload = workload.as_deref().and_then(Workload::file);
+    overwrite::check(
+        machines.flat_map(Machine::files).chain(workload),
+        &[
+            ("--log", args.log.as_deref()),
+            ("--summary", args.summary.as_deref()),
+            ("--plot", args.plot.as_deref()),
+        ],
+    )
 }
 
 /// Returns the rows of the results: each drive with each combination of the values of `--set`.

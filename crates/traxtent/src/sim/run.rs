@@ -176,6 +176,7 @@ impl TracePlan {
             .only(self.device)
             .sole(machine.drives.len() == 1);
         let natural = ReplayPace::default_for(trace.format());
+        self.check_times(path, natural)?;
         let pace = match (self.pace.unwrap_or(natural), self.speed) {
             (pace, None) => pace,
             (ReplayPace::Recorded { .. }, Some(speed)) => ReplayPace::Recorded { speed },
@@ -186,6 +187,23 @@ impl TracePlan {
             }
         };
         Ok(Replay::new(trace, pace))
+    }
+}
+
+impl TracePlan {
+    /// Refuses options that need arrival times if the trace records pauses instead.
+    fn check_times(&self, path: &Path, natural: ReplayPace) -> Result<()> {
+        let options = match (self.pace, self.speed) {
+            (Some(ReplayPace::Recorded { .. }), Some(_)) => "--replay recorded and --speed",
+            (Some(ReplayPace::Recorded { .. }), None) => "--replay recorded",
+            (_, Some(_)) => "--speed",
+            _ => return Ok(()),
+        };
+        if natural != ReplayPace::SemiClosed {
+            return Ok(());
+        }
+        let why = format!("records pauses instead of arrival times; omit {options}");
+        Err(Failure::at(path.display(), why))
     }
 }
 

@@ -18,6 +18,9 @@ use crate::input;
 /// The maximum size of a workload file in bytes.
 const SPEC_BYTES: u64 = 1 << 20;
 
+/// The first bytes of a Parquet file.
+const PARQUET_MAGIC: &[u8] = b"PAR1";
+
 /// A workload for the drives.
 #[derive(Clone, Debug)]
 pub(crate) enum Workload {
@@ -33,8 +36,7 @@ impl Workload {
     /// Parses a WORKLOAD. A text that begins with one of the grammar's kinds is a specification;
     /// anything else is a file.
     pub(crate) fn parse(text: &str) -> Result<Workload> {
-        let first = text.split(',').next().unwrap_or_default().trim();
-        if first.parse::<WorkloadKind>().is_ok() {
+        if is_line(text) {
             return text.parse().map(Workload::Drawn).map_err(Failure::input);
         }
         let path = Path::new(text);
@@ -58,6 +60,12 @@ impl Workload {
             };
         }
         Ok(Workload::Trace(path.to_owned()))
+    }
+
+    /// Returns the file that a WORKLOAD names, unless it is standard input or a line of the
+    /// grammar.
+    pub(crate) fn file(text: &str) -> Option<&Path> {
+        (text != "-" && !is_line(text)).then(|| Path::new(text))
     }
 
     /// Replaces a value in the grammar.
@@ -106,6 +114,12 @@ impl Workload {
     }
 }
 
+/// Returns whether a WORKLOAD is a line of the grammar.
+fn is_line(text: &str) -> bool {
+    let first = text.split(',').next().unwrap_or_default().trim();
+    first.parse::<WorkloadKind>().is_ok()
+}
+
 /// The records of a trace file, mapped to the drives of a machine.
 pub(crate) struct Trace {
     path: PathBuf,
@@ -134,6 +148,10 @@ impl Trace {
                 start
                     .read_to_end(&mut head)
                     .map_err(|error| unreadable(path, &error))?;
+                if head.starts_with(PARQUET_MAGIC) {
+                    let why = "is a Parquet file, not a trace; a log that can be replayed is CSV";
+                    return Err(Failure::at(path.display(), why));
+                }
                 let format = detect(&head).map_err(|error| Failure::at(path.display(), error))?;
                 bytes = Box::new(std::io::Cursor::new(head).chain(bytes));
                 format

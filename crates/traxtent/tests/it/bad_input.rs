@@ -14,6 +14,13 @@ fn one_clear_line() {
         .position(|line| line.starts_with("rpm ="))
         .unwrap();
     let line = profile.lines().nth(rpm - 1).unwrap();
+    let minimal = |size: &str, second: &str, more: &str| {
+        format!(
+            "{more}[geometry]\nsurfaces = 1\ncylinders = 10\n\
+             [[geometry.zones]]\nfirst_cylinder = 0\nlast_cylinder = 4\nsectors_per_track = {size}\n\
+             [[geometry.zones]]\nfirst_cylinder = {second}\nlast_cylinder = 9\nsectors_per_track = 50\n"
+        )
+    };
     let files = [
         ("bound.toml", profile.replacen(line, "rpm = -3.5", 1)),
         ("kind.toml", profile.replacen(line, "rpm = \"fast\"", 1)),
@@ -48,6 +55,25 @@ fn one_clear_line() {
             "disksim_global Global {\nInit Seed = 42,\n".to_owned(),
         ),
         ("cut.trace", "R Hit 0 8 600.0 100.0\n".to_owned()),
+        (
+            "pauses.trace",
+            "R Miss 0 8 600.0 100.0\nR Miss 800 8 700.0 100.0\n".to_owned(),
+        ),
+        ("log.parquet", "PAR1\u{15}\u{4}\u{15}".to_owned()),
+        ("half.toml", minimal("100.5", "5", "")),
+        ("overlap.toml", minimal("100", "0", "")),
+        (
+            "host.toml",
+            minimal("100", "5", "[host]\nscheduler = \"sptf\"\n"),
+        ),
+        (
+            "spare.toml",
+            minimal(
+                "100",
+                "5",
+                "[provenance]\n\"mechanics.rpm\" = \"assumed: x\"\n",
+            ),
+        ),
     ];
     for (name, text) in files {
         fs::write(folder.path().join(name), text).unwrap();
@@ -163,6 +189,70 @@ fn one_clear_line() {
             &["sim", "atlas10k", "random", "--plot", "plot.gif"],
             2,
             &["plot.gif", ".svg or .png"],
+        ),
+        (
+            &["sim", "atlas10k", "pauses.trace", "--speed", "2"],
+            2,
+            &["pauses.trace: records pauses instead of arrival times; omit --speed"],
+        ),
+        (
+            &["sim", "atlas10k", "log.parquet"],
+            2,
+            &["log.parquet: is a Parquet file, not a trace"],
+        ),
+        (
+            &["sim", "half.toml", "random"],
+            2,
+            &["half.toml:", "expected a whole number, or a list"],
+        ),
+        (
+            &["sim", "overlap.toml", "random"],
+            2,
+            &["overlap.toml:8: geometry: zone 1: overlaps zone 0"],
+        ),
+        (
+            &["sim", "host.toml", "random"],
+            2,
+            &["host.toml:2: host.scheduler = sptf: must be"],
+        ),
+        (
+            &["sim", "spare.toml", "random"],
+            2,
+            &[
+                "spare.toml:2: ",
+                "covers no value of this profile; remove this line",
+            ],
+        ),
+        (
+            &["map", "cut.parv"],
+            2,
+            &["cut.parv: is a DiskSim parameter file; write disksim:cut.parv"],
+        ),
+        (
+            &["probe", "cut.parv"],
+            2,
+            &["is a DiskSim parameter file; write disksim:cut.parv"],
+        ),
+        (
+            &["sim", "atlas10k", "random", "--set", "outstanding=4"],
+            2,
+            &["did you mean workload.outstanding?"],
+        ),
+        (
+            &["sim", "atlas10k", "random", "--set", "scheduler=sptf"],
+            2,
+            &["did you mean queue.scheduler?"],
+        ),
+        (
+            &["validate", "w.toml"],
+            2,
+            &["w.toml: is a profile, not a trace"],
+        ),
+        (&["drives", "show", "host"], 2, &["write host.toml"]),
+        (
+            &["drives", "new", "atlas10k", "--like", "atlas10k2"],
+            2,
+            &["atlas10k: is the name of a built-in drive"],
         ),
         (&["validate", "absent"], 3, &["absent: No such file"]),
         (&["validate", "."], 2, &["cut.parv:"]),
@@ -340,14 +430,14 @@ topology disksim_iodriver driver0 [ disksim_bus bus0 [ disksim_disk disk0 [ ] ] 
          segments\"\n"
     );
     // A host's queue has no positions of heads to schedule by, and says so.
-    for policy in [8, 14] {
+    for (policy, name) in [(8, "SPTF_OPT"), (14, "ASPTF_OPT")] {
         let driver = format!(
             "disksim_iodriver DRIVER0 {{ Scheduler = disksim_ioqueue {{ Scheduling policy = {policy} }} }}\n"
         );
         let by_position = run(model, &format!("{driver}{drive}"));
         assert_eq!(by_position.status, 0, "{}", by_position.err);
         let expected = format!(
-            "traxtent: warning: d.parv:1: scheduling policy {policy} is not modelled in the host's queue, since"
+            "traxtent: warning: d.parv:1: scheduling policy {policy} ({name}) is not modelled in the host's queue, since"
         );
         assert!(
             by_position.err.starts_with(&expected),

@@ -196,6 +196,74 @@ fn outputs_refuse_block_devices() {
     }
 }
 
+/// Does no verb overwrite its own input, under any name, or write two results to one file? An older
+/// result may be replaced.
+#[test]
+fn outputs_keep_inputs() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    drive(at);
+    fs::create_dir(at.join("out")).unwrap();
+    fs::write(at.join("out/t.trace"), "1.0 0 0 8 1\n2.0 0 8 8 1\n").unwrap();
+    fs::write(at.join("w.toml"), "kind = \"random\"\ncount = 10\n").unwrap();
+    symlink("t.trace", at.join("out/link")).unwrap();
+    fs::hard_link(at.join("drive.toml"), at.join("hard.svg")).unwrap();
+    symlink("out", at.join("same")).unwrap();
+    let text = traxtent_model::profile::builtin::text("atlas10k").unwrap();
+    fs::write(at.join("disk.toml"), text).unwrap();
+    let inputs = ["drive.toml", "disk.toml", "out/t.trace", "w.toml"];
+    let read = || inputs.map(|name| fs::read(at.join(name)).unwrap());
+    let before = read();
+    for line in [
+        "sim drive.toml out/t.trace --log out/t.trace",
+        "sim drive.toml out/t.trace --summary ./out/../out/link",
+        "sim drive.toml out/t.trace --log drive.toml",
+        "sim drive.toml w.toml --log w.toml",
+        "sim drive.toml random,count=10 --plot hard.svg",
+        "sim --drives drive.toml,atlas10k w.toml --summary w.toml",
+        "sim atlas10k out/t.trace --drive ./drive.toml --log drive.toml",
+        "sim drive.toml random,count=10 --log out/q.csv --summary same/q.csv",
+        "convert ./drive.toml --out drive.toml --force",
+        "drives new drive --like ./drive.toml --force",
+        "map ./drive.toml --draw hard.svg",
+        "probe ./disk.toml --map disk.toml",
+        "probe ./disk.toml --map new.map --profile new.map",
+        "probe ./disk.toml --map new.map --profile new.map.checkpoint",
+        "serve ./drive.toml --log drive.toml -- true",
+        "serve ./drive.toml --file image --receipt image -- true",
+        "validate out/t.trace out/link --drive ./drive.toml --plot pictures.svg",
+        "validate out/t.trace same/t.trace --drive ./drive.toml --plot pictures",
+    ] {
+        let answer = traxtent_in(at, &line.split(' ').collect::<Vec<_>>());
+        assert_eq!(answer.status, 2, "{line}: {}", answer.err);
+        assert_eq!(answer.err.lines().count(), 1, "{line}: {}", answer.err);
+        let says = ["name another file", "omit the extension"];
+        let said = says.iter().any(|says| answer.err.contains(says));
+        assert!(said, "{line}: {}", answer.err);
+        assert!(before == read(), "{line} changed its input");
+    }
+    for name in ["out/q.csv", "new.map", "image", "pictures", "pictures.svg"] {
+        assert!(!at.join(name).exists(), "{name} was created");
+    }
+    let again = "sim drive.toml w.toml --log a.csv --summary b.csv --quiet";
+    let again: Vec<&str> = again.split(' ').collect();
+    for _ in 0..2 {
+        assert_eq!(traxtent_in(at, &again).err, "");
+    }
+    // The name of a built-in drive, or a line of the grammar, is no file.
+    for line in [
+        "sim atlas10k random,count=9 --log atlas10k --quiet",
+        "sim drive.toml random,count=9 --log random,count=9 --quiet",
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        assert_eq!(traxtent_in(at, &words).err, "");
+        assert_eq!(traxtent_in(at, &words).err, "");
+    }
+    let nowhere = "sim drive.toml w.toml --log /dev/null --summary /dev/null --quiet";
+    let nowhere: Vec<&str> = nowhere.split(' ').collect();
+    assert_eq!(traxtent_in(at, &nowhere).err, "");
+}
+
 /// Are the directories of sockets accessible only to the user, whatever the umask?
 #[test]
 fn folders_of_sockets_are_private() {

@@ -56,6 +56,17 @@ fn rows() {
     assert_eq!(text.lines().count(), 5 + 6);
 }
 
+/// Is a sweep of schedulers that have nothing to choose from noted, and one with a queue not?
+#[test]
+fn schedulers_without_a_queue() {
+    for (depth, noted) in [("queue.depth=1", true), ("queue.depth=4", false)] {
+        let sets = ["--set", depth, "--set", "queue.scheduler=fcfs,sptf"];
+        let answer = traxtent(&[&["sim", "atlas10k", "random,count=9"], &sets[..]].concat());
+        let says = answer.err.contains("queue.scheduler has no effect");
+        assert_eq!(says, noted, "{depth}: {}", answer.err);
+    }
+}
+
 /// Is the mean over seeds that of the individual runs, with an interval around it?
 #[test]
 fn seeds() {

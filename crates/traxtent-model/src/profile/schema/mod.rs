@@ -99,7 +99,11 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
     ("sptf", "shortest positioning time first"),
 ];
 
-/// The bounds of the weight of `aged-sptf`.
+/// The meaning of `aged-sptf`, and of its weight.
+pub const AGED_SPTF: &str = "`sptf`, but each millisecond of waiting offsets `weight` milliseconds of positioning; DiskSim's parameter is in thousandths, so that its 6 is 0.006";
+
+/// The bounds of the weight of `aged-sptf`, in milliseconds of positioning per millisecond of
+/// waiting.
 pub const WEIGHT: (f64, f64) = (0.0, 1_000.0);
 
 /// The longest overhead, seek or switch of any drive, in milliseconds.
@@ -155,7 +159,7 @@ impl Key {
             Kind::Scheduler => {
                 let all = SCHEDULERS.iter().map(|(word, _)| format!("\"{word}\""));
                 let aged = format!(
-                    "{{ aged-sptf = {{ weight = W }} }}, W from {} to {}",
+                    "{{ aged-sptf = {{ weight = W }} }}, W from {} to {} ms per ms",
                     WEIGHT.0, WEIGHT.1
                 );
                 words(all.chain([aged]))

@@ -1,0 +1,194 @@
+//! DiskSim's scheduling policies, and the policies that stand for them.
+//!
+//! The names and numbers are those of `disksim_ioqueue.h` in DiskSim 4.0. A policy that is not
+//! modelled is replaced by the one that minimizes most nearly the same: by position, by position
+//! and age, by distance, or in the order of an elevator.
+
+use super::params::{Block, ParamError, not_modelled};
+use traxtent_model::profile::Scheduler;
+
+/// The key of the policy in a `disksim_ioqueue` block.
+const POLICY: &str = "Scheduling policy";
+
+/// The key of the age's weight.
+const WEIGHT: &str = "Timeout time/weight";
+
+/// The unit of the age weight in DiskSim's aged SPTF: thousandths of the time waited
+/// (`disksim_ioqueue.c`, `ioqueue_get_request_from_opt_sptf_queue`).
+const AGED_SPTF_UNIT: f64 = 1000.0;
+
+/// A policy of DiskSim.
+struct Policy {
+    name: &'static str,
+    model: Model,
+    /// The difference between the policy and its model; `None` if there is none.
+    difference: Option<&'static str>,
+}
+
+/// The policy that stands for one of DiskSim's.
+enum Model {
+    Plain(Scheduler),
+    /// Aged SPTF, with the weight in the parameters.
+    Aged,
+}
+
+use Model::{Aged, Plain};
+use Scheduler::{CLook, Fcfs, Look, Sptf, Sstf};
+
+const BY_LBN: &str = "it orders by LBN, not by cylinder";
+const NO_HITS: &str = "it disregards hits in the buffer";
+const NO_TRANSFER: &str = "it disregards the time of the transfer";
+const NO_AGE: &str = "it does not scale times by age";
+const NO_TURN: &str = "it turns only after the last request in a direction";
+const ALL_AGE: &str = "all requests age, not only urgent ones";
+const NO_WEIGHT: &str = "it weighs seek and rotation equally";
+
+/// The policies by number, from 1.
+const POLICIES: [Policy; 28] = [
+    exact("FCFS", Plain(Fcfs)),
+    exact("ELEVATOR_LBN", Plain(Look)),
+    exact("CYCLE_LBN", Plain(CLook)),
+    exact("SSTF_LBN", Plain(Sstf)),
+    nearest("ELEVATOR_CYL", Plain(Look), BY_LBN),
+    nearest("CYCLE_CYL", Plain(CLook), BY_LBN),
+    nearest("SSTF_CYL", Plain(Sstf), BY_LBN),
+    exact("SPTF_OPT", Plain(Sptf)),
+    nearest("SPCTF_OPT", Plain(Sptf), NO_HITS),
+    nearest("SATF_OPT", Plain(Sptf), NO_TRANSFER),
+    nearest("WPTF_OPT", Plain(Sptf), NO_AGE),
+    nearest("WPCTF_OPT", Plain(Sptf), NO_AGE),
+    nearest("WATF_OPT", Plain(Sptf), NO_AGE),
+    exact("ASPTF_OPT", Aged),
+    nearest("ASPCTF_OPT", Aged, NO_HITS),
+    nearest("ASATF_OPT", Aged, NO_TRANSFER),
+    nearest("VSCAN_LBN", Plain(Look), NO_TURN),
+    nearest("VSCAN_CYL", Plain(Look), NO_TURN),
+    nearest("PRI_VSCAN_LBN", Plain(Look), NO_TURN),
+    nearest("PRI_ASPTF_OPT", Aged, ALL_AGE),
+    nearest("PRI_ASPCTF_OPT", Aged, ALL_AGE),
+    nearest("SDF_APPROX", Plain(Sstf), BY_LBN),
+    nearest("SDF_EXACT", Plain(Sstf), BY_LBN),
+    nearest("SPTF_ROT_OPT", Plain(Sptf), NO_WEIGHT),
+    nearest("SPTF_ROT_WEIGHT", Plain(Sptf), NO_WEIGHT),
+    nearest("SPTF_SEEK_WEIGHT", Plain(Sptf), NO_WEIGHT),
+    nearest("TSPS", Plain(Sptf), "it chooses one request at a time"),
+    nearest("BATCH_FCFS", Plain(Fcfs), "it disregards batches"),
+];
+
+const fn exact(name: &'static str, model: Model) -> Policy {
+    Policy {
+        name,
+        model,
+        difference: None,
+    }
+}
+
+const fn nearest(name: &'static str, model: Model, difference: &'static str) -> Policy {
+    Policy {
+        name,
+        model,
+        difference: Some(difference),
+    }
+}
+
+/// Where a queue is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum QueueOwner {
+    Disk,
+    /// A host does not know where the heads are. Policies by position become first come, first
+    /// served.
+    Host,
+}
+
+/// Returns the policy of a `disksim_ioqueue` block. Parameters that are not modelled are added to
+/// `warnings`.
+pub(super) fn scheduler(
+    queue: &Block,
+    owner: QueueOwner,
+    warnings: &mut Vec<String>,
+) -> Result<Scheduler, ParamError> {
+    let (scheduler, replaced) = modelled(queue, owner)?;
+    if let Some(replaced) = replaced {
+        let node = queue.require(POLICY)?;
+        warnings.push(format!("{}:{}: {replaced}", node.file, node.line));
+    }
+    for key in [
+        "Cylinder mapping strategy",
+        "Write initiation delay",
+        "Read initiation delay",
+        "Maximum concat size",
+        "Sequential stream diff maximum",
+        WEIGHT,
+        "Timeout scheduling",
+        "Priority scheduling",
+    ] {
+        queue.get(key);
+    }
+    not_modelled(
+        queue,
+        warnings,
+        &[
+            (
+                "Sequential stream scheme",
+                "sequential requests are not merged in the queue",
+            ),
+            (
+                "Overlapping request scheme",
+                "overlapping requests are not merged in the queue",
+            ),
+            (
+                "Scheduling priority scheme",
+                "urgent requests are not served first",
+            ),
+            (
+                "Scheduling timeout scheme",
+                "requests are not given priority after a timeout",
+            ),
+        ],
+    )?;
+    Ok(scheduler)
+}
+
+/// Returns the origin of a scheduler that replaces the one in the file, or `None` if the file's is
+/// used.
+pub(super) fn origin_of_replacement(queue: &Block, owner: QueueOwner) -> Option<String> {
+    let (_, replaced) = modelled(queue, owner).ok()?;
+    let (replaced, node) = (replaced?, queue.get(POLICY)?);
+    Some(format!(
+        "assumed: DiskSim, {}:{}, {replaced}",
+        node.file, node.line
+    ))
+}
+
+/// Returns the policy that is used. If it differs from the one in the file, also returns a sentence
+/// about both.
+fn modelled(queue: &Block, owner: QueueOwner) -> Result<(Scheduler, Option<String>), ParamError> {
+    let number = queue
+        .get_bounded(POLICY, 1, POLICIES.len() as u32)?
+        .unwrap_or(1);
+    let Policy {
+        name,
+        model,
+        difference,
+    } = &POLICIES[number as usize - 1];
+    let scheduler = match model {
+        Plain(scheduler) => *scheduler,
+        Aged => Scheduler::AgedSptf {
+            weight: queue.get_f64(WEIGHT)?.unwrap_or(0.0) / AGED_SPTF_UNIT,
+        },
+    };
+    if owner == QueueOwner::Host && scheduler.is_positional() {
+        let why = format!(
+            "scheduling policy {number} ({name}) is not modelled in the host's queue, since a host \
+             does not know where the heads are; {Fcfs} is used instead"
+        );
+        return Ok((Fcfs, Some(why)));
+    }
+    let replaced = difference.map(|difference| {
+        format!(
+            "scheduling policy {number} ({name}) is not modelled; {scheduler}, the nearest policy, \
+             is used instead: {difference}"
+        )
+    });
+    Ok((scheduler, replaced))
+}
