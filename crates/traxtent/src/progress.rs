@@ -1,5 +1,5 @@
-//! A progress bar on the terminal for work that takes more than two seconds. Elsewhere, such as in a
-//! log, a line at intervals.
+//! A progress bar on the terminal for work that takes more than two seconds. Elsewhere, such as in
+//! a log, a line at intervals.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;

@@ -532,8 +532,8 @@ mod tests {
         statistics.deviations(0.05)
     }
 
-    /// Is a log that writes and flushes in turn judged by its writes and its flushes, where a median
-    /// of both would fall between the two?
+    /// Is a log that writes and flushes in turn judged by its writes and its flushes, where a
+    /// median of both would fall between the two?
     #[test]
     fn writes_and_flushes_in_turn() {
         let turns = |write_us: f64, flush_us: f64| {

@@ -70,7 +70,8 @@ fn slow_sectors_are_slow_on_the_media_only() {
     assert!(disk.write(50, &sector).unwrap().rotation < Span::from_ms(10.0));
 }
 
-/// Does a slow sector that has moved to a spare need no retries, with physical sectors of both sizes?
+/// Does a slow sector that has moved to a spare need no retries, with physical sectors of both
+/// sizes?
 #[test]
 fn moved_sectors_need_no_retries() {
     for sizes in SECTORS {
