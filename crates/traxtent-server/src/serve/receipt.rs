@@ -104,10 +104,10 @@ const P50_SHARE: f64 = 0.01;
 const P99_SHARE: f64 = 0.02;
 const LATE_P50_US: f64 = 50.0;
 const LATE_P99_US: f64 = 1000.0;
-/// The deviation in real time that is accepted at any response time. Linux wakes a thread within
-/// its timer slack, which is 50 us by default (prctl(2), PR_SET_TIMERSLACK), so that a host's own
-/// programs do not see less.
-const ACCEPTED_US: f64 = 50.0;
+/// The deviation in simulated milliseconds that is accepted at any response time. On a real drive's
+/// host, Linux wakes a thread within its timer slack, which is 50 us by default (prctl(2),
+/// PR_SET_TIMERSLACK).
+const ACCEPTED_MS: f64 = 0.05;
 /// The response time in milliseconds below which a request counts as taking no time.
 const JUDGED_MS: f64 = 0.001;
 /// The share of the requests from which on a kind of them is judged on its own.
@@ -292,13 +292,12 @@ impl ReceiptStatistics {
             bounds: BOUNDS.to_owned(),
             notes: self.starvation(subject.scheduler).into_iter().collect(),
         };
-        let accepted_ms = ACCEPTED_US / 1000.0 * receipt.speed;
-        receipt.judge(self.deviations(accepted_ms));
+        receipt.judge(self.deviations());
         receipt
     }
 
     /// Returns the reasons why response times differ from the model's.
-    fn deviations(&mut self, accepted_ms: f64) -> Vec<String> {
+    fn deviations(&mut self) -> Vec<String> {
         let mut reasons = Vec::new();
         let least = KIND_SHARE * self.modelled.count() as f64;
         for (index, times) in self.kinds.iter_mut().enumerate() {
@@ -310,7 +309,7 @@ impl ReceiptStatistics {
             let delivered = Percentiles::of(&mut times.delivered, Span::as_ms);
             let mut compare = |name: &str, delivered: f64, modelled: f64, share: f64| {
                 let excess = delivered - modelled;
-                if excess <= accepted_ms.max(share * modelled) {
+                if excess <= ACCEPTED_MS.max(share * modelled) {
                     return;
                 }
                 let excess = if modelled < JUDGED_MS {
@@ -529,7 +528,7 @@ mod tests {
         for request in requests {
             statistics.add(&request);
         }
-        statistics.deviations(0.05)
+        statistics.deviations()
     }
 
     /// Is a log that writes and flushes in turn judged by its writes and its flushes, where a
