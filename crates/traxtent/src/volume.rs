@@ -458,7 +458,11 @@ fn open_replicas(args: &Serve) -> Result<Arc<dyn BlockService>> {
 
 fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
     // This reports problems in more detail than the server does.
-    let found = found(&args.members, false)?;
+    let timeout = args
+        .member_timeout
+        .map_or(MEMBER_TIMEOUT, Duration::from_secs);
+    let found = volume::find_within(&args.members, false, timeout);
+    let found = found.map_err(|error| explained(error, &args.members))?;
     warn_of(&found.status());
     let left = found.status().unsynced();
     if left > 0 {
@@ -472,9 +476,6 @@ fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
         verify_known(&found);
     }
     drop(found);
-    let timeout = args
-        .member_timeout
-        .map_or(MEMBER_TIMEOUT, Duration::from_secs);
     let opened = VolumeServer::open_within(&args.members, Some(control), timeout);
     let mut server = opened.map_err(|error| Failure::Io(error.to_string()))?;
     server.set_sync_rate(match args.sync_rate {
@@ -532,7 +533,14 @@ fn absolute(path: &Path) -> Result<String> {
 fn fail(args: &MemberArgs) -> Result<()> {
     let member = args.member;
     if let Some(socket) = control_of(&args.members) {
-        return show(&ask(socket, &Asked::Fail { member })?, false);
+        let status = ask(socket, &Asked::Fail { member })?;
+        show(&status, false)?;
+        return match status.unfinished {
+            None => Ok(()),
+            Some(unfinished) => Err(Failure::Finding(format!(
+                "{unfinished}; `volume status` shows when it has ended"
+            ))),
+        };
     }
     let volume = match find(&args.members, false) {
         Err(VolumeIoError::Volume(VolumeError::Doubtful { member: doubtful }))

@@ -222,23 +222,23 @@ impl Device {
 
     /// Returns whether the sectors of a range are known to be zero without reading them, because a
     /// file has no data there.
-    pub(super) fn is_zero(&self, range: std::ops::Range<Lbn>) -> bool {
+    pub(super) fn is_zero(&self, range: Range<Lbn>, timeout: Duration) -> bool {
         let (first, end) = (self.offset(range.start), self.offset(range.end));
         if !self.is_file() || range.is_empty() {
             return false;
         }
-        match rustix::fs::seek(&self.file, SeekFrom::Data(first)) {
-            Ok(data) => data >= end,
+        let Ok(file) = self.file.try_clone() else {
+            return false;
+        };
+        let data = with_timeout(timeout, move || {
+            rustix::fs::seek(&file, SeekFrom::Data(first))
+        });
+        match data {
+            Some(Ok(data)) => data >= end,
             // There is no data after this offset.
-            Err(Errno::NXIO) => true,
-            Err(_) => false,
+            Some(Err(Errno::NXIO)) => true,
+            Some(Err(_)) | None => false,
         }
-    }
-
-    /// Returns whether a path names the same file or block device, under any name.
-    pub(super) fn is_at(&self, path: &Path) -> bool {
-        let stat = rustix::fs::stat(path);
-        stat.is_ok_and(|stat| Identity::of(&stat) == self.identity)
     }
 
     pub(super) fn identity(&self) -> Identity {
@@ -331,8 +331,8 @@ impl Device {
                 let write = opcode::Write::new(file, start, count);
                 Some(write.offset(self.offset(at)).build())
             }
-            // A kernel thread would do the flush, and this process's exit would wait for it.
-            Task::Flush => None,
+            // A kernel thread would do these, and this process's exit would wait for it.
+            Task::Flush | Task::Reserve(..) => None,
         }
     }
 
@@ -367,6 +367,12 @@ impl Device {
     pub(super) fn flush(&self) -> Result<(), Errno> {
         self.takes_writes()?;
         rustix::fs::fdatasync(&self.file)
+    }
+
+    /// Reserves space for sectors of a file; may block.
+    pub(super) fn reserve(&self, from: Lbn, to: Lbn) -> Result<(), Errno> {
+        let bytes = self.offset(from)..self.offset(to);
+        self.space.reserve(&self.file, bytes)
     }
 
     fn read_by(
@@ -673,6 +679,16 @@ impl Devices {
         });
     }
 
+    /// Reserves space in a thread of the device, because the file system may not respond.
+    fn reserve_apart(&self, device: &Arc<Device>, sectors: &Range<Lbn>) -> Result<(), Errno> {
+        let batch = Batch::new();
+        let task = Task::Reserve(sectors.start, sectors.end);
+        batch.push(Arc::clone(device), task, None);
+        let mut outcome = Ok(());
+        batch.wait(self.timeout(), |_, done, _| outcome = done);
+        outcome
+    }
+
     /// Returns the task of an action, and the memory for it. The memory holds the data of a write.
     fn task(&self, action: &Action<'_>) -> (Task, Option<AlignedBuffer>) {
         let memory = match action {
@@ -700,11 +716,20 @@ impl MemberIo for Devices {
     type Buffer = AlignedBuffer;
 
     fn reserve(&self, member: usize, sectors: Range<Lbn>) -> Result<(), NoSpace> {
-        match self.device(member) {
-            Some(device) if device.is_file() => {
-                let bytes = device.offset(sectors.start)..device.offset(sectors.end);
-                device.space.reserve(&device.file, bytes)
-            }
+        let Some(device) = self.device(member).filter(|one| one.is_file()) else {
+            return Ok(());
+        };
+        let bytes = device.offset(sectors.start)..device.offset(sectors.end);
+        if device.watch.is_given_up() || device.space.is_reserved(&bytes) {
+            return Ok(());
+        }
+        let done = match device.below {
+            Backing::Memory => device.reserve(sectors.start, sectors.end),
+            _ => self.reserve_apart(&device, &sectors),
+        };
+        match done {
+            Err(Errno::NOSPC | Errno::DQUOT) => Err(NoSpace),
+            // The write will report any other error.
             _ => Ok(()),
         }
     }
@@ -735,7 +760,7 @@ impl MemberIo for Devices {
     }
 }
 
-fn no_answer(timeout: Duration) -> io::Error {
+pub(super) fn no_answer(timeout: Duration) -> io::Error {
     let why = format!("no response within {} s", timeout.as_secs());
     io::Error::new(io::ErrorKind::TimedOut, why)
 }

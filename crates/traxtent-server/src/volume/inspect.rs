@@ -89,7 +89,7 @@ impl Inspected {
             };
         let mut candidates = Vec::new();
         for path in paths {
-            match open_once(path, &opened) {
+            match open_once(path, &opened, MEMBER_TIMEOUT) {
                 Ok(device) => {
                     opened.push(device);
                     candidates.push(path);

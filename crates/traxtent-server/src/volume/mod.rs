@@ -36,8 +36,8 @@ use traxtent_volume::{
 use traxtent_io::device::guard::volume_on;
 
 pub use error::VolumeIoError;
-use files::Identity;
 pub use files::{AlignedBuffer, Device, Devices, MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
+use files::{Identity, no_answer, with_timeout};
 pub use inspect::inspect;
 pub use maintenance::{
     DifferenceReport, MaintenanceKind, MaintenanceProgress, MaintenanceTask, RATE_MIN, Repairs,
@@ -65,6 +65,9 @@ const REBUILD_THREADS: usize = 4;
 /// An open volume on devices.
 pub type DeviceVolume = Volume<Devices>;
 
+/// A function that returns a description of the content of a device, if it has any.
+pub type Recognizer = fn(&Path) -> Option<String>;
+
 /// The parameters of a new volume.
 #[derive(Clone, Debug)]
 pub struct VolumePlan {
@@ -90,7 +93,7 @@ pub struct VolumePlan {
 pub fn create(
     plan: &VolumePlan,
     mut ids: impl FnMut() -> uuid::Uuid,
-    holds: impl Fn(&Path) -> Option<String>,
+    holds: Recognizer,
 ) -> Result<VolumeStatus, VolumeIoError> {
     if plan.journal_bytes > JOURNAL_BYTES_MAX {
         return Err(VolumeIoError::JournalSize(plan.journal_bytes));
@@ -105,7 +108,7 @@ pub fn create(
     superblock.capacity = array.capacity();
     check_journal(&array, &superblock)?;
     let are_zero = std::iter::zip(&devices, &superblock.members)
-        .all(|(device, member)| device.is_zero(member.data.clone()));
+        .all(|(device, member)| device.is_zero(member.data.clone(), MEMBER_TIMEOUT));
     if are_zero || plan.level == Level::Raid0 {
         // The parity and the replicas of zeros are zeros.
         superblock.synced = array.stripes();
@@ -117,7 +120,7 @@ pub fn create(
     let devices = Devices::new(devices.into_iter().map(Some).collect());
     if !plan.force {
         for path in &paths {
-            if let Some(what) = volume_on(path).or_else(|| holds(path)) {
+            if let Some(what) = content_of(path, holds, MEMBER_TIMEOUT)? {
                 let path = path.clone();
                 return Err(VolumeIoError::Holds { path, what });
             }
@@ -132,7 +135,7 @@ fn open_members(plan: &VolumePlan) -> Result<(Vec<Device>, Vec<Vec<u8>>), Volume
     let mut devices = Vec::new();
     let mut maps = Vec::new();
     for (path, map) in &plan.members {
-        let device = open_once(path, &devices)?;
+        let device = open_once(path, &devices, MEMBER_TIMEOUT)?;
         let first: &Device = devices.first().unwrap_or(&device);
         if device.sector_bytes() != first.sector_bytes() {
             return Err(VolumeIoError::SectorSize {
@@ -265,7 +268,7 @@ pub fn find_without(paths: &[PathBuf], member: usize) -> Result<Found, VolumeIoE
 ///
 /// # Errors
 /// Returns the same errors as [`find`].
-pub(crate) fn find_within(
+pub fn find_within(
     paths: &[PathBuf],
     force: bool,
     timeout: Duration,
@@ -394,7 +397,7 @@ impl Found {
         member: usize,
         path: &Path,
         force: bool,
-        holds: impl Fn(&Path) -> Option<String>,
+        holds: Recognizer,
     ) -> Result<Substitute, VolumeIoError> {
         substitute(&self.superblock, &self.devices, member, path, force, holds)
     }
@@ -413,7 +416,7 @@ fn substitute(
     member: usize,
     path: &Path,
     force: bool,
-    holds: impl Fn(&Path) -> Option<String>,
+    holds: Recognizer,
 ) -> Result<Substitute, VolumeIoError> {
     let Some(entry) = superblock.members.get(member) else {
         let problem = "does not exist";
@@ -458,7 +461,7 @@ fn substitute(
             needed: entry.sectors,
         });
     }
-    if !force && let Some(what) = volume_on(path).or_else(|| holds(path)) {
+    if !force && let Some(what) = content_of(path, holds, devices.timeout())? {
         let path = path.to_owned();
         return Err(VolumeIoError::Holds { path, what });
     }
@@ -590,7 +593,7 @@ fn surveyed(
 ) -> Result<(Devices, Vec<SuperblockPair>), VolumeIoError> {
     let mut devices = Vec::new();
     for path in paths {
-        let device = open_once(path, &devices)?;
+        let device = open_once(path, &devices, timeout)?;
         devices.push(device);
     }
     let (devices, pairs) = superblocks_of(devices, timeout);
@@ -614,13 +617,29 @@ fn superblocks_of(devices: Vec<Device>, timeout: Duration) -> (Devices, Vec<Supe
     (devices, pairs)
 }
 
-fn open_once(path: &Path, others: &[Device]) -> Result<Device, VolumeIoError> {
+fn open_once(path: &Path, others: &[Device], timeout: Duration) -> Result<Device, VolumeIoError> {
     // A second lock of the same file would fail as if another process held it.
-    if others.iter().any(|other| other.is_at(path)) {
+    let identity = Identity::at(path, timeout)?;
+    if others.iter().any(|other| other.identity() == identity) {
         Err(VolumeIoError::Twice(path.to_owned()))
     } else {
-        Device::open(path)
+        Device::open_within(path, timeout)
     }
+}
+
+/// Returns a description of a device's content, within the time-out.
+fn content_of(
+    path: &Path,
+    holds: Recognizer,
+    timeout: Duration,
+) -> Result<Option<String>, VolumeIoError> {
+    let own = path.to_owned();
+    let content = with_timeout(timeout, move || volume_on(&own).or_else(|| holds(&own)));
+    content.ok_or_else(|| VolumeIoError::Device {
+        path: path.to_owned(),
+        what: "read",
+        error: no_answer(timeout),
+    })
 }
 
 /// Returns the text of a member's track map; empty if chunks are not tracks.
