@@ -119,12 +119,24 @@ fn refusals() {
     swap[1024] = 1;
     swap[1028..1030].copy_from_slice(&2047u16.to_le_bytes());
     fs::write(at.join("swap"), &swap).unwrap();
+    fs::write(at.join("noise"), vec![7; 8 << 20]).unwrap();
+    let mut luks = vec![0; 8 << 20];
+    luks[0x4000..0x4006].copy_from_slice(b"SKUL\xba\xbe");
+    fs::write(at.join("luks"), &luks).unwrap();
     fs::hard_link(at.join("b"), at.join("hard")).unwrap();
     std::os::unix::fs::symlink("b", at.join("soft")).unwrap();
     File::create(at.join("empty")).unwrap();
     let before = fs::read(at.join("a")).unwrap();
     for (line, says) in [
         ("create --level raid-5 --chunk 64K --journal 2M a b", "2"),
+        (
+            "create --level raid-1 --chunk 64K --journal 2M a noise",
+            "noise: the device holds data of an unknown format (at byte 0); use --force",
+        ),
+        (
+            "create --level raid-1 --chunk 64K --journal 2M a luks",
+            "luks: the device holds a second header of LUKS2; use --force",
+        ),
         (
             "create --level raid-5 --chunk 64K --journal 2M a b small",
             "too few",
