@@ -63,6 +63,9 @@ const SLOW_AFTER: Duration = Duration::from_millis(500);
 /// The age of an operation at which its device is reported as not responding.
 const REPORTED_AFTER: Duration = Duration::from_secs(1);
 
+/// The state of a member below which an allocation found no space.
+const FULL: &str = "no space left below it: writes fail with ENOSPC";
+
 /// The storage below a member, which determines which operations can block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Backing {
@@ -143,6 +146,8 @@ pub struct Device {
     space: ReservedSpace,
     /// The number of the last error, or 0.
     last_error: AtomicI32,
+    /// The last allocation found no space.
+    is_full: AtomicBool,
     /// The file was found to be shorter than before. If a later write extends it again, the missing
     /// part reads as zeros.
     is_cut: AtomicBool,
@@ -198,6 +203,7 @@ impl Device {
             sectors: Sectors(bytes / u64::from(sector_bytes)),
             space: ReservedSpace::new(bytes),
             last_error: AtomicI32::new(0),
+            is_full: AtomicBool::new(false),
             is_cut: AtomicBool::new(false),
             never_cached: AtomicBool::new(false),
             watch: OutstandingOps::default(),
@@ -265,6 +271,9 @@ impl Device {
         if let Some(silent) = self.watch.given_up_after() {
             let why = format!("no response for {:.1} s", silent.as_secs_f64());
             return Some(io::Error::new(io::ErrorKind::TimedOut, why));
+        }
+        if self.is_full.load(Ordering::Relaxed) {
+            return Some(io::Error::new(io::ErrorKind::StorageFull, FULL));
         }
         let number = self.last_error.load(Ordering::Relaxed);
         (number != 0).then(|| io::Error::from_raw_os_error(number))
@@ -728,9 +737,21 @@ impl MemberIo for Devices {
             _ => self.reserve_apart(&device, &sectors),
         };
         match done {
-            Err(Errno::NOSPC | Errno::DQUOT) => Err(NoSpace),
+            Err(Errno::NOSPC | Errno::DQUOT) => {
+                if !device.is_full.swap(true, Ordering::Relaxed) {
+                    let path = device.path.display();
+                    tracing::warn!("member {member}: {path}: {FULL}");
+                }
+                Err(NoSpace)
+            }
             // The write will report any other error.
-            _ => Ok(()),
+            Err(_) => Ok(()),
+            Ok(()) => {
+                if device.is_full.swap(false, Ordering::Relaxed) {
+                    tracing::info!("member {member}: there is space below it again");
+                }
+                Ok(())
+            }
         }
     }
 

@@ -270,7 +270,10 @@ mod tests {
         assert!(lines.contains("--repair=parity keeps the data"), "{lines}");
         assert!(lines.contains("`rebuild` keep the others"), "{lines}");
         let lines = undecided_lines(&[found("tied", false)]).concat();
-        assert!(lines.contains("--from MEMBER keeps that member's"), "{lines}");
+        assert!(
+            lines.contains("--from MEMBER keeps that member's"),
+            "{lines}"
+        );
         assert!(undecided_lines(&[found("parity", true)]).is_empty());
     }
 }
