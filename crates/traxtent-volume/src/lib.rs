@@ -158,6 +158,8 @@ struct State {
     /// Whether more members have failed than the level tolerates.
     broken: bool,
     stopped: bool,
+    /// Nothing is written to the members. Their failures are only noted in memory.
+    read_only: bool,
 }
 
 /// Combines concurrent flushes of a member: one flush serves all callers that wait for one.
@@ -204,6 +206,7 @@ impl<M: MemberIo> Volume<M> {
                 superblock,
                 broken: false,
                 stopped: false,
+                read_only: false,
             }),
             array,
             idle: Now::default(),
@@ -293,7 +296,7 @@ impl<M: MemberIo> Volume<M> {
     /// Returns an error if too many members fail.
     pub async fn stop(&self) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
-        if state.stopped {
+        if state.stopped || state.read_only {
             return Ok(());
         }
         if state.broken {
@@ -369,6 +372,9 @@ impl<M: MemberIo> Volume<M> {
     /// must have exclusive access. The records of a broken volume are kept: the failure of a member
     /// may not be recorded on the other members, which will then replay its writes.
     async fn settle(&self, state: &mut State, retire: bool) -> Result<(), VolumeError> {
+        if state.read_only {
+            return Ok(());
+        }
         'again: loop {
             let mut ops: Ops<'_> = live(&state.superblock).map(Op::flush).collect();
             self.members.run(&mut ops).await;
@@ -428,6 +434,10 @@ impl<M: MemberIo> Volume<M> {
     /// Writes the superblocks in a round: the first ones of all members, and once those are
     /// durable, the second ones. The assembly relies on this order.
     async fn persist(&self, state: &mut State) -> Result<(), VolumeError> {
+        if state.read_only {
+            self.publish(state);
+            return Ok(());
+        }
         'again: loop {
             state.superblock.generation += 1;
             self.publish(state);

@@ -152,4 +152,27 @@ impl<M: MemberIo> Volume<M> {
         }
         Ok(volume)
     }
+
+    /// Opens a volume without writing to its members. Writes fail, and the failure of a member is
+    /// only noted in memory.
+    ///
+    /// # Errors
+    /// Returns [`VolumeError::NeedsRecovery`] if the volume was not stopped cleanly.
+    pub fn open_to_read(
+        array: Array,
+        members: M,
+        superblock: Superblock,
+    ) -> Result<Self, VolumeError> {
+        if !superblock.clean {
+            return Err(VolumeError::NeedsRecovery);
+        }
+        let mut volume = Volume::new(array, members, superblock, WriteHole::Closed);
+        volume.gate.get_mut().read_only = true;
+        Ok(volume)
+    }
+
+    /// Returns whether the volume is open for reading only.
+    pub async fn is_read_only(&self) -> bool {
+        self.gate.read().await.read_only
+    }
 }

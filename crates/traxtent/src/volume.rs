@@ -461,6 +461,11 @@ fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
     let timeout = args
         .member_timeout
         .map_or(MEMBER_TIMEOUT, Duration::from_secs);
+    if args.read_only
+        && let Some(server) = open_to_read(args, control, timeout)?
+    {
+        return Ok(Arc::new(server));
+    }
     let found = volume::find_within(&args.members, false, timeout);
     let found = found.map_err(|error| explained(error, &args.members))?;
     warn_of(&found.status());
@@ -486,11 +491,32 @@ fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
     Ok(Arc::new(server))
 }
 
+/// Opens the volume without writing to its members. Returns `None` if it has to be recovered first.
+fn open_to_read(args: &Serve, control: &Path, timeout: Duration) -> Result<Option<VolumeServer>> {
+    let found = volume::find_to_read(&args.members, timeout);
+    let found = found.map_err(|error| explained(error, &args.members))?;
+    let status = found.status();
+    if !status.clean {
+        note("the volume was not stopped cleanly; its recovery writes to the members");
+        return Ok(None);
+    }
+    warn_of(&status);
+    if !args.trust_map {
+        verify_known(&found);
+    }
+    drop(found);
+    let opened = VolumeServer::open_to_read(&args.members, Some(control), timeout);
+    opened.map(Some).map_err(failure)
+}
+
 /// Warns about failed members and lost data of a volume to be served.
 fn warn_of(status: &VolumeStatus) {
     for member in &status.members {
         let number = member.member;
         match member.state.as_str() {
+            "failed" if member.path.is_none() => warn(format!(
+                "member {number} is missing or has failed; its content is computed from the others"
+            )),
             "failed" => warn(format!(
                 "member {number} has failed; replace and rebuild it"
             )),
@@ -654,12 +680,7 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
                 "--no-wait: only a server can continue in the background; give its control socket",
             ));
         }
-        let found = match work {
-            MaintenanceKind::Scrub => volume::find_with_suspects(&args.members, false, false),
-            MaintenanceKind::Sync | MaintenanceKind::Rebuild => find(&args.members, false),
-        };
-        let found = found.map_err(|error| explained(error, &args.members))?;
-        let volume = found.open().map_err(failure)?;
+        let volume = opened_for(&args.members, work, repair)?;
         let done = volume::maintain(
             &volume,
             MaintenanceTask { work, repair, rate },
@@ -673,6 +694,39 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
     };
     drop(bar);
     outcome(args.json, &progress, interrupt.signal())
+}
+
+/// Opens the volume for maintenance in this process. A scrub without repairs also takes members
+/// that cannot be written.
+fn opened_for(
+    members: &[PathBuf],
+    work: MaintenanceKind,
+    repair: Repairs,
+) -> Result<volume::DeviceVolume> {
+    let found = match work {
+        MaintenanceKind::Scrub => volume::find_with_suspects(members, false, false),
+        MaintenanceKind::Sync | MaintenanceKind::Rebuild => find(members, false),
+    };
+    let only_reads = work == MaintenanceKind::Scrub && repair == Repairs::default();
+    let opened = match found {
+        Err(error) if only_reads && is_unwritable(&error) => {
+            note("a member cannot be written; if the scrub is interrupted, it cannot be resumed");
+            volume::find_to_read(members, MEMBER_TIMEOUT).and_then(Found::open_to_read)
+        }
+        found => found.and_then(Found::open),
+    };
+    opened.map_err(|error| explained(error, members))
+}
+
+/// Returns whether a member can be opened for reading at most.
+fn is_unwritable(error: &VolumeIoError) -> bool {
+    let VolumeIoError::Guarded(Refusal::System { error, .. }) = error else {
+        return false;
+    };
+    matches!(
+        error.kind(),
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied
+    )
 }
 
 fn destroy(args: &Destroy) -> Result<()> {

@@ -41,7 +41,7 @@ use super::buffers::Buffers;
 use super::error::VolumeIoError;
 use super::space::ReservedSpace;
 use lanes::{Batch, DeviceThreads, Task};
-use traxtent_io::device::guard::{self, DirectIo};
+use traxtent_io::device::guard::{self, Access, DirectIo};
 use uring::{RingOp, RingOps};
 pub(super) use watch::with_timeout;
 pub use watch::{MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
@@ -164,6 +164,10 @@ impl Device {
     /// Returns an error if the path cannot be used, is neither a file nor a block device, or is in
     /// use.
     pub fn open(path: &Path) -> Result<Device, VolumeIoError> {
+        Device::open_for(path, Access::Write)
+    }
+
+    fn open_for(path: &Path, access: Access) -> Result<Device, VolumeIoError> {
         let failed = |what: &'static str| {
             move |errno: Errno| VolumeIoError::Device {
                 path: path.to_owned(),
@@ -175,7 +179,7 @@ impl Device {
             file,
             is_block,
             is_direct: direct,
-        } = guard::open(path, DirectIo::IfPossible)?;
+        } = guard::open_for(path, DirectIo::IfPossible, access)?;
         let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(failed("measure"))?;
         let sector_bytes = if is_block {
             rustix::fs::ioctl_blksszget(&file).map_err(failed("measure"))?
@@ -211,13 +215,17 @@ impl Device {
         })
     }
 
-    /// Opens the device as [`Device::open`] does, within the time-out.
+    /// Opens the device as [`Device::open`] does, or only for reading, within the time-out.
     ///
     /// # Errors
     /// Returns the errors of [`Device::open`], or an error if there is no response in time.
-    pub(super) fn open_within(path: &Path, timeout: Duration) -> Result<Device, VolumeIoError> {
+    pub(super) fn open_within(
+        path: &Path,
+        access: Access,
+        timeout: Duration,
+    ) -> Result<Device, VolumeIoError> {
         let own = path.to_owned();
-        with_timeout(timeout, move || Device::open(&own)).unwrap_or_else(|| {
+        with_timeout(timeout, move || Device::open_for(&own, access)).unwrap_or_else(|| {
             Err(VolumeIoError::Device {
                 path: path.to_owned(),
                 what: "open",

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use traxtent_io::device::guard::Refusal;
+use traxtent_io::device::guard::{Access, Refusal};
 use traxtent_volume::{AssemblyError, SuperblockPair, assemble};
 
 use super::error::VolumeIoError;
@@ -89,7 +89,7 @@ impl Inspected {
             };
         let mut candidates = Vec::new();
         for path in paths {
-            match open_once(path, &opened, MEMBER_TIMEOUT) {
+            match open_once(path, &opened, Access::Read, MEMBER_TIMEOUT) {
                 Ok(device) => {
                     opened.push(device);
                     candidates.push(path);

@@ -33,7 +33,7 @@ use traxtent_volume::{
     WriteHole, assemble, read_superblocks,
 };
 
-use traxtent_io::device::guard::volume_on;
+use traxtent_io::device::guard::{Access, volume_on};
 
 pub use error::VolumeIoError;
 pub use files::{AlignedBuffer, Device, Devices, MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
@@ -135,7 +135,7 @@ fn open_members(plan: &VolumePlan) -> Result<(Vec<Device>, Vec<Vec<u8>>), Volume
     let mut devices = Vec::new();
     let mut maps = Vec::new();
     for (path, map) in &plan.members {
-        let device = open_once(path, &devices, MEMBER_TIMEOUT)?;
+        let device = open_once(path, &devices, Access::Write, MEMBER_TIMEOUT)?;
         let first: &Device = devices.first().unwrap_or(&device);
         if device.sector_bytes() != first.sector_bytes() {
             return Err(VolumeIoError::SectorSize {
@@ -280,7 +280,7 @@ pub fn find_within(
 
 /// Assembles members, including doubtful ones.
 fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found, VolumeIoError> {
-    let (devices, pairs) = surveyed(paths, timeout)?;
+    let (devices, pairs) = surveyed(paths, Access::Write, timeout)?;
     let refused = |error: AssemblyError| VolumeIoError::assembly(&error, paths);
     let (mut assembly, missing) = match assemble(&pairs, force) {
         Ok(assembly) => (assembly, None),
@@ -304,6 +304,31 @@ fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found,
         array,
         devices,
     })
+}
+
+/// Finds the volume as [`find_within`] does, for reading only. Members may be missing if the others
+/// have all data.
+///
+/// # Errors
+/// Returns the errors of [`find`].
+pub fn find_to_read(paths: &[PathBuf], timeout: Duration) -> Result<Found, VolumeIoError> {
+    let (devices, pairs) = surveyed(paths, Access::Read, timeout)?;
+    let refused = |error: AssemblyError| VolumeIoError::assembly(&error, paths);
+    let mut assembly = assemble(&pairs, true).map_err(refused)?;
+    let devices = in_place(&assembly, devices.take_all());
+    devices.set_timeout(timeout);
+    let (array, devices) = laid_out(&assembly.superblock, devices)?;
+    // Parity that was never computed cannot replace a member.
+    assembly
+        .check_synced(array.stripes(), false)
+        .map_err(refused)?;
+    let found = Found {
+        superblock: assembly.superblock,
+        array,
+        devices,
+    };
+    found.check_doubts()?;
+    Ok(found)
 }
 
 /// Returns the devices in the order of the members.
@@ -350,6 +375,18 @@ impl Found {
     /// Returns the errors of [`Volume::open`].
     pub fn open(self) -> Result<DeviceVolume, VolumeIoError> {
         self.open_on(|devices| devices, WriteHole::Closed)
+    }
+
+    /// Opens the volume without writing to its members.
+    ///
+    /// # Errors
+    /// Returns [`VolumeError::NeedsRecovery`] if the volume was not stopped cleanly.
+    pub fn open_to_read(self) -> Result<DeviceVolume, VolumeIoError> {
+        Ok(Volume::open_to_read(
+            self.array,
+            self.devices,
+            self.superblock,
+        )?)
     }
 
     /// Opens the volume on an intermediate layer over the devices, with the write hole closed or
@@ -444,7 +481,7 @@ fn substitute(
     if others.any(|other| other.identity() == identity) {
         return Err(VolumeIoError::Twice(path.to_owned()));
     }
-    let device = Device::open_within(path, devices.timeout())?;
+    let device = Device::open_within(path, Access::Write, devices.timeout())?;
     let sector_bytes = superblock.sector_bytes;
     if device.sector_bytes() != sector_bytes {
         return Err(VolumeIoError::SectorSize {
@@ -565,7 +602,7 @@ where
 /// Returns an error if a device is not a member, if `force` is not set, or if a device cannot be
 /// written.
 pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
-    let (devices, pairs) = surveyed(paths, MEMBER_TIMEOUT)?;
+    let (devices, pairs) = surveyed(paths, Access::Write, MEMBER_TIMEOUT)?;
     let superblocks = pairs.iter().filter_map(SuperblockPair::newest);
     if !force {
         let lost = "the volume's data would be lost; confirm with --force";
@@ -589,11 +626,12 @@ pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
 /// Returns the members' devices in the order of their paths, with the superblocks of each.
 fn surveyed(
     paths: &[PathBuf],
+    access: Access,
     timeout: Duration,
 ) -> Result<(Devices, Vec<SuperblockPair>), VolumeIoError> {
     let mut devices = Vec::new();
     for path in paths {
-        let device = open_once(path, &devices, timeout)?;
+        let device = open_once(path, &devices, access, timeout)?;
         devices.push(device);
     }
     let (devices, pairs) = superblocks_of(devices, timeout);
@@ -617,13 +655,18 @@ fn superblocks_of(devices: Vec<Device>, timeout: Duration) -> (Devices, Vec<Supe
     (devices, pairs)
 }
 
-fn open_once(path: &Path, others: &[Device], timeout: Duration) -> Result<Device, VolumeIoError> {
+fn open_once(
+    path: &Path,
+    others: &[Device],
+    access: Access,
+    timeout: Duration,
+) -> Result<Device, VolumeIoError> {
     // A second lock of the same file would fail as if another process held it.
     let identity = Identity::at(path, timeout)?;
     if others.iter().any(|other| other.identity() == identity) {
         Err(VolumeIoError::Twice(path.to_owned()))
     } else {
-        Device::open_within(path, timeout)
+        Device::open_within(path, access, timeout)
     }
 }
 

@@ -924,3 +924,59 @@ fn member_timeouts_are_checked() {
         assert!(answer.err.contains(says), "{wrong}: {}", answer.err);
     }
 }
+
+/// A file system in memory that is unmounted after the test.
+struct MemoryDisk(PathBuf);
+
+impl Drop for MemoryDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).output();
+    }
+}
+
+/// Are members on a read-only file system read by everything that needs no writes, also without a
+/// member that the others can replace, and is everything else refused with the reason?
+#[test]
+fn members_that_cannot_be_written() {
+    let mount = testkit::tool!("mount");
+    let folder = TempDir::new().unwrap();
+    let at = folder.path().join("disk");
+    fs::create_dir(&at).unwrap();
+    let mounts = |options: &[&str]| {
+        let mounted = Command::new(&mount).args(options).arg(&at).output();
+        mounted.is_ok_and(|mounted| mounted.status.success())
+    };
+    if !mounts(&["-t", "tmpfs", "tmpfs"]) {
+        testkit::skip!("a file system cannot be mounted here");
+    }
+    let _disk = MemoryDisk(at.clone());
+    files(&at, &["a", "b", "c"]);
+    let create = "create --level raid-5 --chunk 64K --journal 2M a b c";
+    good(&at, create);
+    assert!(mounts(&["-o", "remount,ro"]));
+    for line in [
+        "status a b c",
+        "scrub a b c",
+        "serve --read-only a b c -- true",
+    ] {
+        let answer = volume(&at, line);
+        assert_eq!(answer.status, 0, "{line}: {}", answer.err);
+    }
+    let degraded = volume(&at, "serve --read-only a c -- true");
+    assert_eq!(degraded.status, 0, "{}", degraded.err);
+    let says = "member 1 is missing or has failed; its content is computed from the others";
+    assert!(degraded.err.contains(says), "{}", degraded.err);
+    for line in [
+        "scrub --repair a b c",
+        "serve a b c -- true",
+        "assemble a b c",
+    ] {
+        let answer = volume(&at, line);
+        assert_eq!(answer.status, 3, "{line}: {}", answer.err);
+        assert!(
+            answer.err.contains("Read-only file system"),
+            "{line}: {}",
+            answer.err
+        );
+    }
+}
