@@ -129,6 +129,8 @@ pub struct Volume<M: MemberIo> {
     rebuilt: AtomicU64,
     rebuild_next: Mutex<Rebuilds>,
     repaired: AtomicU64,
+    /// The journal records replayed when the volume was opened; `None` if it needed no recovery.
+    recovered: Option<u64>,
     /// A copy of the state for [`Volume::snapshot`], updated with every change.
     known: Now<Snapshot>,
 }
@@ -198,6 +200,7 @@ impl<M: MemberIo> Volume<M> {
                 last: Arc::default(),
             }),
             repaired: AtomicU64::new(0),
+            recovered: None,
             known: Now::new(Snapshot {
                 superblock: superblock.clone(),
                 broken: false,
@@ -259,6 +262,12 @@ impl<M: MemberIo> Volume<M> {
     /// Returns whether more members have failed than the level tolerates.
     pub async fn is_broken(&self) -> bool {
         self.gate.read().await.broken
+    }
+
+    /// Returns the number of journal records that were replayed when the volume was opened; `None`
+    /// if it had been stopped cleanly.
+    pub fn recovered(&self) -> Option<u64> {
+        self.recovered
     }
 
     /// Returns the number of sectors that were rewritten because a member could not read them.

@@ -139,17 +139,20 @@ impl<M: MemberIo> Volume<M> {
         superblock: Superblock,
         hole: WriteHole,
     ) -> Result<Self, VolumeError> {
-        let volume = Volume::new(array, members, superblock, hole);
+        let mut volume = Volume::new(array, members, superblock, hole);
+        let mut recovered = None;
         {
             let mut state = volume.gate.write().await;
             if volume.journals() && !state.superblock.clean {
-                let lost = volume.replay(&state).await?;
+                let (records, lost) = volume.replay(&state).await?;
+                recovered = Some(records);
                 note_lost(&mut state.superblock, lost)?;
             }
             state.superblock.epoch += 1;
             state.superblock.clean = false;
             volume.persist(&mut state).await?;
         }
+        volume.recovered = recovered;
         Ok(volume)
     }
 

@@ -23,6 +23,7 @@ use traxtent_server::volume::{
 };
 use traxtent_units::byte_size::{BYTE_SIZE_HELP, parse_byte_size};
 use traxtent_volume::VolumeError;
+use traxtent_volume::superblock::SuperblockError;
 use uuid::Uuid;
 
 use self::maps::{verify_known, verify_new};
@@ -298,7 +299,7 @@ fn create(args: &Create) -> Result<()> {
         .is_some_and(|bytes| bytes == 0 || !bytes.is_multiple_of(4096))
     {
         return Err(Failure::input(
-            "--chunk: expected a multiple of 4K, such as 64K",
+            "--chunk: expected a multiple of 4K, such as 64K (65536 bytes; 64KB is 64000)",
         ));
     }
     if args.chunk.is_none() && args.maps.len() != args.members.len() {
@@ -335,6 +336,7 @@ fn assemble(args: &Assemble) -> Result<()> {
         verify_known(&found);
     }
     let volume = found.open().map_err(failure)?;
+    note_recovery(&volume);
     block_on(volume.stop()).map_err(stopped)?;
     show(&VolumeStatus::of(&volume), args.json)
 }
@@ -483,6 +485,7 @@ fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
     drop(found);
     let opened = VolumeServer::open_within(&args.members, Some(control), timeout);
     let mut server = opened.map_err(|error| Failure::Io(error.to_string()))?;
+    note_recovery(server.volume());
     server.set_sync_rate(match args.sync_rate {
         None => Some(SYNC_RATE),
         Some(SyncRate::Off) => None,
@@ -507,6 +510,15 @@ fn open_to_read(args: &Serve, control: &Path, timeout: Duration) -> Result<Optio
     drop(found);
     let opened = VolumeServer::open_to_read(&args.members, Some(control), timeout);
     opened.map(Some).map_err(failure)
+}
+
+/// Notes that the volume was recovered when it was opened.
+fn note_recovery(volume: &volume::DeviceVolume) {
+    if let Some(records) = volume.recovered() {
+        note(format!(
+            "the volume was not stopped cleanly; it is recovered; writes replayed from the journal: {records}"
+        ));
+    }
 }
 
 /// Warns about failed members and lost data of a volume to be served.
@@ -540,7 +552,19 @@ fn explained(error: VolumeIoError, members: &[PathBuf]) -> Failure {
             let why = "holds a volume with replicas; use `volume serve` or `volume copies`";
             Failure::at(path.display(), why)
         }
-        _ => failure(error),
+        _ => match &error {
+            VolumeIoError::Superblock {
+                path,
+                error: SuperblockError::None,
+            } => match recognized_content(path) {
+                Some(what) => Failure::at(
+                    path.display(),
+                    format!("is not a member of a volume; it holds {what}"),
+                ),
+                None => Failure::at(path.display(), "is not a member of a volume; it is blank"),
+            },
+            _ => failure(error),
+        },
     }
 }
 

@@ -46,6 +46,14 @@ pub fn inspect(paths: &[PathBuf]) -> Result<VolumeStatus, VolumeIoError> {
                 pairs.remove(given);
                 devices.remove(given);
             }
+            Err(error @ AssemblyError::Missing { enough: false, .. }) => {
+                let known = paths.iter().zip(&pairs).map(known);
+                let known: Vec<String> = known.collect();
+                return Err(VolumeIoError::Assembly(format!(
+                    "{error}: {}",
+                    known.join("; ")
+                )));
+            }
             Err(error) => return Err(VolumeIoError::assembly(&error, &paths)),
         }
     };
@@ -60,6 +68,28 @@ pub fn inspect(paths: &[PathBuf]) -> Result<VolumeStatus, VolumeIoError> {
     status.stale = stale;
     status.unusable = unusable;
     Ok(status)
+}
+
+/// Describes the volume of a device from its superblocks alone.
+fn known((path, pair): (&PathBuf, &SuperblockPair)) -> String {
+    let path = path.display();
+    let Some(own) = pair.newest() else {
+        return format!("{path}: no superblock is usable");
+    };
+    format!(
+        "{path} is member {} of {} of volume {}, {}, {} bytes, generation {}, {}",
+        own.index,
+        own.members.len(),
+        own.volume,
+        own.level.name(),
+        own.capacity.0 * u64::from(own.sector_bytes),
+        own.generation,
+        if own.clean {
+            "stopped cleanly"
+        } else {
+            "not stopped cleanly"
+        }
+    )
 }
 
 /// The devices of a volume to be inspected.

@@ -180,7 +180,8 @@ impl VolumeServer {
         self.sync_rate = rate;
     }
 
-    pub(super) fn volume(&self) -> &DeviceVolume {
+    /// Returns the volume.
+    pub fn volume(&self) -> &DeviceVolume {
         &self.kept.volume
     }
 

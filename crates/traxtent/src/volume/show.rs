@@ -4,7 +4,9 @@ use std::io::Write;
 use std::time::Duration;
 
 use traxtent_server::remaining_time::time_left;
-use traxtent_server::volume::{self, DifferenceReport, MemberStatus, VolumeStatus};
+use traxtent_server::volume::{
+    self, DifferenceReport, MaintenanceKind, MemberStatus, VolumeStatus,
+};
 
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -52,6 +54,10 @@ pub(super) fn outcome(
 
 /// Returns a one-line description of progress.
 fn described(progress: &volume::MaintenanceProgress) -> String {
+    let is_rebuild = progress.work == MaintenanceKind::Rebuild;
+    if is_rebuild && progress.done && progress.first == progress.stripes {
+        return "rebuild: nothing to rebuild; all members are active".to_owned();
+    }
     let mut line = format!(
         "{}: {} of {} stripes ({:.1} %)",
         progress.work.name(),
@@ -146,8 +152,13 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
         "volume {}: {}, {} chunks, {} bytes",
         status.volume, status.level, status.chunks, status.bytes
     )?;
-    if !status.clean && !status.served {
-        writeln!(out, "  was not stopped cleanly; the next start recovers it")?;
+    if !status.served {
+        let how = if status.clean {
+            "stopped cleanly"
+        } else {
+            "was not stopped cleanly; the next start recovers it"
+        };
+        writeln!(out, "  {how}")?;
     }
     if status.broken {
         writeln!(out, "  read-only; only undamaged data can be read")?;

@@ -8,10 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use futures_lite::future::block_on;
 use tempfile::TempDir;
 use traxtent_map::{MapFile, MapSource, TrackMap};
 use traxtent_probe::Identity;
-use traxtent_units::Sectors;
+use traxtent_server::volume::find;
+use traxtent_units::{Lbn, Sectors};
 
 use crate::command::{Answer, traxtent_in};
 
@@ -165,7 +167,7 @@ fn refusals() {
             "create --level raid-1 --chunk 64K --journal 2M a swap",
             "swap",
         ),
-        ("create --level raid-5 --chunk 1000 a b c", "multiple of 4K"),
+        ("create --level raid-5 --chunk 64KB a b c", "64KB is 64000"),
         (
             "create --level raid-6 --chunk 64K a b c",
             "raid-0, raid-1, raid-4 or raid-5",
@@ -176,8 +178,12 @@ fn refusals() {
             "neither a file nor a block device",
         ),
         ("create --level raid-1 --chunk 64K a nothing", "nothing"),
-        ("status a", "not a volume's superblock"),
-        ("status empty", "not a volume's superblock"),
+        ("status a", "a: is not a member of a volume; it is blank"),
+        ("status empty", "is not a member of a volume"),
+        (
+            "status swap",
+            "swap: is not a member of a volume; it holds swap space",
+        ),
         (
             "scrub --no-wait a",
             "--no-wait: only a server can continue in the background; give its control socket",
@@ -979,4 +985,49 @@ fn members_that_cannot_be_written() {
             answer.err
         );
     }
+}
+
+/// After a crash, does `status` say that the volume was not stopped cleanly, does `assemble` say how
+/// many writes it replayed, and does `rebuild` say that there is nothing to rebuild? Does `status`
+/// of one member describe the volume that it belongs to?
+#[test]
+fn a_crash_is_reported() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "c"]);
+    good(at, "create --level raid-5 --chunk 64K --journal 2M a b c");
+    assert!(volume(at, "status a b c").out.contains("  stopped cleanly"));
+    let paths = ["a", "b", "c"].map(|name| at.join(name));
+    let crashed = find(&paths, false).unwrap().open().unwrap();
+    for lbn in [0, 800] {
+        block_on(crashed.write(Lbn(lbn), &[7; 4096])).unwrap();
+    }
+    drop(crashed);
+    let status = volume(at, "status a b c");
+    assert!(
+        status.out.contains("was not stopped cleanly"),
+        "{}",
+        status.out
+    );
+    let alone = volume(at, "status c");
+    assert_eq!(alone.status, 2, "{}", alone.err);
+    for says in [
+        "are missing",
+        "c is member 2 of 3",
+        "raid-5",
+        "not stopped cleanly",
+    ] {
+        assert!(alone.err.contains(says), "{}", alone.err);
+    }
+    let assembled = volume(at, "assemble a b c");
+    let says = "it is recovered; writes replayed from the journal: 2";
+    assert!(assembled.err.contains(says), "{}", assembled.err);
+    assert!(!volume(at, "assemble a b c").err.contains("recovered"));
+    let rebuilt = volume(at, "rebuild a b c");
+    assert_eq!(rebuilt.status, 0, "{}", rebuilt.err);
+    assert!(
+        rebuilt.out.contains("nothing to rebuild"),
+        "{}",
+        rebuilt.out
+    );
 }
