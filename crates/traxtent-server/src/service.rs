@@ -265,7 +265,7 @@ impl ServiceError {
             | ServiceError::Copies(CopiesError::Range { .. } | CopiesError::NoSpace) => {
                 Errno::NOSPC
             }
-            ServiceError::Volume(VolumeError::Broken { .. })
+            ServiceError::Volume(VolumeError::Broken { .. } | VolumeError::ReadOnly)
             | ServiceError::Copies(CopiesError::Broken) => Errno::ROFS,
             ServiceError::Data { error, .. } => Errno::from_io_error(error).unwrap_or(Errno::IO),
             ServiceError::Stopped => Errno::SHUTDOWN,

@@ -51,6 +51,14 @@ pub enum VolumeError {
         /// The member.
         member: usize,
     },
+    /// A write to a volume that is open for reading only.
+    #[error("the volume is open for reading only")]
+    ReadOnly,
+    /// A volume that cannot be read before its recovery, which would write to its members.
+    #[error(
+        "the volume was not stopped cleanly, and its recovery has to write to the members; make them writable, and run `assemble`"
+    )]
+    NeedsRecovery,
     /// The volume was stopped.
     #[error("the volume has been stopped")]
     Stopped,

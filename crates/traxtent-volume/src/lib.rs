@@ -129,6 +129,8 @@ pub struct Volume<M: MemberIo> {
     rebuilt: AtomicU64,
     rebuild_next: Mutex<Rebuilds>,
     repaired: AtomicU64,
+    /// The journal records replayed when the volume was opened; `None` if it needed no recovery.
+    recovered: Option<u64>,
     /// A copy of the state for [`Volume::snapshot`], updated with every change.
     known: Now<Snapshot>,
 }
@@ -158,6 +160,8 @@ struct State {
     /// Whether more members have failed than the level tolerates.
     broken: bool,
     stopped: bool,
+    /// Nothing is written to the members. Their failures are only noted in memory.
+    read_only: bool,
 }
 
 /// Combines concurrent flushes of a member: one flush serves all callers that wait for one.
@@ -196,6 +200,7 @@ impl<M: MemberIo> Volume<M> {
                 last: Arc::default(),
             }),
             repaired: AtomicU64::new(0),
+            recovered: None,
             known: Now::new(Snapshot {
                 superblock: superblock.clone(),
                 broken: false,
@@ -204,6 +209,7 @@ impl<M: MemberIo> Volume<M> {
                 superblock,
                 broken: false,
                 stopped: false,
+                read_only: false,
             }),
             array,
             idle: Now::default(),
@@ -258,6 +264,12 @@ impl<M: MemberIo> Volume<M> {
         self.gate.read().await.broken
     }
 
+    /// Returns the number of journal records that were replayed when the volume was opened; `None`
+    /// if it had been stopped cleanly.
+    pub fn recovered(&self) -> Option<u64> {
+        self.recovered
+    }
+
     /// Returns the number of sectors that were rewritten because a member could not read them.
     pub fn repaired(&self) -> Sectors {
         Sectors(self.repaired.load(Ordering::Relaxed))
@@ -293,7 +305,7 @@ impl<M: MemberIo> Volume<M> {
     /// Returns an error if too many members fail.
     pub async fn stop(&self) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
-        if state.stopped {
+        if state.stopped || state.read_only {
             return Ok(());
         }
         if state.broken {
@@ -369,6 +381,9 @@ impl<M: MemberIo> Volume<M> {
     /// must have exclusive access. The records of a broken volume are kept: the failure of a member
     /// may not be recorded on the other members, which will then replay its writes.
     async fn settle(&self, state: &mut State, retire: bool) -> Result<(), VolumeError> {
+        if state.read_only {
+            return Ok(());
+        }
         'again: loop {
             let mut ops: Ops<'_> = live(&state.superblock).map(Op::flush).collect();
             self.members.run(&mut ops).await;
@@ -428,6 +443,10 @@ impl<M: MemberIo> Volume<M> {
     /// Writes the superblocks in a round: the first ones of all members, and once those are
     /// durable, the second ones. The assembly relies on this order.
     async fn persist(&self, state: &mut State) -> Result<(), VolumeError> {
+        if state.read_only {
+            self.publish(state);
+            return Ok(());
+        }
         'again: loop {
             state.superblock.generation += 1;
             self.publish(state);

@@ -139,17 +139,43 @@ impl<M: MemberIo> Volume<M> {
         superblock: Superblock,
         hole: WriteHole,
     ) -> Result<Self, VolumeError> {
-        let volume = Volume::new(array, members, superblock, hole);
+        let mut volume = Volume::new(array, members, superblock, hole);
+        let mut recovered = None;
         {
             let mut state = volume.gate.write().await;
             if volume.journals() && !state.superblock.clean {
-                let lost = volume.replay(&state).await?;
+                let (records, lost) = volume.replay(&state).await?;
+                recovered = Some(records);
                 note_lost(&mut state.superblock, lost)?;
             }
             state.superblock.epoch += 1;
             state.superblock.clean = false;
             volume.persist(&mut state).await?;
         }
+        volume.recovered = recovered;
         Ok(volume)
+    }
+
+    /// Opens a volume without writing to its members. Writes fail, and the failure of a member is
+    /// only noted in memory.
+    ///
+    /// # Errors
+    /// Returns [`VolumeError::NeedsRecovery`] if the volume was not stopped cleanly.
+    pub fn open_to_read(
+        array: Array,
+        members: M,
+        superblock: Superblock,
+    ) -> Result<Self, VolumeError> {
+        if !superblock.clean {
+            return Err(VolumeError::NeedsRecovery);
+        }
+        let mut volume = Volume::new(array, members, superblock, WriteHole::Closed);
+        volume.gate.get_mut().read_only = true;
+        Ok(volume)
+    }
+
+    /// Returns whether the volume is open for reading only.
+    pub async fn is_read_only(&self) -> bool {
+        self.gate.read().await.read_only
     }
 }

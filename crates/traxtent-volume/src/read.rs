@@ -108,7 +108,7 @@ impl<M: MemberIo> Volume<M> {
         .await?;
         buffers.buffers[0].copy_old(&stripe, &range, into);
         self.return_buffers(buffers);
-        if let Some((member, at)) = unreadable {
+        if let Some((member, at)) = unreadable.filter(|_| !state.read_only) {
             let mut ops = [Op::write(member, at, into)];
             self.members.run(&mut ops).await;
             if ops[0].outcome.is_ok() {

@@ -29,8 +29,12 @@ struct RecordPosition {
 }
 
 impl<M: MemberIo> Volume<M> {
-    /// Replays the journal. Returns the ranges that are lost.
-    pub(super) async fn replay(&self, state: &State) -> Result<Vec<Range<u64>>, VolumeError> {
+    /// Replays the journal. Returns the number of records, and the ranges that are lost.
+    pub(super) async fn replay(
+        &self,
+        state: &State,
+    ) -> Result<(u64, Vec<Range<u64>>), VolumeError> {
+        let mut records = 0;
         let mut intents = BTreeSet::new();
         for place in self.search(&state.superblock).await.into_values() {
             let Some((record, data)) = self.record_at(&state.superblock, &place).await else {
@@ -45,6 +49,7 @@ impl<M: MemberIo> Volume<M> {
                 }
             }
             self.replay_record(state, &record, &data).await?;
+            records += u64::from(!record.entries.is_empty());
         }
         let mut lost = Vec::new();
         for number in intents {
@@ -54,7 +59,7 @@ impl<M: MemberIo> Volume<M> {
         let mut ops: Ops<'_> = live(&state.superblock).map(Op::flush).collect();
         self.members.run(&mut ops).await;
         check_no_failures(&failures(&ops))?;
-        Ok(lost)
+        Ok((records, lost))
     }
 
     /// Writes the data of a record to its places.

@@ -140,7 +140,7 @@ impl<M: MemberIo> Volume<M> {
         let number = stripe.number();
         let may_help = {
             let state = self.gate.read().await;
-            let is_open = !state.broken && !state.stopped;
+            let is_open = !state.broken && !state.stopped && !state.read_only;
             let is_synced = stripe.parity_member().is_none() || number < state.superblock.synced;
             is_open && !is_synced && !done.contains(&number)
         };

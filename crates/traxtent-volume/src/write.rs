@@ -82,6 +82,9 @@ impl<M: MemberIo> Volume<M> {
         if state.stopped {
             return Err(VolumeError::Stopped);
         }
+        if state.read_only {
+            return Err(VolumeError::ReadOnly);
+        }
         Ok(())
     }
 

@@ -23,6 +23,7 @@ use traxtent_server::volume::{
 };
 use traxtent_units::byte_size::{BYTE_SIZE_HELP, parse_byte_size};
 use traxtent_volume::VolumeError;
+use traxtent_volume::superblock::SuperblockError;
 use uuid::Uuid;
 
 use self::maps::{verify_known, verify_new};
@@ -298,7 +299,7 @@ fn create(args: &Create) -> Result<()> {
         .is_some_and(|bytes| bytes == 0 || !bytes.is_multiple_of(4096))
     {
         return Err(Failure::input(
-            "--chunk: expected a multiple of 4K, such as 64K",
+            "--chunk: expected a multiple of 4K, such as 64K (65536 bytes; 64KB is 64000)",
         ));
     }
     if args.chunk.is_none() && args.maps.len() != args.members.len() {
@@ -335,6 +336,7 @@ fn assemble(args: &Assemble) -> Result<()> {
         verify_known(&found);
     }
     let volume = found.open().map_err(failure)?;
+    note_recovery(&volume);
     block_on(volume.stop()).map_err(stopped)?;
     show(&VolumeStatus::of(&volume), args.json)
 }
@@ -458,7 +460,16 @@ fn open_replicas(args: &Serve) -> Result<Arc<dyn BlockService>> {
 
 fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
     // This reports problems in more detail than the server does.
-    let found = found(&args.members, false)?;
+    let timeout = args
+        .member_timeout
+        .map_or(MEMBER_TIMEOUT, Duration::from_secs);
+    if args.read_only
+        && let Some(server) = open_to_read(args, control, timeout)?
+    {
+        return Ok(Arc::new(server));
+    }
+    let found = volume::find_within(&args.members, false, timeout);
+    let found = found.map_err(|error| explained(error, &args.members))?;
     warn_of(&found.status());
     let left = found.status().unsynced();
     if left > 0 {
@@ -472,11 +483,9 @@ fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
         verify_known(&found);
     }
     drop(found);
-    let timeout = args
-        .member_timeout
-        .map_or(MEMBER_TIMEOUT, Duration::from_secs);
     let opened = VolumeServer::open_within(&args.members, Some(control), timeout);
     let mut server = opened.map_err(|error| Failure::Io(error.to_string()))?;
+    note_recovery(server.volume());
     server.set_sync_rate(match args.sync_rate {
         None => Some(SYNC_RATE),
         Some(SyncRate::Off) => None,
@@ -485,11 +494,41 @@ fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
     Ok(Arc::new(server))
 }
 
+/// Opens the volume without writing to its members. Returns `None` if it has to be recovered first.
+fn open_to_read(args: &Serve, control: &Path, timeout: Duration) -> Result<Option<VolumeServer>> {
+    let found = volume::find_to_read(&args.members, timeout);
+    let found = found.map_err(|error| explained(error, &args.members))?;
+    let status = found.status();
+    if !status.clean {
+        note("the volume was not stopped cleanly; its recovery writes to the members");
+        return Ok(None);
+    }
+    warn_of(&status);
+    if !args.trust_map {
+        verify_known(&found);
+    }
+    drop(found);
+    let opened = VolumeServer::open_to_read(&args.members, Some(control), timeout);
+    opened.map(Some).map_err(failure)
+}
+
+/// Notes that the volume was recovered when it was opened.
+fn note_recovery(volume: &volume::DeviceVolume) {
+    if let Some(records) = volume.recovered() {
+        note(format!(
+            "the volume was not stopped cleanly; it is recovered; writes replayed from the journal: {records}"
+        ));
+    }
+}
+
 /// Warns about failed members and lost data of a volume to be served.
 fn warn_of(status: &VolumeStatus) {
     for member in &status.members {
         let number = member.member;
         match member.state.as_str() {
+            "failed" if member.path.is_none() => warn(format!(
+                "member {number} is missing or has failed; its content is computed from the others"
+            )),
             "failed" => warn(format!(
                 "member {number} has failed; replace and rebuild it"
             )),
@@ -513,7 +552,19 @@ fn explained(error: VolumeIoError, members: &[PathBuf]) -> Failure {
             let why = "holds a volume with replicas; use `volume serve` or `volume copies`";
             Failure::at(path.display(), why)
         }
-        _ => failure(error),
+        _ => match &error {
+            VolumeIoError::Superblock {
+                path,
+                error: SuperblockError::None,
+            } => match recognized_content(path) {
+                Some(what) => Failure::at(
+                    path.display(),
+                    format!("is not a member of a volume; it holds {what}"),
+                ),
+                None => Failure::at(path.display(), "is not a member of a volume; it is blank"),
+            },
+            _ => failure(error),
+        },
     }
 }
 
@@ -532,7 +583,14 @@ fn absolute(path: &Path) -> Result<String> {
 fn fail(args: &MemberArgs) -> Result<()> {
     let member = args.member;
     if let Some(socket) = control_of(&args.members) {
-        return show(&ask(socket, &Asked::Fail { member })?, false);
+        let status = ask(socket, &Asked::Fail { member })?;
+        show(&status, false)?;
+        return match status.unfinished {
+            None => Ok(()),
+            Some(unfinished) => Err(Failure::Finding(format!(
+                "{unfinished}; `volume status` shows when it has ended"
+            ))),
+        };
     }
     let volume = match find(&args.members, false) {
         Err(VolumeIoError::Volume(VolumeError::Doubtful { member: doubtful }))
@@ -646,12 +704,7 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
                 "--no-wait: only a server can continue in the background; give its control socket",
             ));
         }
-        let found = match work {
-            MaintenanceKind::Scrub => volume::find_with_suspects(&args.members, false, false),
-            MaintenanceKind::Sync | MaintenanceKind::Rebuild => find(&args.members, false),
-        };
-        let found = found.map_err(|error| explained(error, &args.members))?;
-        let volume = found.open().map_err(failure)?;
+        let volume = opened_for(&args.members, work, repair)?;
         let done = volume::maintain(
             &volume,
             MaintenanceTask { work, repair, rate },
@@ -665,6 +718,39 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
     };
     drop(bar);
     outcome(args.json, &progress, interrupt.signal())
+}
+
+/// Opens the volume for maintenance in this process. A scrub without repairs also takes members
+/// that cannot be written.
+fn opened_for(
+    members: &[PathBuf],
+    work: MaintenanceKind,
+    repair: Repairs,
+) -> Result<volume::DeviceVolume> {
+    let found = match work {
+        MaintenanceKind::Scrub => volume::find_with_suspects(members, false, false),
+        MaintenanceKind::Sync | MaintenanceKind::Rebuild => find(members, false),
+    };
+    let only_reads = work == MaintenanceKind::Scrub && repair == Repairs::default();
+    let opened = match found {
+        Err(error) if only_reads && is_unwritable(&error) => {
+            note("a member cannot be written; if the scrub is interrupted, it cannot be resumed");
+            volume::find_to_read(members, MEMBER_TIMEOUT).and_then(Found::open_to_read)
+        }
+        found => found.and_then(Found::open),
+    };
+    opened.map_err(|error| explained(error, members))
+}
+
+/// Returns whether a member can be opened for reading at most.
+fn is_unwritable(error: &VolumeIoError) -> bool {
+    let VolumeIoError::Guarded(Refusal::System { error, .. }) = error else {
+        return false;
+    };
+    matches!(
+        error.kind(),
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied
+    )
 }
 
 fn destroy(args: &Destroy) -> Result<()> {

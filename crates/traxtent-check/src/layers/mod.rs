@@ -5,6 +5,7 @@
 //! reads a bounded number of bytes and never panics.
 
 pub mod btrfs;
+mod copies;
 mod error;
 pub mod ext;
 mod fields;
@@ -24,6 +25,7 @@ pub mod zfs;
 /// The maximum length of a sector, block or chunk.
 pub const SIZE_MAX: u64 = 1 << 31;
 
+pub use copies::copy_of_header;
 pub use error::{LayerError, Parsed};
 pub use kinds::*;
 pub use recognize::{Content, recognize};

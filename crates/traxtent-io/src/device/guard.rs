@@ -72,6 +72,15 @@ pub struct LockedFile {
     pub is_direct: bool,
 }
 
+/// The operations for which a path is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reads only.
+    Read,
+    /// Reads and writes.
+    Write,
+}
+
 /// Whether to use direct I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirectIo {
@@ -86,6 +95,15 @@ pub enum DirectIo {
 /// # Errors
 /// Returns an error that names the current user, or the reason why the path cannot be opened.
 pub fn open(path: &Path, direct: DirectIo) -> Result<LockedFile, Refusal> {
+    open_for(path, direct, Access::Write)
+}
+
+/// Opens a file or block device as [`open`] does, or only for reading. A device that is only read
+/// may be in use, unless another process has locked it for writing.
+///
+/// # Errors
+/// Returns the errors of [`open`].
+pub fn open_for(path: &Path, direct: DirectIo, access: Access) -> Result<LockedFile, Refusal> {
     let failed = |what| {
         move |errno: Errno| Refusal::System {
             path: path.to_owned(),
@@ -100,9 +118,15 @@ pub fn open(path: &Path, direct: DirectIo) -> Result<LockedFile, Refusal> {
         return Err(Refusal::Kind(path.to_owned()));
     }
     let begun = Instant::now();
-    unused(path, begun)?;
-    let mut flags = OFlags::RDWR | OFlags::CLOEXEC;
-    if is_block {
+    let (mode, lock) = match access {
+        Access::Read => (OFlags::RDONLY, FlockOperation::NonBlockingLockShared),
+        Access::Write => {
+            unused(path, begun)?;
+            (OFlags::RDWR, FlockOperation::NonBlockingLockExclusive)
+        }
+    };
+    let mut flags = mode | OFlags::CLOEXEC;
+    if is_block && access == Access::Write {
         // With O_EXCL, the kernel decides whether the device is in use, and excludes others from
         // now on.
         flags |= OFlags::EXCL;
@@ -118,7 +142,7 @@ pub fn open(path: &Path, direct: DirectIo) -> Result<LockedFile, Refusal> {
     };
     let (file, is_direct) = opened.map_err(failed("open"))?;
     loop {
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        match rustix::fs::flock(&file, lock) {
             Err(Errno::WOULDBLOCK) if begun.elapsed() < RELEASE_TIMEOUT => {
                 thread::sleep(Duration::from_millis(5));
             }

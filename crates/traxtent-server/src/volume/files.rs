@@ -41,7 +41,7 @@ use super::buffers::Buffers;
 use super::error::VolumeIoError;
 use super::space::ReservedSpace;
 use lanes::{Batch, DeviceThreads, Task};
-use traxtent_io::device::guard::{self, DirectIo};
+use traxtent_io::device::guard::{self, Access, DirectIo};
 use uring::{RingOp, RingOps};
 pub(super) use watch::with_timeout;
 pub use watch::{MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
@@ -62,6 +62,9 @@ const SLOW_AFTER: Duration = Duration::from_millis(500);
 
 /// The age of an operation at which its device is reported as not responding.
 const REPORTED_AFTER: Duration = Duration::from_secs(1);
+
+/// The state of a member below which an allocation found no space.
+const FULL: &str = "no space left below it: writes fail with ENOSPC";
 
 /// The storage below a member, which determines which operations can block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +146,8 @@ pub struct Device {
     space: ReservedSpace,
     /// The number of the last error, or 0.
     last_error: AtomicI32,
+    /// The last allocation found no space.
+    is_full: AtomicBool,
     /// The file was found to be shorter than before. If a later write extends it again, the missing
     /// part reads as zeros.
     is_cut: AtomicBool,
@@ -159,6 +164,10 @@ impl Device {
     /// Returns an error if the path cannot be used, is neither a file nor a block device, or is in
     /// use.
     pub fn open(path: &Path) -> Result<Device, VolumeIoError> {
+        Device::open_for(path, Access::Write)
+    }
+
+    fn open_for(path: &Path, access: Access) -> Result<Device, VolumeIoError> {
         let failed = |what: &'static str| {
             move |errno: Errno| VolumeIoError::Device {
                 path: path.to_owned(),
@@ -170,7 +179,7 @@ impl Device {
             file,
             is_block,
             is_direct: direct,
-        } = guard::open(path, DirectIo::IfPossible)?;
+        } = guard::open_for(path, DirectIo::IfPossible, access)?;
         let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(failed("measure"))?;
         let sector_bytes = if is_block {
             rustix::fs::ioctl_blksszget(&file).map_err(failed("measure"))?
@@ -198,6 +207,7 @@ impl Device {
             sectors: Sectors(bytes / u64::from(sector_bytes)),
             space: ReservedSpace::new(bytes),
             last_error: AtomicI32::new(0),
+            is_full: AtomicBool::new(false),
             is_cut: AtomicBool::new(false),
             never_cached: AtomicBool::new(false),
             watch: OutstandingOps::default(),
@@ -205,13 +215,17 @@ impl Device {
         })
     }
 
-    /// Opens the device as [`Device::open`] does, within the time-out.
+    /// Opens the device as [`Device::open`] does, or only for reading, within the time-out.
     ///
     /// # Errors
     /// Returns the errors of [`Device::open`], or an error if there is no response in time.
-    pub(super) fn open_within(path: &Path, timeout: Duration) -> Result<Device, VolumeIoError> {
+    pub(super) fn open_within(
+        path: &Path,
+        access: Access,
+        timeout: Duration,
+    ) -> Result<Device, VolumeIoError> {
         let own = path.to_owned();
-        with_timeout(timeout, move || Device::open(&own)).unwrap_or_else(|| {
+        with_timeout(timeout, move || Device::open_for(&own, access)).unwrap_or_else(|| {
             Err(VolumeIoError::Device {
                 path: path.to_owned(),
                 what: "open",
@@ -222,23 +236,23 @@ impl Device {
 
     /// Returns whether the sectors of a range are known to be zero without reading them, because a
     /// file has no data there.
-    pub(super) fn is_zero(&self, range: std::ops::Range<Lbn>) -> bool {
+    pub(super) fn is_zero(&self, range: Range<Lbn>, timeout: Duration) -> bool {
         let (first, end) = (self.offset(range.start), self.offset(range.end));
         if !self.is_file() || range.is_empty() {
             return false;
         }
-        match rustix::fs::seek(&self.file, SeekFrom::Data(first)) {
-            Ok(data) => data >= end,
+        let Ok(file) = self.file.try_clone() else {
+            return false;
+        };
+        let data = with_timeout(timeout, move || {
+            rustix::fs::seek(&file, SeekFrom::Data(first))
+        });
+        match data {
+            Some(Ok(data)) => data >= end,
             // There is no data after this offset.
-            Err(Errno::NXIO) => true,
-            Err(_) => false,
+            Some(Err(Errno::NXIO)) => true,
+            Some(Err(_)) | None => false,
         }
-    }
-
-    /// Returns whether a path names the same file or block device, under any name.
-    pub(super) fn is_at(&self, path: &Path) -> bool {
-        let stat = rustix::fs::stat(path);
-        stat.is_ok_and(|stat| Identity::of(&stat) == self.identity)
     }
 
     pub(super) fn identity(&self) -> Identity {
@@ -265,6 +279,9 @@ impl Device {
         if let Some(silent) = self.watch.given_up_after() {
             let why = format!("no response for {:.1} s", silent.as_secs_f64());
             return Some(io::Error::new(io::ErrorKind::TimedOut, why));
+        }
+        if self.is_full.load(Ordering::Relaxed) {
+            return Some(io::Error::new(io::ErrorKind::StorageFull, FULL));
         }
         let number = self.last_error.load(Ordering::Relaxed);
         (number != 0).then(|| io::Error::from_raw_os_error(number))
@@ -331,8 +348,8 @@ impl Device {
                 let write = opcode::Write::new(file, start, count);
                 Some(write.offset(self.offset(at)).build())
             }
-            // A kernel thread would do the flush, and this process's exit would wait for it.
-            Task::Flush => None,
+            // A kernel thread would do these, and this process's exit would wait for it.
+            Task::Flush | Task::Reserve(..) => None,
         }
     }
 
@@ -367,6 +384,12 @@ impl Device {
     pub(super) fn flush(&self) -> Result<(), Errno> {
         self.takes_writes()?;
         rustix::fs::fdatasync(&self.file)
+    }
+
+    /// Reserves space for sectors of a file; may block.
+    pub(super) fn reserve(&self, from: Lbn, to: Lbn) -> Result<(), Errno> {
+        let bytes = self.offset(from)..self.offset(to);
+        self.space.reserve(&self.file, bytes)
     }
 
     fn read_by(
@@ -673,6 +696,16 @@ impl Devices {
         });
     }
 
+    /// Reserves space in a thread of the device, because the file system may not respond.
+    fn reserve_apart(&self, device: &Arc<Device>, sectors: &Range<Lbn>) -> Result<(), Errno> {
+        let batch = Batch::new();
+        let task = Task::Reserve(sectors.start, sectors.end);
+        batch.push(Arc::clone(device), task, None);
+        let mut outcome = Ok(());
+        batch.wait(self.timeout(), |_, done, _| outcome = done);
+        outcome
+    }
+
     /// Returns the task of an action, and the memory for it. The memory holds the data of a write.
     fn task(&self, action: &Action<'_>) -> (Task, Option<AlignedBuffer>) {
         let memory = match action {
@@ -700,12 +733,33 @@ impl MemberIo for Devices {
     type Buffer = AlignedBuffer;
 
     fn reserve(&self, member: usize, sectors: Range<Lbn>) -> Result<(), NoSpace> {
-        match self.device(member) {
-            Some(device) if device.is_file() => {
-                let bytes = device.offset(sectors.start)..device.offset(sectors.end);
-                device.space.reserve(&device.file, bytes)
+        let Some(device) = self.device(member).filter(|one| one.is_file()) else {
+            return Ok(());
+        };
+        let bytes = device.offset(sectors.start)..device.offset(sectors.end);
+        if device.watch.is_given_up() || device.space.is_reserved(&bytes) {
+            return Ok(());
+        }
+        let done = match device.below {
+            Backing::Memory => device.reserve(sectors.start, sectors.end),
+            _ => self.reserve_apart(&device, &sectors),
+        };
+        match done {
+            Err(Errno::NOSPC | Errno::DQUOT) => {
+                if !device.is_full.swap(true, Ordering::Relaxed) {
+                    let path = device.path.display();
+                    tracing::warn!("member {member}: {path}: {FULL}");
+                }
+                Err(NoSpace)
             }
-            _ => Ok(()),
+            // The write will report any other error.
+            Err(_) => Ok(()),
+            Ok(()) => {
+                if device.is_full.swap(false, Ordering::Relaxed) {
+                    tracing::info!("member {member}: there is space below it again");
+                }
+                Ok(())
+            }
         }
     }
 
@@ -735,7 +789,7 @@ impl MemberIo for Devices {
     }
 }
 
-fn no_answer(timeout: Duration) -> io::Error {
+pub(super) fn no_answer(timeout: Duration) -> io::Error {
     let why = format!("no response within {} s", timeout.as_secs());
     io::Error::new(io::ErrorKind::TimedOut, why)
 }

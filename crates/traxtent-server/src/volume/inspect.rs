@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use traxtent_io::device::guard::Refusal;
+use traxtent_io::device::guard::{Access, Refusal};
 use traxtent_volume::{AssemblyError, SuperblockPair, assemble};
 
 use super::error::VolumeIoError;
@@ -46,6 +46,14 @@ pub fn inspect(paths: &[PathBuf]) -> Result<VolumeStatus, VolumeIoError> {
                 pairs.remove(given);
                 devices.remove(given);
             }
+            Err(error @ AssemblyError::Missing { enough: false, .. }) => {
+                let known = paths.iter().zip(&pairs).map(known);
+                let known: Vec<String> = known.collect();
+                return Err(VolumeIoError::Assembly(format!(
+                    "{error}: {}",
+                    known.join("; ")
+                )));
+            }
             Err(error) => return Err(VolumeIoError::assembly(&error, &paths)),
         }
     };
@@ -60,6 +68,28 @@ pub fn inspect(paths: &[PathBuf]) -> Result<VolumeStatus, VolumeIoError> {
     status.stale = stale;
     status.unusable = unusable;
     Ok(status)
+}
+
+/// Describes the volume of a device from its superblocks alone.
+fn known((path, pair): (&PathBuf, &SuperblockPair)) -> String {
+    let path = path.display();
+    let Some(own) = pair.newest() else {
+        return format!("{path}: no superblock is usable");
+    };
+    format!(
+        "{path} is member {} of {} of volume {}, {}, {} bytes, generation {}, {}",
+        own.index,
+        own.members.len(),
+        own.volume,
+        own.level.name(),
+        own.capacity.0 * u64::from(own.sector_bytes),
+        own.generation,
+        if own.clean {
+            "stopped cleanly"
+        } else {
+            "not stopped cleanly"
+        }
+    )
 }
 
 /// The devices of a volume to be inspected.
@@ -89,7 +119,7 @@ impl Inspected {
             };
         let mut candidates = Vec::new();
         for path in paths {
-            match open_once(path, &opened) {
+            match open_once(path, &opened, Access::Read, MEMBER_TIMEOUT) {
                 Ok(device) => {
                     opened.push(device);
                     candidates.push(path);

@@ -315,6 +315,10 @@ pub(super) fn check(volume: &DeviceVolume, task: MaintenanceTask) -> Result<(), 
     let mut states = superblock.members.iter().map(|member| member.state);
     let gone = states.position(|state| state != MemberState::Active);
     let order = |text: String| Err(VolumeIoError::Order(text));
+    let writes = work != MaintenanceKind::Scrub || repairs != Repairs::default();
+    if writes && block_on(volume.is_read_only()) {
+        return Err(VolumeError::ReadOnly.into());
+    }
     if repairs != Repairs::default() {
         if let Some(member) = superblock.members.iter().position(|one| one.doubtful) {
             return Err(VolumeError::Doubtful { member }.into());

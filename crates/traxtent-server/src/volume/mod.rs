@@ -33,11 +33,11 @@ use traxtent_volume::{
     WriteHole, assemble, read_superblocks,
 };
 
-use traxtent_io::device::guard::volume_on;
+use traxtent_io::device::guard::{Access, volume_on};
 
 pub use error::VolumeIoError;
-use files::Identity;
 pub use files::{AlignedBuffer, Device, Devices, MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
+use files::{Identity, no_answer, with_timeout};
 pub use inspect::inspect;
 pub use maintenance::{
     DifferenceReport, MaintenanceKind, MaintenanceProgress, MaintenanceTask, RATE_MIN, Repairs,
@@ -65,6 +65,9 @@ const REBUILD_THREADS: usize = 4;
 /// An open volume on devices.
 pub type DeviceVolume = Volume<Devices>;
 
+/// A function that returns a description of the content of a device, if it has any.
+pub type Recognizer = fn(&Path) -> Option<String>;
+
 /// The parameters of a new volume.
 #[derive(Clone, Debug)]
 pub struct VolumePlan {
@@ -90,7 +93,7 @@ pub struct VolumePlan {
 pub fn create(
     plan: &VolumePlan,
     mut ids: impl FnMut() -> uuid::Uuid,
-    holds: impl Fn(&Path) -> Option<String>,
+    holds: Recognizer,
 ) -> Result<VolumeStatus, VolumeIoError> {
     if plan.journal_bytes > JOURNAL_BYTES_MAX {
         return Err(VolumeIoError::JournalSize(plan.journal_bytes));
@@ -105,7 +108,7 @@ pub fn create(
     superblock.capacity = array.capacity();
     check_journal(&array, &superblock)?;
     let are_zero = std::iter::zip(&devices, &superblock.members)
-        .all(|(device, member)| device.is_zero(member.data.clone()));
+        .all(|(device, member)| device.is_zero(member.data.clone(), MEMBER_TIMEOUT));
     if are_zero || plan.level == Level::Raid0 {
         // The parity and the replicas of zeros are zeros.
         superblock.synced = array.stripes();
@@ -117,7 +120,7 @@ pub fn create(
     let devices = Devices::new(devices.into_iter().map(Some).collect());
     if !plan.force {
         for path in &paths {
-            if let Some(what) = volume_on(path).or_else(|| holds(path)) {
+            if let Some(what) = content_of(path, holds, MEMBER_TIMEOUT)? {
                 let path = path.clone();
                 return Err(VolumeIoError::Holds { path, what });
             }
@@ -132,7 +135,7 @@ fn open_members(plan: &VolumePlan) -> Result<(Vec<Device>, Vec<Vec<u8>>), Volume
     let mut devices = Vec::new();
     let mut maps = Vec::new();
     for (path, map) in &plan.members {
-        let device = open_once(path, &devices)?;
+        let device = open_once(path, &devices, Access::Write, MEMBER_TIMEOUT)?;
         let first: &Device = devices.first().unwrap_or(&device);
         if device.sector_bytes() != first.sector_bytes() {
             return Err(VolumeIoError::SectorSize {
@@ -265,7 +268,7 @@ pub fn find_without(paths: &[PathBuf], member: usize) -> Result<Found, VolumeIoE
 ///
 /// # Errors
 /// Returns the same errors as [`find`].
-pub(crate) fn find_within(
+pub fn find_within(
     paths: &[PathBuf],
     force: bool,
     timeout: Duration,
@@ -277,7 +280,7 @@ pub(crate) fn find_within(
 
 /// Assembles members, including doubtful ones.
 fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found, VolumeIoError> {
-    let (devices, pairs) = surveyed(paths, timeout)?;
+    let (devices, pairs) = surveyed(paths, Access::Write, timeout)?;
     let refused = |error: AssemblyError| VolumeIoError::assembly(&error, paths);
     let (mut assembly, missing) = match assemble(&pairs, force) {
         Ok(assembly) => (assembly, None),
@@ -301,6 +304,31 @@ fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found,
         array,
         devices,
     })
+}
+
+/// Finds the volume as [`find_within`] does, for reading only. Members may be missing if the others
+/// have all data.
+///
+/// # Errors
+/// Returns the errors of [`find`].
+pub fn find_to_read(paths: &[PathBuf], timeout: Duration) -> Result<Found, VolumeIoError> {
+    let (devices, pairs) = surveyed(paths, Access::Read, timeout)?;
+    let refused = |error: AssemblyError| VolumeIoError::assembly(&error, paths);
+    let mut assembly = assemble(&pairs, true).map_err(refused)?;
+    let devices = in_place(&assembly, devices.take_all());
+    devices.set_timeout(timeout);
+    let (array, devices) = laid_out(&assembly.superblock, devices)?;
+    // Parity that was never computed cannot replace a member.
+    assembly
+        .check_synced(array.stripes(), false)
+        .map_err(refused)?;
+    let found = Found {
+        superblock: assembly.superblock,
+        array,
+        devices,
+    };
+    found.check_doubts()?;
+    Ok(found)
 }
 
 /// Returns the devices in the order of the members.
@@ -349,6 +377,18 @@ impl Found {
         self.open_on(|devices| devices, WriteHole::Closed)
     }
 
+    /// Opens the volume without writing to its members.
+    ///
+    /// # Errors
+    /// Returns [`VolumeError::NeedsRecovery`] if the volume was not stopped cleanly.
+    pub fn open_to_read(self) -> Result<DeviceVolume, VolumeIoError> {
+        Ok(Volume::open_to_read(
+            self.array,
+            self.devices,
+            self.superblock,
+        )?)
+    }
+
     /// Opens the volume on an intermediate layer over the devices, with the write hole closed or
     /// open. This is for measurements.
     ///
@@ -394,7 +434,7 @@ impl Found {
         member: usize,
         path: &Path,
         force: bool,
-        holds: impl Fn(&Path) -> Option<String>,
+        holds: Recognizer,
     ) -> Result<Substitute, VolumeIoError> {
         substitute(&self.superblock, &self.devices, member, path, force, holds)
     }
@@ -413,7 +453,7 @@ fn substitute(
     member: usize,
     path: &Path,
     force: bool,
-    holds: impl Fn(&Path) -> Option<String>,
+    holds: Recognizer,
 ) -> Result<Substitute, VolumeIoError> {
     let Some(entry) = superblock.members.get(member) else {
         let problem = "does not exist";
@@ -441,7 +481,7 @@ fn substitute(
     if others.any(|other| other.identity() == identity) {
         return Err(VolumeIoError::Twice(path.to_owned()));
     }
-    let device = Device::open_within(path, devices.timeout())?;
+    let device = Device::open_within(path, Access::Write, devices.timeout())?;
     let sector_bytes = superblock.sector_bytes;
     if device.sector_bytes() != sector_bytes {
         return Err(VolumeIoError::SectorSize {
@@ -458,7 +498,7 @@ fn substitute(
             needed: entry.sectors,
         });
     }
-    if !force && let Some(what) = volume_on(path).or_else(|| holds(path)) {
+    if !force && let Some(what) = content_of(path, holds, devices.timeout())? {
         let path = path.to_owned();
         return Err(VolumeIoError::Holds { path, what });
     }
@@ -562,7 +602,7 @@ where
 /// Returns an error if a device is not a member, if `force` is not set, or if a device cannot be
 /// written.
 pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
-    let (devices, pairs) = surveyed(paths, MEMBER_TIMEOUT)?;
+    let (devices, pairs) = surveyed(paths, Access::Write, MEMBER_TIMEOUT)?;
     let superblocks = pairs.iter().filter_map(SuperblockPair::newest);
     if !force {
         let lost = "the volume's data would be lost; confirm with --force";
@@ -586,11 +626,12 @@ pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
 /// Returns the members' devices in the order of their paths, with the superblocks of each.
 fn surveyed(
     paths: &[PathBuf],
+    access: Access,
     timeout: Duration,
 ) -> Result<(Devices, Vec<SuperblockPair>), VolumeIoError> {
     let mut devices = Vec::new();
     for path in paths {
-        let device = open_once(path, &devices)?;
+        let device = open_once(path, &devices, access, timeout)?;
         devices.push(device);
     }
     let (devices, pairs) = superblocks_of(devices, timeout);
@@ -614,13 +655,34 @@ fn superblocks_of(devices: Vec<Device>, timeout: Duration) -> (Devices, Vec<Supe
     (devices, pairs)
 }
 
-fn open_once(path: &Path, others: &[Device]) -> Result<Device, VolumeIoError> {
+fn open_once(
+    path: &Path,
+    others: &[Device],
+    access: Access,
+    timeout: Duration,
+) -> Result<Device, VolumeIoError> {
     // A second lock of the same file would fail as if another process held it.
-    if others.iter().any(|other| other.is_at(path)) {
+    let identity = Identity::at(path, timeout)?;
+    if others.iter().any(|other| other.identity() == identity) {
         Err(VolumeIoError::Twice(path.to_owned()))
     } else {
-        Device::open(path)
+        Device::open_within(path, access, timeout)
     }
+}
+
+/// Returns a description of a device's content, within the time-out.
+fn content_of(
+    path: &Path,
+    holds: Recognizer,
+    timeout: Duration,
+) -> Result<Option<String>, VolumeIoError> {
+    let own = path.to_owned();
+    let content = with_timeout(timeout, move || volume_on(&own).or_else(|| holds(&own)));
+    content.ok_or_else(|| VolumeIoError::Device {
+        path: path.to_owned(),
+        what: "read",
+        error: no_answer(timeout),
+    })
 }
 
 /// Returns the text of a member's track map; empty if chunks are not tracks.

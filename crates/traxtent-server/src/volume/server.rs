@@ -22,7 +22,7 @@ use super::maintenance::{
     self, MaintenanceKind, MaintenanceProgress, MaintenanceTask, Repairs, maintain,
 };
 use super::status::VolumeStatus;
-use super::{DeviceVolume, MEMBER_TIMEOUT, find_within, replace, substitute};
+use super::{DeviceVolume, MEMBER_TIMEOUT, find_to_read, find_within, replace, substitute};
 use crate::control::{Control, OrderHandler};
 use crate::service::{BlockService, BlockSizes, REQUEST_MAX, ServiceError};
 use futures_lite::future::block_on;
@@ -134,10 +134,34 @@ impl VolumeServer {
     ) -> Result<VolumeServer, VolumeIoError> {
         let found = find_within(paths, false, timeout)?;
         let control = control.map(Control::open).transpose()?;
-        let volume = found.open()?;
+        Ok(VolumeServer::of(found.open()?, control))
+    }
+
+    /// Assembles the members as [`VolumeServer::open_within`] does, and opens the volume without
+    /// writing to them. Members may be missing if the others have all data.
+    ///
+    /// # Errors
+    /// Returns the errors of [`find_to_read`](super::find_to_read) and
+    /// [`Found::open_to_read`](super::Found::open_to_read), or an error if the socket cannot be
+    /// created.
+    pub fn open_to_read(
+        paths: &[PathBuf],
+        control: Option<&Path>,
+        timeout: Duration,
+    ) -> Result<VolumeServer, VolumeIoError> {
+        let found = find_to_read(paths, timeout)?;
+        let control = control.map(Control::open).transpose()?;
+        let server = VolumeServer::of(found.open_to_read()?, control);
+        Ok(VolumeServer {
+            sync_rate: None,
+            ..server
+        })
+    }
+
+    fn of(volume: DeviceVolume, control: Option<Control>) -> VolumeServer {
         // These failures were known before.
         let said = failed(&VolumeStatus::of(&volume));
-        Ok(VolumeServer {
+        VolumeServer {
             kept: Arc::new(ServedVolume {
                 volume,
                 stop: AtomicBool::new(false),
@@ -147,7 +171,7 @@ impl VolumeServer {
             control: Mutex::new(control),
             reported: Mutex::new(said),
             sync_rate: Some(SYNC_RATE),
-        })
+        }
     }
 
     /// Sets the rate of an initial sync that begins with the server; with `None`, it waits for an
@@ -156,7 +180,8 @@ impl VolumeServer {
         self.sync_rate = rate;
     }
 
-    pub(super) fn volume(&self) -> &DeviceVolume {
+    /// Returns the volume.
+    pub fn volume(&self) -> &DeviceVolume {
         &self.kept.volume
     }
 
@@ -342,6 +367,14 @@ impl ServedVolume {
         order: VolumeOrder,
     ) -> Result<Option<String>, VolumeIoError> {
         let volume = &self.volume;
+        // `begin` checks by itself what it may do.
+        let is_harmless = matches!(
+            order,
+            VolumeOrder::Status | VolumeOrder::Pause | VolumeOrder::Begin { .. }
+        );
+        if !is_harmless && block_on(volume.is_read_only()) {
+            return Err(VolumeError::ReadOnly.into());
+        }
         match order {
             VolumeOrder::Status => {}
             VolumeOrder::Fail { member } => return self.fail(member),

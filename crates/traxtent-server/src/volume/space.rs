@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
-use traxtent_volume::NoSpace;
 
 /// The size of a region in bytes.
 const REGION: u64 = 1 << 20;
@@ -42,28 +41,43 @@ impl ReservedSpace {
         }
     }
 
-    /// Reserves space for a range of bytes of the file.
+    /// Returns whether a range of bytes needs no reservation any more.
+    pub(super) fn is_reserved(&self, bytes: &Range<u64>) -> bool {
+        self.is_unsupported.load(Ordering::Relaxed)
+            || self.regions(bytes).all(|region| self.has(region))
+    }
+
+    fn regions(&self, bytes: &Range<u64>) -> Range<u64> {
+        bytes.start / REGION..bytes.end.min(self.bytes).div_ceil(REGION)
+    }
+
+    fn has(&self, region: u64) -> bool {
+        let word = self.reserved[(region / WORD) as usize].load(Ordering::Relaxed);
+        word & (1 << (region % WORD)) != 0
+    }
+
+    /// Reserves space for a range of bytes of the file; may block.
     ///
     /// # Errors
-    /// Returns an error if there is no space, or if a quota is exhausted.
-    pub(super) fn reserve(&self, file: impl AsFd, bytes: Range<u64>) -> Result<(), NoSpace> {
-        if self.is_unsupported.load(Ordering::Relaxed) {
-            return Ok(());
-        }
+    /// Returns `NOSPC` or `DQUOT` if there is no space, or if a quota is exhausted.
+    pub(super) fn reserve(&self, file: impl AsFd, bytes: Range<u64>) -> Result<(), Errno> {
         let end = bytes.end.min(self.bytes);
-        for region in bytes.start / REGION..end.div_ceil(REGION) {
-            let (word, bit) = ((region / WORD) as usize, 1 << (region % WORD));
-            if self.reserved[word].load(Ordering::Relaxed) & bit != 0 {
+        for region in self.regions(&bytes) {
+            if self.is_unsupported.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if self.has(region) {
                 continue;
             }
+            let (word, bit) = ((region / WORD) as usize, 1 << (region % WORD));
             let whole = region * REGION..((region + 1) * REGION).min(self.bytes);
             let part = whole.start.max(bytes.start)..whole.end.min(end);
             match allocate(&file, whole) {
                 Ok(()) => drop(self.reserved[word].fetch_or(bit, Ordering::Relaxed)),
                 // The remaining space may suffice for this write.
                 Err(Errno::NOSPC | Errno::DQUOT) => {
-                    if let Err(Errno::NOSPC | Errno::DQUOT) = allocate(&file, part) {
-                        return Err(NoSpace);
+                    if let Err(full @ (Errno::NOSPC | Errno::DQUOT)) = allocate(&file, part) {
+                        return Err(full);
                     }
                 }
                 Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {

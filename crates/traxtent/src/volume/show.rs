@@ -4,7 +4,9 @@ use std::io::Write;
 use std::time::Duration;
 
 use traxtent_server::remaining_time::time_left;
-use traxtent_server::volume::{self, DifferenceReport, MemberStatus, VolumeStatus};
+use traxtent_server::volume::{
+    self, DifferenceReport, MaintenanceKind, MemberStatus, VolumeStatus,
+};
 
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -29,6 +31,9 @@ pub(super) fn outcome(
         if all > listed {
             writeln!(out, "  and {} more rows", all - listed)?;
         }
+        for line in undecided_lines(&progress.differences) {
+            writeln!(out, "  {line}")?;
+        }
         output::finish(out)?;
     }
     match (&progress.error, progress.is_clean()) {
@@ -49,6 +54,10 @@ pub(super) fn outcome(
 
 /// Returns a one-line description of progress.
 fn described(progress: &volume::MaintenanceProgress) -> String {
+    let is_rebuild = progress.work == MaintenanceKind::Rebuild;
+    if is_rebuild && progress.done && progress.first == progress.stripes {
+        return "rebuild: nothing to rebuild; all members are active".to_owned();
+    }
     let mut line = format!(
         "{}: {} of {} stripes ({:.1} %)",
         progress.work.name(),
@@ -82,6 +91,29 @@ fn described(progress: &volume::MaintenanceProgress) -> String {
     line
 }
 
+/// Explains why some differences are not repaired, and what each way to repair them would keep.
+fn undecided_lines(differences: &[DifferenceReport]) -> Vec<&'static str> {
+    let has = |fault: &str| {
+        let mut left = differences.iter().filter(|one| !one.repaired);
+        left.any(|one| one.fault == fault)
+    };
+    let mut lines = Vec::new();
+    if has("parity") {
+        lines.extend([
+            "where data and parity differ, --repair changes nothing, because any of the stripe's members may be wrong:",
+            "  --repair=parity keeps the data as it is, right or wrong, and recomputes the parity; wrong data can then no longer be detected",
+            "  if you know the wrong member: `fail`, `replace` and `rebuild` keep the others, and compute its content from them",
+        ]);
+    }
+    if has("tied") {
+        lines.extend([
+            "where replicas differ without a majority, --repair changes nothing, because any of them may be wrong:",
+            "  --repair --from MEMBER keeps that member's replica, and overwrites the others",
+        ]);
+    }
+    lines
+}
+
 /// Returns a one-line description of a difference found by a scrub.
 fn difference_line(difference: &DifferenceReport) -> String {
     let numbers: Vec<String> = difference.members.iter().map(usize::to_string).collect();
@@ -98,7 +130,9 @@ fn difference_line(difference: &DifferenceReport) -> String {
         "lost" => format!("{members} cannot be read, or computed from the others"),
         "outvoted" => format!("{members} differs from the majority"),
         "tied" => format!("replicas on {members} differ without a majority"),
-        _ => format!("parity on {members} does not match the data"),
+        _ => format!(
+            "data and parity differ (parity is on {members}; the wrong member is not known)"
+        ),
     };
     let repaired = if difference.repaired {
         "; repaired"
@@ -118,8 +152,13 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
         "volume {}: {}, {} chunks, {} bytes",
         status.volume, status.level, status.chunks, status.bytes
     )?;
-    if !status.clean && !status.served {
-        writeln!(out, "  was not stopped cleanly; the next start recovers it")?;
+    if !status.served {
+        let how = if status.clean {
+            "stopped cleanly"
+        } else {
+            "was not stopped cleanly; the next start recovers it"
+        };
+        writeln!(out, "  {how}")?;
     }
     if status.broken {
         writeln!(out, "  read-only; only undamaged data can be read")?;
@@ -204,7 +243,7 @@ fn superblock_lines(member: &MemberStatus) -> Vec<String> {
 mod tests {
     use serde_json::json;
 
-    use super::described;
+    use super::{described, difference_line, undecided_lines};
 
     /// Does a line state a speed and a remaining time only once they are known?
     #[test]
@@ -222,5 +261,30 @@ mod tests {
             line(Some(65536.0), Some(0.3)),
             "scrub: 1 of 4 stripes (25.0 %), 0.1 MB/s per member, less than a second left"
         );
+    }
+
+    /// Does a scrub say that the wrong member is unknown, and what each repair would keep, unless
+    /// the difference is repaired?
+    #[test]
+    fn undecided_differences_are_explained() {
+        let found = |fault: &str, repaired: bool| {
+            serde_json::from_value(json!({
+                "stripe": 1, "lbn": 8, "rows": 1, "fault": fault, "members": [2],
+                "repaired": repaired,
+            }))
+            .unwrap()
+        };
+        let line = difference_line(&found("parity", false));
+        assert!(line.contains("data and parity differ"), "{line}");
+        assert!(line.contains("the wrong member is not known"), "{line}");
+        let lines = undecided_lines(&[found("parity", false)]).concat();
+        assert!(lines.contains("--repair=parity keeps the data"), "{lines}");
+        assert!(lines.contains("`rebuild` keep the others"), "{lines}");
+        let lines = undecided_lines(&[found("tied", false)]).concat();
+        assert!(
+            lines.contains("--from MEMBER keeps that member's"),
+            "{lines}"
+        );
+        assert!(undecided_lines(&[found("parity", true)]).is_empty());
     }
 }

@@ -8,10 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use futures_lite::future::block_on;
 use tempfile::TempDir;
 use traxtent_map::{MapFile, MapSource, TrackMap};
 use traxtent_probe::Identity;
-use traxtent_units::Sectors;
+use traxtent_server::volume::find;
+use traxtent_units::{Lbn, Sectors};
 
 use crate::command::{Answer, traxtent_in};
 
@@ -119,12 +121,24 @@ fn refusals() {
     swap[1024] = 1;
     swap[1028..1030].copy_from_slice(&2047u16.to_le_bytes());
     fs::write(at.join("swap"), &swap).unwrap();
+    fs::write(at.join("noise"), vec![7; 8 << 20]).unwrap();
+    let mut luks = vec![0; 8 << 20];
+    luks[0x4000..0x4006].copy_from_slice(b"SKUL\xba\xbe");
+    fs::write(at.join("luks"), &luks).unwrap();
     fs::hard_link(at.join("b"), at.join("hard")).unwrap();
     std::os::unix::fs::symlink("b", at.join("soft")).unwrap();
     File::create(at.join("empty")).unwrap();
     let before = fs::read(at.join("a")).unwrap();
     for (line, says) in [
         ("create --level raid-5 --chunk 64K --journal 2M a b", "2"),
+        (
+            "create --level raid-1 --chunk 64K --journal 2M a noise",
+            "noise: the device holds data of an unknown format (at byte 0); use --force",
+        ),
+        (
+            "create --level raid-1 --chunk 64K --journal 2M a luks",
+            "luks: the device holds a second header of LUKS2; use --force",
+        ),
         (
             "create --level raid-5 --chunk 64K --journal 2M a b small",
             "too few",
@@ -153,7 +167,7 @@ fn refusals() {
             "create --level raid-1 --chunk 64K --journal 2M a swap",
             "swap",
         ),
-        ("create --level raid-5 --chunk 1000 a b c", "multiple of 4K"),
+        ("create --level raid-5 --chunk 64KB a b c", "64KB is 64000"),
         (
             "create --level raid-6 --chunk 64K a b c",
             "raid-0, raid-1, raid-4 or raid-5",
@@ -164,8 +178,12 @@ fn refusals() {
             "neither a file nor a block device",
         ),
         ("create --level raid-1 --chunk 64K a nothing", "nothing"),
-        ("status a", "not a volume's superblock"),
-        ("status empty", "not a volume's superblock"),
+        ("status a", "a: is not a member of a volume; it is blank"),
+        ("status empty", "is not a member of a volume"),
+        (
+            "status swap",
+            "swap: is not a member of a volume; it holds swap space",
+        ),
         (
             "scrub --no-wait a",
             "--no-wait: only a server can continue in the background; give its control socket",
@@ -911,4 +929,105 @@ fn member_timeouts_are_checked() {
         let says = "whole seconds from 1 to 3600";
         assert!(answer.err.contains(says), "{wrong}: {}", answer.err);
     }
+}
+
+/// A file system in memory that is unmounted after the test.
+struct MemoryDisk(PathBuf);
+
+impl Drop for MemoryDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).output();
+    }
+}
+
+/// Are members on a read-only file system read by everything that needs no writes, also without a
+/// member that the others can replace, and is everything else refused with the reason?
+#[test]
+fn members_that_cannot_be_written() {
+    let mount = testkit::tool!("mount");
+    let folder = TempDir::new().unwrap();
+    let at = folder.path().join("disk");
+    fs::create_dir(&at).unwrap();
+    let mounts = |options: &[&str]| {
+        let mounted = Command::new(&mount).args(options).arg(&at).output();
+        mounted.is_ok_and(|mounted| mounted.status.success())
+    };
+    if !mounts(&["-t", "tmpfs", "tmpfs"]) {
+        testkit::skip!("a file system cannot be mounted here");
+    }
+    let _disk = MemoryDisk(at.clone());
+    files(&at, &["a", "b", "c"]);
+    let create = "create --level raid-5 --chunk 64K --journal 2M a b c";
+    good(&at, create);
+    assert!(mounts(&["-o", "remount,ro"]));
+    for line in [
+        "status a b c",
+        "scrub a b c",
+        "serve --read-only a b c -- true",
+    ] {
+        let answer = volume(&at, line);
+        assert_eq!(answer.status, 0, "{line}: {}", answer.err);
+    }
+    let degraded = volume(&at, "serve --read-only a c -- true");
+    assert_eq!(degraded.status, 0, "{}", degraded.err);
+    let says = "member 1 is missing or has failed; its content is computed from the others";
+    assert!(degraded.err.contains(says), "{}", degraded.err);
+    for line in [
+        "scrub --repair a b c",
+        "serve a b c -- true",
+        "assemble a b c",
+    ] {
+        let answer = volume(&at, line);
+        assert_eq!(answer.status, 3, "{line}: {}", answer.err);
+        assert!(
+            answer.err.contains("Read-only file system"),
+            "{line}: {}",
+            answer.err
+        );
+    }
+}
+
+/// After a crash, does `status` say that the volume was not stopped cleanly, does `assemble` say how
+/// many writes it replayed, and does `rebuild` say that there is nothing to rebuild? Does `status`
+/// of one member describe the volume that it belongs to?
+#[test]
+fn a_crash_is_reported() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "c"]);
+    good(at, "create --level raid-5 --chunk 64K --journal 2M a b c");
+    assert!(volume(at, "status a b c").out.contains("  stopped cleanly"));
+    let paths = ["a", "b", "c"].map(|name| at.join(name));
+    let crashed = find(&paths, false).unwrap().open().unwrap();
+    for lbn in [0, 800] {
+        block_on(crashed.write(Lbn(lbn), &[7; 4096])).unwrap();
+    }
+    drop(crashed);
+    let status = volume(at, "status a b c");
+    assert!(
+        status.out.contains("was not stopped cleanly"),
+        "{}",
+        status.out
+    );
+    let alone = volume(at, "status c");
+    assert_eq!(alone.status, 2, "{}", alone.err);
+    for says in [
+        "are missing",
+        "c is member 2 of 3",
+        "raid-5",
+        "not stopped cleanly",
+    ] {
+        assert!(alone.err.contains(says), "{}", alone.err);
+    }
+    let assembled = volume(at, "assemble a b c");
+    let says = "it is recovered; writes replayed from the journal: 2";
+    assert!(assembled.err.contains(says), "{}", assembled.err);
+    assert!(!volume(at, "assemble a b c").err.contains("recovered"));
+    let rebuilt = volume(at, "rebuild a b c");
+    assert_eq!(rebuilt.status, 0, "{}", rebuilt.err);
+    assert!(
+        rebuilt.out.contains("nothing to rebuild"),
+        "{}",
+        rebuilt.out
+    );
 }

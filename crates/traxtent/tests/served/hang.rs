@@ -373,3 +373,39 @@ fn a_server_ends_while_a_file_hangs() {
 fn a_server_ends_while_a_block_device_hangs() {
     stops_while_hung(Kind::Block);
 }
+
+/// Makes a member hang before the first write, for which space has to be allocated below it. Does
+/// the member fail after the time-out, and is the write complete?
+#[test]
+fn a_member_hangs_under_an_allocation() {
+    let hanging = match HangingVolume::new(Level::Raid5, Kind::File, 2) {
+        Ok(hanging) => hanging,
+        Err(why) => testkit::skip!("{why}"),
+    };
+    hanging.pullable.hang();
+    let mut client = Client::new(&hanging.served.server);
+    let writes = thread::spawn(move || client.write(4 << 20, &vec![7; 1 << 20]));
+    hanging.until("failed", is_failed);
+    writes.join().unwrap().unwrap().unwrap();
+}
+
+/// Declares a member failed on which an allocation hangs. Does the order end before its response,
+/// and is the write complete?
+#[test]
+fn an_allocation_that_hangs_is_failed_by_order() {
+    let hanging = match HangingVolume::new(Level::Raid5, Kind::File, NEVER_S) {
+        Ok(hanging) => hanging,
+        Err(why) => testkit::skip!("{why}"),
+    };
+    hanging.pullable.hang();
+    let mut client = Client::new(&hanging.served.server);
+    let writes = thread::spawn(move || client.write(4 << 20, &vec![7; 1 << 20]));
+    hanging.until("waiting", is_waiting);
+    let status = hanging.order(&VolumeOrder::Fail { member: MEMBER });
+    let status = status.unwrap();
+    assert!(
+        status.unfinished.is_none() && is_failed(&status),
+        "{status:?}"
+    );
+    writes.join().unwrap().unwrap().unwrap();
+}

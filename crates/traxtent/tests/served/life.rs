@@ -568,6 +568,13 @@ fn a_full_disk_below() {
         let output = served.server.output();
         assert!(output.contains("no space left"), "{output}");
         assert!(!output.contains("has failed"), "{output}");
+        // The server names each such member once, and its status names it too.
+        let full = "no space left below it: writes fail with ENOSPC";
+        let named = output.matches(full).count();
+        assert!((1..=files.len()).contains(&named), "{output}");
+        let members = served.status().members;
+        let errors: Vec<String> = members.into_iter().filter_map(|one| one.error).collect();
+        assert!(errors.iter().any(|error| error == full), "{errors:?}");
         let check = |client: &mut Client, parts: u64| {
             for number in 0..parts {
                 let mut back = vec![0; 96 << 10];

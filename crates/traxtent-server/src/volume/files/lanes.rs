@@ -25,6 +25,8 @@ pub(super) enum Task {
     Read(Lbn),
     Write(Lbn),
     Flush,
+    /// Reserve space for the sectors from the first up to the second LBN.
+    Reserve(Lbn, Lbn),
 }
 
 /// The threads of a device, and their queue.
@@ -123,6 +125,7 @@ impl Job {
             Task::Read(at) => device.read(at, memory),
             Task::Write(at) => device.write(at, memory),
             Task::Flush => device.flush(),
+            Task::Reserve(from, to) => device.reserve(from, to),
         };
         drop(device);
         self.batch.end(self.place, done, self.memory);
