@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-pub use ext::extents_in_image;
+pub use ext::{bad_blocks_in_image, extents_in_image};
 
 use crate::target::HostPaths;
 

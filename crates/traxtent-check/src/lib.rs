@@ -56,14 +56,16 @@ pub fn findings(
 ) -> Vec<ReportRow> {
     let mut costs = cost::FindingCosts::for_profile(profile);
     let findings = rules::check(stack, tracks).into_iter();
-    findings
+    let mut rows: Vec<ReportRow> = findings
         .filter(|finding| !ignored.contains(&finding.rule))
         .map(|finding| ReportRow {
             fix: plan::fix::fix(&finding, stack),
             cost: costs.cost_of(&finding, stack),
             finding,
         })
-        .collect()
+        .collect();
+    plan::fix::keep_first_commands(&mut rows, stack);
+    rows
 }
 
 #[cfg(doctest)]

@@ -87,12 +87,13 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
     let place = StackTarget::find(args)?;
     let devices = place.devices(args);
     let list = match &args.output {
-        Some(folder) => quoted(&folder.join(LIST).to_string_lossy()),
+        Some(folder) => absolute(&folder.join(LIST)),
         None => LIST.to_owned(),
     };
     let mut recipe = plan::plan_stack(&place.properties, &args.want, &devices, &list)
         .map_err(|error| Failure::at(&args.target, error))?;
     place.set_up(&devices, &mut recipe);
+    check_with_drive(args, &place, &mut recipe);
     note_tools(&mut recipe);
     if let Some(folder) = &args.output {
         output::folder(folder)?;
@@ -111,6 +112,35 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
     let mut out = output::stdout();
     out.write_all(script(&recipe).as_bytes())?;
     output::finish(out)
+}
+
+/// Returns a path as a word for a shell that is valid in every working directory.
+fn absolute(path: &Path) -> String {
+    let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    quoted(&full.to_string_lossy())
+}
+
+/// Adds the drive to the command that checks a single drive, so that it counts track crossings.
+fn check_with_drive(args: &StackArgs, place: &StackTarget, recipe: &mut Recipe) {
+    let drive = match (&args.drive, &place.node) {
+        (Some(drive), _) => drive,
+        (None, Node::Elsewhere) => &args.target,
+        (None, _) => return,
+    };
+    if args.want.disks != 1 {
+        return;
+    }
+    let word = match Path::new(drive) {
+        file if file.exists() => absolute(file),
+        _ => quoted(drive),
+    };
+    let checks = recipe
+        .steps
+        .iter_mut()
+        .filter(|step| step.program == "traxtent");
+    for command in checks.flat_map(|step| &mut step.commands) {
+        command.push_str(&format!(" --drive {word}"));
+    }
 }
 
 /// The drive, and its device if it has one.
@@ -191,10 +221,13 @@ impl StackTarget {
                 let attach = Step {
                     what: "The image as a block device".to_owned(),
                     program: "losetup",
-                    commands: vec![format!(
-                        "DISK=$(losetup --find --show --partscan {})",
-                        quoted(path)
-                    )],
+                    commands: vec![
+                        format!(
+                            "DISK=$(losetup --find --show --partscan {})",
+                            absolute(Path::new(path))
+                        ),
+                        "trap 'losetup --detach \"$DISK\"' EXIT".to_owned(),
+                    ],
                 };
                 recipe.steps.insert(0, attach);
             }

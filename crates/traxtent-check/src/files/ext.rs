@@ -8,6 +8,8 @@ use super::join;
 use crate::layers::{Ext, LayerError};
 use crate::source::Source;
 
+/// The inode that holds the bad blocks.
+const BAD_BLOCKS: u64 = 1;
 const ROOT: u64 = 2;
 /// The maximum number of bytes of a directory that are read.
 const DIRECTORY_BYTES_MAX: u64 = 64 << 20;
@@ -44,6 +46,16 @@ pub fn extents_in_image(
         return Err(invalid(format!("{path:?} is not a regular file")));
     }
     tables.extents(&inode)
+}
+
+/// Returns the blocks that the file system excludes from use because they are on its list of bad
+/// blocks, as byte ranges of the file system.
+///
+/// # Errors
+/// Returns an error if the bytes cannot be read, or if the metadata contradict themselves.
+pub fn bad_blocks_in_image(source: &dyn Source, ext: &Ext) -> Result<Vec<Range<u64>>, LayerError> {
+    let tables = Tables::read(source, ext)?;
+    tables.extents(&tables.inode(BAD_BLOCKS)?)
 }
 
 fn invalid(problem: String) -> LayerError {

@@ -115,6 +115,8 @@ pub enum BootSector {
     Usual,
     /// The MBR protects a GPT that is not there. The kernel then reads no partitions.
     ProtectsNothing,
+    /// No MBR is there to protect the GPT.
+    Missing,
     /// The MBR repeats partitions of the GPT, for systems that read no GPT.
     Hybrid,
 }

@@ -89,6 +89,7 @@ fn attempt(source: &dyn Source, sector_bytes: u64) -> Result<Content, LayerError
             if !is_protected {
                 let problem = "no MBR protects it, so the kernel does not read it";
                 table.damage.push(problem.to_owned());
+                table.boot_sector = BootSector::Missing;
             }
             return Ok(Content::Table((table, partitions)));
         }

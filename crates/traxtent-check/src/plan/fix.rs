@@ -2,10 +2,14 @@
 //!
 //! Few misalignments can be fixed in place, because a layer begins where its data are. Otherwise
 //! the data must be copied away, the layer recreated and the data copied back. The commands
-//! recreate the layer.
+//! recreate the layer. Commands are printed only if they work as they are; of the findings on one
+//! drive, only the first has any, because it may move what the others name.
+
+mod contents;
 
 use crate::finding::{Finding, Fix, Rule};
 use crate::layers::{BootSector, Ext, Partition, PartitionRole, RaidLevel, Scheme, Table, Unknown};
+use crate::report::ReportRow;
 use crate::stack::{ByteRange, Kind, Layer, LayerId, Stack};
 
 /// The steps that are necessary if a layer is recreated.
@@ -19,6 +23,15 @@ const SLACK_SECTORS: u64 = 8;
 /// The addition for a partition that a hybrid MBR repeats.
 const HYBRID: &str =
     "; the hybrid MBR keeps the old place: make it anew afterwards (`sgdisk --hybrid`)";
+
+/// The placeholder for the device of an array or a volume that is not assembled.
+const DEVICE: &str = "DEVICE";
+
+/// The placeholder for a drive that the user names.
+const DRIVE: &str = "DRIVE";
+
+/// The start of a command that attaches a loop device.
+const PART_ASSIGNMENT: &str = "part=$(";
 
 /// The shell variable for the loop device of an image or of a part of one.
 const PART_VARIABLE: &str = "$part";
@@ -42,17 +55,74 @@ pub fn fix(finding: &Finding, stack: &Stack) -> Option<Fix> {
     {
         fix.note.push_str(HYBRID);
     }
+    without_placeholders(&mut fix);
+    let uses = |text: &str| fix.commands.iter().any(|command| command.contains(text));
     if let Some(part) = at.attach_command()
-        && fix
-            .commands
-            .iter()
-            .any(|command| command.contains(PART_VARIABLE))
+        && uses(PART_VARIABLE)
+        && !uses(PART_ASSIGNMENT)
     {
         fix.commands.insert(0, part);
         fix.commands
             .push(format!("losetup --detach {PART_VARIABLE}"));
     }
     Some(fix)
+}
+
+/// Leaves the commands of the first of several findings that share a drive, and tells in the notes
+/// of the others to check again. Their commands would use offsets and lengths from before it.
+pub fn keep_first_commands(rows: &mut [ReportRow], stack: &Stack) {
+    let mut changed: Vec<(LayerId, &'static str)> = Vec::new();
+    for row in rows {
+        let Some(fix) = row.fix.as_mut().filter(|fix| !fix.commands.is_empty()) else {
+            continue;
+        };
+        let drives = drives_below(stack, row.finding.layer);
+        let earlier = changed.iter().find(|(drive, _)| drives.contains(drive));
+        if let Some((_, rule)) = earlier {
+            *fix = note_only(&format!(
+                "run the commands for {rule} above first, and check again: they may change what has to be done here"
+            ));
+        } else {
+            let rule = row.finding.rule.id();
+            changed.extend(drives.into_iter().map(|drive| (drive, rule)));
+        }
+    }
+}
+
+/// Returns the drives that a layer lies on.
+fn drives_below(stack: &Stack, id: LayerId) -> Vec<LayerId> {
+    let mut seen = vec![false; stack.layers.len()];
+    seen[id.0] = true;
+    let mut drives = Vec::new();
+    // A layer comes after the layers that it lies on.
+    for (id, layer) in stack.iter().rev().filter(|(at, _)| *at <= id) {
+        if seen[id.0] {
+            layer.on.iter().for_each(|place| seen[place.layer.0] = true);
+            if layer.on.is_empty() {
+                drives.push(id);
+            }
+        }
+    }
+    drives
+}
+
+/// Moves commands that cannot be run as they are into the note.
+fn without_placeholders(fix: &mut Fix) {
+    let has_placeholder = |command: &String| {
+        let mut words = command.split_whitespace();
+        words.any(|word| [DEVICE, DRIVE, "…"].contains(&word))
+    };
+    if !fix.commands.iter().any(has_placeholder) {
+        return;
+    }
+    let commands = std::mem::take(&mut fix.commands);
+    let names = if commands.iter().any(|command| command.contains(DEVICE)) {
+        "; DEVICE stands for the device of the assembled array or volume, such as /dev/mdN: "
+    } else {
+        "; the words in capitals and … stand for names that you know: "
+    };
+    fix.note.push_str(names);
+    fix.note.push_str(&commands.join(", then "));
 }
 
 fn note_only(note: &str) -> Fix {
@@ -116,7 +186,8 @@ impl FindingContext<'_> {
             | Rule::PartitionStripe
             | Rule::PartitionErase
             | Rule::FsStart => self.move_partition(),
-            Rule::PartitionEnd | Rule::LuksEnd => self.shorten_partition(),
+            Rule::PartitionEnd => self.shorten_partition(),
+            Rule::LuksEnd => self.luks_end(),
             Rule::DataStart | Rule::DataChunk | Rule::DataStripe | Rule::DataErase => self.move_data(),
             Rule::ChunkSize => self.rechunk(),
             Rule::LuksSector => self.luks_sector(),
@@ -151,9 +222,10 @@ impl FindingContext<'_> {
             Rule::MixedSectors => Some(note_only(
                 "replace the members that have smaller sectors, and create the layers above them for the larger ones",
             )),
-            Rule::BeyondEnd => Some(note_only(
-                "restore the layer below to its former size before anything is written, or check the file system and shrink it (e2fsck -f, resize2fs)",
-            )),
+            Rule::BeyondEnd => Some(note_only(&format!(
+                "restore the layer below to its former size before anything is written{}",
+                contents::if_cut_short(&self.layer.kind)
+            ))),
             Rule::DriveSize => Some(note_only(
                 "shrink the layers, file system first, until the last partition ends before the end of the drive",
             )),
@@ -217,6 +289,12 @@ impl FindingContext<'_> {
         // The partition moves forward to the next line of the grid, into its own space.
         let forward = off.every - off.by;
         let moved = (start + forward) / sector;
+        let name = &layer.name;
+        if partition.role != PartitionRole::Primary {
+            return Some(note_only(&format!(
+                "sfdisk does not move logical partitions, and to delete one renumbers those after it: copy the data of all logical partitions from {name} on away, and recreate them in order, {name} from sector {moved}, each after a free sector for its own table"
+            )));
+        }
         let device = quoted(&Self::device(drive));
         let number = partition.number;
         let room = self.free_bytes_after(partition, layer, drive).unwrap_or(0);
@@ -224,8 +302,7 @@ impl FindingContext<'_> {
             let sectors = layer.bytes / sector;
             return Some(Fix {
                 note: format!(
-                    "back up {} first: it is moved with its data into the space after it",
-                    layer.name
+                    "back up {name} first; nothing may use it; it is moved with its data into the space after it"
                 ),
                 commands: vec![format!(
                     "echo '{moved},{sectors}' | sfdisk --move-data -N {number} {device}"
@@ -234,31 +311,67 @@ impl FindingContext<'_> {
         }
         let left = layer.bytes.saturating_sub(forward) / sector;
         let sectors = left.saturating_sub(SLACK_SECTORS) / SLACK_SECTORS * SLACK_SECTORS;
-        let cut = layer.bytes - sectors * sector;
-        if partition.role != PartitionRole::Primary {
-            return Some(Fix {
-                note: format!(
-                    "sfdisk does not move logical partitions: copy the data of {} away, delete it, recreate it, copy the data back",
-                    layer.name
-                ),
-                commands: vec![
-                    format!("sfdisk --delete {device} {number}"),
-                    format!("echo '{moved},{sectors}' | sfdisk --append {device}"),
-                ],
-            });
+        if let Some(fix) = self.too_long(layer, sectors, moved) {
+            return Some(fix);
         }
         Some(Fix {
             note: format!(
-                "back up {} first; its content must end {cut} bytes before its end (shrink a file system first); the first command shortens it, the second moves it with its data",
-                layer.name
+                "back up {name} first; nothing may use it; its content ends before its sector {sectors}, so it is shortened to that, and then moved with its data"
             ),
             // If sfdisk is given a new start and a new length at once, it changes the table but
-            // does not move the data.
-            commands: vec![
-                format!("echo ',{sectors}' | sfdisk -N {number} {device}"),
-                format!("echo '{moved},{sectors}' | sfdisk --move-data -N {number} {device}"),
-            ],
+            // does not move the data. The same happens if the first command fails.
+            commands: vec![format!(
+                "echo ',{sectors}' | sfdisk -N {number} {device} && echo '{moved},{sectors}' | sfdisk --move-data -N {number} {device}"
+            )],
         })
+    }
+
+    /// Returns the advice for a partition whose content does not end before its sector `sectors`,
+    /// or is not known to. It would begin at sector `moved` of the drive.
+    fn too_long(&self, partition: &Layer, sectors: u64, moved: u64) -> Option<Fix> {
+        let sector = self.sector_bytes();
+        let bytes = sectors * sector;
+        let content = self.content_of(partition);
+        let (id, layer) = content?;
+        if contents::end(&layer.kind).is_some_and(|end| end <= bytes) {
+            return None;
+        }
+        let Kind::Ext(ext) = &layer.kind else {
+            return contents::too_long(&layer.kind)
+                .map(|what| note_only(&what.replace("SECTOR", &moved.to_string())));
+        };
+        let at = FindingContext {
+            stack: self.stack,
+            id,
+            layer,
+            finding: self.finding,
+        };
+        let device = at.device_below()?;
+        let kib = bytes / ext.block_bytes * ext.block_bytes >> 10;
+        let mut commands = vec![
+            format!("e2fsck -f {device}"),
+            format!("resize2fs {device} {kib}K"),
+        ];
+        if let Some(attach) = at.attach_command() {
+            commands.insert(0, attach);
+            commands.push(format!("losetup --detach {PART_VARIABLE}"));
+        }
+        Some(Fix {
+            note: format!(
+                "back up {} first, and unmount it; the commands shrink its {} so that it can be moved; then check again",
+                partition.name, ext.version
+            ),
+            commands,
+        })
+    }
+
+    /// Returns the content of a partition.
+    fn content_of(&self, partition: &Layer) -> Option<(LayerId, &Layer)> {
+        let (id, _) = self
+            .stack
+            .iter()
+            .find(|(_, layer)| std::ptr::eq(*layer, partition))?;
+        self.stack.above(id).next()
     }
 
     /// Returns the number of free bytes after a partition, or `None` for a logical partition.
@@ -285,15 +398,52 @@ impl FindingContext<'_> {
         let sector = self.sector_bytes();
         let unit = self.finding.off.map_or(4096, |off| off.every).max(sector);
         let sectors = layer.bytes / unit * unit / sector;
+        let fits = self.content_of(layer).is_none_or(|(_, content)| {
+            contents::end(&content.kind).is_some_and(|end| end <= sectors * sector)
+        });
+        if !fits {
+            return Some(note_only(&format!(
+                "leave it unless {} is recreated: its content reaches beyond its sector {sectors}, or may do so",
+                layer.name
+            )));
+        }
         let device = quoted(&Self::device(drive));
         Some(Fix {
             note: format!(
-                "the content of {} must end before its sector {sectors}; nothing is moved",
+                "the content of {} ends before its sector {sectors}; nothing is moved",
                 layer.name
             ),
             commands: vec![format!(
                 "echo ',{sectors}' | sfdisk -N {} {device}",
                 partition.number
+            )],
+        })
+    }
+
+    /// Returns the fix of a LUKS device with a part of a sector at its end, which holds no data.
+    fn luks_end(&self) -> Option<Fix> {
+        let Kind::Luks(luks) = &self.layer.kind else {
+            return None;
+        };
+        let bytes = self.layer.bytes;
+        let whole = luks.data_start
+            + bytes.saturating_sub(luks.data_start) / luks.sector_bytes * luks.sector_bytes;
+        let Some((partition, _, drive)) = self.partition() else {
+            return Some(note_only(&format!(
+                "change the length of the device or file that it lies in to {whole} bytes: the last {} bytes hold no data of it; if it was longer before, restore its length instead",
+                bytes.saturating_sub(whole)
+            )));
+        };
+        let sectors = whole / self.sector_bytes();
+        Some(Fix {
+            note: format!(
+                "shortens the partition to whole sectors of LUKS; the last {} bytes hold no data of it; if the partition was longer before, restore its length instead",
+                bytes.saturating_sub(whole)
+            ),
+            commands: vec![format!(
+                "echo ',{sectors}' | sfdisk -N {} {}",
+                partition.number,
+                quoted(&Self::device(drive))
             )],
         })
     }
@@ -353,6 +503,7 @@ impl FindingContext<'_> {
         let is_image = matches!(below.kind, Kind::Disk(_)) && !needs_device;
         Some(match self.attach_command() {
             Some(_) if !is_image => PART_VARIABLE.to_owned(),
+            None if below.node.is_none() => DEVICE.to_owned(),
             _ => quoted(&Self::device(below)),
         })
     }
@@ -376,7 +527,7 @@ impl FindingContext<'_> {
         let Kind::Array(_) = &self.layer.kind else {
             return Some(note_only(COPY_AWAY));
         };
-        let device = quoted(self.layer.node.as_deref().unwrap_or("/dev/md0"));
+        let device = quoted(self.layer.node.as_deref().unwrap_or(DEVICE));
         Some(Fix {
             note: "md changes the chunk of RAID 4, 5, 6 and 10 in place, slowly; back up first, and run this in a directory where \
                    md.backup is not on the array"
@@ -512,6 +663,15 @@ impl FindingContext<'_> {
             return Some(note_only(&format!(
                 "no copy of the table is intact, so nothing on the drive says which partitions are right, and tools that rewrite the table would make its errors permanent: restore a saved table (`sgdisk --load-backup=FILE {device}`), or search for the partitions (`testdisk {device}`) and compare them with `sgdisk --print {device}`"
             )));
+        }
+        if table.boot_sector == BootSector::Missing {
+            return Some(Fix {
+                note: "the first command writes an MBR that protects the GPT (boot code in the first sector is lost); the second rewrites both copies of the GPT from the intact one".to_owned(),
+                commands: vec![
+                    format!("printf 'label: dos\\nstart=1,type=ee\\n' | sfdisk --wipe never {device}"),
+                    format!("sgdisk --move-second-header {device}"),
+                ],
+            });
         }
         Some(Fix {
             note: "rewrites both copies, and the MBR that protects them, from the intact copy; check first that `sgdisk --print` lists the partitions that should be there".to_owned(),

@@ -118,7 +118,7 @@ pub enum StackPlanError {
         lbns: u64,
     },
     /// The number of device names differs from the number of drives.
-    #[error("{disks} disks are needed, but {named} devices are named")]
+    #[error("the number of disks needed is {disks}, but the number of devices named is {named}")]
     Devices {
         /// The number of drives that the stack needs.
         disks: u32,

@@ -22,6 +22,8 @@ pub struct TrackCheck<'a> {
     pub sector_bytes: u64,
     /// The extents of files, in bytes of a layer.
     pub extents: Vec<Extent>,
+    /// The blocks that a file system excludes from use, in bytes of its layer, in order.
+    pub excluded: Vec<(LayerId, Range<u64>)>,
 }
 
 /// An extent of a file.
@@ -45,7 +47,9 @@ impl TrackCheck<'_> {
                 continue;
             };
             let blocks = layer.bytes / block;
-            let crossing = self.blocks_crossing(start, block, blocks);
+            let mut crossing = self.blocks_crossing(start, block, blocks);
+            crossing.retain(|index| !self.is_excluded(id, index.saturating_mul(block)));
+            let crossing = crossing.len() as u64;
             if crossing > 0 {
                 let what = format!(
                     "{crossing} of the {blocks} blocks of {} span a track boundary ({:.2} %)",
@@ -73,12 +77,20 @@ impl TrackCheck<'_> {
         }
     }
 
-    /// Returns how many of the blocks from byte `start` hold the last sector of a track and the
-    /// first one of the next.
-    fn blocks_crossing(&self, start: u64, block: u64, blocks: u64) -> u64 {
+    /// Returns whether a file system excludes the block at a byte of its layer from use.
+    fn is_excluded(&self, id: LayerId, byte: u64) -> bool {
+        let index = self
+            .excluded
+            .partition_point(|(layer, bytes)| (*layer, bytes.start) <= (id, byte));
+        let before = index.checked_sub(1).map(|index| &self.excluded[index]);
+        before.is_some_and(|(layer, bytes)| *layer == id && bytes.contains(&byte))
+    }
+
+    /// Returns the blocks from byte `start` that hold the last sector of a track and the first one
+    /// of the next, in order.
+    fn blocks_crossing(&self, start: u64, block: u64, blocks: u64) -> Vec<u64> {
         let end = start.saturating_add(blocks.saturating_mul(block));
-        let mut crossing = 0;
-        let mut last = None;
+        let mut crossing = Vec::new();
         for boundary in self.boundaries() {
             if boundary >= end {
                 break;
@@ -88,8 +100,9 @@ impl TrackCheck<'_> {
             }
             // A block longer than a track is counted once.
             let index = (boundary - start) / block;
-            crossing += u64::from(last != Some(index));
-            last = Some(index);
+            if crossing.last() != Some(&index) {
+                crossing.push(index);
+            }
         }
         crossing
     }

@@ -190,3 +190,58 @@ fn extents_of_mounted_files_hold_the_bytes() {
     let elsewhere = extents_of_mounted(Path::new("/proc/version"), &HostPaths::default());
     assert!(elsewhere.unwrap_err().to_string().contains("block device"));
 }
+
+/// Are blocks on a file system's list of bad blocks not counted as blocks that cross tracks?
+#[test]
+fn excluded_blocks_do_not_cross() {
+    let mke2fs = testkit::tool!("mke2fs");
+    let image = crate::image::Image::new(64 << 20);
+    let map = traxtent_map::TrackMap::of_sizes(std::iter::repeat_n(1001, 131));
+    let mut bad: Vec<u64> = (1..131_u64)
+        .map(|track| track * 1001)
+        .filter(|lbn| lbn % 8 != 0)
+        .map(|lbn| lbn / 8)
+        .collect();
+    // Blocks of its own metadata cannot be excluded.
+    bad.retain(|block| *block > 2000 && *block < 14_000);
+    let list = image.path.with_extension("list");
+    std::fs::write(
+        &list,
+        bad.iter()
+            .map(|block| format!("{block}\n"))
+            .collect::<String>(),
+    )
+    .unwrap();
+    let list = list.to_str().unwrap();
+    image.run(
+        &mke2fs,
+        &["-q", "-F", "-t", "ext4", "-b", "4096", "-l", list, "@"],
+        "",
+    );
+    let stack = image.stack();
+    let (id, ext) = stack
+        .iter()
+        .find_map(|(id, layer)| match &layer.kind {
+            traxtent_check::Kind::Ext(ext) => Some((id, ext)),
+            _ => None,
+        })
+        .unwrap();
+    let bytes = std::fs::read(&image.path).unwrap();
+    let excluded = traxtent_check::files::bad_blocks_in_image(&bytes, ext).unwrap();
+    let crossing = |excluded: Vec<_>| {
+        let check = traxtent_check::rules::TrackCheck {
+            map: &map,
+            sector_bytes: 512,
+            extents: Vec::new(),
+            excluded,
+        };
+        let found = traxtent_check::rules::check(&stack, Some(&check));
+        found
+            .iter()
+            .find_map(|finding| finding.share)
+            .map_or(0, |share| share.crossing)
+    };
+    let all = crossing(Vec::new());
+    let left = crossing(excluded.into_iter().map(|range| (id, range)).collect());
+    assert_eq!(all - left, bad.len() as u64);
+}

@@ -89,6 +89,33 @@ fn damaged_table_comes_first() {
     }
 }
 
+/// Do the printed commands restore the table after the start of a drive was overwritten: the MBR,
+/// the header too, and the entries too, without a change of the partitions?
+#[test]
+fn wiped_start() {
+    let sgdisk = tool!("sgdisk");
+    tool!("sfdisk");
+    for sectors in [1, 2, 34] {
+        let image = gpt(&sgdisk, &["-n", "2:20480:+8M"]);
+        let before = fs::read(&image.path).unwrap();
+        image.write(0, &vec![0; sectors * 512]);
+        let rows = traxtent_check::findings(&image.stack(), None, None, &[]);
+        let fixes = rows.into_iter().filter_map(|row| row.fix);
+        let printed: Vec<String> = fixes.flat_map(|fix| fix.commands).collect();
+        assert_eq!(printed.len(), 2, "{printed:#?}");
+        for command in printed {
+            let mut shell = std::process::Command::new("sh");
+            shell.args(["-c", &format!("PATH=$PATH:/usr/sbin:/sbin; {command}")]);
+            let output = shell.output().unwrap();
+            assert!(output.status.success(), "{command}: {output:?}");
+        }
+        assert_eq!(image.wrong(), [""; 0], "{sectors}");
+        let after = fs::read(&image.path).unwrap();
+        // Only the signature of the MBR, a random number, differs.
+        assert!(before[446..] == after[446..], "{sectors}");
+    }
+}
+
 /// Is a table of which no copy is intact not to be rewritten: checksums of both headers, of both
 /// lists of entries, one of each, or the backup alone with a wrong checksum?
 #[test]

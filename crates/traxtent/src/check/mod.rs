@@ -5,6 +5,7 @@ mod text;
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use traxtent_check::collect::StackArchive;
 use traxtent_check::drive::StatedDrive;
-use traxtent_check::files::{Mounted, extents_in_image, extents_of_mounted};
+use traxtent_check::files::{Mounted, bad_blocks_in_image, extents_in_image, extents_of_mounted};
 use traxtent_check::report::{Report, ReportRow, SeverityCounts};
 use traxtent_check::rules::{Extent, TrackCheck};
 use traxtent_check::source::{FileSource, JoinedSource};
@@ -191,7 +192,11 @@ fn machine(args: &Args) -> Result<()> {
         return output::write(path, &StackArchive::new(hostname(), stack).write());
     }
     let measured = args.measure.measure(targets, &mut stack)?;
-    let findings = drive.judge(&stack, files.extents(&stack)?, &args.ignore);
+    let excluded = match &drive.tracks {
+        Some(_) => excluded_blocks(&stack),
+        None => Vec::new(),
+    };
+    let findings = drive.judge(&stack, files.extents(&stack)?, excluded, &args.ignore);
     if args.json {
         output::json(&Report::new(None, &stack, &findings).with_measured(&measured))?;
     } else if !args.quiet {
@@ -209,7 +214,7 @@ fn hosts(args: &Args, archives: Vec<StackArchive>) -> Result<()> {
     let judged: Vec<(StackArchive, Vec<ReportRow>)> = archives
         .into_iter()
         .map(|archive| {
-            let findings = drive.judge(&archive.stack, Vec::new(), &args.ignore);
+            let findings = drive.judge(&archive.stack, Vec::new(), Vec::new(), &args.ignore);
             (archive, findings)
         })
         .collect();
@@ -391,14 +396,45 @@ impl Drive {
         })
     }
 
-    fn judge(&self, stack: &Stack, extents: Vec<Extent>, ignored: &[Rule]) -> Vec<ReportRow> {
+    fn judge(
+        &self,
+        stack: &Stack,
+        extents: Vec<Extent>,
+        excluded: Vec<(LayerId, Range<u64>)>,
+        ignored: &[Rule],
+    ) -> Vec<ReportRow> {
         let tracks = self.tracks.as_ref().map(|(map, sector_bytes)| TrackCheck {
             map,
             sector_bytes: *sector_bytes,
             extents,
+            excluded,
         });
         traxtent_check::findings(stack, tracks.as_ref(), self.profile.as_deref(), ignored)
     }
+}
+
+/// Returns the blocks that ext file systems on one drive exclude from use, in order. A file system
+/// whose list cannot be read counts as one without a list.
+fn excluded_blocks(stack: &Stack) -> Vec<(LayerId, Range<u64>)> {
+    let mut excluded = Vec::new();
+    for (id, layer) in stack.iter() {
+        let Kind::Ext(ext) = &layer.kind else {
+            continue;
+        };
+        let Some((drive, start)) = stack.in_one_piece(id) else {
+            continue;
+        };
+        let drive = stack.layer(drive);
+        let path = drive.node.as_ref().unwrap_or(&drive.name);
+        let Ok(source) = FileSource::open(Path::new(path)) else {
+            continue;
+        };
+        let part = JoinedSource::part(Rc::new(source), start, layer.bytes);
+        let mut ranges = bad_blocks_in_image(&part, ext).unwrap_or_default();
+        ranges.sort_by_key(|range| range.start);
+        excluded.extend(ranges.into_iter().map(|range| (id, range)));
+    }
+    excluded
 }
 
 /// The files whose extents are requested.
@@ -445,7 +481,7 @@ impl RequestedFiles {
 
     /// Returns the extents, in bytes of their file system's layer.
     fn extents(&self, stack: &Stack) -> Result<Vec<Extent>> {
-        let on = |layer: LayerId, file: &String, ranges: Vec<std::ops::Range<u64>>| {
+        let on = |layer: LayerId, file: &String, ranges: Vec<Range<u64>>| {
             let file = file.clone();
             ranges.into_iter().map(move |bytes| Extent {
                 layer,

@@ -25,7 +25,11 @@ fn a_recipe_in_a_folder() {
     assert!(list.lines().count() > 40_000);
     for part in [
         "sfdisk /dev/sdz <<'END'",
-        "-l out/badblocks.txt /dev/sdz1 ",
+        &format!(
+            "-l {}/out/badblocks.txt /dev/sdz1 ",
+            folder.path().display()
+        ),
+        "traxtent check /dev/sdz --drive atlas10k2",
         "e2fsck -fn /dev/sdz1",
     ] {
         assert!(script.contains(part), "{script}");
@@ -95,7 +99,7 @@ fn refusals() {
         (
             &["atlas10k2", "--for", "raid=5x64k", "--device", "/dev/sda"],
             2,
-            "3 disks are needed, but 1 devices are named",
+            "the number of disks needed is 3, but the number of devices named is 1",
         ),
         (
             &["wd10ears", "--for", "fs=ext4,block=1024"],
