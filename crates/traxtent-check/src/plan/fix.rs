@@ -347,7 +347,7 @@ impl FindingContext<'_> {
             finding: self.finding,
         };
         let device = at.device_below()?;
-        let kib = bytes / ext.block_bytes * ext.block_bytes >> 10;
+        let kib = (bytes / ext.block_bytes * ext.block_bytes) >> 10;
         let mut commands = vec![
             format!("e2fsck -f {device}"),
             format!("resize2fs {device} {kib}K"),

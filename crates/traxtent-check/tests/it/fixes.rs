@@ -159,8 +159,8 @@ fn printed_commands_fix_findings() {
     assert!(fixed.len() >= 25 || !is_equipped, "{fixed:#?}");
 }
 
-/// Do findings with commands share no drive in a report, so that no command uses what an earlier one
-/// has changed?
+/// Do findings with commands share no drive in a report, so that no command uses what an earlier
+/// one has changed?
 #[test]
 fn one_sequence_per_drive() {
     let sfdisk = testkit::tool!("sfdisk");
