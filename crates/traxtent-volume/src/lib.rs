@@ -131,6 +131,7 @@ pub struct Volume<M: MemberIo> {
     repaired: AtomicU64,
     /// The journal records replayed when the volume was opened; `None` if it needed no recovery.
     recovered: Option<u64>,
+    is_read_only: bool,
     /// A copy of the state for [`Volume::snapshot`], updated with every change.
     known: Now<Snapshot>,
 }
@@ -201,6 +202,7 @@ impl<M: MemberIo> Volume<M> {
             }),
             repaired: AtomicU64::new(0),
             recovered: None,
+            is_read_only: false,
             known: Now::new(Snapshot {
                 superblock: superblock.clone(),
                 broken: false,

@@ -171,11 +171,12 @@ impl<M: MemberIo> Volume<M> {
         }
         let mut volume = Volume::new(array, members, superblock, WriteHole::Closed);
         volume.gate.get_mut().read_only = true;
+        volume.is_read_only = true;
         Ok(volume)
     }
 
-    /// Returns whether the volume is open for reading only.
-    pub async fn is_read_only(&self) -> bool {
-        self.gate.read().await.read_only
+    /// Returns whether the volume is open for reading only, without waiting.
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 }

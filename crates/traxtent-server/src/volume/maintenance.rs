@@ -316,7 +316,7 @@ pub(super) fn check(volume: &DeviceVolume, task: MaintenanceTask) -> Result<(), 
     let gone = states.position(|state| state != MemberState::Active);
     let order = |text: String| Err(VolumeIoError::Order(text));
     let writes = work != MaintenanceKind::Scrub || repairs != Repairs::default();
-    if writes && block_on(volume.is_read_only()) {
+    if writes && volume.is_read_only() {
         return Err(VolumeError::ReadOnly.into());
     }
     if repairs != Repairs::default() {

@@ -372,7 +372,7 @@ impl ServedVolume {
             order,
             VolumeOrder::Status | VolumeOrder::Pause | VolumeOrder::Begin { .. }
         );
-        if !is_harmless && block_on(volume.is_read_only()) {
+        if !is_harmless && volume.is_read_only() {
             return Err(VolumeError::ReadOnly.into());
         }
         match order {
