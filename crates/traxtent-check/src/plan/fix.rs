@@ -119,7 +119,7 @@ fn without_placeholders(fix: &mut Fix) {
     let names = if commands.iter().any(|command| command.contains(DEVICE)) {
         "; DEVICE stands for the device of the assembled array or volume, such as /dev/mdN: "
     } else {
-        "; the words in capitals and … stand for names that you know: "
+        "; the command, with your own names for the words in capitals and for …: "
     };
     fix.note.push_str(names);
     fix.note.push_str(&commands.join(", then "));
@@ -347,7 +347,7 @@ impl FindingContext<'_> {
             finding: self.finding,
         };
         let device = at.device_below()?;
-        let kib = bytes / ext.block_bytes * ext.block_bytes >> 10;
+        let kib = (bytes / ext.block_bytes * ext.block_bytes) >> 10;
         let mut commands = vec![
             format!("e2fsck -f {device}"),
             format!("resize2fs {device} {kib}K"),
