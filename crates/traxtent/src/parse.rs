@@ -101,6 +101,10 @@ pub(crate) fn bytes_if(
     let bytes = parse_byte_size(text).map_err(|error| error.to_string())?;
     if is_allowed(bytes) {
         Ok(bytes)
+    } else if text.to_ascii_lowercase().ends_with("kb") {
+        Err(format!(
+            "{expected}; {text} is {bytes} bytes, because KB is 1000 bytes and K is 1024"
+        ))
     } else {
         Err(expected.to_owned())
     }

@@ -119,7 +119,7 @@ fn without_placeholders(fix: &mut Fix) {
     let names = if commands.iter().any(|command| command.contains(DEVICE)) {
         "; DEVICE stands for the device of the assembled array or volume, such as /dev/mdN: "
     } else {
-        "; the words in capitals and … stand for names that you know: "
+        "; the command, with your own names for the words in capitals and for …: "
     };
     fix.note.push_str(names);
     fix.note.push_str(&commands.join(", then "));
