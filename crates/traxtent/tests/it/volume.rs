@@ -988,8 +988,8 @@ fn members_that_cannot_be_written() {
 }
 
 /// After a crash, does `status` say that the volume was not stopped cleanly, does `assemble` say
-/// how many writes it replayed, and does `rebuild` say that there is nothing to rebuild? Does `status`
-/// of one member describe the volume that it belongs to?
+/// how many writes it replayed, and does `rebuild` say that there is nothing to rebuild? Does
+/// `status` of one member describe the volume that it belongs to?
 #[test]
 fn a_crash_is_reported() {
     let folder = TempDir::new().unwrap();
