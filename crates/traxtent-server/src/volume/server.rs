@@ -141,7 +141,7 @@ impl VolumeServer {
     /// writing to them. Members may be missing if the others have all data.
     ///
     /// # Errors
-    /// Returns the errors of [`find_to_read`](super::find_to_read) and
+    /// Returns the errors of [`find_to_read`] and
     /// [`Found::open_to_read`](super::Found::open_to_read), or an error if the socket cannot be
     /// created.
     pub fn open_to_read(

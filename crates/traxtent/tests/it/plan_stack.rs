@@ -71,9 +71,10 @@ fn an_image() {
     let answer = traxtent_in(folder.path(), &["plan", "stack", "./a b.img"]);
     assert_eq!(answer.status, 0, "{}", answer.err);
     assert!(
-        answer
-            .out
-            .contains("DISK=$(losetup --find --show --partscan './a b.img')"),
+        answer.out.contains(&format!(
+            "DISK=$(losetup --find --show --partscan '{}')",
+            image.display()
+        )),
         "{}",
         answer.out
     );
