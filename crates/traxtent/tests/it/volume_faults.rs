@@ -322,7 +322,7 @@ fn the_first_scrub_is_a_sync() {
         full_file(&at.join(name), 8 << 20);
         overwrite(&at.join(name), 0, &[0; 8192]);
     }
-    good(at, &format!("{MIRRORS} x y"));
+    good(at, &format!("{MIRRORS} --force x y"));
     let program = env!("CARGO_BIN_EXE_traxtent");
     let script = format!(
         "until {program} volume status --json $control | grep -q '\"done\": *true'; do sleep 0.1; done"
