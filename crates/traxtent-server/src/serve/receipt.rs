@@ -104,9 +104,9 @@ const P50_SHARE: f64 = 0.01;
 const P99_SHARE: f64 = 0.02;
 const LATE_P50_US: f64 = 50.0;
 const LATE_P99_US: f64 = 1000.0;
-/// The deviation in simulated milliseconds that is accepted at any response time. On a real drive's
-/// host, Linux wakes a thread within its timer slack, which is 50 us by default (prctl(2),
-/// PR_SET_TIMERSLACK).
+/// The deviation in simulated milliseconds that is accepted at any response time. It is the lateness
+/// that half of the responses may have at speed 1: a share of a response from the buffer would be a
+/// microsecond, which no host's clock delivers.
 const ACCEPTED_MS: f64 = 0.05;
 /// The response time in milliseconds below which a request counts as taking no time.
 const JUDGED_MS: f64 = 0.001;
@@ -141,37 +141,45 @@ enum Kind {
 }
 
 impl Kind {
-    /// The kinds in order, as receipts call them.
-    const NAMES: [&'static str; 5] = [
-        "reads from the buffer",
-        "reads from the media",
-        "writes to the buffer",
-        "writes to the media",
-        "flushes",
+    /// All kinds, in the order of their numbers.
+    const ALL: [Kind; 5] = [
+        Kind::ReadFromBuffer,
+        Kind::ReadFromMedia,
+        Kind::WriteToBuffer,
+        Kind::WriteToMedia,
+        Kind::Flush,
     ];
 
     /// Returns the kind of a request; `None` for a trim, which takes no time in the model.
     fn of(completion: &Completion) -> Option<Kind> {
-        let is_buffered =
-            completion.served != Some(ServedBy::Media) && completion.served != Some(ServedBy::Both);
-        match completion.command {
-            Command::Read { .. } if is_buffered => Some(Kind::ReadFromBuffer),
-            Command::Read { .. } => Some(Kind::ReadFromMedia),
-            Command::Write { .. } | Command::WriteZeroes { .. } if is_buffered => {
+        let uses_media = matches!(completion.served, Some(ServedBy::Media | ServedBy::Both));
+        match (completion.command, uses_media) {
+            (Command::Read { .. }, false) => Some(Kind::ReadFromBuffer),
+            (Command::Read { .. }, true) => Some(Kind::ReadFromMedia),
+            (Command::Write { .. } | Command::WriteZeroes { .. }, false) => {
                 Some(Kind::WriteToBuffer)
             }
-            Command::Write { .. } | Command::WriteZeroes { .. } => Some(Kind::WriteToMedia),
-            Command::Flush => Some(Kind::Flush),
-            Command::Trim { .. } => None,
+            (Command::Write { .. } | Command::WriteZeroes { .. }, true) => Some(Kind::WriteToMedia),
+            (Command::Flush, _) => Some(Kind::Flush),
+            (Command::Trim { .. }, _) => None,
+        }
+    }
+
+    /// Returns the name in receipts.
+    fn name(self) -> &'static str {
+        match self {
+            Kind::ReadFromBuffer => "reads from the buffer",
+            Kind::ReadFromMedia => "reads from the media",
+            Kind::WriteToBuffer => "writes to the buffer",
+            Kind::WriteToMedia => "writes to the media",
+            Kind::Flush => "flushes",
         }
     }
 
     /// Returns whether the time of the media dominates, so that the tail can be judged as a share
     /// of it.
-    fn is_of_media(index: usize) -> bool {
-        [Kind::ReadFromMedia, Kind::WriteToMedia, Kind::Flush]
-            .iter()
-            .any(|kind| *kind as usize == index)
+    fn is_of_media(self) -> bool {
+        !matches!(self, Kind::ReadFromBuffer | Kind::WriteToBuffer)
     }
 }
 
@@ -197,7 +205,8 @@ pub(super) struct ReceiptStatistics {
     transport: Quantiles,
     modelled: Quantiles,
     delivered: Quantiles,
-    kinds: [ResponseTimes; Kind::NAMES.len()],
+    /// By the number of the kind.
+    kinds: [ResponseTimes; Kind::ALL.len()],
     starved: u64,
     longest_wait: Span,
 }
@@ -300,7 +309,7 @@ impl ReceiptStatistics {
     fn deviations(&mut self) -> Vec<String> {
         let mut reasons = Vec::new();
         let least = KIND_SHARE * self.modelled.count() as f64;
-        for (index, times) in self.kinds.iter_mut().enumerate() {
+        for (kind, times) in Kind::ALL.into_iter().zip(&mut self.kinds) {
             let count = times.modelled.count();
             if count == 0 || (count as f64) < least {
                 continue;
@@ -317,13 +326,13 @@ impl ReceiptStatistics {
                 } else {
                     format!("{:.2} %", 100.0 * excess / modelled)
                 };
-                let kind = Kind::NAMES[index];
                 reasons.push(format!(
-                    "delivered {name} of {kind} is {excess} above the model's"
+                    "delivered {name} of {} is {excess} above the model's",
+                    kind.name()
                 ));
             };
             compare("p50", delivered.p50, modelled.p50, P50_SHARE);
-            if Kind::is_of_media(index) {
+            if kind.is_of_media() {
                 compare("p99", delivered.p99, modelled.p99, P99_SHARE);
             }
         }
@@ -339,7 +348,7 @@ impl ReceiptStatistics {
         };
         (self.starved > 0 && self.faults.is_empty()).then(|| {
             format!(
-                "{} requests waited more than 1 s for others, the longest {:.1} s: \
+                "requests that waited more than 1 s for others: {}, the longest {:.1} s; \
                  queue.scheduler = {name} serves the nearest request first, however old others are; aged-sptf does not",
                 self.starved,
                 self.longest_wait.as_ms() / 1000.0
@@ -580,7 +589,9 @@ mod tests {
         assert_eq!(statistics.starvation(Scheduler::Sptf), None);
         statistics.add(&waited);
         let note = statistics.starvation(Scheduler::Sptf).unwrap();
-        assert!(note.starts_with("1 requests waited more than 1 s for others, the longest 1.5 s"));
+        assert!(
+            note.starts_with("requests that waited more than 1 s for others: 1, the longest 1.5 s")
+        );
         assert_eq!(statistics.starvation(Scheduler::Fcfs), None);
     }
 }
