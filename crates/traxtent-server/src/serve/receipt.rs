@@ -437,7 +437,7 @@ impl Receipt {
         if self.verdict != ReceiptVerdict::NothingToJudge {
             lines.push(format!("bounds      {}", self.bounds));
         }
-        lines.extend(self.notes.iter().map(|note| format!("note        {note}")));
+        lines.extend(self.notes.iter().map(|note| format!("drive       {note}")));
         lines
     }
 }
