@@ -104,9 +104,9 @@ const P50_SHARE: f64 = 0.01;
 const P99_SHARE: f64 = 0.02;
 const LATE_P50_US: f64 = 50.0;
 const LATE_P99_US: f64 = 1000.0;
-/// The deviation in simulated milliseconds that is accepted at any response time. It is the lateness
-/// that half of the responses may have at speed 1: a share of a response from the buffer would be a
-/// microsecond, which no host's clock delivers.
+/// The deviation in simulated milliseconds that is accepted at any response time. It is the
+/// lateness that half of the responses may have at speed 1: a share of a response from the buffer
+/// would be a microsecond, which no host's clock delivers.
 const ACCEPTED_MS: f64 = 0.05;
 /// The response time in milliseconds below which a request counts as taking no time.
 const JUDGED_MS: f64 = 0.001;
