@@ -1,5 +1,5 @@
 //! A track map as CSV: a header line, then one line per track without gaps. The columns are
-//! `first_lbn,sectors`; any further columns are ignored (the lists of a drive model add
+//! `first_lbn,sectors`; any further columns are ignored (lists exported from a drive model add
 //! `cylinder,head`).
 
 use std::io::{self, BufRead, Write};
@@ -74,7 +74,7 @@ impl TrackMap {
     /// Writes the map as CSV; [`TrackMap::read_csv`] reads it back.
     ///
     /// # Errors
-    /// Returns the error of the writer.
+    /// Returns the writer's error.
     pub fn write_csv(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "first_lbn,sectors")?;
         for track in self.tracks() {

@@ -13,17 +13,17 @@ pub enum Side {
     Right,
 }
 
-/// A track that one of two maps has and the other does not have.
+/// A track that is in only one of two maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapDifference {
-    /// The map that has the track.
+    /// The map that contains the track.
     pub side: Side,
     /// The track.
     pub track: MappedTrack,
 }
 
-/// Returns the tracks that only one of two maps has, in LBN order. Tracks are the same if they have
-/// the same LBNs, regardless of their positions in the maps.
+/// Returns the tracks that are in only one of two maps, in LBN order. Tracks are the same if they
+/// have the same LBNs, regardless of their positions in the maps.
 pub fn differences(left: &TrackMap, right: &TrackMap) -> impl Iterator<Item = MapDifference> {
     Differences {
         left: left.tracks().peekable(),

@@ -88,8 +88,8 @@ pub enum ResumeMismatch {
 }
 
 impl MapFile {
-    /// Creates the file for a map that does not come from a probe: all tracks certain, complete,
-    /// and without cost.
+    /// Creates the file for a map that does not come from a probe. It is complete, every track
+    /// counts as tested, and the cost is zero.
     pub fn new(identity: Identity, method: MapSource, tracks: TrackMap) -> MapFile {
         MapFile {
             identity,

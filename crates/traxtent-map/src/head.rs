@@ -1,12 +1,12 @@
-//! Choosing a replica from outside the drive: the one that passes first once the head is on its
-//! track.
+//! Choosing, from outside the drive, the replica that passes under the head first after the seek.
 //!
 //! A [`HeadTracker`] is a state machine without I/O. It uses a track map, the angle at which each
 //! track begins, and the seek times. The current time is an argument of each call. Every completion
 //! corrects the state. The difference between the observed and the predicted angle corrects the
-//! phase and the period, as in a phase-locked loop. The difference between the observed and the
-//! predicted rate of late completions, those that took an extra revolution, corrects the
-//! uncertainty. The head therefore reports its own error ([`HeadTracker::accuracy`]).
+//! phase and the period, as in a phase-locked loop. A completion is late if it took an extra
+//! revolution. The difference between the observed and the predicted rate of late completions
+//! corrects the uncertainty. The tracker therefore also reports its own error
+//! ([`HeadTracker::accuracy`]).
 //!
 //! Angles are fractions of a revolution. The angle of a sector is the platter's angle when a read
 //! of that sector is complete. It therefore includes all delays between the media and the host, as
@@ -16,8 +16,8 @@
 //! replica is therefore chosen by its mean cost: the wait for it, plus a revolution times the
 //! probability of missing it.
 //!
-//! Left out: several requests outstanding at the drive. The user of a head keeps the queue, and
-//! sends one request at a time.
+//! Left out: several requests outstanding at the drive. The caller keeps the queue and sends one
+//! request at a time.
 
 use std::sync::Arc;
 
@@ -37,12 +37,13 @@ const TRUST_GAIN: f64 = 0.3;
 /// The lower and upper bound for the standard deviation of a prediction, in revolutions.
 const SIGMA: (f64, f64) = (0.000_3, 0.2);
 
-/// The measurements of a drive that a head needs: see `survey` of traxtent-probe.
+/// The measurements of a drive that a [`HeadTracker`] needs; see `survey` of traxtent-probe.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Survey {
     /// The position in the map of the first track that was surveyed.
     pub first_track: usize,
-    /// The angle of the first sector of each track from then on, in units of 2^-16 of a revolution.
+    /// The angle of the first sector of each track from there on, in units of 2^-16 of a
+    /// revolution.
     pub angles: Vec<u16>,
     /// The positioning times.
     pub reach: PositioningCurve,
@@ -93,7 +94,7 @@ impl PositioningCurve {
             (Some((d0, t0)), Some((d1, t1))) => {
                 t0 + (t1 - t0) * (tracks - d0) as f64 / (d1 - d0) as f64
             }
-            (None, None) => unreachable!("there is a point"),
+            (None, None) => unreachable!("a curve has at least one point"),
         }
     }
 }
@@ -108,10 +109,10 @@ pub struct HeadTracker {
     completions: u64,
     /// The mean square of the angle errors.
     phase_variance: f64,
-    /// The standard deviation between the time at which a sector passes and that at which the head
-    /// arrives.
+    /// The standard deviation of the predicted margin between the arrivals of the head and of the
+    /// sector, in revolutions.
     sigma: f64,
-    /// Completions that came a revolution late, and the number expected.
+    /// The number of completions that came a revolution late. `expected` is the predicted number.
     missed: u64,
     expected: f64,
 }
@@ -127,10 +128,10 @@ pub struct Choice {
     pub risk: f64,
 }
 
-/// The accuracy of a head's predictions.
+/// The accuracy of a tracker's predictions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Accuracy {
-    /// The number of completions that corrected the head.
+    /// The number of completions that corrected the tracker.
     pub completions: u64,
     /// The root mean square of recent errors in predicted angles, in revolutions.
     pub angle_rms: f64,
@@ -141,7 +142,7 @@ pub struct Accuracy {
 }
 
 impl HeadTracker {
-    /// Creates the head of a surveyed drive.
+    /// Creates the tracker for a surveyed drive.
     pub fn new(map: impl Into<Arc<TrackMap>>, survey: Survey) -> HeadTracker {
         HeadTracker {
             map: map.into(),
@@ -164,7 +165,7 @@ impl HeadTracker {
     pub fn angle(&self, now: SimTime) -> f64 {
         let (then, angle) = self.survey.phase;
         let since = now.0 as f64 - then.0 as f64;
-        // Whole revolutions are subtracted first, so that the remainder is small.
+        // Whole revolutions are subtracted first to keep the remainder small.
         let whole = (since / self.survey.period).floor();
         fraction(angle + (since - whole * self.survey.period) / self.survey.period)
     }
@@ -208,8 +209,8 @@ impl HeadTracker {
         best.map(|(_, choice)| choice)
     }
 
-    /// Returns the time until the first sector is read, in revolutions from when the platter is at
-    /// `angle`, and the probability of missing it.
+    /// Returns the time until the first sector is read, in revolutions from the moment at which the
+    /// platter is at `angle`, and the probability of missing it.
     fn due(&self, angle: f64, track: &MappedTrack, lbn: Lbn) -> Option<(f64, f64)> {
         let lead = self.survey.reach.over(track.index.abs_diff(self.at));
         let after = fraction(self.angle_on(track, lbn)? - angle - lead);
@@ -219,7 +220,7 @@ impl HeadTracker {
         Some((lead + after, risk))
     }
 
-    /// Records a seek caused by a request that does not correct the head: a write, or a read of
+    /// Records a seek caused by a request that does not correct the tracker: a write, or a read of
     /// another length.
     pub fn moved_to(&mut self, lbn: Lbn) {
         if let Some(track) = self.map.track_of(lbn) {
@@ -227,8 +228,8 @@ impl HeadTracker {
         }
     }
 
-    /// Corrects the head by a read on one track, sent and completed at the given times. All reads
-    /// used for correction have about the same length.
+    /// Corrects the tracker with a read within one track, sent and completed at the given times.
+    /// All reads used for correction should have about the same length.
     pub fn completed(&mut self, lbn: Lbn, sectors: u32, sent: SimTime, completed: SimTime) {
         let Some(track) = self.map.track_of(lbn) else {
             return;
@@ -258,7 +259,7 @@ impl HeadTracker {
         self.correct(expected, completed);
     }
 
-    /// Increases the assumed uncertainty for unexpected misses, and decreases it otherwise.
+    /// Increases the assumed uncertainty after unexpected misses, and decreases it otherwise.
     fn update_uncertainty(&mut self, late: bool, risk: f64) {
         let excess = f64::from(u8::from(late)) - risk;
         let sigma = self.sigma * libm::exp(TRUST_GAIN * excess);

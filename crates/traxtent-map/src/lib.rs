@@ -9,7 +9,7 @@
 //!
 //! # Invariants
 //! The tracks of a map are in ascending order, not empty, and without gaps. A map is stored as a
-//! repeating pattern, so that a drive of ten million tracks takes a few kilobytes.
+//! repeating pattern. Ten million tracks take a few kilobytes.
 #![forbid(unsafe_code)]
 
 mod builder;
@@ -39,15 +39,15 @@ pub const TRACKS_MAX: usize = 1 << 28;
 /// The text at the beginning of a map file, before its version.
 const MAGIC: &str = "traxtent track map";
 
-/// The version of the map file format that is written and read.
+/// The version of the map file format that this crate writes and reads.
 const VERSION: &str = "1";
 
-/// The tracks of a drive, or of a part of it, as LBNs only.
+/// The tracks of a drive, or of part of it, as ranges of LBNs.
 #[derive(Clone, Debug)]
 pub struct TrackMap {
     /// The LBN at which the first track begins.
     first: Lbn,
-    /// The number of LBNs on each track. Not empty.
+    /// The number of LBNs on each track. There is at least one track.
     sizes: RunPattern,
 }
 
@@ -70,7 +70,7 @@ impl MappedTrack {
 }
 
 impl TrackMap {
-    /// Creates the map of a drive model.
+    /// Creates the map of consecutive tracks with the given sizes, beginning at LBN 0.
     pub fn of_sizes(track_sizes: impl IntoIterator<Item = u32>) -> TrackMap {
         let mut sizes = RunPattern::default();
         for sectors in track_sizes {
@@ -83,13 +83,13 @@ impl TrackMap {
         }
     }
 
-    /// Creates the map of consecutive tracks with the given sizes.
+    /// Creates the map of consecutive tracks with the given sizes, beginning at `first`.
     pub fn from_sizes(first: Lbn, sizes: RunPattern) -> TrackMap {
         TrackMap { first, sizes }
     }
 
     /// The number of tracks.
-    #[expect(clippy::len_without_is_empty, reason = "a map has tracks")]
+    #[expect(clippy::len_without_is_empty, reason = "a map is never empty")]
     pub fn len(&self) -> usize {
         self.sizes.extent().count as usize
     }
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(index(599), None);
     }
 
-    /// Does a map of a part of a drive begin at its first track?
+    /// Does a map of part of a drive begin at the first track listed?
     #[test]
     fn part_of_a_drive() {
         let map = read("first_lbn,sectors\n1000,50\n1050,60\n").unwrap();

@@ -23,15 +23,15 @@ pub struct Identity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
     /// Timed reads: binary search for the end of each track, and verification of tracks of equal
-    /// length. It alternates between a hundred places, so that no read hits a cache (paper T,
-    /// section 4.1.1).
+    /// length. It alternates between a hundred places to keep reads from hitting the cache (paper
+    /// T, section 4.1.1).
     Scan,
     /// Timed reads: sector angles, predictions, and a search only where a prediction fails.
     Angle,
     /// Translations without assumptions about the drive: about two per track (paper T, section
     /// 4.1.2).
     Walk,
-    /// Translations of each expected boundary and the LBN before it, and LBN by LBN where the
+    /// Translations of each expected boundary and of the LBN before it; LBN by LBN where the
     /// expectation fails (paper Q, section 2.3).
     Jump,
     /// Translations guided by the defect lists: DIXtrac's five steps (paper T, section 4.1.2).
@@ -76,10 +76,10 @@ impl Algorithm {
     }
 }
 
-/// The boundaries predicted by a timing algorithm that are tested by separate reads.
+/// The selection of predicted boundaries that a timing algorithm tests by separate reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Verify {
-    /// Only those that the search itself needs to test.
+    /// Only boundaries that the search itself needs to test.
     None,
     /// At least one boundary within every run of tracks as long as a cylinder.
     #[default]
@@ -109,8 +109,8 @@ pub struct Region {
     pub first: Lbn,
     /// The first LBN after the region.
     pub end: Lbn,
-    /// Whether a track is known to begin at `first`. One always begins at LBN 0. If this is false,
-    /// the search starts at the first track that begins in the region.
+    /// Whether a track is known to begin at `first`. A track always begins at LBN 0. If this is
+    /// false, the search starts at the first track that begins in the region.
     pub aligned: bool,
 }
 

@@ -31,7 +31,7 @@ pub enum Term {
     Run {
         /// The number.
         number: u32,
-        /// How often it occurs.
+        /// The number of repetitions.
         times: u32,
     },
     /// A group of terms, repeated.
@@ -247,7 +247,7 @@ pub struct Runs<'a> {
 struct Level<'a> {
     terms: &'a [Term],
     next: usize,
-    /// The current pass and the remaining ones.
+    /// The number of passes left, including the current one.
     passes: u32,
 }
 

@@ -180,7 +180,7 @@ impl<'a> Header<'a> {
         self.required(key, "text", |value| Some(value.to_owned()))
     }
 
-    /// Reads the whole file.
+    /// Parses the header's entries, and reads the sections.
     fn file(mut self, lines: &mut Lines<'_>) -> Result<MapFile> {
         let complete = self.required("state", "complete or incomplete", |value| match value {
             "complete" => Some(true),
@@ -341,7 +341,7 @@ fn section(
         .map_err(|problem| wrong(last, format!("{name}: {problem}")))
 }
 
-/// The terms read so far: those that are complete, and those of the open groups.
+/// The terms read so far: complete terms, and the terms of open groups.
 #[derive(Default)]
 struct Terms {
     pattern: RunPattern,

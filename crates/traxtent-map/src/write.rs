@@ -18,7 +18,7 @@ impl MapFile {
     /// Writes the file; [`MapFile::read`] reads it back.
     ///
     /// # Errors
-    /// Returns the error of the writer.
+    /// Returns the writer's error.
     pub fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
         out.write_all(self.to_text().as_bytes())
     }

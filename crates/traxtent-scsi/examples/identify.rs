@@ -1,4 +1,4 @@
-//! How does a modelled drive identify itself, and how large does it report to be?
+//! How does a modelled drive identify itself, and what capacity does it report?
 //!
 //! `cargo run -p traxtent-scsi --example identify`
 

@@ -1,7 +1,7 @@
 //! Addresses on the media in the translate address page and in defect lists (SBC-4, "Address
 //! descriptors").
 //!
-//! Left out: the bytes from index format and the extended formats, which nothing here needs.
+//! Left out: the bytes from index format and the extended formats.
 
 use super::wire::{IntoBytes, ScsiError, U32, U64, decode_prefix, to_u24, u24, wire};
 use traxtent_model::geometry::Place;
@@ -23,7 +23,7 @@ pub enum AddressFormat {
 pub enum Address {
     /// A logical block.
     Block(Lbn),
-    /// A physical sector. The slot [`WHOLE_TRACK`] means all of its track.
+    /// A physical sector. The slot number [`WHOLE_TRACK`] means the whole track.
     Sector(Place),
 }
 
@@ -81,8 +81,8 @@ impl Address {
     /// Appends the address in the given format.
     ///
     /// # Errors
-    /// Returns an error, and appends nothing, if the format is for another kind of address or too
-    /// narrow.
+    /// Returns an error, and appends nothing, if the format is too narrow or for another kind of
+    /// address.
     pub fn encode(
         self,
         format: AddressFormat,
@@ -138,7 +138,7 @@ impl Address {
     }
 }
 
-/// An address that a format cannot express.
+/// The error for an address that a format cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an address that its format cannot express")]
+#[error("the format cannot express the address")]
 pub struct NotRepresentable;

@@ -59,8 +59,7 @@ const fn to_u16(number: zerocopy::big_endian::U16) -> u16 {
     u16::from_be_bytes(number.to_bytes())
 }
 
-/// The last LBN in the response to READ CAPACITY(10) of a drive that has more LBNs than the
-/// response can express.
+/// The last LBN that READ CAPACITY(10) reports if a drive is too large for its 32 bits.
 pub const TOO_LARGE: u64 = u32::MAX as u64;
 
 impl Capacity {

@@ -108,8 +108,7 @@ wire! {
 }
 
 impl Command {
-    /// Encodes the command. If its width cannot express the command, the next greater width is
-    /// used.
+    /// Encodes the command. If its width cannot express the command, the next larger width is used.
     pub fn encode(&self) -> Vec<u8> {
         match *self {
             Command::TestUnitReady => Plain6::default().as_bytes().to_vec(),
@@ -222,7 +221,7 @@ impl Command {
     ///
     /// # Errors
     /// Returns an error if the bytes end too early, the operation is not supported, or a field
-    /// requests a feature that is left out here.
+    /// requests an unsupported feature.
     pub fn decode(bytes: &[u8]) -> Result<Command, ScsiError> {
         let (&opcode, _) = decode_prefix::<u8>("a command", bytes)?;
         Ok(match opcode {
@@ -521,7 +520,7 @@ impl ModeSense {
     }
 }
 
-/// INQUIRY or RECEIVE DIAGNOSTIC RESULTS, in which a bit indicates whether the page is valid.
+/// Encodes INQUIRY or RECEIVE DIAGNOSTIC RESULTS. A bit indicates whether the page field is valid.
 fn paged(opcode: u8, page: Option<u8>, allocation: u16) -> Vec<u8> {
     Inquiry6 {
         opcode,

@@ -1,8 +1,7 @@
 //! The commands that a host can send to a drive.
 //!
-//! These are the commands of a block device that is timed, characterized and queried for the layout
-//! of its sectors. Left out are protection information and control bytes, because no command is
-//! linked.
+//! They suffice to time and characterize a block device and to query the layout of its sectors.
+//! Left out: protection information, and control bytes, because no command is linked.
 
 use super::address::AddressFormat;
 
@@ -13,7 +12,7 @@ pub enum Command {
     TestUnitReady,
     /// REQUEST SENSE.
     RequestSense {
-        /// Whether sense data are requested in descriptor format.
+        /// Whether the sense data is requested in descriptor format.
         descriptors: bool,
         /// The allocation length in bytes.
         allocation: u8,
@@ -40,14 +39,14 @@ pub enum Command {
         width: Width,
         /// The first LBN.
         lbn: u64,
-        /// The number of sectors. 0 means all from there on.
+        /// The number of sectors. 0 means all sectors from there on.
         sectors: u32,
         /// Whether the response is sent before the operation is complete.
         immediate: bool,
     },
     /// SEND DIAGNOSTIC.
     SendDiagnostic {
-        /// Whether the data are a page (PF).
+        /// Whether the data is a page (PF).
         page_format: bool,
         /// Whether the drive runs a self-test.
         self_test: bool,
@@ -70,9 +69,9 @@ pub enum Command {
     ModeSelect {
         /// Six or ten bytes.
         width: ModeWidth,
-        /// Whether the data are pages (PF).
+        /// Whether the data consists of pages (PF).
         page_format: bool,
-        /// Whether the values are kept during a loss of power (SP).
+        /// Whether the values are saved across power cycles (SP).
         save: bool,
         /// The number of bytes that the host sends.
         length: u16,
@@ -82,10 +81,10 @@ pub enum Command {
 /// The width of a command on sectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Width {
-    /// 10 bytes: an LBN of 32 bits, a count of 16.
+    /// 10 bytes: a 32-bit LBN and a 16-bit count.
     #[default]
     Ten,
-    /// 16 bytes: an LBN of 64 bits, a count of 32.
+    /// 16 bytes: a 64-bit LBN and a 32-bit count.
     Sixteen,
 }
 
@@ -102,9 +101,9 @@ pub enum ModeWidth {
 /// The width of a READ DEFECT DATA command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DefectWidth {
-    /// 10 bytes: at most 65,535 bytes of data, from the first descriptor on.
+    /// 10 bytes: at most 65,535 bytes of data, starting at the first descriptor.
     Ten,
-    /// 12 bytes: from any descriptor on.
+    /// 12 bytes: starting at any descriptor.
     #[default]
     Twelve,
 }
@@ -126,7 +125,7 @@ pub enum Compare {
     /// None. The sectors are only read.
     #[default]
     Nothing,
-    /// Each sector with a corresponding one from the host.
+    /// Each sector with the corresponding one from the host.
     Each,
     /// All sectors with a single one from the host.
     WithOne,
@@ -154,7 +153,7 @@ pub struct Blocks {
 pub struct ReadDefectData {
     /// Ten or twelve bytes.
     pub width: DefectWidth,
-    /// Whether the primary list is requested, which was made in manufacture (REQ_PLIST).
+    /// Whether the primary list, made during manufacture, is requested (REQ_PLIST).
     pub primary: bool,
     /// Whether the grown list is requested (REQ_GLIST).
     pub grown: bool,
@@ -189,11 +188,11 @@ pub enum PageValues {
     /// The current values.
     #[default]
     Current,
-    /// A mask of the bits that the host may change.
+    /// A mask of the bits that the host can change.
     Changeable,
     /// The default values.
     Default,
-    /// The values kept during a loss of power.
+    /// The values saved across power cycles.
     Saved,
 }
 

@@ -7,14 +7,14 @@ use super::wire::{IntoBytes, ScsiError, U16, U32, at_most, bits, decode_prefix, 
 /// The response to READ DEFECT DATA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefectList {
-    /// Whether it contains the primary defects, found in manufacture (PLISTV).
+    /// Whether it contains the primary defects, found during manufacture (PLISTV).
     pub primary: bool,
     /// Whether it contains the grown defects (GLISTV).
     pub grown: bool,
     /// The format of the addresses, which may differ from the requested one.
     pub format: AddressFormat,
-    /// The number of bytes of all addresses from the first requested one on, including those beyond
-    /// the allocation length.
+    /// The number of bytes of all addresses from the first requested one, including addresses
+    /// beyond the allocation length.
     pub length: u32,
     /// The addresses in the response.
     pub addresses: Vec<Address>,
@@ -51,7 +51,7 @@ impl DefectList {
         }
     }
 
-    /// Encodes the list. With a command of ten bytes, a length above 65,535 is written as 65,535.
+    /// Encodes the list. With a 10-byte command, a length above 65,535 is written as 65,535.
     ///
     /// # Errors
     /// Returns an error if the format cannot express an address.

@@ -2,8 +2,8 @@
 //! "Diagnostic parameters"; SBC-3, "Translate Address diagnostic pages").
 //!
 //! A host sends page 40h with an address and the requested format, and receives page 40h with the
-//! result. A drive may return several addresses, if a logical sector is in several physical ones,
-//! or none, if the place belongs to a reserved area.
+//! result. A drive may return several addresses if a logical sector spans several physical ones. It
+//! returns no address if the place belongs to a reserved area.
 
 use super::address::{Address, AddressFormat, NotRepresentable};
 use super::wire::{IntoBytes, ScsiError, U16, at_most, bits, decode_prefix, wire};
@@ -31,11 +31,11 @@ pub struct Translation {
     pub supplied: AddressFormat,
     /// The format of the addresses in the response.
     pub translated: AddressFormat,
-    /// Whether all or part of it is in a reserved area (RAREA).
+    /// Whether all or part of the address is in a reserved area (RAREA).
     pub reserved_area: bool,
-    /// Whether all or part of it is in a sector that replaces another (ALTSEC).
+    /// Whether all or part of the address is in a sector that replaces another (ALTSEC).
     pub alternate_sector: bool,
-    /// Whether all or part of it is on a track that replaces another (ALTTRK).
+    /// Whether all or part of the address is on a track that replaces another (ALTTRK).
     pub alternate_track: bool,
     /// The addresses, up to 8,191.
     pub addresses: Vec<Address>,
@@ -87,7 +87,8 @@ impl TranslateRequest {
     /// Decodes the page.
     ///
     /// # Errors
-    /// Returns an error if the page is incomplete, is a different page, or names an unknown format.
+    /// Returns an error if the page is incomplete, has a different code, or contains an unknown
+    /// format.
     pub fn decode(bytes: &[u8]) -> Result<TranslateRequest, ScsiError> {
         let (page, _) = decode_prefix::<TranslateRequestPage>("a translate address page", bytes)?;
         check_page(&page.header)?;
@@ -104,7 +105,7 @@ impl Translation {
     /// Encodes the page.
     ///
     /// # Errors
-    /// Returns an error if the format cannot express an address, or there are too many.
+    /// Returns an error if the format cannot express an address, or there are too many addresses.
     pub fn encode(&self) -> Result<Vec<u8>, NotRepresentable> {
         let body = 2 + self.addresses.len() * ADDRESS;
         let page = TranslateResponseHeader {
@@ -130,8 +131,8 @@ impl Translation {
     /// Decodes the page, which may be truncated to the allocation length.
     ///
     /// # Errors
-    /// Returns an error if the header is incomplete, it is a different page, or it names an unknown
-    /// format.
+    /// Returns an error if the header is incomplete, or the page has a different code or contains
+    /// an unknown format.
     pub fn decode(bytes: &[u8]) -> Result<Translation, ScsiError> {
         let (page, rest) =
             decode_prefix::<TranslateResponseHeader>("a translate address page", bytes)?;
@@ -167,7 +168,7 @@ pub fn encode_supported(pages: &[u8]) -> Vec<u8> {
 /// Decodes the page that lists the diagnostic pages of a drive.
 ///
 /// # Errors
-/// Returns an error if the header is incomplete, or it is a different page.
+/// Returns an error if the header is incomplete, or the page has a different code.
 pub fn decode_supported(bytes: &[u8]) -> Result<&[u8], ScsiError> {
     let what = "a list of diagnostic pages";
     let (header, rest) = decode_prefix::<PageHeader>(what, bytes)?;

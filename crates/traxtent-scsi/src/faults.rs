@@ -1,4 +1,4 @@
-//! Faults of a drive that responds, and the extent to which it obeys commands.
+//! Faults of a modelled drive, and its compliance with commands.
 
 use traxtent_units::Lbn;
 use traxtent_units::request::Op;
@@ -6,7 +6,7 @@ use traxtent_units::request::Op;
 /// The faults of a drive.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// LBNs that cannot be read, ascending.
+    /// The LBNs that cannot be read, in ascending order.
     pub unreadable: Vec<Lbn>,
     /// The kinds of request that the drive does not support.
     pub unsupported: Vec<Op>,
@@ -14,9 +14,9 @@ pub struct Faults {
     pub unresponsive_after: Option<u64>,
     /// The drive's response to VERIFY.
     pub verify: Compliance,
-    /// The drive's response to force unit access.
+    /// The drive's response to a request with force unit access.
     pub fua: Compliance,
-    /// The drive's response to a command to switch its read cache and read-ahead off.
+    /// The drive's response to a command that switches off its read cache and read-ahead.
     pub cache_control: Compliance,
 }
 

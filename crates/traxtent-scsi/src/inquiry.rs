@@ -16,7 +16,7 @@ pub struct Inquiry {
     pub removable: bool,
     /// The version of the standard: 2 for SCSI-2, 3 for SPC, 7 for SPC-5.
     pub version: u8,
-    /// Whether several commands may be outstanding.
+    /// Whether several commands can be outstanding.
     pub queueing: bool,
     /// The manufacturer, up to 8 characters.
     pub vendor: String,
@@ -87,16 +87,16 @@ pub struct Characteristics {
     pub zoned: Zoned,
 }
 
-/// Whether a drive that accepts any command nevertheless writes in zones. A drive that does not
-/// accept any command has another device type.
+/// Whether a drive that accepts random writes nevertheless writes in zones. A drive that requires
+/// sequential writes has another device type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Zoned {
     /// Not reported.
     #[default]
     Unknown,
-    /// Yes, and the host may take them into account.
+    /// Yes, and the host can take the zones into account.
     HostAware,
-    /// Yes, and the drive hides them.
+    /// Yes, and the drive hides the zones.
     DeviceManaged,
     /// A reserved number.
     Reserved,
@@ -278,7 +278,7 @@ impl VitalPage {
     /// Decodes a page, which may be truncated to the allocation length.
     ///
     /// # Errors
-    /// Returns an error if the header is incomplete, or the page is not one of these.
+    /// Returns an error if the header is incomplete, or the page is not supported.
     pub fn decode(bytes: &[u8]) -> Result<VitalPage, ScsiError> {
         let what = "vital product data";
         let (header, rest) = decode_prefix::<PageHeader>(what, bytes)?;
@@ -314,7 +314,7 @@ impl VitalPage {
     }
 }
 
-/// Decodes the names in the body of page 83h. An incomplete one is omitted.
+/// Decodes the names in the body of page 83h. An incomplete name is omitted.
 fn designators(mut body: &[u8]) -> Vec<Designator> {
     let mut names = Vec::new();
     while let Ok((header, rest)) = decode_prefix::<DesignatorHeader>("a designator", body) {
@@ -358,7 +358,7 @@ impl Zoned {
         }
     }
 
-    /// Returns the value for a number of two bits.
+    /// Returns the value for a two-bit number.
     pub fn from_number(number: u8) -> Zoned {
         match number {
             0 => Zoned::Unknown,

@@ -2,12 +2,14 @@
 //!
 //! - [`Command`] encodes and decodes commands. [`Sense`], [`Capacity`], [`DefectList`],
 //!   [`inquiry`], [`mode`] and [`diagnostic`] do the same for responses.
-//! - [`DeviceServer`] lets a modelled drive execute commands. [`Faults`] makes it disobey them.
-//! - [`Transport`] is a connection to a drive: a model's, or a kernel's.
+//! - [`DeviceServer`] executes commands on a modelled drive. [`Faults`] makes it fail, refuse or
+//!   ignore them.
+//! - [`Transport`] is a connection to a modelled or real drive.
 //!
 //! # Invariants
-//! Decoding never panics, whatever the bytes. Everything that can be encoded decodes to the same
-//! value. The server has no clock: the time at which a command arrives is an argument.
+//! Decoding never panics, whatever the bytes. A value that its format can express is the same after
+//! encoding and decoding. The server has no clock: the time at which a command arrives is an
+//! argument.
 #![forbid(unsafe_code)]
 
 mod address;

@@ -24,7 +24,8 @@ pub struct ModeData<'a> {
 /// The number of a drive's logical sectors, and their size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockDescriptor {
-    /// The number of sectors. A short descriptor (8 bytes) has 2^32 - 1 for greater numbers.
+    /// The number of sectors. A short descriptor (8 bytes) contains 2^32 - 1 if the number is
+    /// larger.
     pub sectors: u64,
     /// The number of bytes per sector.
     pub bytes: u32,
@@ -39,7 +40,7 @@ pub struct RawPage<'a> {
     pub code: u8,
     /// The number of the subpage, or 0 if the page has none.
     pub subpage: u8,
-    /// Whether the drive can keep the page during a loss of power (PS).
+    /// Whether the drive can save the page across power cycles (PS).
     pub savable: bool,
     /// All bytes of the page, including the header.
     pub bytes: &'a [u8],
@@ -94,8 +95,8 @@ impl ModeData<'_> {
         [&header, &descriptor, self.pages].concat()
     }
 
-    /// Encodes the data that MODE SELECT sends. In these, lengths, the device-specific byte and the
-    /// pages' PS bits are reserved and zero.
+    /// Encodes the data that MODE SELECT sends. In this data, the length, the device-specific byte
+    /// and the pages' PS bits are reserved and zero.
     pub fn encode_select(&self, width: ModeWidth) -> Vec<u8> {
         let descriptor = self.blocks.map_or_else(Vec::new, BlockDescriptor::encode);
         let header = match width {
@@ -249,11 +250,11 @@ pub fn pages(mut bytes: &[u8]) -> impl Iterator<Item = RawPage<'_>> {
 pub struct CachingPage {
     /// Whether a write is complete once it is in the buffer (WCE).
     pub write_cache: bool,
-    /// Whether reads do not come from the buffer (RCD).
+    /// Whether reads bypass the buffer (RCD).
     pub read_cache_disabled: bool,
-    /// Whether there is no read-ahead (DRA). Drives before SCSI-3 do not have this bit.
+    /// Whether read-ahead is disabled (DRA). Drives older than SCSI-3 lack this bit.
     pub read_ahead_disabled: bool,
-    /// The length of a read above which there is no read-ahead (DISABLE PREFETCH TRANSFER LENGTH).
+    /// The length above which a read causes no read-ahead (DISABLE PREFETCH TRANSFER LENGTH).
     pub prefetch_up_to: u16,
     /// The longest read-ahead, in logical sectors.
     pub maximum_prefetch: u16,
@@ -264,7 +265,7 @@ pub struct CachingPage {
 /// The format page (03h; obsolete since SBC-2), limited to the meaningful fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FormatPage {
-    /// Tracks that share spares. 0 if not reported.
+    /// The number of tracks that share spares. 0 if not reported.
     pub tracks_per_zone: u16,
     /// Spare sectors per group of such tracks.
     pub alternate_sectors_per_zone: u16,
@@ -274,9 +275,9 @@ pub struct FormatPage {
     pub bytes_per_sector: u16,
     /// 1 if consecutive sectors are adjacent.
     pub interleave: u16,
-    /// Sectors between the beginnings of two tracks of a cylinder.
+    /// Sectors between the beginnings of consecutive tracks of a cylinder.
     pub track_skew: u16,
-    /// Sectors between the beginnings of two cylinders.
+    /// Sectors between the beginnings of consecutive cylinders.
     pub cylinder_skew: u16,
 }
 
@@ -369,7 +370,7 @@ fn page_header<T>(code: u8, savable: bool) -> PageHeader {
 }
 
 impl CachingPage {
-    /// Encodes the page with 20 bytes. Other fields are zero.
+    /// Encodes the page as 20 bytes. Other fields are zero.
     pub fn encode(&self) -> Vec<u8> {
         let blank = Caching {
             header: page_header::<Caching>(CACHING_PAGE, true),
@@ -398,7 +399,7 @@ impl CachingPage {
         page[..length].copy_from_slice(&caching.as_bytes()[..length]);
     }
 
-    /// Decodes a page. Fields that an earlier standard does not have are zero.
+    /// Decodes a page. Fields missing from an earlier standard are zero.
     pub fn decode(page: &[u8]) -> CachingPage {
         let caching: Caching = padded(page);
         CachingPage {
@@ -413,7 +414,7 @@ impl CachingPage {
 }
 
 impl FormatPage {
-    /// Encodes the page with 24 bytes.
+    /// Encodes the page as 24 bytes.
     pub fn encode(&self) -> Vec<u8> {
         Format {
             header: page_header::<Format>(FORMAT_PAGE, false),
@@ -446,7 +447,7 @@ impl FormatPage {
 }
 
 impl GeometryPage {
-    /// Encodes the page with 24 bytes.
+    /// Encodes the page as 24 bytes.
     pub fn encode(&self) -> Vec<u8> {
         Geometry {
             header: page_header::<Geometry>(GEOMETRY_PAGE, false),

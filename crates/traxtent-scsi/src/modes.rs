@@ -16,17 +16,17 @@ pub(super) struct ModePages {
     default: CachingPage,
 }
 
-/// The error for data that MODE SELECT must not send.
+/// The error for invalid MODE SELECT data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BadParameters {
-    /// The byte with the invalid value, or `None` if the data end too early.
+    /// The byte with the invalid value, or `None` if the data ends too early.
     pub(super) byte: Option<u16>,
 }
 
-/// The maximum threshold for read-ahead, which includes all reads.
+/// The read-ahead threshold that includes reads of any length.
 const ALWAYS: u16 = u16::MAX;
 
-/// The parts of the caching page that a host may change.
+/// The parts of the caching page that a host can change.
 const CHANGEABLE: CachingPage = CachingPage {
     write_cache: true,
     read_cache_disabled: true,

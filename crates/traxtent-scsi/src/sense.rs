@@ -1,4 +1,4 @@
-//! Sense data, the reason why a command failed, in the fixed and in the descriptor format (SPC-5,
+//! Sense data: the reason why a command failed, in the fixed or the descriptor format (SPC-5,
 //! "Sense data").
 //!
 //! The sense key, the additional code, the information field (the LBN of a media error) and the
@@ -21,7 +21,7 @@ pub struct Sense {
     pub information: Option<u64>,
     /// For an illegal request, the place of the bad field.
     pub field: Option<FieldPointer>,
-    /// Whether the failure is that of an earlier command.
+    /// Whether an earlier command failed, not the current one.
     pub deferred: bool,
 }
 
@@ -35,9 +35,9 @@ pub enum SenseKey {
     Recovered,
     /// The drive is not ready.
     NotReady,
-    /// An error of the media.
+    /// A media error.
     Medium,
-    /// An error of the drive.
+    /// A drive error.
     Hardware,
     /// A request that is not allowed.
     IllegalRequest,
@@ -47,7 +47,7 @@ pub enum SenseKey {
     DataProtect,
     /// The command was aborted.
     Aborted,
-    /// Data differ.
+    /// The compared data differs.
     Miscompare,
     /// Any other key, by its number.
     Other(u8),
@@ -88,7 +88,7 @@ impl AdditionalSense {
     pub const WRITE_ERROR: AdditionalSense = AdditionalSense::new(0x0c, 0x00);
     /// A sector could not be read.
     pub const UNRECOVERED_READ_ERROR: AdditionalSense = AdditionalSense::new(0x11, 0x00);
-    /// The host sent fewer data than it announced.
+    /// The host sent less data than it announced.
     pub const PARAMETER_LIST_LENGTH_ERROR: AdditionalSense = AdditionalSense::new(0x1a, 0x00);
     /// There is no such defect list.
     pub const DEFECT_LIST_NOT_FOUND: AdditionalSense = AdditionalSense::new(0x1c, 0x00);
@@ -236,7 +236,7 @@ impl Sense {
     /// Decodes sense data in either format. Fields that a short response omits count as zero.
     ///
     /// # Errors
-    /// Returns an error if there are no data, or their format is unknown.
+    /// Returns an error if there is no data, or its format is unknown.
     pub fn decode(bytes: &[u8]) -> Result<Sense, ScsiError> {
         let what = "sense data";
         let (&response, _) = decode_prefix::<ResponseByte>(what, bytes)?;
@@ -302,7 +302,7 @@ fn descriptor_header<T>(kind: u8) -> DescriptorHeader {
 }
 
 impl Pointer {
-    /// Returns the pointer, if the bytes contain one. With other sense keys they have other
+    /// Returns the pointer, if the bytes contain one. With other sense keys, the bytes have other
     /// meanings.
     fn field(self, key: SenseKey) -> Option<FieldPointer> {
         (key == SenseKey::IllegalRequest && self.flags.valid()).then(|| FieldPointer {
@@ -389,7 +389,7 @@ impl fmt::Display for Sense {
 }
 
 impl Sense {
-    /// Returns whether the drive does not support the command, or a part of it.
+    /// Returns whether the drive does not support the command, or part of it.
     pub fn is_unsupported(&self) -> bool {
         let codes = [
             AdditionalSense::INVALID_OPERATION,

@@ -1,11 +1,11 @@
 //! The model drive as a SCSI device, with commands and data as input, and status, data and sense
 //! data as output.
 //!
-//! Commands that need the media or the buffer take the time that [`Drive`] takes for them. A
-//! translation and a defect list take the time in the profile. All other commands take no time.
-//! There is one command at a time. The drive stores no data: reads return zeros, and comparisons of
-//! data are refused. A slipped sector is in the primary defect list, a remapped one in the grown
-//! list.
+//! Commands that need the media or the buffer take the time that [`Drive`] computes. The profile
+//! states the time of a translation, which is also that of a defect list. All other commands take
+//! no time. Commands are executed one at a time. The drive stores no data: reads return zeros, and
+//! a VERIFY that compares data is refused. A slipped sector is in the primary defect list, a
+//! remapped one in the grown list.
 
 use super::address::{Address, AddressFormat, WHOLE_TRACK};
 use super::capacity::Capacity;
@@ -61,7 +61,7 @@ pub struct CommandResponse {
 pub enum Payload {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// This number of zeros, which a drive without data returns for reads.
+    /// This number of zero bytes, the response to a read.
     Zeros(u64),
 }
 
@@ -79,7 +79,7 @@ impl Payload {
         self.len() == 0
     }
 
-    /// Copies as many bytes as there is room for, and returns their number.
+    /// Copies as many bytes as fit into `room`, and returns their number.
     pub fn copy_to(&self, room: &mut [u8]) -> usize {
         let length = usize::try_from(self.len()).map_or(room.len(), |n| n.min(room.len()));
         match self {
@@ -94,7 +94,7 @@ impl Payload {
 struct CommandSuccess {
     data: Payload,
     at: SimTime,
-    /// Sense data that accompany valid data.
+    /// Sense data that accompanies valid data.
     remark: Option<Sense>,
 }
 
@@ -135,7 +135,7 @@ fn illegal(at: SimTime, code: AdditionalSense, field: Option<FieldPointer>) -> C
     CommandFailure { sense, at }
 }
 
-/// An error about a field of the command with an invalid value.
+/// Returns the error for an invalid field of the command.
 fn bad_command(at: SimTime, byte: u16) -> CommandFailure {
     let field = FieldPointer {
         in_command: true,
@@ -144,7 +144,7 @@ fn bad_command(at: SimTime, byte: u16) -> CommandFailure {
     illegal(at, AdditionalSense::INVALID_FIELD_IN_COMMAND, Some(field))
 }
 
-/// An error about a field of the data with an invalid value.
+/// Returns the error for an invalid field of the data.
 fn bad_data(at: SimTime, byte: u16) -> CommandFailure {
     let field = FieldPointer {
         in_command: false,
@@ -169,7 +169,8 @@ impl DeviceServer {
         }
     }
 
-    /// Returns the device with the given faults. Its transport implements that it stops responding.
+    /// Returns the device with the given faults. The transport implements
+    /// [`Faults::unresponsive_after`].
     pub fn with_faults(mut self, faults: Faults) -> DeviceServer {
         self.faults = faults;
         self
@@ -204,7 +205,7 @@ impl DeviceServer {
         }
     }
 
-    /// Drives with more LBNs than 32 bits can express use the format that can express all of them.
+    /// Returns the fixed format, or the descriptor format if 32 bits cannot express all LBNs.
     fn sense_format(&self) -> SenseFormat {
         match u32::try_from(self.drive.geometry().capacity().0) {
             Ok(_) => SenseFormat::Fixed,
@@ -447,10 +448,10 @@ impl DeviceServer {
                     _ => too_short(now),
                 })?;
                 let at = now + Span::from_ms(scsi.translate_ms);
-                let answer = translate(self.drive.geometry(), &request)
+                let response = translate(self.drive.geometry(), &request)
                     .and_then(|translation| translation.encode().ok())
                     .ok_or_else(|| bad_data(at, 6))?;
-                self.diagnostic = Some(answer);
+                self.diagnostic = Some(response);
                 Ok(CommandSuccess::nothing(at))
             }
             _ => Err(bad_data(now, 0)),
@@ -474,7 +475,7 @@ impl DeviceServer {
         );
         let bytes = list.encode(read.width).map_err(|_| bad_command(at, 2))?;
         let mut done = CommandSuccess::bytes(bytes, read.allocation as usize, at);
-        // For a format that the drive does not have, it returns the one that it has, and reports
+        // If the requested format is not supported, the drive uses its only format and reports
         // this.
         if read.format != AddressFormat::PhysicalSector {
             let code = AdditionalSense::DEFECT_LIST_NOT_FOUND;
@@ -484,8 +485,8 @@ impl DeviceServer {
     }
 }
 
-/// Returns the sense data for a host that asks for some. The reason of a failure is returned with
-/// its command, so none is ever pending.
+/// Returns the response to REQUEST SENSE. Every failed command returns its sense data at once, so
+/// none is ever pending.
 fn no_sense(descriptors: bool) -> Vec<u8> {
     let format = if descriptors {
         SenseFormat::Descriptors
@@ -593,7 +594,8 @@ fn capacity(drive: &Drive) -> Capacity {
 
 /// Returns the response to a translation request, if the drive has the address.
 fn translate(geometry: &Geometry, request: &TranslateRequest) -> Option<Translation> {
-    let mut answer = Translation {
+    let mut response = Translation {
+
         supplied: request.supplied,
         translated: request.wanted,
         reserved_area: false,
@@ -604,24 +606,24 @@ fn translate(geometry: &Geometry, request: &TranslateRequest) -> Option<Translat
     match (request.address, request.wanted) {
         (Address::Block(lbn), AddressFormat::PhysicalSector) => {
             let (place, home) = (geometry.locate(lbn)?, geometry.track_of(lbn)?);
-            answer.alternate_sector = geometry.is_moved(lbn);
-            answer.alternate_track =
+            response.alternate_sector = geometry.is_moved(lbn);
+            response.alternate_track =
                 (place.cylinder, place.surface) != (home.cylinder, home.surface);
-            answer.addresses.push(Address::Sector(place));
+            response.addresses.push(Address::Sector(place));
         }
         (Address::Sector(place), AddressFormat::ShortBlock | AddressFormat::LongBlock) => {
             match geometry.lbn_at(place) {
                 Occupant::Lbn(lbn) => {
-                    answer.alternate_sector = geometry.is_moved(lbn);
-                    answer.addresses.push(Address::Block(lbn));
+                    response.alternate_sector = geometry.is_moved(lbn);
+                    response.addresses.push(Address::Block(lbn));
                 }
-                Occupant::Bad | Occupant::Empty => answer.reserved_area = true,
+                Occupant::Bad | Occupant::Empty => response.reserved_area = true,
                 Occupant::NoSuchPlace => return None,
             }
         }
         _ => return None,
     }
-    Some(answer)
+    Some(response)
 }
 
 /// Iterates over the bad sectors one by one: primary ones, then grown ones.

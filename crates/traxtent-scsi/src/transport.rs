@@ -3,7 +3,7 @@
 use traxtent_units::SimTime;
 use traxtent_units::request::Timing;
 
-/// A connection to a SCSI drive: a model, or a kernel's SG_IO.
+/// A connection to a SCSI drive, either modelled or reached through the kernel's SG_IO.
 pub trait Transport {
     /// The transport's clock.
     fn now(&self) -> SimTime;
@@ -19,14 +19,14 @@ pub trait Transport {
     fn execute(&mut self, command: &[u8], data: DataTransfer<'_>) -> Result<Reply, TransportError>;
 }
 
-/// The data of a command, with their direction.
+/// The data of a command, with its direction.
 #[derive(Debug)]
 pub enum DataTransfer<'a> {
     /// No data.
     None,
     /// To the drive.
     Out(&'a [u8]),
-    /// From the drive, which may send fewer.
+    /// From the drive, which may send fewer bytes.
     In(&'a mut [u8]),
 }
 
@@ -39,7 +39,7 @@ pub struct Reply {
     pub received: usize,
     /// Sense data, empty unless the status is [`Status::CheckCondition`].
     pub sense: Vec<u8>,
-    /// The times at which it was sent and completed.
+    /// The times at which the command was sent and completed.
     pub timing: Timing,
 }
 
@@ -48,7 +48,7 @@ pub struct Reply {
 pub enum Status {
     /// The command succeeded.
     Good,
-    /// The sense data contain the reason.
+    /// The sense data contains the reason.
     CheckCondition,
     /// The drive is busy.
     Busy,

@@ -1,4 +1,4 @@
-//! The encoding of structures as bytes: alignment 1, numbers with the most significant byte first.
+//! The encoding of structures as bytes, with big-endian numbers and without padding.
 
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
@@ -79,8 +79,8 @@ where
     })
 }
 
-/// Returns the structure at the beginning of `bytes`, padded with zeros if they end too early, as
-/// in responses of drives of an earlier standard.
+/// Returns the structure at the beginning of `bytes`, padded with zeros if the bytes end too early,
+/// as responses by an earlier standard do.
 pub(super) fn padded<T: FromBytes + IntoBytes>(bytes: &[u8]) -> T {
     let mut value = T::new_zeroed();
     let length = bytes.len().min(size_of::<T>());
@@ -88,8 +88,7 @@ pub(super) fn padded<T: FromBytes + IntoBytes>(bytes: &[u8]) -> T {
     value
 }
 
-/// Returns the first `length` of `bytes`, or all of them if there are fewer: a host may have
-/// requested fewer than there are.
+/// Returns the first `length` bytes, or all of them if the response was truncated.
 pub(super) fn at_most(bytes: &[u8], length: usize) -> &[u8] {
     &bytes[..length.min(bytes.len())]
 }
