@@ -13,7 +13,7 @@ use super::tree::tree;
 use super::walk::walk;
 use traxtent_map::{Algorithm, Region, Verify};
 
-/// The note for drives on which no list gives the remapped LBNs.
+/// The note for drives whose remapped LBNs cannot be listed.
 const MOVED_UNKNOWN: &str = "remapped sectors are not counted: the drive does not translate addresses, or does not list its defects";
 
 /// Finds the tracks of a region. Only [`Algorithm::Angle`] uses `verify`.
@@ -45,10 +45,10 @@ enum Ready<'a> {
 }
 
 impl<'a> Prober<'a> {
-    /// Prepares the drive. For a timing algorithm, this qualifies a way to time it.
+    /// Prepares the drive. For a timing algorithm, this qualifies a timing method.
     ///
     /// # Errors
-    /// Returns an error if no way of timing works, or if the drive fails.
+    /// Returns an error if no timing method works, or if the drive fails.
     pub fn start(algorithm: Algorithm, target: &'a mut dyn Target) -> Result<Self, ProbeError> {
         let drive = if algorithm.translates() {
             Ready::Translating(target)
@@ -82,13 +82,13 @@ impl<'a> Prober<'a> {
             (Ready::Translating(target), Algorithm::Tree) => tree(*target, region, sink),
             (Ready::Timed(clock), Algorithm::Scan) => scan::scan(clock, region, sink),
             (Ready::Timed(clock), Algorithm::Angle) => angle::search(clock, region, verify, sink),
-            _ => unreachable!("{} has been made ready otherwise", self.algorithm.name()),
+            _ => unreachable!("the drive is not prepared for {}", self.algorithm.name()),
         }?;
         let target: &mut dyn Target = match &mut self.drive {
             Ready::Translating(target) => *target,
             Ready::Timed(clock) => &mut *clock.target,
         };
-        // The search may have changed its mind since.
+        // The search may have reclassified some of these LBNs since.
         found.unconfirmed_remapped.sort_unstable();
         found.unconfirmed_remapped.dedup();
         found

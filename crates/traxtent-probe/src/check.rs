@@ -32,11 +32,11 @@ pub struct MapCheck {
     pub by: &'static str,
     /// The number of boundaries checked.
     pub tested: u64,
-    /// The first boundary that is not where the map has it.
+    /// The first boundary whose position differs from the map.
     pub moved: Option<MovedBoundary>,
 }
 
-/// A boundary that is not where a map has it.
+/// A boundary whose position on the drive differs from the map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovedBoundary {
     /// The position of the boundary in the map.
@@ -46,11 +46,11 @@ pub struct MovedBoundary {
 }
 
 /// Tests a random sample of the boundaries of a map. `progress` receives the number of boundaries
-/// tested and their total. Caching may be switched off afterwards, as by
+/// tested and their total. Caching may remain switched off afterwards, as after
 /// [`qualify`](super::qualify()).
 ///
 /// # Errors
-/// Returns an error if the drive neither translates nor can be timed, or if it fails.
+/// Returns an error if the drive can neither translate nor be timed, or if it fails.
 pub fn check_map(
     target: &mut dyn Target,
     map: &TrackMap,
@@ -83,7 +83,7 @@ fn by_translation(
     for (tested, &index) in (0..).zip(&sample) {
         let pair = (map.track(index), map.track(index + 1));
         let (Some(track), Some(next)) = pair else {
-            unreachable!("the sample is of the map's boundaries");
+            unreachable!("a sampled boundary is in the map");
         };
         if let Some(says) = moved(target, track, next)? {
             let lbn = next.first_lbn;
@@ -119,7 +119,7 @@ fn moved(
     if track_at(first)? == place {
         return Ok(None);
     }
-    // One of these LBNs may be remapped, but hardly their neighbours too.
+    // One of these LBNs may be remapped. Their neighbours are unlikely to be remapped too.
     let inner = [
         Lbn(first.0 + 1).min(last),
         Lbn(last.0.saturating_sub(1)).max(first),
@@ -193,8 +193,8 @@ fn by_timing(
     Ok((tested, None))
 }
 
-/// Returns different numbers below a limit in ascending order: all of them, or about `count` random
-/// ones.
+/// Returns distinct numbers less than `below` in ascending order: all of them, or at most `count`
+/// random ones.
 fn drawn(below: u64, count: u64, rng: &mut Rng) -> Vec<usize> {
     if below <= count {
         return (0..below as usize).collect();

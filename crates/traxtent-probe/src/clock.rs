@@ -4,8 +4,8 @@
 //! The completion time of a one-sector read gives the angle at which the sector ends, modulo a
 //! revolution and except for a constant (Worthington et al., "On-Line Extraction of SCSI Disk Drive
 //! Parameters", 1995; Wong 2019 finds boundaries this way). Angles here are fractions of a
-//! revolution. Only angles measured shortly after one another are compared, so that an error of the
-//! period and a wandering spindle do not matter.
+//! revolution. Only angles measured shortly after one another are compared. An error of the period
+//! and a wandering spindle therefore do not matter.
 
 use std::collections::VecDeque;
 
@@ -26,70 +26,72 @@ const RECENT_MAX: usize = 16;
 /// The standard deviation of angles, in revolutions, above which the clock counts as noisy.
 const NOISY: f64 = 0.0005;
 
-/// The number of classes of distance between two reads, for the time that the arm needs.
+/// The number of distance classes for the time that the arm needs between two reads.
 const REACHES: usize = 48;
 
 /// The number of classes of neighbouring tracks. They are classified by their skew, because the
 /// skew is chosen for the movement between them.
 const NEIGHBOURS: usize = 12;
 
-/// The number of readings of one sector that determine period and jitter. If each needs reads
-/// elsewhere first, fewer must do.
+/// The number of readings of one sector that determine period and jitter. Fewer have to suffice if
+/// each requires reads elsewhere first.
 const CALIBRATION_READS: usize = 400;
 const CALIBRATION_READS_INTERLEAVED: usize = 40;
 
-/// The longest time of a read nearby without a disturbance, in revolutions: one revolution and the
-/// way of the arm. After reads elsewhere, the arm may come from anywhere.
+/// The longest time of an undisturbed read nearby, in revolutions: one revolution and the movement
+/// of the arm. After reads elsewhere, the arm may come from anywhere.
 const UNDISTURBED_TURNS_MAX: f64 = 1.4;
 const UNDISTURBED_TURNS_MAX_INTERLEAVED: f64 = 8.0;
 
-/// The largest difference between two readings of one angle: in standard deviations, and at least
-/// in revolutions. A larger one would take different angles for the same, a smaller one would
-/// require more readings.
+/// The largest difference between two readings of one angle: a number of standard deviations, but
+/// at least a number of revolutions. A larger limit would conflate different angles; a smaller one
+/// would require more readings.
 const SAME_ANGLE_SIGMAS: f64 = 6.0;
 const SAME_ANGLE_TURNS: f64 = 0.0012;
 
-/// The number of readings that must agree on a noisy clock, so that the deviation of their mean is
-/// at most a third of that of one; and on a steady clock, if none was in time.
+/// The number of readings that must agree. On a noisy clock, the deviation of their mean is then at
+/// most a third of that of a single reading. On a steady clock, agreement is required only if no
+/// reading was in time.
 const AGREEING_NOISY: usize = 9;
 const AGREEING_STEADY: usize = 2;
 
 /// The largest number of attempts to time a read without a disturbance.
 const EXCESS_ATTEMPTS: u32 = 4;
-/// How long before its first sector ends such a read is sent at least, and how much earlier with
+/// The minimum time from sending such a read to the end of its first sector, and the increase with
 /// each attempt, in revolutions.
 const EXCESS_LEAD_TURNS: f64 = 0.25;
 const EXCESS_LEAD_STEP_TURNS: f64 = 0.15;
-/// The excess, in revolutions, below which a read has had no disturbance, and the difference below
-/// which two reads have had none but the same.
+/// The excess, in revolutions, below which a read was undisturbed. If two reads differ by less,
+/// their excess is not caused by a disturbance.
 const EXCESS_SETTLED_TURNS: f64 = 0.02;
 
-/// The number of attempts to read a sector directly after another.
+/// The number of attempts to read one sector directly after another.
 const FOLLOW_ATTEMPTS: u32 = 3;
-/// The time within which such a read is in time, in revolutions: less than the whole revolution
-/// after which the sector comes round again.
+/// The longest time of such a read that catches its sector, in revolutions: less than the whole
+/// revolution after which the sector comes round again.
 const FOLLOWS_TURNS_MAX: f64 = 0.95;
 
-/// The time that a read is assumed to need until its sector has passed, in revolutions, before any
-/// has been missed. It is too short on purpose: a missed sector corrects it quickly, whereas a time
-/// that is never tried corrects nothing.
+/// The initial assumption for the time from sending a read to the end of its sector, in
+/// revolutions. It is deliberately too short: a missed sector corrects it quickly, whereas a time
+/// that is too long is corrected only slowly.
 const LEAD_FIRST_TURNS: f64 = 0.02;
-/// How a missed sector lengthens that time: to slightly more than was tried, but by no more than a
-/// factor, because there may have been another disturbance, and to no more than a revolution.
+/// The limits to which a missed sector lengthens that time: slightly more than the time tried, a
+/// factor, because the cause may be another disturbance, and one revolution.
 const LEAD_MISSED: f64 = 1.02;
 const LEAD_GROWTH_MAX: f64 = 1.3;
 const LEAD_TURNS_MAX: f64 = 1.0;
-/// The factor by which a sector in time shortens it, and the shortest time, in revolutions. The
-/// factor trades reads that wait too long for sectors that are missed.
+/// The factor by which each sector that is not missed shortens it, and the shortest time, in
+/// revolutions. The factor is a compromise between reads that wait too long and sectors that are
+/// missed.
 const LEAD_DECAY: f64 = 0.9985;
 const LEAD_TURNS_MIN: f64 = 0.002;
 
-/// How much later than it was due a read completes if it missed its sector, in revolutions: half of
+/// The delay after the due time above which a read has missed its sector, in revolutions: half of
 /// the revolution that a miss costs.
 pub(super) const MISSED_TURNS: f64 = 0.5;
 
-/// How much longer than its sectors a read takes if a boundary interrupts it, in revolutions: half
-/// of the revolution that an interruption costs.
+/// The excess above which a boundary has interrupted a read, in revolutions: half of the revolution
+/// that an interruption costs.
 pub(super) const INTERRUPTED_TURNS: f64 = 0.5;
 
 /// The distance that the arm must move, estimated from the order of tracks.
@@ -122,7 +124,7 @@ pub(super) struct Clock<'a> {
     pub(super) period: f64,
     /// The standard deviation of an angle, in revolutions.
     pub(super) sigma: f64,
-    /// The time from sending a read to the end of its sector, in revolutions, by class of distance.
+    /// The time from sending a read to the end of its sector, in revolutions, by distance class.
     lead: [f64; REACHES],
     /// The recent readings of a steady clock: LBN and angle.
     recent: VecDeque<(u64, f64)>,
@@ -140,10 +142,10 @@ pub(super) struct SectorPass {
 }
 
 impl<'a> Clock<'a> {
-    /// Creates a calibrated clock: determines how the drive can be timed, and its period.
+    /// Creates a calibrated clock: finds a timing method and measures the period.
     ///
     /// # Errors
-    /// Returns an error if no way of timing works, or if the drive fails.
+    /// Returns an error if no timing method works, or if the drive fails.
     pub(super) fn start(target: &'a mut dyn Target) -> Result<Clock<'a>, ProbeError> {
         let method = qualify(target)?;
         let mut clock = Clock {
@@ -169,7 +171,7 @@ impl<'a> Clock<'a> {
         };
         let capacity = self.target.identity().capacity.0;
         let mut times: Vec<f64> = Vec::new();
-        // A readable sector is found after few attempts.
+        // A readable sector is found after a few attempts.
         for lbn in capacity / 3..capacity {
             times.clear();
             while times.len() < readings {
@@ -184,8 +186,8 @@ impl<'a> Clock<'a> {
         }
         self.unreadable.clear();
         let half = times.len() / 2;
-        // Each reading is compared with the one half of the readings later. They are a whole number
-        // of revolutions apart (Theil and Sen's median).
+        // Each reading is compared with the one `half` readings later. The two are a whole number
+        // of revolutions apart (Theil-Sen estimator).
         let slopes = (0..half).map(|i| {
             let apart = times[i + half] - times[i];
             apart / (apart / self.period).round().max(1.0)
@@ -200,20 +202,20 @@ impl<'a> Clock<'a> {
         Ok(())
     }
 
-    /// Prepares for reads at another place or time, for which the recent readings are no guide.
+    /// Prepares for reads at another place or time. The recent readings do not apply there.
     pub(super) fn begin(&mut self) {
         self.recent.clear();
         self.unreadable.clear();
         self.method.between = self.between;
     }
 
-    /// Returns whether distant reads come before each timed one, so that no read can directly
-    /// follow another.
+    /// Returns whether distant reads come before each timed one. If so, no read can directly follow
+    /// another.
     pub(super) fn is_interleaved(&self) -> bool {
         self.method.between > 0
     }
 
-    /// The longest time of a read nearby without a disturbance, in revolutions.
+    /// The longest time of an undisturbed read nearby, in revolutions.
     pub(super) fn undisturbed_turns_max(&self) -> f64 {
         if self.is_interleaved() {
             UNDISTURBED_TURNS_MAX_INTERLEAVED
@@ -293,11 +295,11 @@ impl<'a> Clock<'a> {
         self.sigma > NOISY
     }
 
-    /// Measures the angle of a sector, by as many readings as needed.
+    /// Measures the angle of a sector with as many readings as needed.
     ///
     /// On a steady clock, one reading that is in time is enough, and a recent reading is reused. On
-    /// a noisy clock, nine readings must agree, so that the deviation of their mean is at most
-    /// `sigma` / 3.
+    /// a noisy clock, nine readings must agree. The deviation of their mean is then at most `sigma`
+    /// / 3.
     pub(super) fn angle(&mut self, lbn: u64) -> Result<Option<f64>, ProbeError> {
         let enough = if self.is_noisy() {
             AGREEING_NOISY
@@ -339,7 +341,7 @@ impl<'a> Clock<'a> {
     /// revolutions. It is about 0 if they follow each other on one track. It is the skew, or an
     /// additional revolution, if a boundary lies between them.
     ///
-    /// `angle` is that of the first sector, and `pitch` is the angle of one sector.
+    /// `angle` is the angle of the first sector, and `pitch` is the angular length of one sector.
     pub(super) fn excess(
         &mut self,
         lbn: u64,
@@ -387,10 +389,10 @@ impl<'a> Clock<'a> {
         Ok(Some(took - lead - f64::from(sectors - 1) * pitch))
     }
 
-    /// Moves the arm near the sectors to be timed, because it may come from anywhere. The read is
-    /// of a place after them: a drive reads ahead from there, and so away from them.
+    /// Moves the arm near the sectors to be timed, because it may come from anywhere. It does so by
+    /// a read after these sectors, from which the drive reads ahead away from them.
     fn approach(&mut self, lbn: u64, sectors: u32, pitch: f64) -> Result<(), ProbeError> {
-        // Longer than any track, if the pitch is not known yet.
+        // If the pitch is not known yet, this exceeds any track.
         let track = (1.0 / pitch.max(1e-4)) as u64;
         let following = lbn + u64::from(sectors) + 2 * track;
         let near = if following < self.capacity() {
@@ -401,14 +403,14 @@ impl<'a> Clock<'a> {
         self.read_now(near, 1).map(|_| ())
     }
 
-    /// Accounts for reads in `others` other places between two reads in one place. That many fewer
-    /// reads are needed to flush its cache.
+    /// Accounts for reads in `others` other places between two reads in one place. Flushing the
+    /// cache then requires that many fewer reads.
     pub(super) fn count_other_reads(&mut self, others: usize) {
         self.method.between = self.between.saturating_sub(others as u32);
     }
 
-    /// Returns whether a read of `v` sent directly after one of `u` is in time for the first pass
-    /// of `v` after that of `u`.
+    /// Returns whether a read of `v`, sent directly after a read of `u`, catches the first pass of
+    /// `v` after `u`.
     pub(super) fn follows(&mut self, u: u64, v: u64) -> Result<bool, ProbeError> {
         // Every disturbance makes the read later, so one success is enough.
         for _ in 0..FOLLOW_ATTEMPTS {
@@ -421,8 +423,8 @@ impl<'a> Clock<'a> {
         Ok(false)
     }
 
-    /// Returns the time, in revolutions from now, at which a sector at `angle` and this far away
-    /// can be read.
+    /// Returns the time, in revolutions from `now`, at which a sector at `angle` and at this
+    /// distance can be read.
     pub(super) fn due(&self, now: f64, angle: f64, reach: ArmDistance) -> f64 {
         let lead = self.lead[reach.0];
         lead + fraction(angle - now - lead)
@@ -434,7 +436,7 @@ impl<'a> Clock<'a> {
         self.lead[class]
     }
 
-    /// Learns from a read that was due after `due` revolutions and took `took`.
+    /// Corrects the lead by a read that was due after `due` revolutions and took `took`.
     pub(super) fn learn(&mut self, ArmDistance(class): ArmDistance, due: f64, took: f64) {
         let lead = &mut self.lead[class];
         if took > due + MISSED_TURNS {

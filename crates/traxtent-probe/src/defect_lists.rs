@@ -4,10 +4,10 @@
 //! boundary, translations alone do not always show which. If the last slot of one track and the
 //! first of the next are bad, and one LBN is remapped, it may belong to either track: both
 //! assumptions give the same places for all LBNs and the same LBNs for all places. But formatting
-//! slips the defects known at that time, whereas an LBN whose slot goes bad later cannot move all
-//! LBNs after it. So on a drive with grown defects, these are assumed to be remapped and the
-//! primary ones not, until translations show otherwise. On a drive that lists no grown defects,
-//! each of its defects may be either.
+//! slips the defects known at that time, whereas a slot that goes bad later cannot displace all
+//! LBNs after it. On a drive with grown defects, the grown ones are therefore assumed to be
+//! remapped and the primary ones slipped, until translations show otherwise. On a drive that lists
+//! no grown defects, each defect may be either.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -19,14 +19,14 @@ use traxtent_model::geometry::Place;
 /// The slots that a drive lists as bad.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DefectLists {
-    /// Ascending.
+    /// The bad slots, ascending.
     places: Vec<Place>,
-    /// Those with remapped LBNs.
+    /// The bad slots with remapped LBNs.
     moved: BTreeSet<Place>,
     /// Whether there are grown defects, and no LBN of a primary defect has been found to be
     /// remapped.
     tells_moved: bool,
-    /// The longest row of slots with remapped LBNs.
+    /// The largest number of remapped LBNs in a row of bad slots.
     row_max: u64,
 }
 
@@ -56,7 +56,7 @@ impl DefectLists {
         self.tells_moved
     }
 
-    /// The largest number of consecutive remapped LBNs.
+    /// The largest number of remapped LBNs in a row of bad slots.
     pub(super) fn row_max(&self) -> u64 {
         self.row_max
     }

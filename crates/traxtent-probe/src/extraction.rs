@@ -6,10 +6,10 @@ use super::target::TargetError;
 use traxtent_map::Found;
 use traxtent_units::Lbn;
 
-/// Receives tracks in ascending order without gaps. May end the search.
+/// Receives tracks in ascending order without gaps. Decides whether the search continues.
 pub type TrackSink<'a> = dyn FnMut(Found) -> ControlFlow<()> + 'a;
 
-/// The results of a search apart from its tracks.
+/// The results of a search other than its tracks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extraction {
     /// LBNs that could not be read or translated. The search continued around them.
@@ -17,14 +17,14 @@ pub struct Extraction {
     /// LBNs found to be remapped off their track.
     pub remapped: Vec<Lbn>,
     /// Whether `remapped` is complete, according to the drive's list of grown defects. Otherwise it
-    /// holds only those that the search came across, which are few.
+    /// contains only the few that the search encountered.
     pub remapped_complete: bool,
     /// The number of untested boundaries that were predicted where tracks are irregular. Some of
     /// them may be wrong. Only [`Algorithm::Angle`](traxtent_map::Algorithm::Angle) with
     /// [`Verify::Sample`](traxtent_map::Verify::Sample) leaves any.
     pub untested_irregular: u64,
-    /// The first LBNs of groups that timing alone took for remapped, and that the drive's list of
-    /// grown defects does not confirm. Each group may be a track. Only
+    /// The first LBN of each group that was classified as remapped by timing alone, without
+    /// confirmation by the drive's list of grown defects. Each group may be a track. Only
     /// [`Algorithm::Angle`](traxtent_map::Algorithm::Angle) finds any.
     pub unconfirmed_remapped: Vec<Lbn>,
     /// Notes for the reader, one line each.

@@ -7,8 +7,8 @@
 //!
 //! Taken literally, step 2 misses a boundary between `T` and `T + S - 1` if another boundary
 //! happens to be at `T + S`: for example, after a track of 6 sectors and one of 386 where 392 are
-//! expected. So this implementation also requires `T + S - 1` to be on the track of `T`, which
-//! needs no further translation.
+//! expected. This implementation therefore also requires `T + S - 1` to be on the track of `T`,
+//! which needs no further translation.
 //!
 //! Going LBN by LBN costs as many translations as a track has LBNs, for each track that differs
 //! from the previous one. That is hundreds per track on drives with irregular tracks. The algorithm

@@ -1,17 +1,17 @@
 //! Finding a drive's structure from outside, by sending requests and evaluating the responses.
 //!
-//! - A [`Target`] is a drive as a probe sees it. [`ScsiTarget`] is one that is reached through SCSI
+//! - A [`Target`] is a drive as a probe sees it. [`ScsiTarget`] is a drive reached through SCSI
 //!   commands.
-//! - [`extract`] and [`Prober`] find track boundaries. Two kinds of requests do so: timed reads,
-//!   and translations of an LBN to its place on the media (paper T, sections 4.1.1 and 4.1.2).
-//!   [`Algorithm`] lists the ways to use them.
-//! - [`qualify`] finds out how a drive can be timed. [`check_map`] tests an old map.
-//! - [`characterization`] measures the rest of a drive, and makes its fitted profile. [`survey()`]
-//!   measures what [`traxtent_map::head`] needs.
+//! - [`extract`] and [`Prober`] find track boundaries. They use timed reads, or translations of
+//!   LBNs to places on the media (paper T, sections 4.1.1 and 4.1.2). [`Algorithm`] lists the
+//!   algorithms.
+//! - [`qualify`] finds a way to time a drive. [`check_map`] tests an old map.
+//! - [`characterization`] measures the other properties of a drive and creates its fitted profile.
+//!   [`survey()`] measures what [`traxtent_map::head`] needs.
 //!
 //! # Invariants
-//! A probe never sees the profile or geometry of a model. It only reads, unless its target has been
-//! told to allow writes, and it restores what it changes on a drive.
+//! A probe never sees the profile or geometry of a model. It only reads, unless its target allows
+//! writes. It restores the settings that it changes on a drive.
 //!
 //! An algorithm finds the tracks of a [`Region`] in ascending order and passes each track to the
 //! caller once it is certain. A probe can therefore be stopped at any time and continued later

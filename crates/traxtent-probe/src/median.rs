@@ -21,8 +21,8 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Returns the median, or the upper one of the two middle values, which is always one that was
-/// measured; `None` if there are no values.
+/// Returns the median, or the upper of the two middle values, which is always a measured value;
+/// `None` if there are no values.
 pub(crate) fn upper_median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let values = ascending(values);
     values.get(values.len() / 2).copied()
@@ -34,7 +34,7 @@ mod tests {
 
     /// Do the two medians agree for odd numbers of values, and differ as described for even ones?
     #[test]
-    fn both() {
+    fn odd_and_even_numbers_of_values() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(upper_median([3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);

@@ -12,7 +12,8 @@
 //!    other tests.
 //!
 //! The bound of 20,000 RPM is H. Wong's (hdubench, 2019). The random waits and the fourth test are
-//! ours. Not covered: switching off the look-ahead of an ATA disk, which requires ATA commands.
+//! additions. Not covered: switching off the look-ahead of an ATA disk, which requires ATA
+//! commands.
 
 use super::extraction::ProbeError;
 use super::median::upper_median;
@@ -32,7 +33,7 @@ pub enum TimingMethod {
     ReadFua,
     /// Reads, with caching and read-ahead switched off.
     Read,
-    /// Reads, each after reads of distant LBNs, so that no cache still holds its sectors.
+    /// Reads, each preceded by reads of distant LBNs that flush its sectors from any cache.
     ReadInterleaved,
 }
 
@@ -102,11 +103,11 @@ pub struct MethodEvidence {
     pub same_again: Option<f64>,
     /// The share of completions that came a whole number of revolutions after the previous one.
     pub on_time: f64,
-    /// How often the LBN after the one just served arrived before its turn.
+    /// The number of times that the LBN after the one just served arrived before its turn.
     pub early: u32,
     /// The number of trials for `early`.
     pub neighbours: u32,
-    /// How many LBNs far apart completed at a phase of their own.
+    /// The number of distant LBNs that completed at a phase of their own.
     pub own_phase: u32,
     /// The number of trials for `own_phase`.
     pub phases: u32,
@@ -130,7 +131,7 @@ impl QualifiedMethod {
     /// Times sectors on the media, after reads of distant LBNs if the method requires them.
     ///
     /// # Errors
-    /// Returns the error of the target.
+    /// Returns the target's error.
     pub fn timed(
         &mut self,
         target: &mut dyn Target,
@@ -149,7 +150,7 @@ impl QualifiedMethod {
 
 /// Finds the best method that the drive allows.
 ///
-/// If that is not [`TimingMethod::Verify`], caching stays switched off, if the drive obeys;
+/// Unless that is [`TimingMethod::Verify`], caching stays switched off if the drive obeys;
 /// [`Target::switch_caching`] switches it on again.
 ///
 /// # Errors
@@ -180,8 +181,8 @@ pub fn qualify(target: &mut dyn Target) -> Result<QualifiedMethod, ProbeError> {
             }),
         }
     }
-    // No method needs caching switched off any more. A drive that could never switch it was handled
-    // before.
+    // No method needs caching switched off any more. The loop has already handled a drive that
+    // cannot switch it.
     let _ = target.switch_caching(true);
     let reasons = rejected
         .iter()
@@ -204,14 +205,15 @@ const WAIT_MS_MAX: f64 = 40.0;
 const WAIT_READS: f64 = 16.0;
 /// The time, in revolutions, within which an LBN that has just passed the head cannot come round.
 const EARLY_TURNS: f64 = 0.25;
-/// One in this many trials may be early, because the host may have seen the LBN before it late.
+/// One in this many trials may be early, because the host may have received the previous completion
+/// late.
 const EARLY_ONE_IN: u32 = 10;
-/// The distance from a whole number of revolutions at which two completions count as at the same
-/// phase, in revolutions.
+/// The distance from a whole number of revolutions below which two completions count as having the
+/// same phase, in revolutions.
 const SAME_PHASE_TURNS: f64 = 0.05;
 
 /// If fewer than one in this many responses are as fast as a cache, the target is not a disk with a
-/// cache. A few may come from a disk and have happened to be in time.
+/// cache. A few fast responses may come from a disk whose sector happened to pass at once.
 const CACHED_ONE_IN: usize = 10;
 
 /// The reason why a method fails.
@@ -230,7 +232,7 @@ impl From<TargetError> for Failure {
 
 fn attempt(target: &mut dyn Target, method: TimingMethod) -> Result<QualifiedMethod, Failure> {
     if method == TimingMethod::ReadInterleaved {
-        unread_lbns_turn(target)?;
+        check_unread_lbns(target)?;
     }
     let mut failure = None;
     for &between in method.distances() {
@@ -258,12 +260,12 @@ fn attempt(target: &mut dyn Target, method: TimingMethod) -> Result<QualifiedMet
 /// The response time, in milliseconds, above which data cannot come from a drive's cache.
 const CACHED_MS: f64 = 1.0;
 
-/// An arbitrary constant, so that probes are reproducible.
+/// An arbitrary constant that makes probes reproducible.
 const SEED: u64 = 0x7472_6163_6b73;
 
 /// Returns an error if LBNs that have not been read before take less time than a disk's arm and
 /// spindle need.
-fn unread_lbns_turn(target: &mut dyn Target) -> Result<(), Failure> {
+fn check_unread_lbns(target: &mut dyn Target) -> Result<(), Failure> {
     const READS: usize = 31;
     let mut rng = Rng::new(!SEED);
     let mut responses = Vec::with_capacity(READS);
@@ -289,7 +291,7 @@ fn anywhere(target: &dyn Target, rng: &mut Rng) -> Lbn {
     Lbn(rng.below(target.identity().capacity.0.max(1)))
 }
 
-/// Reads LBNs anywhere, so that a cache discards its contents. Unreadable LBNs serve as well.
+/// Reads random LBNs to flush the cache. Unreadable LBNs serve as well.
 fn flush(target: &mut dyn Target, rng: &mut Rng, reads: u32) -> Result<(), TargetError> {
     for _ in 0..reads {
         let lbn = anywhere(target, rng);
@@ -363,7 +365,7 @@ impl Test<'_> {
                 Err(error) => return Err(error),
             }
         }
-        Err(last.expect("an error led here"))
+        Err(last.expect("every trial has failed"))
     }
 
     /// Returns the time to read the same LBN again, in milliseconds. Fails if no disk is that fast.
@@ -382,7 +384,7 @@ impl Test<'_> {
         } else {
             responses.clone()
         });
-        // After reads elsewhere, the head arrives at any angle, but half a turn is typical.
+        // After reads elsewhere, the head arrives at a random angle, and half a turn is typical.
         let least = if self.between == 0 { 1.0 } else { 0.5 };
         if typical < least * REVOLUTION_MS.0 {
             return Err(Failure::Test(format!(
@@ -394,7 +396,7 @@ impl Test<'_> {
         Ok(typical)
     }
 
-    /// Returns the spindle that reads of the same LBN after random waits follow.
+    /// Returns the spindle that the completions of one LBN, read after random waits, follow.
     fn turning(&mut self) -> Result<Spindle, Failure> {
         const REPEATS: usize = 41;
         let (mut completions, mut responses) = (Vec::new(), Vec::new());
@@ -426,7 +428,8 @@ impl Test<'_> {
         self.target.wait_until(until);
     }
 
-    /// Returns how often the next LBN arrives early although it has just passed the head.
+    /// Returns the number of times that the next LBN arrives early although it has just passed the
+    /// head, and the number of trials.
     fn neighbours(&mut self, revolution: f64) -> Result<(u32, u32), Failure> {
         const TRIALS: u32 = 24;
         let (mut early, mut trials) = (0, 0);
@@ -435,7 +438,7 @@ impl Test<'_> {
             let completed = self.timed(self.base)?.completed;
             let steady = whole_revolutions_apart(before, completed, revolution);
             before = completed;
-            // If the host saw the LBN late, it cannot know which LBNs have passed.
+            // If the host received the completion late, it cannot know which LBNs have passed.
             if !steady {
                 continue;
             }
@@ -448,7 +451,7 @@ impl Test<'_> {
                 break;
             }
         }
-        // After reads elsewhere, the head may arrive just before it.
+        // After reads elsewhere, the head may arrive just before the sector.
         if self.between == 0 && (trials < TRIALS || EARLY_ONE_IN * early > trials) {
             return Err(Failure::Test(format!(
                 "the sector after the one just read arrives before its turn in {early} of {trials} trials"
@@ -457,7 +460,8 @@ impl Test<'_> {
         Ok((early, trials))
     }
 
-    /// Returns how many LBNs anywhere complete at a different phase from most.
+    /// Returns the number of random LBNs that complete at a different phase from most, and the
+    /// number of trials.
     fn phases(&mut self, revolution: f64) -> Result<(u32, u32), Failure> {
         const PLACES: u32 = 24;
         let mut seen: Vec<SimTime> = Vec::new();

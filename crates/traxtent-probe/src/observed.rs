@@ -1,4 +1,5 @@
-//! A target with an observer that sees each operation and its result, and may refuse it.
+//! A target with an observer, which is notified of each operation and its result, and can refuse
+//! it.
 
 use super::target::{Defects, Target, TargetError};
 use traxtent_map::Identity;
@@ -21,19 +22,19 @@ pub trait TargetObserver {
     /// Called before an operation.
     ///
     /// # Errors
-    /// Returns an error to refuse the operation. The target then does not see it.
+    /// Returns an error to refuse the operation. The target then does not receive it.
     fn before(&mut self, operation: TargetOperation) -> Result<(), TargetError> {
         let _ = operation;
         Ok(())
     }
 
-    /// Called after an operation, with the target's time and the operation's error, if it failed.
+    /// Called after an operation, with the target's time and, if the operation failed, its error.
     fn after(&mut self, operation: TargetOperation, now: SimTime, error: Option<&TargetError>) {
         let _ = (operation, now, error);
     }
 }
 
-/// A target whose requests and translations an observer sees.
+/// A target whose requests and translations are observed.
 #[derive(Debug)]
 pub struct ObservedTarget<T, O> {
     /// The target.

@@ -1,10 +1,10 @@
-//! The repetition in a drive's layout, and the next tracks if it continues.
+//! The repetition in a drive's layout, and the tracks that it predicts.
 //!
 //! A layout is two sequences with one element per track: the step of cylinder and surface to the
 //! track, and the slots that it uses. Each sequence is stored as runs of equal elements. The
-//! predicted continuation is what followed the last time that the runs were like the latest ones.
-//! This covers cylinders, serpentines of any width and spares at regular intervals of cylinders,
-//! because each of these is a repetition of runs.
+//! prediction finds the last place at which the runs matched the latest ones, and repeats the runs
+//! after it. This covers cylinders, serpentines of any width and spares at regular intervals of
+//! cylinders, because each of these is a repetition of runs.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -40,7 +40,7 @@ pub(super) fn step(from: TrackAddress, to: TrackAddress) -> Step {
     }
 }
 
-/// The number of runs that are stored. A repetition may be half as long.
+/// The number of runs that are stored. A repetition can be half as long.
 const RUNS_MAX: usize = 512;
 /// The largest number of runs compared to measure how well a repetition fits.
 const FIT_MAX: usize = 128;
@@ -97,7 +97,7 @@ impl<T: Copy + PartialEq> Runs<T> {
         let begun = self.runs[last].1;
         let first = last - lag;
         let rest = (self.runs[first].0, self.runs[first].1 - begun);
-        // The latest run is as long as the one that it repeats.
+        // The latest run grows until it is as long as the run that it repeats.
         let cycle = (1..).map(move |k| self.runs[first + k % lag]);
         std::iter::once(rest).chain(cycle).filter(|run| run.1 > 0)
     }
@@ -118,8 +118,8 @@ pub(super) struct Pattern {
     slots: Runs<Slots>,
     /// The slots most recently used on each surface.
     by_surface: BTreeMap<Surface, Slots>,
-    /// A score of how much better the surface predicts the slots than the previous track does,
-    /// where slots changed.
+    /// A score of how much better the surface than the previous track predicts the slots, updated
+    /// where the slots change.
     surface_decides: i32,
 }
 

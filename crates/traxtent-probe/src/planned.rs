@@ -14,15 +14,15 @@ use traxtent_units::Surface;
 /// A predicted track.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlannedTrack {
-    /// The track, and the slots between which its LBNs are.
+    /// The track, and the range of slots that contains its LBNs.
     pub(super) track: Expected,
     pub(super) start: u64,
     pub(super) sectors: u64,
-    /// How many of its first LBNs are remapped.
+    /// The number of remapped LBNs at its beginning.
     pub(super) lead: u64,
     /// The slot of the first LBN that is not remapped.
     pub(super) slot: u32,
-    /// How many of its last LBNs are remapped.
+    /// The number of remapped LBNs at its end.
     pub(super) trail: u64,
     /// The runs of bad slots, each with the LBN that should follow it, if that LBN is on this
     /// track.
@@ -95,7 +95,7 @@ impl PlannedTrack {
         }
     }
 
-    /// Returns whether the first of its LBNs that is not remapped is where it should be.
+    /// Returns whether its first LBN that is not remapped is where it should be.
     pub(super) fn is_in_place(&self, translator: &mut Translator<'_>) -> Result<bool, ProbeError> {
         let first = self.start + self.lead;
         let has_one = self.sectors > self.lead && first < translator.end;
@@ -129,10 +129,11 @@ impl PlannedTrack {
                 return Ok(false);
             }
         }
-        // If the slots before its first LBN are unused, they may have held LBNs before it.
-        let may_have_moved =
+        // Unused slots before its first LBN could hold LBNs that precede it. Without such slots,
+        // one LBN decides.
+        let is_decided =
             !is_empty && self.slot == 0 && are_neighbours(before.track.home, self.track.home);
-        if may_have_moved && !strict {
+        if is_decided && !strict {
             return Ok(true);
         }
         let last = translator.place(self.start - 1 - before.trail)?;
@@ -149,15 +150,16 @@ type Class = (Surface, Step);
 pub(super) type TestedClasses = BTreeSet<(Class, Slots)>;
 
 /// Returns the boundaries to test inside a jump over the first `good` tracks of a plan, in
-/// ascending order. They are the boundaries at which one deviation could be compensated by another.
+/// ascending order. At these boundaries, one deviation could compensate another.
 ///
-/// They are both ends of these tracks:
+/// They are both ends of the following tracks:
 /// - the last track;
 /// - each track with bad slots;
 /// - each track with fewer slots than others of its class;
 /// - the last track of every size on every surface, because a change in a layout persists for a
 ///   while;
-/// - the last track of every class and size not yet in `known`, to which it is then added.
+/// - the last track of every class and size not yet in `known`. The class and size are then added
+///   to it.
 pub(super) fn tests(plan: &[PlannedTrack], good: usize, known: &mut TestedClasses) -> Vec<usize> {
     let class = |at: usize| {
         let (from, to) = (plan[at].track.home, plan[at + 1].track.home);

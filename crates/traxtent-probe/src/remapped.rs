@@ -1,10 +1,10 @@
-//! The remapped LBNs of a drive, by its list of grown defects.
+//! The remapped LBNs of a drive, according to its list of grown defects.
 //!
 //! Finding tracks shows only the remapped LBNs that are translated on the way. The list contains
 //! all of them: a bad slot whose LBN has been remapped is a grown defect. The LBN follows from its
 //! neighbours on the track. If the slots before and after a row of bad slots hold LBNs, the LBNs
-//! between these two are remapped. At the end of a track, the number of remapped LBNs is that of
-//! the grown defects in the row, if these LBNs break the order.
+//! between these two are remapped. At the end of a track, a row has as many remapped LBNs as grown
+//! defects, if these LBNs break the order.
 
 use std::ops::RangeInclusive;
 
@@ -62,7 +62,7 @@ fn row(bad: &DefectLists, place: Place) -> (Place, Place) {
     (first, last)
 }
 
-/// Returns the LBNs of a row of bad slots that are remapped, at most `count` of them.
+/// Returns the remapped LBNs of a row of bad slots, at most `count` of them.
 fn moved_from(
     target: &mut dyn Target,
     bad: &DefectLists,

@@ -1,17 +1,17 @@
-//! Deciding whether the completions of a sector follow a spindle, and the period of its revolution.
+//! Deciding whether the completions of a sector follow a spindle, and measuring its revolution.
 //!
 //! Any two completions of one sector are a whole number of revolutions apart, however long the host
 //! waits in between. So the revolution is the longest time of which all these differences are
 //! multiples. A cache or a solid-state drive instead responds a constant time after the request.
 //! Random waits between the requests reveal that.
 //!
-//! If much must happen between two completions, the waits must vary over a wide range too, about a
-//! quarter of that time. The differences between the gaps then determine the number of turns in the
-//! longer spans.
+//! If a long time must pass between two completions, the waits must vary over a wide range too,
+//! about a quarter of that time. The differences between the gaps then determine the number of
+//! turns in the longer spans.
 
 use super::median::ascending;
 
-/// The shortest and the longest revolution that a disk may have, in milliseconds: 20,000 and 2,000
+/// The shortest and the longest plausible revolution of a disk, in milliseconds: 20,000 and 2,000
 /// RPM.
 pub(super) const REVOLUTION_MS: (f64, f64) = (3.0, 30.0);
 
@@ -22,8 +22,8 @@ const TOLERANCE: f64 = 0.04;
 /// The share of completions that must be on time. The host sees some of them late.
 const ENOUGH: f64 = 0.75;
 
-/// The share of the most multiples that the longest revolution must have. Of the double of a
-/// revolution, half of the multiples are missing.
+/// The share of the largest number of multiples that the longest revolution must reach. Twice a
+/// revolution reaches only half of it.
 const NEARLY_MOST: f64 = 0.85;
 
 /// The share of spans that must be multiples of the guess. A wrong guess has few.
@@ -91,7 +91,7 @@ fn guess(spans: &[f64]) -> Option<f64> {
         .map(|ms| (ms, multiples(spans, ms)))
         .collect();
     // Late completions spoil many differences, but equally many for halves and thirds of a
-    // revolution. For its double, half of the multiples are missing.
+    // revolution. Twice a revolution has only half of the multiples.
     let most = candidates.iter().fold(0.0, |most: f64, c| most.max(c.1));
     let (longest, share) = *candidates.iter().find(|c| c.1 >= NEARLY_MOST * most)?;
     if share < MULTIPLES_MIN {
@@ -121,8 +121,8 @@ fn misfit(spans: &[f64], revolution_ms: f64) -> f64 {
     spans.iter().map(off).sum()
 }
 
-/// Fits a revolution to increasingly long spans, doubling the range each time, so that no turn is
-/// miscounted. The spans are in ascending order.
+/// Fits a revolution to increasingly long spans, doubling the range each time to avoid miscounting
+/// turns. The spans are in ascending order.
 fn refine(guess: f64, spans: &[f64]) -> f64 {
     let mut revolution = guess;
     let mut range = 4.0 * guess;
@@ -199,17 +199,17 @@ mod tests {
     fn constant_times_are_no_spindle() {
         for seed in 0..testkit::repeats(50) {
             let mut rng = Rng::new(seed);
-            for answer_ms in [0.0, 0.1, 1.0, 6.0, 8.333] {
+            for response_ms in [0.0, 0.1, 1.0, 6.0, 8.333] {
                 let mut now = 0.0;
                 let once = |_| {
-                    now += 40.0 * rng.fraction() + answer_ms;
+                    now += 40.0 * rng.fraction() + response_ms;
                     now
                 };
                 let times: Vec<f64> = (0..41).map(once).collect();
                 assert_eq!(
                     Spindle::of_completions(&times),
                     None,
-                    "{answer_ms} ms, seed {seed}"
+                    "{response_ms} ms, seed {seed}"
                 );
             }
         }

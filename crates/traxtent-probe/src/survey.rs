@@ -1,13 +1,13 @@
 //! Surveying a drive whose tracks are known: the angle at which each track begins, and the times
-//! that the arm needs, so that a host can predict when a sector passes the head
+//! that the arm needs. A host uses them to predict when a sector passes the head
 //! ([`traxtent_map::head::HeadTracker`]).
 //!
 //! The first sector of each track is read one or more times. In between, one reference sector is
-//! read repeatedly, so that an error of the period, or a spindle that wanders, does not accumulate
-//! over the minutes that a survey takes. Then, for distances from zero to the full stroke, reads
-//! that are due later and later give the shortest time in which the sector is not missed
-//! (Worthington et al., "On-Line Extraction of SCSI Disk Drive Parameters", 1995: minimum time
-//! between request completions).
+//! read repeatedly. This keeps an error of the period, or a wandering spindle, from accumulating
+//! over the minutes that a survey takes. Then, for distances from zero to the full stroke, a
+//! bisection finds the shortest time after which a sector is not missed (Worthington et al.,
+//! "On-Line Extraction of SCSI Disk Drive Parameters", 1995: minimum time between request
+//! completions).
 
 use std::ops::Range;
 
@@ -33,13 +33,13 @@ const DISTANCES: usize = 160;
 /// The number of measurements per distance. The longest of them is the arm's time.
 const TRIALS: usize = 3;
 
-/// The number of reads that measure how much later than its last sector a read completes.
+/// The number of reads that measure the delay from a read's last sector to its completion.
 const TAILS: usize = 101;
 
 /// The resolution of the arm's time, in revolutions.
 const RESOLUTION: f64 = 1.0 / 512.0;
 
-/// The number of first sectors of a track of which one must be readable.
+/// The number of sectors at the beginning of a track that are tried until one can be read.
 const READABLE: u64 = 8;
 
 /// The number of attempts to time a pair of reads whose sectors can be read.
@@ -197,9 +197,9 @@ impl Arm<'_, '_> {
         }
     }
 
-    /// Returns how much later than the end of its last sector, timed as in this survey, the host
-    /// sees the completion of a read of `sectors` sectors. This is the time that buses and buffers
-    /// add. The result is the median of the measurements.
+    /// Returns the median delay from the end of a read's last sector, timed as in this survey, to
+    /// the completion of the read. The read has `sectors` sectors. Buses and buffers cause the
+    /// delay.
     fn tail(&mut self, sectors: u32) -> Result<f64, ProbeError> {
         let mut later = Vec::new();
         while later.len() < TAILS {

@@ -28,7 +28,7 @@ pub trait Target {
     /// Returns the place of an LBN on the media (SCSI: SEND and RECEIVE DIAGNOSTIC, translate
     /// address page).
     ///
-    /// The slot is the number of the physical sector on the track, as the drive numbers them.
+    /// The slot is the number of the physical sector on the track, in the drive's numbering.
     ///
     /// # Errors
     /// Returns [`TargetError::Unsupported`] on drives that do not translate. This is the default.
@@ -91,7 +91,7 @@ pub enum TargetError {
         /// The number of sectors.
         sectors: u32,
     },
-    /// The drive refused the request for a reason of its own.
+    /// The drive refused the request for another reason.
     #[error("the drive refused the request: {0}")]
     Refused(String),
     /// The drive is gone: no further request will succeed.

@@ -1,4 +1,4 @@
-//! The address of a track, as a drive translates to it.
+//! The address of a track in a drive's translations.
 
 use traxtent_model::geometry::Place;
 use traxtent_units::{Cylinder, Surface};

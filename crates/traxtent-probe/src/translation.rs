@@ -1,4 +1,4 @@
-//! Translation requests and their evaluation: shared by the translating algorithms.
+//! Translation requests and their evaluation, shared by the translating algorithms.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -14,16 +14,15 @@ use traxtent_units::{Lbn, Sectors};
 /// The number of translations above which old ones are discarded.
 const REMEMBERED_MAX: usize = 1 << 12;
 
-/// A target that is sent translations. Recent results are cached, so that no translation is
-/// repeated.
+/// A target for translations. Recent results are cached to avoid repeated requests.
 pub(super) struct Translator<'t> {
     target: &'t mut dyn Target,
     /// The first LBN after the drive's last.
     pub(super) end: u64,
-    /// The number of LBNs in a physical sector, as the drive reports it. Fewer LBNs never go bad or
-    /// move together.
+    /// The number of LBNs in a physical sector, as the drive reports it. LBNs go bad or are
+    /// remapped only in whole physical sectors.
     pub(super) ratio: u64,
-    answers: BTreeMap<u64, Option<Place>>,
+    places: BTreeMap<u64, Option<Place>>,
     /// Whether the drive lists its bad slots.
     pub(super) has_list: bool,
     /// The slots listed as bad; none if the drive has no lists.
@@ -48,7 +47,7 @@ impl<'t> Translator<'t> {
             target,
             end,
             ratio,
-            answers: BTreeMap::new(),
+            places: BTreeMap::new(),
             has_list,
             bad: Rc::new(bad),
             left: Extraction::default(),
@@ -68,7 +67,7 @@ impl<'t> Translator<'t> {
     /// Translates an LBN. Returns `None` and records the LBN if the drive does not return its
     /// place.
     pub(super) fn place(&mut self, lbn: u64) -> Result<Option<Place>, ProbeError> {
-        if let Some(&known) = self.answers.get(&lbn) {
+        if let Some(&known) = self.places.get(&lbn) {
             return Ok(known);
         }
         let place = match self.target.translate(Lbn(lbn)) {
@@ -79,13 +78,13 @@ impl<'t> Translator<'t> {
             }
             Err(error) => return Err(error.into()),
         };
-        self.answers.insert(lbn, place);
+        self.places.insert(lbn, place);
         Ok(place)
     }
 
     /// Returns the result of a translation that has already been made.
     pub(super) fn known(&self, lbn: u64) -> Option<Place> {
-        self.answers.get(&lbn).copied().flatten()
+        self.places.get(&lbn).copied().flatten()
     }
 
     /// Returns the LBN at a place.
@@ -99,8 +98,8 @@ impl<'t> Translator<'t> {
 
     /// Discards translations of LBNs below `lbn`, except the last one, once too many are stored.
     pub(super) fn forget_below(&mut self, lbn: u64) {
-        if self.answers.len() > REMEMBERED_MAX {
-            self.answers = self.answers.split_off(&lbn.saturating_sub(1));
+        if self.places.len() > REMEMBERED_MAX {
+            self.places = self.places.split_off(&lbn.saturating_sub(1));
         }
     }
 

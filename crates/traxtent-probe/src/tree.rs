@@ -1,27 +1,27 @@
 //! Translations only where the layout may change unexpectedly.
 //!
-//! One translation returns the cylinder, surface and slot of an LBN. If they match the prediction
-//! from the pattern of the tracks so far for an LBN far ahead, then the predicted number of LBNs
-//! lies between. So every boundary between is where it should be, unless deviations cancel. Jumps
+//! One translation returns the cylinder, surface and slot of an LBN. The pattern of the tracks so
+//! far predicts them for an LBN far ahead. If the prediction is right, the predicted number of LBNs
+//! lies between. Every boundary between is then where it should be, unless deviations cancel. Jumps
 //! double in length as long as their predictions hold. If one fails, bisection finds the first
 //! boundary that is not as predicted, and a local search ([`track_end`]) finds that track's end.
 //!
-//! **Deviations that can cancel, and the translations made for that reason.**
+//! **Deviations that can cancel, and the translations that detect them.**
 //! - Tracks of a different size on some surface, compensated by others, or a short track at an
 //!   unexpected place. For every surface that a jump touches, and every size on it, the last track
 //!   is tested at both ends, because a change in a layout persists for a while. Spares may be
-//!   expected at one end of a serpentine's cylinders and always be at the other, with no net
-//!   effect. So until the pattern has held once for tracks within cylinders and at their ends, each
-//!   of these counts as a class of its own ([`tests`]).
+//!   expected at one end of a serpentine's cylinders but always be at the other, with no net
+//!   effect. Tracks within cylinders and tracks at their ends therefore count as separate classes
+//!   until the pattern has held once for each ([`tests`]).
 //! - A slipped sector costs its track an LBN, and a spare after it gives one back. The defect list
 //!   shows which tracks have bad slots. Their cost is part of the prediction, and each such track
-//!   is tested at both ends. So all remaining deviations between two tests have the same sign: LBNs
-//!   that appear in spares.
-//! - A short track and another unexpected one that together have the expected size. The LBN before
-//!   the boundary is translated too, at the end of each jump and wherever a tested boundary is
-//!   between tracks that are not neighbours.
-//! - Spares at the front of a region absorb a slip from before the bad sector. A boundary at a
-//!   track whose first slots are not in use is tested by the LBN before it, too.
+//!   is tested at both ends. All remaining deviations between two tests therefore have the same
+//!   sign: LBNs that appear in spares.
+//! - A short track and another unexpected one that together have the expected size. To detect them,
+//!   the LBN before the boundary is translated too, at the end of each jump and wherever a tested
+//!   boundary is between tracks that are not neighbours.
+//! - Spares at the front of a region absorb a slip from before the bad sector. If the first slots
+//!   of a track are not in use, its boundary is also tested by the LBN before it.
 //! - A remapped LBN moves no boundary, but may be mistaken for one: it may be stored exactly where
 //!   a track is expected. A track that begins with bad slots begins with the LBN after them only if
 //!   none of their LBNs is remapped. If bad slots are at a boundary, LBNs on both sides of them are
@@ -35,8 +35,8 @@
 //! cylinder's tracks differ, all of them are tested. A slip that a spare of its own track absorbs
 //! moves no boundary.
 //!
-//! Assumed without a test: that a defect list is complete, and that tracks do not change their size
-//! and back between two tests without a net effect.
+//! Assumed without a test: that a defect list is complete, and that track sizes do not change and
+//! change back between two tests without a net effect.
 
 use super::defect_lists::DefectLists;
 use super::extraction::{Extraction, ProbeError, TrackSink};
@@ -51,7 +51,7 @@ use traxtent_model::geometry::Place;
 
 /// The largest number of tracks in a jump.
 const REACH_MAX: usize = 1 << 18;
-/// The largest number of tracks without LBNs that a plan passes over to find one with LBNs.
+/// The largest number of tracks without LBNs that a plan skips to find one with LBNs.
 const BAD_TRACKS_MAX: usize = 1 << 16;
 /// The number of tracks ahead among which the pattern is sought again after an exception.
 const RESUME_MAX: usize = 8;
@@ -110,8 +110,8 @@ pub(super) fn tree(
 }
 
 impl Tree<'_, '_, '_> {
-    /// Advances by as many predicted tracks as the reach, or by fewer if not all of them are as
-    /// predicted. Returns whether it advanced.
+    /// Advances over `reach` predicted tracks, or over fewer if not all of them are as predicted.
+    /// Returns whether it advanced.
     fn jump(&mut self) -> Result<bool, ProbeError> {
         let plan = self.plan(self.reach);
         let Some(first) = plan.first() else {
@@ -161,8 +161,7 @@ impl Tree<'_, '_, '_> {
         Ok(true)
     }
 
-    /// Shortens the next jump and forgets which classes have been tested, because the pattern has
-    /// failed.
+    /// Shortens the next jump and discards the tested classes, because the pattern has failed.
     fn start_small(&mut self) {
         self.reach = 1;
         self.known.clear();
@@ -256,7 +255,7 @@ impl Tree<'_, '_, '_> {
         }
     }
 
-    /// Finds the end of a track that is not as predicted, and learns from it.
+    /// Finds the end of a track that is not as predicted, and updates the pattern.
     fn search(&mut self) -> Result<(), ProbeError> {
         let start = self.out.at;
         let plan = self.plan(1);
@@ -312,7 +311,7 @@ impl Tree<'_, '_, '_> {
         }))
     }
 
-    /// Returns the places of the first and the last LBN that are on the track itself, not remapped.
+    /// Returns the places of the first and the last LBN that are not remapped.
     fn ends(&mut self, start: u64, end: u64) -> Result<Option<(Place, Place)>, ProbeError> {
         let ends = (
             self.translator.place(start)?,
@@ -346,14 +345,16 @@ impl Tree<'_, '_, '_> {
     /// track had been as expected, the expected track is added instead.
     fn learn(&mut self, start: u64, end: u64, track: Option<Expected>, next: Option<TrackAddress>) {
         let ahead: Vec<Expected> = self.pattern.ahead().take(RESUME_MAX).collect();
-        // Tracks may have been omitted, if the pattern continues after this one.
+        // Predicted tracks may be absent from the drive, provided that the pattern continues after
+        // this one.
         let here = track.and_then(|track| {
             let fits = |at: usize| ahead.get(at).map(|t| t.home);
             let here = ahead.iter().position(|t| t.home == track.home)?;
             (here == 0 || fits(here + 1) == next).then_some(here)
         });
         let Some(here) = here else {
-            // The translated LBNs may be remapped: the track is between its neighbours.
+            // The translated LBNs may be remapped. In that case, the neighbours show which track
+            // this is.
             match (ahead.get(1), track) {
                 (Some(following), _) if Some(following.home) == next => self.pattern.push(ahead[0]),
                 (_, Some(track)) => self.pattern.push(track),
@@ -413,7 +414,7 @@ fn slipped(track: Expected, bad: &DefectLists) -> u64 {
 fn planned(track: Expected, start: u64, bad: &DefectLists, slips_cost: bool) -> PlannedTrack {
     let mut planned = PlannedTrack::new(track, start, bad);
     if !slips_cost && planned.sectors > 0 {
-        // Spares of its own hold these LBNs.
+        // The track's own spares hold these LBNs.
         planned.sectors += slipped(track, bad);
     }
     planned

@@ -4,7 +4,7 @@
 //! In the common case, a track is as long as the previous one, which is verified by its last LBN
 //! and the LBN after it. If this fails, a binary search from the track's first LBN finds its end.
 //! The algorithm uses no knowledge of zones, spares and surfaces. The defect list, if the drive has
-//! one, only serves to decide which track a remapped LBN belongs to; see [`track_end`].
+//! one, serves only to decide which track a remapped LBN belongs to; see [`track_end`].
 
 use super::extraction::{Extraction, ProbeError, TrackSink};
 use super::target::Target;
@@ -43,13 +43,13 @@ pub(super) fn next_end(
     search: Search,
 ) -> Result<u64, ProbeError> {
     match expected {
-        Some(size) if is_so_long(translator, start, size)? => Ok(start + size),
+        Some(size) if has_size(translator, start, size)? => Ok(start + size),
         _ => track_end(translator, start, expected, search),
     }
 }
 
 /// Returns whether a track has the expected size, judging by one LBN on each side of the end.
-pub(super) fn is_so_long(
+pub(super) fn has_size(
     translator: &mut Translator<'_>,
     start: u64,
     size: u64,

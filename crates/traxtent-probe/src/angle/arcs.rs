@@ -1,7 +1,7 @@
-//! Decomposing a track into arcs, when the search by doubling steps ends differently from the
-//! tracks before.
+//! Decomposing a track into arcs, if the search by doubling steps finds a track unlike those before
+//! it.
 //!
-//! Sectors that follow one another without a gap are an arc. A track is one arc, or several with
+//! Sectors that follow one another without a gap form an arc. A track is one arc, or several with
 //! bad sectors between them. Two arcs can be on one track if there is room for both in a
 //! revolution, and if a read on one can follow a read on the other sooner than heads can be
 //! switched. Remapped LBNs are short arcs that lie on neither neighbour's track.
@@ -13,10 +13,10 @@ use super::{MOVED_MAX, Search, skew_tolerance};
 use traxtent_units::Lbn;
 use traxtent_units::turns::{fraction, wrap};
 
-/// The largest angle of a sector, in revolutions.
+/// The largest angular length of a sector, in revolutions.
 const PITCH_MAX: f64 = 0.25;
 
-/// A distance in slots. A remapped sector is hardly ever this few slots after its original slot.
+/// A distance in slots. A remapped sector is rarely that close after its original slot.
 pub(super) const SLOTS: f64 = 8.0;
 
 /// The number of further undecided arcs that are examined to decide one.
@@ -29,10 +29,10 @@ const HOPS: [f64; 4] = [0.5, 0.3, 0.7, 0.85];
 /// The share of a head switch below which heads cannot have been switched within a gap.
 const NO_SWITCH_SHARE: f64 = 0.6;
 
-/// The shortest head switch by which reads can be distinguished, in revolutions.
+/// The shortest head switch that pairs of reads can detect, in revolutions.
 const SWITCH_TURNS_MIN: f64 = 0.02;
 
-/// The distance over which a sector improves the pitch of its line, in standard deviations of its
+/// The distance above which a sector improves the pitch of its line, in standard deviations of its
 /// angle.
 const REFINING_SIGMAS: f64 = 20.0;
 
@@ -54,7 +54,8 @@ struct TrackArcs {
     arcs: Vec<Arc>,
     /// The angle from `start` to the end of the last arc.
     span: f64,
-    /// How many of its first LBNs are remapped. They may be the last ones of the previous track.
+    /// The number of remapped LBNs at its beginning. They may be the last ones of the previous
+    /// track.
     remapped: u64,
     /// The first LBN after the track.
     end: u64,
@@ -186,7 +187,7 @@ impl Search<'_, '_> {
         let last = *track.last();
         let to = |angle: f64| self.gap(&last.line, last.end, angle);
         let in_order = to(next.line.angle) < to(following.line.angle);
-        // A spare sector of this very track would seem to join it, far ahead.
+        // A spare sector of the same track would seem to join it, far ahead.
         let skip = !in_order && self.joins(track, &following, ahead)?;
         if !skip && self.joins(track, &next, ahead)? {
             self.add(track, next);
@@ -235,7 +236,7 @@ impl Search<'_, '_> {
             .extend((arc.line.lbn..arc.end).map(Lbn));
     }
 
-    /// Records that LBNs which are more than a physical sector count as remapped by skews alone.
+    /// Records LBNs that count as remapped by skews alone, if they exceed a physical sector.
     fn record_unconfirmed(&mut self, arc: &Arc) {
         if arc.sectors() > self.clock.physical_ratio() {
             self.result.unconfirmed_remapped.push(Lbn(arc.line.lbn));

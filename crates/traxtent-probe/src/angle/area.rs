@@ -1,11 +1,11 @@
 //! Detecting irregular tracks, where a sample of the boundaries says little about the others.
 //!
 //! A sample relies on the pattern: everything between two boundaries that hold is as predicted,
-//! unless deviations compensate each other. Where predictions fail often, they do. So sampling is
-//! used only where the pattern is established. If predictions have failed more than once within
-//! [`AROUND`] tracks, every boundary is tested, including those of the [`BEFORE`] tracks before
-//! them. The same applies if predictions fail often over a long distance, or if tracks begin
-//! without a skew.
+//! unless deviations compensate each other. Where predictions fail often, deviations do so.
+//! Sampling is therefore used only where the pattern is established. If predictions have failed
+//! more than once within [`AROUND`] tracks, every boundary is tested, including those of the
+//! [`BEFORE`] tracks before them. The same applies if predictions fail often over a long distance,
+//! or if tracks begin without a skew.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use traxtent_map::{Confirm, Found, Verify};
 use traxtent_units::Lbn;
 
 /// The number of tracks after a failed prediction within which another failure counts. Predictions
-/// fail in two or three of a thousand tracks of the built-in drives, most of them where zones
+/// fail in two or three out of a thousand tracks of the built-in drives, most of them where zones
 /// begin.
 pub(super) const AROUND: u64 = 64;
 
@@ -37,8 +37,8 @@ const REGULAR_TRACKS: u64 = 100;
 /// pattern.
 const FAILURES_MIN: u64 = 4;
 
-/// The number of tracks after which a failure counts as a third. Most drives that are regular later
-/// have failures at first.
+/// The number of tracks after which a failure's weight has decayed to about a third. Most drives
+/// that are regular later have failures at first.
 const MEMORY_TRACKS: f64 = 1024.0;
 
 /// A track that has been found and may still be corrected.
@@ -62,7 +62,7 @@ impl HeldTrack {
 /// Statistics on how well predictions have held.
 #[derive(Debug, Default)]
 pub(super) struct Regularity {
-    /// The number of tracks found, and how many of them are confirmed by a sample only.
+    /// The number of tracks found, and the number of those confirmed by a sample only.
     tracks: u64,
     sampled: u64,
     /// The number of failed predictions, and the decaying number of recent ones.

@@ -10,11 +10,10 @@
 //!
 //! A test of a boundary reads the LBN before it, which must be where the previous track continues,
 //! and the LBN after it, which must be where the next track begins. If a boundary has no skew,
-//! angles do not show it. Then reads across the boundary are timed instead, because they lose a
-//! revolution.
+//! angles do not reveal it. Reads across the boundary, which lose a revolution, are timed instead.
 //!
-//! Two incomplete tracks may fit together like halves of one, so that the second continues at the
-//! exact angle at which the first ends. If everything is verified and tracks without skew are near,
+//! Two incomplete tracks may fit together like halves of one: the second continues at the exact
+//! angle at which the first ends. If everything is verified and tracks without skew are near,
 //! tracks are read as a whole, which reveals this. Otherwise it cannot be detected.
 
 mod arcs;
@@ -48,7 +47,7 @@ const SURFACES_MAX: usize = 24;
 /// The largest number of tracks predicted at once after a failed prediction.
 const REACH_AFTER: usize = 4;
 
-/// The share of alternatives that must have been right for trying them to be worth the reads.
+/// The share of right alternatives above which trying them is worth the reads.
 const ALTERNATIVE_HIT_RATE_MIN: f64 = 0.3;
 
 /// The number of further tracks that must be known before a track is passed on. Until then it can
@@ -62,13 +61,14 @@ const RECENT: usize = 5;
 /// The largest number of LBNs remapped together: two physical sectors.
 const MOVED_MAX: u32 = 16;
 
-/// The smallest jump of an angle that counts: in standard deviations, and at least in sectors. Less
-/// than half a sector shows every slipped sector.
+/// The smallest jump of an angle that counts: a number of standard deviations, but at least a share
+/// of a sector. With less than half a sector, every slipped sector is detected.
 const JUMP_SIGMAS: f64 = 3.5;
 const JUMP_SECTORS: f64 = 0.4;
 
-/// The largest difference between two equal skews: in standard deviations, and at least in sectors.
-/// Wider than for a jump, so that equal skews are rarely taken for different ones.
+/// The largest difference between two equal skews: a number of standard deviations, but at least a
+/// share of a sector. The number is larger than for a jump, so equal skews are rarely taken for
+/// different ones.
 const SKEW_SIGMAS: f64 = 6.0;
 const SKEW_SECTORS: f64 = 0.4;
 
@@ -76,16 +76,17 @@ const SKEW_SECTORS: f64 = 0.4;
 const ALTERNATIVE_WEIGHT: f64 = 0.1;
 
 /// If alternatives are rarely right, one in this many failed predictions tries them nevertheless,
-/// so that the share can recover.
+/// which lets the share recover.
 const ALTERNATIVE_EVERY: u64 = 8;
 
 /// The largest numbers of tracks to predict at once, by the amount of verification. A failed
-/// prediction wastes the tests of the tracks after it; few tracks leave revolutions without a test.
+/// prediction wastes the tests of the tracks after it; too few tracks leave revolutions without a
+/// test.
 const REACH_MAX_UNVERIFIED: usize = 8192;
 const REACH_MAX_SAMPLED: usize = 128;
 const REACH_MAX_FULL: std::ops::RangeInclusive<usize> = 48..=512;
-/// The number of revolutions of skews in a full test. If skews are small, testing few tracks would
-/// leave most of a revolution without a test.
+/// The number of revolutions that the skews of a full test add up to. If skews are small, testing
+/// few tracks would leave most of a revolution without a test.
 const REACH_FULL_TURNS: f64 = 2.0;
 
 /// A search in progress.
@@ -240,8 +241,9 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// Returns the pitch of a track that has been found, if it is shorter than expected. Slipped
-    /// sectors lengthen it at one place only.
+    /// Returns the pitch of a track that has been found. If slipped sectors explain why it is
+    /// shorter than expected, this is the expected pitch: they lengthen the track at one place
+    /// only.
     fn pitch_of(&mut self, kind: TrackKind, guess: TrackKind) -> Result<f64, ProbeError> {
         let short = guess.sectors.saturating_sub(kind.sectors);
         if !(1..=SLIPS).contains(&short) || !self.shifts_are_conclusive(guess.pitch) {
@@ -261,7 +263,7 @@ impl Search<'_, '_> {
         Ok(if slipped { guess.pitch } else { kind.pitch })
     }
 
-    /// Returns the predicted tracks that are needed, or the first of them.
+    /// Returns the predicted tracks that are needed, but at least the first.
     fn wanted(&self, mut predicted: Vec<TrackKind>) -> Vec<TrackKind> {
         let mut end = self.first;
         let begins_before = |kind: &&TrackKind| {
@@ -371,8 +373,8 @@ impl Search<'_, '_> {
         self.is_whole(&line, self.first + u64::from(kind.sectors))
     }
 
-    /// Returns whether the first sector after this track is not where the next track begins but a
-    /// few slots after this one, so that it may belong to this one.
+    /// Returns whether the first sector after this track may belong to it: the sector is not where
+    /// the next track should begin, but a few slots after this track.
     fn leaves_one_behind(&mut self, line: &Line, kind: TrackKind) -> Result<bool, ProbeError> {
         let end = self.first + u64::from(kind.sectors);
         if end >= self.end {
@@ -385,7 +387,7 @@ impl Search<'_, '_> {
         Ok(deviates && self.gap(line, end, angle) < arcs::SLOTS * kind.pitch)
     }
 
-    /// Returns whether reads of a line of sectors take as long as their sectors.
+    /// Returns whether reads of a line of sectors take no longer than the sectors need to pass.
     fn is_whole(&mut self, line: &Line, end: u64) -> Result<bool, ProbeError> {
         let (least, most) = self.excess(line, line.lbn, end)?;
         Ok(most <= INTERRUPTED_TURNS && least >= -2.0 * self.jump_min(line.pitch))
@@ -398,8 +400,8 @@ impl Search<'_, '_> {
         self.verify == Verify::Full && least.is_some_and(|skew| skew < self.jump_min(kind.pitch))
     }
 
-    /// Joins a found track that is only a physical sector to the previous track, if that one has
-    /// room for it: the sector is remapped. The next track begins at the angle `following`.
+    /// Joins a found track that is only a physical sector to the previous track, if that has room
+    /// for it. The sector then counts as remapped. The next track begins at the angle `following`.
     fn join_the_last(&mut self, kind: TrackKind, following: f64) -> bool {
         let (Some((line, sectors)), Some(last)) = (self.recent.back_mut(), self.held.back_mut())
         else {

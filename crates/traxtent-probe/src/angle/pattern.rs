@@ -1,13 +1,13 @@
 //! Predicting the next tracks from the sequence of tracks found so far.
 //!
 //! Zones repeat one track, cylinders a few, and serpentines hundreds. The predictor treats them
-//! alike: it finds how far back the last changes from one kind of track to another happened in the
-//! same way. From there it takes when the size or skew changes, and to which value. Where they do
-//! not change, the prediction continues with the last track, so that a new zone costs one failed
-//! prediction, and not one per track.
+//! alike: it finds how many tracks ago the latest changes from one kind of track to another
+//! occurred in the same way. The tracks from there on show when the size or skew changes, and to
+//! which value. Where they do not change, the prediction continues with the last track. A new zone
+//! therefore costs one failed prediction rather than one per track.
 //!
 //! A track that is a few sectors short, or has a different skew, is not a pattern until the same
-//! occurs one period later. Its defects are its own.
+//! occurs one period later. Until then, the deviation counts as the track's own.
 
 use std::collections::{BTreeMap, VecDeque};
 use traxtent_units::turns::{fraction, wrap};
@@ -40,13 +40,13 @@ const SAME_SECTORS: f64 = 0.75;
 
 /// The weight of a change that bad sectors may have caused, as evidence for the period.
 const SLIP_WEIGHT: f64 = 0.25;
-/// The share of a period's score that each change takes away, so that old changes count less.
+/// The share of a period's score that each change subtracts, to reduce the weight of old changes.
 const SCORE_DECAY: f64 = 0.03;
 /// The number of candidate periods above which those with a low score are discarded, and the score
-/// that keeps one.
+/// above which a candidate is kept.
 const CANDIDATES_MAX: usize = 4096;
 const CANDIDATE_SCORE_MIN: f64 = 0.5;
-/// The score above which the best period counts: more than one change, at least, recurred.
+/// The score above which the best period counts: more than one change has recurred.
 const SCORE_MIN: f64 = 1.5;
 /// The share of the best score that a shorter period needs. Multiples of the period score nearly as
 /// much as it does.
@@ -56,12 +56,12 @@ const SCORE_SHARE_SURFACES: f64 = 0.97;
 /// The share by which one track's skew changes the level of skews. A single skew is weak evidence
 /// for a fraction of a sector.
 const LEVEL_SHARE: f64 = 1.0 / 8.0;
-/// The largest difference, in sectors, of a track's own skew on a steady clock.
+/// The difference, in sectors, from which a skew counts as the track's own on a steady clock.
 const OWN_SKEW_SECTORS: f64 = 1.0 / 4.0;
 /// The number of recent tracks with which a track is compared.
 const COMPARED: usize = 24;
 
-/// The numbers of recent tracks of which the smallest and the mean skew are taken.
+/// The numbers of recent tracks over which the smallest and the mean skew are computed.
 const LEAST_OF: usize = 16;
 const MEAN_OF: usize = 48;
 
@@ -104,7 +104,7 @@ impl TrackKind {
         wrap(self.skew - other.skew).abs() < same
     }
 
-    /// Takes the size of another kind.
+    /// Sets the size to that of another kind.
     fn resize(&mut self, other: &TrackKind) {
         (self.sectors, self.pitch) = (other.sectors, other.pitch);
     }
@@ -156,7 +156,7 @@ pub(super) struct TrackPredictor {
 }
 
 impl TrackPredictor {
-    /// Creates an empty sequence. `steady` is whether the clock is steady.
+    /// Creates an empty sequence. `steady` states whether the clock is steady.
     pub(super) fn new(steady: bool) -> TrackPredictor {
         TrackPredictor {
             steady,
@@ -190,7 +190,7 @@ impl TrackPredictor {
         if own_size {
             regular.resize(&expected);
         }
-        // Bad sectors at the beginning of a track are its own too.
+        // A skew that results from bad sectors at the beginning of a track is the track's own too.
         let same = if self.steady {
             OWN_SKEW_SECTORS * kind.pitch
         } else {
@@ -251,7 +251,7 @@ impl TrackPredictor {
         periods.filter(|period| *period <= PERIOD_MAX).collect()
     }
 
-    /// Learns from a change that has occurred.
+    /// Updates the scores after a change.
     fn changed(&mut self, from: TrackKind, to: TrackKind) {
         let weight = weight(from, to, self.steady);
         for score in self.score.values_mut() {
@@ -272,7 +272,7 @@ impl TrackPredictor {
         self.choose_period();
     }
 
-    /// Learns from a predicted change that did not occur.
+    /// Updates the scores after a predicted change that did not occur.
     fn not_changed(&mut self, from: TrackKind, to: TrackKind) {
         for period in self.periods_to(from, to) {
             *self.score.entry(period).or_default() -= weight(from, to, self.steady);

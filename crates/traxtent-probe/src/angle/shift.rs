@@ -1,8 +1,8 @@
 //! Detecting by single reads where a prediction fails, and which track is actually there.
 //!
 //! A track that has lost sectors shifts everything after it: each LBN passes later by that number
-//! of sectors. So any sector of a later track shows whether the tracks before it are short, and the
-//! first sector to pass the head can be used. This requires a steady clock, and tracks with the
+//! of sectors. Any sector of a later track therefore shows whether the tracks before it are short.
+//! The first sector to pass the head is used. This requires a steady clock, and tracks with the
 //! predicted skews.
 
 use super::super::extraction::ProbeError;

@@ -7,7 +7,7 @@ use super::{RECENT, Search};
 use traxtent_units::Lbn;
 use traxtent_units::turns::{fraction, wrap};
 
-/// The gap, in revolutions, below which bad sectors may be its cause.
+/// The gap, in revolutions, below which bad sectors may be the cause.
 const NEAR: f64 = 0.1;
 
 /// The numbers of LBNs that may be remapped together: one, a few, or those of one or two physical
@@ -24,28 +24,28 @@ const PITCH_WRONG: f64 = 0.01;
 /// The relative error of a guessed pitch at the start of a track.
 const PITCH_SLACK: f64 = 0.03;
 
-/// The jump, in sectors, below which a boundary is looked for by reads that lose a revolution.
+/// The jump, in sectors, below which a boundary is sought by reads that lose a revolution.
 const HIDDEN_JUMP_SECTORS: f64 = 3.0;
 
-/// The distances from the first sector of the sectors that show the line of the others. A remapped
+/// The distances, from the first sector, of the sectors that determine the line. A remapped
 /// physical sector has up to 16 LBNs.
 const STARTS_AT: [u64; 6] = [16, 1, 2, 17, 3, 5];
-/// The numbers of first sectors that are skipped to measure a pitch, because they may be remapped,
-/// or followed by bad ones.
+/// The numbers of sectors skipped at the beginning to measure a pitch, because they may be
+/// remapped, or followed by bad ones.
 const SKIPPED: [u64; 5] = [0, 1, 2, 5, 11];
 /// The distance in sectors over which a pitch must hold.
 const PITCH_SECTORS_MIN: u64 = 16;
 /// The angle, in revolutions, beyond which sectors cannot be on the same track.
 const PITCH_TURNS_MAX: f64 = 0.97;
-/// The deviation, in revolutions, beyond which a sector is not on the guessed track with another
-/// pitch.
+/// The deviation, in revolutions, beyond which a different pitch does not explain the angle of a
+/// sector.
 const PITCH_DEVIATION_MAX: f64 = 0.15;
 
 /// The angle, in revolutions, that no track exceeds, with a margin for the error of the pitch.
 pub(super) const TRACK_TURNS_MAX: f64 = 1.02;
-/// The jump, in smallest detectable jumps, that is an end without further evidence.
+/// The jump, in units of the smallest detectable one, that is an end without further evidence.
 const SURE_JUMPS: f64 = 4.0;
-/// The deviation, in smallest detectable jumps, by which a line may have drifted.
+/// The deviation, in units of the smallest detectable jump, by which a line may have drifted.
 const DRIFTED_JUMPS: f64 = 3.0;
 /// The part of a track before its apparent end that is read again, in revolutions.
 const REREAD_TURNS: f64 = 0.4;
@@ -56,14 +56,15 @@ const READINGS_MAX: usize = 8;
 /// jump from noise.
 const UNSURE_SIGMAS: std::ops::Range<f64> = 2.0..12.0;
 
-/// The length of a line, in revolutions, over which its last sector improves the pitch, and the
-/// largest deviation, in smallest detectable jumps, by which it does.
+/// The length of a line, in revolutions, above which its last sector improves the pitch, and the
+/// largest deviation at which it does, in units of the smallest detectable jump.
 const REFINING_TURNS_MIN: f64 = 0.3;
 const REFINING_JUMPS_MAX: f64 = 2.0;
 
-/// The part of a track, in revolutions, that counts as a whole one for the time between two reads.
+/// The part of a track, in revolutions, that counts as a whole one when the time between two reads
+/// is measured.
 const WHOLE_TURNS_MIN: f64 = 0.6;
-/// The longest time between two reads that is looked for, in revolutions.
+/// The longest time between two reads that is tried, in revolutions.
 const HOP_TURNS_MAX: f64 = 0.6;
 /// The part of a revolution that one read covers. A drive that can begin longer reads anywhere on
 /// the track would make up for the lost time.
@@ -74,11 +75,11 @@ const FAR_SECTORS: u64 = 8;
 /// The part of a track over which a guessed pitch is tested first. The last sectors may not be on
 /// it.
 const PITCH_TESTED: (u64, u64) = (9, 10);
-/// The distance from the expected end, in sectors, beyond which the search for it halves the rest.
+/// The distance from the expected end, in sectors, beyond which the search bisects the rest.
 const NEAR_END_SECTORS: u64 = 64;
 /// The resolution of the time between two reads, in sectors.
 const HOP_SECTORS: f64 = 1.0 / 4.0;
-/// The number of sectors on one line that are tried for a pair with one on another.
+/// The number of sectors on one line that are tried to form a pair with one on another.
 const PAIRS: u64 = 16;
 
 /// A line of evenly spaced sectors: the angles at which the sectors of a track pass.
@@ -175,9 +176,9 @@ impl Search<'_, '_> {
         {
             return Ok(own);
         }
-        // The starts of the lines on which the sectors after it lie. The sectors are near ones,
-        // because the pitch is a guess. A remapped physical sector forms a line of its own, so the
-        // first sector is one beyond it.
+        // The starts of the lines on which the sectors after it lie. Near sectors are used, because
+        // the pitch is a guess. A remapped physical sector forms a line of its own, so the first
+        // sector is one beyond it.
         let mut starts: Vec<f64> = own.into_iter().collect();
         for by in STARTS_AT {
             if first + by >= self.end {
@@ -202,7 +203,8 @@ impl Search<'_, '_> {
         own.ok_or_else(|| self.inconsistent("the sectors here cannot be read"))
     }
 
-    /// Returns the line of the sectors from `first`, by the guess or by doubling distances.
+    /// Returns the line of the sectors from `first`, from the guess, or measured at doubling
+    /// distances.
     fn line_from(
         &mut self,
         first: u64,
@@ -372,8 +374,8 @@ impl Search<'_, '_> {
         self.confirm_end(line, from, lower, upper)
     }
 
-    /// Returns the end of a track whose last sector on the line seems to be `lower`, and which only
-    /// a jump from there to `upper` marks as the end.
+    /// Returns the end of a track whose last sector on the line seems to be `lower`. Only a jump
+    /// from there to `upper` indicates the end.
     fn confirm_end(
         &mut self,
         line: &mut Line,
@@ -603,7 +605,7 @@ impl Search<'_, '_> {
 
     /// Returns whether two lines are on one track: whether a read on one is in time `hop`
     /// revolutions after a read on the other, which is too soon if heads must be switched. Returns
-    /// `None` if no two sectors are placed so that they could decide it.
+    /// `None` if no two sectors have this distance.
     pub(super) fn one_track(
         &mut self,
         a: &Line,
@@ -637,7 +639,7 @@ impl Search<'_, '_> {
         Ok(turns)
     }
 
-    /// The additional time, in revolutions, that a read on a neighbouring track needs at least.
+    /// The minimum additional time of a read on a neighbouring track, in revolutions.
     pub(super) fn switch(&mut self) -> Result<Option<f64>, ProbeError> {
         let lines: Vec<(Line, (u64, u64))> = self
             .recent
@@ -664,7 +666,7 @@ impl Search<'_, '_> {
         Ok(self.switch)
     }
 
-    /// The smallest angle by which a sector of `b` may be after one of `a` and still be read in the
+    /// The smallest angle by which a sector of `b` can follow one of `a` and still be read in the
     /// same revolution.
     fn soonest(
         &mut self,

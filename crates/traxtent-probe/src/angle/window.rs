@@ -14,22 +14,23 @@ const LOST: f64 = 0.1;
 /// The number of sectors below which a small jump may be caused by bad ones.
 const FEW: f64 = 10.0;
 
-/// The largest deviations that may still be the predicted boundary, in revolutions: on a noisy
-/// clock; for the skew; and, in sectors, for the end of a track, which may have slipped sectors. A
-/// larger deviation would be another zone.
+/// The largest deviations at which a boundary may still be the predicted one: on a noisy clock, in
+/// revolutions; for the skew, in revolutions; and for the end of a track, which may have slipped
+/// sectors, in sectors. A larger deviation indicates another zone.
 const DEVIATION_NOISY: f64 = 0.06;
 const DEVIATION_SKEW: f64 = 0.02;
 const DEVIATION_SECTORS: f64 = 8.0;
 
-/// The largest number of readings of a sector until it is decided whether it is where it is
-/// predicted.
+/// The largest number of readings of a sector until it is decided whether it is at the predicted
+/// angle.
 const READINGS_MAX: usize = 8;
 
 /// The numbers of tracks after which a pattern may repeat by cylinder. A longer period is that of a
 /// pass over a surface.
 const CYLINDER_TRACKS: std::ops::RangeInclusive<usize> = 2..=16;
 
-/// How much smaller than the largest skew the skew at the end of a cylinder may be, in revolutions.
+/// The largest difference between the largest skew and the skew at the end of a cylinder, in
+/// revolutions.
 const LARGEST_SKEW_SLACK: f64 = 0.01;
 
 /// The jump, in sectors, below which a boundary is tested by a read across it: an angle that has
@@ -65,7 +66,7 @@ enum BoundaryTest {
 /// The result of testing a prediction.
 #[derive(Debug, Default)]
 pub(super) struct Tested {
-    /// The tracks that hold.
+    /// The tracks whose predictions hold.
     pub(super) known: Vec<(TrackKind, Confirm)>,
     /// Whether all predicted tracks hold.
     pub(super) whole: bool,
@@ -137,7 +138,7 @@ impl Drift {
         before.1 + part * (following.1 - before.1)
     }
 
-    /// Learns from a sector whose angle was off by `off`.
+    /// Updates the drift by a sector whose angle was off by `off`.
     pub(super) fn learn(&mut self, track: usize, off: f64) {
         let (all, track) = (self.at(track) + off, track as f64);
         self.seen.push((track as usize, all));
@@ -203,8 +204,9 @@ impl Search<'_, '_> {
         })
     }
 
-    /// Returns the skews of tracks that hold, corrected by the drift of angles. Each skew is
-    /// corrected by a fraction of a sector, and the one where skews change by the rest.
+    /// Returns the skews of tracks whose predictions hold, corrected by the drift of angles. On a
+    /// noisy clock, each skew is corrected by a fraction of a sector, and the skew at which skews
+    /// change by the rest.
     fn skews(&self, kinds: &[TrackKind], drift: &Drift) -> Vec<f64> {
         let mut skews: Vec<f64> = kinds.iter().map(|kind| kind.skew).collect();
         if !self.clock.is_noisy() {
@@ -455,7 +457,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Returns whether the LBN before or after a boundary passes where it is predicted.
+    /// Returns whether the LBN before or after a boundary passes at the predicted angle.
     fn test_side(
         &mut self,
         window: &Window<'_>,
@@ -498,8 +500,8 @@ impl Search<'_, '_> {
         Ok(false)
     }
 
-    /// The largest deviation at which the LBN before or after a boundary counts as where it is
-    /// predicted.
+    /// The largest deviation at which the LBN before or after a boundary counts as being at the
+    /// predicted angle.
     fn side_tolerance(&self, kind: &TrackKind, check: BoundaryTest) -> f64 {
         let jump = kind.jump().abs();
         // If a few slipped sectors look like a skew, only the exact position is accepted.
@@ -647,8 +649,8 @@ impl Window<'_> {
         }
     }
 
-    /// The angle at which the sector of a test should pass. If there are several sectors, that of
-    /// the first.
+    /// The angle at which the sector of a test should pass. If there are several sectors, this is
+    /// the angle of the first.
     fn angle(&self, test: Test) -> f64 {
         let kind = &self.kinds[test.track];
         let start = self.angles[test.track];

@@ -3,8 +3,8 @@
 //! Within a part of the drive that has a uniform format, three numbers determine the angle: the
 //! skew from track to track within a run, the angle at which each run of the repetition begins, and
 //! the advance from one repetition to the next. Each is measured between tracks that lie
-//! increasingly far apart, so that the error of an angle is divided among many tracks. If a
-//! prediction fails, a new part begins.
+//! increasingly far apart, which divides the error of an angle among many tracks. If a prediction
+//! fails, a new part begins.
 
 use super::figure::{Estimate, Measurement, wrapped};
 use super::layout::TrackLayout;
@@ -23,7 +23,7 @@ const MISS: f64 = 0.004;
 const PATCHES_MAX: usize = 600;
 
 /// The smallest number of tracks of a patch, and the largest number of runs, for which figures are
-/// given: others are defects rather than a format.
+/// given. Other patches are defects rather than a format.
 const FIGURE_TRACKS_MIN: usize = 64;
 const FIGURE_RUNS_MAX: usize = 64;
 /// The smallest number of tracks of a patch whose slots without LBNs are measured.
@@ -35,21 +35,21 @@ const SLACK_MIN: f64 = 0.5;
 const REPETITIONS_MIN: usize = 3;
 /// The largest error of an angle, in standard deviations of the difference of two angles.
 const MISS_DEVIATIONS: f64 = 5.0;
-/// The largest error of a guessed step's prediction, in revolutions, at which the guess is
+/// The largest error of a prediction from a guessed step, in revolutions, at which the guess is
 /// corrected rather than discarded.
 const GUESS_MISS: f64 = 0.05;
 
 /// The number of measurements of the slots without LBNs on a track, each of its first and its last
 /// sector.
 const SLACK_TRIALS: usize = 6;
-/// The number of first sectors of a track of which one must be readable.
+/// The number of sectors at the beginning of a track, one of which must be readable.
 const READABLE: u64 = 16;
 /// The number of repetitions above which several determine an offset better than one, and the
-/// number of measurements of it.
+/// number of measurements of an offset.
 const REPETITIONS_FEW: usize = 4;
 const OFFSETS: usize = 3;
-/// The length of a run, in tracks, above which the step that it had before a change of the format
-/// is the guess for the step after it.
+/// The length of a run, in tracks, above which its step before a change of the format is the guess
+/// for the step after it.
 const GUESSED_RUN_MIN: usize = 3;
 
 /// The angles of a run of the repetition.
@@ -199,7 +199,7 @@ pub(super) fn angles(
 ) -> Result<Angles, ProbeError> {
     let sectors: Vec<u32> = map.tracks().map(|track| track.sectors.0 as u32).collect();
     let starts: Vec<Lbn> = map.tracks().map(|track| track.first_lbn).collect();
-    let mut ruler = AngleMeter {
+    let mut meter = AngleMeter {
         watch,
         starts: &starts,
         sectors: &sectors,
@@ -217,11 +217,11 @@ pub(super) fn angles(
             let mut first = section.first + from * period;
             let end = (first + repetitions * period).min(section.first + section.tracks);
             while first < end {
-                ruler.trusting = found.patches.len() > PATCHES_MAX;
+                meter.trusting = found.patches.len() > PATCHES_MAX;
                 progress(first as f64 / sectors.len() as f64);
                 let runs: Vec<usize> = section.runs.iter().map(|run| run.tracks).collect();
                 let before = found.patches.last().filter(|patch| patch.section == number);
-                let patch = ruler.patch(first, end - first, &runs, &nominal, before)?;
+                let patch = meter.patch(first, end - first, &runs, &nominal, before)?;
                 first += patch.tracks;
                 found.patches.push(FormatPatch {
                     section: number,
@@ -239,10 +239,9 @@ pub(super) fn angles(
         let track = (patch.first..patch.first + patch.tracks)
             .find(|&track| sectors[track] == usual)
             .unwrap_or(patch.first);
-        found.slack.push((usual, ruler.slack(track)?));
+        found.slack.push((usual, meter.slack(track)?));
     }
-    // There are no spare slots unless their interval excludes zero: the simplest explanation of the
-    // readings.
+    // Slots without LBNs are assumed only if their interval excludes zero.
     for patch in &mut found.patches {
         for run in &mut patch.runs {
             let slack = found
@@ -398,8 +397,8 @@ impl AngleMeter<'_, '_> {
         let period: usize = runs.iter().sum();
         let mut width = 0.0_f64;
         let repetitions = most.div_ceil(period);
-        let (advance, alike) = self.constant(repetitions, None, &mut |ruler, k| {
-            let angle = ruler.begins(first + k * period, usual[0])?;
+        let (advance, alike) = self.constant(repetitions, None, &mut |meter, k| {
+            let angle = meter.begins(first + k * period, usual[0])?;
             Ok(angle.value)
         })?;
         let tracks = most.min(alike * period);
@@ -441,8 +440,8 @@ impl AngleMeter<'_, '_> {
                 let length = length.min(tracks - begin);
                 let at = first + begin;
                 angles.step = self
-                    .constant(length, guess, &mut |ruler, k| {
-                        Ok(ruler.begins(at + k, slots)?.value)
+                    .constant(length, guess, &mut |meter, k| {
+                        Ok(meter.begins(at + k, slots)?.value)
                     })?
                     .0;
             }
@@ -461,8 +460,8 @@ impl AngleMeter<'_, '_> {
         Ok(patch)
     }
 
-    /// Measures how many slots of a track hold no LBN, by the angle between its first and last
-    /// sector.
+    /// Measures the number of slots of a track that hold no LBN, by the angle between its first and
+    /// last sector.
     fn slack(&mut self, track: usize) -> Result<Estimate, ProbeError> {
         let sectors = f64::from(self.sectors[track]);
         let (first, last) = (

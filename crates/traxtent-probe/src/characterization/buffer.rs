@@ -24,25 +24,26 @@ const SEGMENTS_MAX: u32 = 256;
 /// The response time, in revolutions, above which a sector came from the media: one that must pass
 /// again takes a revolution.
 const HIT_TURNS_MAX: f64 = 0.7;
-/// The distance from the line of the hits, in revolutions, beyond which a read was not one: it was
-/// longer than a segment.
+/// The distance from the line of the hits, in revolutions, beyond which a read was not a hit,
+/// because it was longer than a segment.
 const OFF_LINE_TURNS: f64 = 0.2;
-/// How long before its sector passes a test for a hit is sent, in revolutions, and how much longer
-/// than a hit it may take: a miss takes at least the former.
+/// The time before the passage of its sector at which a test for a hit is sent, and the largest
+/// excess over the time of a hit, in revolutions. A miss takes at least the former.
 const TEST_LEAD_TURNS: f64 = 0.6;
 const TEST_TURNS_MAX: f64 = 0.3;
-/// How much longer than a hit a read may take, in revolutions, if it is sent at a random angle. A
-/// miss needs the seek and on average half a revolution, so that few are this fast.
+/// The largest excess over the time of a hit, in revolutions, of a read sent at a random angle. A
+/// miss needs the seek and half a revolution on average, so few are this fast.
 const TEST_TURNS_MAX_AT_ONCE: f64 = 0.08;
 /// The shortest read, in sectors, that shows how many sectors the drive has read on.
 const READ_ON_SECTORS_MIN: u64 = 128;
 
 /// The number of readings by which a read and a verification are compared.
 const COMPARED_READS: usize = 15;
-/// How much of a revolution before the sectors the head arrives for that.
+/// The time before the passage of the sectors at which the head arrives for this comparison, in
+/// revolutions.
 const EARLY_TURNS: f64 = 0.1;
 /// The differences, in milliseconds per sector and in milliseconds, below which a bus does not fall
-/// behind the media and a connection takes no time: what the readings cannot distinguish from zero.
+/// behind the media and a connection takes no time. The readings cannot distinguish them from zero.
 const BUS_EXCESS_MS_MIN: f64 = 0.001;
 const CONNECT_MS_MIN: f64 = 0.04;
 /// The uncertainty of these differences, in milliseconds.
@@ -58,12 +59,14 @@ const ARRIVALS_SHARE_MIN: f64 = 0.5;
 const AHEAD_TURNS: f64 = 3.0;
 const AHEAD_TURNS_PER_TRACK: f64 = 1.6;
 
-/// The part of the drive at its end in which no read begins, so that others can follow.
+/// The share of the drive at its end, one in this many, in which no read begins. This leaves room
+/// for further reads.
 const END_SHARE: u64 = 16;
-/// The number of attempts to find another track like one, or a place that no trial has used.
+/// The number of attempts to find another track like a given one, or a place that no trial has
+/// used.
 const ANOTHER_ATTEMPTS: usize = 32;
 const FRESH_ATTEMPTS: usize = 200;
-/// How far apart such places are, in tracks.
+/// The minimum distance between such places, in tracks.
 const FRESH_TRACKS: u64 = 4;
 /// The number of further hits in one place on an unsteady host. They cost no movement of the arm.
 const HITS_AGAIN: usize = 100;
@@ -71,7 +74,7 @@ const HITS_AGAIN: usize = 100;
 const SIZE_UNSURE: f64 = 0.02;
 /// The parts of a track at which read-ahead is tested.
 const AHEAD_PARTS: [f64; 3] = [0.1, 0.5, 0.9];
-/// The number of sectors, at most, by which a hit continues a read-ahead.
+/// The largest number of sectors by which a hit continues a read-ahead.
 const CONTINUED_SECTORS: u64 = 16;
 
 /// The measured properties of bus and cache.
@@ -82,7 +85,7 @@ pub(super) struct Buffer {
     /// The part of the overheads that follows the transfers on the media and the bus.
     pub(super) completion_ms: f64,
     pub(super) sector_ms: f64,
-    /// How much longer the bus takes than the media, per sector.
+    /// The additional time of the bus compared with the media, per sector.
     pub(super) bus_excess_ms: f64,
     pub(super) delivery: Delivery,
     pub(super) hold: BusHold,
@@ -91,7 +94,7 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// The values for a drive on which nothing was measured: a drive without a cache.
+    /// Returns the values for a drive on which nothing was measured: a drive without a cache.
     fn unknown() -> Buffer {
         Buffer {
             hit_ms: 0.0,
@@ -273,13 +276,13 @@ impl BufferProbe<'_, '_> {
     fn is_hit(&mut self, lbn: Lbn) -> Result<bool, ProbeError> {
         self.timings += 1;
         self.lead(lbn, self.overhead + TEST_LEAD_TURNS * self.watch.period);
-        let answer = self.watch.read(lbn, 1)?;
-        Ok(answer.response() < self.hit_ms + TEST_TURNS_MAX * self.watch.period)
+        let timing = self.watch.read(lbn, 1)?;
+        Ok(timing.response() < self.hit_ms + TEST_TURNS_MAX * self.watch.period)
     }
 
     /// Returns whether `test` finds a hit in one of two attempts. A late interrupt makes a hit look
     /// like a miss, but nothing makes a miss look like a hit.
-    fn ever(
+    fn in_either_attempt(
         &mut self,
         test: &mut dyn FnMut(&mut Self) -> Result<bool, ProbeError>,
     ) -> Result<bool, ProbeError> {
@@ -297,7 +300,7 @@ impl BufferProbe<'_, '_> {
         let mut good = None;
         let mut at = least;
         while at <= most {
-            if self.ever(&mut |probe| test(probe, at))? {
+            if self.in_either_attempt(&mut |probe| test(probe, at))? {
                 good = Some(at);
             } else if good.is_some() {
                 break;
@@ -310,7 +313,7 @@ impl BufferProbe<'_, '_> {
         let mut bad = (2 * good).min(most + 1);
         while bad - good > 1 {
             let middle = good + (bad - good) / 2;
-            if self.ever(&mut |probe| test(probe, middle))? {
+            if self.in_either_attempt(&mut |probe| test(probe, middle))? {
                 good = middle;
             } else {
                 bad = middle;
@@ -364,8 +367,8 @@ impl BufferProbe<'_, '_> {
     /// often as an unsteady host requires.
     ///
     /// Whether a host that sends its next read immediately catches the next sector, or loses a
-    /// revolution, is a matter of microseconds. So the time between such reads must be known to
-    /// less than a microsecond.
+    /// revolution, is a matter of microseconds. The time between such reads must therefore be known
+    /// to better than a microsecond.
     fn hits_of(&mut self, length: u32) -> Result<Estimate, ProbeError> {
         const PLACES: usize = 12;
         /// Half the desired width of the interval, and the drive time allowed for it, in
@@ -393,8 +396,8 @@ impl BufferProbe<'_, '_> {
         }
     }
 
-    /// Measures how much later than a verification a read of the same sectors completes. The head
-    /// arrives `early` of a revolution before the first of them.
+    /// Measures the delay of a read compared with a verification of the same sectors. The head
+    /// arrives `early` revolutions before the first of them.
     fn behind_media(&mut self, lbn: Lbn, sectors: u32, early: f64) -> Result<f64, ProbeError> {
         let mut times = [0.0; 2];
         for (way, time) in times.iter_mut().enumerate() {
@@ -404,7 +407,7 @@ impl BufferProbe<'_, '_> {
                 self.watch.media(lbn, 1)?;
                 let lead = self.overhead + early * self.watch.period;
                 self.lead(lbn, lead);
-                let answer = if way == 0 {
+                let timing = if way == 0 {
                     self.watch.media(lbn, sectors)?
                 } else {
                     self.watch.send(traxtent_units::request::Request {
@@ -412,7 +415,7 @@ impl BufferProbe<'_, '_> {
                         ..traxtent_units::request::Request::read(lbn, sectors)
                     })?
                 };
-                samples.push(answer.response());
+                samples.push(timing.response());
                 self.timings += 1;
             }
             *time = median(&samples);
@@ -420,7 +423,7 @@ impl BufferProbe<'_, '_> {
         Ok(times[1] - times[0])
     }
 
-    /// Measures how reads from the media cross the bus.
+    /// Measures the bus transfer of reads from the media.
     fn misses(
         &mut self,
         found: &mut Buffer,
@@ -440,8 +443,8 @@ impl BufferProbe<'_, '_> {
             0.0
         };
         let bus = found.sector_ms;
-        // A bus that works along with the media falls behind if it is slower than they are. A bus
-        // that works after the media adds its full time.
+        // A bus that works along with the media falls behind if it is slower. A bus that works
+        // after the media adds its full time.
         let along = (bus - media).max(0.0);
         let after = bus;
         let waits = (slope - after).abs() < (slope - along).abs();
@@ -499,8 +502,8 @@ impl BufferProbe<'_, '_> {
         Ok(())
     }
 
-    /// Measures the share of sectors served from the buffer that passed under the head before the
-    /// requested one.
+    /// Measures the share of sectors that are served from the buffer although they passed under the
+    /// head before the requested one.
     fn on_arrival(&mut self) -> Result<Estimate, ProbeError> {
         let mut samples = Vec::new();
         for _ in 0..ARRIVALS {
@@ -538,7 +541,7 @@ impl BufferProbe<'_, '_> {
         // The sectors read ahead in the meantime have displaced as many at the front.
         let mut most = 0;
         let size = self.largest(16, u64::from(REQUEST_MAX), &mut |probe, sectors| {
-            // The read ends with a track, so that read-ahead must wait for the skew.
+            // The read ends with a track. Read-ahead must then wait for the skew.
             let track = loop {
                 let track = probe.track();
                 if track.first_lbn.0 >= sectors {
@@ -561,13 +564,13 @@ impl BufferProbe<'_, '_> {
                 probe.watch.pause(turns * probe.watch.period);
                 return probe.is_hit(lbn);
             }
-            let answer = probe.watch.read(lbn, 1)?;
+            let timing = probe.watch.read(lbn, 1)?;
             let hit =
-                answer.response() < probe.hit_ms + TEST_TURNS_MAX_AT_ONCE * probe.watch.period;
+                timing.response() < probe.hit_ms + TEST_TURNS_MAX_AT_ONCE * probe.watch.period;
             if hit && sectors >= READ_ON_SECTORS_MIN {
                 most = most.max(
                     sectors
-                        + probe.read_on(track, answer.sent, answer.sent - first.completed + lag),
+                        + probe.read_on(track, timing.sent, timing.sent - first.completed + lag),
                 );
             }
             Ok(hit)
@@ -612,8 +615,9 @@ impl BufferProbe<'_, '_> {
         })
     }
 
-    /// Returns a track like the given one and the LBN `offset` sectors after its first, at a place
-    /// not used by an earlier trial, whose sectors may still be in the buffer.
+    /// Returns a track like the given one and the LBN `offset` sectors after its first. They are at
+    /// a place that no earlier trial has used, because sectors of those places may still be in the
+    /// buffer.
     fn fresh(&mut self, like: MappedTrack, offset: i64, end: u64) -> (MappedTrack, Lbn) {
         let near = FRESH_TRACKS * like.sectors.0;
         let mut found = (like, Lbn(end - 1));
@@ -730,7 +734,7 @@ impl BufferProbe<'_, '_> {
     /// Returns whether a hit makes an idle drive continue its read-ahead.
     fn continues_on_idle_hit(&mut self, extent: u64) -> Result<bool, ProbeError> {
         let more = CONTINUED_SECTORS.min(extent / 2).max(1);
-        self.ever(&mut |probe| {
+        self.in_either_attempt(&mut |probe| {
             let MappedTrack {
                 first_lbn: lbn,
                 sectors,

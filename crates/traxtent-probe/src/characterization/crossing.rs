@@ -26,10 +26,11 @@ pub(super) struct Crossing {
 
 /// The number of readings of a crossing, the majority of which counts.
 const READINGS: i32 = 3;
-/// How long before the last sector passes a request for it is sent, in revolutions: early enough
-/// whatever the command overhead.
+/// The time before the passage of the last sector at which a request for it is sent, in
+/// revolutions. It is enough for any command overhead.
 const LEAD_TURNS: f64 = 0.5;
-/// How late a crossing that loses a revolution is at least, in revolutions: half of what it loses.
+/// The delay from which a crossing counts as having lost a revolution, in revolutions: half of the
+/// loss.
 const LOST_TURNS: f64 = 0.5;
 
 /// Tests one crossing of each kind in each patch, by requests for `sectors` sectors on both sides.
@@ -112,8 +113,8 @@ fn caught(
         let lead = LEAD_TURNS * watch.period;
         let due = watch.next(watch.now() + lead + watch.period, end);
         watch.wait_until(due - lead);
-        let answer = watch.media_by(last, 2 * sectors, by)?;
-        let late = (answer.completed - due - gap) / watch.period;
+        let timing = watch.media_by(last, 2 * sectors, by)?;
+        let late = (timing.completed - due - gap) / watch.period;
         votes += i32::from(late < LOST_TURNS);
     }
     Ok(2 * votes > READINGS)

@@ -68,13 +68,13 @@ impl fmt::Display for Measurement {
 }
 
 /// The number of samples below which they are few, and the distances from the median, in standard
-/// deviations, beyond which one does not count. A few samples lie close together by chance more
-/// often than one of them is late, so the limit is wider for few.
+/// deviations, beyond which a sample does not count. A few samples lie close together by chance
+/// more often than one of them is late, so the limit for few is wider.
 const SAMPLES_FEW: usize = 12;
 const NEAR_DEVIATIONS: f64 = 5.0;
 const NEAR_DEVIATIONS_FEW: f64 = 10.0;
-/// The distance from the median within which a sample always counts, so that equal samples do,
-/// whatever their rounding.
+/// The distance from the median within which a sample always counts. It covers the rounding of
+/// equal samples.
 const NEAR_ALWAYS: f64 = 1e-9;
 
 /// A value and the half width of its 95 % confidence interval.

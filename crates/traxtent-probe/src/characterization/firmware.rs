@@ -1,8 +1,8 @@
 //! Firmware behaviour that no single timing shows, determined by trial.
 //!
 //! A sequence of reads is timed on the drive and simulated with a fitted profile for each
-//! behaviour. The behaviour that comes nearest is kept, if the improvement is larger than chance
-//! would explain. On a steady host, the simulated spindle is in phase with the drive's, and single
+//! behaviour. The closest behaviour is kept, if the improvement is larger than chance would
+//! explain. On a steady host, the simulated spindle is in phase with the drive's, and single
 //! requests are compared. An unsteady host sends the next request slightly early or late, which may
 //! cost or save a revolution. There the simulation includes an equally unsteady host, and
 //! distributions are compared. The write watermark is found by writes; there, single requests are
@@ -64,8 +64,8 @@ const TYPICAL_LATE_MS_MAX: f64 = 0.25;
 /// distributions more than that between single requests.
 const CHANCE_STEADY: (f64, f64) = (0.98, 0.001);
 const CHANCE_UNSTEADY: (f64, f64) = (0.9, 0.01);
-/// One in this many response times, the longest, are left out of a distribution: they are
-/// disturbances of the host.
+/// The share, one in this many, of the longest response times that are left out of a distribution
+/// as disturbances of the host.
 const LONGEST_ONE_IN: usize = 50;
 
 const SWITCH: &[f64] = &[0.0, 1.0];
@@ -187,7 +187,7 @@ pub(super) fn firmware(
 }
 
 /// Finds the write watermark: times writes of two segments, and simulates them with a fitted
-/// profile for each choice. The overwritten data are lost. A wrong segment size also makes the
+/// profile for each choice. The overwritten data is lost. A wrong segment size also makes the
 /// watermark wrong.
 pub(super) fn write_watermark(
     watch: &mut Stopwatch<'_>,
@@ -276,8 +276,8 @@ fn sequence(watch: &mut Stopwatch<'_>, end: Lbn) -> Result<(Vec<Sample>, f64), P
     Ok((samples, turns))
 }
 
-/// Reads the reference sector, which ends all other activity of the drive, so that drive and
-/// simulation begin in the same state. Returns the time and the spindle's angle, in revolutions.
+/// Reads the reference sector, which ends all other activity of the drive. Drive and simulation
+/// then begin in the same state. Returns the time and the spindle's angle, in revolutions.
 fn begin(watch: &mut Stopwatch<'_>) -> Result<(f64, f64), ProbeError> {
     watch.read_reference()?;
     let began = watch.now();
@@ -291,11 +291,11 @@ fn time(
     began: f64,
 ) -> Result<Vec<Sample>, ProbeError> {
     let sample = |request| {
-        let answer = watch.send(request)?;
+        let timing = watch.send(request)?;
         Ok(Sample {
             request,
-            sent: answer.sent - began,
-            response: answer.response(),
+            sent: timing.sent - began,
+            response: timing.response(),
         })
     };
     requests.into_iter().map(sample).collect()
@@ -305,7 +305,7 @@ fn time(
 enum Host {
     /// Its times are accurate to a few microseconds.
     Steady,
-    /// How late it sees completions, in milliseconds: samples of the deviation.
+    /// It receives completions late. These are samples of the delay, in milliseconds.
     Unsteady(Vec<f64>),
 }
 

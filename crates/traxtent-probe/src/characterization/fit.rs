@@ -1,8 +1,8 @@
 //! Measuring how close a fitted profile comes to its drive.
 //!
-//! Both serve the same requests, none of which was used to make the profile. Requests are sent one
-//! at a time, each when the previous one completes. The comparison uses the mean response time, and
-//! the demerit of Ruemmler and Wilkes relative to the mean.
+//! Both serve the same requests, none of which was used to create the profile. Requests are sent
+//! one at a time, each when the previous one completes. The comparison uses the mean response time,
+//! and the demerit of Ruemmler and Wilkes relative to the mean.
 
 use super::{Characterization, CharacterizeOptions, CharacterizeProgress, characterize};
 use crate::{ProbeError, Target};
@@ -87,10 +87,10 @@ pub fn residuals(
         problem: format!("the fitted profile is invalid: {error}"),
     })?;
     // The fitted profile serves all workloads in a row, as the drive does. A request that waits for
-    // the media is complete at an angle of its own, so drive and fitted profile are in step after
-    // the first. If the fitted profile began each workload from scratch, its first request could
-    // differ by a revolution. In a sequential workload, that one request of 8,000 makes a demerit
-    // of up to 6 % of the mean, even between a drive and itself.
+    // the media completes at an angle of its own, so drive and fitted profile are in step after the
+    // first. If the fitted profile began each workload from scratch, its first request could differ
+    // by a revolution. In a sequential workload, that one request out of 8,000 causes a demerit of
+    // up to 6 % of the mean, even between a drive and itself.
     let mut now = SimTime::ZERO;
     let end = Lbn(target
         .identity()
@@ -137,7 +137,7 @@ fn compare(workload: &'static str, source: &mut [f64], fitted: &mut [f64]) -> Re
 fn run(drive: &mut Drive, now: &mut SimTime, requests: &[Request]) -> Vec<f64> {
     let response = |&request| {
         let completion = drive.serve(*now, request);
-        let completion = completion.expect("the drive has so many sectors");
+        let completion = completion.expect("the requests are within the drive");
         *now = completion.completed;
         completion.response().as_ms()
     };
@@ -152,11 +152,11 @@ const REQUESTS: usize = 8_000;
 /// The number of requests of a sequential run.
 const RUN: u32 = 200;
 
-/// The sizes of requests in the workloads with random sizes are powers of two below this power, and
-/// that in the sequential one, in sectors.
+/// The exponent below which random request sizes are powers of two, and the request size of the
+/// sequential workload, in sectors.
 const SIZES: u64 = 8;
 const SEQUENTIAL_SECTORS: u32 = 128;
-/// The share of requests of the mixed workload that continue a run, and of writes.
+/// The share of requests of the mixed workload that continue a run, and the share of writes.
 const MIXED_SEQUENTIAL: f64 = 0.7;
 const WRITES: f64 = 0.3;
 

@@ -11,8 +11,8 @@ use traxtent_model::profile::{
 use traxtent_units::turns::fraction;
 
 impl Characterization {
-    /// Returns a profile of the drive that a [`traxtent_model::drive::Drive`] runs. For each
-    /// figure, the provenance gives the method of measurement and the confidence interval.
+    /// Returns a profile of the drive, for a [`traxtent_model::drive::Drive`]. For each figure, the
+    /// provenance gives the method of measurement and the confidence interval.
     pub fn to_profile(&self) -> Profile {
         let name: String = self
             .identity
@@ -155,7 +155,7 @@ impl Characterization {
     /// Returns the layout as a tree, with every boundary from the map, and positions and angles as
     /// measured.
     fn geometry(&self) -> GeometrySpec {
-        let mut grove = TreeBuilder::default();
+        let mut builder = TreeBuilder::default();
         let mut root: Vec<BranchSpec> = Vec::new();
         for patch in &self.angles.patches {
             let section = &self.layout.sections[patch.section];
@@ -169,7 +169,7 @@ impl Characterization {
                     continue;
                 }
                 before = Some(repetition);
-                let node = grove.repetition(repetition, section, patch);
+                let node = builder.repetition(repetition, section, patch);
                 root.push(BranchSpec {
                     cylinder: (skipped + number) as i32 * section.advance,
                     angle_turns: fraction(patch.origin + number as f64 * patch.advance),
@@ -184,13 +184,13 @@ impl Characterization {
                 (branch.cylinder_step, branch.angle_step_turns) = (0, 0.0);
             }
         }
-        grove.tree.nodes.push(root);
+        builder.tree.nodes.push(root);
         GeometrySpec {
             surfaces: self.layout.surfaces,
             cylinders: self.layout.cylinders,
             order: self.order.order.unwrap_or_default(),
             width_tracks: self.order.width,
-            tree: Some(grove.tree),
+            tree: Some(builder.tree),
             ..GeometrySpec::default()
         }
     }

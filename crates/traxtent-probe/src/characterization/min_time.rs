@@ -14,12 +14,12 @@ use traxtent_units::Lbn;
 use traxtent_units::request::Op;
 use traxtent_units::turns::fraction;
 
-/// The numbers of readings that determine the angle of the second sector: of a read of one sector,
-/// and of another request for one or more.
+/// The numbers of readings that determine the angle of the second sector: by reads of one sector,
+/// and by other requests for one or more sectors.
 const ANGLE_READS: usize = 5;
 const ANGLE_REQUESTS: usize = 7;
 /// The number of trials above which the result is no longer checked, and the largest number of
-/// trials. A search in a range that is right takes about ten.
+/// trials. A search in a correct range takes about ten.
 const CHECKED_TRIALS_MAX: u64 = 60;
 const TRIALS_MAX: u64 = 80;
 /// The number of attempts at a trial whose reading is off the angle.
@@ -27,7 +27,8 @@ const TRIAL_ATTEMPTS: u32 = 8;
 
 /// The number of readings that determine the angle of a sector that is read again.
 const AGAIN_ANGLE_READS: usize = 25;
-/// How far the search goes back if its lower bound does catch the sector, in precisions.
+/// The distance by which the search goes back if its lower bound catches the sector, in units of
+/// its precision.
 const BACK_PRECISIONS: f64 = 4.0;
 
 /// A pair of sectors, and the parameters of the search.
@@ -48,25 +49,25 @@ pub(super) struct SectorPair {
 /// Finds the minimum response time of a read of sector `to` directly after one of sector `from`.
 pub(super) fn min_time(
     watch: &mut Stopwatch<'_>,
-    journey: SectorPair,
+    pair: SectorPair,
 ) -> Result<Estimate, ProbeError> {
-    let target = watch.sector_angle(journey.to, ANGLE_READS)?;
+    let target = watch.sector_angle(pair.to, ANGLE_READS)?;
     let media = watch.media;
-    search(watch, journey, target, media, media)
+    search(watch, pair, target, media, media)
 }
 
 /// The same as [`min_time`] for other kinds of requests, each with or without FUA.
 pub(super) fn min_time_by(
     watch: &mut Stopwatch<'_>,
-    journey: SectorPair,
+    pair: SectorPair,
     from: (Op, bool),
     to: (Op, bool),
 ) -> Result<Estimate, ProbeError> {
     let mut angles = Vec::new();
     for _ in 0..ANGLE_REQUESTS {
         watch.refresh()?;
-        let answer = watch.media_by(journey.to, journey.sectors, to)?;
-        angles.push(watch.angle(answer.completed));
+        let timing = watch.media_by(pair.to, pair.sectors, to)?;
+        angles.push(watch.angle(timing.completed));
     }
     let around: Vec<f64> = angles
         .iter()
@@ -82,7 +83,7 @@ pub(super) fn min_time_by(
         value: fraction(angles[0] + target.value),
         ..target
     };
-    search(watch, journey, target, from, to)
+    search(watch, pair, target, from, to)
 }
 
 /// A read of a sector that has just been read.
@@ -95,11 +96,11 @@ struct RepeatedRead {
 /// Finds the minimum response time of a read directly after another read of the same sector, near a
 /// rough value, on a host that is too unsteady for [`min_time`] to be exact.
 ///
-/// Every read is a trial of the time by which it was sent before its sector had passed, and also a
-/// measurement of when the sector passes. All measurements together are far more accurate than
-/// those before a single trial, so the trials are evaluated at the end. The result is the time that
-/// best separates the trials that caught the sector from those that did not, except for the few
-/// that were disturbed.
+/// Every read is a trial of the time from sending it to the passage of its sector, and also a
+/// measurement of that passage. All measurements together are far more accurate than those before a
+/// single trial, so the trials are evaluated at the end. The result is the time that best separates
+/// the trials that caught the sector from those that did not, except for the few that were
+/// disturbed.
 pub(super) fn min_time_again(
     watch: &mut Stopwatch<'_>,
     lbn: Lbn,
@@ -120,10 +121,10 @@ pub(super) fn min_time_again(
         let lead = rough + unsure * (3.0 * watch.rng.fraction() - 1.0);
         let due = watch.next(watch.now() + lead, angle);
         watch.wait_until(due - lead);
-        let answer = watch.media(lbn, 1)?;
+        let timing = watch.media(lbn, 1)?;
         reads.push(RepeatedRead {
-            sent: answer.sent,
-            completed: answer.completed,
+            sent: timing.sent,
+            completed: timing.completed,
         });
     }
     Ok(judge(&reads, rough, watch.period))
@@ -186,7 +187,7 @@ fn judge(reads: &[RepeatedRead], rough: f64, period: f64) -> Estimate {
 /// Narrows the bounds of the search.
 fn search(
     watch: &mut Stopwatch<'_>,
-    journey: SectorPair,
+    pair: SectorPair,
     target: Estimate,
     from: (Op, bool),
     to: (Op, bool),
@@ -196,7 +197,7 @@ fn search(
         mut upper,
         within,
         ..
-    } = journey;
+    } = pair;
     let (mut lower_fails, mut upper_catches) = (false, false);
     let mut samples = 0;
     let mut checked = false;
@@ -221,7 +222,7 @@ fn search(
                 // caused.
                 checked = true;
                 samples += 1;
-                if catches(watch, &journey, target.value, lower, (from, to))? {
+                if catches(watch, &pair, target.value, lower, (from, to))? {
                     upper = lower;
                     lower = (lower - BACK_PRECISIONS * within).max(0.0);
                     lower_fails = false;
@@ -237,7 +238,7 @@ fn search(
         }
         let middle = (lower + upper) / 2.0;
         samples += 1;
-        if catches(watch, &journey, target.value, middle, (from, to))? {
+        if catches(watch, &pair, target.value, middle, (from, to))? {
             upper = middle;
             upper_catches = true;
         } else {
@@ -255,7 +256,7 @@ fn search(
 /// Returns whether a request sent `lead` milliseconds before its sector has passed catches it.
 fn catches(
     watch: &mut Stopwatch<'_>,
-    journey: &SectorPair,
+    pair: &SectorPair,
     angle: f64,
     lead: f64,
     (from, to): ((Op, bool), (Op, bool)),
@@ -263,12 +264,12 @@ fn catches(
     let mut late = false;
     for _ in 0..TRIAL_ATTEMPTS {
         watch.refresh()?;
-        watch.media_by(journey.from, 1, from)?;
+        watch.media_by(pair.from, 1, from)?;
         let now = watch.now();
         let due = watch.next(now + lead, angle);
         watch.wait_until(due - lead);
-        let answer = watch.media_by(journey.to, journey.sectors, to)?;
-        let turns = (answer.completed - due) / watch.period;
+        let timing = watch.media_by(pair.to, pair.sectors, to)?;
+        let turns = (timing.completed - due) / watch.period;
         if (wrapped(turns) * watch.period).abs() <= OFF_ANGLE {
             late = turns.round() >= 1.0;
             break;

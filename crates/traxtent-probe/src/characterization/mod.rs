@@ -184,7 +184,7 @@ impl Characterization {
 /// access. Such a read takes about 1.0 with it, and about 1.5 without.
 const ZERO_LATENCY_TURNS_MAX: f64 = 1.25;
 
-/// The number of places at even distances at which the layout is always tested.
+/// The number of evenly spaced places at which the layout is always tested.
 const EVEN_DOUBTS: usize = 128;
 /// The smallest number of tracks of a usual size. Tracks of rarer sizes have defects.
 const USUAL_TRACKS_MIN: usize = 8;
@@ -192,7 +192,7 @@ const USUAL_TRACKS_MIN: usize = 8;
 /// Measures the properties of a drive.
 ///
 /// # Errors
-/// Returns an error if the drive does not respond, or not like a rotating disk.
+/// Returns an error if the drive does not respond, or does not respond like a rotating disk.
 pub fn characterize(
     target: &mut dyn Target,
     map: &TrackMap,
@@ -388,7 +388,7 @@ impl Movement {
 }
 
 impl Buffer {
-    /// Takes over the use of the buffer by writes.
+    /// Applies the measured use of the buffer by writes.
     fn apply(&mut self, writes: &Writes) {
         if writes.write_back {
             self.cache.write_back = WriteBack::Full;

@@ -12,12 +12,12 @@
 //!   additional revolution.
 //!
 //! If reads advance by single sectors on a drive that reports larger ones, this proves nothing,
-//! because the drive may time its completions differently. Nor do writes prove anything that
-//! complete before the media can have them. Then the interval of the figure covers all possible
-//! sizes, and a note gives the reason.
+//! because the drive may time its completions differently. Writes that complete before they can be
+//! on the media prove nothing either. In these cases, the interval of the figure covers all
+//! possible sizes, and a note gives the reason.
 //!
-//! Only physical sectors of 4,096 bytes are sought. Disks with logical sectors of 512 bytes have
-//! had no other larger ones (IDEMA's Advanced Format).
+//! Only physical sectors of 4,096 bytes are sought. Disks with logical sectors of 512 bytes have no
+//! other larger size (IDEMA's Advanced Format).
 
 use super::figure::{Measurement, wrapped};
 use super::sector_grouping::SectorGrouping;
@@ -34,7 +34,8 @@ const LARGEST: u32 = 4096;
 
 /// The smallest error of the median of some completions, in sectors, even on a steady host.
 const ERROR_SECTORS_MIN: f64 = 0.1;
-/// The largest distance from a whole number of revolutions at which a write counts as late by it.
+/// The largest distance from a whole number of revolutions at which a write counts as late by that
+/// number.
 const LATE_TURNS_OFF: f64 = 0.25;
 
 /// The result of a timing test.
@@ -203,8 +204,8 @@ impl Physical {
     }
 }
 
-/// Returns whether the completions of neighbouring LBNs step by physical sectors of `most` LBNs, or
-/// advance by one LBN.
+/// Determines whether the completions of neighbouring LBNs step by physical sectors of `most` LBNs,
+/// or advance by one LBN.
 fn steps(
     watch: &mut Stopwatch<'_>,
     tracks: &[MappedTrack],
@@ -212,7 +213,8 @@ fn steps(
 ) -> Result<GroupingResult, ProbeError> {
     /// The minimum and maximum number of rounds over the LBNs of two physical sectors.
     const ROUNDS: (usize, usize) = (6, 240);
-    /// How much better the best result must fit than any other: the square of five standard errors.
+    /// The margin by which the best result must fit better than any other: the square of five
+    /// standard errors.
     const SURE: f64 = 25.0;
     let count = 2 * u64::from(most);
     let roomy: Vec<&MappedTrack> = tracks
@@ -222,7 +224,7 @@ fn steps(
     if roomy.is_empty() {
         return Ok(GroupingResult::Unclear);
     }
-    // By residue of the LBN: how many sectors later than the median the LBN completes.
+    // By residue of the LBN: the delay of its completion from the median, in sectors.
     let mut late: Vec<Vec<f64>> = vec![Vec::new(); most as usize];
     let mut unreadable = 0;
     for round in 1..=ROUNDS.1 {
@@ -234,9 +236,9 @@ fn steps(
         for by in 0..count {
             let lbn = Lbn(first + by);
             match watch.media(lbn, 1) {
-                Ok(answer) => seen.push((
+                Ok(timing) => seen.push((
                     lbn,
-                    answer.completed - by as f64 * watch.period / sectors as f64,
+                    timing.completed - by as f64 * watch.period / sectors as f64,
                 )),
                 Err(ProbeError::Target(crate::TargetError::Unreadable { .. })) => unreadable += 1,
                 Err(error) => return Err(error),
@@ -259,12 +261,12 @@ fn steps(
         if round < ROUNDS.0 {
             continue;
         }
-        let answers = fits(&late);
-        let (best, other) = (answers[0], answers[1]);
+        let groupings = fits(&late);
+        let (best, other) = (groupings[0], groupings[1]);
         if other.1 - best.1 > SURE {
-            // Neither result, if even the better one is far off.
-            let fits_at_all = best.1 < SURE * f64::from(most);
-            return Ok(if fits_at_all {
+            // Neither result counts if even the better one is far off.
+            let fits_well = best.1 < SURE * f64::from(most);
+            return Ok(if fits_well {
                 GroupingResult::Grain(best.0)
             } else {
                 GroupingResult::Unclear
@@ -307,15 +309,15 @@ fn fits(late: &[Vec<f64>]) -> Vec<(SectorGrouping, f64)> {
         sectors: most,
         first,
     });
-    let mut answers: Vec<(SectorGrouping, f64)> = std::iter::once(SectorGrouping::SINGLE)
+    let mut groupings: Vec<(SectorGrouping, f64)> = std::iter::once(SectorGrouping::SINGLE)
         .chain(steps)
         .map(|grain| (grain, left(grain)))
         .collect();
-    answers.sort_by(|a, b| a.1.total_cmp(&b.1));
-    answers
+    groupings.sort_by(|a, b| a.1.total_cmp(&b.1));
+    groupings
 }
 
-/// Returns whether writes of `most` LBNs take an additional revolution at all shifts but one.
+/// Determines whether writes of `most` LBNs take an additional revolution at all shifts but one.
 fn by_partial_writes(
     watch: &mut Stopwatch<'_>,
     known: &KnownDrive<'_>,
@@ -326,7 +328,7 @@ fn by_partial_writes(
     /// controller.
     const LEAD: f64 = 0.5;
     let sectors = u64::from(most);
-    // By shift: how many revolutions later than possible the write completed.
+    // By shift: the delay of the completion after the earliest possible time, in revolutions.
     let mut late = Vec::new();
     for shift in 0..sectors {
         let mut samples = Vec::new();
@@ -336,8 +338,8 @@ fn by_partial_writes(
             };
             let lbn = known.middle(track).0 / sectors * sectors + shift;
             let pitch = known.sector_ms(track, watch.period);
-            // Far enough after the written LBNs that read-ahead leaves none of their neighbours in
-            // the buffer.
+            // This is far enough after the written LBNs for read-ahead to leave none of their
+            // neighbours in the buffer.
             let following = Lbn(lbn + 4 * sectors);
             let before = watch.media(following, 1)?.completed;
             let passed = watch.grain.end(following).0 - lbn;

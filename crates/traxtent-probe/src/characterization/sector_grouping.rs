@@ -24,12 +24,12 @@ impl SectorGrouping {
         (lbn.0 + sectors - first) % sectors
     }
 
-    /// Returns the first LBN of the physical sector of this one.
+    /// Returns the first LBN of this LBN's physical sector.
     pub(super) fn begin(self, lbn: Lbn) -> Lbn {
         Lbn(lbn.0.saturating_sub(self.within(lbn)))
     }
 
-    /// Returns the first LBN after the physical sector of this one.
+    /// Returns the first LBN after this LBN's physical sector.
     pub(super) fn end(self, lbn: Lbn) -> Lbn {
         Lbn(lbn.0 + u64::from(self.sectors) - self.within(lbn))
     }

@@ -23,7 +23,7 @@ const ARRIVALS: (usize, usize) = (190, 5);
 /// The largest number of timings for a whole curve.
 pub(super) const TIMINGS_MAX: u64 = 1_000;
 
-/// The number of distances on the curve of a drive without zero-latency access, of which each needs
+/// The number of distances on the curve of a drive without zero-latency access, each of which needs
 /// a search.
 const SEARCHED_DISTANCES: usize = 105;
 /// The number of timings that must be left for another distance.
@@ -37,8 +37,8 @@ const OVERHEAD_PLACES: (usize, usize) = (7, 3);
 const OVERHEAD_RANGE_MS: f64 = 2.0;
 /// The number of head switches that are measured.
 const HEAD_SWITCHES: i32 = 7;
-/// The range in which the search for the first head switch begins, and how far from the first that
-/// of the others begins, in milliseconds.
+/// The range in which the search for the first head switch begins, and the distance from its result
+/// at which the later searches begin, in milliseconds.
 const SWITCH_RANGE_MS: f64 = 3.0;
 const SWITCH_NEAR_MS: f64 = 0.06;
 /// The precision of a search, in milliseconds, on a steady and on an unsteady host: less than a
@@ -48,7 +48,8 @@ const FINEST_MS: (f64, f64) = (0.0003, 0.005);
 const WHOLE_TRACKS: usize = 32;
 
 /// The range in which the search for a seek time begins: around the value expected from many points
-/// of the curve, in milliseconds; around that from few, as a factor; without any, in milliseconds.
+/// of the curve, in milliseconds; around the value expected from few points, as factors; without
+/// any points, in milliseconds.
 const SEEK_NEAR_MS: f64 = 0.16;
 const SEEK_NEAR_SHARE: (f64, f64) = (0.6, 1.4);
 const SEEK_RANGE_MS: (f64, f64) = (0.1, 20.0);
@@ -73,8 +74,8 @@ pub(super) struct KnownDrive<'a> {
 }
 
 impl KnownDrive<'_> {
-    /// Returns an LBN in the middle of a track. It is the last of its physical sector, so that its
-    /// read ends with it.
+    /// Returns an LBN in the middle of a track. It is the last of its physical sector, and its read
+    /// therefore ends with it.
     pub(super) fn middle(&self, track: usize) -> Lbn {
         let MappedTrack {
             first_lbn, sectors, ..
@@ -248,8 +249,8 @@ pub(super) fn turns_of_a_track(
         watch.media(first_lbn, 1)?;
         let pause = watch.rng.fraction() * watch.period;
         watch.pause(pause);
-        let answer = watch.media(first_lbn, sectors.0 as u32)?;
-        samples.push((answer.response() - overhead) / watch.period);
+        let timing = watch.media(first_lbn, sectors.0 as u32)?;
+        samples.push((timing.response() - overhead) / watch.period);
     }
     Ok(Estimate::of(&samples))
 }
@@ -349,7 +350,8 @@ fn arrival(
             first_lbn, sectors, ..
         } = known.tracks[to];
         let (start, slots) = known.angles.start(known.layout, to);
-        // The head arrives in the middle of the track, where all following sectors are requested.
+        // The head arrives in the middle of the track, where the next sectors are all requested
+        // ones.
         let middle = fraction(
             start
                 + 0.5 * sectors.0 as f64 / f64::from(slots)
@@ -361,9 +363,9 @@ fn arrival(
         let due = watch.next(watch.now() + lead, middle);
         watch.wait_until(due - lead);
         match watch.media(first_lbn, sectors.0 as u32) {
-            Ok(answer) => {
+            Ok(timing) => {
                 let half_sector = 0.5 * watch.period / f64::from(slots);
-                samples.push(answer.response() - overhead - watch.period - half_sector);
+                samples.push(timing.response() - overhead - watch.period - half_sector);
             }
             Err(ProbeError::Target(TargetError::Unreadable { .. })) => {}
             Err(error) => return Err(error),
@@ -401,7 +403,7 @@ fn least(
     };
     let (from, lbn) = (known.middle(from), known.middle(to));
     let shift = overhead + sector;
-    let journey = SectorPair {
+    let pair = SectorPair {
         sectors: 1,
         from,
         to: lbn,
@@ -409,7 +411,7 @@ fn least(
         upper: upper + shift,
         within: SEEK_WITHIN_MS,
     };
-    let found = min_time(watch, journey)?;
+    let found = min_time(watch, pair)?;
     Ok(Some(Estimate {
         value: (found.value - shift).max(0.0),
         ..found
@@ -432,8 +434,8 @@ fn distances(longest: u32, count: usize) -> Vec<u32> {
     all
 }
 
-/// Orders the distances: the longest and the shortest first, then those that halve the gaps, so
-/// that the curve is known roughly before it is known finely.
+/// Orders the distances: the longest and the shortest first, then those that halve the gaps. The
+/// curve is thus known roughly before it is known finely.
 fn outside_in(distances: Vec<u32>) -> Vec<u32> {
     let count = distances.len();
     let mut order: Vec<usize> = vec![count - 1, 0];

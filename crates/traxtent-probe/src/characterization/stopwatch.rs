@@ -2,8 +2,8 @@
 //!
 //! A request for one sector completes when that sector has passed, so its completion time, modulo a
 //! revolution, gives the sector's angle (H. Wong 2019). The spindle is tracked by rereading a
-//! reference sector every few seconds. Angles are computed from the latest of these readings, so
-//! that neither an error of the speed nor its wander accumulates.
+//! reference sector every few seconds. Angles are computed from the latest of these readings, which
+//! keeps an error of the speed, and its wander, from accumulating.
 
 use super::figure::{Estimate, wrapped};
 use super::sector_grouping::SectorGrouping;
@@ -14,7 +14,7 @@ use traxtent_units::request::{Op, Request};
 use traxtent_units::turns::fraction;
 use traxtent_units::{Lbn, SimTime};
 
-/// How long one reading of the reference sector may be used for angles, in milliseconds.
+/// The time for which a reading of the reference sector can be used for angles, in milliseconds.
 const REFERENCE_AGE: f64 = 2_000.0;
 /// The number of readings of the reference sector at a time.
 const REFERENCE_READS: usize = 9;
@@ -28,16 +28,16 @@ pub(super) const STEADY: f64 = 0.005;
 
 /// The number of readings of the reference sector that determine the speed.
 const SPEED_READS: usize = 64;
-/// The revolutions that a disk may have, in milliseconds. At 20,000 revolutions per minute or more
-/// it is a cache. No disk turns as slowly as 300.
+/// The plausible revolutions of a disk, in milliseconds. Responses that would need more than 20,000
+/// revolutions per minute come from a cache. No disk turns as slowly as 300.
 const REVOLUTION_MS: std::ops::RangeInclusive<f64> = 3.0..=200.0;
-/// One in this many readings may be off the angle, because the host saw it late.
+/// One in this many readings may be off the angle, because the host received it late.
 const OFF_ANGLE_ONE_IN: usize = 4;
-/// The number of readings to which the coarse period is fitted first. The number then doubles, so
-/// that no revolution is miscounted.
+/// The number of readings to which the coarse period is fitted first. The number then doubles, to
+/// avoid miscounting revolutions.
 const COARSE_READS: usize = 8;
-/// The pauses before the first readings of the reference sector, in milliseconds. They grow, so
-/// that no revolution is miscounted.
+/// The pauses before the first readings of the reference sector, in milliseconds. They grow, to
+/// avoid miscounting revolutions.
 const FIRST_PAUSES_MS: [f64; 5] = [0.0, 200.0, 400.0, 800.0, 1600.0];
 /// The factor that converts the median distance of normal samples to their standard deviation.
 const MEDIAN_TO_DEVIATION: f64 = 1.4826;
@@ -58,7 +58,7 @@ impl ResponseTimes {
 /// A target with a clock that follows its spindle.
 pub(super) struct Stopwatch<'a> {
     target: &'a mut dyn Target,
-    /// The kind of request that reads the media past the cache, with or without FUA.
+    /// The kind of request that reads the media and bypasses the cache, with or without FUA.
     pub(super) media: (Op, bool),
     pub(super) rng: Rng,
     /// The grouping of LBNs into physical sectors, which are read as a whole.
@@ -74,7 +74,7 @@ pub(super) struct Stopwatch<'a> {
     /// The number of readings of the reference sector.
     pub(super) reference_reads: u64,
     first_reference: Option<(f64, f64)>,
-    /// How late readings of the reference sector were, in milliseconds. This shows how unsteady the
+    /// The delays of readings of the reference sector, in milliseconds. They show how unsteady the
     /// host is.
     pub(super) late_ms: Vec<f64>,
 }
@@ -97,7 +97,7 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    /// The name of the request that reads the media past the cache.
+    /// The name of the request that reads the media and bypasses the cache.
     pub(super) fn method(&self) -> &'static str {
         match self.media.0 {
             Op::Verify => "VERIFY",
@@ -152,7 +152,7 @@ impl<'a> Stopwatch<'a> {
                 self.media = (Op::Read, true);
                 self.media_by(lbn, sectors, self.media)
             }
-            answer => answer,
+            timing => timing,
         }
     }
 
@@ -288,7 +288,7 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    /// Returns the first time from `ms` that has the given angle.
+    /// Returns the first time, from `ms` on, at which the platter has the given angle.
     pub(super) fn next(&self, ms: f64, angle: f64) -> f64 {
         ms + fraction(angle - self.angle(ms)) * self.period
     }

@@ -8,8 +8,8 @@
 //! Properties that affect neither skews nor times are not found: whether a drive whose head switch
 //! is no longer than a step of one cylinder begins every cylinder with the same head; the order in
 //! which passes take surfaces, unless a head switch takes longer than the seeks; and heads or
-//! passes between which the skew is the same as within them. Zones are those that the track map
-//! shows by the sizes of the tracks that begin there.
+//! passes between which the skew is the same as within them. Zones are recognized by the track
+//! sizes in the map.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ pub(super) fn layout(
 fn runs(watch: &mut Stopwatch<'_>, tracks: &[MappedTrack]) -> Result<Vec<usize>, ProbeError> {
     let starts: Vec<_> = tracks.iter().map(|track| track.first_lbn).collect();
     let sectors: Vec<u32> = tracks.iter().map(|track| track.sectors.0 as u32).collect();
-    let mut ruler = AngleMeter {
+    let mut meter = AngleMeter {
         watch,
         starts: &starts,
         sectors: &sectors,
@@ -101,8 +101,8 @@ fn runs(watch: &mut Stopwatch<'_>, tracks: &[MappedTrack]) -> Result<Vec<usize>,
     let mut first = 0;
     while found.len() < RUNS && first + 1 < tracks.len() {
         let most = (tracks.len() - first).min(WIDTH_MAX);
-        let (_, length) = ruler.constant(most, None, &mut |ruler, k| {
-            Ok(ruler.begins(first + k, sectors[first + k])?.value)
+        let (_, length) = meter.constant(most, None, &mut |meter, k| {
+            Ok(meter.begins(first + k, sectors[first + k])?.value)
         })?;
         found.push(length);
         first += length;
@@ -131,7 +131,7 @@ fn seek_time(
     to: &MappedTrack,
 ) -> Result<f64, ProbeError> {
     let middle = |track: &MappedTrack| track.first_lbn + Sectors(track.sectors.0 / 2);
-    let journey = SectorPair {
+    let pair = SectorPair {
         sectors: 1,
         from: middle(from),
         to: middle(to),
@@ -146,7 +146,7 @@ fn seek_time(
     };
     let mut sum = 0.0;
     for _ in 0..searches {
-        sum += min_time(watch, journey)?.value;
+        sum += min_time(watch, pair)?.value;
     }
     Ok(sum / f64::from(searches))
 }
@@ -173,7 +173,7 @@ fn pattern(
     let across = time(watch, 0, length - 1)?;
     if length <= HEADS_MAX && across - step < ALIKE {
         // These are the heads of a cylinder. If a switch takes longer than a step to the next
-        // cylinder, its absence shows.
+        // cylinder, its absence is detectable.
         let onward = time(watch, length - 1, length)?;
         let order = if onward < step - ALIKE {
             Order::HeadFirstAlternating
@@ -207,7 +207,7 @@ fn pattern(
             .map(|pass| time(watch, 0, opposite(pass, back)))
             .collect::<Result<Vec<f64>, ProbeError>>()
     };
-    // A turn that is no shorter than the way across is a way across, or it is hidden by a slow
+    // A turn that is no shorter than the seek across is such a seek, or it is hidden by a slow
     // switch.
     let back = times(true)?;
     let order = if turn < across - ALIKE {
@@ -215,7 +215,7 @@ fn pattern(
     } else {
         let forward = times(false)?;
         own_surface(&back, &forward, near).unwrap_or_else(|| {
-            // Then the direction for which more passes have equal times is right.
+            // The direction for which more passes have equal times is right.
             let (back, forward) = (surfaces(&back, near), surfaces(&forward, near));
             if forward >= back {
                 (Order::SeekForwardSurfaceForward, forward)
@@ -273,7 +273,7 @@ fn own_surface(back: &[f64], forward: &[f64], near: f64) -> Option<(Order, usize
 /// Returns how many passes share their cylinders. The times are from the first track of a group to
 /// the track on its cylinder in each later pass. The result is the largest number by which they
 /// divide into groups with equal times. The times grow from group to group as seeks do. If no time
-/// grows, nothing is known, and every pass counts as its own group.
+/// grows, nothing is known, and every pass counts as a group of its own.
 fn surfaces(times: &[f64], near: f64) -> usize {
     let alike = |surfaces: usize| {
         (0..=times.len() / surfaces).all(|group| {
@@ -303,8 +303,8 @@ fn bounds(times: &[f64]) -> (f64, f64) {
     )
 }
 
-/// Returns the pattern in every zone, with one sector per track. In the first zone, the first run
-/// has `partial` tracks, because the drive reserves those before them.
+/// Returns a geometry with the pattern in every zone, and with one sector per track. In the first
+/// zone, the first run has `partial` tracks, because the drive reserves the tracks before them.
 fn spec(tracks: &[MappedTrack], pattern: &Pattern, partial: usize) -> GeometrySpec {
     let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
     for track in tracks {

@@ -1,4 +1,4 @@
-//! Properties that only writes show: overheads, settling, write-back and the room in the buffer for
+//! Properties that only writes show: overheads, settling, write-back and the buffer space for
 //! writes.
 
 use super::crossing::{bounds, crossings};
@@ -23,16 +23,16 @@ pub(super) struct Writes {
     pub(super) miss_after_write_ms: Option<f64>,
     pub(super) sector_ms: Option<f64>,
     pub(super) zero_latency: Option<bool>,
-    /// By distance: how much longer a seek before a write takes than one before a read, apart from
-    /// settling.
+    /// By distance: the additional time of a seek before a write compared with one before a read,
+    /// apart from settling.
     pub(super) seek_extra: Vec<(u32, f64)>,
-    /// Whether a write completes once it is in the buffer, and how many writes fit.
+    /// Whether a write completes once it is in the buffer, and the number of writes that fit.
     pub(super) write_back: bool,
     pub(super) write_segments: u32,
 }
 
 impl Writes {
-    /// Returns how much longer a seek before a write takes over a distance, apart from settling.
+    /// Returns the additional time of a seek over a distance before a write, apart from settling.
     pub(super) fn extra(&self, distance: u32) -> f64 {
         let after = self.seek_extra.partition_point(|point| point.0 < distance);
         match (
@@ -74,8 +74,8 @@ const OVERHEAD_RANGE_MS: f64 = 3.0;
 /// The smallest half width of an overhead's interval, in milliseconds: twice the precision of one
 /// search.
 const OVERHEAD_HALF_WIDTH_MS_MIN: f64 = 2.0 * OVERHEAD_WITHIN_MS;
-/// How much earlier than a head switch before a read the search for one before a write begins, in
-/// milliseconds.
+/// The margin below the time of a head switch before a read at which the search for one before a
+/// write begins, in milliseconds.
 const SWITCH_EARLIER_MS: f64 = 0.5;
 
 /// The number of distances at which seeks before writes are timed.
@@ -85,10 +85,10 @@ const SEEK_DISTANCES: usize = 9;
 const SEEK_WITHIN_MS: f64 = 0.012;
 const SEEK_RANGE_MS: f64 = 1.5;
 /// The mean difference between seeks before writes and before reads, in milliseconds, below which
-/// it does not count: the uncertainty of the angles of so few sectors.
+/// it does not count: the uncertainty of the angles of a few sectors.
 const SEEK_EXTRA_MS_MIN: f64 = 0.04;
 
-/// The lengths of the writes that the buffer may take, in sectors.
+/// The lengths of the writes that the buffer may accept, in sectors.
 const BUFFERED_LENGTHS: [u32; 2] = [1, 64];
 /// The number of buffered writes of each length, on a steady and on an unsteady host. Whether the
 /// next sector is caught after a write is a matter of microseconds.
@@ -98,7 +98,8 @@ const IDLE_TURNS: f64 = 2.0;
 /// The response time, in revolutions, below which a write was not on the media: on distant
 /// cylinders, half a revolution and a seek are usual.
 const BUFFERED_TURNS_MAX: f64 = 0.4;
-/// One in this many writes may take longer than that, because the host saw it late.
+/// One in this many writes may take longer than that, because the host received its completion
+/// late.
 const LATE_WRITES_ONE_IN: usize = 6;
 /// The number of writes that follow another write.
 const FOLLOWING_WRITES: usize = 12;
@@ -106,10 +107,10 @@ const FOLLOWING_WRITES: usize = 12;
 const WRITTEN_TURNS: f64 = 6.0;
 /// The number of bursts of writes.
 const BURSTS: usize = 5;
-/// How many more writes than segments a burst has.
+/// The number of writes by which a burst exceeds the number of segments.
 const BURST_EXCESS: u32 = 4;
-/// How much longer than a write that the buffer takes one that waits for the media takes at least,
-/// in revolutions.
+/// The minimum additional time of a write that waits for the media, compared with one that the
+/// buffer accepts, in revolutions.
 const WAITING_TURNS_MIN: f64 = 0.25;
 
 /// The number of writes of whole tracks.
@@ -156,7 +157,8 @@ impl WriteProbe<'_, '_> {
             .push(Measurement::around(name, estimate, unit, how));
     }
 
-    /// Measures the overheads of requests on one track. Returns that of a write after a read.
+    /// Measures the overheads of requests on one track. Returns the overhead of a write after a
+    /// read.
     fn overheads(&mut self) -> Result<Estimate, ProbeError> {
         let read = self.watch.media;
         // The time consists of the command, the transfer of the first sector over the bus, and the
@@ -182,7 +184,7 @@ impl WriteProbe<'_, '_> {
         );
         self.found.miss_after_read_ms = Some(after_read.or_none().max(0.0));
         self.found.miss_after_write_ms = Some(after_write.or_none().max(0.0));
-        // The same overhead as after a read, which is known more precisely, unless the interval
+        // The overhead after a read is known more precisely. It is used unless the interval
         // excludes it.
         let differs = (read_after.value - self.reads.overhead_ms).abs() > read_after.half_width;
         self.found.read_after_write_ms = differs.then(|| read_after.or_none().max(0.0));
@@ -190,7 +192,7 @@ impl WriteProbe<'_, '_> {
     }
 
     /// Returns the least time between completions of two requests, `turn` surfaces apart in a
-    /// cylinder, less the passing of the sectors. The search begins at `lower`.
+    /// cylinder, less the time in which the sectors pass. The search begins at `lower`.
     fn least(
         &mut self,
         from: (Op, bool),
@@ -205,7 +207,7 @@ impl WriteProbe<'_, '_> {
                 continue;
             };
             let (a, b) = (known.middle(a), grain.begin(known.middle(b)));
-            let journey = SectorPair {
+            let pair = SectorPair {
                 sectors: grain.sectors,
                 from: a,
                 to: b,
@@ -213,7 +215,7 @@ impl WriteProbe<'_, '_> {
                 upper: lower + OVERHEAD_RANGE_MS,
                 within: OVERHEAD_WITHIN_MS,
             };
-            let time = min_time_by(self.watch, journey, from, to)?;
+            let time = min_time_by(self.watch, pair, from, to)?;
             timings += time.samples;
             let track = known.map.track_of(b).map_or(0, |track| track.index);
             let sector_ms = known.sector_ms(track, self.watch.period);
@@ -248,8 +250,8 @@ impl WriteProbe<'_, '_> {
         Ok(())
     }
 
-    /// Measures how much longer than settling a seek before a write takes than one before a read,
-    /// with a first step of at most `step_most`.
+    /// Measures the additional time, apart from settling, of a seek before a write compared with
+    /// one before a read. The first step takes at most `step_most`.
     fn seeks(&mut self, overhead: f64, step_most: f64) -> Result<(), ProbeError> {
         let settle = self.found.settle_ms;
         self.found.seek_extra = self.seek_extra(overhead, settle)?;
@@ -284,7 +286,7 @@ impl WriteProbe<'_, '_> {
             };
             let sector = known.sector_ms(to, self.watch.period);
             let lower = overhead + f64::from(grain.sectors) * sector + seek.value;
-            let journey = SectorPair {
+            let pair = SectorPair {
                 sectors: grain.sectors,
                 from: known.middle(from),
                 to: grain.begin(known.middle(to)),
@@ -292,7 +294,7 @@ impl WriteProbe<'_, '_> {
                 upper: lower + SEEK_RANGE_MS,
                 within: SEEK_WITHIN_MS,
             };
-            let time = min_time_by(self.watch, journey, read, WRITE)?;
+            let time = min_time_by(self.watch, pair, read, WRITE)?;
             timings += time.samples;
             extra.push((distance, time.value - lower - settle));
         }
@@ -362,7 +364,7 @@ impl WriteProbe<'_, '_> {
         for (sectors, times) in BUFFERED_LENGTHS.into_iter().zip(&mut times) {
             for _ in 0..count {
                 let lbn = self.place();
-                // On another cylinder, so that the media take long.
+                // This is on another cylinder, from which the seek takes long.
                 let far = self.place();
                 self.watch.media(far, 1)?;
                 self.watch.pause(IDLE_TURNS * self.watch.period);
@@ -400,7 +402,8 @@ impl WriteProbe<'_, '_> {
         slope.value
     }
 
-    /// Returns the overhead of writes of one sector that the buffer takes, as a figure too.
+    /// Returns the overhead of one-sector writes that the buffer accepts, and records it as a
+    /// figure.
     fn hit(&mut self, name: &str, one: Estimate, sector_ms: f64) -> f64 {
         let overhead = one.plus(-sector_ms);
         let how = "writes that the buffer takes, less the transfer";
@@ -421,7 +424,7 @@ impl WriteProbe<'_, '_> {
         Ok(Estimate::of(&samples))
     }
 
-    /// Measures how many writes of a burst the buffer takes until one has to wait.
+    /// Measures how many writes of a burst the buffer accepts until one has to wait.
     fn bursts(&mut self, one_ms: f64) -> Result<(), ProbeError> {
         let mut bursts = Vec::new();
         for _ in 0..BURSTS {

@@ -9,7 +9,7 @@ use traxtent_units::Cylinder;
 /// The schemes that the expertise covers, the least specific first.
 ///
 /// All schemes with spare sectors after a zone look alike within the zone, so one of them also
-/// stands for [`Sparing::TracksPerZone`], [`Sparing::SectorsPerZone`],
+/// represents [`Sparing::TracksPerZone`], [`Sparing::SectorsPerZone`],
 /// [`Sparing::SectorsPerZoneSlipToEnd`] and [`Sparing::SectorsAtDriveEnd`]: the boundaries are the
 /// same.
 pub(super) const KNOWN: [Sparing; 7] = [
@@ -116,7 +116,7 @@ fn look(
         {
             hits.push(ahead);
         }
-        // If every cylinder has spares, a few are enough to see it.
+        // If every cylinder has spares, a few are enough to show it.
         if hits.len() > 3 {
             break;
         }
@@ -129,7 +129,7 @@ fn look(
         Side::Front => 1,
         Side::End => apart.unwrap_or(first + 1),
     };
-    // The region should have no defects, so that none of its spares are in use.
+    // The region with the fewest defects is best, because few of its spares are in use.
     let region = |hit: u32| {
         let end = plain.first_cylinder + hit + 1;
         end.saturating_sub(cylinders)..end

@@ -4,12 +4,11 @@
 //!
 //! 1. Determine the capacity and, by translating LBNs all over the drive, the surfaces
 //!    ([`survey`]).
-//! 2. Read the list of media defects.
-//! 3. Find where the spares are, and which LBNs a slipped sector displaces ([`expert`]).
-//! 4. Determine the sectors of a track without defects and spares. Then find the end of the zone,
-//!    by predictions of doubling reach and bisection.
-//! 5. Determine how each defect is handled: the sector after it is translated back. Its LBN shows
-//!    how many LBNs the bad sectors before it still have, which also checks all predictions so far.
+//! 2. Read the list of media defects. 3. Find where the spares are, and which LBNs a slipped sector
+//! displaces ([`expert`]). 4. Determine the sectors of a track without defects and spares. Then
+//! find the end of the zone, by predictions of doubling reach and bisection. 5. Determine how each
+//! defect is handled: the sector after it is translated back. Its LBN shows how many LBNs the bad
+//! sectors before it still have, and thereby checks all predictions so far.
 //!
 //! A zone is predicted as a whole. It is checked at its ends, after each defect, and where
 //! deviations might compensate each other. Layouts that this expertise does not cover end the
@@ -58,7 +57,7 @@ struct Dixtrac<'t, 'a, 's> {
     tracks_to_walk: u64,
     walked: u64,
     predicted: u64,
-    /// The LBN at which the expertise failed first.
+    /// The LBN at which the expertise first failed.
     first_failure: Option<u64>,
 }
 
@@ -312,8 +311,8 @@ impl Dixtrac<'_, '_, '_> {
         // Step 5 may still find that LBNs of defects are remapped.
         let mut pairs = walked.iter().zip(&plan);
         pairs.all(|(seen, planned)| {
-            let is_hurt = planned.has_defects();
-            is_hurt
+            let is_defective = planned.has_defects();
+            is_defective
                 || (track_of(seen.first) == planned.track.home
                     && seen.end - seen.start == planned.sectors)
         })
@@ -334,8 +333,8 @@ impl Dixtrac<'_, '_, '_> {
             .map(|(_, zone)| zone))
     }
 
-    /// Returns how many regions a zone predicts before an error after one of the next regions with
-    /// defects.
+    /// Returns the number of regions that a zone predicts without error, tested after each of the
+    /// next regions with defects.
     fn held(&mut self, zone: &Zone, from: PlanStart) -> Result<u64, ProbeError> {
         let bad = self.translator.bad();
         let Some(first) = from.inside.and_then(|place| zone.region_of(place.cylinder)) else {
@@ -346,24 +345,24 @@ impl Dixtrac<'_, '_, '_> {
             ..from
         };
         let mut last: Option<PlannedTrack> = None;
-        let (mut held, mut hurt) = (0, 0);
+        let (mut held, mut defective) = (0, 0);
         let mut tests = 0;
         for regions in 0..TRIED_MAX {
             let plan = zone.plan(from, &bad);
             let (Some(start), Some(end)) = (plan.first(), plan.last()) else {
                 break;
             };
-            if regions > 0 && (hurt > tests || regions == 1) {
-                tests = hurt;
+            if regions > 0 && (defective > tests || regions == 1) {
+                tests = defective;
                 if !start.begins_after(last.as_ref(), &mut self.translator, true)? {
                     break;
                 }
                 held = regions;
             }
-            if hurt == TRIED_DEFECTIVE || end.end() >= self.translator.end {
+            if defective == TRIED_DEFECTIVE || end.end() >= self.translator.end {
                 break;
             }
-            hurt += u64::from(plan.iter().any(|track| track.has_defects()));
+            defective += u64::from(plan.iter().any(|track| track.has_defects()));
             from = PlanStart {
                 lbn: end.end(),
                 region: from.region + 1,

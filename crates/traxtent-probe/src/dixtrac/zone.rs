@@ -24,11 +24,11 @@ pub(super) struct SparingRule {
 /// The LBNs that a slipped sector displaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slips {
-    /// All LBNs after it. Its track has one LBN fewer, and so has the region.
+    /// All LBNs after it. Its track and its region have one LBN fewer.
     LoseLbn,
-    /// Those of its track. A spare at the end of the track holds the last one.
+    /// The LBNs after it on its track. A spare at the end of the track holds the last one.
     StayOnTrack,
-    /// Those between it and the spares of its region.
+    /// The LBNs between it and the spares of its region.
     StayInRegion,
 }
 
@@ -97,7 +97,7 @@ impl Zone {
         cylinder(first)..cylinder(first + wide)
     }
 
-    /// Returns the surface that is number `turn` in a cylinder's order of LBNs.
+    /// Returns the surface at position `turn` in a cylinder's order of LBNs.
     pub(super) fn surface(&self, cylinder: u32, turn: u16) -> Surface {
         let odd = self.alternates && (cylinder.wrapping_sub(self.first_cylinder)) % 2 == 1;
         if self.backward == odd {

@@ -8,7 +8,7 @@ use traxtent_units::turns::{fraction, wrap};
 /// The largest number of readings of one sector until two agree.
 const READINGS_MAX: usize = 20;
 
-/// The longest run of remapped sectors.
+/// The longest run of remapped sectors that is recognized.
 const MOVED_MAX: u64 = 4;
 
 /// The margin added to the time that the arm seems to need, in revolutions.
@@ -17,13 +17,13 @@ const MARGIN: f64 = 0.1;
 /// The step by which shorter times for the arm are tried, in revolutions.
 const STEP: f64 = 0.15;
 
-/// The time given to the arm if it cannot be measured, in revolutions.
+/// The time allowed for the arm if it cannot be measured, in revolutions.
 const LEAD_UNKNOWN: f64 = 2.4;
 
 /// The excess, in revolutions, above which a read counts as having lost a revolution.
 const LOST: f64 = 0.5;
 
-/// The gap, in revolutions, below which bad sectors may be its cause.
+/// The gap above which sectors count as remapped, in revolutions.
 const NEAR: f64 = 0.1;
 
 /// The number of recent skews that are stored.
@@ -32,8 +32,8 @@ const SKEWS: usize = 8;
 /// The difference, in revolutions, below which two measurements count as the same skew.
 const SAME: f64 = 0.01;
 
-/// The smallest jump of an angle that counts: in standard deviations, in sectors, and at least in
-/// revolutions. Less than half a sector shows every slipped sector.
+/// The smallest jump of an angle that counts: the largest of these numbers of standard deviations,
+/// sectors and revolutions. With less than half a sector, every slipped sector is detected.
 const JUMP_SIGMAS: f64 = 3.5;
 const JUMP_SECTORS: f64 = 0.4;
 const JUMP_TURNS_MIN: f64 = 1e-6;
@@ -42,10 +42,10 @@ const JUMP_TURNS_MIN: f64 = 1e-6;
 /// decides.
 const GAP_SHARE: f64 = 0.6;
 
-/// The length of a run of sectors, in revolutions, over which it improves the pitch.
+/// The length above which a run of sectors improves the pitch, in revolutions.
 const REFINING_TURNS_MIN: f64 = 0.2;
 
-/// How much earlier than necessary repeated reads are sent, in revolutions, in turn.
+/// The times by which successive reads are sent earlier than necessary, in revolutions.
 const EARLIER_TURNS: [f64; 4] = [0.0, 0.3, 0.15, 0.25];
 
 /// The search at one place.
@@ -58,7 +58,7 @@ pub(super) struct Lane<'s, 'c, 'a> {
     at: (u64, f64),
     /// The angle of one sector.
     pitch: f64,
-    /// How long before the end of its first sector a read is sent, in revolutions.
+    /// The time from sending a read to the end of its first sector, in revolutions.
     lead: f64,
     /// Whether `lead` has been measured for the place that the arm comes from.
     calibrated: bool,
@@ -119,7 +119,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         self.shared.met(self.index, self.first).is_some()
     }
 
-    /// Measures how long the arm needs to return here, by reading a sector.
+    /// Measures the time that the arm needs to return here, by reading a sector.
     async fn calibrate(&mut self, lbn: u64) -> Result<(), ProbeError> {
         while !self.calibrated {
             self.calibrated = true;
@@ -139,8 +139,8 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Ok(())
     }
 
-    /// Begins this lane's turn. If a different lane has read last than before, the arm needs a
-    /// different time.
+    /// Begins this lane's turn. If the last read was by a different lane than before this lane's
+    /// previous turn, the arm needs a different time.
     async fn turn(&mut self) {
         turn().await;
         let before = self.shared.last.replace(Some(self.index));
@@ -173,12 +173,12 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Ok(ends)
     }
 
-    /// Returns the first LBN after the track, or the rest of a track, that begins at `self.first`,
-    /// by the base method.
+    /// Searches for the end of the track, or of the rest of a track, that begins at `self.first`.
+    /// Returns the first LBN after it.
     async fn end_of_track(&mut self, guess: Option<u64>) -> Result<u64, ProbeError> {
         self.anchor().await?;
         let anchor = self.learn_pitch(guess).await?;
-        // From the first sector to the latest break, including gaps.
+        // The angle from the first sector to the latest break, including gaps.
         let mut span = (anchor - self.first) as f64 * self.pitch;
         let mut from = anchor;
         let mut hint = guess.map(|sectors| self.first + sectors);
@@ -227,8 +227,8 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         }
     }
 
-    /// Returns the first LBN at or shortly after `self.first` that the next one follows, and stores
-    /// its angle in `self.at`. The LBNs before it are remapped or cannot be read.
+    /// Returns the first LBN, at or shortly after `self.first`, that the next LBN directly follows.
+    /// Stores its angle in `self.at`. The LBNs before it are remapped or cannot be read.
     async fn anchor(&mut self) -> Result<u64, ProbeError> {
         let mut moved = Vec::new();
         for lbn in self.first..(self.first + MOVED_MAX).min(self.shared.capacity) {
@@ -236,7 +236,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
                 continue;
             };
             self.at = (lbn, angle);
-            // Before the pitch is known, two sectors do not show a gap.
+            // Before the pitch is known, two sectors do not reveal a gap.
             let gap = if self.pitch > 0.0 && lbn + 2 <= self.shared.capacity {
                 self.excess(lbn, lbn + 2).await?
             } else {
@@ -320,7 +320,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         mut hint: Option<u64>,
     ) -> Result<u64, ProbeError> {
         let half = self.half();
-        // Far after a boundary, a smaller pitch could exactly compensate the skew.
+        // Far beyond a boundary, a smaller pitch could exactly compensate the skew.
         let end_max = (from + (room / self.pitch) as u64 + 2).min(self.shared.capacity);
         // The sectors up to `lower` follow each other; those up to `upper` do not.
         let (mut lower, mut upper) = (from + 1, end_max + 1);
@@ -394,7 +394,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
     /// Returns whether the sectors of `[from, to)` pass consecutively, with `from` at its expected
     /// angle.
     ///
-    /// Refines the linear model with each read.
+    /// Refines the linear model with each long read.
     async fn runs_on(&mut self, from: u64, to: u64) -> Result<bool, ProbeError> {
         let mut first = from;
         while first + 1 < to {
@@ -454,7 +454,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
             let known = |other: &f64| *other < LOST && (other - excess).abs() < SAME;
             if excess < self.jump_min() || self.skews.iter().any(known) {
                 if least < f64::INFINITY {
-                    // It was late before.
+                    // The previous reads were late.
                     self.lead += MARGIN / 2.0;
                 }
                 return Ok(Some(excess));
@@ -491,7 +491,7 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Err(self.inconsistent("reads of one sector gave inconsistent angles"))
     }
 
-    /// Performs one read for this lane.
+    /// Performs one read for this lane, and returns its excess.
     async fn read(
         &mut self,
         lead: f64,

@@ -4,7 +4,7 @@
 //! time grows with N as a linear model predicts, until N exceeds the track. Then the skew, or a
 //! lost revolution, is added. A binary search finds that N. Once the length of a track is known,
 //! the same length is tried on the next track, with a read across the expected boundary. Only if
-//! that fails, the search starts again with N = 1 ([`lane`]). To defeat caches, up to a hundred
+//! that fails does the search start again with N = 1 ([`lane`]). To defeat caches, up to a hundred
 //! places of the drive are searched at the same time, with one read in each before the next round,
 //! until each search reaches the beginning of the next.
 //!
@@ -13,8 +13,8 @@
 //! - A read covers at most half a revolution, because a drive that can start anywhere on a track
 //!   could compensate for the lost time. The next read begins with the last sector of the previous
 //!   one.
-//! - The arm comes from another place each time. So each lane measures how long before its sectors
-//!   pass a read must be sent, and measures again when the lane before it has ended.
+//! - The arm comes from another place each time. Each lane therefore measures how early a read must
+//!   be sent, and measures again when the lane before it has ended.
 //! - After a slipped sector, the track continues. A gap ends the track if no sector would fit after
 //!   it, if it loses a revolution, or if the sectors after it continue for longer than the rest of
 //!   the track could. If none of this decides, the gap is compared with the smallest skew that is
@@ -98,7 +98,7 @@ pub(super) fn scan(
         Box::pin(Lane::new(&shared, k as usize, first).run(aligned)) as SearchStep<'_>
     });
     let mut lanes: Vec<SearchStep<'_>> = lanes.collect();
-    let mut handed = OutputProgress::default();
+    let mut output = OutputProgress::default();
     let mut failed = None;
     while !lanes.is_empty() && failed.is_none() {
         shared.clock.borrow_mut().count_other_reads(lanes.len() - 1);
@@ -112,7 +112,7 @@ pub(super) fn scan(
                 }
             }
         });
-        handed.over(&shared, sink)?;
+        output.pass_on(&shared, sink)?;
     }
     drop(lanes);
     if let Some(error) = failed {
@@ -140,7 +140,7 @@ struct OutputProgress {
 }
 
 impl OutputProgress {
-    fn over(
+    fn pass_on(
         &mut self,
         shared: &Shared<'_, '_>,
         sink: &mut TrackSink<'_>,

@@ -1,8 +1,8 @@
 //! Switching a drive's caching off for the duration of a probe, and on again.
 //!
-//! The caching page is changed by MODE SELECT with SP = 0, so that a loss of power also undoes the
-//! change. Only bits that the drive allows a host to change are changed. The previous page is kept
-//! as bytes and restored as the same bytes, even when the target is dropped.
+//! The caching page is changed by MODE SELECT with SP = 0. A loss of power therefore also undoes
+//! the change. Only bits that the drive allows a host to change are changed. The previous page is
+//! saved, and restored byte for byte, even when the target is dropped.
 
 use super::{Failure, ScsiTarget, run};
 use crate::TargetError;
@@ -20,12 +20,12 @@ pub(super) struct SavedCachingPage {
 /// The parts of a drive's caching that are off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachingOff {
-    /// Reads do not come from the buffer (RCD = 1).
+    /// Whether reads bypass the buffer (RCD = 1).
     pub reads: bool,
-    /// There is no read-ahead (DRA = 1).
+    /// Whether read-ahead is disabled (DRA = 1).
     pub read_ahead: bool,
-    /// There is no read-ahead (DISABLE PREFETCH TRANSFER LENGTH = 0). Some drives obey only this
-    /// setting, and some obey none.
+    /// Whether read-ahead is disabled by DISABLE PREFETCH TRANSFER LENGTH = 0. Some drives obey
+    /// only this setting, and some obey none.
     pub prefetch: bool,
 }
 
@@ -46,8 +46,8 @@ impl<T: Transport> ScsiTarget<T> {
         Ok(page)
     }
 
-    /// Switches read caching and read-ahead off as far as the drive allows it, and returns what is
-    /// off. [`ScsiTarget::restore_caching`], or dropping the target, undoes it.
+    /// Switches read caching and read-ahead off as far as the drive allows, and returns the parts
+    /// that are off. [`ScsiTarget::restore_caching`], or dropping the target, undoes it.
     ///
     /// # Errors
     /// Returns an error if the drive has no caching page, refuses to change it, or does not
@@ -74,8 +74,8 @@ impl<T: Transport> ScsiTarget<T> {
             read_ahead_disabled: true,
             ..reads_only
         };
-        // A drive that does not report what it allows to change may accept a part after it refused
-        // everything.
+        // A drive that does not report its changeable bits may accept part of the change after it
+        // has refused all of it.
         let mut refusal = None;
         for wish in [all, reads_only, ahead_only] {
             let wanted = within(&page, &mask, wish);
@@ -199,7 +199,7 @@ impl<T: Transport> Drop for ScsiTarget<T> {
     }
 }
 
-/// Returns the page with the desired values in those bits that the mask allows to change.
+/// Returns the page with the desired values in the bits that the mask marks as changeable.
 fn within(page: &[u8], mask: &[u8], wish: CachingPage) -> Vec<u8> {
     let mut wanted = page.to_vec();
     wish.apply(&mut wanted);

@@ -26,7 +26,7 @@ use traxtent_units::{Lbn, Sectors, SimTime, Span};
 /// A SCSI drive that is being probed.
 ///
 /// It only reads, unless [`ScsiTarget::allow_writes`] has been called. When it is dropped, it
-/// switches caching on again that [`ScsiTarget::suspend_caching`] has switched off.
+/// restores caching that [`ScsiTarget::suspend_caching`] has switched off.
 #[derive(Debug)]
 pub struct ScsiTarget<T: Transport> {
     transport: T,
@@ -53,7 +53,7 @@ enum Failure {
 const TRANSFER_MAX: u64 = 256 * 1024 * 1024;
 /// Plausible sizes of a logical sector in bytes.
 const SECTOR_BYTES: RangeInclusive<u32> = 128..=65_536;
-/// The number of times that a command is sent to a drive that is busy or reports something else.
+/// The number of times that a command is sent to a drive that is busy or reports another condition.
 const RETRIES: u32 = 20;
 /// The pause before a command is sent again to a busy drive.
 const RETRY_PAUSE: Span = Span(100_000_000_000);
@@ -61,7 +61,7 @@ const RETRY_PAUSE: Span = Span(100_000_000_000);
 const TRANSLATION_MAX: u16 = 6 + 32 * 8;
 
 impl Failure {
-    /// Converts the failure to an error about `what`, which was requested.
+    /// Converts the failure to an error about `what`, the requested operation.
     fn into_target_error(self, what: &'static str) -> TargetError {
         match self {
             Failure::Target(error) => error,
@@ -233,8 +233,8 @@ impl<T: Transport> ScsiTarget<T> {
             page: None,
             allocation: TRANSLATION_MAX,
         };
-        let answer = run(&mut self.transport, &receive, DataTransfer::In(&mut room))?;
-        let translation = Translation::decode(&room[..answer.received])?;
+        let reply = run(&mut self.transport, &receive, DataTransfer::In(&mut room))?;
+        let translation = Translation::decode(&room[..reply.received])?;
         if translation.translated != wanted {
             let why = "the drive returned another address format than requested";
             return Err(Failure::Target(TargetError::Refused(why.to_owned())));
@@ -319,8 +319,8 @@ impl<T: Transport> Target for ScsiTarget<T> {
                 Ok(None)
             }
             Err(Failure::Sense(sense)) if sense.code == AdditionalSense::INVALID_FIELD_IN_DATA => {
-                // Or it does not translate at all. A translation of an existing LBN distinguishes
-                // the two cases.
+                // Or the drive does not translate at all. A translation of an existing LBN
+                // distinguishes the two cases.
                 self.translate(Lbn(0)).map(|_| None)
             }
             Err(failure) => Err(failure.into_target_error("address translation")),

@@ -15,7 +15,7 @@ const DEFECTS_MAX: usize = 1 << 20;
 
 const WHAT: &str = "defect lists";
 
-/// Reads the primary list, made in manufacture, or the grown list.
+/// Reads the primary list, made during manufacture, or the grown list.
 pub(super) fn read_list<T: Transport>(
     transport: &mut T,
     primary: bool,

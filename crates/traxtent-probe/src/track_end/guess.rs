@@ -1,13 +1,13 @@
 //! Assigning a remapped LBN to a track when no defect list decides: on a drive without lists, or on
-//! a drive some of whose primary defects have remapped LBNs too.
+//! a drive where LBNs of primary defects are remapped too.
 //!
 //! With a list, a remapped LBN has a bad slot on the track that it belongs to. A run as short as
 //! one physical sector counts as remapped, because tracks of that size are rarer. A longer run is
 //! itself a track in two cases: if bad slots follow it directly, which explain why it is so short;
 //! or if no other LBN is on its track and that track is next to one of its neighbours. Remapped
-//! LBNs belong to the track that has the same number of bad slots in a row, or else the expected
-//! size decides. Without a list, at most one LBN counts as remapped, and only if the expected size
-//! suggests it.
+//! LBNs belong to the track that has the same number of bad slots in a row. If this is not
+//! conclusive, the expected size decides. Without a list, at most one LBN counts as remapped, and
+//! only if the expected size suggests it.
 
 use std::ops::Range;
 
@@ -61,7 +61,7 @@ impl Track<'_, '_> {
         Ok(Some(rest).filter(|_| is_rest))
     }
 
-    /// Returns the end of a track. Its last LBN known to be on it is at `last`, and the following
+    /// Returns the end of a track. The last LBN known to be on it is at `last`, and the following
     /// LBN, `outside`, is at `next`.
     pub(super) fn guessed_end(
         &mut self,
@@ -70,8 +70,8 @@ impl Track<'_, '_> {
         next: Place,
     ) -> Result<u64, ProbeError> {
         let bad = self.translator.bad();
-        // How many remapped LBNs this track has room for, and how many more the next track may
-        // have.
+        // The number of remapped LBNs that fit on this track, and the number of further ones that
+        // the next track may have.
         let (room, theirs_max) = if self.translator.has_list {
             let room = last.map_or(0, |last| bad.after(last).len() as u64);
             (room.min(EDGE_MAX), if room > 0 { EDGE_MAX } else { 0 })
@@ -121,9 +121,9 @@ impl Track<'_, '_> {
         Ok(outside)
     }
 
-    /// Returns whether a run of LBNs between two places is itself a track, however short. This is
-    /// so if bad slots end it; or if it is next to the track of other LBNs and no other LBN is on
-    /// it, as there would be on a track that merely stores remapped LBNs.
+    /// Returns whether a run of LBNs between two places is itself a track, however short. It is a
+    /// track if bad slots end it. It is also a track if it is next to the track of other LBNs and
+    /// holds no others. A track that merely stores remapped LBNs would hold others.
     fn is_track(
         &mut self,
         run: Range<u64>,

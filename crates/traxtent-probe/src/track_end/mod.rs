@@ -4,8 +4,8 @@
 //! only bad slots. A remapped LBN does not end it: the track continues after it, and the LBN's own
 //! slot is bad. In the middle of a track, translations show this. At the beginning or end of a
 //! track, a remapped LBN may also belong to the previous or the next track, or be a short track of
-//! its own. There the defect lists decide ([`DefectLists`](super::defect_lists::DefectLists)), or
-//! else it is a [`guess`].
+//! its own. There the defect lists decide ([`DefectLists`](super::defect_lists::DefectLists)). If
+//! they are not conclusive, the result is a [`guess`].
 
 mod guess;
 
@@ -37,7 +37,7 @@ pub(super) struct LbnPlace {
 }
 
 /// Returns the first LBN after the track that begins at `start`. `expected` is the expected size of
-/// the track, if there is one.
+/// the track, if known.
 pub(super) fn track_end(
     translator: &mut Translator<'_>,
     start: u64,
@@ -163,8 +163,8 @@ impl Track<'_, '_> {
                 inside = guess;
             } else {
                 beyond = Some(guess);
-                // If the place on the next track is already known, it shows how far the guess was
-                // too high.
+                // If the place on the next track is already known, its slot shows by how much the
+                // guess was too high.
                 let late = self
                     .translator
                     .known(guess)
@@ -250,8 +250,8 @@ impl Track<'_, '_> {
         }
     }
 
-    /// Returns where the track continues if a gap that no list contains follows its slot `last`,
-    /// and then the slots of remapped LBNs, the first of which is `outside`.
+    /// Returns where the track continues after slot `last`, a gap that no list contains, and the
+    /// slots of remapped LBNs. The first of these LBNs is `outside`.
     fn resumes_after_gap(
         &mut self,
         last: Place,
@@ -298,7 +298,7 @@ impl Track<'_, '_> {
         Ok(None)
     }
 
-    /// Returns an LBN that is on the same track as the one before it, after slots that no list
+    /// Returns the LBN if it is on the same track as the one before it, after slots that no list
     /// contains.
     fn after_gap(&mut self, lbn: u64) -> Result<Option<LbnPlace>, ProbeError> {
         let (last, next) = (self.translator.place(lbn - 1)?, self.at(lbn)?);
@@ -314,7 +314,7 @@ impl Track<'_, '_> {
     fn with_last_remapped(&mut self, outside: u64) -> Result<u64, ProbeError> {
         let last = self.translator.place(outside - 1)?;
         let Some(next) = self.translator.place(outside)? else {
-            // Unreadable, so the expected size decides.
+            // The LBN has no translation, so the expected size decides.
             let end = self.expected.map_or(outside, |size| self.start + size);
             return Ok(end.clamp(outside, self.translator.end));
         };
