@@ -75,8 +75,8 @@ const FOLLOWS_TURNS_MAX: f64 = 0.95;
 /// revolutions. It is deliberately too short: a missed sector corrects it quickly, whereas a time
 /// that is too long is corrected only slowly.
 const LEAD_FIRST_TURNS: f64 = 0.02;
-/// The limits to which a missed sector lengthens that time: slightly more than the time tried, a
-/// factor, because the cause may be another disturbance, and one revolution.
+/// The lengthening of that time after a missed sector: to slightly more than the time tried, but at
+/// most by a factor, because the cause may be another disturbance, and at most to a revolution.
 const LEAD_MISSED: f64 = 1.02;
 const LEAD_GROWTH_MAX: f64 = 1.3;
 const LEAD_TURNS_MAX: f64 = 1.0;

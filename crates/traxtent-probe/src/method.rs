@@ -396,7 +396,7 @@ impl Test<'_> {
         Ok(typical)
     }
 
-    /// Returns the spindle that the completions of one LBN, read after random waits, follow.
+    /// Reads one LBN after random waits, and returns the spindle that its completions follow.
     fn turning(&mut self) -> Result<Spindle, Failure> {
         const REPEATS: usize = 41;
         let (mut completions, mut responses) = (Vec::new(), Vec::new());

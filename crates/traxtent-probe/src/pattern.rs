@@ -118,8 +118,8 @@ pub(super) struct Pattern {
     slots: Runs<Slots>,
     /// The slots most recently used on each surface.
     by_surface: BTreeMap<Surface, Slots>,
-    /// A score of how much better the surface than the previous track predicts the slots, updated
-    /// where the slots change.
+    /// A score of two predictors of the slots, updated where the slots change: the surface if it is
+    /// positive, and the previous track otherwise.
     surface_decides: i32,
 }
 

@@ -205,8 +205,8 @@ impl Search<'_, '_> {
     }
 
     /// Returns the skews of tracks whose predictions hold, corrected by the drift of angles. On a
-    /// noisy clock, each skew is corrected by a fraction of a sector, and the skew at which skews
-    /// change by the rest.
+    /// noisy clock, each skew is corrected by a fraction of a sector. The first skew that differs
+    /// from the last known one takes the rest.
     fn skews(&self, kinds: &[TrackKind], drift: &Drift) -> Vec<f64> {
         let mut skews: Vec<f64> = kinds.iter().map(|kind| kind.skew).collect();
         if !self.clock.is_noisy() {

@@ -184,7 +184,7 @@ pub(super) fn figures(angles: &Angles, layout: &TrackLayout) -> Vec<Measurement>
             &format!("geometry.zones.{zone}.slots"),
             Estimate { value: slots, half_width: width, samples: 2 * (SLACK_TRIALS * READS) as u64 },
             "sectors around the first track",
-            "the angle between the first and the last sector of a track; as many as LBNs unless it says otherwise",
+            "the angle between the first and the last sector of a track; equal to the number of LBNs unless the angle contradicts it",
         ));
     }
     found

@@ -160,13 +160,13 @@ pub(super) fn buffer(
         "overheads.read_hit_after_read_ms",
         hit,
         "ms",
-        "reads of sectors just read, of different lengths: the line at length 0",
+        "rereads of different lengths: the fitted line at length 0",
     ));
     figures.push(Measurement::around(
         "bus.read_sector_ms",
         sector,
         "ms per sector",
-        "reads of sectors just read, of different lengths: the slope",
+        "rereads of different lengths: the slope of the fitted line",
     ));
     probe.misses(&mut found, zero_latency, figures)?;
 
@@ -177,7 +177,7 @@ pub(super) fn buffer(
         "access.read_on_arrival",
         arrivals,
         "of reads",
-        "reads of a sector that passed before the one read first: the share served from the buffer",
+        "reads of a sector that passed before the one requested first: the share served from the buffer",
     )});
     probe.read_ahead(&mut found.cache, figures)?;
     let ahead = found.cache.read_ahead.max_sectors;
@@ -202,7 +202,7 @@ pub(super) fn buffer(
         "cache.segments",
         segments,
         "segments",
-        "the most reads in different places after which the first is in the buffer still",
+        "the largest number of reads in different places after which the first is still in the buffer",
     ));
     let size = segments.value * size.value;
     figures.push(Measurement {
@@ -211,7 +211,7 @@ pub(super) fn buffer(
         low: (1.0 - SIZE_UNSURE) * size,
         high: (1.0 + SIZE_UNSURE) * size,
         unit: "sectors",
-        how: "segments that reads use, times their size",
+        how: "the number of segments that reads use, times their size",
         samples: probe.timings,
     });
     Ok(found)
@@ -464,7 +464,7 @@ impl BufferProbe<'_, '_> {
             low: slope - BEHIND_MS_UNSURE / f64::from(long),
             high: slope + BEHIND_MS_UNSURE / f64::from(long),
             unit: "ms per sector",
-            how: "reads less verifications of the same sectors: near 0 if the bus works along with the media, \
+            how: "reads minus verifications of the same sectors: near 0 if the bus works along with the media, \
                   near a sector's time on the bus if it waits for all of them",
             samples: 4 * COMPARED_READS as u64,
         });
@@ -494,8 +494,8 @@ impl BufferProbe<'_, '_> {
                 low: (behind - BEHIND_MS_UNSURE) / all,
                 high: (behind + BEHIND_MS_UNSURE) / all,
                 unit: "of the transfer",
-                how: "reads of a track from its middle less verifications: what of the transfer follows the \
-                      media: half in order, all of it in order when complete, nothing out of order",
+                how: "reads of a track from its middle minus verifications: the share of the transfer after the \
+                      media: half if in order, all if in order when complete, none if out of order",
                 samples: 2 * COMPARED_READS as u64,
             });
         }
@@ -692,7 +692,7 @@ impl BufferProbe<'_, '_> {
         let middle = extents[1].0;
         let what;
         if extents.iter().all(|extent| extent.0 == 0) {
-            what = "reads of what follows a read, later: none is in the buffer";
+            what = "later reads of the sectors after a read: none are in the buffer";
         } else if extents.iter().all(|extent| extent.1) {
             // Read-ahead ends with the track. Does it go further after a read that crossed from
             // another track?
@@ -705,15 +705,15 @@ impl BufferProbe<'_, '_> {
                 ReadAheadUntil::TrackEnd
             };
             what =
-                "reads of what follows a read, later: all to the end of its track is in the buffer";
+                "later reads of the sectors after a read: those up to the end of its track are in the buffer";
         } else if extents.iter().all(|extent| extent.2) {
             ahead.until = ReadAheadUntil::CylinderEnd;
-            what = "reads of what follows a read, later: all to the end of its cylinder is in the buffer";
+            what = "later reads of the sectors after a read: those up to the end of its cylinder are in the buffer";
         } else {
             ahead.until = ReadAheadUntil::SegmentEnd;
             ahead.max_sectors =
                 median(&extents.iter().map(|e| e.0 as f64).collect::<Vec<_>>()) as u32;
-            what = "reads of what follows a read, later: as many are in the buffer wherever it was";
+            what = "later reads of the sectors after a read: the same number are in the buffer at every place";
         }
         let all = extents.iter().map(|extent| extent.0 as f64);
         figures.push(Measurement {

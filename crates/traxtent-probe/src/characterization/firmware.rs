@@ -252,7 +252,7 @@ pub(super) fn write_watermark(
             low,
             high,
             unit: "of a segment",
-            how: "writes of two segments: the sixteenth with which the fitted profile repeats them best",
+            how: "writes of two segments: the sixteenth with which the fitted profile best reproduces them",
             samples: samples.len() as u64,
         });
     }

@@ -110,15 +110,15 @@ impl Characterization {
     fn provenance(&self) -> Provenance {
         let mut entries = BTreeMap::new();
         for (key, text) in [
-            ("sector", "published: the drive's own answer"),
-            ("overheads", "assumed: as the overheads that were measured"),
-            ("access", "assumed: as for reads"),
+            ("sector", "published: reported by the drive"),
+            ("overheads", "assumed: the same as the measured overheads"),
+            ("access", "assumed: the same as for reads"),
             (
                 "queue",
-                "assumed: a probe sends one request at a time and sees no queue",
+                "assumed: a probe sends one request at a time and cannot measure a queue",
             ),
             ("cache", "assumed: no test of this figure"),
-            ("bus", "assumed: as for reads"),
+            ("bus", "assumed: the same as for reads"),
             ("mechanics", "assumed: no test of this figure"),
         ] {
             entries.insert(key.to_owned(), text.to_owned());
@@ -128,7 +128,7 @@ impl Characterization {
         let places = match self.order.confidence {
             LayoutConfidence::Translated => "places by translation",
             LayoutConfidence::Timed => {
-                "places by skews and seek times, which do not tell all orders apart"
+                "places by skews and seek times, which do not distinguish all orders"
             }
         };
         entries.insert(

@@ -326,7 +326,7 @@ impl Movement {
             "overheads.read_miss_after_read_ms",
             overhead,
             "ms",
-            "the least time between completions on one sector",
+            "the minimum time between completions on one sector",
         ));
         let turns = seek::turns_of_a_track(watch, known, overhead.value)?;
         let zero_latency = turns.value < ZERO_LATENCY_TURNS_MAX;
@@ -344,7 +344,7 @@ impl Movement {
                 "mechanics.head_switch_ms",
                 head_switch,
                 "ms",
-                "the least time between completions on two surfaces of a cylinder",
+                "the minimum time between completions on two surfaces of a cylinder",
             )
         }));
 
@@ -407,7 +407,7 @@ fn speed(revolution: Estimate) -> Measurement {
         low: rpm(revolution.value + revolution.half_width),
         high: rpm(revolution.value - revolution.half_width),
         unit: "rpm",
-        how: "one sector read again over the whole probe",
+        how: "one sector reread throughout the probe",
         samples: revolution.samples,
     }
 }

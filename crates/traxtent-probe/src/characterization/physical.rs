@@ -156,14 +156,14 @@ impl Physical {
                     "no disk has physical sectors larger than this one's logical ones"
                 }
                 (Some(GroupingResult::Grain(_)), _) => {
-                    "writes of as many LBNs at every shift: those that cover physical sectors in part \
-                     take a revolution more"
+                    "writes of a physical sector's length at every shift: those that cover sectors in part \
+                     take an additional revolution"
                 }
                 (_, GroupingResult::Grain(_)) => {
-                    "completions of neighbouring LBNs: whether they advance by each LBN or step by a \
+                    "completions of neighbouring LBNs: whether they advance with each LBN or step by a \
                      physical sector"
                 }
-                (_, GroupingResult::Unclear) => "the drive's claim: its times do not tell",
+                (_, GroupingResult::Unclear) => "reported by the drive: its times are not conclusive",
             },
             samples: self.timings,
         }

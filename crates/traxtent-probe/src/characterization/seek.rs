@@ -326,9 +326,9 @@ pub(super) fn average(
         samples,
     };
     let how = if zero_latency {
-        "the mean of the curve over random cylinders, the curve by reads of whole tracks, which take a revolution and the seek"
+        "the mean of the curve over random pairs of cylinders; the curve by reads of whole tracks, which take a revolution plus the seek"
     } else {
-        "the mean of the curve over random cylinders, the curve by the least time between completions"
+        "the mean of the curve over random pairs of cylinders; the curve by the minimum time between completions"
     };
     Measurement::around("mechanics.seek", estimate, "ms", how)
 }

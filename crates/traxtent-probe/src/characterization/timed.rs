@@ -74,7 +74,7 @@ pub(super) fn layout(
     let spec = spec(tracks, &pattern, first);
     let geometry = Geometry::build(&spec).map_err(|error| ProbeError::Inconsistent {
         lbn: tracks[0].first_lbn,
-        problem: format!("its skews do not give a valid layout: {error}"),
+        problem: format!("the skews do not result in a valid layout: {error}"),
     })?;
     learn(tracks.len(), &super::doubts(tracks), &mut |index| {
         let track = geometry
@@ -123,8 +123,8 @@ fn usual(runs: &[usize]) -> usize {
         .map_or(1, |(length, _)| length)
 }
 
-/// Returns the least time from the middle of a track to the middle of another, in milliseconds. On
-/// an unsteady clock, it is the mean of several searches.
+/// Returns the minimum time from the middle of a track to the middle of another, in milliseconds.
+/// On an unsteady clock, it is the mean of several searches.
 fn seek_time(
     watch: &mut Stopwatch<'_>,
     from: &MappedTrack,

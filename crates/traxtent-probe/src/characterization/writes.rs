@@ -168,7 +168,7 @@ impl WriteProbe<'_, '_> {
         let after_read = less(self.least(read, WRITE, 0, 0.0)?);
         let after_write = less(self.least(WRITE, WRITE, 0, 0.0)?);
         let read_after = self.least(WRITE, read, 0, 0.0)?;
-        let how = "the least time between completions, the second a write with FUA";
+        let how = "the minimum time between two completions, the second of a write with FUA";
         self.figure("overheads.write_miss_after_read_ms", after_read, "ms", how);
         self.figure(
             "overheads.write_miss_after_write_ms",
@@ -180,7 +180,7 @@ impl WriteProbe<'_, '_> {
             "overheads.read_miss_after_write_ms",
             read_after,
             "ms",
-            "the least time between completions, the first a write with FUA",
+            "the minimum time between two completions, the first of a write with FUA",
         );
         self.found.miss_after_read_ms = Some(after_read.or_none().max(0.0));
         self.found.miss_after_write_ms = Some(after_write.or_none().max(0.0));
@@ -191,7 +191,7 @@ impl WriteProbe<'_, '_> {
         Ok(after_read)
     }
 
-    /// Returns the least time between completions of two requests, `turn` surfaces apart in a
+    /// Returns the minimum time between completions of two requests, `turn` surfaces apart in a
     /// cylinder, less the time in which the sectors pass. The search begins at `lower`.
     fn least(
         &mut self,
@@ -245,7 +245,7 @@ impl WriteProbe<'_, '_> {
             "mechanics.write_settle_ms",
             settle,
             "ms",
-            "the least time between completions on two surfaces of a cylinder, a write less a read",
+            "the minimum time between completions on two surfaces of a cylinder, for writes minus that for reads",
         );
         Ok(())
     }
@@ -311,7 +311,7 @@ impl WriteProbe<'_, '_> {
                 ..mean
             },
             "ms more than for reads",
-            "seeks to write less seeks to read less settling, at nine distances",
+            "seeks before writes minus seeks before reads minus settling, at nine distances",
         );
         if mean.value.abs() < SEEK_EXTRA_MS_MIN {
             extra.clear();
@@ -331,7 +331,7 @@ impl WriteProbe<'_, '_> {
             low: write_back,
             high: write_back,
             unit: "(1 = yes)",
-            how: "writes on distant cylinders: whether they are complete before the media can have them",
+            how: "writes on distant cylinders: whether they complete before they can be on the media",
             samples: (one.len() + many.len()) as u64,
         });
         if !self.found.write_back {
@@ -397,7 +397,7 @@ impl WriteProbe<'_, '_> {
             "bus.write_sector_ms",
             slope,
             "ms per sector",
-            "writes that the buffer takes: the slope",
+            "buffered writes of different lengths: the slope",
         );
         slope.value
     }
@@ -406,7 +406,7 @@ impl WriteProbe<'_, '_> {
     /// figure.
     fn hit(&mut self, name: &str, one: Estimate, sector_ms: f64) -> f64 {
         let overhead = one.plus(-sector_ms);
-        let how = "writes that the buffer takes, less the transfer";
+        let how = "buffered writes minus the transfer";
         self.figure(name, overhead, "ms", how);
         overhead.value.max(0.0)
     }
@@ -449,7 +449,7 @@ impl WriteProbe<'_, '_> {
             low: bursts.iter().copied().fold(f64::INFINITY, f64::min),
             high: bursts.iter().copied().fold(0.0, f64::max),
             unit: "segments",
-            how: "bursts of writes in different places: how many are taken before one waits for the media",
+            how: "bursts of writes in different places: the number accepted before one waits for the media",
             samples: BURSTS as u64 * u64::from(self.found.write_segments),
         });
         Ok(())

@@ -4,11 +4,12 @@
 //!
 //! 1. Determine the capacity and, by translating LBNs all over the drive, the surfaces
 //!    ([`survey`]).
-//! 2. Read the list of media defects. 3. Find where the spares are, and which LBNs a slipped sector
-//! displaces ([`expert`]). 4. Determine the sectors of a track without defects and spares. Then
-//! find the end of the zone, by predictions of doubling reach and bisection. 5. Determine how each
-//! defect is handled: the sector after it is translated back. Its LBN shows how many LBNs the bad
-//! sectors before it still have, and thereby checks all predictions so far.
+//! 2. Read the list of media defects.
+//! 3. Find where the spares are, and which LBNs a slipped sector displaces ([`expert`]).
+//! 4. Determine the sectors of a track without defects and spares. Then find the end of the zone,
+//!    by predictions of doubling reach and bisection.
+//! 5. Determine how each defect is handled: the sector after it is translated back. Its LBN shows
+//!    how many LBNs the bad sectors before it still have. This also checks all predictions so far.
 //!
 //! A zone is predicted as a whole. It is checked at its ends, after each defect, and where
 //! deviations might compensate each other. Layouts that this expertise does not cover end the

@@ -236,7 +236,7 @@ impl<T: Transport> ScsiTarget<T> {
         let reply = run(&mut self.transport, &receive, DataTransfer::In(&mut room))?;
         let translation = Translation::decode(&room[..reply.received])?;
         if translation.translated != wanted {
-            let why = "the drive returned another address format than requested";
+            let why = "the drive returned an address format other than the requested one";
             return Err(Failure::Target(TargetError::Refused(why.to_owned())));
         }
         self.has_translated = true;

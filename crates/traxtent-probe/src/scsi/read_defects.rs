@@ -46,7 +46,7 @@ fn read_parts<T: Transport>(transport: &mut T, primary: bool) -> Result<Vec<Plac
         let restarted = !all.is_empty() && length == Some(list.length);
         if restarted {
             return refused(format!(
-                "the drive does not return the {} bytes in parts",
+                "the drive does not return the list of {} bytes in parts",
                 list.length
             ));
         }
