@@ -30,7 +30,7 @@ pub enum TrackMapError {
         super::MAGIC
     )]
     NotATrackMap,
-    /// The format version is not the one that this program reads.
+    /// The format version differs from the one that this program reads.
     #[error(
         "has format version {found}; this program reads version {}",
         super::VERSION

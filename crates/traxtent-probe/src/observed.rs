@@ -8,7 +8,7 @@ use traxtent_units::request::Request;
 use traxtent_units::request::Timing;
 use traxtent_units::{Lbn, SimTime};
 
-/// The kind of an operation that an observer sees.
+/// The kind of an observed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetOperation {
     /// A timed request.

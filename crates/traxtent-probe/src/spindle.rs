@@ -19,7 +19,7 @@ pub(super) const REVOLUTION_MS: (f64, f64) = (3.0, 30.0);
 /// in revolutions.
 const TOLERANCE: f64 = 0.04;
 
-/// The share of completions that must be on time. The host sees some of them late.
+/// The share of completions that must be on time. The host receives some of them late.
 const ENOUGH: f64 = 0.75;
 
 /// The share of the largest number of multiples that the longest revolution must reach. Twice a

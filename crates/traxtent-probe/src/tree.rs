@@ -131,7 +131,7 @@ impl Tree<'_, '_, '_> {
             }
             next = good + (bad - good) / 2;
         }
-        // Deviations in between must not cancel.
+        // Deviations in between could cancel; tests inside the jump detect them.
         while good > 0 {
             match self.last_good_boundary(&plan, good)? {
                 None => break,

@@ -171,7 +171,7 @@ impl Search<'_, '_> {
         Ok(TrackArcs::of(own, 0))
     }
 
-    /// Adds the next arc to a track if it is a part of the track.
+    /// Adds the next arc to a track if it belongs to the track.
     fn continues(&mut self, track: &mut TrackArcs, ahead: usize) -> Result<bool, ProbeError> {
         let pitch = track.arcs[0].line.pitch;
         let next = self.arc_from(track.end, pitch)?;

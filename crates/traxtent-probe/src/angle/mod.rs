@@ -72,7 +72,7 @@ const JUMP_SECTORS: f64 = 0.4;
 const SKEW_SIGMAS: f64 = 6.0;
 const SKEW_SECTORS: f64 = 0.4;
 
-/// The weight of the latest alternative in the share of those that were right.
+/// The weight of the latest alternative in the share of right alternatives.
 const ALTERNATIVE_WEIGHT: f64 = 0.1;
 
 /// If alternatives are rarely right, one in this many failed predictions tries them nevertheless,

@@ -34,7 +34,7 @@ const TEST_TURNS_MAX: f64 = 0.3;
 /// The largest excess over the time of a hit, in revolutions, of a read sent at a random angle. A
 /// miss needs the seek and half a revolution on average, so few are this fast.
 const TEST_TURNS_MAX_AT_ONCE: f64 = 0.08;
-/// The shortest read, in sectors, that shows how many sectors the drive has read on.
+/// The shortest read, in sectors, that shows how far the drive has read on.
 const READ_ON_SECTORS_MIN: u64 = 128;
 
 /// The number of readings by which a read and a verification are compared.

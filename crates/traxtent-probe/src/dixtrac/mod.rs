@@ -2,8 +2,7 @@
 //! Drive Characterization", CMU-CS-99-176): general knowledge of drives determines which
 //! translations are made.
 //!
-//! 1. Determine the capacity and, by translating LBNs all over the drive, the surfaces
-//!    ([`survey`]).
+//! 1. Determine the capacity and, by translating LBNs across the drive, the surfaces ([`survey`]).
 //! 2. Read the list of media defects.
 //! 3. Find where the spares are, and which LBNs a slipped sector displaces ([`expert`]).
 //! 4. Determine the sectors of a track without defects and spares. Then find the end of the zone,
@@ -35,7 +34,7 @@ use traxtent_map::{Confirm, Region};
 use traxtent_model::geometry::{Place, Sparing};
 use zone::{PlanStart, SparingRule, Zone};
 
-/// The number of LBNs all over the drive that are translated to count surfaces.
+/// The number of LBNs across the drive that are translated to count surfaces.
 const SURVEYED: u64 = 64;
 /// The largest number of tracks in a plan.
 const REACH_MAX: u64 = 1 << 16;
@@ -122,7 +121,7 @@ pub(super) fn dixtrac(
     Ok(dixtrac.translator.finish())
 }
 
-/// Returns the number of surfaces, judging by LBNs all over the drive.
+/// Returns the number of surfaces, judging by LBNs across the drive.
 fn survey(translator: &mut Translator<'_>) -> Result<u16, ProbeError> {
     let mut most = 0;
     let end = translator.end;
