@@ -704,8 +704,7 @@ impl BufferProbe<'_, '_> {
             } else {
                 ReadAheadUntil::TrackEnd
             };
-            what =
-                "later reads of the sectors after a read: those up to the end of its track are in the buffer";
+            what = "later reads of the sectors after a read: those up to the end of its track are in the buffer";
         } else if extents.iter().all(|extent| extent.2) {
             ahead.until = ReadAheadUntil::CylinderEnd;
             what = "later reads of the sectors after a read: those up to the end of its cylinder are in the buffer";
