@@ -1,5 +1,5 @@
-//! A guest machine for tests: a stock Debian kernel under software emulation, with files of the
-//! test's own.
+//! A guest machine for tests: a stock Debian kernel under software emulation, with the test's
+//! own files.
 //!
 //! /dev/kvm is not needed. `cargo xtask test` unpacks the kernels into `target/guest` and
 //! `target/guest-backports`, and installs neither. The guest's initial file system contains
@@ -46,9 +46,9 @@ impl GuestKernel {
 pub struct Guest<'a> {
     /// The name of the guest, which must be unique.
     pub name: &'a str,
-    /// `CARGO_TARGET_TMPDIR` of the test, in which all files are created.
+    /// The directory for all files: the test's `CARGO_TARGET_TMPDIR`.
     pub folder: &'a Path,
-    /// Kernel modules, each with its parameters, in the order in which they are loaded: `"sd_mod"`.
+    /// Kernel modules with their parameters, in load order, such as `"sd_mod"`.
     pub modules: &'a [&'a str],
     /// Programs, each with its name in the guest's `/bin`. The libraries that they need are copied
     /// with them.
@@ -65,24 +65,24 @@ pub struct Guest<'a> {
 }
 
 impl Guest<'_> {
-    /// Boots the guest, lets the script run, and turns it off; returns the output of its console.
+    /// Boots the guest, runs the script, powers the guest off, and returns its console output.
     ///
     /// # Errors
     /// Returns what is missing on this machine, as a reason for [`skip!`](crate::skip).
     ///
     /// # Panics
-    /// Panics if its files cannot be made.
+    /// Panics if the guest's files cannot be created.
     pub fn run(&self) -> Result<String, String> {
         self.run_on(GuestKernel::Release)
     }
 
-    /// Does the same as [`Guest::run`] with another kernel.
+    /// Does the same as [`Guest::run`], with the given kernel.
     ///
     /// # Errors
     /// Returns what is missing on this machine, as a reason for [`skip!`](crate::skip).
     ///
     /// # Panics
-    /// Panics if its files cannot be made.
+    /// Panics if the guest's files cannot be created.
     pub fn run_on(&self, series: GuestKernel) -> Result<String, String> {
         let tool = |name| crate::tool(name).ok_or_else(|| format!("{name} is not installed"));
         let (qemu, busybox, ldd) = (tool("qemu-system-x86_64")?, tool("busybox")?, tool("ldd")?);
@@ -104,7 +104,7 @@ impl Guest<'_> {
         Ok(console)
     }
 
-    /// Puts everything but the initial script into the initial file system, and returns that
+    /// Puts everything except the init script into the initial file system, and returns that
     /// script.
     fn put_files(
         &self,
@@ -219,7 +219,7 @@ impl Files {
         fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
     }
 
-    /// Copies a module, and decompresses it, because busybox cannot load a compressed one.
+    /// Copies a module. Decompresses it if necessary, because busybox loads only plain ones.
     fn copy_module(&self, from: &Path, place: &str, busybox: &Path) {
         self.copy(from, place);
         if from.extension().is_some_and(|extension| extension == "xz") {
@@ -267,7 +267,7 @@ impl Files {
     }
 }
 
-/// Runs a program and returns its output; ends it if it takes too long.
+/// Runs a program and returns its output. Kills the program after `limit`.
 fn run_within(command: &mut Command, limit: Duration) -> String {
     let mut child = command
         .stdin(Stdio::null())

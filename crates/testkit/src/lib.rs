@@ -1,4 +1,4 @@
-//! Common parts of the tests of several crates: skipping with a reason, reference data, tools.
+//! Shared test support for several crates: skipping with a reason, reference data, tools.
 //!
 //! A test that cannot run reports it with [`skip!`] and returns; `cargo xtask test` counts it as
 //! skipped and prints the reason.
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Leaves the test, which counts as skipped for the given reason.
+/// Ends the test, which then counts as skipped for the given reason.
 ///
-/// The reason is formatted as by `format!`. `cargo xtask test` parses the line that this prints.
+/// The reason is formatted as by `format!`. `cargo xtask test` parses the printed line.
 #[macro_export]
 macro_rules! skip {
     ($($reason:tt)+) => {{
@@ -22,18 +22,18 @@ macro_rules! skip {
     }};
 }
 
-/// Returns the path of a reference file or directory, or leaves the test as skipped.
+/// Returns the path of a reference file or directory, or skips the test.
 #[macro_export]
 macro_rules! shared_data {
     ($relative:expr) => {
         match $crate::shared_data($relative) {
             Some(path) => path,
-            None => $crate::skip!("reference data {} are not available", $relative),
+            None => $crate::skip!("reference data {} is not available", $relative),
         }
     };
 }
 
-/// Returns the path of an installed program, or leaves the test as skipped.
+/// Returns the path of an installed program, or skips the test.
 #[macro_export]
 macro_rules! tool {
     ($name:expr) => {
@@ -57,8 +57,8 @@ pub fn shared_data(relative: &str) -> Option<PathBuf> {
     Some(shared.join("data").join(relative)).filter(|path| path.exists())
 }
 
-/// Returns the path of the program `name`, if it is installed. The administrators' directories are
-/// searched too.
+/// Returns the path of the program `name`, if it is installed. Searches `/usr/sbin` and `/sbin`
+/// too.
 pub fn tool(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path)
@@ -79,8 +79,8 @@ pub fn repeats(usually: u64) -> u64 {
     usually.saturating_mul(factor)
 }
 
-/// Progress of a test that takes long in a soak: a line every ten seconds, which bypasses the
-/// capture of test output.
+/// The progress of a test that takes long in a soak run: a line every ten seconds, which bypasses
+/// the capture of test output.
 #[derive(Debug)]
 pub struct SoakProgress {
     what: &'static str,
@@ -90,7 +90,7 @@ pub struct SoakProgress {
 }
 
 impl SoakProgress {
-    /// Starts a test that performs `of` steps of a kind.
+    /// Starts the progress of a test that performs `of` steps; `what` names the steps.
     pub fn new(what: &'static str, of: u64) -> SoakProgress {
         let now = Instant::now();
         SoakProgress {
@@ -123,14 +123,14 @@ impl SoakProgress {
 mod tests {
     use super::*;
 
-    /// Are tools found by name, and is a missing one reported as such?
+    /// Are tools found by name, and is a missing one `None`?
     #[test]
     fn tools_are_found() {
         assert!(tool("sh").is_some());
         assert_eq!(tool("no-such-program-anywhere"), None);
     }
 
-    /// Does the shared directory resolve to `None` if it has no such file?
+    /// Is the path of absent reference data `None`?
     #[test]
     fn absent_data_is_none() {
         assert_eq!(shared_data("no/such/file"), None);

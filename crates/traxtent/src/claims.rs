@@ -100,8 +100,8 @@ pub(crate) fn measured(finding: &Finding) -> String {
     }
 }
 
-/// Returns a finding as JSON. Numbers are in the claim's unit. A value that is not a number, such
-/// as when a curve never reaches its target, is null.
+/// Returns a finding as JSON. Numbers are in the claim's unit. A missing value, as when a
+/// curve never reaches its target, is null.
 fn finding_json(finding: &Finding) -> Value {
     let claim = finding.claim;
     let seed = |sample: &traxtent_experiments::Sample| json!({ "seed": sample.seed, "measured": sample.measured, "candidates": sample.candidates });

@@ -1,7 +1,7 @@
 //! The content of a device, recognized before something writes to it.
 //!
-//! A device counts as empty only if no format is recognized, at its start or by a copy of a header
-//! elsewhere, and if samples of it are zero. A reading of the whole device would take hours.
+//! A device counts as blank only if no format is recognized, neither at its start nor by a copy of
+//! a header elsewhere, and all its samples are zero. Reading the whole device would take hours.
 
 use std::path::Path;
 
@@ -11,7 +11,8 @@ use traxtent_check::source::{FileSource, Source, SourceError};
 /// The number of bytes at the start and at the end that must be zero for a device to be blank.
 const EDGE_BYTES: u64 = 1 << 20;
 
-/// The number and size of the samples between. A disk takes about a second for them.
+/// The number and size of the samples between the edges. Reading them takes about a second on a
+/// disk.
 const SAMPLES: u64 = 64;
 const SAMPLE_BYTES: u64 = 4 << 10;
 
@@ -37,9 +38,9 @@ pub(crate) fn recognized_content(path: &Path) -> Option<String> {
     Some(what.to_owned())
 }
 
-/// Describes content that does not begin with the header of a format.
+/// Describes content that does not begin with a known header.
 fn unnamed_content(source: &dyn Source) -> Option<String> {
-    let unreadable = |error: &dyn std::fmt::Display| format!("content that is unknown: {error}");
+    let unreadable = |error: &dyn std::fmt::Display| format!("unknown content: {error}");
     match copy_of_header(source) {
         Err(error) => return Some(unreadable(&error)),
         Ok(Some(copy)) => return Some(copy.to_owned()),

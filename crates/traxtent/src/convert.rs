@@ -1,4 +1,4 @@
-//! `traxtent convert`: a drive of a DiskSim parameter file as a profile for editing.
+//! `traxtent convert`: the conversion of a drive in a DiskSim parameter file to a profile.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use crate::output;
 use crate::overwrite;
 use crate::target::{Machine, TARGET_HELP};
 
-/// Convert a drive of a DiskSim parameter file to an editable profile
+/// Convert a drive in a DiskSim parameter file to an editable profile
 ///
-/// The profile simulates as the original does. A comment names the meaning, unit, bounds and origin
-/// of every figure.
+/// Simulating the profile gives the same results as the original. A comment states the meaning,
+/// unit, bounds and origin of every figure.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

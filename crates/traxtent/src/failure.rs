@@ -1,4 +1,4 @@
-//! The reasons for which a command ends early, with their exit statuses.
+//! The reasons why a command ends early, with their exit statuses.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,8 @@ pub(crate) enum Failure {
     Io(String),
     /// The result is negative, or a problem was found: status 1.
     Finding(String),
-    /// A signal has interrupted the work: a line, and the signal, by which the process ends.
+    /// A signal has interrupted the work: the line to print, and the signal that then ends the
+    /// process.
     Interrupted(String, i32),
     /// A command that was run for the user ended with this status; nothing is printed.
     Status(u8),
@@ -30,12 +31,12 @@ impl Failure {
         Failure::Input(what.to_string())
     }
 
-    /// Returns an input error in `place`, which is a file or a line of it.
+    /// Returns an input error in `place`, which is a file or a line in a file.
     pub(crate) fn at(place: impl fmt::Display, what: impl fmt::Display) -> Failure {
         Failure::Input(format!("{place}: {what}"))
     }
 
-    /// Puts a place in front of an input error.
+    /// Prefixes an input error with a place.
     pub(crate) fn within(self, place: impl fmt::Display) -> Failure {
         match self {
             Failure::Input(line) => Failure::at(place, line),
@@ -43,12 +44,12 @@ impl Failure {
         }
     }
 
-    /// Returns the error of a file that cannot be used.
+    /// Returns the error for a file that cannot be used.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Failure {
         Failure::Io(format!("{}: {}", path.display(), reason(error)))
     }
 
-    /// Returns the error of a file that cannot be created.
+    /// Returns the error for a file that cannot be created.
     pub(crate) fn cannot_create(path: &Path, error: &io::Error) -> Failure {
         match path.parent() {
             Some(folder) if error.kind() == io::ErrorKind::NotFound => Failure::Io(format!(
@@ -125,7 +126,7 @@ fn aside(kind: &str, what: impl fmt::Display) {
     }
 }
 
-/// Prints a line that is part of the result, whether or not notes are omitted.
+/// Prints a line on standard error, even if notes and warnings are omitted.
 pub(crate) fn print_line(line: &str) {
     // `eprintln!` would panic if the terminal is gone.
     use io::Write;

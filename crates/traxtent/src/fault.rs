@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     output::finish(out)
 }
 
-/// Returns the fault as a line.
+/// Returns the fault as text, such as `stall,for=2s`.
 fn line(args: &Args) -> Result<String> {
     let mut line = args.fault.clone();
     let mut figures = args.figures.iter();

@@ -8,7 +8,7 @@ pub(crate) fn escape(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// Escapes prose, and sets what stands between backticks as code.
+/// Escapes prose, and marks up text between backticks as code.
 pub(crate) fn prose(text: &str) -> String {
     let mut html = String::new();
     for (index, part) in text.split('`').enumerate() {

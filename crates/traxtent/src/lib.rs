@@ -53,7 +53,7 @@ struct Cli {
 
 const EXIT_STATUS: &str = "\
 Exit status: 0 success; 1 success, with findings; 2 wrong usage or bad input; 3 a file or device cannot be used.
-Signals: Ctrl-C and SIGTERM end a server normally (0, or the receipt's verdict); all other work ends by the signal (130 after Ctrl-C).";
+Signals: Ctrl-C and SIGTERM end a server normally (0, or the receipt's verdict); any other command is ended by the signal (130 after Ctrl-C).";
 
 #[derive(Subcommand, Debug)]
 enum Verb {
@@ -134,8 +134,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Parses `text` as every kind of argument that clap does not parse by itself, for the fuzzer.
-/// Returns the number of points that it has as a sweep.
+/// Parses `text` as each kind of argument that clap does not parse itself, for the fuzzer. Returns
+/// the number of points of the text as a sweep.
 #[doc(hidden)]
 pub fn read_as_arguments(text: &str) -> usize {
     let _ = target::Target::parse(text);
@@ -186,13 +186,13 @@ fn print(bytes: &[u8]) -> failure::Result<()> {
 mod tests {
     use super::*;
 
-    /// Is `lab` a verb of every build, listed only where it does something?
+    /// Does every build accept `lab`, and do only builds with the experiments list it?
     #[test]
     fn lab_is_a_verb() {
         assert!(Cli::try_parse_from(["traxtent", "lab", "list", "T2", "--json"]).is_ok());
         let help = command().render_help().to_string();
         assert_eq!(help.contains("  lab "), cfg!(feature = "lab"), "{help}");
-        // Without the experiments, the message comes first.
+        // Without the experiments, `--help` is an argument, so the message takes precedence.
         let parsed = Cli::try_parse_from(["traxtent", "lab", "--help"]);
         assert_eq!(parsed.is_err(), cfg!(feature = "lab"));
     }

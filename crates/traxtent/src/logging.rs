@@ -1,4 +1,4 @@
-//! The libraries' messages on standard error, in the form of the command's own.
+//! The libraries' messages on standard error, in the format of the command's own messages.
 
 use std::fmt;
 use std::io;
@@ -8,9 +8,9 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Begins to print the warnings and errors of the libraries.
+/// Starts printing the warnings and errors of the libraries.
 pub(crate) fn start() {
-    // Only a program that calls the command more than once has set one already.
+    // This fails only if the same process has called the command before.
     let _ = tracing::subscriber::set_global_default(printer(io::stderr));
 }
 
@@ -28,7 +28,7 @@ where
         .finish()
 }
 
-/// One line per event, after the name of the command.
+/// A format with one line per event, which begins with the name of the command.
 struct OneLine;
 
 impl<S, N> FormatEvent<S, N> for OneLine
@@ -57,8 +57,8 @@ mod tests {
 
     use super::*;
 
-    /// Do messages of the libraries have the form of the command's own, one line each, and is
-    /// nothing less than a warning printed?
+    /// Do the libraries' messages have the format of the command's own, one line each, and are
+    /// messages below the level of warnings omitted?
     #[test]
     fn lines() {
         let file = tempfile::NamedTempFile::new().unwrap();

@@ -67,9 +67,9 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// A file that appears under its name once it is complete. Until then it has no name, so that an
-/// interrupted command leaves nothing. On file systems without nameless files, its content is in a
-/// temporary file next to it, which is removed if this is dropped.
+/// A file that gets its name once it is complete. An interrupted command therefore leaves nothing.
+/// On file systems without nameless files, the content is in a temporary file in the same
+/// directory, which is removed if this value is dropped.
 pub(crate) struct AtomicFile {
     path: PathBuf,
     sink: Sink,
@@ -164,11 +164,11 @@ impl Write for AtomicFile {
     }
 }
 
-/// The directory whose links lead to the open files of this process.
+/// The directory with links to the open files of this process.
 const OPEN_FILES: &str = "/proc/self/fd";
 
-/// Creates a file without a name; `None` if the file system has no such files, or they cannot be
-/// named later.
+/// Creates a file without a name; `None` if the file system does not support such files, or they
+/// could not be named later.
 fn nameless(folder: &Path) -> Option<File> {
     use rustix::fs::{Mode, OFlags};
     if !Path::new(OPEN_FILES).exists() {
@@ -179,8 +179,8 @@ fn nameless(folder: &Path) -> Option<File> {
     file.ok().map(File::from)
 }
 
-/// Gives a nameless file its name. An existing file is replaced by renaming, since a link to a file
-/// never replaces one.
+/// Gives a nameless file its name, by way of a temporary link that is renamed: unlike a rename, a
+/// link cannot replace an existing file.
 fn give_name(file: &File, path: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, linkat};
     let open = format!("{OPEN_FILES}/{}", file.as_raw_fd());

@@ -45,7 +45,7 @@ enum FileIdentity {
         device: u64,
         inode: u64,
     },
-    /// A file that does not exist yet: its path, with the links of its directory resolved.
+    /// A file that does not exist yet: its path, with the links in its directory resolved.
     New(PathBuf),
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn lbns(text: &str) -> Result<Range<Lbn>, String> {
         .ok_or_else(|| "expected FIRST..END, where END is the first LBN after the range".to_owned())
 }
 
-/// Parses a positive factor.
+/// Parses a factor for the speed of a replay.
 pub(crate) fn speed(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
@@ -131,7 +131,7 @@ pub(crate) fn time(text: &str) -> Result<Span, String> {
     }
 }
 
-/// Parses a figure of a drive and its value.
+/// Parses `KEY=VALUE`: a figure of a drive and its value.
 pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))
@@ -147,14 +147,15 @@ fn split_unit(text: &str) -> (&str, &str) {
 mod tests {
     use traxtent_units::byte_size::ByteSizeError;
 
-    /// Runs the parser of the command line; returns its error.
+    /// Parses a command line, and returns the error.
     fn usage_error(line: &str) -> Option<String> {
         let words = std::iter::once("traxtent").chain(line.split(' '));
         let parsed = crate::command().try_get_matches_from(words);
         parsed.err().map(|error| error.to_string())
     }
 
-    /// Does every option that takes a size accept the same forms, and refuse others alike?
+    /// Does every option that takes a size accept the same forms, and refuse others with the same
+    /// message?
     #[test]
     fn sizes_of_all_verbs() {
         for line in [

@@ -21,7 +21,7 @@ use crate::progress::Progress;
 use crate::table::{Side, Table};
 use crate::target::{Machine, NamedDrive, TARGET_HELP};
 
-/// Plan what to build with a drive
+/// Plan a stack or a video server on a drive
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -63,8 +63,8 @@ struct VideoArgs {
     /// The zone that holds the videos; 0 is the outermost
     #[arg(long, value_name = "N", default_value_t = 0)]
     zone: u32,
-    /// Guarantee every deadline by the drive's worst case; without it, 99.99 % of them by
-    /// simulation
+    /// Guarantee every deadline, from the drive's worst case; without this, 99.99 % of deadlines,
+    /// by simulation
     #[arg(long)]
     hard: bool,
     /// The order in which a round is served: sorted by position, or by the drive's own scheduling
@@ -153,7 +153,7 @@ impl VideoArgs {
     }
 }
 
-/// A plan and the request that it answers.
+/// A plan, and the requirements and drive that it is for.
 struct VideoResult<'a> {
     drive: &'a NamedDrive,
     requirements: &'a ServerRequirements,
@@ -303,7 +303,7 @@ fn seconds(span: Span) -> f64 {
     span.as_ms() / 1e3
 }
 
-/// Formats a time with three digits.
+/// Formats a time with about three significant digits.
 fn time(span: Span) -> String {
     let s = seconds(span);
     let decimals = [1.0, 10.0, 100.0]

@@ -114,13 +114,14 @@ pub(crate) fn run(args: &StackArgs) -> Result<()> {
     output::finish(out)
 }
 
-/// Returns a path as a word for a shell that is valid in every working directory.
+/// Returns a path as a shell word that is valid in every working directory.
 fn absolute(path: &Path) -> String {
     let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     quoted(&full.to_string_lossy())
 }
 
-/// Adds the drive to the command that checks a single drive, so that it counts track crossings.
+/// Adds the drive to the `traxtent check` command of a stack on a single drive, which then counts
+/// track crossings.
 fn check_with_drive(args: &StackArgs, place: &StackTarget, recipe: &mut Recipe) {
     let drive = match (&args.drive, &place.node) {
         (Some(drive), _) => drive,
@@ -168,7 +169,7 @@ impl StackTarget {
         if let Some(name) = &args.drive {
             if matches!(place.node, Node::Elsewhere) {
                 return Err(Failure::input(format!(
-                    "--drive: {} is already a drive; remove the option",
+                    "--drive: {} already names a drive; remove the option",
                     args.target
                 )));
             }
@@ -234,8 +235,8 @@ impl StackTarget {
             Node::Elsewhere if devices[0].starts_with("/dev/DISK") => {
                 let placeholders = devices.join(", ");
                 recipe.notes.push(match devices.len() {
-                    1 => format!("Replace {placeholders} by the drive's path, or use --device PATH."),
-                    _ => format!("Replace {placeholders} by the drives' paths, or use --device PATH once for each."),
+                    1 => format!("Replace {placeholders} with the drive's path, or use --device PATH."),
+                    _ => format!("Replace {placeholders} with the drives' paths, or use --device PATH once for each."),
                 });
             }
             _ => {}
@@ -343,7 +344,7 @@ fn note_tools(recipe: &mut Recipe) {
     }
 }
 
-/// Returns a program's output when asked for its version.
+/// Returns a program's output for its version option; `None` if the program cannot be run.
 fn version(tool: &Tool) -> Option<String> {
     let on_path = Command::new(tool.program).args(tool.version_args).output();
     let output = on_path

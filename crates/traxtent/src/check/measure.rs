@@ -57,7 +57,7 @@ fn grids() -> impl TypedValueParser<Value = MeasuredGrid> {
 }
 
 impl Measure {
-    pub(super) fn is_asked(&self) -> bool {
+    pub(super) fn is_requested(&self) -> bool {
         self.measure.is_some()
     }
 
@@ -129,7 +129,7 @@ impl Measure {
         Ok(found.into_iter().map(to_measurement).collect())
     }
 
-    /// Returns the named measurements, or all that suit the drive.
+    /// Returns the requested measurements, or all that suit the drive if none is named.
     fn grids(&self, requested: &[MeasuredGrid], medium: MediaKind) -> Result<Vec<MeasuredGrid>> {
         let writes = self.scratch.is_some();
         if let Some(grid) = requested.iter().find(|grid| grid.writes() && !writes) {
@@ -195,7 +195,7 @@ impl Measure {
     }
 }
 
-/// Returns the layers above a device that have bytes in a range of the device, or may have.
+/// Returns the layers above a device that have, or may have, bytes in a range of the device.
 fn layers_in(stack: &Stack, node: &str, range: &Range<u64>) -> Vec<String> {
     // The start of each layer on the device; the inner value is `None` if the layer's pieces are
     // scattered. Layers come after those below them.

@@ -133,7 +133,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .partition(|(_, archive)| archive.is_some());
     match (archives.is_empty(), devices.is_empty()) {
         (true, _) => machine(args),
-        (false, true) if args.measure.is_asked() => Err(Failure::input(
+        (false, true) if args.measure.is_requested() => Err(Failure::input(
             "--measure needs a block device, not a file that --collect wrote",
         )),
         (false, true) => hosts(
@@ -174,7 +174,7 @@ fn archive(path: &Path) -> Result<Option<StackArchive>> {
     Ok(Some(archive))
 }
 
-/// Checks this machine, or images.
+/// Checks this machine, devices, or images.
 fn machine(args: &Args) -> Result<()> {
     let drive = Drive::of(args)?;
     let host = HostPaths::default();
@@ -208,7 +208,7 @@ fn machine(args: &Args) -> Result<()> {
     verdict(args, &findings)
 }
 
-/// Checks the archives of other machines, with one row each.
+/// Checks archives of other machines. Prints a report for one, and a table for several.
 fn hosts(args: &Args, archives: Vec<StackArchive>) -> Result<()> {
     let drive = Drive::of(args)?;
     let judged: Vec<(StackArchive, Vec<ReportRow>)> = archives
@@ -284,7 +284,7 @@ fn rows(judged: &[(StackArchive, Vec<ReportRow>)]) -> Table {
     table
 }
 
-/// Returns the text of a stack with findings that have no cost, for the fuzzer.
+/// Returns the text of a stack with its findings, without their costs, for the fuzzer.
 pub(crate) fn draw(stack: &Stack, findings: &[Finding]) -> String {
     text::tree(stack, &findings.iter().collect::<Vec<_>>())
 }
@@ -306,8 +306,8 @@ fn verdict(args: &Args, rows: &[ReportRow]) -> Result<()> {
     }
 }
 
-/// Returns the last line of a check with findings: how many there are, and their ids, by which they
-/// are found in the report.
+/// Returns the last line of a check with findings: their number, and the ids under which the report
+/// lists them.
 fn verdict_line(bad: &[&Finding], fail_on: Severity) -> String {
     let mut ids: Vec<&str> = bad.iter().map(|finding| finding.rule.id()).collect();
     ids.dedup();
@@ -329,7 +329,7 @@ fn hostname() -> String {
     name.nodename().to_string_lossy().into_owned()
 }
 
-/// The properties of the drive below everything that are specified.
+/// The specified properties of the drive at the bottom of the stack.
 struct Drive {
     stated: StatedDrive,
     tracks: Option<(TrackMap, u64)>,
@@ -437,7 +437,7 @@ fn excluded_blocks(stack: &Stack) -> Vec<(LayerId, Range<u64>)> {
     excluded
 }
 
-/// The files whose extents are requested.
+/// The files given by `--file`, whose extents are checked.
 enum RequestedFiles {
     /// No files.
     None,
@@ -469,7 +469,7 @@ impl RequestedFiles {
         }
     }
 
-    /// Returns the devices of mounted files, which are then the targets.
+    /// Returns the devices of mounted files, which become the targets.
     fn devices(&self) -> Option<Vec<PathBuf>> {
         match self {
             RequestedFiles::Mounted(files) => {

@@ -35,7 +35,7 @@ impl CsvFile {
     pub(super) fn row(&mut self, cells: &[Cell]) -> Result<()> {
         for (index, cell) in cells.iter().enumerate() {
             separate(&mut self.line, index);
-            write_cell(&mut self.line, cell).expect("memory takes everything");
+            write_cell(&mut self.line, cell).expect("writing to memory cannot fail");
         }
         self.end_line()
     }
@@ -78,7 +78,7 @@ pub(crate) fn write_cell(line: &mut Vec<u8>, cell: &Cell) -> io::Result<()> {
     }
 }
 
-/// Writes a text, in quotes if it needs them.
+/// Writes a text, quoted if necessary.
 fn text(line: &mut Vec<u8>, value: &str) {
     if value.contains([',', '"', '\n', '\r']) {
         line.push(b'"');

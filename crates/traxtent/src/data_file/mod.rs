@@ -1,8 +1,8 @@
 //! Data files: tables with typed columns, as CSV or Parquet.
 //!
-//! The end of the file's name chooses the format. CSV is compressed if the name ends in `.gz` or
-//! `.zst`. Both are written row by row, in bounded memory, and appear under their names once they
-//! are complete. Without the feature `parquet`, Parquet files are refused.
+//! The extension of the file's name selects the format. CSV is compressed if the name ends in `.gz`
+//! or `.zst`. Both formats are written row by row in bounded memory, and the file gets its name
+//! once it is complete. Without the feature `parquet`, Parquet files are refused.
 
 mod csv;
 #[cfg(feature = "parquet")]
@@ -46,7 +46,7 @@ pub(crate) enum Cell {
     Whole(i64),
     Number(f64),
     Text(String),
-    /// A text that is part of the program, which costs no allocation.
+    /// A static text, which needs no allocation.
     Word(&'static str),
 }
 
@@ -82,7 +82,7 @@ impl Column {
 }
 
 impl DataFile {
-    /// Begins a file. `facts` are names and values about the whole file; CSV has no place for them.
+    /// Begins a file. `facts` are names and values about the whole file; CSV omits them.
     pub(crate) fn create(
         path: &Path,
         columns: &[Column],
@@ -122,7 +122,7 @@ impl DataFile {
 }
 
 /// The message of a build without Parquet.
-const NO_PARQUET: &str = "this build writes no Parquet files; install it with `cargo install --path \
+const NO_PARQUET: &str = "this build cannot write Parquet files; install one that can with `cargo install --path \
     crates/traxtent --features parquet` or from a released package, or give a name such as \
     log.csv.zst";
 

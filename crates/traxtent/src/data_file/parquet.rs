@@ -1,7 +1,7 @@
-//! Data files as Parquet, by the crate `parquet` without Arrow.
+//! Data files as Parquet, written by the crate `parquet` without Arrow.
 //!
-//! Rows are collected in memory until a row group is full. The metadata of the file has the facts
-//! given at its beginning, and `units`: a JSON object with the unit of each column that has one.
+//! Rows are collected in memory until a row group is full. The file's metadata holds the facts
+//! given at its creation, and `units`: a JSON object with the unit of each column that has one.
 //! Columns are compressed with Snappy. Dictionaries are used for whole numbers and texts only: the
 //! times of a log rarely repeat.
 
@@ -21,11 +21,11 @@ use super::{Cell, Column, Kind};
 use crate::failure::{Failure, Result};
 use crate::output::AtomicFile;
 
-/// The rows of a row group. A file has at most 2^15 row groups, so this allows 4 thousand million
+/// The number of rows in a row group. A file has at most 2^15 row groups, so this allows 4 billion
 /// rows. The 20 columns of a request log then take some 20 MiB.
 const GROUP_ROWS: usize = 1 << 17;
 
-/// The number of different texts of a column that are kept for reuse.
+/// The number of distinct texts per column that are kept for reuse.
 const TEXTS_KEPT: usize = 16;
 
 /// A Parquet file that is being written.
@@ -36,7 +36,7 @@ pub(crate) struct ParquetFile {
     rows: usize,
 }
 
-/// The cells of a column that wait for their row group to be full.
+/// The cells of a column in the unfinished row group.
 struct Buffer {
     name: String,
     /// For each row, whether it has a value (1 or 0); `None` if all rows must have one.
@@ -164,7 +164,7 @@ fn write<T: DataType>(
     column.close()
 }
 
-/// Returns a text, from those kept if it is among them.
+/// Returns a text, reusing the kept one if there is one.
 fn shared(kept: &mut Vec<ByteArray>, text: &str) -> ByteArray {
     if let Some(known) = kept.iter().find(|known| known.data() == text.as_bytes()) {
         return known.clone();
@@ -222,7 +222,7 @@ fn properties(columns: &[Column], facts: &[(String, String)]) -> WriterPropertie
     Arc::new(properties.build())
 }
 
-/// Returns the error of a file. Errors of the system are reported like those of other files.
+/// Returns the error of a file. I/O errors are reported as for other files.
 fn failure(path: &Path, error: ParquetError) -> Failure {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {

@@ -27,15 +27,15 @@ use probe::BlindProbe;
 /// The drive of the paper's figures.
 const PAPER_DRIVE: &str = "atlas10k2";
 
-/// The drive that represents current ones.
+/// The drive that represents current drives.
 const MODERN_DRIVE: &str = "generic-20tb";
 
-/// The number of points of an efficiency curve per track, which is the number of multiples of 8 KiB
-/// in the paper's track.
+/// The number of points per track on an efficiency curve: the number of multiples of 8 KiB in the
+/// paper's track.
 const POINTS_A_TRACK: u32 = 33;
 const TRACKS: u32 = 4;
 
-/// The displayed width of a panel of the picture, and of one on a narrow page.
+/// The displayed width of a panel on a wide page, and on a narrow one.
 const PANEL_WIDTH: u32 = 480;
 const NARROW_WIDTH: u32 = 380;
 
@@ -111,7 +111,7 @@ fn test_drive(name: &str) -> Result<TestDrive> {
     TestDrive::new(profile, SEED).map_err(|error| Failure::input(format!("demo: {error}")))
 }
 
-/// The demo uses only built-in drives.
+/// Returns the failure of a simulation. The demo uses only built-in drives, so none is expected.
 fn broken(error: SimulateError) -> Failure {
     Failure::input(format!("demo: {error}"))
 }
@@ -139,7 +139,7 @@ impl HeadTimes {
     }
 }
 
-/// Returns efficiency against request size, on the paper's drive and on a current one.
+/// Returns the picture of efficiency against request size, for the paper's drive and a current one.
 fn picture(drive: &TestDrive, modern: &TestDrive) -> Result<Efficiency> {
     let mut panels = std::thread::scope(|scope| {
         let running = [drive, modern].map(|drive| scope.spawn(|| panel(drive)));
@@ -206,7 +206,7 @@ fn fitted(profile: &Profile) -> String {
     )
 }
 
-/// States how many of a drive's figures are assumed, in a sentence.
+/// Returns a sentence with the number of a drive's figures that are assumed.
 fn assumed_sentence(profile: &Profile) -> String {
     let paths = profile.value_paths();
     let tally = profile.provenance.tally(paths.iter().map(String::as_str));
@@ -235,9 +235,9 @@ struct Report {
     modern_head_times: HeadTimes,
     /// The comparison with the paper; `None` if this build cannot make it.
     comparison: Option<Comparison>,
-    /// The figures of the profile that rely on the paper's results.
+    /// A sentence with the profile's figures that were fitted to the paper.
     fitted: String,
-    /// How well founded the current drive's figures are.
+    /// A sentence with the number of the current drive's figures that are assumed.
     modern: String,
 }
 
@@ -305,7 +305,7 @@ impl Report {
             Some(found) => {
                 writeln!(
                     out,
-                    "\nCompared with the paper (Track-Aligned Extents, FAST 2002), by the built-in profile (its fitted figures are listed below):\n"
+                    "\nCompared with the paper (Track-Aligned Extents, FAST 2002), with the built-in profile (its fitted figures are listed below):\n"
                 )?;
                 found.table.write(&mut out)?;
                 writeln!(out, "\n{}", found.score)?;
@@ -401,10 +401,10 @@ impl Report {
              <title>The benefit of track alignment</title>\n<style>\n{}{}</style>\n</head>\n<body>\n\
              <h1>The benefit of track alignment</h1>\n<p>The drive's tracks, probed without knowledge of its layout:</p>\n<ul>\n{probes}</ul>\n\
              <p>{}.</p>\n{}\n\
-             <p>Head time runs from the first movement for a request until the head is free again; with <i>tworeq</i> it is the reciprocal of throughput. <i>onereq</i> has one \
-             request with the drive, <i>tworeq</i> always one more queued.</p>\n\
+             <p>Head time runs from the first movement for a request until the head is free again; with <i>tworeq</i> it is the reciprocal of throughput. <i>onereq</i> keeps one \
+             request at the drive, and <i>tworeq</i> always keeps one more queued.</p>\n\
              {svg}\
-             <p>Both panels show <i>tworeq</i>, with reads in the outermost zone; efficiency takes the zone's rate. Diamonds are points A and B of the paper's Fig. 1 and the \
+             <p>Both panels show <i>tworeq</i>, with reads in the outermost zone; efficiency is relative to the zone's rate. Diamonds are points A and B of the paper's Fig. 1 and the \
              unaligned efficiency that it states at A's size. {}</p>\n\
              <h2>Comparison with the paper</h2>\n<p>Schindler, Griffin, Lumb and Ganger, <i>Track-Aligned Extents: Matching \
              Access Patterns to Disk Drive Characteristics</i>, FAST 2002. The drive's figures are taken as they \
@@ -420,7 +420,8 @@ impl Report {
     }
 }
 
-/// Returns the picture for a page: side by side on a wide one, one above another on a narrow one.
+/// Returns the picture for a page. Its panels are side by side on a wide page, and stacked on a
+/// narrow one.
 fn pictures_for_page(picture: &Efficiency) -> Result<String> {
     let broken = |error: DrawError| Failure::Io(error.to_string());
     let narrow: String = picture

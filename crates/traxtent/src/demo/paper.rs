@@ -8,7 +8,7 @@ use crate::failure::Result;
 use crate::html::{escape, prose};
 use crate::table::Table;
 
-/// The claims of the paper, and what the built-in profile gives.
+/// The claims of the paper, and the results of the built-in profile.
 pub(super) struct Comparison {
     /// Every claim and its finding.
     pub(super) table: Table,
@@ -101,7 +101,7 @@ pub(super) use lab::{compare, marks};
 
 #[cfg(not(feature = "lab"))]
 mod none {
-    //! Stand-ins that compare nothing.
+    //! Substitutes for builds without the feature `lab`, which compare nothing.
     use super::*;
 
     pub(in crate::demo) fn compare() -> Result<Option<Comparison>> {

@@ -199,8 +199,8 @@ fn drive_json((name, jobs): &(&str, Jobs)) -> Value {
     })
 }
 
-/// A changed figure that affects some drives: the number of drives, and the drive and job that it
-/// affects most.
+/// The effect of a changed figure: the number of drives that it affects, and the drive and job that
+/// it affects most.
 struct AffectedDrives<'a> {
     drives: usize,
     most: (&'a str, &'a Effect),
@@ -208,12 +208,12 @@ struct AffectedDrives<'a> {
 
 fn print_effects(measured: &[(&str, Vec<Effect>)], args: &Args) -> Result<()> {
     let distance = |effect: &Effect| effect.ratio.ln().abs();
-    let mut felt: BTreeMap<(&str, &str), AffectedDrives<'_>> = BTreeMap::new();
+    let mut affected: BTreeMap<(&str, &str), AffectedDrives<'_>> = BTreeMap::new();
     let all = measured
         .iter()
         .flat_map(|(name, effects)| effects.iter().map(move |effect| (*name, effect)));
     for (name, effect) in all.filter(|(_, effect)| (effect.ratio - 1.0).abs() > EFFECT_LEAST) {
-        let entry = felt
+        let entry = affected
             .entry((effect.key, effect.value))
             .or_insert(AffectedDrives {
                 drives: 0,
@@ -225,17 +225,17 @@ fn print_effects(measured: &[(&str, Vec<Effect>)], args: &Args) -> Result<()> {
         }
     }
     if args.json {
-        let row = |((key, value), felt): (&(&str, &str), &AffectedDrives<'_>)| {
+        let row = |((key, value), affected): (&(&str, &str), &AffectedDrives<'_>)| {
             json!({
                 "key": key,
                 "value": value,
-                "drives": felt.drives,
-                "drive": felt.most.0,
-                "job": felt.most.1.job.name,
-                "ratio": felt.most.1.ratio,
+                "drives": affected.drives,
+                "drive": affected.most.0,
+                "job": affected.most.1.job.name,
+                "ratio": affected.most.1.ratio,
             })
         };
-        return output::json(&felt.iter().map(row).collect::<Vec<_>>());
+        return output::json(&affected.iter().map(row).collect::<Vec<_>>());
     }
     let mut table = Table::new([
         ("FIGURE", Side::Left),
@@ -245,14 +245,14 @@ fn print_effects(measured: &[(&str, Vec<Effect>)], args: &Args) -> Result<()> {
         ("JOB", Side::Left),
         ("RATIO", Side::Right),
     ]);
-    for ((key, value), felt) in &felt {
+    for ((key, value), affected) in &affected {
         table.row([
             (*key).to_owned(),
             (*value).to_owned(),
-            felt.drives.to_string(),
-            felt.most.0.to_owned(),
-            felt.most.1.job.name.to_owned(),
-            format!("{:.2}", felt.most.1.ratio),
+            affected.drives.to_string(),
+            affected.most.0.to_owned(),
+            affected.most.1.job.name.to_owned(),
+            format!("{:.2}", affected.most.1.ratio),
         ]);
     }
     let mut out = output::stdout();

@@ -27,8 +27,9 @@ use crate::table::{Side, Table};
 /// Repeat the papers' experiments
 ///
 /// Each experiment measures published numbers on built-in drives, and compares them with the paper.
-/// A claim is met or missed by a tolerance that was fixed beforehand. A claim by which no realistic
-/// model could be judged is only reported. Exit status 1 means that a scored claim is missed.
+/// A tolerance that was fixed beforehand decides whether a claim is met or missed. A claim that
+/// says nothing about a realistic model is only reported. Exit status 1 means that a scored claim
+/// is missed.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -289,7 +290,7 @@ const ROUGH: &str = "A quick run: a tenth of the requests, so a claim near its b
 /// The note about a run with changed figures.
 const OTHERWISE: &str = "the drives' figures were changed (--set); the verdicts are hypothetical";
 
-/// Draws pictures into a directory, each in a file with its experiment's number as its name.
+/// Draws pictures into a directory, each in a file named after its experiment's number.
 fn draw(outcome: &RunOutcome, folder: &Path) -> Result<Vec<PathBuf>> {
     let draw = |(experiment, figure): &(&Experiment, _)| {
         let path = folder.join(format!("{}.svg", experiment.number.to_lowercase()));

@@ -78,9 +78,9 @@ fn summary(head: &Head, findings: &Findings) -> String {
         "<header>\n<h1>The papers' experiments</h1>\n{note}\
          <p>Published results about disks, compared with what traxtent {} measures on its built-in drives, {seeds}. A claim is \
          <b class=\"met\">✓ met</b> or <b class=\"missed\">✗ missed</b> by a tolerance that was fixed before anything was \
-         measured (where a reading of an unclear sentence was chosen later, its experiment says so); it is <b class=\"reported\">○ reported</b> if no realistic model could be judged by it. Nothing is adjusted \
+         measured (where a reading of an unclear sentence was chosen later, its experiment says so); it is only <b class=\"reported\">○ reported</b> if it says nothing about a realistic model. Nothing is adjusted \
          towards a claim, and a missed claim stays in the list.</p>\n\
-         <p>In every picture, aligned data are blue and conventional data orange. Lines, dots and bars are measured; \
+         <p>In every picture, aligned data is blue and conventional data is orange. Lines, dots and bars are measured; \
          diamonds are published.</p>\n\
          <p class=\"score\">{}</p>\n<p class=\"chips\">\n{chips}</p>\n\
          <p>This page: <code>{}</code></p>\n</header>\n",
@@ -175,8 +175,7 @@ fn row(finding: &Finding) -> String {
     )
 }
 
-/// Returns the rows of the claims, and then each reason once, with the claims that were missed or
-/// only reported for it.
+/// Returns the rows of the claims, followed by each reason once, with the claims that it explains.
 fn rows(findings: &[&Finding]) -> String {
     let mut rows: String = findings.iter().map(|finding| row(finding)).collect();
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -223,14 +222,14 @@ fn measured(finding: &Finding) -> String {
     text
 }
 
-/// The displayed widths of a picture that has a row of a page for itself, of one that shares it,
+/// The displayed widths of a panel that has a row of the page to itself, of one that shares a row,
 /// and of one on a narrow page.
 const WIDE: u32 = 1000;
 const SHARED: u32 = 490;
 const NARROW: u32 = 380;
 
-/// Returns the figure. Each panel is drawn for wide pages and for narrow ones, of which the style
-/// sheet shows one, so that its text has the size of the page's text.
+/// Returns the figure. Each panel is drawn once for wide pages and once for narrow ones, so that
+/// its text always has the size of the page's text. The style sheet shows one of the two.
 fn figure(experiment: &Experiment, picture: &Figure) -> Result<String> {
     let Some(spec) = &experiment.figure else {
         return Ok(String::new());

@@ -32,8 +32,8 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// Runs the command. The picture's file is created before anything is measured, so that errors
-/// appear early.
+/// Runs the command. Tries to create the picture's file before the measurements, so that an
+/// unusable path is reported early.
 pub(super) fn run(args: &Args) -> Result<()> {
     if let Some(path) = &args.picture {
         plot::check_ending(path)?;
@@ -61,7 +61,7 @@ fn benches(args: &Args) -> Result<Vec<Bench>, LabError> {
     DRIVES.iter().map(bench).collect()
 }
 
-/// Only built-in drives are used.
+/// Returns the failure of a measurement. Only built-in drives are used, so none is expected.
 fn broken(error: LabError) -> Failure {
     Failure::input(format!("lab today: {error}"))
 }
@@ -70,7 +70,7 @@ fn track_bytes(bench: &Bench) -> u64 {
     u64::from(bench.track_sectors()) * u64::from(bench.profile.sector.logical_bytes)
 }
 
-/// Returns the question in words, and the unit of its answer.
+/// Returns the title of a question, and the unit of its answer.
 fn words(question: Question) -> (&'static str, Unit) {
     match question {
         Question::Efficiency => ("efficiency, tworeq", Unit::Share),

@@ -30,7 +30,7 @@ fn block_size(text: &str) -> Result<u32, String> {
 }
 
 impl Partition {
-    /// Refuses these options if blocks are not requested.
+    /// Refuses these options unless the output is the list of blocks.
     pub(super) fn check(&self, wanted: bool) -> Result<()> {
         let given = [
             ("--block-size", self.block_size.is_some()),

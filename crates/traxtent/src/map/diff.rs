@@ -24,7 +24,7 @@ pub(super) fn text(left: &Subject, right: &Subject, mut out: impl Write) -> Resu
     verdict(left, right, count)
 }
 
-/// Writes the same as a JSON object.
+/// Writes the same differences as a JSON object.
 pub(super) fn json(left: &Subject, right: &Subject, mut out: impl Write) -> Result<()> {
     let (left_name, right_name) = (left.name(), right.name());
     writeln!(

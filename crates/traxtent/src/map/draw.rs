@@ -16,13 +16,13 @@ use crate::plot;
 /// The maximum number of tracks that are drawn individually.
 const SINGLE: usize = 600;
 
-/// The number of tracks in the enlarged part of a longer range: at least, and at most.
+/// The minimum and maximum number of tracks in the enlarged part of a longer range.
 const ENLARGED: Range<u64> = 200..100_000;
 
-/// The number of changes of the surface that the enlarged part has if it is long enough.
+/// The number of surface changes that the enlarged part shows, within the bounds of [`ENLARGED`].
 const CHANGES: usize = 4;
 
-/// The number of columns in which more tracks are drawn.
+/// The maximum number of columns in which a larger number of tracks is drawn.
 const COLUMNS: u64 = 450;
 
 /// The maximum number of different values that a column shows individually. More values are shown
@@ -74,8 +74,8 @@ pub(crate) fn draw_tracks(name: &str, tracks: &TrackMap, path: &Path) -> Result<
     )
 }
 
-/// Returns the cylinder and the surface of each track. If there are many, returns the sizes of all
-/// tracks, and the places of the first.
+/// Returns the cylinder and the surface of each track. If there are many tracks, returns the sizes
+/// of all, and the cylinders and surfaces of the first.
 fn places(geometry: &Geometry, range: &Range<u64>) -> Vec<TracksPanel> {
     let first = geometry.track_of(Lbn(range.start));
     let first = first.map_or(0, |track| track.index);
@@ -163,8 +163,8 @@ fn sizes(map: &TrackMap, range: &Range<u64>) -> Vec<TracksPanel> {
     vec![sizes.done("sectors on the track")]
 }
 
-/// A panel that is being built. It holds individual tracks, and columns in case there are too many
-/// tracks.
+/// A panel that is being built. It holds both the individual tracks and the columns that replace
+/// them if there are too many.
 struct Panel {
     range: Range<u64>,
     single: Vec<Bar>,
@@ -209,7 +209,7 @@ impl Panel {
     }
 }
 
-/// Joins bars of the same value that touch.
+/// Joins adjacent bars of the same value.
 fn joined(bars: Vec<Bar>) -> Vec<Bar> {
     let mut kept: Vec<Bar> = Vec::new();
     for bar in bars {
@@ -228,14 +228,14 @@ struct Columns {
     start: u64,
     width: u64,
     values: Vec<Column>,
-    /// The columns and the value of the last track.
+    /// The first and last column, and the value, of the last track.
     last: (usize, usize, u64),
 }
 
 #[derive(Clone, Default)]
 struct Column {
     values: BTreeSet<u64>,
-    /// There were more values than are kept.
+    /// Whether there were more values than are kept.
     many: bool,
 }
 

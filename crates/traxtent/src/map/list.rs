@@ -49,7 +49,7 @@ fn write_mapped_track(
     let map = &file.tracks;
     let track = map.track_of(lbn).ok_or_else(|| {
         Failure::input(format!(
-            "--lbn {lbn}: is not in the map, which has LBNs {} to {}",
+            "--lbn {lbn}: not in the map, which has LBNs {} to {}",
             map.first(),
             map.end().0 - 1
         ))
@@ -76,7 +76,7 @@ fn write_mapped_track(
     Ok(())
 }
 
-/// Returns how a track's end was confirmed, if a probe found it.
+/// Returns the confidence in a track's end, if a probe found it.
 fn confirm(file: &MapFile, index: usize) -> Option<&'static str> {
     let probed = matches!(file.method, MapSource::Probe(..));
     let confirm = probed.then(|| file.confidence.of(index)).flatten();

@@ -31,7 +31,7 @@ pub(crate) use summary::of_file as write_summary;
 pub(crate) struct Args {
     #[arg(help = format!("{TARGET_HELP}, or a track map"))]
     target: String,
-    /// Print every track, or the blocks that no file should use, instead of a summary
+    /// Print every track, or the blocks that span two tracks, instead of a summary
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Print only the track that holds this LBN
@@ -41,8 +41,8 @@ pub(crate) struct Args {
     /// any
     #[arg(long, value_name = "TARGET", conflicts_with = "draw")]
     diff: Option<String>,
-    /// Draw the map against LBNs: cylinders and surfaces, or otherwise sizes of tracks; .svg or
-    /// .png
+    /// Draw the map against LBNs: cylinders and surfaces if they are known, otherwise track sizes;
+    /// .svg or .png
     #[arg(long, value_name = "FILE")]
     draw: Option<PathBuf>,
     /// Draw only these LBNs

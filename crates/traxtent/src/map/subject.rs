@@ -48,7 +48,7 @@ impl Subject {
         }
     }
 
-    /// Returns the files that it was read from.
+    /// Returns the files that the subject was read from.
     pub(crate) fn inputs(&self) -> Vec<&Path> {
         match self {
             Subject::Drive(drive) => drive.files.iter().map(PathBuf::as_path).collect(),
@@ -74,7 +74,7 @@ impl Subject {
 }
 
 fn of_model(drive: &NamedDrive) -> MapFile {
-    // The identity is the same as a probe of the model would find.
+    // The identity is the one that a probe of the model would find.
     let target = SimTarget::new(Arc::clone(&drive.profile), Arc::clone(&drive.geometry));
     let identity = target.identity().clone();
     MapFile::new(

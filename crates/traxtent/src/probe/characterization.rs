@@ -60,7 +60,7 @@ pub(super) fn measure(
         })
     });
     drop(progress);
-    // An error only means that the drive does not support the setting.
+    // An error means only that the drive does not support the setting.
     let _ = target.switch_caching(true);
     match result {
         Ok(measured) => Ok(Some(measured)),

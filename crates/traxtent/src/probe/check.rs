@@ -1,7 +1,7 @@
 //! `--check`: verifies that the boundaries of an old map have not moved.
 //!
 //! If the drive supports translation, the locations on both sides of each sampled boundary are
-//! translated. Otherwise, runs of tracks in several places are searched again by timing.
+//! translated. Otherwise, timing searches runs of tracks in several places again.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The results so far, in a file that is always complete.
+//! The checkpoint of a probe: its results so far, in a file that is replaced atomically.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,8 @@ use crate::output;
 /// stopped.
 const WRITE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Returns the path of the checkpoint: that in the options, or next to the map, or in the current
-/// directory.
+/// Returns the path of the checkpoint: the one in the options, or else one next to the map, or else
+/// one in the current directory.
 pub(super) fn path(args: &Args, name: &str) -> PathBuf {
     args.checkpoint.clone().unwrap_or_else(|| {
         let plain = |c: char| if c.is_alphanumeric() { c } else { '-' };
@@ -73,7 +73,7 @@ impl Checkpoint {
         self.last.elapsed() >= WRITE_INTERVAL
     }
 
-    /// Lets the interval pass.
+    /// Makes the checkpoint due, as if the interval had passed.
     #[cfg(test)]
     pub(super) fn be_due(&mut self) {
         self.last -= WRITE_INTERVAL;

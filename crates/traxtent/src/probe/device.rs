@@ -57,8 +57,8 @@ impl Subject {
     }
 }
 
-/// Returns whether a path is a device or an image of one: it exists, and is not a profile. The
-/// file's type decides, not its location.
+/// Returns whether a path names a device, or an image of one, and not a profile. Decides by the
+/// file's type; paths in `/dev` that are missing or directories also count, for their messages.
 fn is_device(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     match std::fs::metadata(path) {

@@ -1,11 +1,12 @@
 //! An estimate of a search's requests and time, from its first tracks. Time is an argument.
 //!
-//! It assumes that all tracks take the same. It is too high if an algorithm learns from the first.
+//! The estimate assumes that all tracks take equally long. It is too high if the algorithm learns
+//! from the first tracks.
 
 use std::time::Duration;
 
-/// The time that is measured after the first track is known. Algorithms that predict tracks find
-/// many with one request and need many for another, so a few tracks would not be representative.
+/// The time that is measured after the first track is known. Algorithms that predict tracks need
+/// one request for many tracks and many for others, so a few tracks would not be representative.
 const MEASURED_MIN: Duration = Duration::from_secs(3);
 
 /// The shortest remaining time that is worth an estimate.
@@ -15,13 +16,13 @@ const WORTHWHILE: Duration = Duration::from_secs(10);
 pub(super) struct FirstTracks {
     /// The number of LBNs of the search.
     lbns: u64,
-    /// The time, the requests and the LBNs when the first track was known.
+    /// The time, the number of requests and the number of LBNs when the first track was known.
     first: Option<(Duration, u64, u64)>,
     found: u64,
-    is_told: bool,
+    is_reported: bool,
 }
 
-/// The requests and the time that the rest of a search takes.
+/// The number of requests and the time that the rest of a search will take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SearchEstimate {
     pub(super) requests: u64,
@@ -34,11 +35,11 @@ impl FirstTracks {
             lbns,
             first: None,
             found: 0,
-            is_told: false,
+            is_reported: false,
         }
     }
 
-    /// Counts a track that is known at a time since the start, after a number of requests. Returns
+    /// Counts a track. `now` is the time since the start, and `requests` the number so far. Returns
     /// the estimate once, if the search is long.
     pub(super) fn add(
         &mut self,
@@ -52,10 +53,10 @@ impl FirstTracks {
             return None;
         };
         let measured = now.saturating_sub(since);
-        if self.is_told || measured < MEASURED_MIN {
+        if self.is_reported || measured < MEASURED_MIN {
             return None;
         }
-        self.is_told = true;
+        self.is_reported = true;
         let scale = self.lbns.saturating_sub(self.found) as f64 / (self.found - found) as f64;
         let time = measured.as_secs_f64() * scale;
         let time = Duration::try_from_secs_f64(time).ok()?;

@@ -1,4 +1,4 @@
-//! A target whose requests are counted, and that the user can interrupt.
+//! A target that counts its requests, and that the user can interrupt.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ pub(super) struct ProbeMeter {
 }
 
 impl ProbeMeter {
-    /// Begins to count, and to handle Ctrl-C.
+    /// Starts counting requests and handling Ctrl-C.
     pub(super) fn start(target: &dyn Target) -> Result<ProbeMeter> {
         let stop = Interrupt::catch().map_err(|error| Failure::Io(format!("signals: {error}")))?;
         Ok(ProbeMeter {
@@ -35,7 +35,7 @@ impl ProbeMeter {
         })
     }
 
-    /// Returns the target with its requests counted by this meter.
+    /// Returns the target, with this meter counting its requests.
     pub(super) fn watch<'a>(&'a self, target: &'a mut dyn Target) -> MeteredTarget<'a> {
         ObservedTarget::new(target, self)
     }
@@ -45,7 +45,8 @@ impl ProbeMeter {
         self.stop.raised()
     }
 
-    /// Returns the reason why a search ended early: the signal that has interrupted it, if any.
+    /// Returns the failure for a search that ended early, with the signal that has interrupted it,
+    /// if any.
     pub(super) fn early_end(&self, line: String) -> Failure {
         match self.stop.signal() {
             Some(signal) => Failure::Interrupted(line, signal),

@@ -37,8 +37,8 @@ pub(crate) struct Args {
     /// angle]
     #[arg(long, value_name = "NAME", value_parser = algorithms())]
     algorithm: Option<Algorithm>,
-    /// How many of the boundaries that timing predicts to test by additional reads: none, some in
-    /// every cylinder, or all
+    /// Which predicted boundaries to test by additional reads, if tracks are found by timing: none,
+    /// some in every cylinder, or all
     #[arg(long, value_name = "HOW", default_value = "sample", value_parser = verifications())]
     verify: Verify,
     /// Probe only these LBNs
@@ -50,13 +50,13 @@ pub(crate) struct Args {
     /// Write the drive's characterization to this file, as a profile that `traxtent sim` runs
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
-    /// Compare the fitted profile with the drive, on requests that it was not fitted to
+    /// Compare the fitted profile with the drive, using requests that it was not fitted to
     #[arg(long)]
     fit: bool,
     /// Find only the tracks, as with --region
     #[arg(long, conflicts_with_all = ["profile", "fit", "destructive"])]
     tracks_only: bool,
-    /// Also write to the drive, to measure properties that only writes show; the drive's data is
+    /// Also write to the drive, to measure properties that only writes reveal; the drive's data is
     /// lost
     #[arg(long)]
     destructive: bool,
@@ -70,7 +70,7 @@ pub(crate) struct Args {
     /// Test a random sample of the boundaries of an old map instead; exit status 1 if one has moved
     #[arg(long, value_name = "MAP", conflicts_with_all = ["algorithm", "map", "checkpoint", "resume", "region", "profile", "fit", "destructive"])]
     check: Option<PathBuf>,
-    /// Make the times of a simulated drive unsteady: 30 microseconds of jitter, outliers,
+    /// Add noise to the times of a simulated drive: 30 microseconds of jitter, outliers,
     /// additional revolutions
     #[arg(long)]
     noise: bool,

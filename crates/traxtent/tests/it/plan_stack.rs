@@ -115,7 +115,7 @@ fn refusals() {
         (
             &["atlas10k2", "--drive", "atlas10k"],
             2,
-            "is already a drive; remove the option",
+            "already names a drive; remove the option",
         ),
         (&["./nothing.img"], 3, "nothing.img"),
     ] {
