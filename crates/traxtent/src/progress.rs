@@ -1,5 +1,5 @@
-//! A progress bar on the terminal for work that takes more than two seconds. Elsewhere, such as in
-//! a log, a line at intervals.
+//! A progress bar on the terminal for work that takes more than two seconds. If standard error is
+//! not a terminal, a line is printed at intervals instead.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
@@ -12,16 +12,17 @@ use traxtent_server::remaining_time::{RemainingTime, time_left};
 
 use crate::failure::note;
 
-/// Work that takes less than this shows no bar.
+/// The time after which a bar is shown.
 const SHOW_AFTER: Duration = Duration::from_secs(2);
 
-/// The interval at which a bar is drawn although nothing completes: a remaining time grows.
+/// The interval at which a bar is redrawn even if nothing completes, because the remaining time
+/// grows.
 const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The interval of lines where there is no terminal.
+/// The interval between lines if standard error is not a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The progress of some work, shared by the threads that do it.
+/// The progress of a piece of work, shared by its threads.
 pub(crate) struct Progress {
     what: &'static str,
     total: Option<u64>,
@@ -30,12 +31,12 @@ pub(crate) struct Progress {
     remaining: Arc<Mutex<RemainingTime>>,
     /// `None` if standard error is not a terminal.
     bar: Option<Mutex<Option<ProgressBar>>>,
-    /// The time of the next line where there is no terminal.
+    /// The time of the next line if standard error is not a terminal.
     next_line: Mutex<Duration>,
 }
 
 impl Progress {
-    /// The number of items after which workers should call [`Progress::add`].
+    /// The number of items after which a worker should call [`Progress::add`].
     pub(crate) const STEP: u64 = 1 << 14;
 
     /// Begins work on `total` items called `what`, or on an unknown number of items.
@@ -43,7 +44,7 @@ impl Progress {
         Progress::resume(what, 0, total)
     }
 
-    /// Resumes work of which an earlier run has completed `first` items.
+    /// Resumes work after an earlier run that completed `first` items.
     pub(crate) fn resume(what: &'static str, first: u64, total: Option<u64>) -> Progress {
         let remaining = RemainingTime::new(first, total.unwrap_or(u64::MAX));
         Progress {
@@ -71,7 +72,7 @@ impl Progress {
         }
     }
 
-    /// Shows a message after the count, also before the first item is complete.
+    /// Shows a message after the count, even before the first item is complete.
     pub(crate) fn tell(&self, message: impl FnOnce() -> String) {
         let (elapsed, message) = (self.began.elapsed(), || {
             format!("{}, {}", self.what, message())
@@ -86,7 +87,7 @@ impl Progress {
         }
     }
 
-    /// Prints a line where there is no terminal, if one is due.
+    /// Prints a line if one is due.
     fn print_line(&self, elapsed: Duration, message: impl FnOnce() -> String) {
         let mut next = self.next_line.lock();
         if elapsed < *next {

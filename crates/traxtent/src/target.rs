@@ -1,4 +1,4 @@
-//! TARGET arguments, which name a built-in drive, a profile file, or DiskSim's parameter files.
+//! TARGET arguments: a built-in drive, a profile file, or DiskSim's parameter files.
 
 use std::cell::RefCell;
 use std::fs;
@@ -25,7 +25,7 @@ const PROFILE_BYTES: u64 = 64 << 20;
 pub(crate) const TARGET_HELP: &str = "A built-in drive's name (see `traxtent drives`), a profile \
     (my.toml), or DiskSim parameters (disksim:FILE, or disksim:FILE#DISK for one of several disks)";
 
-/// A parsed TARGET that has not been looked up.
+/// A parsed TARGET that has not been loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A built-in drive.
@@ -148,7 +148,7 @@ impl Machine {
         files.map(PathBuf::as_path)
     }
 
-    /// Adds the drives of another machine after its own.
+    /// Appends the drives of another machine.
     pub(crate) fn extend(&mut self, other: Machine) {
         self.target = format!("{}, {}", self.target, other.target);
         self.drives.extend(other.drives);
@@ -249,7 +249,7 @@ fn read_profile(path: &Path) -> Result<Profile> {
     }
     Profile::from_toml_named(&text, &name_of(path)).map_err(|error| {
         if text.parse().is_ok_and(|scenario: Scenario| !scenario.faults.is_empty()) {
-            let why = "is a scenario of faults, not a drive; `traxtent serve DRIVE --scenario FILE` takes it";
+            let why = "is a scenario of faults, not a drive; use it with `traxtent serve DRIVE --scenario FILE`";
             return Failure::at(path.display(), why);
         }
         if is_disksim(&text) {
@@ -270,7 +270,7 @@ fn read_profile(path: &Path) -> Result<Profile> {
     })
 }
 
-/// Refuses a DiskSim parameter file where a path is taken for an image of a device.
+/// Refuses a DiskSim parameter file where a path would otherwise name an image of a device.
 pub(crate) fn refuse_parameters(path: &Path) -> Result<()> {
     const ENDINGS: [&str; 3] = ["parv", "diskspecs", "model"];
     let ending = path.extension().and_then(|ending| ending.to_str());
@@ -280,14 +280,14 @@ pub(crate) fn refuse_parameters(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the error of a DiskSim parameter file that is named without its prefix.
+/// Returns the error for a DiskSim parameter file that is named without the prefix `disksim:`.
 fn parameters(path: &Path) -> Failure {
     let path = path.display();
     let why = format!("is a DiskSim parameter file; write disksim:{path}");
     Failure::at(path.to_string(), why)
 }
 
-/// Returns whether a text that is no profile has a block of DiskSim's parameters.
+/// Returns whether a text contains a block of DiskSim parameters.
 fn is_disksim(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim_start);
     lines.any(|line| {
@@ -296,7 +296,7 @@ fn is_disksim(text: &str) -> bool {
     })
 }
 
-/// Returns the name of a drive whose profile does not state one.
+/// Returns the name for a drive whose profile does not state one.
 fn name_of(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let legal = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
@@ -311,8 +311,8 @@ fn name_of(path: &Path) -> String {
     }
 }
 
-/// Returns the dotted path of the zone that a problem of the geometry begins with, or else of the
-/// geometry.
+/// Returns the dotted path of the zone at the beginning of a message about the geometry, or else
+/// the path of the geometry.
 fn zone_of(problem: &str) -> String {
     let zone = problem
         .strip_prefix("zone ")
@@ -350,8 +350,8 @@ fn line_of(text: &str, path: &str) -> usize {
         .count()
 }
 
-/// Returns the key of `--set` that a user most probably meant: a key of the profile or of the
-/// workload that ends with the one given, or else the most similar key of the profile.
+/// Returns the key of `--set` that the user most probably meant: a key of the profile or of the
+/// workload that ends with `key`, or else the most similar key of the profile.
 fn meant_key(key: &str, profile: &Profile) -> Option<String> {
     let figures = profile.value_paths();
     let last = |path: &str| path.rsplit('.').next() == Some(key);
@@ -367,7 +367,7 @@ fn meant_key(key: &str, profile: &Profile) -> Option<String> {
     nearest(key, figures.iter().map(String::as_str)).map(str::to_owned)
 }
 
-/// Returns the known name that is most similar, if it is similar enough.
+/// Returns the most similar known name, if it is similar enough.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
     known

@@ -31,7 +31,7 @@ use crate::target::{Machine, TARGET_HELP};
 /// cannot be compared are reported, and the others are still compared.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Directories that are searched for traces and their parameters, or files of either kind
+    /// Directories to search for traces and their parameters, or files of either kind
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Replay every trace on this drive instead
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             .collect();
         return Err(Failure::at(
             paths.join(", "),
-            "no trace with measured times and its parameters",
+            "found no trace that has measured times and a parameter file",
         ));
     }
     if args.json {

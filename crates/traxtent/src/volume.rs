@@ -69,11 +69,11 @@ enum Verb {
     Assemble(Assemble),
     /// Serve a volume as a network block device
     Serve(Serve),
-    /// Show what the members' superblocks or the server report, without writing
+    /// Show the volume's status from the members' superblocks or from the server, without writing
     Status(Status),
     /// Declare a member failed
     Fail(MemberArgs),
-    /// Replace a failed member by another device
+    /// Replace a failed member with another device
     Replace(Replace),
     /// Rebuild the content of a replaced member
     Rebuild(WorkArgs),
@@ -129,8 +129,8 @@ struct Assemble {
     /// Do not test a sample of the track maps on members that can be timed
     #[arg(long)]
     trust_map: bool,
-    /// Continue without missing members permanently; they become stale, and blocks that were being
-    /// written in a crash may be lost
+    /// Continue without the missing members permanently; they become stale, and blocks that were
+    /// being written during a crash may be lost
     #[arg(long)]
     force: bool,
     /// Print as JSON
@@ -197,7 +197,7 @@ struct MemberArgs {
 struct Replace {
     /// The failed member's number
     member: usize,
-    /// The device that replaces it
+    /// The device that replaces the member
     #[arg(long, value_name = "DEVICE")]
     with: PathBuf,
     /// Overwrite existing content of the device
@@ -231,7 +231,7 @@ enum RepairScope {
     /// Rewrite sectors that cannot be read from the other members, and replicas that a majority
     /// disagrees with
     Sectors,
-    /// The same, and recompute parity that does not match from the data, right or wrong
+    /// The same, and recompute mismatched parity from the data, right or wrong
     Parity,
 }
 
@@ -268,7 +268,7 @@ struct Destroy {
     force: bool,
 }
 
-/// The number of requests of a client that are carried out at a time.
+/// The maximum number of requests per client that are carried out at a time.
 const OUTSTANDING: usize = 16;
 
 /// The interval at which a server's progress is polled.
@@ -373,7 +373,7 @@ fn map(args: &Map) -> Result<()> {
     output::finish(out)
 }
 
-/// Returns the control socket if it is given in place of members.
+/// Returns the control socket if one is given instead of members.
 fn control_of(members: &[PathBuf]) -> Option<&Path> {
     use std::os::unix::fs::FileTypeExt;
     let [only] = members else { return None };
@@ -381,7 +381,7 @@ fn control_of(members: &[PathBuf]) -> Option<&Path> {
     kind.is_socket().then_some(only)
 }
 
-/// Sends an order to a server.
+/// Sends an order to a server, and returns the status from its response.
 fn ask(socket: &Path, asked: &Asked) -> Result<VolumeStatus> {
     let line = serde_json::to_string(asked).map_err(Failure::input)?;
     let answer = send_order(socket, &line).map_err(|error| match error.kind() {
@@ -473,11 +473,11 @@ fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
     warn_of(&found.status());
     let left = found.status().unsynced();
     if left > 0 {
-        let goes_on = match args.sync_rate {
+        let how = match args.sync_rate {
             Some(SyncRate::Off) => "run `sync` with the control socket",
             _ => "the sync continues while the volume is served",
         };
-        note(format!("{left} stripes are not synced yet; {goes_on}"));
+        note(format!("{left} stripes are not synced yet; {how}"));
     }
     if !args.trust_map {
         verify_known(&found);
@@ -596,7 +596,7 @@ fn fail(args: &MemberArgs) -> Result<()> {
         Err(VolumeIoError::Volume(VolumeError::Doubtful { member: doubtful }))
             if doubtful == member =>
         {
-            // Not even recovery may trust it.
+            // Not even recovery can trust this member.
             volume::find_without(&args.members, member).map_err(failure)?
         }
         found => found.map_err(|error| explained(error, &args.members))?,
@@ -665,7 +665,7 @@ fn repair_superblocks(args: &RepairSuperblocks) -> Result<()> {
 fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
     let interrupt = Interrupt::catch().map_err(|error| Failure::Io(format!("signals: {error}")))?;
     let (rate, mut bar) = (args.rate, None);
-    let mut tell = |progress: &volume::MaintenanceProgress| {
+    let mut report = |progress: &volume::MaintenanceProgress| {
         let first = progress.first;
         let begin = || {
             (
@@ -687,7 +687,7 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
             let progress = status
                 .work
                 .ok_or_else(|| Failure::at(socket.display(), "the server reports no progress"))?;
-            tell(&progress);
+            report(&progress);
             if !progress.under_way {
                 break progress;
             }
@@ -709,7 +709,7 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
             &volume,
             MaintenanceTask { work, repair, rate },
             interrupt.flag(),
-            tell,
+            report,
         );
         let stop = block_on(volume.stop()).map_err(stopped);
         let done = done.map_err(failure)?;
@@ -720,7 +720,7 @@ fn work(args: &WorkArgs, work: MaintenanceKind, repair: Repairs) -> Result<()> {
     outcome(args.json, &progress, interrupt.signal())
 }
 
-/// Opens the volume for maintenance in this process. A scrub without repairs also takes members
+/// Opens the volume for maintenance in this process. A scrub without repairs also accepts members
 /// that cannot be written.
 fn opened_for(
     members: &[PathBuf],
@@ -742,7 +742,7 @@ fn opened_for(
     opened.map_err(|error| explained(error, members))
 }
 
-/// Returns whether a member can be opened for reading at most.
+/// Returns whether the error is that a member cannot be opened for writing.
 fn is_unwritable(error: &VolumeIoError) -> bool {
     let VolumeIoError::Guarded(Refusal::System { error, .. }) = error else {
         return false;
@@ -782,7 +782,7 @@ fn stopped(error: impl std::fmt::Display) -> Failure {
 }
 
 fn level(text: &str) -> std::result::Result<Level, String> {
-    // Other programs write raid-5 as raid5, RAID5 or 5.
+    // Other programs spell raid-5 as raid5, RAID5 or 5.
     let number = text.to_ascii_lowercase();
     let number = number.strip_prefix("raid").unwrap_or(&number);
     let number = number.strip_prefix('-').unwrap_or(number);

@@ -43,9 +43,9 @@ pub(super) struct ProbeResult {
     pub(super) resumed: bool,
     /// Whether the file lists all remapped LBNs.
     pub(super) moved_known: bool,
-    /// The number of boundaries that may be wrong.
+    /// The number of boundaries that are possibly wrong.
     pub(super) doubtful: u64,
-    /// How many of them are predicted and untested although tracks are irregular.
+    /// The number of predicted boundaries that are untested although tracks are irregular.
     pub(super) untested: u64,
 }
 
@@ -136,7 +136,7 @@ impl ProbePlan {
     }
 }
 
-/// Progress that shows the number of requests, also before the first track is known.
+/// An observer that shows the number of requests as progress, even before the first track is known.
 struct ShownRequests<'a> {
     meter: &'a ProbeMeter,
     progress: &'a Progress,
@@ -170,7 +170,8 @@ pub(super) fn run(
             Ok(()) => {
                 progress.add(u64::from(found.sectors));
                 let estimate = first_tracks.add(found.sectors, began.elapsed(), meter.requests());
-                // A scan works in many places at once, but passes on the tracks of the first.
+                // A scan works in many places at once, but returns only the tracks of the first so
+                // far.
                 if let Some(estimate) = estimate.filter(|_| algorithm != Algorithm::Scan) {
                     note(format!(
                         "{}: about {} more requests; about {}",
@@ -197,7 +198,7 @@ pub(super) fn run(
             Ok(Extraction::default())
         }
     };
-    // An error only means that the drive does not support the setting.
+    // An error means only that the drive does not support the setting.
     let _ = target.switch_caching(true);
     if let Some(failure) = store_failure {
         return Err(failure);
@@ -264,7 +265,7 @@ fn save(plan: &mut ProbePlan, meter: &ProbeMeter) -> Result<bool> {
     }
 }
 
-/// Returns the reason why a search ended early, after writing its checkpoint.
+/// Writes the checkpoint of a search that ended early, and returns the failure.
 fn early_end(mut plan: ProbePlan, meter: &ProbeMeter, error: &ProbeError) -> Failure {
     let name = &plan.name;
     let why = match error {
@@ -292,8 +293,8 @@ fn early_end(mut plan: ProbePlan, meter: &ProbeMeter, error: &ProbeError) -> Fai
     }
 }
 
-/// Returns the command that continues from the checkpoint. It repeats the same options, so that it
-/// finds the same file.
+/// Returns the command that continues from the checkpoint. It repeats the options, which determine
+/// the checkpoint's path.
 fn resume_with() -> String {
     let given = std::env::args_os().skip(1);
     let mut words: Vec<String> = given.map(|word| quoted(&word.to_string_lossy())).collect();
@@ -369,7 +370,7 @@ mod tests {
         assert!(line.contains("--resume"), "{line}");
         let first = read_map(&path).unwrap().unwrap();
         assert!(!first.complete && first.tracks.len() > 5000);
-        // All requests to it, or all except those of another kind.
+        // All requests to the drive, or all except those of another kind.
         assert!((19_990..=20_001).contains(&first.cost.translations));
 
         let Err(Failure::Input(line)) = probe(&path, false, Faults::default()) else {
@@ -394,7 +395,7 @@ mod tests {
         assert!(done.file.cost.drive_time > second.cost.drive_time);
     }
 
-    /// Is a checkpoint written by time, with the first track too?
+    /// Is a checkpoint written once it is due, and does it include the first track?
     #[test]
     fn checkpoint_of_the_first_track() {
         let folder = tempfile::tempdir().unwrap();
@@ -421,9 +422,9 @@ mod tests {
         assert_eq!(read_map(&path).unwrap().unwrap().tracks.len(), 2);
     }
 
-    /// Is the estimate, with the drive's clock, made within the first quarter of a search? Is it
-    /// within a quarter of what the search takes if every track takes the same, and within a factor
-    /// of two if most are predicted?
+    /// On the drive's clock, is the estimate made within the first quarter of a search? Is it
+    /// within a quarter of the actual values if all tracks take equally long, and within a factor
+    /// of two if most tracks are predicted?
     #[test]
     fn estimate_of_a_slow_drive() {
         for (algorithm, factor) in [(Algorithm::Walk, 1.25), (Algorithm::Angle, 2.0)] {

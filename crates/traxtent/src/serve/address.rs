@@ -11,7 +11,7 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    /// Returns the URI of an export; of the default one if the name is empty.
+    /// Returns the URI of an export. An empty name means the default export.
     pub(super) fn uri(&self, export: &str) -> String {
         let export = escaped(export);
         match self {

@@ -16,14 +16,14 @@ use crate::output;
 
 /// A served drive or volume, as the table of addresses describes it.
 pub(crate) struct Served {
-    /// Where its data is, or its members.
+    /// A line on the location of the drive's data, or on the volume's members.
     summary: String,
     /// `drive` or `volume`, and its description.
     what: (&'static str, String),
     /// The path of its control socket.
     control: Option<String>,
     sectors: SectorSizes,
-    /// The rotation rate that a guest is told, if it is known.
+    /// The rotation rate to report to guests; 0 if it is unknown.
     rpm: f64,
 }
 
@@ -85,8 +85,8 @@ impl SectorSizes {
     }
 }
 
-/// Prints what is served, the addresses, and the commands that attach it. A command that runs finds
-/// the addresses in its environment; then only the summaries are printed.
+/// Prints the exports, their addresses, and the commands that attach them. If the server runs a
+/// command, that has the addresses in its environment, and only the summaries are printed.
 pub(crate) fn print(served: &[Served], session: &Session, runs_command: bool) -> Result<()> {
     let front_ends = session.front_ends();
     if runs_command {
@@ -127,7 +127,7 @@ pub(crate) fn print(served: &[Served], session: &Session, runs_command: bool) ->
     output::finish(out)
 }
 
-/// Returns the front ends that this machine has and that were not asked for.
+/// Returns the front ends that work on this machine and were not requested.
 fn others(front_ends: &FrontEnds) -> String {
     let used = [
         ("--fuse", !front_ends.files().is_empty()),
@@ -149,7 +149,7 @@ fn others(front_ends: &FrontEnds) -> String {
             )
         })
         .collect();
-    let more = "`traxtent doctor` says what others need";
+    let more = "`traxtent doctor` shows what others need";
     match &found[..] {
         [] => more.to_owned(),
         found => format!("{}; {more}", found.join(", ")),
@@ -170,8 +170,8 @@ fn summary(drive: &ServedDrive) -> String {
     format!("{}: {data}", drive.name)
 }
 
-/// Returns the commands that attach an export on this machine. It is the default one if `export` is
-/// empty. docs/serve.md describes how each of them presents its sectors.
+/// Returns the commands that attach an export on this machine. An empty `export` means the default
+/// export. docs/serve.md describes how each command presents the sectors.
 fn attach_commands(
     address: &Address,
     export: &str,

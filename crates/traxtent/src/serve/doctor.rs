@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     output::finish(out)
 }
 
-/// Returns all front ends, and what this machine lacks for each.
+/// Returns all front ends, each with the part that this machine lacks.
 pub(crate) fn front_ends() -> Vec<FrontEnd> {
     let front_end = |name, what, missing| FrontEnd {
         name,
@@ -67,7 +67,7 @@ pub(crate) fn front_ends() -> Vec<FrontEnd> {
     ]
 }
 
-/// Returns what the kernel's NBD client needs.
+/// Returns the missing part for the kernel's NBD client.
 pub(super) fn kernel_client() -> Option<String> {
     if !is_root() {
         return Some("needs root".to_owned());

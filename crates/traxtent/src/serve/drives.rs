@@ -16,7 +16,7 @@ use crate::target::Machine;
 /// The maximum size of a scenario in bytes.
 const SCENARIO_BYTES: u64 = 16 << 20;
 
-/// The least number of requests of a client that are carried out at a time.
+/// The lower bound of [`ServedDrive::outstanding`].
 const OUTSTANDING_MIN: u32 = 128;
 
 /// A drive to be served.
@@ -27,7 +27,7 @@ pub(super) struct ServedDrive {
 }
 
 impl ServedDrive {
-    /// Returns the number of requests of a client that are carried out at a time.
+    /// Returns the maximum number of requests per client that are carried out at a time.
     pub(super) fn outstanding(&self) -> usize {
         self.settings.profile.queue.depth.max(OUTSTANDING_MIN) as usize
     }
@@ -45,7 +45,7 @@ pub(super) fn read(args: &Args, folder: &Path) -> Result<Vec<ServedDrive>> {
     for (index, (name, _)) in named.iter().enumerate() {
         if named[..index].iter().any(|(other, _)| other == name) {
             return Err(Failure::input(format!(
-                "two drives are called {name}; name one of them otherwise: NAME={name}"
+                "two drives are called {name}; give one of them another name: NAME={name}"
             )));
         }
     }
@@ -98,8 +98,8 @@ pub(super) fn read(args: &Args, folder: &Path) -> Result<Vec<ServedDrive>> {
     Ok(drives)
 }
 
-/// Splits `NAME=DRIVE`. Without a name, the export has the drive's: a file's without its directory
-/// and suffix.
+/// Splits `NAME=DRIVE`. Without a name, the export is named after the drive; the name of a file is
+/// taken without its directory and suffix.
 fn named(text: &str) -> (String, &str) {
     if let Some((name, drive)) = text.split_once('=')
         && is_name(name)
@@ -117,8 +117,8 @@ fn named(text: &str) -> (String, &str) {
     (name, text)
 }
 
-/// Returns whether a text can be the name of an export: it then needs no escapes in a URI, and is a
-/// file's name.
+/// Returns whether a text can be the name of an export: it needs no escapes in a URI, and is valid
+/// as a file name.
 fn is_name(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !text.is_empty() && !text.starts_with('.') && text.bytes().all(plain)
@@ -153,7 +153,7 @@ impl Files<'_> {
         });
         found.ok_or_else(|| {
             Failure::input(format!(
-                "{} {}: with several drives, say of which it is: {}=FILE",
+                "{} {}: several drives are served; name the drive of the file: {}=FILE",
                 self.option,
                 value.display(),
                 names.join("=FILE or ")

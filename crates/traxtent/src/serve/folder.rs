@@ -19,8 +19,8 @@ const PREFIX: &str = "traxtent-";
 /// The mode of a server's directory: only its owner can enter it.
 const MODE: u32 = 0o700;
 
-/// The age at which a directory may be removed. A starting server creates its directory first, and
-/// its sockets later.
+/// The age from which a directory can be removed. A starting server creates its directory first,
+/// and its sockets later.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Creates a directory for sockets that only its owner can enter, whatever the umask. Before that,

@@ -1,4 +1,4 @@
-//! The front ends of served exports: NBD always, others on demand.
+//! The front ends of served exports: always NBD, and others on request.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -33,13 +33,13 @@ pub(crate) struct FrontEndArgs {
     /// The socket's mode in octal digits, to let other users connect [default: 600]
     #[arg(long, value_name = "MODE", value_parser = mode, conflicts_with = "port")]
     socket_mode: Option<u32>,
-    /// Show what is served as the file DIR/disk, by FUSE; with several drives, as DIR/NAME/disk
+    /// Also show the drive as the file DIR/disk, by FUSE; with several drives, as DIR/NAME/disk
     #[arg(long, value_name = "DIR")]
     fuse: Option<PathBuf>,
     /// Attach the file of --fuse to a loop device (as root)
     #[arg(long, requires = "fuse")]
     device: bool,
-    /// Make a block device /dev/ublkbN that shows all of the drive's properties (Linux 6.5 or
+    /// Create a block device /dev/ublkbN that shows all of the drive's properties (Linux 6.5 or
     /// later, with the module ublk_drv)
     #[arg(long)]
     ublk: bool,
@@ -50,25 +50,25 @@ pub(crate) struct FrontEnds {
     nbd: NbdServer,
     address: Address,
     warning: Option<String>,
-    /// One for each export, if they were requested.
+    /// One for each export, if files were requested.
     mounts: Vec<Mounted>,
     block_devices: Vec<UblkDevice>,
 }
 
-/// An export as a file, and as a loop device on it.
+/// An export as a file, with the loop device on it if there is one.
 struct Mounted {
     mount: Mount,
     device: Option<PathBuf>,
-    /// Removed once the file is unmounted: fields are dropped in order.
+    /// Removed after the file is unmounted: fields are dropped in order.
     _directory: Option<OwnDirectory>,
 }
 
-/// A directory that this server created, or that a killed server left. It is removed when it goes
-/// out of scope, unless it has content.
+/// A directory that this server created, or that a killed server left behind. It is removed on
+/// drop, unless it has content.
 struct OwnDirectory(PathBuf);
 
 impl OwnDirectory {
-    /// Creates the directory, and those above it. Returns `None` if it was there.
+    /// Creates the directory, and those above it. Returns `None` if it already existed.
     fn create(path: &Path) -> std::io::Result<Option<OwnDirectory>> {
         if let Some(above) = path.parent() {
             fs::create_dir_all(above)?;
@@ -93,7 +93,7 @@ impl Drop for OwnDirectory {
 }
 
 impl FrontEndArgs {
-    /// Returns the socket that the user has named.
+    /// Returns the path given by `--socket`.
     pub(crate) fn named_socket(&self) -> Option<&Path> {
         self.socket.as_deref()
     }
@@ -153,7 +153,7 @@ impl FrontEndArgs {
         })
     }
 
-    /// Shows one of several exports as a file below `directory`.
+    /// Shows an export as a file below `directory`. `several` is the number of exports.
     fn mount(&self, export: &Export, several: usize, directory: &Path) -> Result<Mounted> {
         let own = directory.join(&export.name);
         let (directory, created) = if several == 1 {
@@ -175,14 +175,14 @@ impl FrontEndArgs {
         })
     }
 
-    /// Returns a warning if others than this user can connect.
+    /// Returns a warning if users other than this one can connect.
     fn exposure(&self) -> Option<String> {
         match (self.listen, self.socket_mode) {
             (Some(ip), _) if !ip.is_loopback() => Some(format!(
-                "anyone who can reach {ip} can read and write what is served"
+                "anyone who can reach {ip} can read and write the served data"
             )),
             (_, Some(mode)) if mode & 0o077 != 0 => Some(format!(
-                "the socket's mode is {mode:o}: other users can read and write what is served"
+                "the socket's mode is {mode:o}: other users can read and write the served data"
             )),
             _ => None,
         }
@@ -195,7 +195,7 @@ impl FrontEnds {
         &self.address
     }
 
-    /// Returns a warning if others than this user can connect.
+    /// Returns a warning if users other than this one can connect.
     pub(super) fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }
@@ -250,7 +250,8 @@ impl FrontEnds {
             .collect()
     }
 
-    /// Unmounts the files and detaches their loop devices. If one is in use, it is still served.
+    /// Unmounts the files and detaches their loop devices. On an error, such as a file in use, the
+    /// remaining files are still served.
     pub(super) fn unmount(&mut self) -> Result<(), FuseError> {
         while let Some(last) = self.mounts.last_mut() {
             last.mount.stop()?;
@@ -259,15 +260,15 @@ impl FrontEnds {
         Ok(())
     }
 
-    /// Stops all front ends. Outstanding requests are completed. Whoever still uses a file or a
-    /// block device receives I/O errors; a warning says so.
+    /// Stops all front ends. Outstanding requests are completed. Programs that still use a
+    /// file or a block device get I/O errors; for files, a warning is printed.
     pub(super) fn stop(&mut self) -> Result<()> {
         let mut unmounted = Ok(());
         while let Some(mut last) = self.mounts.pop() {
             if let Err(error) = last.mount.stop() {
                 match error.in_use() {
                     Some(path) => warn(format!(
-                        "{}: it is still in use, and whatever uses it now gets I/O errors",
+                        "{}: it is still in use; programs that use it now get I/O errors",
                         path.display()
                     )),
                     None => unmounted = Err(io_failure(error)),

@@ -1,10 +1,11 @@
-//! A process around a server whose own process the kernel may keep.
+//! A guardian process for a server, which can itself hang in the kernel.
 //!
-//! A request to a member that hangs keeps its thread in the kernel, and the process with it, even
+//! A request to a member that hangs keeps its thread in the kernel, and with it the process, even
 //! after the process has been killed. The user's shell should not wait for that. The command
-//! therefore runs itself as a child process, and ends once that has ended, or has shut down its
-//! sockets because it no longer serves. One of these sockets is a pair with the guardian. The
-//! guardian also owns the directory of the sockets, and removes what the child leaves.
+//! therefore runs itself as a child process. The guardian ends once the child has ended, or has
+//! shut down its sockets because it no longer serves. One of these sockets is connected to the
+//! guardian. The guardian also owns the directory of the sockets, and removes the sockets that the
+//! child leaves behind.
 
 use std::env;
 use std::io::Read;
@@ -27,35 +28,35 @@ use super::folder::private_folder;
 use super::session::{GUARDIAN_VARIABLE, exit_with};
 use crate::failure::{Failure, Result};
 
-/// The time that the child has to exit after it has shut down its sockets.
+/// The time within which the child should exit after it has shut down its sockets.
 const LINGERING: Duration = Duration::from_millis(200);
 
 /// An event of the child.
 enum Event {
     Exited(std::io::Result<ExitStatus>),
-    /// It has shut down its sockets.
+    /// The child has shut down its sockets.
     Silent,
 }
 
-/// Runs a server in a child process, which calls this function too and there executes `serve` with
-/// a directory for its sockets. `socket` is one that the user has named.
+/// Runs a server in a child process. In the child, this function calls `serve` with a directory for
+/// its sockets. `socket` is the socket that the user has named, if any.
 pub(crate) fn guarded(
     socket: Option<&Path>,
     serve: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
-    let Ok(told) = env::var(GUARDIAN_VARIABLE) else {
+    let Ok(variable) = env::var(GUARDIAN_VARIABLE) else {
         let folder = private_folder()?;
         let ended = guard(folder.path());
-        // A socket that refuses clients belongs to nobody any more.
+        // A socket that refuses connections no longer has a server.
         let _ = socket.map(remove_stale_socket);
         return ended;
     };
-    let (guardian, folder) = told.split_once(' ').unwrap_or((&told, "."));
+    let (guardian, folder) = variable.split_once(' ').unwrap_or((&variable, "."));
     follow(guardian)?;
     serve(Path::new(folder))
 }
 
-/// Ends this process with its guardian.
+/// Arranges for this process to end when its guardian ends.
 fn follow(guardian: &str) -> Result<()> {
     let tied = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
     tied.map_err(|errno| Failure::Io(format!("the server cannot be tied to its parent: {errno}")))?;
@@ -91,9 +92,9 @@ fn guard(folder: &Path) -> Result<()> {
             pass_on(id, signal);
         }
     });
-    let (tell, events) = mpsc::channel();
-    watch(child, own, tell);
-    let status = match events.recv().expect("a thread tells of the child's end") {
+    let (sender, events) = mpsc::channel();
+    watch(child, own, sender);
+    let status = match events.recv().expect("a thread reports the child's end") {
         Event::Exited(status) => status,
         Event::Silent => match events.recv_timeout(LINGERING) {
             Ok(Event::Exited(status)) => status,
@@ -108,15 +109,15 @@ fn guard(folder: &Path) -> Result<()> {
     exit_with(Some(status.map_err(failed)?))
 }
 
-/// Tells of the child's end, and of the end of its socket.
-fn watch(mut child: Child, mut socket: UnixStream, tell: Sender<Event>) {
-    let exited = tell.clone();
+/// Sends an event when the child ends, and one when its socket is shut down.
+fn watch(mut child: Child, mut socket: UnixStream, sender: Sender<Event>) {
+    let exited = sender.clone();
     // The receiver is gone once the guardian has decided.
     thread::spawn(move || exited.send(Event::Exited(child.wait())));
     thread::spawn(move || {
         // Nothing is ever sent.
         let _ = socket.read(&mut [0]);
-        let _ = tell.send(Event::Silent);
+        let _ = sender.send(Event::Silent);
     });
 }
 

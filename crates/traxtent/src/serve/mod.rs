@@ -37,8 +37,8 @@ use session::{Session, Signals};
 /// other front ends $disk, $device and $ublk in its environment. The receipt reports how closely
 /// the run followed the model.
 ///
-/// Several drives are served as exports of their names. With several, options that take a file
-/// apply to one of them: NAME=FILE.
+/// With several drives, each is an export under its name, and an option that takes a file names the
+/// drive: NAME=FILE.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -77,8 +77,8 @@ pub(crate) struct Args {
     /// Write the receipt to this file, at the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
     receipt: Vec<PathBuf>,
-    /// Exit with status 1 if a receipt says that the run is not trustworthy, or if no request was
-    /// completed, unless COMMAND has failed itself
+    /// Exit with status 1 if the run is not trustworthy according to a receipt, or no request was
+    /// completed; if COMMAND fails, exit with its status
     #[arg(long)]
     require_trustworthy: bool,
     /// Create the control socket for `traxtent fault` here [default: in a new directory]
@@ -176,8 +176,8 @@ fn check_contents(path: &Path) -> Result<()> {
     }
 }
 
-/// Returns the environment variables that name the control sockets: `control` for the first drive,
-/// and one with its name for each of several.
+/// Returns the environment variables with the control sockets: `control` for the first drive, and,
+/// with several drives, `control_NAME` for each.
 fn control_variables(drives: &[ServedDrive]) -> Vec<(String, String)> {
     let path = |drive: &ServedDrive| {
         let path = drive.settings.control.as_deref();
@@ -216,7 +216,7 @@ fn show_receipts(args: &Args, receipts: &[(&str, Receipt)]) -> Result<()> {
     }
 }
 
-/// Returns an error if a receipt says that its run is not trustworthy, or that no request came. A
+/// Returns an error if a run is not trustworthy according to its receipt, or had no requests. A
 /// drive that takes no time passes.
 fn check_receipts(receipts: &[(&str, Receipt)]) -> Result<()> {
     for (name, receipt) in receipts {
@@ -231,7 +231,7 @@ fn check_receipts(receipts: &[(&str, Receipt)]) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error if a path has no directory to be created in.
+/// Returns an error if a path's directory does not exist.
 fn check_directory(path: &Path) -> Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     if directory.as_os_str().is_empty() || directory.is_dir() {

@@ -1,5 +1,4 @@
-//! Serving exports: from the start of their services to the end, while a command runs or until a
-//! signal.
+//! A session that serves exports while a command runs, or until a signal.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
@@ -15,23 +14,24 @@ use traxtent_server::service::Export;
 use super::front_ends::{FrontEndArgs, FrontEnds};
 use crate::failure::{Failure, Result, note, warn};
 
-/// The environment variable that tells the server of a volume its guardian.
+/// The environment variable that identifies the guardian to the server of a volume.
 pub(super) const GUARDIAN_VARIABLE: &str = "TRAXTENT_GUARDIAN";
 
-/// The time that a command has to end after a signal, before it is killed.
+/// The time between the signal that asks a command to end and the one that kills it.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The time to wait for a command that was killed. The kernel may keep one that waits for a drive.
+/// The time to wait for a killed command. The kernel can delay the end of a command that waits for
+/// a drive.
 const REAP_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// The poll interval while a command that has been told to end is awaited.
+/// The poll interval while waiting for a command to end.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The pause between attempts to unmount what has been in use.
+/// The pause between attempts to unmount files that are in use.
 const USERS_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The signals that a server receives. They are caught before anything is created that has to be
-/// removed at the end.
+/// The signals that a server receives. They are caught before the server creates anything that
+/// it has to remove at the end.
 pub(crate) struct Signals(signal_hook::iterator::Signals);
 
 impl Signals {
@@ -46,7 +46,7 @@ impl Signals {
     }
 }
 
-/// Exports that are served.
+/// Exports, with the front ends that serve them.
 pub(crate) struct Session {
     exports: Vec<Export>,
     front_ends: FrontEnds,
@@ -63,8 +63,8 @@ impl Session {
         folder: &Path,
         signals: Signals,
     ) -> Result<Session> {
-        // A panic in a thread that serves is a fault of the program. A server that goes on after it
-        // could answer wrongly.
+        // A panic in a serving thread is a bug. A server that continued after it could return wrong
+        // data.
         let report = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             report(panic);
@@ -100,8 +100,8 @@ impl Session {
         &self.exports
     }
 
-    /// Serves while the command runs, or until a signal if there is none. Then everything is
-    /// stopped. Returns the command's status, and whether everything was stopped.
+    /// Serves while the command runs, or until a signal if there is none, and then stops
+    /// everything. Returns the command's status, and the result of stopping.
     ///
     /// # Errors
     /// Returns an error if the command cannot be run.
@@ -128,7 +128,7 @@ impl Session {
         Ok((ended?, stopped))
     }
 
-    /// Waits for a signal to end. Receipts are written meanwhile.
+    /// Waits for a signal to end. Writes receipts when requested by SIGUSR1.
     fn wait_for_end(&mut self) {
         for signal in self.signals.0.forever() {
             match signal {
@@ -146,7 +146,7 @@ impl Session {
             return;
         };
         warn(error);
-        note("it is served until it is no longer in use; another Ctrl-C ends it at once");
+        note("serving continues until it is no longer in use; another Ctrl-C stops at once");
         loop {
             thread::sleep(USERS_INTERVAL);
             for signal in self.signals.0.pending() {
@@ -162,7 +162,8 @@ impl Session {
         }
     }
 
-    /// Runs a command. A signal to end is passed on to it; then it has some time.
+    /// Runs a command. After a signal to end, the command is terminated, and killed after
+    /// [`GRACE`].
     fn run_command(&mut self, command: &mut Command) -> Result<ExitStatus> {
         let program = PathBuf::from(command.get_program());
         let failed = |error: std::io::Error| Failure::file(&program, &error);
@@ -191,7 +192,7 @@ impl Session {
     }
 }
 
-/// Tells a command to end, and kills it if it does not.
+/// Terminates a command, and kills it if it does not end within [`GRACE`].
 fn end(mut child: Child, program: &Path) -> Result<ExitStatus> {
     terminate(&child);
     if let Some(status) = wait_for(&mut child, GRACE) {
@@ -231,17 +232,17 @@ fn write_receipts(exports: &[Export]) {
     }
 }
 
-/// Limits the time that requests to hardware which does not respond may delay the end.
+/// Limits the time by which requests to unresponsive hardware can delay the end.
 fn limit_shutdown(exports: &[Export]) {
     for export in exports {
         let service = Arc::clone(&export.service);
         let thread = thread::Builder::new().name("end".to_owned());
-        // Without a thread, the end may take longer.
+        // Without a thread, stopping can take longer.
         let _ = thread.spawn(move || service.limit_shutdown());
     }
 }
 
-/// Stops services; returns the first error.
+/// Stops all services, and returns the first error.
 fn stop(exports: &[Export]) -> Result<()> {
     let stopped: Vec<_> = exports.iter().map(|export| export.service.stop()).collect();
     for result in stopped {
@@ -250,7 +251,7 @@ fn stop(exports: &[Export]) -> Result<()> {
     Ok(())
 }
 
-/// Ends this command with the status of the one that it ran.
+/// Returns the failure that gives this command the exit status of the one that it ran.
 pub(crate) fn exit_with(status: Option<ExitStatus>) -> Result<()> {
     match status {
         Some(status) if !status.success() => Err(Failure::Status(code_of(status))),

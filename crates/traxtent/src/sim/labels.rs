@@ -1,10 +1,10 @@
-//! The columns that tell the runs of a sweep apart: the drive, the values of `--set`, and the seed.
+//! The columns that identify a run of a sweep: the drive, the values of `--set`, and the seed.
 
 use super::run::{Case, SimulationRun};
 use super::workload::Workload;
 use crate::data_file::{Cell, Column, Kind};
 
-/// The columns of the labels, in front of those of a data file.
+/// The label columns, which precede the other columns of a data file.
 pub(crate) struct LabelColumns {
     /// The type of each key's values.
     kinds: Vec<Kind>,
@@ -14,7 +14,7 @@ pub(crate) struct LabelColumns {
 }
 
 impl LabelColumns {
-    /// Chooses the type of each column: numbers if all values of a key are.
+    /// Chooses the type of each column: a number type if all values of the key are numbers.
     pub(crate) fn of(cases: &[Case]) -> LabelColumns {
         let first = &cases[0];
         let mut columns = vec![Column::new("drive", Kind::Text)];
@@ -50,7 +50,7 @@ impl LabelColumns {
         self.columns.iter().cloned()
     }
 
-    /// Returns the cells of a run.
+    /// Returns the label cells of a run.
     pub(crate) fn cells(&self, case: &Case, run: &SimulationRun) -> Vec<Cell> {
         let mut cells = vec![Cell::Text(run.machine.target.clone())];
         for ((_, value), kind) in case.set.iter().zip(&self.kinds) {

@@ -1,7 +1,8 @@
 //! `--log`: one row per request, as CSV or Parquet.
 //!
-//! A log of a single run has the columns of the request log, version 1. A log of several runs has
-//! the columns in front of them that tell the runs apart, and is no trace.
+//! A log of a single run has the columns of the request log, version 1. In a log of
+//! several runs, these are preceded by the columns that identify the run; such a log is not a
+//! trace.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ enum Form {
     Csv {
         path: PathBuf,
         out: Box<CompressedWriter<AtomicFile>>,
-        /// The labels of the current run, as the beginning of a line.
+        /// The labels of the current run, which begin each line.
         begin: Vec<u8>,
         line: Vec<u8>,
     },
@@ -46,7 +47,7 @@ enum Form {
 }
 
 impl Log {
-    /// Begins a log of all runs of some cases.
+    /// Begins a log of all runs of the cases.
     pub(crate) fn create(path: &Path, cases: &[Case], facts: &[(String, String)]) -> Result<Log> {
         let several = cases.iter().map(|case| case.runs.len()).sum::<usize>() > 1;
         let labels = several.then(|| LabelColumns::of(cases));
@@ -62,7 +63,8 @@ impl Log {
         } else {
             let mut head = Vec::new();
             for column in label_columns {
-                write_cell(&mut head, &Cell::Text(column.name)).expect("memory takes everything");
+                write_cell(&mut head, &Cell::Text(column.name))
+                    .expect("writing to memory cannot fail");
                 head.push(b',');
             }
             let mut out = CompressedWriter::new(AtomicFile::create(path)?, path);
@@ -87,7 +89,7 @@ impl Log {
             Form::Csv { begin, .. } => {
                 begin.clear();
                 for label in &labels {
-                    write_cell(begin, label).expect("memory takes everything");
+                    write_cell(begin, label).expect("writing to memory cannot fail");
                     begin.push(b',');
                 }
             }
@@ -143,7 +145,7 @@ impl Log {
     }
 }
 
-/// Runs simulations one after another, and passes the requests that count to a log.
+/// Runs simulations one after another, and logs their requests without those of the warm-up.
 pub(crate) fn run_logged(cases: &[Case], mut log: Log) -> Result<Vec<Summary>> {
     let progress = Progress::new("requests", total(cases));
     let mut summaries = Vec::new();
@@ -207,8 +209,7 @@ fn push_cells(cells: &mut Vec<Cell>, outcome: &Outcome) {
     cells.push(arrival.measured.map_or(Cell::Empty, ms));
 }
 
-/// Returns the number nearest to a time in milliseconds: the one that its decimals in CSV are read
-/// as.
+/// Returns a time in milliseconds, as the same number that parsing its decimals in CSV gives.
 fn ms(time: Span) -> f64 {
     const PS_PER_MS: f64 = 1e9;
     time.0 as f64 / PS_PER_MS

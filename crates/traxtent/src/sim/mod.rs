@@ -32,7 +32,7 @@ pub(crate) use run::{TracePlan, simulation_failure};
 ///
 /// A WORKLOAD is one of:
 ///   random,read=66%,size=8,count=100000   a line of the workload grammar
-///   my.toml                               the same as a TOML file
+///   my.toml                               the same in a TOML file
 ///   my.trace                              a trace, plain or as gzip or zstd; - is standard input
 ///
 /// Lengths are in sectors (8), or in bytes (4096B, 4K, 4KiB; 4kB is 4000). docs/workloads.md lists
@@ -68,7 +68,7 @@ pub(crate) struct Args {
     /// [default: semi-closed for traces that record pauses, otherwise recorded]
     #[arg(long, value_name = "PACE", value_parser = crate::parse::pace)]
     replay: Option<ReplayPace>,
-    /// Replay recorded arrivals this many times as fast
+    /// Multiply the speed of recorded arrivals by this factor
     #[arg(long, value_name = "FACTOR", value_parser = crate::parse::speed)]
     speed: Option<f64>,
 
@@ -131,7 +131,7 @@ pub(crate) fn single_values(options: &[String]) -> Result<Vec<(String, String)>>
     match points.pop() {
         Some(point) if points.is_empty() => Ok(point),
         _ => Err(Failure::input(
-            "--set: only `sim` takes several values of a key",
+            "--set: only `sim` accepts several values for a key",
         )),
     }
 }
@@ -196,7 +196,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// The note about a scheduler that never has a choice.
+/// The note about a scheduler that never has several requests to choose from.
 const IDLE_SCHEDULER: &str =
     "queue.scheduler has no effect: queue.depth is 1; set queue.depth, or host.scheduler";
 
@@ -230,7 +230,7 @@ fn check_outputs(args: &Args, cases: &[Case]) -> Result<()> {
 fn cases(args: &Args) -> Result<Vec<Case>> {
     let (targets, text) = match (&args.target, &args.workload, &args.drives[..]) {
         (Some(target), workload, []) => (std::slice::from_ref(target), workload.as_ref()),
-        // The only positional argument is then the workload.
+        // With --drives, the only positional argument is the workload.
         (workload, None, drives) => (drives, workload.as_ref()),
         (Some(target), Some(_), _) => {
             return Err(Failure::input(format!(
@@ -288,7 +288,7 @@ impl Args {
     }
 }
 
-/// Returns what the metadata of data files say about the simulation.
+/// Returns the facts about the simulation for the metadata of data files.
 fn facts(args: &Args, cases: &[Case]) -> Vec<(String, String)> {
     let run = &cases[0].runs[0];
     let mut facts = vec![("traxtent".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];

@@ -13,7 +13,7 @@ use crate::plot;
 
 pub(crate) use traxtent_plot::Axes;
 
-/// The maximum number of distributions in a picture, so that their lines can be told apart.
+/// The maximum number of distributions whose lines can be distinguished in a picture.
 const CURVES_MAX: usize = 12;
 
 /// Checks that the cases can be drawn, before anything is simulated.

@@ -13,17 +13,17 @@ use crate::table::{Side, Table};
 
 /// The results of all cases.
 pub(crate) struct Report<'a> {
-    /// The options `--set`.
+    /// The `--set` options.
     pub(crate) settings: &'a [String],
     pub(crate) cases: &'a [Case],
-    /// The alignment that each case needs.
+    /// The keys that align each case's writes, if it has partial ones.
     pub(crate) remedies: &'a [Option<String>],
     /// The figures of each case.
     pub(crate) figures: &'a [Figures],
 }
 
 impl Report<'_> {
-    /// Prints an object, or for several cases a list with an object for each.
+    /// Prints an object for one case, or a list of objects for several.
     pub(crate) fn print_json(&self) -> Result<()> {
         match self.cases {
             [case] => output::json(&self.json(case, 0)),
@@ -35,7 +35,7 @@ impl Report<'_> {
         }
     }
 
-    /// Prints the figures, or for several cases a table with a row for each.
+    /// Prints the figures of one case, or a table with a row for each of several.
     pub(crate) fn print(&self) -> Result<()> {
         let mut out = output::stdout();
         self.write_head(&mut out)?;
@@ -92,7 +92,7 @@ impl Report<'_> {
             [drive] => writeln!(out, "drive       {target} ({})", drive.profile.model)?,
             drives => writeln!(out, "drives      {} of {target}", drives.len())?,
         }
-        // Each drive of a sweep may have a workload of its own in its DiskSim parameters.
+        // In a sweep over drives, each can have its own workload in its DiskSim parameters.
         let workload = run.workload.describe();
         let same =
             |case: &Case| case.set != first.set || case.runs[0].workload.describe() == workload;
@@ -157,7 +157,7 @@ impl Report<'_> {
     }
 }
 
-/// Returns the value of a `--set` option: a number or a truth value if it reads as one.
+/// Returns the value of a `--set` option: a number or a boolean if the text is one, or else a text.
 fn setting(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(value @ (Value::Number(_) | Value::Bool(_))) => value,

@@ -27,7 +27,7 @@ pub(crate) struct SimulationRun {
     pub(crate) trace: TracePlan,
 }
 
-/// A row of the results: a drive, and values for `--set`. It is run once with each seed.
+/// A row of the results: a drive with values for `--set`, simulated once with each seed.
 pub(crate) struct Case {
     /// The name of the drive in `--drives`; `None` if there is only one.
     pub(crate) drive: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Returns the names and values that tell this case from the others.
+    /// Returns the names and values that distinguish this case from the others.
     pub(crate) fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
         let drive = self.drive.as_deref().map(|drive| ("drive", drive));
         let set = self.set.iter();
@@ -80,8 +80,8 @@ pub(crate) fn total(cases: &[Case]) -> Option<u64> {
     })
 }
 
-/// Runs simulations in parallel. Results are in the given order. The error returned is that of the
-/// first run that failed.
+/// Runs simulations in parallel. Results are in the given order. If runs fail, returns the error of
+/// the first in this order.
 pub(crate) fn all(cases: &[Case]) -> Result<Vec<Summary>> {
     let runs: Vec<(&Case, &SimulationRun)> = pairs(cases).collect();
     let progress = Progress::new("requests", total(cases));
@@ -106,12 +106,12 @@ pub(crate) fn all(cases: &[Case]) -> Result<Vec<Summary>> {
             });
         }
     });
-    // Runs after a failed one may not have begun.
+    // Runs after a failed one have possibly not begun.
     results.into_iter().map_while(Mutex::into_inner).collect()
 }
 
-/// Runs one simulation of a case. `sink` receives each request that counts, and may end the run by
-/// returning false. In a sweep over drives, an error names the drive.
+/// Runs one simulation of a case. `sink` receives each request after the warm-up, and can end the
+/// run by returning false. In a sweep over drives, an error names the drive.
 pub(crate) fn execute(
     case: &Case,
     run: &SimulationRun,
@@ -207,7 +207,7 @@ impl TracePlan {
     }
 }
 
-/// Runs a source to its end on its host.
+/// Simulates all requests of a source on a host.
 fn simulate_source(
     run: &SimulationRun,
     host: &mut Host,
@@ -233,7 +233,7 @@ fn simulate_source(
     Ok(summary)
 }
 
-/// Returns the error of a trace's simulation, preceded by the trace's path.
+/// Returns the failure of a trace's simulation, with the trace's path.
 pub(crate) fn simulation_failure(path: &Path, error: &SimulateError) -> Failure {
     match error {
         SimulateError::Source(error) => trace_failure(path, error),

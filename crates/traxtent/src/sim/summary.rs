@@ -33,7 +33,7 @@ pub(crate) struct Summary {
     from_buffer: u64,
     from_both: u64,
     /// The number of writes that cover a physical sector only in part, and the number of writes
-    /// whose size is no multiple of a physical sector, which no alignment can fix.
+    /// whose size is not a multiple of the physical sector's, which no alignment can fix.
     partial_writes: u64,
     odd_sized_writes: u64,
     response: Moments,
@@ -44,7 +44,7 @@ pub(crate) struct Summary {
     pub(crate) drive_response_ms: Option<f64>,
 }
 
-/// A number of a summary.
+/// A figure of a summary.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Figure {
     /// The JSON object that contains it, if any.
@@ -165,7 +165,7 @@ impl Summary {
 /// The key of the number of writes that cover a physical sector only in part.
 pub(crate) const PARTIAL_WRITES: &str = "partial_sector_writes";
 
-/// Returns whether a request begins or ends within a physical sector.
+/// Returns whether a request begins or ends inside a physical sector.
 fn is_partial(request: &Request, sector: SectorSpec) -> bool {
     let ratio = u64::from(sector.ratio());
     let begins = |lbn: u64| lbn % ratio == u64::from(sector.lowest_aligned_lbn);
@@ -317,7 +317,7 @@ impl Figures {
     }
 }
 
-/// Formats a figure with this number of decimals, with its interval.
+/// Formats a figure and its interval with the given number of decimals.
 pub(crate) fn show((value, half_width): (f64, Option<f64>), decimals: usize) -> String {
     match half_width {
         None => format!("{value:.decimals$}"),
@@ -325,7 +325,7 @@ pub(crate) fn show((value, half_width): (f64, Option<f64>), decimals: usize) -> 
     }
 }
 
-/// Formats the same in a column of times.
+/// Formats a figure and its interval for a column of times.
 fn column((value, half_width): (f64, Option<f64>)) -> String {
     match half_width {
         None => format!("{value:>10.3}"),

@@ -72,7 +72,7 @@ impl Setting {
     }
 }
 
-/// Returns all combinations; the last key changes first.
+/// Returns all combinations; the last key varies fastest.
 pub(crate) fn points(settings: &[Setting]) -> Vec<Point> {
     let mut points: Vec<Point> = vec![Vec::new()];
     for setting in settings {
@@ -149,7 +149,7 @@ mod tests {
         Setting::parse(text).unwrap().values
     }
 
-    /// Are lists and ranges distinguished from single values that look like them?
+    /// Are lists and ranges distinguished from single values that resemble them?
     #[test]
     fn lists_and_ranges() {
         assert_eq!(values("a=1,2,x"), ["1", "2", "x"]);
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Are too many ranges in one list refused, and too many digits?
+    /// Are lists with too many values refused, and numbers with too many digits?
     #[test]
     fn lists_without_end() {
         let many = format!("a={}", "0..9999:1,".repeat(1000));

@@ -1,5 +1,5 @@
-//! WORKLOAD arguments, which name a trace, a line of the workload grammar, or a TOML file of the
-//! grammar.
+//! WORKLOAD arguments: the name of a trace, a line of the workload grammar, or the name of a TOML
+//! file with the same keys.
 
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
@@ -43,8 +43,8 @@ impl Workload {
         if text != "-" && !path.exists() && !text.contains(['/', '.']) {
             // The text is neither; the error describes a valid specification.
             return Err(match text.parse::<WorkloadSpec>() {
-                Err(error) => Failure::input(format!("{error}; there is no such file either")),
-                Ok(_) => unreachable!("its kind is none"),
+                Err(error) => Failure::input(format!("{error}; and there is no such file")),
+                Ok(_) => unreachable!("it does not begin with a kind"),
             });
         }
         if path.extension().is_some_and(|ending| ending == "toml") {
@@ -68,7 +68,7 @@ impl Workload {
         (text != "-" && !is_line(text)).then(|| Path::new(text))
     }
 
-    /// Replaces a value in the grammar.
+    /// Replaces the value of a key.
     pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<()> {
         match self {
             Workload::Drawn(spec) => spec
@@ -126,14 +126,15 @@ pub(crate) struct Trace {
     reader: TraceReader<Box<dyn BufRead + Send>>,
     system: Option<Arc<System>>,
     only: Option<u32>,
-    /// For a machine with one drive: the first device in the trace, once known, is that drive.
+    /// For a machine with one drive: the first device in the trace, once known. It is mapped to the
+    /// drive.
     sole: Option<Option<u32>>,
     /// The number of records for devices that the system does not have.
     misplaced: u64,
 }
 
 impl Trace {
-    /// Opens a trace; its format is recognized unless it is given.
+    /// Opens a trace. Recognizes its format unless one is given.
     pub(crate) fn open(
         path: &Path,
         format: Option<TraceFormat>,
@@ -167,7 +168,7 @@ impl Trace {
         })
     }
 
-    /// Maps devices as the DiskSim parameters define.
+    /// Maps devices as defined by the DiskSim parameters.
     pub(crate) fn placed(mut self, system: Option<Arc<System>>) -> Trace {
         self.system = system;
         self
@@ -190,7 +191,7 @@ impl Trace {
         self.reader.format()
     }
 
-    /// Returns warnings about the trace, which are complete at its end.
+    /// Returns warnings about the trace. They are complete once the trace has ended.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let gaps = self.reader.gap_warning().map(|warning| warning.to_string());
         let misplaced = (self.misplaced > 0).then(|| {
@@ -241,7 +242,7 @@ impl Iterator for Trace {
     }
 }
 
-/// Returns an error of a trace, preceded by its file and line.
+/// Returns the failure for an error in a trace, with the file and line.
 pub(crate) fn trace_failure(path: &Path, error: &TraceError) -> Failure {
     let path = path.display();
     let TraceError::At {
@@ -265,7 +266,7 @@ pub(crate) fn trace_failure(path: &Path, error: &TraceError) -> Failure {
     }
 }
 
-/// Returns whether the file's content caused the error, as opposed to its device.
+/// Returns whether the file's content, not its device, caused the error.
 fn is_content(error: &std::io::Error) -> bool {
     use std::io::ErrorKind;
     matches!(

@@ -1,5 +1,5 @@
-//! Verification of track maps, to find out whether drives still have the tracks along which volumes
-//! are laid out.
+//! Verification of track maps: whether drives still have the tracks along which volumes are laid
+//! out.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const ANNOUNCE_AFTER: Duration = Duration::from_secs(2);
 /// An arbitrary fixed seed, so that verifications are repeatable.
 const SEED: u64 = 0x766f_6c75_6d65;
 
-/// Checks that drives have the tracks of a new volume's maps.
+/// Checks that drives have the tracks in a new volume's maps.
 pub(super) fn verify_new(args: &Create) -> Result<()> {
     let mut maps = Vec::new();
     for (path, map) in args.members.iter().zip(&args.maps) {
@@ -36,7 +36,7 @@ pub(super) fn verify_new(args: &Create) -> Result<()> {
     }
 }
 
-/// Checks that members still have the tracks of their maps. A moved boundary costs speed, not data,
+/// Checks that members still have the tracks in their maps. A moved boundary costs speed, not data,
 /// so this only warns.
 pub(super) fn verify_known(found: &Found) {
     verify(&found.maps()).into_iter().for_each(warn);
@@ -54,8 +54,8 @@ fn verify(maps: &[(PathBuf, Arc<TrackMap>)]) -> Vec<String> {
                 scope.spawn(move || verify_map(path, map, SEED, &mut report_boundary))
             })
             .collect();
-        // Choosing a method to time a drive comes before the first boundary, and takes most of the
-        // time.
+        // Most of the time is spent choosing a method to time the drive, before the first
+        // boundary.
         let (started, mut announced) = (Instant::now(), false);
         while !threads
             .iter()
@@ -69,7 +69,7 @@ fn verify(maps: &[(PathBuf, Arc<TrackMap>)]) -> Vec<String> {
         }
         let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
         joined
-            .map(|verdict| verdict.expect("it does not panic"))
+            .map(|verdict| verdict.expect("verification does not panic"))
             .collect()
     });
     let mut wrong = Vec::new();

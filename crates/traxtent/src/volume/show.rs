@@ -11,8 +11,8 @@ use traxtent_server::volume::{
 use crate::failure::{Failure, Result};
 use crate::output;
 
-/// Prints the outcome of a rebuild, a sync or a scrub, and returns it as the exit status. `signal`
-/// is the one that has interrupted it, if any.
+/// Prints the outcome of a rebuild, a sync or a scrub, and returns the failure for the exit status.
+/// `signal` is the signal that interrupted the work, if any.
 pub(super) fn outcome(
     as_json: bool,
     progress: &volume::MaintenanceProgress,
@@ -91,7 +91,7 @@ fn described(progress: &volume::MaintenanceProgress) -> String {
     line
 }
 
-/// Explains why some differences are not repaired, and what each way to repair them would keep.
+/// Explains why some differences are not repaired, and which data each way to repair them keeps.
 fn undecided_lines(differences: &[DifferenceReport]) -> Vec<&'static str> {
     let has = |fault: &str| {
         let mut left = differences.iter().filter(|one| !one.repaired);
@@ -220,7 +220,7 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
     output::finish(out)
 }
 
-/// Returns the problems with a member's superblocks, and advice.
+/// Returns lines on the problems with a member's superblocks, and on the remedy.
 fn superblock_lines(member: &MemberStatus) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(both) = &member.superblocks {
@@ -263,8 +263,8 @@ mod tests {
         );
     }
 
-    /// Does a scrub say that the wrong member is unknown, and what each repair would keep, unless
-    /// the difference is repaired?
+    /// Unless a difference is repaired, does a scrub report that the wrong member is unknown, and
+    /// which data each repair keeps?
     #[test]
     fn undecided_differences_are_explained() {
         let found = |fault: &str, repaired: bool| {

@@ -1,4 +1,4 @@
-//! File systems of this kernel on a served drive, aligned and unaligned.
+//! This kernel's file systems on a served drive, aligned and unaligned.
 
 use std::path::Path;
 

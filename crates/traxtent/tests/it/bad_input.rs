@@ -282,8 +282,8 @@ fn one_clear_line() {
     }
 }
 
-/// Are arrivals out of order reported in formats that may have them, and ignored if times are not
-/// used?
+/// Are arrivals out of order reported in formats that can contain them, and ignored if times are
+/// not used?
 #[test]
 fn unordered_arrivals_are_reported() {
     let folder = tempfile::tempdir().unwrap();
@@ -310,7 +310,7 @@ fn unordered_arrivals_are_reported() {
 /// Is a DiskSim value that is out of bounds reported with its file, line and DiskSim parameter, and
 /// is a warning printed for a value that is reduced?
 #[test]
-fn disksim_figures_are_blamed_on_their_parameter() {
+fn disksim_errors_name_the_parameter() {
     let folder = tempfile::tempdir().unwrap();
     let model = "dm_disk M {
 Number of data surfaces = 2.0,
@@ -351,7 +351,7 @@ topology disksim_iodriver driver0 [ disksim_bus bus0 [ disksim_disk disk0 [ ] ] 
             &["sim", "disksim:d.parv", "random,count=10", "--json"],
         )
     };
-    // Whole numbers may be written with a decimal point: 600.0 cylinders.
+    // Whole numbers can have a decimal point: 600.0 cylinders.
     let whole = run(model, drive);
     assert_eq!((whole.status, whole.err.as_str()), (0, ""));
     let plain = run(&model.replace("600.0", "600").replace("2.0,", "2,"), drive);
@@ -429,7 +429,7 @@ topology disksim_iodriver driver0 [ disksim_bus bus0 [ disksim_disk disk0 [ ] ] 
         "traxtent: warning: d.parv:5: \"Maximum number of write segments\" = 7: limited to the 4 of \"Number of buffer \
          segments\"\n"
     );
-    // A host's queue has no positions of heads to schedule by, and says so.
+    // A host's queue does not know the head position that some schedulers need; the error says so.
     for (policy, name) in [(8, "SPTF_OPT"), (14, "ASPTF_OPT")] {
         let driver = format!(
             "disksim_iodriver DRIVER0 {{ Scheduler = disksim_ioqueue {{ Scheduling policy = {policy} }} }}\n"
@@ -448,7 +448,7 @@ topology disksim_iodriver driver0 [ disksim_bus bus0 [ disksim_disk disk0 [ ] ] 
     }
 }
 
-/// Are logs refused that would not be what their names promise?
+/// Are logs refused if the format would not match the extension of the name?
 #[test]
 fn logs_that_are_not_csv() {
     let folder = tempfile::tempdir().unwrap();

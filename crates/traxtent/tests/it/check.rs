@@ -70,7 +70,7 @@ fn exit_status() {
     );
 }
 
-/// Does a truncated table give a line that names it and status 3 or 1, and is a large sparse image
+/// Does a truncated table give a line that names it, and status 3 or 1? Is a large sparse image
 /// examined quickly?
 #[test]
 fn damaged_and_large() {
@@ -92,8 +92,8 @@ fn damaged_and_large() {
     assert_eq!(traxtent(&["check", large.to_str().unwrap()]).status, 0);
 }
 
-/// Does the result depend on the drive that is named and on its tracks, and are track crossings
-/// only information that does not fail the check?
+/// Does the result depend on the named drive and its tracks? Are track crossings only notes, which
+/// do not fail the check?
 #[test]
 fn for_a_drive() {
     let (_, mke2fs) = (tool!("sfdisk"), tool!("mke2fs"));
@@ -121,7 +121,7 @@ fn for_a_drive() {
         printed.contains("extents of /file span a track boundary"),
         "{printed}"
     );
-    // The list of blocks to exclude is made by other code.
+    // Other code makes the list of blocks to exclude.
     let crossing = prints(&[
         "map",
         "atlas10k",
@@ -250,7 +250,7 @@ fn with_loop(folder: &Path, drive: &str, speed: &str, script: &str) -> Result<St
         testkit::tool(program).ok_or_else(|| format!("{program} is not installed"))?;
     }
     if !rustix::process::geteuid().is_root() || !Path::new("/dev/loop-control").exists() {
-        return Err("only root may attach loop devices, or the kernel has none".to_owned());
+        return Err("only root can attach loop devices, or the kernel has none".to_owned());
     }
     let script = format!(
         "set -e; touch d; nbdfuse d \"$uri\" & fuse=$!; \
@@ -281,14 +281,13 @@ fn with_loop(folder: &Path, drive: &str, speed: &str, script: &str) -> Result<St
     Ok(answer.out)
 }
 
-/// Is a drive with 512-byte sectors in physical sectors of 4096 bytes, which the kernel does not
-/// know, detected by its times and checked accordingly, and is nothing overwritten outside the
-/// range?
+/// Are 4096-byte physical sectors that the kernel does not report detected by timing, and is the
+/// drive then checked for them? Is nothing overwritten outside the range?
 #[test]
 fn measured_drive() {
     let folder = TempDir::new().unwrap();
     let program = env!("CARGO_BIN_EXE_traxtent");
-    // Other load on the machine may disturb the times, so the measurement is repeated.
+    // Other load on the machine can disturb the times, so the measurement is repeated.
     let script = format!(
         "dd if=/dev/zero of=$loop bs=1M count=8 oflag=direct status=none; \
          for seed in 1 2 3; do \
@@ -331,9 +330,9 @@ fn measured_drive() {
     );
 }
 
-/// Is nothing overwritten that the user has not released, or that is in use, and is this reported?
+/// Is nothing overwritten outside the given range or while in use, and is the refusal reported?
 #[test]
-fn measuring_overwrites_only_what_is_given_away() {
+fn measuring_overwrites_only_the_scratch_range() {
     let folder = TempDir::new().unwrap();
     let image = folder.path().join("disk.img");
     File::create(&image).unwrap().set_len(64 << 20).unwrap();
@@ -356,7 +355,7 @@ fn measuring_overwrites_only_what_is_given_away() {
         assert!(answer.err.contains(says), "{words:?}: {}", answer.err);
     }
     if !rustix::process::geteuid().is_root() {
-        testkit::skip!("only root may attach loop devices");
+        testkit::skip!("only root can attach loop devices");
     }
     let losetup = tool!("losetup");
     let mke2fs = tool!("mke2fs");
@@ -407,13 +406,13 @@ fn measuring_overwrites_only_what_is_given_away() {
     assert!(before[range.clone()] == after[range]);
 }
 
-/// Are the extents of a mounted file found by FIEMAP and compared with the tracks of the drive that
-/// its device stands for?
+/// Are the extents of a mounted file found by FIEMAP, and compared with the tracks of the drive
+/// that its device models?
 #[test]
 fn mounted_files() {
     let (mke2fs, losetup) = (tool!("mke2fs"), tool!("losetup"));
     if !rustix::process::geteuid().is_root() {
-        testkit::skip!("only root may mount file systems");
+        testkit::skip!("only root can mount file systems");
     }
     let folder = TempDir::new().unwrap();
     let image = folder.path().join("disk.img");

@@ -1,5 +1,5 @@
-//! `traxtent check` on devices of a kernel with device mapper and zoned drives: a stock kernel in
-//! an emulated machine.
+//! `traxtent check` on the devices of a stock kernel with device mapper and zoned drives, in an
+//! emulated machine.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ const MODULES: &[&str] = &[
     "scsi_debug dev_size_mb=64 sector_size=512 zbc=managed zone_size_mb=4 zone_nr_conv=2",
 ];
 
-/// The drives: an image and its properties.
+/// The drives: the name of an image, and its properties.
 const DRIVES: [(&str, &str); 5] = [
     ("one.img", "physical_block_size=4096,rotation_rate=7200"),
     // Two paths to one drive.
@@ -136,10 +136,10 @@ fn kinds(report: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Are paths to one drive, thin pools and volumes followed as a kernel presents them, with their
-/// content? Are zoned, solid-state and rotating drives distinguished by what they report?
+/// Are multiple paths to a drive, thin pools and volumes followed as a kernel presents them, down
+/// to their content? Are zoned, solid-state and rotating drives distinguished by their properties?
 #[test]
-fn as_a_kernel_shows_them() {
+fn stacks_of_a_kernel() {
     let folder = TempDir::new().unwrap();
     let console = match boot(folder.path()) {
         Ok(console) => console,

@@ -20,8 +20,8 @@ pub(crate) fn traxtent_in(folder: &Path, arguments: &[&str]) -> Answer {
         .expect("the command runs");
     Answer {
         status: output.status.code().unwrap_or(-1),
-        out: String::from_utf8(output.stdout).expect("what it prints is UTF-8"),
-        err: String::from_utf8(output.stderr).expect("what it prints is UTF-8"),
+        out: String::from_utf8(output.stdout).expect("the output is UTF-8"),
+        err: String::from_utf8(output.stderr).expect("the output is UTF-8"),
     }
 }
 
@@ -45,12 +45,12 @@ pub(crate) fn prints(arguments: &[&str]) -> String {
 
 /// Runs `traxtent`, which must succeed, and returns its output as JSON.
 pub(crate) fn json(arguments: &[&str]) -> serde_json::Value {
-    serde_json::from_str(&prints(arguments)).expect("what it prints is JSON")
+    serde_json::from_str(&prints(arguments)).expect("the output is JSON")
 }
 
 /// Does every verb have a help text, and are completions and manual pages generated?
 #[test]
-fn explains_itself() {
+fn help_completions_and_manual_pages() {
     for verb in [
         "check",
         "demo",
@@ -103,7 +103,7 @@ fn without_the_lab() {
     }
 }
 
-/// Does a usage error give status 2, and a hint how to continue?
+/// Does a usage error give status 2 and a hint on how to continue?
 #[test]
 fn usage() {
     for arguments in [
@@ -123,7 +123,7 @@ fn usage() {
     }
 }
 
-/// Is it not an error if the reader closes the pipe?
+/// Does the command succeed if the reader closes the pipe?
 #[test]
 fn closed_pipe() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_traxtent"))

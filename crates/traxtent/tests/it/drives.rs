@@ -126,7 +126,7 @@ fn convert_keeps_files() {
     );
 }
 
-/// Does a new drive work at once, and a profile without a suffix, and a minimal one?
+/// Can a new drive be used immediately? Can a profile without a suffix, and a minimal one?
 #[test]
 fn new_drives() {
     let folder = tempfile::tempdir().unwrap();
@@ -170,7 +170,7 @@ fn new_drives() {
     );
 }
 
-/// Does the drive that docs/drives.md makes from a data sheet stream as the page says?
+/// Does the drive that docs/drives.md derives from a data sheet stream at the rate on the page?
 #[test]
 fn the_drive_from_a_data_sheet() {
     let page = fs::read_to_string(workspace().join("docs/drives.md")).unwrap();
@@ -199,7 +199,7 @@ fn the_drive_from_a_data_sheet() {
     }
 }
 
-/// Is docs/profile-reference.md what the schema yields?
+/// Does docs/profile-reference.md match the schema?
 #[test]
 fn the_reference_is_current() {
     let page = fs::read_to_string(workspace().join("docs/profile-reference.md")).unwrap();

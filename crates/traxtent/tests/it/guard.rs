@@ -121,7 +121,7 @@ fn serve_file_refuses_a_mounted_device() {
         ] {
             let says = format!("{name} is mounted on {}", at.join("mnt").display());
             if line.starts_with("check") {
-                // A note and a warning are printed before it.
+                // A note and a warning precede it.
                 let before = bytes([&device.0, &image]);
                 let answer = traxtent_in(at, &line.split(' ').collect::<Vec<_>>());
                 assert_eq!(answer.status, 3, "{}", answer.err);
@@ -132,7 +132,7 @@ fn serve_file_refuses_a_mounted_device() {
             refused(&line, 3, &says);
         }
     }
-    // Also if the backing file is named.
+    // The backing file is refused too.
     for line in [
         "serve ./drive.toml --file image -- true",
         "volume create --level raid-0 --chunk 64K --force other image",
@@ -157,8 +157,8 @@ fn serve_file_refuses_a_mounted_device() {
     assert_ne!(answer.status, 0, "{}", answer.err);
 }
 
-/// Does no verb write its output to a block device, not even through a link, and is the device node
-/// still there?
+/// Does every verb refuse to write its output to a block device, even through a link, and is the
+/// device node still there?
 #[test]
 fn outputs_refuse_block_devices() {
     let _ = testkit::tool!("losetup");
@@ -196,8 +196,8 @@ fn outputs_refuse_block_devices() {
     }
 }
 
-/// Does no verb overwrite its own input, under any name, or write two results to one file? An older
-/// result may be replaced.
+/// Does every verb refuse to overwrite its own input, under any name, and to write two results to
+/// one file? Older results can be replaced.
 #[test]
 fn outputs_keep_inputs() {
     let folder = TempDir::new().unwrap();
@@ -250,7 +250,7 @@ fn outputs_keep_inputs() {
     for _ in 0..2 {
         assert_eq!(traxtent_in(at, &again).err, "");
     }
-    // The name of a built-in drive, or a line of the grammar, is no file.
+    // The name of a built-in drive, or a line of the grammar, is not a file.
     for line in [
         "sim atlas10k random,count=9 --log atlas10k --quiet",
         "sim drive.toml random,count=9 --log random,count=9 --quiet",
@@ -332,8 +332,8 @@ fn read(stream: &mut UnixStream) {
     assert_eq!(answer[4..8], [0; 4]);
 }
 
-/// Is one client more than the maximum refused, while all others continue, and is the next one
-/// accepted once another has left?
+/// Is a client beyond the maximum refused, while all others continue, and is the next one accepted
+/// once another has left?
 #[test]
 fn clients_are_bounded() {
     let folder = TempDir::new().unwrap();
@@ -372,7 +372,8 @@ fn clients_are_bounded() {
     assert!(serving.0.try_wait().unwrap().is_none());
 }
 
-/// If a drive is larger than the largest possible file, is this reported, and is no file left?
+/// If a drive is larger than the largest possible file, is this reported, and is no file left
+/// behind?
 #[test]
 fn a_file_too_large_is_not_left() {
     let folder = TempDir::new().unwrap();

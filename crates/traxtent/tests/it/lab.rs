@@ -43,8 +43,7 @@ fn list() {
     assert!(text.contains("Q1a to Q1g") && text.contains("Fig. 2: the serpentine"));
 }
 
-/// Are the requested claims judged, and only those, and drawn, and is the exit status 0 if all are
-/// met?
+/// Are only the requested claims judged and drawn, and is the exit status 0 if all are met?
 #[test]
 fn run() {
     let folder = tempfile::tempdir().unwrap();
@@ -64,7 +63,7 @@ fn run() {
     }
 }
 
-/// Does every claim's object have the fields and types that a script needs?
+/// Does every claim's JSON object have the fields and types that a script needs?
 #[test]
 fn schema() {
     // Without the experiments that take more than ten seconds even with --quick: the log of T30 to
@@ -129,7 +128,7 @@ fn missed() {
     assert!(answer.err.contains("1 scored claim") || answer.err.contains("a scored claim"));
 }
 
-/// Does a value that is set apply to the drives, and is this reported?
+/// Does `--set` apply to the drives, and is this reported?
 #[test]
 fn set() {
     let answer = traxtent(&[
@@ -161,7 +160,7 @@ fn seeds() {
     assert_ne!(run("7"), run("8"));
 }
 
-/// Does a run that resumes from the results of another print the same?
+/// Does a run that resumes from another run's results print the same?
 #[test]
 fn resumed() {
     let folder = tempfile::tempdir().unwrap();
@@ -275,7 +274,7 @@ fn bad_input() {
         ),
     ];
     let in_closed = within(&closed, "new");
-    // The superuser may write anywhere.
+    // The superuser can write anywhere.
     if fs::write(closed.join("try"), "").is_err() {
         cases.push((vec!["lab", "report", "--out", &in_closed], 3, "closed"));
     }

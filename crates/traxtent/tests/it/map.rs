@@ -74,9 +74,9 @@ fn one_lbn() {
     );
 }
 
-/// Is a track map read back, without the columns that it lacks?
+/// Is a list of tracks read back, and are the columns that it lacks omitted?
 #[test]
-fn reads_its_own() {
+fn reads_its_own_list() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("map.csv");
     fs::write(
@@ -176,7 +176,7 @@ fn diff() {
     assert_eq!((answer.status, answer.out.as_str()), (0, ""));
 }
 
-/// Does mke2fs accept the list of blocks, and does no file get any of them?
+/// Does mke2fs accept the list of blocks, and do files use none of them?
 #[test]
 fn badblocks_for_mke2fs() {
     let (mke2fs, dumpe2fs) = (system_tool("mke2fs"), system_tool("dumpe2fs"));
@@ -248,8 +248,8 @@ fn system_tool(name: &str) -> Option<std::path::PathBuf> {
     testkit::tool(name).or_else(|| there.exists().then_some(there))
 }
 
-/// Are block sizes refused that are not whole sectors, partitions beyond the map, and options that
-/// have no meaning here?
+/// Are block sizes that are not whole sectors refused, and partitions beyond the map, and options
+/// without a meaning here?
 #[test]
 fn refusals() {
     for (arguments, says) in [
@@ -285,8 +285,8 @@ fn refusals() {
     }
 }
 
-/// Does the picture of a serpentine match paper Q's Figure 2: on the first surface from cylinder 31
-/// to 0, on the second from 0 to 31, and then from 63?
+/// Does the picture of a serpentine match paper Q's Figure 2: from cylinder 31 to 0 on the first
+/// surface, from 0 to 31 on the second, and then from 63?
 #[test]
 fn draws_the_serpentine() {
     if !cfg!(feature = "plot") {

@@ -1,4 +1,4 @@
-//! Pages in a browser: at the width of a phone and of a screen, on light and on dark paper.
+//! Pages in a browser: at the width of a phone and of a screen, in light and dark mode.
 
 use std::fs;
 use std::path::Path;
@@ -8,20 +8,20 @@ use serde_json::Value;
 
 use super::command::{prints, traxtent};
 
-/// The script that runs in each page and reports what it finds.
+/// The script that runs in each page and reports its measurements.
 const SCRIPT: &str = include_str!("pages.js");
 
 /// The widths of a phone and of a screen.
 const WIDTHS: [u32; 2] = [420, 1200];
 
-/// The least contrast of text (WCAG 2.1, 1.4.3).
+/// The minimum contrast of text (WCAG 2.1, 1.4.3).
 const CONTRAST: f64 = 4.5;
 
-/// The least size of text in pixels.
+/// The minimum size of text in pixels.
 const SIZE: f64 = 11.0;
 
-/// Can every text of the pages be read, without scrolling sideways and without an error in the
-/// console, at each width, on light and on dark paper?
+/// At each width, in light and dark mode, can all text be read without scrolling sideways, and is
+/// the console free of errors?
 #[test]
 fn pages_are_readable() {
     if !cfg!(all(feature = "plot", feature = "lab")) {

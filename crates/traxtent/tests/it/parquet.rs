@@ -49,8 +49,8 @@ fn assert_same(csv: &str, parquet: &SerializedFileReader<File>) {
     assert!(rows.next().is_none());
 }
 
-/// Does a log hold what the CSV holds, with times as numbers, their unit stated, and an empty
-/// column of measured times that is not one of texts?
+/// Does a log have the same content as CSV, with times as numbers, their units, and a column of
+/// measured times that is numeric although it is empty?
 #[test]
 fn request_log() {
     let folder = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ fn request_log() {
     assert_eq!(units["response_ms"], "ms");
 }
 
-/// Does a log of several runs have the columns that tell them apart, and a row group's end within?
+/// Does a log of several runs have the columns that identify them, and more than one row group?
 #[test]
 fn log_of_a_sweep() {
     let folder = tempfile::tempdir().unwrap();
@@ -105,7 +105,7 @@ fn log_of_a_sweep() {
     assert_same(&csv, &parquet);
 }
 
-/// Does the table of results hold what the CSV holds?
+/// Does the table of results have the same content as CSV?
 #[test]
 fn summary() {
     let folder = tempfile::tempdir().unwrap();

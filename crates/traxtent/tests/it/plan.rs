@@ -64,7 +64,7 @@ fn side_by_side() {
     assert_eq!(prints(&arguments), text);
 }
 
-/// Is there a plan for every drive with mechanics, hard and soft, and never a hard one in favour of
+/// Does every drive with mechanics have a hard and a soft plan, and does no hard plan favour
 /// unaligned I/Os?
 #[test]
 fn every_drive() {
@@ -96,10 +96,10 @@ fn every_drive() {
     }
 }
 
-/// Does an impossible plan give status 1 with a line that names what cannot be done, even if only
-/// the round is too short?
+/// Does an impossible plan give status 1 with a line that names the limit, even if only the round
+/// is too short?
 #[test]
-fn no() {
+fn impossible_plans() {
     for (more, says) in [
         (
             &["--streams", "90", "--hard"][..],

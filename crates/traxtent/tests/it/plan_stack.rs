@@ -62,7 +62,7 @@ fn json() {
     );
 }
 
-/// Is an image only read, and attached in the commands to be run?
+/// Is an image only read, and do the commands attach it?
 #[test]
 fn an_image() {
     let folder = tempfile::tempdir().unwrap();

@@ -55,7 +55,7 @@ fn finds_the_tracks() {
     assert!(text.contains("a probe by tree"), "{text}");
 }
 
-/// Is a part of a drive probed from the first track that begins in it?
+/// Is a region of a drive probed from the first track that begins in it?
 #[test]
 fn region() {
     let folder = tempfile::tempdir().unwrap();
@@ -80,7 +80,7 @@ fn region() {
     let list = run(&["map", "a.map", "--format", "csv"]).out;
     // Tracks of 528 sectors.
     assert_eq!(list.lines().nth(1), Some("1056,528"), "{list}");
-    // The track in which the region ends, entirely.
+    // The whole track in which the region ends.
     assert_eq!(list.lines().last(), Some("4752,528"), "{list}");
     let answer = run(&[
         "probe",
@@ -124,7 +124,7 @@ fn interrupted_and_resumed() {
         .spawn()
         .expect("the command runs");
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    // It prints what it does once it listens for signals.
+    // The first message appears once signals are handled.
     let first = lines.next().unwrap().unwrap();
     assert!(
         first.contains("toshiba-x300 by walk, as requested"),
@@ -190,7 +190,7 @@ fn interrupted_and_resumed() {
     assert!(!folder.path().join("a.map.checkpoint").exists());
 }
 
-/// Is a map that is still valid confirmed, and the first boundary named that is not?
+/// Is a valid old map confirmed, and the first moved boundary of another reported?
 #[test]
 fn checks_an_old_map() {
     let folder = tempfile::tempdir().unwrap();
@@ -294,12 +294,12 @@ fn refusals() {
     }
 }
 
-/// Is a device refused that the user may not read, and with `--destructive` one that is mounted,
-/// before anything is written?
+/// Before anything is written, is a device refused that the user cannot read, and, with
+/// `--destructive`, one that is mounted?
 #[test]
 fn devices_that_must_not_be_touched() {
     if !rustix::process::geteuid().is_root() {
-        testkit::skip!("only root may change to another user and mount file systems");
+        testkit::skip!("only root can change to another user and mount file systems");
     }
     let (losetup, mke2fs) = (testkit::tool!("losetup"), testkit::tool!("mke2fs"));
     let folder = tempfile::tempdir().unwrap();

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 
 use crate::command::{prints, traxtent, traxtent_in};
 
-/// Does a command find its drive, is its exit status passed on, is the receipt printed, and is no
-/// file left?
+/// Does a command find its drive? Is its exit status returned, is the receipt printed, and is no
+/// file left behind?
 #[test]
 fn a_command_with_its_drive() {
     let _ = testkit::tool!("nbdinfo");
@@ -80,7 +80,7 @@ fn untrustworthy_runs_can_fail() {
     assert_eq!(status("atlas10k2", "exit 7").0, 7);
     let (not_judged, err) = status("instant", "true");
     assert_eq!(not_judged, 0, "{err}");
-    // A run that nobody used says nothing about a machine.
+    // A run without requests says nothing about a machine.
     let unused = traxtent(&["serve", "atlas10k2", "--require-trustworthy", "--", "true"]);
     assert_eq!(unused.status, 1, "{}", unused.err);
     let last = unused.err.lines().last().unwrap();
@@ -91,7 +91,7 @@ fn untrustworthy_runs_can_fail() {
 }
 
 /// Does a signal to the server end its command and remove its directory, SIGHUP as well as SIGTERM?
-/// Does a server that is told to ignore SIGHUP, as `nohup` does, go on?
+/// Does a server that ignores SIGHUP, as under `nohup`, continue?
 #[test]
 fn a_signal_ends_the_command() {
     for (signal, before, status) in [
@@ -126,8 +126,8 @@ fn a_signal_ends_the_command() {
     }
 }
 
-/// Does a volume without a command print the same table as a drive, with the port that was found
-/// free, and is SIGTERM a normal end?
+/// Does a volume without a command print the same table as a drive, with the chosen free port, and
+/// is SIGTERM a normal end?
 #[test]
 fn a_volume_prints_how_to_attach_it() {
     let folder = TempDir::new().unwrap();
@@ -169,7 +169,7 @@ fn a_volume_prints_how_to_attach_it() {
     assert_eq!(table.iter().any(|line| line.starts_with("fio ")), is_here);
 }
 
-/// Does work that Ctrl-C interrupts end by the signal, so that a shell's loop ends too?
+/// Is work that Ctrl-C interrupts ended by the signal, so that a shell's loop ends too?
 #[test]
 fn interrupted_work_ends_by_the_signal() {
     let folder = TempDir::new().unwrap();
@@ -216,9 +216,9 @@ fn send(signal: &str, child: &Child) {
     assert!(sent.unwrap().success(), "{kill}");
 }
 
-/// Do a drive and a volume name the mistake when they receive an order for the other?
+/// Do a drive and a volume report an order that is meant for the other kind of server?
 #[test]
-fn control_sockets_are_told_apart() {
+fn orders_for_the_other_kind_of_server() {
     let folder = TempDir::new().unwrap();
     let err = |serve: &[&str], order: &str| {
         let line = format!("{} {order}", env!("CARGO_BIN_EXE_traxtent"));
@@ -322,7 +322,7 @@ fn faults() {
 }
 
 /// Does a server of several drives leave no directories below that of `--fuse`, and does the next
-/// one remove what a killed server has left there?
+/// server remove those that a killed server has left there?
 #[test]
 fn directories_of_several_drives() {
     if fs::File::options().write(true).open("/dev/fuse").is_err() {
@@ -409,8 +409,8 @@ fn refused() {
     assert!(said.ends_with("\n3\n"), "{said}");
 }
 
-/// Does a server without a command print how to attach it with what is installed, grant no further
-/// permissions unasked, and end with a receipt on a signal?
+/// Does a server without a command print commands for the installed clients, grant no additional
+/// permissions by default, and end with a receipt on a signal?
 #[test]
 fn until_stopped() {
     let folder = TempDir::new().unwrap();

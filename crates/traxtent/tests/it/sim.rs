@@ -56,7 +56,7 @@ fn parts_sum() {
     assert_eq!(rows, 3000);
 }
 
-/// Does the same command give the same bytes, and another seed different ones?
+/// Does the same command produce the same bytes, and another seed different ones?
 #[test]
 fn repeatable() {
     let folder = tempfile::tempdir().unwrap();
@@ -86,7 +86,7 @@ fn repeatable() {
 
 /// Are logs compressed according to their extension, and read back as the same text?
 #[test]
-fn packed_logs() {
+fn compressed_logs() {
     let folder = tempfile::tempdir().unwrap();
     let log = |name: &str| {
         let path = folder.path().join(name);
@@ -107,7 +107,7 @@ fn packed_logs() {
     assert!(unpacked == plain);
     let packed = log("log.csv.zst");
     assert!(packed.len() < plain.len() / 2);
-    // Frames follow each other, one for each mebibyte.
+    // The frames are consecutive, one for each mebibyte.
     let mut rest = &packed[..];
     let mut unpacked = Vec::new();
     while !rest.is_empty() {
@@ -119,7 +119,7 @@ fn packed_logs() {
 
 /// Is a trace the same compressed with gzip, with zstd, and with its format named?
 #[test]
-fn packed_traces() {
+fn compressed_traces() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| {
         let path = folder.path().join(name);
@@ -168,7 +168,7 @@ fn toml_workload() {
 }
 
 /// Do 4 KiB writes cover whole physical sectors of a 512e drive unless unaligned starts are
-/// requested, and does the summary then report how many do not, and the keys to add?
+/// requested? Does the summary then report the number of partial writes, and the keys to add?
 #[test]
 fn partial_sector_writes() {
     let run = |workload: &str, more: &[&str]| {
@@ -228,8 +228,8 @@ fn partial_sector_writes() {
 fn shares_of_the_buffer() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log.csv");
-    // Reads that overlap the preceding one find their beginning in the buffer; every third is a
-    // repetition.
+    // Reads that overlap the preceding one find their beginning in the buffer. Every third read is
+    // a repetition.
     let trace = folder.path().join("overlapping.trace");
     let text: String = (0..300)
         .map(|i| format!("{} 0 {} 64 1\n", i * 40, i / 3 * 20_000 + i % 3 / 2 * 32))
@@ -262,7 +262,7 @@ fn shares_of_the_buffer() {
     assert!(text.contains(&line), "{text}");
 }
 
-/// Does a warm-up omit the given number of requests, and is omitting all refused?
+/// Does a warm-up exclude the given number of requests, and is excluding all of them refused?
 #[test]
 fn warmup() {
     let requests = |warmup: &str| {
@@ -423,7 +423,7 @@ fn mean_ms(summary: &serde_json::Value) -> f64 {
         .expect("a mean")
 }
 
-/// Does a killed simulation leave nothing, neither under the log's name nor beside it?
+/// Does a killed simulation leave no file, neither the log nor a temporary file beside it?
 #[test]
 fn nothing_after_a_kill() {
     let folder = tempfile::tempdir().unwrap();
@@ -459,7 +459,7 @@ fn nothing_after_a_kill() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// Does a failed run leave no output file, and no part of one?
+/// Does a failed run leave neither a complete nor a partial output file?
 #[test]
 fn no_partial_files() {
     let folder = tempfile::tempdir().unwrap();

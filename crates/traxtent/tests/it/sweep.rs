@@ -17,7 +17,7 @@ fn sets_figures() {
     assert_eq!(mean(&["--set", "workload.size=8"]), plain);
 }
 
-/// Does a sweep have a row for each combination, with the last key changing first?
+/// Does a sweep have a row for each combination, with the last key varying fastest?
 #[test]
 fn rows() {
     let sets = [
@@ -56,7 +56,7 @@ fn rows() {
     assert_eq!(text.lines().count(), 5 + 6);
 }
 
-/// Is a sweep of schedulers that have nothing to choose from noted, and one with a queue not?
+/// Is a note printed for a sweep of schedulers only if the drive has no queue?
 #[test]
 fn schedulers_without_a_queue() {
     for (depth, noted) in [("queue.depth=1", true), ("queue.depth=4", false)] {
@@ -67,7 +67,7 @@ fn schedulers_without_a_queue() {
     }
 }
 
-/// Is the mean over seeds that of the individual runs, with an interval around it?
+/// Is the mean over seeds equal to that of the individual runs, with an interval around it?
 #[test]
 fn seeds() {
     let one = |seed: &str| {

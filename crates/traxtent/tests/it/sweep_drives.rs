@@ -1,4 +1,4 @@
-//! Sweeps over drives, and what they write.
+//! Sweeps over drives, and their output files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -73,7 +73,7 @@ fn log_and_summary() {
             .unwrap()
             .starts_with(&format!("{labels}request,device,"))
     );
-    // Of each run, the number of requests and the sum of their response times.
+    // For each run: the number of requests and the sum of their response times.
     let mut runs: BTreeMap<&str, (u64, f64)> = BTreeMap::new();
     for line in lines {
         let (at, _) = line.match_indices(',').nth(2).unwrap();
@@ -140,7 +140,7 @@ fn curve_of_the_log() {
         .map(|(x, y)| (number(x), number(y)))
         .collect();
     let (first, last) = (curve[0], curve[curve.len() - 1]);
-    // The ends fix the axes; everything between must be where the log has it.
+    // The ends fix the axes; all points between must match the log.
     let share = |y: f64| (y - first.1) / (last.1 - first.1) * 50.0;
     for (rank, time) in times.iter().enumerate() {
         let place = (time - times[0]) / (times[49] - times[0]);
@@ -197,7 +197,7 @@ fn refused() {
     }
 }
 
-/// Does a build without Parquet say how to get it?
+/// Does a build without Parquet print how to get one with it?
 #[cfg(not(feature = "parquet"))]
 #[test]
 fn without_parquet() {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::command::{json, traxtent};
 
-/// Are all answers present and consistent, with the types that a script relies on, and is a picture
+/// Are all answers present and consistent, with the types that a script needs, and is a picture
 /// drawn?
 #[test]
 fn answers() {

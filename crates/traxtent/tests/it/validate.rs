@@ -42,7 +42,7 @@ fn no_worse_than_disksim() {
 
 /// Are traces without parameters, and parameters without traces, reported?
 #[test]
-fn halves_are_named() {
+fn incomplete_pairs_are_reported() {
     let data = shared_data!("disksim");
     let folder = tempfile::tempdir().unwrap();
     for file in [
@@ -103,7 +103,7 @@ fn halves_are_named() {
     );
 }
 
-/// Does `--set` change the drive, and `--quiet` omit notes and warnings alone?
+/// Does `--set` change the drive, and does `--quiet` omit only notes and warnings?
 #[test]
 fn changed_and_quiet() {
     let data = shared_data!("disksim");

@@ -46,7 +46,7 @@ fn a_life() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     files(at, &["a", "b", "c", "d"]);
-    // Levels are also known by the names that other programs give them.
+    // Other programs' names for levels are accepted too.
     for level in ["5", "raid5"] {
         let create = format!("create --level {level} --chunk 64K --journal 2M --json a b c");
         assert_eq!(good(at, &create)["level"], "raid-5");
@@ -91,7 +91,7 @@ fn a_life() {
     assert_eq!(done["share"], 1.0);
     assert_eq!(good(at, "scrub --json a c d")["wrong_rows"], 0);
     assert_eq!(good(at, "status --json a c d")["members"][1]["path"], "d");
-    // A flipped bit on a member is found, and on request parity is computed from it.
+    // A flipped bit on a member is found. On request, parity is computed from the changed data.
     let mut image = fs::read(at.join("a")).unwrap();
     let middle = image.len() / 2;
     image[middle] ^= 1;
@@ -266,9 +266,9 @@ fn map_of(path: &Path, zones: &[(u64, u64)]) -> u64 {
     next
 }
 
-/// Does a server report that a member has failed, and that too many have?
+/// Does a server report a failed member, and too many failed members?
 #[test]
-fn failures_are_said() {
+fn failures_are_reported() {
     let _ = testkit::tool!("nbdcopy");
     let folder = TempDir::new().unwrap();
     let at = folder.path();
@@ -370,12 +370,12 @@ fn unusable_members_are_refused() {
         fs::set_permissions(at.join(name), Permissions::from_mode(0o666)).unwrap();
     }
     fs::set_permissions(at.join("c"), Permissions::from_mode(0o444)).unwrap();
-    // The superuser may do anything.
+    // Permissions do not restrict the superuser.
     let is_root = rustix::process::geteuid().is_root();
     match (is_root, testkit::tool("setpriv")) {
         (false, _) => refused(Command::new(program), "c", 3, "Permission denied"),
         (true, Some(setpriv)) => {
-            // If the user unprivileged may not run the program, this cannot be tested.
+            // This cannot be tested if an unprivileged user cannot run the program.
             let unprivileged = || {
                 let mut command = Command::new(&setpriv);
                 command.args(["--reuid=65534", "--regid=65534", "--clear-groups", program]);
@@ -479,7 +479,7 @@ fn status_shows_all_members() {
     }
 }
 
-/// A child process that ends with this.
+/// A child process that is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
@@ -580,8 +580,8 @@ fn orders_while_served() {
     good(at, "assemble a d c");
 }
 
-/// Does `check` find a file system aligned that was made by `plan stack` from the map of a volume
-/// with whole tracks as chunks, and find another start unaligned?
+/// Does `check` find a file system aligned if `plan stack` made it from the map of a volume with
+/// tracks as chunks, and unaligned if it starts elsewhere?
 #[test]
 fn check_finds_volumes_aligned() {
     let tools = ["nbdfuse", "losetup", "sfdisk", "mke2fs", "umount"];
@@ -590,7 +590,7 @@ fn check_finds_volumes_aligned() {
     }
     let folder = TempDir::new().unwrap();
     let at = folder.path();
-    // Different from each other, and not multiples of a block.
+    // Sizes that differ from each other, and are not multiples of a block.
     let zones = [
         [(531, 60), (507, 70)],
         [(533, 50), (500, 82)],
@@ -737,7 +737,7 @@ impl Drop for Shown {
     }
 }
 
-/// A loop device that is detached with this.
+/// A loop device that is detached on drop.
 struct Detached(String);
 
 impl Drop for Detached {
@@ -746,8 +746,8 @@ impl Drop for Detached {
     }
 }
 
-/// Is a rate without its unit refused, and is a server that has ended reported as such? Are its
-/// leftover sockets removed by the next server, but not files of others?
+/// Is a rate without its unit refused, and is it reported if the server has ended? Does the next
+/// server remove leftover sockets, but no other files?
 #[test]
 fn a_forgotten_unit_and_a_server_that_ended() {
     let folder = TempDir::new().unwrap();
@@ -918,7 +918,7 @@ fn serve_ends_while_a_member_hangs() {
     }
 }
 
-/// Are impossible member time-outs refused?
+/// Are member time-outs out of range refused?
 #[test]
 fn member_timeouts_are_checked() {
     let folder = TempDir::new().unwrap();
@@ -940,8 +940,8 @@ impl Drop for MemoryDisk {
     }
 }
 
-/// Are members on a read-only file system read by everything that needs no writes, also without a
-/// member that the others can replace, and is everything else refused with the reason?
+/// Can all verbs that need no writes read members on a read-only file system, even without a member
+/// that the others can replace? Are all other verbs refused with the reason?
 #[test]
 fn members_that_cannot_be_written() {
     let mount = testkit::tool!("mount");
@@ -987,9 +987,9 @@ fn members_that_cannot_be_written() {
     }
 }
 
-/// After a crash, does `status` say that the volume was not stopped cleanly, does `assemble` say
-/// how many writes it replayed, and does `rebuild` say that there is nothing to rebuild? Does
-/// `status` of one member describe the volume that it belongs to?
+/// After a crash, does `status` report that the volume was not stopped cleanly, `assemble` the
+/// number of replayed writes, and `rebuild` that there is nothing to rebuild? Does `status` with a
+/// single member describe its volume?
 #[test]
 fn a_crash_is_reported() {
     let folder = TempDir::new().unwrap();

@@ -1,5 +1,5 @@
-//! Faults that once lost data, each with a test by its name: members whose content has changed,
-//! scrubs that decide, and superblocks that are not read.
+//! Faults that once lost data, each with a test of its name: members with changed content, scrubs
+//! that guess which data is right, and superblocks that are not read.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -113,7 +113,7 @@ fn an_old_copy_of_a_member_is_accepted() {
                 "{name} was written"
             );
         }
-        // Without it all data are there, and it can return only by a rebuild.
+        // All data is there without this member, which can return only by a rebuild.
         let others = members[1..].join(" ");
         good(at, &format!("assemble --force {others}"));
         assert!(load(at, 3 << 20, &members[1..]) == fs::read(at.join("data")).unwrap());
@@ -127,7 +127,7 @@ fn an_old_copy_of_a_member_is_accepted() {
 
 /// Fault 2a: a scrub destroys the data of a member that was truncated and grew again. Is the
 /// missing superblock reported, does a scrub only report, is a repair refused, and can all data be
-/// restored from the others?
+/// restored from the other members?
 #[test]
 fn a_scrub_recomputes_parity_over_a_member_that_was_cut_short() {
     let _ = testkit::tool!("nbdcopy");
@@ -149,7 +149,7 @@ fn a_scrub_recomputes_parity_over_a_member_that_was_cut_short() {
     );
     let left = ["a", "b", "c"].map(|name| fs::read(at.join(name)).unwrap());
     let data_of = |member: &[u8]| member[(3 << 20)..(7 << 20)].to_vec();
-    // Also after starts that write superblocks.
+    // The same holds after starts that write superblocks.
     for _ in 0..2 {
         let scrub = volume(at, "scrub a b c");
         assert_eq!(scrub.status, 1, "{}", scrub.err);
@@ -168,7 +168,7 @@ fn a_scrub_recomputes_parity_over_a_member_that_was_cut_short() {
         }
         assert_eq!(volume(at, "status a b c").status, 1);
     }
-    // A verb that would take zeros for data does not even start.
+    // A verb that would treat zeros as data is refused at the start.
     for line in [
         "serve a b c -- true",
         "assemble a b c",
@@ -389,7 +389,7 @@ fn the_second_superblock_of_a_file_that_grew() {
     good(at, "repair-superblocks a b");
     let status = volume(at, "status a b");
     assert_eq!(status.status, 0, "{}", status.out);
-    // The other one.
+    // The other superblock.
     let second = (8 << 20) - 8192;
     overwrite(&at.join("a"), second, &[1; 512]);
     assert!(
@@ -405,7 +405,7 @@ fn the_second_superblock_of_a_file_that_grew() {
     );
     good(at, "repair-superblocks a b");
     assert_eq!(volume(at, "status a b").status, 0);
-    // A replacement may also be larger.
+    // A replacement can also be larger.
     good(at, "fail 1 a b");
     File::create(at.join("c"))
         .unwrap()

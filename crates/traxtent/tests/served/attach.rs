@@ -1,8 +1,8 @@
 //! A served drive as a block device of this kernel, with a file system: the file that the server
-//! shows, its loop device, a mount.
+//! exposes, its loop device, and a mount.
 //!
-//! What a mount or a killed server leaves is removed when its value is dropped, even if the test
-//! fails. A layer that is still busy is unmounted lazily.
+//! Mounts, and the remains of killed servers, are removed when their values are dropped, even if
+//! the test fails. A layer that is still busy is unmounted lazily.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,10 +41,10 @@ pub(crate) struct Loop(PathBuf);
 pub(crate) struct Mount(PathBuf);
 
 impl Attached {
-    /// Returns the options of a server that shows its drive below `folder`, and attaches it.
+    /// Returns the options of a server that exposes its drive below `folder`, and attaches it.
     pub(crate) fn options(folder: &Path) -> [String; 2] {
         let shown = folder.join("shown");
-        // A killed server leaves a mount here, which cannot be looked at.
+        // A killed server leaves a mount here that cannot be accessed.
         let _ = fs::create_dir(&shown);
         [option("fuse", shown.display()), argument("--device")]
     }

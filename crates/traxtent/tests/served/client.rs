@@ -1,7 +1,7 @@
-//! A client for the minimum of the NBD protocol
+//! A minimal client for the NBD protocol
 //! (<https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>), which sends exactly the
-//! requests that a test states, one at a time. Common clients round requests to sectors, split them
-//! and try again.
+//! requests of a test, one at a time. Common clients round requests to sectors, split them, and
+//! retry.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -18,8 +18,7 @@ pub(crate) const EPERM: u32 = 1;
 pub(crate) const EINVAL: u32 = 22;
 pub(crate) const ENOSPC: u32 = 28;
 
-/// The result of a request: success, or the number of an error. A missing response is an error of
-/// the connection.
+/// The result of a request: success, or an error number. A missing response is a connection error.
 pub(crate) type Response = io::Result<Result<(), u32>>;
 
 pub(crate) const READ: u16 = 0;
@@ -28,7 +27,7 @@ const FLUSH: u16 = 3;
 pub(crate) const TRIM: u16 = 4;
 pub(crate) const WRITE_ZEROES: u16 = 6;
 
-/// The flag of a request whose data are on the medium when it is answered.
+/// The flag of a write (FUA) that must be on the medium before it is answered.
 pub(crate) const FUA: u16 = 1;
 
 const OPTION: &[u8; 8] = b"IHAVEOPT";
@@ -42,7 +41,7 @@ impl Client {
         Client::of(server, "").expect("it has an export")
     }
 
-    /// Connects to the export of a name; `None` if the server closes the connection instead.
+    /// Connects to an export by name; `None` if the server closes the connection instead.
     pub(crate) fn of(server: &Server, export: &str) -> Option<Client> {
         let mut stream = UnixStream::connect(server.socket()).expect("it listens");
         // A server that hangs makes the test fail, rather than wait forever.

@@ -16,8 +16,8 @@ use crate::life::ServedVolume;
 use crate::server::{TRAXTENT, argument, option, quick_folder};
 use crate::volume::new_volume;
 
-/// Sends a byte of an order now and then. Does another client still get a status soon, and is the
-/// slow client told that its line takes too long?
+/// Sends an order a byte at a time, slowly. Does another client still get a status soon, and does
+/// the slow client get an error for its line?
 #[test]
 fn a_slow_client_holds_up_nobody() {
     let folder = quick_folder();
@@ -49,8 +49,8 @@ fn a_slow_client_holds_up_nobody() {
     });
 }
 
-/// Connects more clients than are served at a time. Is the additional one told so in a line, and
-/// served once others have gone?
+/// Connects more clients than are served at a time. Does the additional one get an error, and is it
+/// served once others have disconnected?
 #[test]
 fn too_many_clients() {
     let folder = quick_folder();
@@ -80,8 +80,7 @@ fn too_many_clients() {
     }
 }
 
-/// Creates the socket under umask 0. Does it have mode 0600, and from the first moment, without a
-/// change afterwards?
+/// Creates the socket under umask 0. Does it have mode 0600 from the start, without a later change?
 #[test]
 fn the_socket_is_never_open_to_others() {
     let sh = testkit::tool!("sh");

@@ -91,7 +91,7 @@ fn a_volume_with_copies_survives_kills() {
 }
 
 /// Does a client of a volume with replicas get the error for a full disk if the disk below is full?
-/// Are its flushed data still there, and do writes continue once there is room?
+/// Is its flushed data still there, and do writes continue once there is room?
 #[test]
 fn a_full_disk_below() {
     let mount = testkit::tool!("mount");

@@ -34,7 +34,7 @@ fn small_writes() {
     agrees(Load::SmallWrites, typical(), 2, "randwrite", 4096, 1);
 }
 
-/// Is the cost right for large sequential writes? It is zero if the buffer merges them.
+/// Is the cost right for large sequential writes, which is zero if the buffer merges them?
 #[test]
 fn large_writes() {
     agrees(Load::LargeWrites, typical(), 2, "write", 512 << 10, 1);
@@ -47,7 +47,7 @@ fn large_writes_through() {
     agrees(Load::LargeWrites, profile, 2, "write", 512 << 10, SLOWDOWN);
 }
 
-/// Is the cost of reads right? It is zero.
+/// Is the cost of reads right, which is zero?
 #[test]
 fn reads() {
     agrees(Load::Reads, typical(), 2, "randread", 4096, 1);

@@ -15,11 +15,11 @@ use crate::server::{Server, argument, option, quick_folder, write};
 
 /// The maximum speed of a server: a day takes 86 seconds.
 const SPEED: u64 = 1000;
-/// The clients stay below this offset. The range is written first, so the data in memory do not
-/// grow later.
+/// The clients stay below this offset. The range is written first, so the data in memory does
+/// not grow later.
 const BYTES: u64 = 16 << 20;
 const CLIENTS: u64 = 4;
-/// The real time until every thread has its stack and its buffers.
+/// The real time after which every thread has its stack and buffers.
 const WARM: Duration = Duration::from_secs(3);
 /// The growth of the process that is allowed after that. One byte per request of a day would exceed
 /// it.
@@ -97,7 +97,7 @@ fn a_day_of_requests() {
     assert!((real_least..=real_most).contains(&passed));
 }
 
-/// Sends random requests until it is told to stop; returns their number.
+/// Sends random requests until `stop` is set; returns their number.
 fn work(mut client: Client, seed: u64, stop: &AtomicBool) -> u64 {
     let mut rng = Rng::new(seed);
     let mut buffer = vec![0; 4096];

@@ -1,4 +1,4 @@
-//! Do the examples of the guides do what they say?
+//! Do the examples in the guides work as described?
 
 use std::env;
 use std::fs::{self, File};
@@ -41,7 +41,7 @@ fn the_faults_of_the_guide_for_ci() {
     );
 }
 
-/// Returns the first fenced block of a language.
+/// Returns the first fenced block in a language.
 fn block<'a>(text: &'a str, language: &str) -> &'a str {
     let begin = text.split(&format!("```{language}\n")).nth(1);
     let block = begin.and_then(|rest| rest.split("```").next());

@@ -1,5 +1,5 @@
-//! Does a journalling file system survive power cuts on a served drive, and fail to if the drive
-//! ignores flushes?
+//! Does a journalling file system survive power cuts on a served drive, and not survive them if the
+//! drive ignores flushes?
 //!
 //! The real ext4 of this kernel writes, through nbdfuse and a loop device. The kernel determines
 //! which requests it sends and when, and they differ between runs. A seed here therefore repeats
@@ -31,7 +31,7 @@ use traxtent_units::Rng;
 use crate::attach::{Attached, missing};
 use crate::server::{Server, argument, option, quick_folder, run, write};
 
-/// Cuts the power while files are written. Is every fsync'ed file there with its content, and does
+/// Cuts the power while files are written. Is every fsync'ed file there with its content? Does
 /// e2fsck find no errors once the journal has been replayed?
 #[test]
 fn fsynced_files_survive_power_cuts() {
@@ -60,7 +60,7 @@ fn fsynced_files_survive_power_cuts() {
 /// Is a drive detected that acknowledges flushes without performing them? This is the negative
 /// control.
 #[test]
-fn lying_flushes_are_found_out() {
+fn ignored_flushes_are_detected() {
     if let Some(reason) = missing() {
         testkit::skip!("{reason}");
     }
@@ -80,7 +80,7 @@ fn lying_flushes_are_found_out() {
 struct Outcome {
     /// The number of files that were checked.
     promises: u64,
-    /// Whether the drive had acknowledged or begun writes that it might lose.
+    /// Whether the drive had acknowledged or begun writes that it could lose.
     volatile: bool,
     findings: Vec<String>,
 }
@@ -113,19 +113,19 @@ fn cut(seed: u64, empty: &[u8], lie: Option<&str>) -> Outcome {
     }
     let attached = Attached::new(folder.path());
     let mount = attached.mount(&path("mnt")).unwrap();
-    let power_goes = AtomicBool::new(false);
+    let power_is_cut = AtomicBool::new(false);
     let mut writers: Vec<Writer> = (0..WRITERS)
-        .map(|number| Writer::new(mount.folder(), seed, number, &power_goes))
+        .map(|number| Writer::new(mount.folder(), seed, number, &power_is_cut))
         .collect();
     let mut scratch = Scratch::new(mount.folder(), seed).unwrap();
     let left = thread::scope(|scope| {
         for writer in &mut writers {
-            scope.spawn(|| writer.until_the_power_goes());
+            scope.spawn(|| writer.run_until_power_cut());
         }
-        scope.spawn(|| scratch.until_the_power_goes());
+        scope.spawn(|| scratch.run_until_power_cut());
         thread::sleep(Duration::from_micros(20_000 + rng.below(100_000)));
         let tearing = if rng.chance(0.5) { "physical" } else { "512" };
-        power_goes.store(true, Ordering::SeqCst);
+        power_is_cut.store(true, Ordering::SeqCst);
         // The power does not return, because nothing that the kernel still holds may reach the
         // drive.
         command(&format!("power-cut,seed={seed},tearing={tearing},for=24 h"))
@@ -189,7 +189,7 @@ fn file_system() -> Vec<u8> {
     let folder = TempDir::new().unwrap();
     let image = folder.path().join("image");
     File::create(&image).unwrap().set_len(SIZE).unwrap();
-    let mke2fs = testkit::tool("mke2fs").expect("asked for before");
+    let mke2fs = testkit::tool("mke2fs").expect("its presence was checked");
     let eager = "lazy_itable_init=0,lazy_journal_init=0";
     let image = image.display().to_string();
     run(
@@ -199,7 +199,7 @@ fn file_system() -> Vec<u8> {
     fs::read(image).unwrap()
 }
 
-/// Creates a drive's data from a file system: zeros stay holes, and so does the rest of the drive.
+/// Creates a drive's data from a file system. Zeros become holes, as does the rest of the drive.
 fn lay(image: &[u8], path: &Path, profile: &Profile) {
     const CHUNK: usize = 64 << 10;
     let drive = traxtent_model::drive::Drive::new(profile).unwrap();
@@ -269,10 +269,10 @@ impl Promise {
     }
 }
 
-/// A writer of files in a directory of its own, which records the content that must survive.
+/// A writer of files in its own directory, which records the content that must survive.
 struct Writer<'a> {
     folder: PathBuf,
-    power_goes: &'a AtomicBool,
+    power_is_cut: &'a AtomicBool,
     rng: Rng,
     /// The fsync'ed files in the directory, which is fsync'ed too.
     files: BTreeMap<PathBuf, Content>,
@@ -281,7 +281,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(mount: &Path, seed: u64, number: u64, power_goes: &'a AtomicBool) -> Writer<'a> {
+    fn new(mount: &Path, seed: u64, number: u64, power_is_cut: &'a AtomicBool) -> Writer<'a> {
         let folder = mount.join(number.to_string());
         fs::create_dir(&folder).unwrap();
         for made in [&folder, mount] {
@@ -289,7 +289,7 @@ impl<'a> Writer<'a> {
         }
         Writer {
             folder,
-            power_goes,
+            power_is_cut,
             rng: Rng::new(seed << 8 | number),
             files: BTreeMap::new(),
             promises: BTreeMap::new(),
@@ -297,7 +297,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn until_the_power_goes(&mut self) {
+    fn run_until_power_cut(&mut self) {
         while self.step().is_ok() {}
     }
 
@@ -383,10 +383,10 @@ impl<'a> Writer<'a> {
         self.counts(File::open(&self.folder)?.sync_all())
     }
 
-    /// Returns the outcome of an fsync, or an error if it may have come after the cut was ordered.
+    /// Returns the outcome of an fsync, or an error if the cut was possibly ordered before its end.
     fn counts(&self, synced: io::Result<()>) -> io::Result<()> {
         synced?;
-        if self.power_goes.load(Ordering::SeqCst) {
+        if self.power_is_cut.load(Ordering::SeqCst) {
             return Err(io::Error::other("the power goes"));
         }
         Ok(())
@@ -431,7 +431,7 @@ impl<'a> Writer<'a> {
 }
 
 /// A file that is written repeatedly, bypassing the page cache and without a flush, so that there
-/// are data to lose at every cut.
+/// is data to lose at every cut.
 struct Scratch {
     path: PathBuf,
     rng: Rng,
@@ -456,7 +456,7 @@ impl Scratch {
         })
     }
 
-    fn until_the_power_goes(&mut self) {
+    fn run_until_power_cut(&mut self) {
         let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
         let mut options = File::options();
         let file = options.write(true).custom_flags(direct).open(&self.path);

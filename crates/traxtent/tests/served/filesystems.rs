@@ -26,23 +26,23 @@ const LARGEST: u64 = 3 << 20;
 /// Does ext4 work?
 #[test]
 fn ext4() {
-    lives("ext4", &["mkfs.ext4", "-q"], &["e2fsck", "-f", "-n"]);
+    works("ext4", &["mkfs.ext4", "-q"], &["e2fsck", "-f", "-n"]);
 }
 
 /// Does XFS work?
 #[test]
 fn xfs() {
-    lives("xfs", &["mkfs.xfs", "-q"], &["xfs_repair", "-n"]);
+    works("xfs", &["mkfs.xfs", "-q"], &["xfs_repair", "-n"]);
 }
 
 /// Does Btrfs work, which keeps checksums of all data?
 #[test]
 fn btrfs() {
     let check = ["btrfs", "check", "--check-data-csum"];
-    lives("btrfs", &["mkfs.btrfs", "-q"], &check);
+    works("btrfs", &["mkfs.btrfs", "-q"], &check);
 }
 
-/// Does a server whose file is in use at Ctrl-C go on serving, and end once it is not?
+/// Does a server whose file is in use at Ctrl-C continue, and end once the file is closed?
 #[test]
 fn ctrl_c_waits_for_users_of_the_file() {
     if let Some(why) = attach::missing() {
@@ -54,8 +54,8 @@ fn ctrl_c_waits_for_users_of_the_file() {
     waits_for_users(server, &folder.path().join("disk"));
 }
 
-/// If the loop device is open at Ctrl-C, but not mounted, does the server go on serving until it is
-/// closed?
+/// If the loop device is open but not mounted at Ctrl-C, does the server continue until the device
+/// is closed?
 #[test]
 fn ctrl_c_waits_for_users_of_the_device() {
     if let Some(why) = attach::missing() {
@@ -69,7 +69,7 @@ fn ctrl_c_waits_for_users_of_the_device() {
     waits_for_users(server, attached.device());
 }
 
-/// Is SIGTERM a normal end even if the file is in use, with a line that says so?
+/// Is SIGTERM a normal end even if the file is in use, with a line that reports the use?
 #[test]
 fn sigterm_does_not_wait_for_users() {
     if let Some(why) = attach::missing() {
@@ -92,7 +92,7 @@ fn waits_for_users(server: Server, path: &Path) {
     thread::sleep(Duration::from_millis(1500));
     user.read_exact(&mut [0; 512]).expect("it is still served");
     drop(user);
-    // A server that waits for another Ctrl-C is killed, and has failed.
+    // A server that still waits for another Ctrl-C is killed, and the test fails.
     let id = server.id().to_string();
     thread::spawn(move || {
         thread::sleep(Duration::from_secs(30));
@@ -102,7 +102,7 @@ fn waits_for_users(server: Server, path: &Path) {
 }
 
 /// Creates a file system, fills it, unmounts and checks it, and reads everything back.
-fn lives(kind: &str, make: &[&str], check: &[&str]) {
+fn works(kind: &str, make: &[&str], check: &[&str]) {
     for name in [make[0], check[0]] {
         let _ = testkit::tool!(name);
     }
@@ -113,7 +113,7 @@ fn lives(kind: &str, make: &[&str], check: &[&str]) {
     let drive = argument(sized(folder.path(), 512, 4096, 512));
     let _server = Server::start(&[&[drive][..], &Attached::options(folder.path())].concat());
     let attached = Attached::new(folder.path());
-    tell(make, attached.device());
+    run_on(make, attached.device());
     let place = folder.path().join("mounted");
     let mounted = match attached.mount(&place) {
         Ok(mounted) => mounted,
@@ -140,30 +140,30 @@ fn lives(kind: &str, make: &[&str], check: &[&str]) {
         fs::write(path(number), &contents[number]).unwrap();
     }
     mounted.unmount();
-    tell(check, attached.device());
+    run_on(check, attached.device());
     let mounted = attached.mount(&place).unwrap();
     for (number, content) in contents.iter().enumerate() {
         assert!(fs::read(path(number)).unwrap() == *content, "file {number}");
     }
     mounted.unmount();
-    tell(check, attached.device());
+    run_on(check, attached.device());
 }
 
 /// Does ext4 work on a volume?
 #[test]
 fn ext4_on_a_volume() {
-    lives_on_a_volume("ext4", &["mkfs.ext4", "-q"], &["e2fsck", "-f", "-n"]);
+    works_on_a_volume("ext4", &["mkfs.ext4", "-q"], &["e2fsck", "-f", "-n"]);
 }
 
 /// Does XFS work on a volume?
 #[test]
 fn xfs_on_a_volume() {
-    lives_on_a_volume("xfs", &["mkfs.xfs", "-q"], &["xfs_repair", "-n"]);
+    works_on_a_volume("xfs", &["mkfs.xfs", "-q"], &["xfs_repair", "-n"]);
 }
 
 /// Pulls a member, rebuilds another and kills the server, each while files are written. Does the
 /// file system's checker find no errors after each, and are all synced files there?
-fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
+fn works_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
     for name in [make[0], check[0]] {
         let _ = testkit::tool!(name);
     }
@@ -178,7 +178,7 @@ fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
     let mut pullable = Pullable::new(&files[1]);
     let life = ServedVolume::attached(folder.path(), files.clone(), &[(1, &pullable)]);
     let attached = Attached::new(folder.path());
-    tell(make, attached.device());
+    run_on(make, attached.device());
     let place = at("mounted");
     let mounted = match attached.mount(&place) {
         Ok(mounted) => mounted,
@@ -198,7 +198,7 @@ fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
     });
     mounted.unmount();
     assert_eq!(life.status().members[1].state, "failed");
-    tell(check, attached.device());
+    run_on(check, attached.device());
 
     let mounted = attached.mount(&place).unwrap();
     let spare = at("spare");
@@ -218,7 +218,7 @@ fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
     });
     mounted.unmount();
     assert!(life.status().is_whole());
-    tell(check, attached.device());
+    run_on(check, attached.device());
     files[1] = spare;
 
     let mounted = attached.mount(&place).unwrap();
@@ -241,14 +241,14 @@ fn lives_on_a_volume(kind: &str, make: &[&str], check: &[&str]) {
         );
     }
     mounted.unmount();
-    tell(check, attached.device());
+    run_on(check, attached.device());
     drop(attached);
     life.begin(MaintenanceKind::Scrub, None);
     let scrubbed = life.ended();
     assert!(scrubbed.is_clean(), "{scrubbed:?}");
 }
 
-/// Writes and syncs files during `happens`, and records those that are durable.
+/// Writes and syncs files during `happens`, and records the durable ones.
 fn write_while(
     place: &Path,
     round: u64,
@@ -289,9 +289,9 @@ fn write_while(
     });
 }
 
-/// Runs a command on a device; it must succeed.
-fn tell(command: &[&str], device: &Path) {
-    let program = testkit::tool(command[0]).expect("it has been looked for");
+/// Runs a command on a device. The command must succeed.
+fn run_on(command: &[&str], device: &Path) {
+    let program = testkit::tool(command[0]).expect("its presence was checked");
     let device = device.display().to_string();
     let words: Vec<&str> = command[1..].iter().copied().chain([&*device]).collect();
     run(&program, &words);

@@ -1,4 +1,5 @@
-//! Tests of a guest with a stock kernel on served drives, by qemu's own client and by its kernel's.
+//! Tests of a guest with a stock kernel on served drives, attached by qemu's client and by the
+//! guest kernel's.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,8 +23,8 @@ const MODULES: [&str; 11] = [
     "nbd",
 ];
 
-/// A drive that is served and attached in the guest itself, by the command that `traxtent serve`
-/// prints.
+/// The script that serves a drive in the guest itself, and attaches it by the command that
+/// `traxtent serve` prints.
 const BY_KERNEL: &str = r#"
 /bin/traxtent serve /files/drive.toml --socket /tmp/socket >/tmp/served &
 n=0
@@ -63,8 +64,8 @@ fn nbd_client_is_run_as_documented() {
     assert!(BY_KERNEL.contains(&documented.replace("$socket", "/tmp/socket")));
 }
 
-/// Does a guest find its drives with their sector sizes, make file systems, and read back what it
-/// wrote? Are the file systems sound afterwards?
+/// Does a guest find its drives with their sector sizes, create file systems, and read back its
+/// data? Are the file systems consistent afterwards?
 #[test]
 fn a_guest_uses_drives() {
     let mke2fs = testkit::tool!("mke2fs");

@@ -41,7 +41,7 @@ enum Kind {
     Block,
 }
 
-/// A loop device on a file, which is detached when this goes out of scope.
+/// A loop device on a file, which is detached on drop.
 struct Loop(PathBuf);
 
 impl Loop {
@@ -109,7 +109,7 @@ impl HangingVolume {
         })
     }
 
-    /// Returns the status, which must not wait for anything.
+    /// Returns the status. The response must not wait for a member.
     fn status(&self) -> VolumeStatus {
         let started = Instant::now();
         let status = self.served.status();
@@ -211,7 +211,7 @@ fn a_block_device_hangs_under_raid_1() {
     hung_under_requests(Level::Raid1, Kind::Block);
 }
 
-/// Makes a member hang that is only read. Does it fail, although nothing is written to it?
+/// Makes a member hang under reads alone. Does it fail, although nothing is written to it?
 #[test]
 fn a_member_hangs_under_reads() {
     let hanging = match HangingVolume::new(Level::Raid5, Kind::Block, 2) {
@@ -374,8 +374,8 @@ fn a_server_ends_while_a_block_device_hangs() {
     stops_while_hung(Kind::Block);
 }
 
-/// Makes a member hang before the first write, for which space has to be allocated below it. Does
-/// the member fail after the time-out, and is the write complete?
+/// Makes a member hang before the first write, for which the file below allocates space. Does the
+/// member fail after the time-out, and is the write complete?
 #[test]
 fn a_member_hangs_under_an_allocation() {
     let hanging = match HangingVolume::new(Level::Raid5, Kind::File, 2) {

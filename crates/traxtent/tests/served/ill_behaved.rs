@@ -30,7 +30,7 @@ fn servers(folder: &TempDir) -> [Server; 2] {
     [quick, Server::start(&mechanical)]
 }
 
-/// Returns the numbers of threads for clients, and of open files.
+/// Returns the number of threads for clients, and the number of open files.
 fn threads_and_files(server: &Server) -> (usize, usize) {
     let process = format!("/proc/{}", server.id());
     let tasks = fs::read_dir(format!("{process}/task")).unwrap();
@@ -57,7 +57,7 @@ fn files_without_clients(server: &Server) -> usize {
     }
 }
 
-/// A connection in the handshake, after `sent`.
+/// Returns a connection in the handshake, after sending `sent`.
 fn greeted(server: &Server, sent: &[u8]) -> UnixStream {
     let mut stream = UnixStream::connect(server.socket()).unwrap();
     stream
@@ -74,7 +74,7 @@ enum Kept {
     Transmission { _client: Client },
 }
 
-/// Makes a client that behaves badly, in one of eight ways.
+/// Starts a client that behaves badly, in one of eight ways.
 fn ill_behaved(server: &Server, way: usize) -> Kept {
     let option = [&[0, 0, 0, 3][..], b"IHAVEOPT", &7_u32.to_be_bytes()].concat();
     let handshake = |sent: &[u8]| Kept::Handshake {
@@ -101,7 +101,7 @@ fn ill_behaved(server: &Server, way: usize) -> Kept {
     }
 }
 
-/// While 200 clients behave badly, is an ordinary one served? And is nothing of them left
+/// While 200 clients behave badly, is an ordinary one served? Are all their threads and files gone
 /// afterwards?
 #[test]
 fn two_hundred_at_once() {
@@ -132,8 +132,8 @@ fn two_hundred_at_once() {
     }
 }
 
-/// If a client reads its replies slowly, does it get all of them, unharmed, while another client
-/// is served?
+/// If a client reads its replies slowly, does it get all of them intact while another client is
+/// served?
 #[test]
 fn a_slow_reader() {
     let folder = TempDir::new().unwrap();
@@ -159,8 +159,8 @@ fn a_slow_reader() {
     }
 }
 
-/// If a client leaves in the middle of the reply to a large read, is the next one served, and is
-/// nothing left of the first?
+/// If a client disconnects in the middle of the reply to a large read, is the next one served, and
+/// are the first client's threads and files gone?
 #[test]
 fn disconnected_within_a_large_read() {
     let folder = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! Are flushed data preserved when the server is killed?
+//! Is flushed data preserved when the server is killed?
 
 use std::fs::File;
 use std::io::Read;
@@ -21,7 +21,7 @@ pub(crate) const CLIENTS: u64 = 3;
 /// last flush that completed, or that of a later write? And is the same data served after a
 /// restart?
 #[test]
-fn what_was_flushed_survives() {
+fn flushed_data_survives() {
     let mut profile = builtin("atlas10k2").unwrap();
     profile.cache.write_back = WriteBack::Full;
     let (mut flushes, mut unflushed, mut older) = (0, 0, 0);

@@ -51,7 +51,7 @@ impl ServedVolume {
         ServedVolume::serving(folder, files, served, &[])
     }
 
-    /// Serves a volume on `files` in the same way, also as a loop device.
+    /// Serves a volume on `files` in the same way, and also as a loop device.
     pub(crate) fn attached(
         folder: &Path,
         files: Vec<PathBuf>,
@@ -212,7 +212,7 @@ fn set_up(seed: u64) -> (TempDir, Vec<PathBuf>, usize, Pullable) {
 
 const HOW: [PullMode; 2] = [PullMode::Gone, PullMode::Errors];
 
-/// Pulls a member while clients write and read, or only read. Does every read return what was last
+/// Pulls a member while clients write and read, or only read. Does every read return the data last
 /// written, before and after a kill, without the member and with a replacement?
 #[test]
 fn pulled_under_requests() {
@@ -597,7 +597,7 @@ fn a_full_disk_below() {
     }
 }
 
-/// Is trim offered by a drive, where it has an effect, and not by a volume, which keeps all data?
+/// Does a drive, where trim has an effect, offer it, and a volume, which keeps all data, not?
 #[test]
 fn trim_is_offered_where_it_frees() {
     let nbdinfo = testkit::tool!("nbdinfo");

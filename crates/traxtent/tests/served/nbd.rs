@@ -1,4 +1,4 @@
-//! The NBD front end: exports by name, ports, permissions, and requests of other people's clients.
+//! The NBD front end: exports by name, ports, permissions, and the requests of common clients.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -63,8 +63,8 @@ fn several_exports() {
     );
 }
 
-/// Are writes, trims and zeroes of a read-only export refused as not permitted, with FUA too, and
-/// is nothing changed? Are clients told before?
+/// Are writes, trims and zeroes on a read-only export refused as not permitted, with or without
+/// FUA, and is nothing changed? Is the export announced as read-only?
 #[test]
 fn read_only() {
     let folder = TempDir::new().unwrap();
@@ -103,15 +103,15 @@ fn read_only() {
     }
 }
 
-/// Are data of a write with FUA on the medium when it is answered, without a flush and although the
-/// drive has a write-back cache? The server is killed at once.
+/// Is the data of a write with FUA on the medium when the write is answered, without a flush and
+/// despite the drive's write-back cache? The server is killed at once.
 #[test]
 fn fua_writes_survive_a_kill() {
     let folder = TempDir::new().unwrap();
     let mut profile = builtin("atlas10k2").unwrap();
     profile.cache.write_back = WriteBack::Full;
     let image = folder.path().join("data");
-    // Slow, so that a write that were only cached would reach the medium long after the kill.
+    // Slow, so that a write that is only cached would reach the medium long after the kill.
     let server = Server::start(&[
         argument(write(folder.path(), &profile)),
         option("file", image.display()),
@@ -159,8 +159,7 @@ fn any_free_port() {
     assert_eq!(client.read(&mut [0; 64]).unwrap(), 0);
 }
 
-/// Is a port that another program uses named in one line, with exit status 3, and is no receipt
-/// written?
+/// Is a port in use reported in one line, with exit status 3, and is no receipt written?
 #[test]
 fn a_busy_port() {
     let folder = TempDir::new().unwrap();
@@ -182,7 +181,7 @@ fn a_busy_port() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// Do QEMU's tools get what they wrote, with and without FUA, zeroes and discards, and do they see
+/// Do QEMU's tools read back their data, with and without FUA, zeroes and discards, and do they see
 /// all blocks as allocated?
 #[test]
 fn by_qemu() {
@@ -241,15 +240,15 @@ fn by_qemu() {
     }
 }
 
-/// Runs a Python script with libnbd, the arguments of which are URIs.
+/// Runs a Python script with libnbd. The script's arguments are URIs.
 fn python(script: &str, uris: &[&str]) -> String {
     let arguments = [&["-c", script], uris].concat();
     let output = run(Path::new("/usr/bin/python3"), &arguments);
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Requests of libnbd: those that succeed, then those that libnbd would refuse itself, with the
-/// error that comes back.
+/// Requests of libnbd: first valid ones, then ones that libnbd would refuse itself, each with the
+/// error that the server returns.
 const REQUESTS: &str = r"
 import errno, nbd, sys
 h = nbd.NBD()
@@ -291,8 +290,8 @@ assert h.pread(512, 0) == b'a' * 512
 h.shutdown()
 ";
 
-/// Are libnbd's requests carried out, and its wrong ones refused with the protocol's errors, after
-/// which the connection goes on?
+/// Are libnbd's valid requests carried out, and its invalid ones refused with the protocol's
+/// errors? Can the connection be used afterwards?
 #[test]
 fn by_libnbd() {
     if !Path::new(LIBNBD).exists() {
@@ -303,7 +302,7 @@ fn by_libnbd() {
     python(REQUESTS, &[&server.uri()]);
 }
 
-/// Options of libnbd in its own order: names, contexts, an end without an export.
+/// Options of libnbd in an order of the script's own: names, contexts, an end without an export.
 const OPTIONS: &str = r"
 import nbd, sys
 def begun(uri):

@@ -26,8 +26,8 @@ fn read(path: &Path) -> Value {
     }
 }
 
-/// Is a receipt of everything served so far written on SIGUSR1, while the server continues, and on
-/// SIGTERM, when it stops?
+/// Is a receipt of everything served so far written on SIGUSR1, after which the server continues,
+/// and on SIGTERM, when it stops?
 #[test]
 fn on_signals() {
     let qemu_io = testkit::tool!("qemu-io");

@@ -96,8 +96,8 @@ fn second_server() {
     assert!(server.socket().exists());
 }
 
-/// Do requests that are not whole sectors, beyond the end or too large fail with the right number,
-/// and does the server continue after each?
+/// Do requests that are not whole sectors, lie beyond the end, or are too large fail with the right
+/// error number, and does the server continue after each?
 #[test]
 fn requests() {
     const END: u64 = 64 << 20;
@@ -140,8 +140,8 @@ fn oversized() {
     assert_eq!(back, [1; 512]);
 }
 
-/// Does a client get the error for a full disk if the disk below is full? Are its flushed data
-/// still there, even after a kill, and does it continue once there is room?
+/// Does a client get the error for a full disk if the disk below is full? Is its flushed data still
+/// there, even after a kill, and do its writes continue once there is room?
 #[test]
 fn a_full_disk_below() {
     let mount = testkit::tool!("mount");
@@ -196,8 +196,8 @@ fn a_full_disk_below() {
     client.flush().unwrap().unwrap();
 }
 
-/// If the disk is full when the receipt is written, does one line say so, is the receipt printed,
-/// and is no part of a file left?
+/// If the disk is full when the receipt is written, is this reported in one line, is the receipt
+/// printed, and is no partial file left?
 #[test]
 fn a_receipt_on_a_full_disk() {
     let mount = testkit::tool!("mount");
@@ -250,7 +250,7 @@ fn a_mounted_device() {
     drop(mounted);
     let said = refusal(&[drive, option("file", image.display())]);
     assert!(said.contains("backs /dev/loop"), "{said}");
-    // Unmounting wrote its time and nothing else: the file system is intact.
+    // Unmounting wrote only its time, so the file system is intact.
     assert_eq!(before.len() as u64, fs::metadata(&image).unwrap().len());
     run(
         Path::new("e2fsck"),

@@ -1,4 +1,4 @@
-//! The command that serves, for tests.
+//! A running server, for tests.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -17,7 +17,7 @@ pub(crate) const TRAXTENT: &str = env!("CARGO_BIN_EXE_traxtent");
 /// A running `traxtent serve` or `traxtent volume serve`.
 pub(crate) struct Server {
     child: Child,
-    /// The process that serves. That of a volume is a child of the command.
+    /// The id of the process that serves. For a volume, this is a child of the command.
     id: u32,
     folder: TempDir,
 }
@@ -116,7 +116,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Killing a volume's parent process would stop the volume cleanly, and later.
+        // Killing the parent process of a volume's server would stop the volume cleanly, after a
+        // delay.
         let _ = Command::new("kill")
             .args(["-KILL", &self.id.to_string()])
             .status();

@@ -23,7 +23,7 @@ pub(crate) fn new_volume(folder: &Path, level: Level, seed: u64) -> Vec<PathBuf>
     volume_of(folder, level, seed, 8 << 20)
 }
 
-/// Creates a volume on files of `bytes` bytes. They contain zeros, so the parity needs no sync.
+/// Creates a volume on files of `bytes` bytes, which are all zero, so the parity needs no sync.
 pub(crate) fn volume_of(folder: &Path, level: Level, seed: u64, bytes: u64) -> Vec<PathBuf> {
     let paths: Vec<PathBuf> = ["a", "b", "c", "d"].map(|name| folder.join(name)).into();
     for path in &paths {
@@ -159,7 +159,7 @@ fn kills_under_fio() {
         thread::sleep(Duration::from_millis(delay_ms));
         server.kill();
         let killed = Instant::now();
-        // Sometimes fio waits for responses that a dead server never sends.
+        // Sometimes fio waits for responses that a killed server never sends.
         while load.try_wait().unwrap().is_none() && killed.elapsed() < Duration::from_secs(2) {
             thread::sleep(Duration::from_millis(10));
         }
