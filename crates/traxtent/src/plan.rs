@@ -38,7 +38,7 @@ enum Verb {
 /// memory
 ///
 /// The server fetches an I/O for every stream in each round. Aligned I/Os are whole tracks;
-/// unaligned I/Os may begin anywhere. Results for both are shown side by side. Use --streams to
+/// unaligned I/Os can begin anywhere. Results for both are shown side by side. Use --streams to
 /// find the shortest round that supports this number of streams, --round to find how many streams
 /// it supports, both to test the combination, or neither for rounds that last as long as a track
 /// plays. Exit status 1 means that it is impossible, aligned or not. docs/video.md explains the

@@ -1,4 +1,4 @@
-//! The reference page and the JSON schema of profiles, made from the schema that the parser uses.
+//! The reference page and the JSON schema of profiles, generated from the parser's schema.
 
 use std::fmt::Write;
 

@@ -95,7 +95,7 @@ pub(crate) struct NamedDrive {
     pub(crate) profile: Arc<Profile>,
     /// The drive's geometry, built from the profile.
     pub(crate) geometry: Arc<Geometry>,
-    /// The files that describe the drive. Several drives may share them.
+    /// The files that describe the drive. Several drives can share them.
     pub(crate) files: Arc<[PathBuf]>,
 }
 

@@ -154,7 +154,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 /// Returns the archive in a file; `None` if the file is not an archive.
 fn archive(path: &Path) -> Result<Option<StackArchive>> {
     let fail = |error| Failure::file(path, &error);
-    // A device or a pipe is never an archive, and opening it may block.
+    // A device or a pipe is never an archive, and opening it can block.
     if !fs::metadata(path).map_err(fail)?.is_file() {
         return Ok(None);
     }

@@ -35,7 +35,7 @@ pub(crate) struct Column {
     pub(crate) kind: Kind,
     /// The unit of the values, if they have one.
     pub(crate) unit: Option<&'static str>,
-    /// Whether cells may be empty.
+    /// Whether cells can be empty.
     pub(crate) optional: bool,
 }
 

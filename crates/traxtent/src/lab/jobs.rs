@@ -172,7 +172,7 @@ fn at_random(measured: &[(&str, Jobs)]) -> Table {
     table
 }
 
-/// Formats a figure that may be missing.
+/// Formats a figure, or a dash if it is missing.
 fn shown(figure: Option<f64>, decimals: usize) -> String {
     figure.map_or("-".to_owned(), |figure| format!("{figure:.decimals$}"))
 }

@@ -285,7 +285,7 @@ fn print(findings: &Findings, how: &RunArgs, reasons: bool, drawn: &[PathBuf]) -
 }
 
 /// The note about a quick run.
-const ROUGH: &str = "A quick run: a tenth of the requests, so a claim near its bound may fall on either side of it.";
+const ROUGH: &str = "A quick run: a tenth of the requests, so a claim near its bound can fall on either side of it.";
 
 /// The note about a run with changed figures.
 const OTHERWISE: &str = "the drives' figures were changed (--set); the verdicts are hypothetical";

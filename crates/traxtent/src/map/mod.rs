@@ -25,8 +25,8 @@ pub(crate) use summary::of_file as write_summary;
 
 /// Show the track layout of a drive, or of a map that a probe has written
 ///
-/// Without options, prints a summary. TARGET may be a map file (see `traxtent probe --map`) or a
-/// list of tracks as CSV. Cylinders and heads are printed only if they are known.
+/// Without options, prints a summary. TARGET can also be a map file (see `traxtent probe --map`) or
+/// a list of tracks as CSV. Cylinders and heads are printed only if they are known.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[arg(help = format!("{TARGET_HELP}, or a track map"))]

@@ -27,7 +27,7 @@ pub(super) fn path(args: &Args, name: &str) -> PathBuf {
     })
 }
 
-/// A checkpoint file, which may not exist yet.
+/// A checkpoint file, which possibly does not exist yet.
 pub(super) struct Checkpoint {
     path: PathBuf,
     /// The time of the last write, or the start of the probe.

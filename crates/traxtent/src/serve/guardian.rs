@@ -124,7 +124,7 @@ fn watch(mut child: Child, mut socket: UnixStream, sender: Sender<Event>) {
 fn pass_on(id: u32, signal: i32) {
     let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
     if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
-        // The child may have ended.
+        // The child has possibly ended already.
         let _ = rustix::process::kill_process(pid, signal);
     }
 }

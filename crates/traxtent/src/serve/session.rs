@@ -219,7 +219,7 @@ fn wait_for(child: &mut Child, time: Duration) -> Option<ExitStatus> {
 fn terminate(child: &Child) {
     let id = i32::try_from(child.id()).ok();
     if let Some(pid) = id.and_then(Pid::from_raw) {
-        // The process may have ended in the meantime.
+        // The process has possibly ended in the meantime.
         let _ = rustix::process::kill_process(pid, Signal::TERM);
     }
 }

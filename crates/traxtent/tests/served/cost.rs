@@ -126,7 +126,7 @@ impl Job<'_> {
             .output()
             .unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        // fio may print a message before the JSON.
+        // fio can print a message before the JSON.
         let json = text.find('{').map_or("", |start| &text[start..]);
         let report: Value = serde_json::from_str(json).unwrap();
         let direction = if self.pattern.ends_with("read") {

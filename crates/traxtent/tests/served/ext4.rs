@@ -86,7 +86,7 @@ struct Outcome {
 }
 
 const WRITERS: u64 = 3;
-/// The size of the file system in bytes. A drive may be larger.
+/// The size of the file system in bytes. A drive can be larger.
 const SIZE: u64 = 64 << 20;
 
 /// Writes files on a fresh file system until the power is cut, and checks them afterwards.

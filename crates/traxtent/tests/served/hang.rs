@@ -2,7 +2,7 @@
 //! is stopped (SIGSTOP). The member is that file, or a loop device on it.
 //!
 //! Before the member time-out existed, each of these tests waited forever. Time limits are
-//! generous, because machines may be busy.
+//! generous, because machines can be busy.
 
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
