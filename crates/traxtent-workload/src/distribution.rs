@@ -69,12 +69,14 @@ pub const CHOICES_MAX: usize = 1000;
 const POISSON_PART: f64 = 500.0;
 
 impl Distribution {
-    /// Returns `second` with the given probability, else `first`. This is DiskSim's `twovalue`.
+    /// Creates a distribution that yields `second` with the given probability, else `first`
+    /// (DiskSim's `twovalue`).
     pub fn two_value(first: f64, second: f64, probability: f64) -> Distribution {
         Distribution::choice(vec![(first, 1.0 - probability), (second, probability)])
     }
 
-    /// Returns one of the listed values with a probability proportional to its weight.
+    /// Creates a distribution that yields each listed value with a probability proportional to its
+    /// weight.
     pub fn choice(items: Vec<(f64, f64)>) -> Distribution {
         let total = items.iter().map(|&(_, weight)| weight).sum();
         Distribution::Choice(WeightedChoice { items, total })
@@ -149,7 +151,7 @@ impl Distribution {
         }
     }
 
-    /// The mean of the drawn values, before the context refuses any.
+    /// The mean of the drawn values, before values outside the allowed range are redrawn.
     pub fn mean(&self) -> f64 {
         match *self {
             Distribution::Constant(value) => value,
@@ -229,8 +231,8 @@ impl Distribution {
         }
     }
 
-    /// Draws a whole number. A uniform distribution gives each of low to high - 1 with equal
-    /// probability; the others round the drawn value to the nearest whole number.
+    /// Draws a whole number. A uniform distribution yields each number from low to high - 1 with
+    /// equal probability; the others round the drawn value to the nearest whole number.
     pub fn sample_integer(&self, rng: &mut Rng) -> i64 {
         match *self {
             Distribution::Uniform { low, high } => {

@@ -6,8 +6,8 @@
 //! reads this grammar, and on every machine.
 //!
 //! If an address and size do not fit the region, both are redrawn together, as in DiskSim. Large
-//! requests are therefore slightly rarer near the end of a small region. After 1,000 refusals the
-//! first range that fits is used.
+//! requests are therefore slightly rarer near the end of a small region. After 1,000 rejected
+//! draws, the first range that fits is used.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, Sectors};
 
-/// The track boundaries of a drive, as far as a workload needs them.
+/// The properties of a drive that a workload needs: its capacity, tracks and zones.
 pub trait TrackSource {
     /// Returns the first LBN of the track that holds `lbn`, and the first LBN after the track.
     ///
@@ -39,7 +39,7 @@ pub trait TrackSource {
     }
 }
 
-/// A device whose capacity alone is known. It has one zone and no track boundaries.
+/// A device of which only the capacity is known. It has one zone and no track boundaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapacityOnly(pub Sectors);
 
@@ -69,7 +69,7 @@ impl TrackSource for Geometry {
     }
 }
 
-/// The maximum number of redraws after a refusal.
+/// The number of rejected draws after which the first range that fits is used.
 const REFUSALS_MAX: u32 = 1000;
 
 /// An endless iterator over the requests of a workload.
@@ -132,7 +132,7 @@ enum Starts {
 }
 
 impl<'a> RequestGenerator<'a> {
-    /// Creates the requests of `spec` on a drive, drawn from `rng`.
+    /// Creates a generator of the requests of `spec` on a drive, with random numbers from `rng`.
     ///
     /// # Errors
     /// Returns an error if the specification does not fit the drive: a region beyond its end, a
@@ -266,7 +266,7 @@ impl<'a> RequestGenerator<'a> {
                 .start
                 .checked_add_signed(self.distance.sample_integer(&mut self.rng));
             // The size is drawn even if the address is already out of range. Address and size are
-            // refused together.
+            // rejected together.
             let near = near.unwrap_or(u64::MAX);
             if let Some(place) = self.draw_at(near) {
                 return place;
@@ -364,7 +364,7 @@ impl<'a> RequestGenerator<'a> {
         }
     }
 
-    /// Returns the first range in the region that a request fits: its start, and the size there.
+    /// Returns the LBNs of the first request that fits the region.
     fn first_fit(&self) -> Option<Range<u64>> {
         let mut start = self.start_from(self.region.start);
         // Two tracks are enough: the one that the region cuts, and the next.
@@ -388,7 +388,7 @@ impl<'a> RequestGenerator<'a> {
 
     fn fallback(&self) -> Range<u64> {
         self.first_fit()
-            .expect("a region that nothing fits is refused when the generator is made")
+            .expect("the constructor refuses a region that no request fits")
     }
 }
 

@@ -1,5 +1,5 @@
-//! The values of the workload grammar: whole numbers, shares, lengths, times, ranges and
-//! distributions of them.
+//! Values of the workload grammar: whole numbers, shares, lengths, times, ranges of LBNs, and
+//! distributions of lengths and times.
 
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
@@ -250,8 +250,8 @@ fn distribution(
 }
 
 /// Parses a number followed by a unit of length. A number without a unit is in sectors; the units
-/// of bytes are those of [`traxtent_units::byte_size`]. The number may be any that a distribution
-/// can have.
+/// of bytes are those of [`traxtent_units::byte_size`]. Negative numbers and fractions are allowed,
+/// since distributions can have them.
 fn length_value(text: &str) -> Parsed<(f64, LengthUnit)> {
     let (number, unit) = split_unit(text);
     let factor = match unit {

@@ -4,7 +4,7 @@ use super::source::{Arrival, NextStep, RequestSource, Urgency};
 use super::trace::{TraceError, TraceFormat, TraceRecord};
 use traxtent_units::{SimTime, Span};
 
-/// The rule by which the records of a trace are issued.
+/// The rule that determines when the records of a trace are issued.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ReplayPace {
@@ -25,8 +25,8 @@ pub enum ReplayPace {
 }
 
 impl ReplayPace {
-    /// Returns the default pace of a format: semi-closed if its traces record pauses, else at their
-    /// arrival times.
+    /// Returns the default pace of a format: semi-closed if its traces record pauses, else at the
+    /// recorded arrival times.
     pub fn default_for(format: TraceFormat) -> ReplayPace {
         match format {
             TraceFormat::DiskSimValidate => ReplayPace::SemiClosed,

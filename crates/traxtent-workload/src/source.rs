@@ -65,7 +65,7 @@ pub struct Arrival {
     pub request: Request,
 }
 
-/// A workload that is issued over simulated time.
+/// A source of requests over simulated time.
 pub trait RequestSource {
     /// Returns the next step. Repeated calls change nothing.
     ///

@@ -7,8 +7,8 @@
 //!
 //! `docs/workloads.md` describes every key, and [`WORKLOAD_KEYS`] lists them. [`WorkloadSpec::set`]
 //! is the only place where a value is parsed, so that a command line, a TOML file and an override
-//! of a single value follow the same rules. The text of a specification ([`fmt::Display`]) parses
-//! to the same specification.
+//! of a single value follow the same rules. The text form of a specification ([`fmt::Display`])
+//! parses back to the same specification.
 
 use std::fmt;
 use std::ops::Range;

@@ -22,7 +22,7 @@
 //! # Times at which it issues them
 //! A generator is a process that first computes for a draw of the inter-arrival time that belongs
 //! to the request's access pattern (`general`, `sequential_gaps`, `local_gaps`), then issues the
-//! request. So an "inter-arrival time" is a think time: it begins when the process continues. A
+//! request. An "inter-arrival time" is thus a think time: it begins when the process continues. A
 //! process continues immediately after a plain request (an open process), and at the completion of
 //! a critical one (a closed process).
 //! - After a **critical** request the process waits for its completion.
@@ -38,11 +38,11 @@
 //! Computing occupies a **processor**, and processes are never preempted: a process that does not
 //! wait keeps its processor forever. With three open generators and one processor, only the *last*
 //! generator of the list ever issues anything. Processors start with the last generators, in
-//! reverse order. A process that wakes up queues for a processor. The first processor takes it if
-//! it is idle, because completions interrupt that processor. Otherwise the process waits until
-//! another process gives up a processor by waiting. Processors other than the first that become
-//! idle stay idle forever. In most mixed workloads, therefore, only one process computes at a time
-//! after a while, whatever the number of processors. How long the others last is a matter of
+//! reverse order. A process that wakes up queues for a processor. If the first processor is idle,
+//! it runs the process, because completions interrupt that processor. Otherwise the process waits
+//! until another process gives up a processor by waiting. Other processors that become idle stay
+//! idle forever. In most mixed workloads, therefore, only one process computes at a time after a
+//! while, whatever the number of processors. How long the others last is a matter of
 //! chance: DiskSim's synthmixed has a median mean response time of 22.1 ms over 41 seeds, with a
 //! range of 21.1 to 45.5 ms.
 //!
@@ -140,7 +140,7 @@ pub enum SynthioError {
     },
 }
 
-/// A [`SynthioSpec`] that is issued over simulated time.
+/// The requests of a [`SynthioSpec`] over simulated time.
 #[derive(Clone, Debug)]
 pub struct Synthio {
     rng: Rng,
@@ -156,8 +156,8 @@ pub struct Synthio {
     runnable: VecDeque<usize>,
     /// Outstanding requests, each with the process that waits for it, if any.
     outstanding: BTreeMap<u64, Option<usize>>,
-    /// Issued requests that a process may wait for later: from the number in order of making to the
-    /// tag.
+    /// The tags of issued requests that a process may wait for later, by the number of the
+    /// generated request.
     issued: BTreeMap<u64, u64>,
 }
 
@@ -266,7 +266,7 @@ impl Synthio {
         Ok(synthio)
     }
 
-    /// Gives an idle processor the next runnable process.
+    /// Assigns the next runnable process to an idle processor.
     fn dispatch(&mut self, processor: usize, now: SimTime) {
         let process = self.runnable.pop_front();
         self.processors[processor].process = process;
@@ -397,8 +397,8 @@ impl Process {
         (gap, made)
     }
 
-    /// Draws start and size until both fit. Returns the first block if none fit in a thousand
-    /// draws.
+    /// Draws start and size until they fit. Returns the first block after a thousand draws that do
+    /// not fit.
     fn place(
         &self,
         rng: &mut Rng,
@@ -455,7 +455,7 @@ impl RequestSource for Synthio {
             let process = self.processors[processor].process?;
             let step = self.processes[process].steps.pop_front();
             match step
-                .expect("a process always has a step: making follows issuing")
+                .expect("a process always has a step: after issuing a request it makes the next")
                 .then
             {
                 Action::Compute => {}

@@ -13,8 +13,8 @@ const LINES_TRIED: usize = 20;
 /// Detects the format of a trace from its first [`DETECT_BYTES`] bytes, or all of them if there are
 /// fewer.
 ///
-/// Binary files, fio's logs and our own log are recognized by how they begin. The other formats are
-/// recognized by whether they can parse the first lines.
+/// Binary files, fio's logs and our own log are recognized by their first bytes. Another format is
+/// recognized if its parser accepts the first lines.
 ///
 /// # Errors
 /// Returns [`TraceError::Unrecognized`] with the content of the first line if no format fits.

@@ -5,7 +5,7 @@ use std::io::{BufRead, ErrorKind, Read};
 use super::TraceFormat;
 use super::error::{TraceError, TracePosition, TraceProblem};
 
-/// The longest line. No format comes near it; a longer line is refused before it fills the memory.
+/// The longest line accepted. No format comes near it; the limit bounds the memory used.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// Input with counted lines and bytes.
@@ -96,8 +96,8 @@ impl<R: BufRead> TraceInput<R> {
         Ok(self.fill(&mut byte)?.then_some(byte[0]))
     }
 
-    /// Fills `words` with big-endian words. Returns false at the end of the input, which may only
-    /// come before the first word of a record.
+    /// Fills `words` with big-endian words. Returns false at the end of the input. The input can
+    /// end only before the first word of a record.
     pub(super) fn words(
         &mut self,
         words: &mut [u32],

@@ -144,15 +144,15 @@ pub enum BlkparseEvent {
     Queue,
 }
 
-/// Parameters of a trace that the trace itself does not record.
+/// Parameters for reading a trace that the trace itself does not record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceOptions {
     /// The size of the simulated drive's logical sectors.
     pub sector_bytes: u32,
     /// The blkparse event that counts as the arrival.
     pub blkparse_event: BlkparseEvent,
-    /// Whether arrivals out of order are refused or counted. Off for a replay that uses no
-    /// arrivals.
+    /// Whether arrivals out of order are refused or counted, depending on the format. False for a
+    /// replay that does not use arrival times.
     pub check_order: bool,
 }
 

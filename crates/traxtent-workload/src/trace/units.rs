@@ -1,11 +1,10 @@
-//! A check whether the times of a trace are plausible or off by a factor of a thousand.
+//! A plausibility check of a trace's times, which may be off by a factor of a thousand.
 //!
 //! Milliseconds and seconds are easily confused in a trace written by hand. After [`GAPS_CHECKED`]
 //! records (or at the end) the gaps between arrivals, or the pauses, are judged:
-//! - too short, if their mean is below 50 µs in the formats whose unit people choose (DiskSim's and
-//!   SPC), or below 1 µs in the others. No disk of the time of these formats sustains 20,000
-//!   requests per second. The mean is used because many traces have coarse clocks and therefore
-//!   many gaps of 0.
+//! - too short, if their mean is below 50 µs in the formats that are written by hand (DiskSim's and
+//!   SPC), or below 1 µs in the others. No disk of these formats' era sustained 20,000 requests per
+//!   second. The mean is used because many traces have coarse clocks and therefore many gaps of 0.
 //! - too long, if their median is above 5 s, in any format. The median is used because nights and
 //!   weekends are long.
 
@@ -117,7 +116,7 @@ impl GapCheck {
 
     fn warning_of_gaps(&mut self) -> Option<GapWarning> {
         let gaps = self.gaps.len();
-        // A version 2 log of fio may hold no times at all.
+        // A version 2 fio log may hold no times.
         if gaps < GAPS_MIN
             || (self.format == TraceFormat::FioV2 && self.gaps.iter().all(|&gap| gap == Span::ZERO))
         {
