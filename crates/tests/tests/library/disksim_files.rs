@@ -30,8 +30,8 @@ pub(crate) fn csv(geometry: &Geometry) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Loads the first drive of `NAME.parv` in `folder`, with parameters of `NAME.diskspecs` set to
-/// other values.
+/// Loads the first drive of `NAME.parv` in `folder`, with some parameters of `NAME.diskspecs`
+/// replaced.
 pub(crate) fn drive_with(folder: &Path, name: &str, changes: &[(&str, &str)]) -> Profile {
     let source = |file: &str| {
         let bytes = std::fs::read(folder.join(file)).map_err(|e| e.to_string())?;
@@ -46,7 +46,7 @@ pub(crate) fn drive_with(folder: &Path, name: &str, changes: &[(&str, &str)]) ->
     system.unwrap().disks.swap_remove(0).profile
 }
 
-/// Sets a parameter of a parameter file, which must occur exactly once.
+/// Sets a parameter that occurs exactly once in a parameter file.
 fn set(text: String, &(key, value): &(&str, &str)) -> String {
     let sets_key = |line: &str| line.split_once('=').is_some_and(|(k, _)| k.trim() == key);
     let matching = text.lines().filter(|line| sets_key(line)).count();
@@ -92,8 +92,8 @@ fn the_weight_of_age_is_in_thousandths() {
     }
 }
 
-/// Is each policy of DiskSim replaced by the one nearest to it, with a warning and an origin that
-/// say so, and an exact one not?
+/// Is each DiskSim policy that is not modelled replaced by the nearest one, with a warning and an
+/// origin that say so?
 #[test]
 fn other_policies_are_replaced_by_the_nearest() {
     let folder = testkit::shared_data!("disksim");
@@ -163,7 +163,7 @@ fn origins_name_the_deciding_parameter() {
     }
 }
 
-/// Can a seek curve whose values have origins of their own be replaced, with a new origin?
+/// Does a seek curve get a new origin when it is replaced, even if its values had their own?
 #[test]
 fn set_values_have_a_new_origin() {
     let folder = testkit::shared_data!("disksim");
@@ -221,7 +221,7 @@ fn track_lists_equal_disksims() {
     }
 }
 
-/// Returns the parameter files in a directory and in those below it.
+/// Returns the parameter files in a directory and its subdirectories.
 fn parameter_files(folder: &Path) -> Vec<std::path::PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -236,8 +236,8 @@ fn parameter_files(folder: &Path) -> Vec<std::path::PathBuf> {
     files
 }
 
-/// Is the text of every drive that can be read an equal profile, and has every figure an origin,
-/// with the parameter, its file and line for the speed of rotation?
+/// Does the text of every readable drive parse to an equal profile, and does every value have an
+/// origin? For the speed of rotation, does it name the parameter, its file and line?
 #[test]
 fn drives_are_equal_as_text() {
     let mut drives = 0;

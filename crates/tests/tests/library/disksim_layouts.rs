@@ -239,7 +239,7 @@ fn impossible_layouts_are_refused() {
     }
 }
 
-/// Is damaged text either refused or read, from parsing to the geometry, without a panic?
+/// Is damaged text either refused or read, from the parser to the geometry, without a panic?
 #[test]
 fn damaged_layouts_never_panic() {
     let intact = [
@@ -273,7 +273,9 @@ fn damaged_layouts_never_panic() {
                 && let Ok(geometry) = Geometry::build(&imported.spec)
             {
                 let last = Lbn(geometry.capacity().0 - 1);
-                let place = geometry.locate(last).expect("it has its last LBN");
+                let place = geometry
+                    .locate(last)
+                    .expect("the geometry has its last LBN");
                 assert_ne!(
                     geometry.lbn_at(place),
                     traxtent_model::geometry::Occupant::NoSuchPlace

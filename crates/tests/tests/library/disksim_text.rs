@@ -68,7 +68,7 @@ fn values() {
     );
 }
 
-/// Is an included file inserted where it is named, with its own line numbers and directory?
+/// Is an included file inserted at its `source` statement, with its own line numbers and directory?
 #[test]
 fn included_files() {
     let document = parse("kind A {\n source inner\n, z = source nothing\n }").unwrap_err();

@@ -149,7 +149,7 @@ fn moved_lbns_are_pieces_of_their_own() {
     );
 }
 
-/// Is each impossible description refused with its value, bound and place?
+/// Is each impossible description refused with its value, bound and location?
 #[test]
 fn impossible_descriptions_are_refused() {
     type Change = fn(&mut GeometrySpec);

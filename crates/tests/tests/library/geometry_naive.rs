@@ -1,4 +1,4 @@
-//! A layout listed sector by sector: slow, and simple enough to be checked by reading.
+//! A layout listed sector by sector: slow, but simple enough to check by reading the code.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -19,7 +19,7 @@ fn place((cylinder, surface, slot): Spot) -> Place {
     }
 }
 
-/// Compares all results of a geometry's functions with the naive layout.
+/// Compares the results of all functions of a geometry with the naive layout.
 fn compare(spec: &GeometrySpec, naive: &Naive, geometry: &Geometry, case: &str) {
     let capacity = naive.home.len() as u64;
     assert_eq!(geometry.capacity().0, capacity, "{case}");
@@ -512,7 +512,7 @@ fn random_tree(random: &mut Random) -> (TreeSpec, Vec<Leaf>, u16) {
 
 /// Do random run-length trees with slips agree with their tracks listed one by one?
 #[test]
-fn random_trees_equal_their_tracks_written_out() {
+fn random_trees_equal_their_listed_tracks() {
     for seed in 0..2000 {
         let random = &mut Random(seed);
         let (mut tree, leaves, surfaces) = random_tree(random);

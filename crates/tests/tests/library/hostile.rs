@@ -1,6 +1,5 @@
-//! Hostile descriptions, in which a few bytes stand for a large amount of data. Each was found by
-//! fuzzing, or by considering what fuzzing would find, and is refused before it costs memory or
-//! time.
+//! Hostile descriptions, in which a few bytes describe a large amount of data. Each was found by
+//! fuzzing or by analysis, and is refused before it costs memory or time.
 
 use traxtent_disksim::load_system;
 use traxtent_model::geometry::{
@@ -33,7 +32,7 @@ fn profile(change: impl FnOnce(&mut Profile)) -> String {
     profile.check().unwrap_err().to_string()
 }
 
-/// Is a drive refused whose seek curve alone would fill the memory (16 million cylinders)?
+/// Is a drive with 16 million cylinders, whose seek curve alone would fill the memory, refused?
 #[test]
 fn cylinders_without_end() {
     let spec = GeometrySpec {
@@ -48,7 +47,7 @@ fn cylinders_without_end() {
     assert!(refused(&spec).contains("cylinders is 16777216"));
 }
 
-/// Is a single entry refused that moves millions of sectors, each of which would be stored?
+/// Is a single entry that moves millions of sectors, each of which would be stored, refused?
 #[test]
 fn moved_sectors_without_end() {
     let spec = GeometrySpec {
@@ -72,7 +71,7 @@ fn moved_sectors_without_end() {
     assert!(refused(&spec).contains("moved 0: total sectors is 50000000"));
 }
 
-/// Is a single slip refused that covers millions of tracks, each of which would be stored?
+/// Is a single slip that covers millions of tracks, each of which would be stored, refused?
 #[test]
 fn slips_without_end() {
     let track = TrackSpec {
@@ -93,7 +92,7 @@ fn slips_without_end() {
     assert!(refused(&spec).contains("tracks with slips"));
 }
 
-/// Is a tree refused that lists millions of tracks in two parts each?
+/// Is a tree that lists millions of tracks in two parts each refused?
 #[test]
 fn parts_without_end() {
     let half = |first_slot| TrackSpec {
@@ -110,7 +109,7 @@ fn parts_without_end() {
     assert!(refused(&spec).contains("parts"));
 }
 
-/// Is a tree refused in which a million instances overlap, all of which a look-up would visit?
+/// Is a tree with a million overlapping instances, all of which a look-up would visit, refused?
 #[test]
 fn instances_without_end() {
     let track = TrackSpec {
@@ -132,7 +131,7 @@ fn instances_without_end() {
     assert!(message.contains("interleaved instances"), "{message}");
 }
 
-/// Is a seek refused that takes longer than the clock can count?
+/// Is a seek time that exceeds the range of the clock refused?
 #[test]
 fn seeks_without_end() {
     let line = SeekSpec::Hpl {
@@ -153,7 +152,7 @@ fn seeks_without_end() {
     }
 }
 
-/// Is a number that TOML cannot hold refused, instead of written?
+/// Is a number that TOML cannot represent refused instead of written?
 #[test]
 fn capacity_beyond_toml() {
     let message = profile(|p| p.geometry.capacity_sectors = Some(u64::MAX));
@@ -198,8 +197,8 @@ fn names_of_disks() {
     );
 }
 
-/// Are thousands of slips refused that DiskSim's translation would process in each of a million
-/// cylinders? They used to take minutes.
+/// Are thousands of slips, all of which DiskSim's translation would process in each of a million
+/// cylinders, refused? They used to take minutes.
 #[test]
 fn thousands_of_slips_are_refused() {
     let ascending: Vec<String> = (0..200_000).map(|i| (i * 2).to_string()).collect();
@@ -222,8 +221,8 @@ fn thousands_of_slips_are_refused() {
     }
 }
 
-/// Is a record of an HP trace refused whose seconds exceed the clock? They used to be multiplied
-/// before the check.
+/// Is an HP trace record whose seconds exceed the range of the clock refused? The seconds used to
+/// be multiplied before the check.
 #[test]
 fn seconds_beyond_the_clock() {
     let words = [

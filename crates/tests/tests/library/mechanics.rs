@@ -132,7 +132,7 @@ fn back_to_back_sectors_are_seamless() {
 /// Does a read that arrives during read-ahead, for the sector after the one under the head, lose no
 /// revolution to rounding?
 #[test]
-fn read_ahead_hands_over_on_the_edge() {
+fn a_read_during_read_ahead_loses_no_revolution() {
     for (sectors, rpm) in [(7, 7_200.0), (334, 10_025.0), (97, 5_411.3)] {
         let profile = tiny_with(|p| {
             p.geometry.zones[0].sectors_per_track = PerSurface::Same(sectors);
@@ -226,7 +226,8 @@ fn an_hpl_curve_is_continuous() {
     assert_eq!(measured.time(3), plain.time(3));
 }
 
-/// Do tables interpolate, extrapolate beyond their last point, and keep separate values for writes?
+/// Do seek tables interpolate, extrapolate beyond their last point, and keep separate values for
+/// writes?
 #[test]
 fn a_table_is_joined_by_lines() {
     let spec = SeekSpec::Table {
@@ -317,7 +318,7 @@ fn random_reads(sectors: u32, zero_latency: bool) -> (f64, f64) {
     for _ in 0..COUNT {
         // Each request finds the drive idle, so that only its own latency is measured.
         let mut drive = Drive::with_geometry(Arc::clone(&profile), Arc::clone(&geometry));
-        // On any track but the last, which is followed by none.
+        // On any track but the last one, which has no next track.
         let lbn = Lbn(rng.below(geometry.capacity().0 - u64::from(TRACK)));
         drive
             .submit(SimTime(rng.below(1 << 40)), Request::read(lbn, sectors))

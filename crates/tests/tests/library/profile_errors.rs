@@ -52,8 +52,8 @@ fn figures_are_set_by_their_path() {
     assert_ne!(fewer.geometry, base().geometry);
 }
 
-/// Can a drive's SCSI properties be set on a profile that does not state them, and are they read
-/// back? Does a profile that states only the defaults stay unchanged?
+/// Can SCSI properties be set on a profile that does not state them, and do they survive a round
+/// trip through text? Does a profile that states only the defaults stay unchanged?
 #[test]
 fn the_scsi_table_may_be_left_out() {
     let profile = base();
@@ -235,7 +235,7 @@ fn refusals_name_key_value_and_bound() {
             message
         );
     }
-    // If another crate words the message, key and value still precede it.
+    // Key and value precede the message even if another crate words it.
     for (key, value) in [
         ("queue.scheduler", "elevator"),
         ("cache.write_back", "3"),
@@ -273,8 +273,8 @@ fn syntax_errors_name_their_line() {
     }
 }
 
-/// Is a value without provenance refused, and a provenance entry without a value or a known kind of
-/// source?
+/// Is a value without provenance refused, and a provenance entry without a value or without a known
+/// kind of source?
 #[test]
 fn every_figure_has_an_origin() {
     let with = |entries: &[(&str, &str)]| {
@@ -383,7 +383,7 @@ fn a_minimal_profile_is_complete() {
     );
 }
 
-/// Does a drive check its profile before it is built?
+/// Is a profile checked before a drive is built from it?
 #[test]
 fn a_drive_is_not_built_from_a_bad_profile() {
     let bad = tiny_with(|p| p.queue.depth = 0);

@@ -6,7 +6,7 @@ use toml::{Table, Value};
 use traxtent_model::profile::Profile;
 use traxtent_model::profile::schema::{Absent, Key, Kind, Section, sections};
 
-/// A profile with every table; only its geometry is impossible, as it has both zones and a tree.
+/// A profile with every table. Only its geometry is impossible, because it has zones and a tree.
 const FULL: &str = r#"
 [sector]
 logical_bytes = 512
@@ -88,7 +88,7 @@ fn parse(root: &Table) -> Result<Profile, String> {
     parsed.map_err(|error: toml::de::Error| error.message().to_owned())
 }
 
-/// Returns the profile's text with only one of zones and tree, which Profile accepts.
+/// Returns the text of a valid profile: only zones or only a tree.
 fn possible(mut root: Table, section: &Section) -> String {
     let geometry = root["geometry"].as_table_mut().unwrap();
     let unwanted = if section.path.starts_with("geometry.tree") {
@@ -129,7 +129,7 @@ fn keys_are_those_of_the_parser() {
     }
 }
 
-/// Does an absent key have the stated default, and is a required one missed?
+/// Does an absent key have the stated default, and is a missing required key reported?
 #[test]
 fn defaults_are_those_of_the_parser() {
     for section in sections() {
@@ -210,7 +210,8 @@ fn at_bounds(key: &Key) -> Option<AtBounds> {
     }
 }
 
-/// Returns the result of a profile with one value changed, and with what that value requires.
+/// Returns the result of parsing a profile with one value changed, and with the values that it
+/// requires.
 fn changed(section: &Section, key: &Key, value: &Value) -> Result<Profile, String> {
     let mut root = full(section);
     let table = table_of(&mut root, section);
@@ -231,7 +232,8 @@ fn changed(section: &Section, key: &Key, value: &Value) -> Result<Profile, Strin
 ///
 /// A value at a bound may contradict other values, such as the number of surfaces. It is then
 /// refused for another reason. In a layout, the other values often set a narrower bound, which the
-/// message then states. The upper bounds of LBNs are those of exact numbers, and no drive has them.
+/// message then states. The upper bounds of LBNs are the limits of exact numbers; no drive reaches
+/// them.
 #[test]
 fn bounds_are_those_of_the_parser() {
     let (mut tried, mut wrong) = (0, Vec::new());

@@ -108,7 +108,7 @@ fn every_drive_loads_and_round_trips() {
     }
 }
 
-/// Is every file in `drives/` in the list, and described in docs/drives.md?
+/// Is every file in `drives/` listed, and described in docs/drives.md?
 #[test]
 fn the_list_of_drives_is_complete() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -233,7 +233,7 @@ fn table_1_of_the_track_partition_layout_paper() {
 
 /// Do the extracted drives equal DiskSim's zones, except for defects?
 #[test]
-fn extracted_drives_restate_disksims_zones() {
+fn extracted_drives_have_disksims_zones() {
     for (name, model) in [
         ("atlas10k-disksim", "atlas10k"),
         ("ibm18es-disksim", "ibm18es"),
@@ -286,8 +286,8 @@ fn the_serpentine_of_the_maxtor_drives() {
     }
 }
 
-/// Do drives with 4096-byte sectors have whole ones on every track, and does the jumper's numbering
-/// begin a physical sector at LBN 7?
+/// Do drives with 4096-byte physical sectors have only whole ones on every track, and does a
+/// physical sector begin at LBN 7 with the jumper's numbering?
 #[test]
 fn physical_sectors_are_whole() {
     for name in builtin::names() {

@@ -12,6 +12,6 @@ pub(crate) fn path(relative: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    eprintln!("skipped: reference data {relative} are missing");
+    eprintln!("skipped: reference data {relative} is missing");
     None
 }

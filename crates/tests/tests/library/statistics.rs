@@ -20,7 +20,7 @@ fn times(count: usize, seed: u64) -> Vec<Span> {
 
 /// Are quantiles exact for small samples, and within their stated error for large ones?
 #[test]
-fn quantiles_keep_their_promise() {
+fn quantiles_are_within_their_stated_error() {
     for count in [1, 2, 9, 1000, SAMPLES_EXACT, SAMPLES_EXACT + 1, 300_000] {
         let mut sorted = times(count, 5);
         let mut quantiles = Quantiles::default();
@@ -52,7 +52,7 @@ fn quantiles_keep_their_promise() {
     assert_eq!(Quantiles::default().at(0.5), None);
 }
 
-/// Is the result of merging equal to that of a single stream, whichever side is large?
+/// Does merging two samples give the result of a single stream, whichever of them is larger?
 #[test]
 fn merging_is_one_stream() {
     for (a, b) in [

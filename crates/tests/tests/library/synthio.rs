@@ -116,7 +116,7 @@ fn run(spec: &SynthioSpec, seed: u64, service: &Distribution) -> Run {
     }
 }
 
-/// With one processor, do three open generators amount to the last one alone, at its own rate?
+/// With one processor, does only the last of three open generators issue requests, at its own rate?
 #[test]
 fn open_generators_on_one_processor() {
     let opened = run(
@@ -229,7 +229,7 @@ fn mixed_generators() {
 
 /// Do sequential and local requests have the specified frequencies and distances?
 #[test]
-fn ways() {
+fn shares_of_sequential_and_local_requests() {
     let mixed = run(&mixed(), 4, &Distribution::Constant(10.0));
     let mut alone = mixed.arrivals;
     // Only one process, so that each request follows its own predecessor.

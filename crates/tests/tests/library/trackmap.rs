@@ -118,7 +118,10 @@ checksum: ";
     assert_eq!(&text[..text.len() - 9], expected);
     assert_eq!(MapFile::read(text.as_bytes()).unwrap(), small());
     let document = include_str!("../../../../docs/trackmap.md");
-    assert!(document.contains(&text), "the document shows this file");
+    assert!(
+        document.contains(&text),
+        "the documentation shows this file"
+    );
 }
 
 proptest! {
@@ -302,7 +305,7 @@ fn errors() {
     }
 }
 
-/// Does a search resume only from its own checkpoint, of its own drive, after the last track?
+/// Does a search resume only from its own checkpoint of the same drive, after the last track?
 #[test]
 fn resuming() {
     let file = small();
@@ -344,7 +347,7 @@ fn resuming() {
 }
 
 /// Are the tracks of every built-in drive the same in the map, in its file and in the geometry, and
-/// are LBNs found wherever they lie?
+/// is the track of any LBN found?
 #[test]
 fn builtin_drives() {
     for name in profile::builtin::names() {

@@ -334,7 +334,7 @@ fn sizes() {
     assert_eq!(requests("random,size=1MiB", &drive, 1)[0].sectors, 2048);
 }
 
-/// Are values that do not fit the drive refused with the bound, and values that just fit accepted?
+/// Are values that do not fit the drive refused with the bound, and values at the bound accepted?
 #[test]
 fn misfits() {
     let drive = Tracks::new(10);
@@ -482,7 +482,7 @@ fn goldens() {
 
 /// Do addresses stay the same if only read share, pace or count change?
 #[test]
-fn figures_are_independent() {
+fn addresses_do_not_depend_on_other_values() {
     let tracks = Tracks::new(500);
     let places = |text: &str| {
         arrivals(text, &tracks)
@@ -555,9 +555,9 @@ proptest! {
         }
     }
 
-    /// Is a number drawn below a bound really below it, for bounds of any size?
+    /// Is every number drawn below its bound, for bounds of any size?
     #[test]
-    fn below_is_below(seed: u64, bound in 1..=u64::MAX) {
+    fn a_draw_is_below_its_bound(seed: u64, bound in 1..=u64::MAX) {
         let mut rng = Rng::new(seed);
         for _ in 0..20 {
             prop_assert!(rng.below(bound) < bound);

@@ -1,4 +1,4 @@
-//! Workload grammar 2: the texts that are accepted, and the messages for those that are refused.
+//! Workload grammar 2: accepted texts, and the error messages for refused ones.
 
 use proptest::prelude::*;
 use traxtent_workload::{
@@ -15,7 +15,7 @@ fn refusal(text: &str) -> String {
     text.parse::<WorkloadSpec>().expect_err(text).to_string()
 }
 
-/// Are units of bytes those of every other size, in either case and to the terabyte?
+/// Are byte units those of all other sizes in this project, in either case and up to the terabyte?
 #[test]
 fn units_of_bytes() {
     for (size, bytes) in [
@@ -268,7 +268,7 @@ fn value() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Does the text of a specification parse to the same specification?
+    /// Does the text of a specification parse back to the same specification?
     #[test]
     fn text_round_trips(
         kind in prop::sample::select(vec!["random", "sequential", "mixed"]),
@@ -293,7 +293,7 @@ proptest! {
 
     /// Is any text either accepted or refused, without a panic?
     #[test]
-    fn any_text_is_judged(text in "(random|mixed|sequential)?(,?[a-z]{0,6}=?[-0-9a-zA-Z:./@%]{0,12}){0,4}", raw in ".{0,60}") {
+    fn any_text_is_accepted_or_refused(text in "(random|mixed|sequential)?(,?[a-z]{0,6}=?[-0-9a-zA-Z:./@%]{0,12}){0,4}", raw in ".{0,60}") {
         let _ = text.parse::<WorkloadSpec>();
         let _ = raw.parse::<WorkloadSpec>();
         let _ = WorkloadSpec::from_toml(&raw);

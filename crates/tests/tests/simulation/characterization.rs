@@ -70,9 +70,9 @@ fn assert_close(name: &str, residuals: &[Residual]) {
     }
 }
 
-/// Do fitted profiles respond as their drives do to workloads that the fit did not use, of reads
-/// alone and of reads and writes? Does a characterization take less than five minutes of the
-/// drive's time?
+/// Do fitted profiles respond as their drives do to workloads that the fit did not use, both reads
+/// alone and reads with writes? Does a characterization take less than five minutes of the drive's
+/// time?
 #[test]
 fn fitted_profiles_respond_as_their_drives() {
     for name in DRIVES {
@@ -161,10 +161,10 @@ fn fitted_profiles_of_all_drives() {
     }
 }
 
-/// Does a drive respond as its own profile does, whatever its initial angle? Only the very first
-/// request may differ, by about a revolution.
+/// Does a drive respond as its own profile does, whatever its initial angle? Only the first request
+/// may differ, by about a revolution.
 #[test]
-fn a_drive_is_its_own_fit() {
+fn a_drive_responds_as_its_own_profile() {
     for name in ["quantum-viking", "toshiba-p300", "toshiba-x300", "hd103sj"] {
         let (profile, _) = drive(name);
         let period = 60_000.0 / profile.mechanics.as_ref().unwrap().rpm;
@@ -246,8 +246,8 @@ fn fitted_profiles_of_drives_that_do_not_translate() {
     }
 }
 
-/// If the host is unsteady, do nine tenths of the intervals contain the true value, and is no value
-/// off by more than twice the width of its interval?
+/// On an unsteady host, do nine tenths of the intervals contain the true value, and is no value off
+/// by more than twice the width of its interval?
 #[test]
 fn intervals_contain_the_true_values() {
     let (mut held, mut all) = (0, 0);

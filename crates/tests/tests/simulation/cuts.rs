@@ -51,7 +51,7 @@ fn commands(seed: u64) -> Vec<(Command, Vec<u8>)> {
         .collect()
 }
 
-/// Returns the state that a cut leaves of a disk on the virtual clock.
+/// Returns the state of a disk on the virtual clock after a cut.
 fn left_of_disk(work: u64, cut: &Fault) -> (String, Vec<u8>) {
     let mut disk = Disk::new(&drive()).unwrap();
     for (command, data) in commands(work) {
@@ -69,7 +69,7 @@ fn left_of_disk(work: u64, cut: &Fault) -> (String, Vec<u8>) {
     (format!("power-cut, {cut}"), left)
 }
 
-/// Returns the state that a cut by order leaves in the file of a served drive.
+/// Returns the state of a served drive's file after a cut through the control socket.
 fn left_of_server(work: u64, cut: &Fault, speed: &str) -> (String, Vec<u8>) {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -105,7 +105,7 @@ fn media(file: &Path) -> Vec<u8> {
 /// At any speed, does a served drive leave the same bytes as a disk on the virtual clock after the
 /// same commands, and do other seeds leave other bytes?
 #[test]
-fn a_seed_replays_where_the_commands_do() {
+fn the_same_commands_and_seed_leave_the_same_bytes() {
     let mut all = std::collections::BTreeSet::new();
     let seeds = testkit::repeats(8).min(200);
     for seed in 0..seeds {

@@ -56,8 +56,8 @@ impl Drop for Loop {
     }
 }
 
-/// Asserts that a device is refused as a disk, with measured values, and not because of a timer
-/// tick or a cache.
+/// Asserts that a device is refused as a disk, with measured values as the reason, not a timer tick
+/// or a cache.
 fn assert_nothing_turns(device: &mut dyn Target) {
     let error = qualify(device).unwrap_err();
     let ProbeError::NotRotating(why) = &error else {
@@ -107,7 +107,7 @@ fn a_loop_device_does_not_turn() {
     assert_eq!(target.identity().capacity, Sectors(SECTORS));
     assert_nothing_turns(&mut target);
 
-    assert_eq!(in_use(&device.0), None, "only read by us");
+    assert_eq!(in_use(&device.0), None, "only this process reads it");
     let exclusive = OpenOptions::new()
         .read(true)
         .custom_flags(rustix::fs::OFlags::EXCL.bits() as i32)
@@ -182,7 +182,7 @@ fn a_device_that_shrinks_is_gone() {
     assert!(matches!(error, TargetError::Gone(_)), "{error}");
 }
 
-/// Is each path that is not a disk refused in one line that names what it is?
+/// Is each path that is not a disk refused in one line that says what it is?
 #[test]
 fn paths_that_are_not_disks_are_refused() {
     let empty = Image::new("empty");

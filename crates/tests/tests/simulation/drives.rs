@@ -24,7 +24,8 @@ impl Drive {
         }
     }
 
-    /// Returns the drive as a probe's target. Only its layout matters here.
+    /// Returns the drive as a probe's target. Only its layout matters, so the mechanics are those
+    /// of the Atlas 10K.
     pub(crate) fn target(&self) -> SimTarget {
         let profile = builtin("atlas10k").expect("it is built in");
         SimTarget::new(Arc::new(profile), Arc::clone(&self.geometry))
@@ -53,11 +54,11 @@ pub(crate) const MODELS: [&str; 11] = [
     "wd4tb/G4_LBA_64bit_4T",
 ];
 
-/// Returns a reference model, or `None` if the reference data are absent.
+/// Returns a reference model, or `None` if the reference data is absent.
 pub(crate) fn model(name: &str) -> Option<Drive> {
     let path = shared_data(&format!("disksim/{name}.model"))?;
     let read = |path: &str| std::fs::read(path).map_err(|e| e.to_string());
-    let path = path.to_str().expect("a path of letters");
+    let path = path.to_str().expect("the path is valid UTF-8");
     let document = Document::parse(path, &read(path).unwrap(), &read).unwrap();
     let disk = document.blocks().find(|block| block.kind == "dm_disk");
     let imported = disk_geometry(disk.expect("a model has a disk"), &read).unwrap();

@@ -117,7 +117,7 @@ fn the_host_adds_nothing_while_the_drive_has_room() {
         .collect();
     assert_eq!(
         list.completed, seen_times,
-        "the source hears of each completion in order"
+        "completions are reported to the source in order"
     );
 }
 
@@ -152,7 +152,7 @@ fn drives_do_not_disturb_each_other() {
 
 /// Does the host hold back requests that exceed the depth, and submit them in its own order?
 #[test]
-fn the_host_orders_what_the_drive_has_no_room_for() {
+fn the_host_orders_requests_beyond_the_depth() {
     let lbns = [9_000_000, 100, 5_000_000, 7_000_000, 3_000_000];
     let requests = || {
         lbns.map(|lbn| (SimTime::ZERO, 0, Request::read(Lbn(lbn), 8)))

@@ -37,8 +37,8 @@ fn every_drive_turns() {
     }
 }
 
-/// Returns how a drive treats VERIFY, force unit access and cache settings, with the best method
-/// that remains.
+/// Returns the ways in which a drive can treat VERIFY, force unit access and cache settings, each
+/// with the best timing method that remains.
 fn cache_behaviours() -> impl Iterator<Item = (Faults, TimingMethod)> {
     use Compliance::{Ignores, Obeys, Refuses};
     let cases = [
@@ -64,10 +64,10 @@ fn cache_behaviours() -> impl Iterator<Item = (Faults, TimingMethod)> {
     })
 }
 
-/// If a drive serves requests from its cache, or refuses or ignores settings, is the method chosen
-/// that reaches its media, with the right revolution, on a steady clock and on a noisy one?
+/// If a drive serves requests from its cache, or refuses or ignores settings, is a method that
+/// reaches its media chosen, with the right revolution, on a steady clock and on a noisy one?
 #[test]
-fn deceitful_drives_end_in_the_right_method() {
+fn the_right_method_is_chosen_for_deceitful_drives() {
     for name in ["atlas10k2", "ibm18es", "wd10ears", "toshiba-x300"] {
         for (number, (faults, method)) in cache_behaviours().enumerate() {
             for noise in [None, Some(Noise::TYPICAL)] {
@@ -146,7 +146,7 @@ fn timed_requests_turn_with_the_spindle() {
     }
 }
 
-/// Is a drive without mechanics refused with measured values, and quickly?
+/// Is a drive without mechanics quickly refused, with measured values?
 #[test]
 fn drives_without_rotation_are_refused() {
     let error = qualify(&mut named("instant")).unwrap_err();
@@ -201,9 +201,9 @@ fn a_timer_is_no_spindle() {
     );
 }
 
-/// Are a vanished drive and one that is entirely unreadable reported as such?
+/// Are a vanished drive and an entirely unreadable one reported as such?
 #[test]
-fn failing_drives_end_as_such() {
+fn failing_drives_are_reported_as_such() {
     for after in [0, 5, 40, 90] {
         let mut target = named("atlas10k2").with_faults(Faults {
             unresponsive_after: Some(after),
@@ -229,7 +229,7 @@ fn failing_drives_end_as_such() {
 /// Is the same method found through SCSI bytes, and is caching switched off only for methods that
 /// need it, and on again when the target is dropped?
 #[test]
-fn methods_are_found_by_bytes_too() {
+fn methods_are_found_through_scsi_bytes() {
     for (faults, method) in cache_behaviours() {
         let profile = Arc::new(builtin("atlas10k2").unwrap());
         let geometry = Arc::new(Geometry::build(&profile.geometry).unwrap());

@@ -12,8 +12,8 @@ use traxtent_sim::{Noise, SimTarget};
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, SimTime};
 
-/// A drive that reads whole physical sectors, which the model leaves out, and may claim any size
-/// for them.
+/// A drive that reads whole physical sectors, which the model does not, and can claim any size for
+/// them.
 struct WholeSectors {
     drive: SimTarget,
     identity: Identity,
@@ -134,11 +134,11 @@ const LARGE: (f64, f64, f64) = (4096.0, 4096.0, 4096.0);
 /// The drive's claim, which no measurement confirms.
 const UNSURE: (f64, f64, f64) = (4096.0, 512.0, 4096.0);
 
-/// On a drive that reads physical sectors whole, do reads alone show their size and where they
-/// begin, whatever the drive claims? On a drive without them, do reads show that there are none?
-/// Does this also work on an unsteady host?
+/// On a drive that reads whole physical sectors, do reads alone show their size and alignment,
+/// whatever the drive claims? On a drive without large physical sectors, do reads show that there
+/// are none? Does this also work on an unsteady host?
 #[test]
-fn reads_tell() {
+fn reads_show_physical_sectors() {
     for noise in [false, true] {
         for (name, claims) in [("toshiba-p300", 4096), ("wd10ears-jumper", 512)] {
             let profile = profile(name);
@@ -180,7 +180,7 @@ fn reads_that_cannot_decide() {
 /// Do writes show what reads of the model do not: the size, and the shift of a jumper? Do they show
 /// on other drives that physical sectors are single logical ones, of 512 or of 4,096 bytes?
 #[test]
-fn writes_tell() {
+fn writes_show_physical_sectors() {
     for noise in [false, true] {
         for (profile, size, first) in [
             (profile("toshiba-p300"), LARGE, 0),
@@ -196,8 +196,8 @@ fn writes_tell() {
     }
 }
 
-/// If a drive reports writes as complete that are not on the media, do reads still decide, and is
-/// it noted that writes do not?
+/// If a drive reports writes as complete before they are on the media, do reads still decide, and
+/// is it noted that writes do not?
 #[test]
 fn writes_that_cannot_decide() {
     let profile = profile("toshiba-p300");

@@ -15,8 +15,8 @@ use traxtent_units::Lbn;
 use traxtent_units::Rng;
 use traxtent_units::request::Op;
 
-/// Does every algorithm find the tracks that begin in a region, each entirely, wherever the region
-/// begins and ends, even if the drive has been prepared only once for several regions?
+/// Does every algorithm find all tracks that begin in a region, each in full, wherever the region
+/// begins and ends, even if the drive is prepared only once for several regions?
 #[test]
 fn algorithms_agree_on_regions() {
     for name in ["atlas10k2", "hp-c3323a", "toshiba-p300", "hd103sj"] {
@@ -61,7 +61,7 @@ fn algorithms_agree_on_regions() {
 
 /// If a drive is searched in several regions, is its timing method determined only once?
 #[test]
-fn a_way_of_timing_is_found_once() {
+fn the_timing_method_is_determined_once() {
     let profile = Arc::new(builtin("atlas10k2").unwrap());
     let geometry = Arc::new(Geometry::build(&profile.geometry).unwrap());
     let drive = SimTarget::new(profile, geometry).without_translation();

@@ -43,7 +43,7 @@ impl Drive {
     /// Loads the first drive of one of DiskSim's specifications.
     fn specified(path: &Path) -> Drive {
         let read = |path: &str| std::fs::read(path).map_err(|e| e.to_string());
-        let name = path.to_str().expect("a path of letters");
+        let name = path.to_str().expect("the path is valid UTF-8");
         let system = load_system(name, &read(name).unwrap(), None, &read);
         let disks = system.unwrap_or_else(|e| panic!("{name}: {e}")).disks;
         let disk = disks.into_iter().next().expect("it has a disk");
@@ -99,7 +99,7 @@ fn scan(drive: &Drive, region: Region) -> Scan {
         wrong,
     };
     println!(
-        "{:24} {:8} tracks {:9} reads {:7.3} a track {:8.3} h drive {:6.2} s host  {}",
+        "{:24} {:8} tracks {:9} reads {:7.3} per track {:8.3} h drive {:6.2} s host  {}",
         drive.name,
         found.len(),
         scan.reads,
@@ -150,7 +150,7 @@ fn differences(geometry: &Geometry, region: Region, found: &[Lbn]) -> Vec<String
     for &bound in &truth[from..to] {
         let stands = either_side(bound);
         while let Some(lbn) = found.next_if(|lbn| *lbn <= stands[2] && !stands.contains(lbn)) {
-            wrong.push(format!("made up: {lbn}"));
+            wrong.push(format!("spurious: {lbn}"));
         }
         if found.next_if(|lbn| stands.contains(lbn)).is_none() {
             let place = |lbn| geometry.locate(Lbn(lbn));
@@ -158,7 +158,7 @@ fn differences(geometry: &Geometry, region: Region, found: &[Lbn]) -> Vec<String
             wrong.push(format!("missed: {bound}; {before:?} | {at:?}"));
         }
     }
-    wrong.extend(found.map(|lbn| format!("made up: {lbn}")));
+    wrong.extend(found.map(|lbn| format!("spurious: {lbn}")));
     wrong
 }
 
@@ -169,7 +169,7 @@ fn drives() -> impl Iterator<Item = Drive> {
         .map(Drive::built_in);
     let folder = shared_data("disksim");
     if folder.is_none() {
-        println!("the reference data are missing");
+        println!("the reference data is missing");
     }
     let files = folder.into_iter().flat_map(|folder| {
         let below = ["", "maxtor300g", "wd4tb"].map(|part| folder.join(part));
@@ -216,8 +216,8 @@ fn scans_are_exact() {
     }
 }
 
-/// Does a scan of the Atlas 10K take less than the four hours of paper T (section 4.1.1), and not
-/// many more than three reads per track?
+/// Does a scan of the Atlas 10K take less than the four hours of paper T (section 4.1.1), and few
+/// more than three reads per track?
 #[test]
 fn the_atlas_takes_less_than_four_hours() {
     let drive = Drive::built_in("atlas10k");
@@ -278,7 +278,7 @@ fn a_scan_can_be_stopped() {
 
 /// Are unreadable LBNs skipped and reported, in the middle of a track and at its ends?
 #[test]
-fn unreadable_lbns_are_passed_over() {
+fn unreadable_lbns_are_skipped() {
     let drive = Drive::built_in("atlas10k");
     let track = TrackMap::of_sizes(drive.geometry.track_sizes())
         .tracks()

@@ -331,7 +331,7 @@ fn quirky(profile: Profile, quirks: Quirks) -> Quirky {
 
 /// Does a drive of an earlier standard, without the long commands, work nevertheless?
 #[test]
-fn old_drives_answer() {
+fn old_drives_work() {
     let quirks = Quirks {
         unknown: &[0x9e, 0x88, 0x8a, 0x8f, 0x5a, 0x55, 0xb7],
         ..Quirks::default()
@@ -353,7 +353,7 @@ fn old_drives_answer() {
 
 /// Is a command repeated if the drive reports a unit attention?
 #[test]
-fn unit_attentions_are_passed() {
+fn commands_are_repeated_after_unit_attentions() {
     let quirks = Quirks {
         attentions: true,
         ..Quirks::default()
@@ -482,7 +482,7 @@ fn drives_that_do_not_translate() {
 
 /// Does a target write only if writes have been allowed?
 #[test]
-fn writes_need_leave() {
+fn writes_need_permission() {
     let mut target = by_bytes(named("atlas10k2"));
     let write = Request::write(Lbn(0), 1);
     let before = target.now();

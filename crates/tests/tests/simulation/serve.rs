@@ -248,7 +248,7 @@ fn a_full_queue_is_reordered() {
     assert_eq!(records(&log).len(), 128);
 }
 
-/// Is a drive without mechanics served immediately, without any timing to judge?
+/// Does a drive without mechanics respond immediately, and does its receipt have nothing to judge?
 #[test]
 fn an_instant_drive_takes_no_time() {
     let server = started(Settings::of("instant", builtin("instant").unwrap()));
@@ -337,7 +337,7 @@ fn a_power_cut_on_order() {
     send_order(&control, &latent_error).unwrap().unwrap();
     assert!(server.read(&mut [0; 512], 4096).is_err());
     server.stop().unwrap();
-    assert!(!control.exists(), "the socket goes with its server");
+    assert!(!control.exists(), "the socket is removed with its server");
 }
 
 /// On a drive that zeroes trimmed sectors, does a trim with force unit access survive every power
@@ -372,10 +372,10 @@ fn a_forced_trim_is_durable() {
     assert!((1..20).contains(&trimmed(false)));
 }
 
-/// Is each line on the control socket that is not a fault refused with the reason and without
+/// Is each line on the control socket that is not a fault refused with the reason and without any
 /// effect, and is the next client served?
 #[test]
-fn lines_that_are_no_fault() {
+fn lines_that_are_not_faults() {
     let folder = TempDir::new().unwrap();
     let control = folder.path().join("control");
     let server = started(Settings {
@@ -413,7 +413,8 @@ fn lines_that_are_no_fault() {
     assert_eq!(say(b"stall,for=1ms\nlying-flush\n").lines().count(), 2);
 }
 
-/// Is a file served only once at a time, refused if it is too small, and found as it was left?
+/// Is a file served by only one server at a time, refused if too small, and unchanged at the next
+/// start?
 #[test]
 fn files() {
     let folder = TempDir::new().unwrap();
@@ -483,7 +484,7 @@ fn a_full_disk_below() {
     );
     let mut back = vec![0; 256 << 10];
     server.read(&mut back, 0).unwrap();
-    assert!(back == part, "what was flushed is there");
+    assert!(back == part, "flushed data was lost");
     let more = "remount,size=16m";
     let remounted = Command::new("mount")
         .args(["-o", more])
@@ -493,7 +494,7 @@ fn a_full_disk_below() {
     server.flush().unwrap();
 }
 
-/// A file system that is mounted while this exists.
+/// A file system that is unmounted when this is dropped.
 struct Mount(PathBuf);
 
 impl Drop for Mount {

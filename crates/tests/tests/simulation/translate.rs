@@ -77,7 +77,7 @@ fn run(drive: &Drive, algorithm: Algorithm, target: impl Target) -> (Probed, Opt
     let tracks = drive.geometry.track_count();
     let off = difference(drive, &probed);
     println!(
-        "{:24} {:8} {tracks:8} tracks {:9} translations {:7.4} a track {:8.1} s drive {:6.2} s host  {}",
+        "{:24} {:8} {tracks:8} tracks {:9} translations {:7.4} per track {:8.1} s drive {:6.2} s host  {}",
         drive.name,
         algorithm.name(),
         probed.counts.translations,
@@ -104,7 +104,7 @@ fn exact(drive: &Drive, algorithm: Algorithm) -> Probed {
 fn reference_models() {
     for name in MODELS {
         let Some(drive) = model(name) else {
-            skip!("reference data disksim/{name}.model are missing");
+            skip!("reference data disksim/{name}.model is missing");
         };
         let tracks = drive.geometry.track_count() as f64;
         let tree = exact(&drive, Algorithm::Tree);
@@ -130,7 +130,7 @@ fn reference_models() {
 fn reference_models_by_jumps() {
     for name in MODELS.iter().filter(|name| !name.contains("wd4tb")) {
         let Some(drive) = model(name) else {
-            skip!("reference data disksim/{name}.model are missing");
+            skip!("reference data disksim/{name}.model is missing");
         };
         exact(&drive, Algorithm::Jump);
     }
@@ -156,7 +156,7 @@ fn reference_models_by_expertise() {
     let mut wrong = Vec::new();
     for name in MODELS {
         let Some(drive) = model(name) else {
-            skip!("reference data disksim/{name}.model are missing");
+            skip!("reference data disksim/{name}.model is missing");
         };
         let (probed, off) = run(&drive, Algorithm::Dixtrac, drive.target());
         wrong.extend(off);
@@ -173,12 +173,12 @@ fn reference_models_by_expertise() {
 fn without_defect_lists() {
     for name in ["atlas10k", "barracuda", "ibm18es", "maxtor300g/maxtor300g"] {
         let Some(drive) = model(name) else {
-            skip!("reference data disksim/{name}.model are missing");
+            skip!("reference data disksim/{name}.model is missing");
         };
         let target = drive.target().with_defect_lists(DefectLists::Absent);
         let (probed, off) = run(&drive, Algorithm::Tree, target);
         assert_eq!(off, None, "{name}");
-        // That there are no lists, and that remapped sectors are not counted.
+        // One note on the missing lists, and one on remapped sectors, which are not counted.
         assert_eq!(probed.notes.len(), 2, "{:?}", probed.notes);
     }
 }

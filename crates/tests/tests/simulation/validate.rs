@@ -68,7 +68,7 @@ fn mean(times: &[f64]) -> f64 {
 /// service times (within 0.005 ms of its demerit) and in their mean (or within 0.5 %)?
 #[test]
 #[expect(clippy::approx_constant, reason = "0.318 is a demerit")]
-fn measured_drives_are_met_as_well_as_by_disksim() {
+fn measured_drives_are_matched_as_well_as_by_disksim() {
     let folder = testkit::shared_data!("disksim");
     // The name; in milliseconds DiskSim's demerit, DiskSim's mean, the measured mean.
     let published = [
@@ -168,8 +168,8 @@ fn synthetic_systems_take_as_long_as_in_disksim() {
 
 /// Does the mixed set-up give DiskSim's mean response time within 3 %, in the median of 21 seeds?
 ///
-/// How many of its processes keep issuing requests after a while is a matter of chance (see the
-/// module `workload::synthio`): DiskSim itself gives 21 to 45 ms, depending on the seed. A mean
+/// The number of its processes that keep issuing requests is a matter of chance (see the module
+/// `workload::synthio`): DiskSim itself gives 21 to 45 ms, depending on the seed. A mean
 /// over seeds is dominated by a few extreme ones; the median is not.
 #[test]
 fn the_mixed_system_takes_as_long_as_in_disksim() {

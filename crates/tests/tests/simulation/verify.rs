@@ -26,7 +26,7 @@ fn look(target: &mut SimTarget, map: &TrackMap) -> MapVerdict {
 /// Is a drive's own map confirmed, by translation and by timing, and is the map of another drive or
 /// a larger one rejected?
 #[test]
-fn maps_hold_or_do_not() {
+fn maps_are_confirmed_or_rejected() {
     let (target, own) = drive("atlas10k2");
     let (_, other) = drive("atlas10k");
     let (_, larger) = drive("cheetah15k7");

@@ -38,7 +38,7 @@ fn soft<'a>(drive: &'a TestDrive, extents: &'a Extents, rounds: u32) -> SoftServ
 /// Starting from a number of streams without missed deadlines, do more streams never lower the
 /// share of missed ones?
 #[test]
-fn more_streams_miss_no_less() {
+fn more_streams_miss_no_fewer_deadlines() {
     for name in ["atlas10k2", "ibm18es", "generic-20tb"] {
         let drive = drive(name);
         let extents = Extents::in_zone(&drive, 0).unwrap();

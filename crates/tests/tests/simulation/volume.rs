@@ -25,7 +25,7 @@ const SECTOR: usize = 512;
 /// Returns a directory in memory if possible, where flushes cost nothing.
 fn quick_folder() -> TempDir {
     let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
-    folder.expect("there is room for a folder")
+    folder.expect("a directory can be created")
 }
 
 /// Returns a new volume on four files of zeros, which needs no sync.
@@ -129,7 +129,7 @@ fn no_allocation_in_steady_state() {
     }
 }
 
-/// Is a member correct after threads rebuilt it while another thread wrote?
+/// Is a member correct after some threads rebuild it while another one writes?
 #[test]
 fn rebuilt_under_writes() {
     for (seed, level) in [(1, Level::Raid1), (2, Level::Raid4), (3, Level::Raid5)] {
@@ -159,7 +159,7 @@ fn rebuilt_under_writes() {
         let superblock = block_on(volume.superblock());
         assert_eq!(superblock.members[1].state, MemberState::Active);
         assert_eq!(scrub(&volume), 0, "{}", level.name());
-        // The member's content is what is read when another member is missing.
+        // With another member missing, reads reconstruct data from this one.
         let gone: &[usize] = if level == Level::Raid1 {
             &[0, 2, 3]
         } else {
@@ -263,8 +263,8 @@ fn block_devices_side_by_side() {
     }
 }
 
-/// After a member's file was truncated, is no byte wrong, and is the member dropped, although a
-/// write would extend the file again?
+/// After a member's file is truncated, is no byte wrong, and is the member dropped although a write
+/// would extend the file again?
 #[test]
 fn a_file_cut_short() {
     for length in [0, 3 << 20] {
@@ -287,7 +287,7 @@ fn a_file_cut_short() {
     }
 }
 
-/// Does a scrub end when a member fails, since nothing can be compared without it?
+/// Does a scrub end when a member fails, given that nothing can be compared without it?
 #[test]
 fn a_scrub_without_a_member() {
     let folder = quick_folder();
@@ -305,8 +305,8 @@ fn a_scrub_without_a_member() {
     assert!(last < 5 && stripes > 5, "{last} of {stripes}");
 }
 
-/// Is a member whose file was found truncated dropped permanently, even if nothing was written, its
-/// file grew again and the server was killed?
+/// Is a member whose file was found truncated dropped permanently, even if nothing was written, the
+/// file has its old size again and the server was killed?
 #[test]
 fn a_file_cut_short_while_served() {
     let folder = quick_folder();

@@ -10,8 +10,7 @@ use traxtent_units::Span;
 use super::history::{History, stamps};
 use super::{SECTORS, random, small, stamped, write_back};
 
-/// A disk in the middle of random work, and the history that determines what a host may expect of
-/// it.
+/// A disk under random work, and the history that determines the content a host may find.
 struct Busy {
     disk: Disk,
     history: History,
@@ -97,8 +96,9 @@ fn for_each_cut(
     counts
 }
 
-/// After a cut, does every grain of 512 bytes hold its last durable version or a later one, whether
-/// it was flushed or written with force unit access? Are some writes kept, some lost and some torn?
+/// After a cut, does every grain of 512 bytes hold its last durable version or a later one, both
+/// after a flush and after a write with force unit access? Are some writes kept, some lost and some
+/// torn?
 #[test]
 fn every_grain_is_a_version_since_the_last_durable_one() {
     for tearing in [Tearing::Physical, Tearing::Bytes512] {
@@ -118,14 +118,14 @@ fn every_grain_is_a_version_since_the_last_durable_one() {
         for expected in [(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3)] {
             assert!(
                 choices.contains(&expected),
-                "{expected:?} never: {choices:?}"
+                "{expected:?} never occurred: {choices:?}"
             );
         }
     }
 }
 
-/// Does tearing at physical sectors leave every physical sector in one piece, and does tearing at
-/// 512 bytes not? A write is visible in a physical sector if any of the sector's grains holds it.
+/// Does tearing at physical sectors leave every physical sector whole, whereas tearing at 512 bytes
+/// does not? A write is visible in a physical sector if any of the sector's grains holds it.
 /// All grains there must then hold it, or a later write that is also visible.
 #[test]
 fn physical_sectors_are_torn_only_on_request() {
@@ -156,7 +156,7 @@ fn is_torn(history: &History, stamps_after: &[u64], sector: std::ops::Range<usiz
             .iter()
             .rposition(|stamp| *stamp == stamps_after[grain]);
         let later = &possible[shown.map_or(0, |shown| shown + 1)..];
-        // Zeros do not identify the write that they come from.
+        // Zeros do not identify a write.
         later
             .iter()
             .any(|stamp| *stamp != 0 && seen.contains(stamp))

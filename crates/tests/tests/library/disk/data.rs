@@ -53,7 +53,7 @@ fn reads_return_what_was_written_last() {
     }
 }
 
-/// Does a write become visible at the instant at which it completes, and not a picosecond before?
+/// Does a write become visible at the instant of its completion, and not a picosecond earlier?
 #[test]
 fn a_write_is_visible_when_it_completes() {
     let mut disk = write_back();

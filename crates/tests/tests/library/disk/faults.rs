@@ -54,7 +54,7 @@ fn slow_sectors_cost_whole_revolutions() {
     }
 }
 
-/// Is there no further cost for a slow sector that read-ahead has fetched, and none for one that is
+/// Does a slow sector cost nothing more once read-ahead has fetched it, and nothing when it is
 /// written?
 #[test]
 fn slow_sectors_are_slow_on_the_media_only() {
@@ -137,7 +137,7 @@ fn a_latent_error_is_fixed_on_the_media_only() {
 }
 
 /// Does a grown defect move its sectors to a spare, so that reading across it takes longer and the
-/// data stay intact, on drives with spares, without spares, and with large physical sectors?
+/// data stays intact, on drives with spares, without spares, and with large physical sectors?
 #[test]
 fn grown_defects_go_to_spares() {
     for name in [
@@ -265,7 +265,7 @@ fn a_drive_vanishes_and_returns() {
 /// Does a power cut fail outstanding commands, keep the drive absent for the stated time, and with
 /// some seeds lose data that was not durable?
 #[test]
-fn the_power_goes_and_returns() {
+fn the_power_fails_and_returns() {
     let mut lost = 0;
     for seed in 0..20 {
         let mut disk = write_back();

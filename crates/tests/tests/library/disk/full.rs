@@ -44,8 +44,8 @@ impl Media for Limited {
 
 const FULL: DiskError = DiskError::Media(MediaError::NoSpace);
 
-/// If the media have no room, is the client informed, is nothing lost that was acknowledged or
-/// flushed, and does the flush succeed once there is room again?
+/// If the media have no room, does the client get an error, is no acknowledged or flushed data
+/// lost, and does the flush succeed once there is room again?
 #[test]
 fn no_room_is_reported_and_nothing_is_lost() {
     let left = Rc::new(Cell::new(1));

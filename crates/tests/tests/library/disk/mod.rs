@@ -1,4 +1,4 @@
-//! The disk: data, their state after a power cut, and faults.
+//! The disk: its data, the state after a power cut, and faults.
 
 mod cuts;
 mod data;
@@ -17,7 +17,7 @@ use traxtent_units::Rng;
 
 use super::drive::tiny::tiny_with;
 
-/// All sector sizes: logical, physical, lowest aligned LBN.
+/// The sector sizes tested: logical, physical, and the lowest aligned LBN.
 const SECTORS: [(u32, u32, u32); 5] = [
     (512, 512, 0),
     (512, 4096, 0),
@@ -71,7 +71,7 @@ fn stamped(stamp: u64, bytes: usize) -> Vec<u8> {
     stamp.to_le_bytes().repeat(bytes / 8)
 }
 
-/// Does the example lose no flushed record, at a cost in time, and some unflushed ones?
+/// Does the example lose some unflushed records but no flushed one, and do flushes cost time?
 #[test]
 fn the_example_loses_only_unflushed_records() {
     let (lost, ms) = log::survive(true).unwrap();

@@ -2,10 +2,10 @@
 
 use traxtent_model::disk::{Fault, Scenario};
 
-/// Does every fault parse to itself from its text, on one line and in a scenario, and is every name
+/// Does the text of every fault parse back to it, on one line and in a scenario, and is every name
 /// in the list?
 #[test]
-fn faults_read_back() {
+fn faults_round_trip() {
     let lines = [
         "power-cut",
         "power-cut,seed=18446744073709551615,tearing=512,for=1.5 s",
@@ -46,7 +46,7 @@ fn faults_read_back() {
 /// Is each possible error in a scenario reported in one line that names the line, the key and the
 /// bound?
 #[test]
-fn bad_scenarios_name_what_is_wrong() {
+fn bad_scenarios_name_the_error() {
     let entry = |entry: &str| format!("seed = 1\nfaults = [\n{entry}\n]");
     for (text, message) in [
         (

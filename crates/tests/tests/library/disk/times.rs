@@ -1,4 +1,4 @@
-//! The times of a disk, which are those of its drive.
+//! The times of a disk, which equal those of its drive.
 
 use traxtent_model::disk::{Command, Disk, Scenario};
 use traxtent_model::drive::Drive;
@@ -12,7 +12,7 @@ use super::random;
 /// Does a disk without faults complete every command at the same picosecond as the drive alone,
 /// with the same breakdown?
 #[test]
-fn data_cost_no_time() {
+fn data_costs_no_time() {
     for name in ["atlas10k", "generic-20tb", "instant"] {
         let profile = builtin(name).unwrap();
         let mut drive = Drive::new(&profile).unwrap();
@@ -59,10 +59,10 @@ fn data_cost_no_time() {
     }
 }
 
-/// Do the same commands, begun a day's worth of whole revolutions later, take the same times to the
-/// picosecond, so that the model does not drift?
+/// Do the same commands take the same times to the picosecond a day of whole revolutions later,
+/// that is, without drift?
 #[test]
-fn a_day_later_nothing_has_drifted() {
+fn times_do_not_drift_within_a_day() {
     for name in ["atlas10k", "atlas10k2", "cheetah15k7", "generic-20tb"] {
         let profile = builtin(name).unwrap();
         let ran = |turns: u64| {

@@ -32,7 +32,7 @@ fn assert_disksims(
 }
 
 /// Does a write that is larger than its segment cross the bus as space becomes free, and reach the
-/// media as data arrive?
+/// media as data arrives?
 #[test]
 fn writes_larger_than_a_segment() {
     for (sectors, ms) in [(374, 37.212), (375, 37.311), (400, 39.786), (800, 79.386)] {
@@ -73,7 +73,7 @@ fn a_drive_that_keeps_the_bus_has_one_command() {
     }
 }
 
-/// Does the first request have the overhead of a request after a read?
+/// Is the overhead of the first request that of a request after a read?
 #[test]
 fn the_first_request_comes_after_a_read() {
     assert_disksims("atlas10k", &[], &[write(0, 8)], &[0.978]);

@@ -1,4 +1,4 @@
-//! Cache settings from a host, and what a drive keeps in its buffer regardless of them.
+//! Cache settings from a host, and sectors that a drive keeps in its buffer regardless of them.
 
 use traxtent_model::drive::{Caching, Completion, Drive, ServedBy};
 use traxtent_model::profile::{Profile, ReadAheadUntil, WriteBack};
@@ -47,7 +47,7 @@ fn served(profile: &Profile, settings: &[Caching], requests: &[Request]) -> Vec<
     done.iter().map(|completion| completion.served).collect()
 }
 
-/// Does each setting switch the function that it names, and no other?
+/// Does each setting switch its own function and no other?
 #[test]
 fn settings_take_effect() {
     use ServedBy::{Buffer, Media};

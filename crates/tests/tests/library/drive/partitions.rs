@@ -19,7 +19,7 @@ proptest! {
     /// Does a read wait for the sector's nearest replica, even if the replicas do not divide the
     /// track evenly, and does a write wait for the sector itself?
     #[test]
-    fn reads_take_the_nearest_copy(
+    fn reads_use_the_nearest_replica(
         copies in 1..=40u32, slot in 0..100u64, sectors in 1..=20u32, at_us in 0..20_000u64, write: bool,
     ) {
         let sectors = sectors.min(100 - slot as u32);

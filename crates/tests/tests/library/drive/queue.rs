@@ -62,7 +62,7 @@ fn each_policy_has_its_order() {
     }
 }
 
-/// Does LOOK keep its direction even if the last request was the only one waiting?
+/// Does LOOK keep its direction even if the last request waited alone?
 #[test]
 fn look_keeps_its_direction() {
     // Downward from 1700 to 1500, when no other request waited. Of the requests that arrive in the
@@ -87,7 +87,7 @@ fn look_keeps_its_direction() {
 
 /// Does SPTF take rotation into account if seeks are equal or zero?
 #[test]
-fn sptf_takes_what_passes_first() {
+fn sptf_takes_the_sector_that_passes_first() {
     // After LBN 0, sector 20 of this track passes at 2.0, sector 20 of the other track at 3.0, and
     // sector 50 at 5.0 ms.
     let waiting = [read(50, 1), read(20, 1), read(120, 1)];
@@ -131,7 +131,7 @@ fn aged_sptf_starves_no_request() {
 }
 
 /// Do overlapping requests keep their order under a scheduler that would change it, even if two of
-/// them overlap only through a third?
+/// them are connected only by a third?
 #[test]
 fn overlapping_requests_keep_their_order() {
     let waiting = [write(100, 20), write(110, 50), read(150, 20)];

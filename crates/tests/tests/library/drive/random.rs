@@ -63,7 +63,7 @@ impl Case {
             now = wake;
             let before = done.len();
             while let Some(completion) = drive.poll(now) {
-                assert_eq!(completion.completed, now, "reported when it is complete");
+                assert_eq!(completion.completed, now, "reported at its completion");
                 check(&completion, &submitted);
                 done.push(completion);
             }
@@ -377,15 +377,15 @@ fn short_reads_in_sequence_stream() {
         let (short, long) = (ms_per_sector(track / 4), ms_per_sector(2 * track));
         assert!(
             short < 1.1 * long,
-            "{short} ms a sector, {long} in longer reads"
+            "{short} ms per sector, {long} ms in longer reads"
         );
     });
 }
 
-/// Does the first request of an idle drive have no queue time? And does a less restricted order on
+/// Does the first request of an idle drive have no queue time, and does a less restricted order on
 /// the bus never delay its completion?
 #[test]
-fn nobody_waits_for_others_on_an_idle_drive() {
+fn requests_do_not_queue_on_an_idle_drive() {
     for_each_case(200, 4, |case| {
         let mut requests = Requests {
             rng: Rng::new(case.seed),

@@ -22,7 +22,7 @@ fn a_miss_takes_rotation_transfer_and_a_sector_of_bus() {
     assert_completions(&tiny(), &[(0.0, read(95, 10))], &[11.51]);
 }
 
-/// Does the overhead of a command determine whether a sector is reached in this revolution?
+/// Does the command overhead determine whether a sector is reached in the current revolution?
 #[test]
 fn overhead_misses_a_sector_or_hides_behind_rotation() {
     let slow = tiny_with(|p| p.overheads.read_miss_after_read_ms = 0.3);
@@ -65,7 +65,7 @@ fn a_whole_hit_takes_the_bus_alone() {
     let requests = [(0.0, read(20, 10)), (5.0, read(22, 5))];
     assert_completions(&p, &requests, &[3.01, 5.25]);
     assert_eq!(serve(&p, &requests)[1].served, ServedBy::Buffer);
-    // Not without a cache, nor for a read with force unit access, nor for a verify.
+    // There is no hit without a cache, for a read with force unit access, or for a verify.
     let off = tiny_with(|p| p.cache.enabled = false);
     assert_completions(&off, &requests, &[3.01, 12.71]);
     assert_completions(
@@ -193,7 +193,7 @@ fn read_ahead_goes_as_far_as_stated() {
 /// and read the next track within a revolution and a head switch, whereas read-ahead in order waits
 /// for the first sector?
 #[test]
-fn read_ahead_on_arrival_takes_what_passes() {
+fn read_ahead_on_arrival_takes_passing_sectors() {
     let drive = |on_arrival| {
         tiny_with(|p| {
             p.access.zero_latency_read = true;
@@ -249,7 +249,7 @@ fn read_ahead_stops_after_a_move_and_in_a_wait() {
 
 /// Does the minimum read-ahead continue although another request waits?
 #[test]
-fn the_least_read_ahead_is_not_interrupted() {
+fn the_minimum_read_ahead_is_not_interrupted() {
     let p = tiny_with(|p| {
         p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
         p.cache.read_ahead.min_sectors = 20;
@@ -285,10 +285,10 @@ fn a_write_ends_the_read_ahead_it_hits() {
     assert_eq!(done[2].served, ServedBy::Media, "{done:?}");
 }
 
-/// Does a write that takes the segment of a read before that read's read-ahead has begun keep the
-/// segment for its own sectors?
+/// If a write takes over a read's segment before the read-ahead begins, does the segment hold the
+/// write's sectors only?
 #[test]
-fn a_write_that_takes_a_segment_has_it_alone() {
+fn a_write_that_takes_a_segment_keeps_it() {
     let p = tiny_with(|p| {
         p.cache.read_ahead.until = ReadAheadUntil::SegmentEnd;
         p.cache.segments = 1;
@@ -349,7 +349,7 @@ fn nothing_is_delivered_before_it_is_read() {
 /// When does a drive that disconnects from the bus reconnect, and how much time does holding the
 /// bus save?
 #[test]
-fn the_bus_is_kept_or_taken_again() {
+fn the_bus_is_held_or_reacquired() {
     let p = |change: fn(&mut Profile)| {
         tiny_with(|p| {
             p.overheads.first_reselect_ms = 0.05;
@@ -380,7 +380,7 @@ fn the_bus_is_kept_or_taken_again() {
     assert_completions(&p(|p| p.cache.read_watermark = 0.5), &request, &[3.09]);
 }
 
-/// Do drives on one bus wait for each other, and not if the others are idle?
+/// Do drives on one bus wait for each other, but not for idle ones?
 #[test]
 fn drives_on_one_bus_wait_for_each_other() {
     let profile = tiny_with(|p| p.bus.read_sector_ms = 1.0);

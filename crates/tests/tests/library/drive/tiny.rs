@@ -131,7 +131,7 @@ pub(crate) fn drain(drive: &mut Drive, until: Option<SimTime>, done: &mut Vec<Co
     }
 }
 
-/// Asserts the completion times of requests, in milliseconds and to the picosecond.
+/// Asserts the completion times of requests, given in milliseconds, to the picosecond.
 #[track_caller]
 pub(crate) fn assert_completions(
     profile: &Profile,
@@ -149,7 +149,8 @@ pub(crate) fn assert_completions(
     );
 }
 
-/// Returns the order in which requests are served that all wait while the drive serves `first`.
+/// Returns the order in which the requests in `waiting` are served if all of them wait while the
+/// drive serves `first`.
 pub(crate) fn order(profile: &Profile, first: Request, waiting: &[Request]) -> Vec<usize> {
     let all: Vec<(f64, Request)> = std::iter::once((0.0, first))
         .chain(waiting.iter().map(|&request| (0.0, request)))

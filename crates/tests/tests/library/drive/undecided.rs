@@ -131,7 +131,7 @@ fn a_write_over_a_read_ahead_in_progress() {
     );
 }
 
-/// Does read-ahead wait if the segment is full of sectors that a hit has still to send?
+/// Does read-ahead wait if the segment is full of sectors that a hit has yet to send?
 ///
 /// Ours: it continues and overwrites the oldest sectors. DiskSim: a sector that is a segment or
 /// more ahead of what the host has received of the hit is not read, and passes again a revolution
@@ -185,9 +185,9 @@ fn minimum_read_ahead_while_a_read_waits() {
     );
 }
 
-/// Do the data of a write wait until the preceding read-ahead has reached its minimum?
+/// Does the data of a write wait until the preceding read-ahead has reached its minimum?
 ///
-/// Ours: the buffer takes them as soon as the read is complete. DiskSim: it takes them when the arm
+/// Ours: the buffer takes it once the read is complete. DiskSim: the buffer takes it when the arm
 /// is free.
 #[test]
 fn minimum_read_ahead_while_a_write_waits() {

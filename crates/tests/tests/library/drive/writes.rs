@@ -46,7 +46,8 @@ fn a_disabled_cache_takes_no_write() {
     );
 }
 
-/// Does a write stream reach the media rate for any size, also beyond a segment, and with a queue?
+/// Does a write stream reach the media rate for writes of any size, even larger than a segment, and
+/// with a queue?
 #[test]
 fn sequential_writes_of_any_size_stream() {
     for (sectors, depth) in [
@@ -75,7 +76,7 @@ fn sequential_writes_of_any_size_stream() {
             outstanding -= std::iter::from_fn(|| drive.poll(now)).count();
         }
         // Sixteen tracks take a revolution of 10 ms each, 8 skews of 1 ms and 8 of 2 ms; the first
-        // sector may take a revolution to arrive.
+        // sector can take a revolution to arrive.
         let most = 160.0 + 24.0 + 12.0;
         assert!(
             now.as_ms() < most,
@@ -86,7 +87,7 @@ fn sequential_writes_of_any_size_stream() {
 
 /// Do the media wait for late data?
 #[test]
-fn data_must_be_there_when_their_sector_passes() {
+fn data_must_arrive_before_its_sector_passes() {
     // Sector 0 passes at 0.0, before the first sector is in the buffer.
     assert_completions(&tiny(), &[(0.0, write(0, 10))], &[11.0]);
     // Over a bus of half the media rate, the last of ten sectors arrives at 2.0 ms. That is in time
@@ -111,7 +112,7 @@ fn settling_lengthens_or_shortens_the_way_to_a_write() {
     assert_completions(&settle(0.0), &there_and_back, &[7.01, 18.5]);
 }
 
-/// Does a flush wait for every older write to reach the media, and for no younger one?
+/// Does a flush wait for every older write to reach the media, but for no newer one?
 #[test]
 fn a_flush_waits_for_older_writes_alone() {
     let requests = [
@@ -177,7 +178,7 @@ fn a_write_waits_for_a_segment_to_be_clean() {
 
 /// Are written sectors found in the buffer, if the drive keeps them for reads?
 #[test]
-fn reads_hit_what_was_written() {
+fn reads_hit_written_sectors() {
     let requests = [(0.0, write(20, 10)), (5.0, read(22, 4))];
     assert_completions(&tiny(), &requests, &[3.0, 5.04]);
     assert_completions(
@@ -194,8 +195,8 @@ fn emulating(lowest_aligned_lbn: u32) -> Profile {
     })
 }
 
-/// Does a write of parts of physical sectors read them first, a revolution before it writes, and an
-/// aligned write not? (The mechanism of claim A1.)
+/// Does an unaligned write first read the physical sectors that it covers in part, and write a
+/// revolution later, whereas an aligned write does not? (The mechanism of claim A1.)
 #[test]
 fn an_unaligned_write_costs_a_revolution() {
     let p = emulating(0);
@@ -208,7 +209,7 @@ fn an_unaligned_write_costs_a_revolution() {
     assert_completions(&tiny(), &[(0.0, write(20, 8))], &[2.8]);
 }
 
-/// Is the read omitted if the buffer holds the rest of the physical sectors, and are these written
+/// Is the read omitted if the buffer holds the rest of the physical sectors, and are they written
 /// whole?
 #[test]
 fn buffered_sectors_are_not_read_again() {
@@ -240,7 +241,7 @@ fn streamed(profile: &Profile, first: u64, sectors: u32, outstanding: u64) -> f6
             now = drive.next_wakeup().expect("a write is outstanding");
         }
         let next = write(first + sent * u64::from(sectors), sectors);
-        drive.submit(now, next).expect("it is on the drive");
+        drive.submit(now, next).expect("the LBNs are on the drive");
     }
     2000.0 * f64::from(sectors) * 512.0 / now.as_ms() / 1000.0
 }

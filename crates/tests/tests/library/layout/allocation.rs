@@ -103,7 +103,7 @@ impl Watched {
             .into_iter()
             .find(|region| region.contains(&found.start));
         let region = region.expect("no excluded block is allocated");
-        assert!(found.end <= region.end, "a run space in one region");
+        assert!(found.end <= region.end, "a run lies in one region");
         let away = Some(distance(&region, near));
         match placement {
             Placement::Whole => {
@@ -243,8 +243,8 @@ fn three_tracks() -> Allocator {
     Allocator::new(partition, AllocatorKind::Traxtent)
 }
 
-/// Does a file continue over an excluded block, over a boundary without one, and past a traxtent in
-/// use?
+/// Does a file continue after an excluded block, across a boundary without one, and after a
+/// traxtent in use?
 #[test]
 fn a_file_continues() {
     let mut allocator = three_tracks();
@@ -268,8 +268,7 @@ fn files_by_size() {
     assert_eq!(file(0, 5), [blocks(11..15), blocks(9..10)]);
 }
 
-/// Does a reserve keep a traxtent whole for a growing file, and return the part that it did not
-/// need?
+/// Does a reserve keep a traxtent whole for a growing file, and return the unused part?
 #[test]
 fn reserves() {
     let mut allocator = three_tracks();
@@ -349,9 +348,9 @@ fn refusals() {
     );
 }
 
-/// May a run of the conventional allocator cross a boundary?
+/// Can a run of the conventional allocator cross a boundary?
 #[test]
-fn conventional_knows_no_tracks() {
+fn conventional_runs_ignore_tracks() {
     let partition = Partition::whole(map(0, &[40, 44, 36]), 8).unwrap();
     let mut allocator = Allocator::new(partition, AllocatorKind::Conventional);
     let found = allocator.allocate(Block(3), Blocks(9), Placement::Next);

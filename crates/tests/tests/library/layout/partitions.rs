@@ -129,7 +129,7 @@ fn slipped() -> TrackMap {
     TrackMap::of_sizes(Geometry::build(&spec).unwrap().track_sizes())
 }
 
-/// Are blocks excluded that contain a boundary, and none that only begin or end at one?
+/// Are blocks that contain a boundary excluded, but not blocks that only begin or end at one?
 #[test]
 fn blocks_across_boundaries() {
     // Boundaries at 12, 24, 25, 27, 48: the fourth block contains two of them and begins at one.
@@ -148,7 +148,7 @@ fn blocks_across_boundaries() {
     assert_eq!(excluded(12, 58), [1, 4]);
 }
 
-/// Does each bad partition and block size give one clear line?
+/// Does each invalid partition or block size give an error of one clear line?
 #[test]
 fn bad_partitions() {
     let map = map(100, &[50, 50]);

@@ -220,7 +220,7 @@ pub(super) const RAID5: ArrayShape = ArrayShape {
 };
 
 /// Is a chunk size like md's mapped as in md's left-symmetric layout? Chunk by chunk according to
-/// Documentation/admin-guide/md: stripe 0 has its parity on the last member, and data continue
+/// Documentation/admin-guide/md: stripe 0 has its parity on the last member, and data continues
 /// after the parity.
 #[test]
 fn fixed_chunks_are_left_symmetric() {

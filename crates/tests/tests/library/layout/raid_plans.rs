@@ -90,7 +90,7 @@ impl<'a> Bytes<'a> {
             for row in rows.clone() {
                 let zero_beyond = |from: usize, byte: Option<u8>| {
                     if row < chunks[from].sectors.0 {
-                        byte.expect("what is summed was read or given")
+                        byte.expect("every summand was read or given")
                     } else {
                         0
                     }
@@ -116,7 +116,7 @@ impl<'a> Bytes<'a> {
             for (row, lbn) in write.rows.clone().zip(write.lbn.0..) {
                 let byte = fresh[write.member][row as usize];
                 self.members[write.member][lbn as usize] =
-                    byte.expect("what is written was given or summed");
+                    byte.expect("every byte written was given or summed");
             }
         }
         move |sector| {
@@ -131,7 +131,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// Writes, and returns the sectors written: those of stripes for which there was a plan.
+    /// Writes, and returns the sectors of the stripes for which there was a plan.
     fn write(&mut self, sectors: Range<Lbn>, new: impl Fn(Lbn) -> u8) -> Vec<Range<Lbn>> {
         let (mut plan, mut written) = (StripePlan::default(), Vec::new());
         for (stripe, part) in self.array.stripes_of(sectors) {
@@ -166,8 +166,8 @@ impl<'a> Bytes<'a> {
         bytes
     }
 
-    /// Returns whether a plan may be refused: more members are absent than the level can bear, or
-    /// one may be unreadable while parity was never made.
+    /// Returns whether a plan may be refused: more members are absent than the level tolerates, or
+    /// a member may be unreadable and parity was never made.
     fn may_refuse(&self) -> bool {
         let StripeHealth {
             unreadable,
@@ -266,7 +266,7 @@ proptest! {
         let all = Lbn(0)..Lbn(capacity);
         let read = bytes.read(all.clone());
         prop_assert!(read.iter().all(Option::is_some) && agree(&read, &expected));
-        // Parity is right: each member can be lost.
+        // Parity is valid, so any member can be lost.
         if array.shape().level != Level::Raid0 {
             for member in 0..array.members().len() {
                 bytes.fail(member);
@@ -277,9 +277,9 @@ proptest! {
         }
     }
 
-    /// Does the verifying plan find every difference, and nothing else, and correct it?
+    /// Does the verifying plan find every difference and nothing else, and correct it?
     #[test]
-    fn verifying_finds_what_differs(array in any_array(), seed: u64, unsynced: bool) {
+    fn verifying_finds_every_difference(array in any_array(), seed: u64, unsynced: bool) {
         let mut rng = Rng::new(seed);
         let mut bytes = Bytes::new(&array, PLANNER, unsynced, &mut rng);
         let capacity = array.capacity().0;

@@ -195,7 +195,7 @@ fn retrofitted() {
         };
         assert!(
             misaligned(&files) * 2 > files.len(),
-            "seed {seed}: there is little to do"
+            "seed {seed}: too little is misaligned"
         );
         let space = adopt(&partition, &files).unwrap().space();
         let plan = plan_reorganization(&partition, files).unwrap();
@@ -250,7 +250,7 @@ fn after(strategy: AllocatorKind, turnover: f64, seed: u64) -> (Vec<File>, Space
     )
 }
 
-/// Are invalid lists of files refused, and an allocator without track information?
+/// Are invalid lists of files refused, and likewise an allocator without track information?
 #[test]
 fn refusals() {
     let partition = Partition::whole(map(0, &[40, 44, 36]), 8).unwrap();

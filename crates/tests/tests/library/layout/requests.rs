@@ -34,8 +34,8 @@ fn cut_where_traxtents_touch() {
 
 proptest! {
     /// Does a request stay within the available blocks and, unless boundaries are ignored, within a
-    /// traxtent? Does it begin no later than the wanted blocks, and does extending take all
-    /// available blocks of the traxtent?
+    /// traxtent? Does it begin no later than the requested blocks, and does an extended one take
+    /// all available blocks of the traxtent?
     #[test]
     fn never_beyond(
         partition in partition(),
@@ -65,7 +65,7 @@ proptest! {
         }
     }
 
-    /// Do the requests for a range cover it exactly once, in order, none of them too long?
+    /// Do the requests for a range cover it exactly once and in order, and is none too long?
     #[test]
     fn requests_cover_a_range(partition in partition(), from in 0..300_u64, size in 0..99_u64, most in 1..40_u64) {
         for boundaries in Boundaries::ALL {

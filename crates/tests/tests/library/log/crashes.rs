@@ -69,8 +69,8 @@ impl CrashedDevice {
         }
     }
 
-    /// Cuts the power. Does a recovery find an allowed state, and does the next recovery find the
-    /// same one, however far the first one got?
+    /// Cuts the power, and asserts that a recovery finds an allowed state. The next recovery must
+    /// find the same state, however far the first one got.
     fn check(&mut self, device: &Device, fate: Fate, model: &Model) {
         let mut left = device.cut(fate);
         let mut log = recover(&self.map, &mut left, self.cleaning).unwrap();
@@ -145,8 +145,8 @@ fn work(seed: u64, steps: u64, lies: bool) -> CrashedDevice {
     worker.device
 }
 
-/// Is synced data never lost, nothing torn or mixed, and no change kept without those before it,
-/// whatever a cut at any write leaves?
+/// Whatever a cut at any write leaves, is no synced data lost, no block torn or mixed, and no
+/// change kept without the earlier ones?
 #[test]
 fn nothing_synced_is_lost() {
     let (mut cuts, mut lossy) = (0, 0);

@@ -25,7 +25,7 @@ pub(super) struct Device {
     durable: Vec<u8>,
     /// Writes that are not durable, in order.
     volatile: Vec<(usize, Vec<u8>)>,
-    /// True if the device reports flushes that it does not make.
+    /// True if the device reports flushes without performing them.
     pub(super) lies: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The bytes of a log: as documented, and damaged.
+//! The bytes of a log: the documented format, and damage to it.
 
 use traxtent_layout::log::format::{Checkpoint, Entry, Summary, Superblock, reseal};
 use traxtent_layout::log::{Log, LogConfig, LogError, LogOp, LogPlace, LogShape, Segment};
@@ -352,7 +352,7 @@ fn failing_devices() {
 /// Does a log that is formatted over an older one show no trace of it, even where its chunks are
 /// still present?
 #[test]
-fn made_anew() {
+fn formatting_hides_an_older_log() {
     let map = small_map();
     let (mut config, mut worker) = used(4);
     config.id += 1;

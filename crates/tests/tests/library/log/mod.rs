@@ -71,10 +71,10 @@ fn filled(rng: &mut Rng, map: &TrackMap) -> LogConfig {
     config
 }
 
-/// Does the log keep written data over cleanings and reopenings, with correct accounts after every
-/// operation, filled up to its own bound?
+/// Does a log that is filled to its own bound keep its data over cleaning and reopening, with
+/// correct accounts after every operation?
 #[test]
-fn keeps_what_is_written() {
+fn keeps_written_data() {
     for seed in 0..testkit::repeats(60) {
         let mut rng = Rng::new(seed);
         let map = small_map();
@@ -129,8 +129,7 @@ fn a_full_log_stays_writable() {
     }
 }
 
-/// Does every name in the lists print and parse to itself, and is another name refused with the
-/// list?
+/// Does every listed name parse and print unchanged, and is any other name refused with the list?
 #[test]
 fn names() {
     for sizing in [

@@ -91,8 +91,7 @@ impl<D: Perform> Worker<D> {
         worker
     }
 
-    /// Carries out the log's operations. If a sync was requested, it is complete at the first
-    /// flush.
+    /// Carries out the log's operations. A requested sync is complete after the first flush.
     fn drain(&mut self, mut syncs: bool) {
         while let Some(op) = self.log.next_op() {
             let (reads, flushes) = (matches!(op, LogOp::Read { .. }), op == LogOp::Flush);
@@ -190,7 +189,7 @@ impl<D: Perform> Worker<D> {
     }
 }
 
-/// Continues with the state that a power cut has left.
+/// Continues from the state after a power cut.
 impl<D: Perform> Worker<D> {
     pub(super) fn continue_with(&mut self, device: D) {
         self.device = device;
@@ -251,7 +250,7 @@ pub(super) fn filled(stamp: Stamp, bytes: usize) -> Vec<u8> {
 
 fn stamp(bytes: &[u8]) -> Stamp {
     let stamp = Stamp::from_le_bytes(*bytes.first_chunk().unwrap());
-    assert_eq!(bytes, filled(stamp, bytes.len()), "a mixture");
+    assert_eq!(bytes, filled(stamp, bytes.len()), "a mixed block");
     stamp
 }
 

@@ -109,7 +109,7 @@ fn illegal(code: AdditionalSense, in_command: bool, byte: u16) -> Sense {
 }
 
 /// Are unsupported commands and fields refused with the sense data that the standard specifies,
-/// also byte for byte?
+/// byte for byte?
 #[test]
 fn refusals() {
     let mut device = Device::new(&tiny_with(|_| {}));
@@ -156,7 +156,7 @@ fn refusals() {
         // Less data than announced.
         ("2a 00 00 00 00 00 00 00 01 00", "00 00", length),
         ("1d 10 00 00 0e 00", "40 00", length),
-        // From an LBN to an LBN, and an LBN and a cylinder that do not exist.
+        // A translation from LBN to LBN; an LBN and a cylinder that do not exist.
         (
             "1d 10 00 00 0e 00",
             "40 00 00 0a 00 03 00 00 00 00 00 00 00 00",
@@ -190,9 +190,9 @@ fn refusals() {
     assert_eq!(device.ms("28 00 00 00 07 d0 00 00 00 00"), 0.0);
 }
 
-/// Does a drive that neither translates nor has defect lists report this?
+/// Does a drive without address translation and defect lists refuse requests for them?
 #[test]
-fn discreet_drives() {
+fn drives_that_report_neither_translation_nor_defects() {
     let mut device = Device::new(&tiny_with(|profile| {
         profile.scsi.translates = false;
         profile.scsi.defect_lists = false;
@@ -267,7 +267,7 @@ fn medium_errors() {
 
 /// Do the mode pages report the drive's cylinders, heads and rotation rate, in both widths?
 #[test]
-fn geometry_is_told() {
+fn geometry_is_reported() {
     let mut device = Device::new(&tiny_with(|_| {}));
     for (width, command) in [
         (ModeWidth::Six, "1a 00 04 00 fc 00"),
@@ -355,7 +355,7 @@ fn read_ahead_ends_at_once() {
         false,
     );
     device.now += Span::from_ms(20.0);
-    // Five sectors have passed by then, no more.
+    // Exactly five sectors have passed by then.
     assert_eq!(device.ms("28 00 00 00 00 06 00 00 01 00"), 0.01);
     assert!(device.ms("28 00 00 00 00 0a 00 00 01 00") > 0.1);
 }
@@ -416,7 +416,7 @@ fn values_of_mode_pages() {
     assert_eq!(values(&mut device, "88"), found);
 }
 
-/// Does MODE SELECT refuse values that cannot be changed, and then change nothing at all?
+/// Does MODE SELECT refuse values that cannot be changed, and then change nothing?
 #[test]
 fn mode_select_takes_all_or_nothing() {
     let mut device = Device::new(&tiny_with(|_| {}));

@@ -1,5 +1,5 @@
 //! Bytes published by others: sg3_utils' examples in its directory `inhex`, most of them captured
-//! from Linux' scsi_debug, and the layouts printed in Seagate's SCSI Commands Reference Manual,
+//! from Linux's scsi_debug, and the layouts printed in Seagate's SCSI Commands Reference Manual,
 //! Rev. J.
 
 use traxtent_model::geometry::Place;
@@ -157,7 +157,7 @@ fn caching_page_changes_in_place() {
         page,
         hex("88 12 15 00 00 00 00 00  ff ff ff ff a0 14 00 00  00 00 00 00")
     );
-    // A SCSI-2 page ends before the bit that disables read-ahead.
+    // A SCSI-2 page ends before the DRA bit, which disables read-ahead.
     let mut short = hex("88 0a 04 00 ff ff 00 00 00 80 00 80");
     off.apply(&mut short);
     assert_eq!(short[..6], hex("88 0a 05 00 00 00"));

@@ -11,7 +11,7 @@ fn text(bytes: &[u8]) -> Vec<String> {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the program's output for the bytes, which it reads from its input as hexadecimal text.
+/// Returns the program's output for the bytes, given as hexadecimal text on its standard input.
 fn says(program: &Path, bytes: &[u8]) -> String {
     let mut child = Process::new(program)
         .arg("--inhex=-")

@@ -217,7 +217,7 @@ fn sense() -> impl Strategy<Value = Sense> {
 proptest! {
     /// Does every encoded command decode to itself, even if further bytes follow?
     #[test]
-    fn commands_return(command in command(), tail in prop::collection::vec(any::<u8>(), 0..4)) {
+    fn commands_round_trip(command in command(), tail in prop::collection::vec(any::<u8>(), 0..4)) {
         let mut bytes = command.encode();
         bytes.extend(tail);
         prop_assert_eq!(Command::decode(&bytes), Ok(command));
@@ -225,7 +225,7 @@ proptest! {
 
     /// Is a truncated command refused?
     #[test]
-    fn commands_are_whole(command in command(), cut in 1usize..16) {
+    fn truncated_commands_are_refused(command in command(), cut in 1usize..16) {
         let bytes = command.encode();
         let rest = bytes.len().saturating_sub(cut);
         prop_assert!(Command::decode(&bytes[..rest]).is_err());
@@ -233,7 +233,7 @@ proptest! {
 
     /// Do requests and responses of address translation decode to themselves?
     #[test]
-    fn translations_return(
+    fn translations_round_trip(
         translation in translation(),
         (supplied, address) in format().prop_flat_map(|f| (Just(f), address(f))),
         wanted in format(),
@@ -245,9 +245,9 @@ proptest! {
         prop_assert_eq!(TranslateRequest::decode(&bytes).unwrap(), request);
     }
 
-    /// Do defect lists decode to themselves, and does a truncated list keep the part that is there?
+    /// Do defect lists decode to themselves, and does a truncated list keep the part received?
     #[test]
-    fn defect_lists_return(list in defect_list(), keep in 0usize..200) {
+    fn defect_lists_round_trip(list in defect_list(), keep in 0usize..200) {
         for (width, header) in [(DefectWidth::Ten, 4), (DefectWidth::Twelve, 8)] {
             let bytes = list.encode(width).unwrap();
             prop_assert_eq!(&DefectList::decode(width, &bytes).unwrap(), &list);
@@ -261,7 +261,7 @@ proptest! {
 
     /// Does sense data decode to itself? The fixed format has room for only 32 bits.
     #[test]
-    fn sense_returns(sense in sense()) {
+    fn sense_round_trips(sense in sense()) {
         let bytes = sense.encode(SenseFormat::Descriptors);
         prop_assert_eq!(Sense::decode(&bytes).unwrap(), sense);
         let information = sense.information.filter(|lbn| u32::try_from(*lbn).is_ok());
@@ -271,7 +271,7 @@ proptest! {
 
     /// Does INQUIRY data decode to itself?
     #[test]
-    fn inquiry_returns(
+    fn inquiry_round_trips(
         vendor in "([!-~]([ -~]{0,6}[!-~])?)?",
         product in "([!-~]([ -~]{0,14}[!-~])?)?",
         revision in "([!-~]([ -~]{0,2}[!-~])?)?",
@@ -285,7 +285,7 @@ proptest! {
 
     /// Do vital product data pages decode to themselves?
     #[test]
-    fn vital_pages_return(
+    fn vital_pages_round_trip(
         pages in prop::collection::vec(any::<u8>(), 0..300),
         serial in "([!-~]([ -~]{0,40}[!-~])?)?",
         names in prop::collection::vec((0..16u8, 0..4u8, 0..16u8, prop::collection::vec(any::<u8>(), 0..256)), 0..5),
@@ -309,7 +309,7 @@ proptest! {
 
     /// Do capacities decode to themselves?
     #[test]
-    fn capacity_returns(
+    fn capacity_round_trips(
         (last_lbn, logical_bytes) in any::<(u64, u32)>(),
         (physical_exponent, lowest_aligned) in (0..16u8, 0..0x4000u16),
     ) {
@@ -322,7 +322,7 @@ proptest! {
 
     /// Do mode pages decode to themselves, in both widths, one after another?
     #[test]
-    fn mode_pages_return(
+    fn mode_pages_round_trip(
         [write_cache, read_cache_disabled, read_ahead_disabled, ten, long] in any::<[bool; 5]>(),
         (prefetch_up_to, maximum_prefetch, segments) in any::<(u16, u16, u8)>(),
         (cylinders, heads, rpm) in (0..1u32 << 24, any::<u8>(), any::<u16>()),

@@ -14,7 +14,7 @@ pub(super) struct Device {
     sectors: BTreeMap<u64, Sector>,
     /// Writes that are not durable, sector by sector, in order.
     pending: Vec<(u64, Sector)>,
-    /// Whether flushes do nothing, which the tests must detect.
+    /// True if flushes do nothing. The tests must detect this.
     pub(super) lies: bool,
 }
 

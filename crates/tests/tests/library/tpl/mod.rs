@@ -1,5 +1,5 @@
-//! The track partition layout: where replicas lie, the damage that its table survives, and that no
-//! read is stale.
+//! The track partition layout: locations of replicas, survival of damage to its table, and absence
+//! of stale reads.
 
 mod crashes;
 mod device;

@@ -179,7 +179,7 @@ impl User {
 
     fn split_some(&mut self) {
         let from = self.track();
-        // Some tracks are filled. Requests may come before their entries are written.
+        // Some tracks are filled. A request can come before the track's entry is written.
         for _ in 0..1 + self.rng.below(3) {
             let Some(track) = self.tpl.splittable(from, PartitionCount::MOST) else {
                 break;
@@ -208,7 +208,7 @@ impl User {
         }
     }
 
-    /// Trims the blocks that some tracks hold of a layer, the last one if possible.
+    /// Trims the blocks of a layer on some tracks, the last layer if possible.
     fn trim_some(&mut self) {
         let track = self.track();
         let state = self.tpl.track(track);
@@ -311,7 +311,7 @@ impl User {
             }
             assert!(
                 run.blocks > 1 || copies != 0,
-                "block {block} has no current copy"
+                "block {block} has no current replica"
             );
             block += u64::from(run.blocks);
         }
@@ -390,7 +390,7 @@ fn reopen(map: &TrackMap, mut device: Device) -> ((Tpl, Device), Vec<u64>) {
             let first = places.next().unwrap();
             assert!(
                 places.all(|other| other == first),
-                "copies differ after a crash"
+                "replicas differ after a crash"
             );
             found.push(first);
         }

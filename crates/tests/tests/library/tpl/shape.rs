@@ -35,8 +35,8 @@ fn shape() -> impl Strategy<Value = (ReplicaMap, u16)> {
 }
 
 proptest! {
-    /// Does every block have its own home, region after region, in each of these layer after layer,
-    /// and there in ascending order, and does its home lead back to the block?
+    /// Does every block have a home of its own, ordered by region, then layer, then LBN, and does
+    /// the home map back to the block?
     #[test]
     fn every_block_has_a_home((shape, regions) in shape()) {
         let each = shape.tracks().len().div_ceil(regions.into());
@@ -52,10 +52,10 @@ proptest! {
         prop_assert_eq!(shape.home(shape.blocks()), None);
     }
 
-    /// With one region, are the first N/m blocks exactly those that fit with m partitions, and is
-    /// this the tracks' size over m, except for less than one block per track?
+    /// With one region, are the first N/m blocks exactly the blocks that fit with m partitions, and
+    /// is their size that of the tracks divided by m, to within one block per track?
     #[test]
-    fn capacity_is_that_over_m((shape, regions) in shape()) {
+    fn capacity_is_track_size_over_m((shape, regions) in shape()) {
         for count in PartitionCount::ALL {
             if !(shape.bounds().least()..=shape.bounds().most()).contains(&count) {
                 continue;
@@ -77,11 +77,11 @@ proptest! {
         }
     }
 
-    /// Do replicas lie on the block's track, evenly to within a block, none over another block's?
-    /// Does halving the count keep every second replica in place? Does no run as long as a
-    /// partition, also around the track's end, cover two replicas of a block?
+    /// Do replicas lie on the block's track, evenly spaced to within a block, without overlap? Does
+    /// halving the count keep every second replica in place? Does no run as long as a partition,
+    /// even around the track's end, cover two replicas of a block?
     #[test]
-    fn copies_lie_evenly((shape, _) in shape(), pick in 0.0..1.0_f64) {
+    fn replicas_are_evenly_spaced((shape, _) in shape(), pick in 0.0..1.0_f64) {
         let track = shape.tracks().start + ((shape.tracks().len() - 1) as f64 * pick) as usize;
         let mapped = shape.map().track(track).unwrap();
         let block = u64::from(shape.block_sectors());

@@ -1,4 +1,4 @@
-//! The table: its damage, its map, its memory.
+//! The table: damage to it, changes of the map, and its memory.
 
 use traxtent_layout::tpl::{Config, DeviceStep, Tpl, TplError};
 use traxtent_map::TrackMap;
@@ -106,7 +106,7 @@ fn refused() {
     );
 }
 
-/// Is splitting refused, with the reason, for a track whose data leave no room?
+/// Is splitting refused, with the reason, for a track whose data leaves no room?
 #[test]
 fn not_split() {
     let map = map_of(150, 90);
@@ -143,7 +143,7 @@ fn memory() {
     let end = map.end();
     let (mut tpl, _) = Tpl::format(map, Lbn(0)..end, &config).unwrap();
     let alike = tpl.memory() as f64 / tracks;
-    assert!(alike < 2.0, "{alike} bytes a track");
+    assert!(alike < 2.0, "{alike} bytes per track");
     // One track in each page differs, so all pages are kept track by track.
     let mut rng = Rng::new(1);
     let first = tpl.shape().tracks().start;
@@ -155,5 +155,5 @@ fn memory() {
         tpl.commit(plan);
     }
     let worst = tpl.memory() as f64 / tracks;
-    assert!(worst > alike && worst < 8.0, "{worst} bytes a track");
+    assert!(worst > alike && worst < 8.0, "{worst} bytes per track");
 }

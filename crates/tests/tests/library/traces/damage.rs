@@ -1,4 +1,4 @@
-//! Are errors in a trace reported, and does no damage do harm?
+//! Are errors in a trace reported, and is a damaged trace harmless?
 
 use proptest::prelude::*;
 use traxtent_units::request::Request;
@@ -263,7 +263,7 @@ fn steps_back_are_refused() {
     let expected = format!("record 3 at byte {last}: the request arrives 6500 ms before");
     let message = failure(TraceFormat::HpSrt, &joined);
     assert!(message.contains(&expected), "{message}");
-    // Times that no replay uses are not checked.
+    // Times are not checked if the replay does not use them.
     let options = TraceOptions {
         check_order: false,
         ..TraceOptions::default()
@@ -320,7 +320,7 @@ fn reading_ends_at_an_error() {
 proptest! {
     /// Is any damaged trace read or refused, without a panic or an endless stream?
     #[test]
-    fn damaged_traces_do_no_harm(
+    fn damaged_traces_are_read_or_refused(
         sample in 0..8usize, at in prop::collection::vec((0..2000usize, any::<u8>()), 0..6), cut in 0..400usize, raw: bool,
         noise in prop::collection::vec(any::<u8>(), 0..300),
     ) {

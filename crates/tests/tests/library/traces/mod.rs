@@ -1,4 +1,4 @@
-//! Are traces of every format read, distinguished, and refused if they are wrong?
+//! Are traces of every format recognized, read, and refused if they are wrong?
 
 mod damage;
 mod replay;
@@ -70,7 +70,7 @@ fn srt() -> Vec<u8> {
     bytes
 }
 
-/// Returns a log of three requests that were completed in another order than issued.
+/// Returns a log of three requests that completed in a different order than they were issued.
 fn request_log() -> String {
     let row = |number, what: &str, issued: &str, measured: &str| {
         format!("{number},0,{what},{issued},0,0,0,0,0,0,0,0,0,0,0,media,{measured}\n")
@@ -107,7 +107,7 @@ fn read(format: TraceFormat, bytes: &[u8]) -> Vec<TraceRecord> {
 fn failure(format: TraceFormat, bytes: &[u8]) -> String {
     let error = TraceReader::new(format, bytes, TraceOptions::default()).find_map(Result::err);
     error
-        .unwrap_or_else(|| panic!("{format}: {:?} is read", String::from_utf8_lossy(bytes)))
+        .unwrap_or_else(|| panic!("{format}: {:?} is accepted", String::from_utf8_lossy(bytes)))
         .to_string()
 }
 

@@ -1,4 +1,4 @@
-//! Are traces replayed at their pace, and are those that come with DiskSim read completely?
+//! Are traces replayed at their pace, and are DiskSim's own traces read completely?
 
 use std::fs::File;
 use std::io::BufReader;
@@ -26,10 +26,10 @@ fn gap_suspicion(format: TraceFormat, text: &str) -> Option<GapSuspicion> {
     })
 }
 
-/// Is a trace whose times are off by a factor of a thousand suspected, in either direction, and a
-/// plausible one not?
+/// Does a trace whose times are off by a factor of a thousand, in either direction, cause a
+/// warning, and a plausible trace none?
 #[test]
-fn gaps_off_by_a_thousand_are_suspected() {
+fn gaps_off_by_a_thousand_cause_a_warning() {
     let ascii = |gap: f64| {
         (0..1500)
             .map(|i| format!("{} 0 {i} 8 1\n", f64::from(i) * gap))
@@ -57,7 +57,7 @@ fn gaps_off_by_a_thousand_are_suspected() {
         gap_suspicion(TraceFormat::DiskSimValidate, &validate(40_000_000)),
         Some(GapSuspicion::TooLong)
     );
-    // A log without times is no reason for suspicion, nor are a few records.
+    // Neither a log without times nor one with few records causes a warning.
     let untimed = format!("fio version 2 iolog\n{}", "/a read 0 4096\n".repeat(100));
     assert_eq!(gap_suspicion(TraceFormat::FioV2, &untimed), None);
     assert_eq!(
@@ -199,7 +199,7 @@ fn example_traces() {
         detect(&text.as_bytes()[..DETECT_BYTES]).unwrap(),
         TraceFormat::DiskSimAscii
     );
-    // The same trace in seconds, or in microseconds, is suspected.
+    // The same trace in seconds or in microseconds causes a warning.
     for (factor, expected) in [
         (0.001, GapSuspicion::TooShort),
         (1000.0, GapSuspicion::TooLong),

@@ -127,7 +127,7 @@ fn kinds_of_members() {
         second: Ok(second),
     };
     let left = [cut(0, member(0, 8, &[1])), cut(2, member(2, 6, &[]))];
-    let assembly = assemble(&left, false).expect("all that are left are here");
+    let assembly = assemble(&left, false).expect("all remaining members are present");
     assert!(assembly.superblock.members.iter().all(|one| !one.doubtful));
     let few = assemble(&all[..1], true);
     assert_eq!(
@@ -226,7 +226,7 @@ fn members_that_were_used_apart() {
             matches!(apart, Err(AssemblyError::Diverged { generation: 8, .. })),
             "{apart:?}"
         );
-        // Also if the superblock is unusable that would show that one side relied on it.
+        // This holds even if the superblock showing that one side relied on it is unusable.
         let [mut one, other] = sides;
         one.second = Err(SuperblockError::None);
         let apart = assemble(&[one, other], true);
@@ -335,7 +335,8 @@ fn pairs_of(drives: &[Drive]) -> Vec<SuperblockPair> {
     wait(read_superblocks(&&memory, &devices))
 }
 
-/// Returns the members that should be assembled: all that the last completed round has not dropped.
+/// Returns the members that should be assembled: all except those dropped in the last completed
+/// round.
 /// The next round may have completed just now.
 fn current(pairs: &[SuperblockPair], ended: u64) -> Vec<usize> {
     let both = pairs
@@ -491,7 +492,7 @@ fn no_old_copy_is_believed_after_any_crash() {
     );
 }
 
-/// Is a member refused that was missing when the others continued by force, in whichever round it
+/// Is a member that was missing when the others continued by force refused, in whichever round it
 /// was cut off?
 #[test]
 fn a_member_that_returns_is_stale() {

@@ -56,7 +56,7 @@ fn new_volume(rng: &mut Rng) -> NewVolume {
         period: 1e9,
         phase: (SimTime::ZERO, 0.0),
     };
-    let count = |count| PartitionCount::new(count).expect("a count");
+    let count = |count| PartitionCount::new(count).expect("a valid count");
     NewVolume {
         volume: Uuid::from_u128(9),
         layout: rng.bits(),
@@ -210,7 +210,7 @@ fn settled(model: &Shared, sectors: std::ops::Range<usize>, durable: &[usize]) {
     }
 }
 
-/// Runs the background work, with the clients' turns in between.
+/// Runs the background work, and yields to the clients in between.
 async fn worker(volume: &Volume<'_>, bits: u64) {
     for _ in 0..bits {
         volume.work().await.expect("all is well");
@@ -331,7 +331,7 @@ fn filled(seed: u64) -> (Memory, Vec<u64>, Rng) {
 }
 
 /// If a segment as long as a partition is bad on every track, is all data read from other replicas
-/// and rewritten, so that no sector in use is bad afterwards?
+/// and rewritten, and is no sector in use bad afterwards?
 #[test]
 fn bad_segments_are_fixed() {
     let mut repaired = 0;
@@ -394,7 +394,7 @@ fn a_sector_without_a_readable_replica_is_named() {
     wait(volume.read(Lbn(at.0 + 1), &mut bytes)).expect("the other sector of the block");
     assert_eq!(value(&bytes), held[at.0 as usize + 1]);
     // It is readable again once it has been written.
-    wait(volume.write(at, &[7; 2 * SECTOR])).expect("writes fix");
+    wait(volume.write(at, &[7; 2 * SECTOR])).expect("a write fixes bad sectors");
     wait(volume.read(at, &mut bytes)).expect("it was written");
     assert_eq!(bytes, [7; SECTOR]);
 }
@@ -521,7 +521,7 @@ fn a_table_that_cannot_be_written() {
 
 /// Does a survey decode to itself, and is an impossible one refused?
 #[test]
-fn surveys_come_back() {
+fn surveys_round_trip() {
     let survey = Survey {
         first_track: 3,
         angles: vec![1, 2, 65_535],

@@ -384,14 +384,14 @@ fn check(
                 let is_pulled = moment.event == Event::Pulled && moment.failed.contains(&member);
                 if !is_bad && lost != Some(member) && !is_pulled {
                     return Err(format!(
-                        "sector {sector} of member {member} is called lost without need"
+                        "sector {sector} of member {member} is reported lost without need"
                     ));
                 }
                 // All writes to the sector since the flush count as in flight: none of them was
                 // durable.
                 if history.values.len() == 1 {
                     return Err(format!(
-                        "sector {sector} is called lost, and no write to it was outstanding"
+                        "sector {sector} is reported lost, but no write to it was outstanding"
                     ));
                 }
                 reported += 1;
@@ -599,9 +599,9 @@ fn nothing_flushed_is_lost() {
     );
 }
 
-/// Does the test detect it if nothing closes the write hole?
+/// Does the test detect that nothing closes the write hole?
 #[test]
-fn without_a_journal_data_are_lost() {
+fn without_a_journal_data_is_lost() {
     for level in [Level::Raid5, Level::Raid1] {
         let mut caught = 0;
         for seed in 0..100 {

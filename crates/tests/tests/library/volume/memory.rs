@@ -77,7 +77,8 @@ pub(super) struct Memory {
     pub(super) drives: RefCell<Vec<Drive>>,
     /// The number of operations so far that change something.
     pub(super) count: Cell<u64>,
-    /// The source of orders and delays. Without it, operations are done in order and immediately.
+    /// The source of random orders and delays. Without it, operations are carried out in order and
+    /// immediately.
     rng: RefCell<Option<Rng>>,
 }
 
@@ -197,7 +198,7 @@ pub(super) fn interleave(mut tasks: Tasks<'_>, rng: &mut Rng, mut stop: impl FnM
             drop(tasks.swap_remove(index));
         }
         steps += 1;
-        assert!(steps < 1_000_000, "nothing gets done");
+        assert!(steps < 1_000_000, "no task makes progress");
         if stop() {
             return;
         }

@@ -1,4 +1,4 @@
-//! Volumes: the data that they keep, and their state after any crash.
+//! Volumes: preservation of data, and the state after any crash.
 
 mod assembly;
 mod copies;

@@ -133,7 +133,7 @@ fn two_copies_that_differ() {
     }
 }
 
-/// If a RAID-5 member lost data without an error, are the data still reconstructed correctly from
+/// If a RAID-5 member lost data without an error, is the data still reconstructed correctly from
 /// the others after a scrub and a repair of sectors? Is parity computed from the lost data only on
 /// request?
 #[test]
@@ -293,7 +293,7 @@ fn majorities() {
     );
 }
 
-/// Is nothing repaired while a member is doubtful, and does this state last until its data are
+/// Is nothing repaired while a member is doubtful, and does this state last until its data is
 /// declared good?
 #[test]
 fn no_repair_while_a_member_is_doubtful() {

@@ -111,7 +111,7 @@ pub(super) async fn surveyed(memory: &&Memory) -> Vec<SuperblockPair> {
     found
 }
 
-/// Assembles the members found, without those that the others have dropped.
+/// Assembles the members found, except those that the others have dropped.
 pub(super) fn assembled(array: &Array, mut found: Vec<SuperblockPair>) -> Superblock {
     loop {
         match assemble(&found, true) {

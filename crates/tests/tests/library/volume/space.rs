@@ -1,4 +1,4 @@
-//! Members without room: no part of a write is written, and no member is dropped.
+//! Members without room: a write fails as a whole, and no member is dropped.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -97,9 +97,9 @@ fn refused_without_room(level: Level, seed: u64, journal: bool) {
     );
 }
 
-/// If a member has no room for its data, does the write fail but no member?
+/// If a member has no room for its data, does the write fail without the member being dropped?
 #[test]
-fn data_need_room() {
+fn data_needs_room() {
     for (seed, level) in (0..40).zip(Level::ALL.iter().cycle()) {
         refused_without_room(*level, seed, false);
     }

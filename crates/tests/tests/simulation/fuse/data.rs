@@ -1,4 +1,4 @@
-//! Does the file hold the bytes of the service, for any request?
+//! Does the file have the content of the service, for requests of any kind?
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -26,17 +26,17 @@ fn open(mounted: &Mounted) -> File {
         .read(true)
         .write(true)
         .open(mounted.file());
-    file.expect("it can be opened")
+    file.expect("the file can be opened")
 }
 
 /// Returns the error number of a call that must fail.
 fn errno<T: std::fmt::Debug>(result: std::io::Result<T>) -> Errno {
-    let error = result.expect_err("it must fail");
-    Errno::from_io_error(&error).expect("it is from the system")
+    let error = result.expect_err("the call must fail");
+    Errno::from_io_error(&error).expect("the error is from the system")
 }
 
-/// Do reads and writes at any offset and length have the effect that they have on a plain file, on
-/// drives with sectors of 512 and 4,096 bytes?
+/// Do reads and writes at any offset and length have the same effect as on a regular file, on
+/// drives with sectors of 512 and of 4,096 bytes?
 #[test]
 fn any_bytes_can_be_read_and_written() {
     needs_fuse!();
@@ -66,8 +66,7 @@ fn any_bytes_can_be_read_and_written() {
     }
 }
 
-/// Is data preserved that ordinary tools write, in blocks that are not whole sectors, and do they
-/// read the same?
+/// Can ordinary tools write data in blocks that are not whole sectors, and read the same data back?
 #[test]
 fn ordinary_tools_read_and_write() {
     needs_fuse!();
@@ -96,7 +95,7 @@ fn ordinary_tools_read_and_write() {
     mounted.stop();
 }
 
-/// Do writes to parts of one sector from several threads lose nothing?
+/// Are concurrent writes from several threads to parts of one sector all kept?
 #[test]
 fn writes_to_one_sector_do_not_overwrite_each_other() {
     needs_fuse!();
@@ -120,7 +119,7 @@ fn writes_to_one_sector_do_not_overwrite_each_other() {
     mounted.stop();
 }
 
-/// Does every read reach the service, also one of the same bytes, with its own offset and size?
+/// Does every read reach the service with its own offset and size, even a repeated one?
 #[test]
 fn nothing_is_cached() {
     needs_fuse!();
@@ -137,7 +136,7 @@ fn nothing_is_cached() {
     mounted.stop();
 }
 
-/// Is a read across the end short, and does a write beyond it fail?
+/// Is a read across the end short, and does a write beyond the end fail?
 #[test]
 fn the_size_is_fixed() {
     needs_fuse!();
@@ -159,7 +158,7 @@ fn the_size_is_fixed() {
         errno(file.set_permissions(PermissionsExt::from_mode(0o777))),
         Errno::PERM
     );
-    // What opens a file to replace its contents leaves those of a drive.
+    // Opening with O_TRUNC does not change the contents of a drive.
     drop(File::create(mounted.file()).unwrap());
     let expected = [vec![7; SIZE - 100], vec![8; 100]].concat();
     assert!(service.data() == expected);

@@ -1,4 +1,4 @@
-//! Does nothing hang when the server is killed, and does the next start remove what is left?
+//! If the server is killed, does nothing hang, and does the next start remove the remains?
 //!
 //! The test binary runs itself as the server. An environment variable gives its role.
 
@@ -37,7 +37,7 @@ struct Process {
 }
 
 impl Process {
-    /// Starts a server of a drive whose data are in a file, and waits until it serves.
+    /// Starts a server of a drive with its data in a file, and waits until it serves.
     fn start(directory: &Path, image: &Path) -> Process {
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", TEST, "--nocapture"])
@@ -95,9 +95,9 @@ fn in_time<T: Send + 'static>(what: &str, function: impl FnOnce() -> T + Send + 
     thread.join().unwrap()
 }
 
-/// Kills a server while programs read, and while a file system on its loop device writes. Do they
-/// get errors in time? Does the next start name what must be unmounted, then remove the rest, and
-/// is everything that was synced still there?
+/// If a server is killed while programs read and a file system on its loop device writes, do they
+/// get errors in time? Does the next start name the mount to be removed, then remove the rest, and
+/// is all synced data still there?
 #[test]
 fn a_killed_server_leaves_nothing_hanging() {
     if let Some(directory) = env::var_os(DIRECTORY) {
@@ -123,7 +123,7 @@ fn a_killed_server_leaves_nothing_hanging() {
             read_until_error(served.join("disk")),
         );
         thread::sleep(Duration::from_millis(50 + 37 * kill % 400));
-        // The kernel remembers these attributes when the server has ended.
+        // The kernel keeps these attributes after the server has ended.
         fs::metadata(&served).unwrap();
         server.kill();
         let error = in_time("a read", move || reader.join().unwrap());
@@ -134,7 +134,7 @@ fn a_killed_server_leaves_nothing_hanging() {
 
         let memory = Arc::new(MemoryService::new(1 << 20, 512));
         let export = export(&memory, false);
-        let error = Mount::start(&export, &served).expect_err("it is mounted");
+        let error = Mount::start(&export, &served).expect_err("the loop device is mounted");
         let said = error.to_string();
         assert!(matches!(error, FuseError::LeftoverInUse { .. }), "{said}");
         assert!(
@@ -154,7 +154,7 @@ fn a_killed_server_leaves_nothing_hanging() {
     }
 }
 
-/// Writes files and syncs them, until that fails.
+/// Writes and syncs files until an error.
 fn write_until_error(files: &Path) -> thread::JoinHandle<()> {
     let files = files.to_owned();
     thread::spawn(move || {
@@ -171,7 +171,7 @@ fn write_until_error(files: &Path) -> thread::JoinHandle<()> {
     })
 }
 
-/// Reads a file again and again, until that fails.
+/// Reads a file repeatedly until an error, and returns it.
 fn read_until_error(path: PathBuf) -> thread::JoinHandle<std::io::Error> {
     thread::spawn(move || {
         let file = File::open(path).unwrap();

@@ -1,4 +1,4 @@
-//! Does the loop device show the drive, and pass its requests on as they are?
+//! Does the loop device have the drive's properties, and pass requests on unchanged?
 
 use std::fs;
 use std::fs::File;
@@ -15,7 +15,7 @@ use super::{Mounted, needs_fuse, run, text};
 
 const SIZE: usize = 64 << 20;
 
-/// Returns what the kernel says about the queue of a block device.
+/// Returns an attribute of a block device's queue from sysfs.
 fn queue(device: &Path, attribute: &str) -> String {
     let name = device.file_name().unwrap();
     let path = Path::new("/sys/block")
@@ -26,8 +26,8 @@ fn queue(device: &Path, attribute: &str) -> String {
     value.trim().to_owned()
 }
 
-/// Does the kernel see the size, the sector size and rotation as the drive has them, and does it
-/// know, once it has tried, whether the drive can discard?
+/// Does the kernel report the drive's size, sector size and rotation, and, after a first attempt,
+/// whether the drive supports discards?
 #[test]
 fn the_kernel_sees_the_drive() {
     needs_fuse!();
@@ -55,8 +55,8 @@ fn the_kernel_sees_the_drive() {
     }
 }
 
-/// Does the drive have at least 60 of 64 requests outstanding at a time, through the loop device
-/// and through the file?
+/// Are at least 60 of 64 requests outstanding at the drive at once, through the loop device and
+/// through the file?
 #[test]
 fn requests_are_outstanding_together() {
     needs_fuse!();
@@ -86,8 +86,8 @@ fn requests_are_outstanding_together() {
     mounted.stop();
 }
 
-/// Do direct requests arrive with their own offsets and sizes, and do those of 1 MiB arrive in two
-/// pieces at most?
+/// Do direct requests arrive with their own offsets and sizes, and 1 MiB requests in at most two
+/// pieces?
 #[test]
 fn requests_arrive_as_they_are() {
     needs_fuse!();
@@ -129,8 +129,8 @@ fn requests_arrive_as_they_are() {
     mounted.stop();
 }
 
-/// Returns the number of requests that make up each of four requests of `count` bytes, from
-/// `count` on, which must cover them exactly.
+/// Returns the number of pieces of each of four requests of `count` bytes, the first at offset
+/// `count`. The pieces must cover the requests exactly.
 fn pieces_of(seen: &[Seen], count: u64) -> Vec<usize> {
     let mut ranges: Vec<(u64, u64)> = seen
         .iter()
@@ -154,7 +154,7 @@ fn pieces_of(seen: &[Seen], count: u64) -> Vec<usize> {
     pieces
 }
 
-/// Are zeros that the kernel asks for written, even though the drive ignores trims?
+/// Are zeros written on the kernel's request, even if the drive ignores trims?
 #[test]
 fn zeros_are_written() {
     needs_fuse!();
@@ -181,7 +181,7 @@ fn zeros_are_written() {
 }
 
 /// Does a file system on the device keep its files over a remount and a restart of the server, and
-/// is it consistent?
+/// does it stay consistent?
 #[test]
 fn a_file_system_keeps_its_files() {
     needs_fuse!();
@@ -207,7 +207,7 @@ fn a_file_system_keeps_its_files() {
     mounted.stop();
 }
 
-/// Mounts a device for as long as a function takes.
+/// Mounts a device while `function` runs.
 pub(super) fn with_mounted(device: &Path, at: &Path, function: impl FnOnce()) {
     run("/bin/mount", &[text(device), text(at)]);
     let unmount = UnmountOnDrop(at.to_owned());
@@ -224,8 +224,8 @@ impl Drop for UnmountOnDrop {
     }
 }
 
-/// Does a stop name the file system that must be unmounted first, or else the device, and go on
-/// serving?
+/// Does a stop that fails name the file system to unmount first, or else the open device, and does
+/// the server continue?
 #[test]
 fn a_device_in_use_is_reported() {
     needs_fuse!();

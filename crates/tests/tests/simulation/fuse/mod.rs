@@ -1,6 +1,6 @@
 //! The front end over FUSE: a service as a file, and as a loop device on it.
 //!
-//! The tests need root and /dev/fuse, and are skipped without.
+//! The tests need root and /dev/fuse, and are skipped without them.
 
 mod data;
 mod killed;
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use traxtent_server::fuse::Mount;
 use traxtent_server::service::{BlockService, Export};
 
-/// Leaves the test as skipped unless it runs as root on a kernel with FUSE.
+/// Skips the test unless it runs as root on a kernel with FUSE.
 macro_rules! needs_fuse {
     () => {
         if let Err(why) = crate::fuse::can_mount() {
@@ -52,8 +52,8 @@ impl Mounted {
     }
 
     fn start(export: &Export) -> Mounted {
-        let folder = TempDir::new().expect("there is room for a folder");
-        let mount = Mount::start(export, folder.path()).expect("it can be mounted");
+        let folder = TempDir::new().expect("a directory can be created");
+        let mount = Mount::start(export, folder.path()).expect("the service can be mounted");
         Mounted { mount, folder }
     }
 
@@ -64,13 +64,17 @@ impl Mounted {
     /// Attaches the loop device and returns its path.
     fn device(&mut self) -> PathBuf {
         let device = self.mount.attach_loop();
-        device.expect("it can be attached").to_owned()
+        device.expect("the loop device can be attached").to_owned()
     }
 
-    /// Stops the server, which must succeed, and leaves an empty directory.
+    /// Stops the server, and asserts that the directory is empty afterwards.
     fn stop(mut self) {
-        self.mount.stop().expect("it is not in use");
-        let mut left = self.folder.path().read_dir().expect("it is a folder");
+        self.mount.stop().expect("the mount is not in use");
+        let mut left = self
+            .folder
+            .path()
+            .read_dir()
+            .expect("the directory can be read");
         assert!(left.next().is_none(), "a file is left");
     }
 }
@@ -100,7 +104,7 @@ fn run(program: impl AsRef<Path>, arguments: &[&str]) -> String {
     out
 }
 
-/// A path as an argument.
+/// Returns a path as an argument.
 fn text(path: &Path) -> &str {
-    path.to_str().expect("the test has named it")
+    path.to_str().expect("paths of the tests are UTF-8")
 }

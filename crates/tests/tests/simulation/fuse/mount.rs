@@ -1,4 +1,4 @@
-//! Are directories that cannot be used refused, and is nothing left after a stop?
+//! Are unusable directories refused, and is nothing left after a stop?
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -17,8 +17,8 @@ fn service() -> Arc<MemoryService> {
     Arc::new(MemoryService::new(1 << 20, 512))
 }
 
-/// Is a directory that is missing, not empty, not a directory, or a mount point of somebody else
-/// refused with what helps, and is it left as it was?
+/// Is a path that is missing, not empty, not a directory, or another program's mount point refused
+/// with the remedy, and left unchanged?
 #[test]
 fn unusable_directories_are_refused() {
     needs_fuse!();
@@ -48,7 +48,7 @@ fn unusable_directories_are_refused() {
     );
 }
 
-/// Is a directory where another server serves refused, and does the other go on?
+/// Is a directory that another server uses refused, and does the other server continue?
 #[test]
 fn a_served_directory_is_refused() {
     needs_fuse!();
@@ -63,7 +63,7 @@ fn a_served_directory_is_refused() {
 
 /// Do two exports in one process, each at its own directory, keep their own data?
 #[test]
-fn two_exports_are_apart() {
+fn two_exports_are_independent() {
     needs_fuse!();
     let services = [service(), service()];
     let mounted = services.each_ref().map(Mounted::of);
@@ -76,10 +76,10 @@ fn two_exports_are_apart() {
     mounted.into_iter().for_each(Mounted::stop);
 }
 
-/// Is a file that is open reported by a stop, still served after it, and closed before the next
-/// stop succeeds?
+/// Does a stop report an open file and continue to serve it, and does a stop succeed once the file
+/// is closed?
 #[test]
-fn a_stop_reports_what_is_in_use() {
+fn a_stop_reports_files_in_use() {
     needs_fuse!();
     let mut mounted = Mounted::of(&service());
     let file = File::open(mounted.file()).unwrap();
@@ -102,10 +102,10 @@ fn a_dropped_mount_is_gone() {
     drop(file);
 }
 
-/// Is it noticed that somebody else unmounted the file system, and does a stop then leave alone
-/// what is mounted there since?
+/// Is an unmount by another program noticed, and does a stop then leave a newer mount at the
+/// directory in place?
 #[test]
-fn others_may_unmount() {
+fn an_external_unmount_is_noticed() {
     needs_fuse!();
     let (mount, umount) = (testkit::tool!("mount"), testkit::tool!("umount"));
     let mut mounted = Mounted::of(&service());
@@ -116,7 +116,7 @@ fn others_may_unmount() {
     while mounted.mount.is_mounted() {
         assert!(
             began.elapsed() < Duration::from_secs(5),
-            "it is not noticed"
+            "the unmount is not noticed"
         );
         thread::sleep(Duration::from_millis(5));
     }
@@ -126,10 +126,10 @@ fn others_may_unmount() {
     drop(mounted.mount);
     let is_kept = folder.join("kept").exists();
     run(umount, &[text(&folder)]);
-    assert!(is_kept, "a stop unmounted what others had mounted");
+    assert!(is_kept, "a stop removed the mount of another program");
 }
 
-/// Can a read-only export be read, and not be written?
+/// Can a read-only export be read but not written?
 #[test]
 fn read_only_exports_are_not_written() {
     needs_fuse!();

@@ -1,4 +1,4 @@
-//! A service in memory that records what reaches it.
+//! A service in memory that records its requests.
 
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
@@ -18,10 +18,10 @@ pub(super) enum Seen {
 #[derive(Debug)]
 pub(super) struct MemoryService {
     pub(super) sector: u32,
-    /// Whether trims zero what they discard, or else do nothing.
+    /// True if trims zero the discarded range, false if they do nothing.
     pub(super) trim_zeroes: bool,
     pub(super) rotational: bool,
-    /// The maximum count of a request for zeros.
+    /// The maximum number of bytes of a request for zeros.
     pub(super) maximum: u32,
     data: Mutex<Vec<u8>>,
     seen: Mutex<Vec<Seen>>,
@@ -69,19 +69,19 @@ impl MemoryService {
         std::mem::take(&mut self.seen.lock().unwrap())
     }
 
-    /// Lets all requests fail, or no longer.
+    /// Makes all requests fail, or ends this.
     pub(super) fn set_failing(&self, failing: bool) {
         *self.failing.lock().unwrap() = failing;
     }
 
-    /// Holds requests from now on until `count` are outstanding, each for ten seconds at most.
+    /// Holds the next requests until `count` are outstanding, each for at most ten seconds.
     pub(super) fn hold_until(&self, count: usize) {
         let mut outstanding = self.outstanding.lock().unwrap();
         outstanding.held_until = count;
         outstanding.peak = 0;
     }
 
-    /// Returns the largest number of requests that were outstanding since they were held.
+    /// Returns the largest number of outstanding requests since the hold began.
     pub(super) fn peak(&self) -> usize {
         self.outstanding.lock().unwrap().peak
     }

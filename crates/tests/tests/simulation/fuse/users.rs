@@ -1,4 +1,4 @@
-//! Can an ordinary user serve, with the program fusermount3?
+//! Can an ordinary user serve a drive by means of fusermount3?
 //!
 //! The test binary runs itself as another user. An environment variable gives its role.
 
@@ -19,7 +19,7 @@ use super::{export, needs_fuse};
 const DIRECTORY: &str = "TRAXTENT_TEST_FUSE_USER";
 const TEST: &str = "fuse::users::ordinary_users_can_serve";
 
-/// The user `nobody`. fusermount3 wants a name for the user.
+/// The user `nobody`. fusermount3 requires the user to have a name.
 const USER: u32 = 65_534;
 
 /// Makes /dev/fuse accessible to everyone, as distributions do, in a mount namespace of its own;
@@ -38,7 +38,7 @@ fn ordinary_users_can_serve() {
     let (setpriv, unshare) = (testkit::tool!("setpriv"), testkit::tool!("unshare"));
     let folder = TempDir::new().unwrap();
     chown(folder.path(), Some(USER), Some(USER)).unwrap();
-    // The user may not reach the folder of the test binary.
+    // The user may have no access to the directory of the test binary.
     let (binary, directory) = (folder.path().join("tests"), folder.path().join("served"));
     fs::copy(env::current_exe().unwrap(), &binary).unwrap();
     fs::create_dir(&directory).unwrap();

@@ -17,14 +17,14 @@ use traxtent_units::{Lbn, Sectors};
 const GENERIC: &str = "/dev/sg0";
 const DISK: &str = "/dev/sda";
 const SECTORS: u64 = 64 * 2048;
-/// The bad sector of `scsi_debug`, when it is set to have some.
+/// The first bad sector of `scsi_debug` when bad sectors are enabled.
 const BAD: Lbn = Lbn(0x1234);
 const OPTIONS: &str = "/sys/bus/pseudo/drivers/scsi_debug/opts";
 
 pub(super) fn run() {
     let end = Instant::now() + Duration::from_secs(20);
     while !(Path::new(GENERIC).exists() && Path::new(DISK).exists()) {
-        assert!(Instant::now() < end, "the disk does not come up");
+        assert!(Instant::now() < end, "the disk does not appear");
         std::thread::sleep(Duration::from_millis(20));
     }
     for (name, check) in [
@@ -52,7 +52,7 @@ fn scsi(path: &str) -> ScsiTarget<SgTransport> {
     }
 }
 
-/// Are bytes transferred in both directions, and refusals with their sense data?
+/// Are bytes transferred in both directions, and are refusals returned with their sense data?
 fn inquiry_by_bytes() {
     for path in [GENERIC, DISK] {
         let mut transport = SgTransport::open(Path::new(path)).unwrap();

@@ -131,7 +131,7 @@ impl Server {
         self.device.file_name().unwrap().to_str().unwrap()
     }
 
-    /// Returns what the kernel says of the block device in /sys.
+    /// Returns an attribute of the block device from sysfs.
     fn attribute(&self, name: &str) -> String {
         let path = Path::new("/sys/block").join(self.name()).join(name);
         let text = fs::read_to_string(&path).unwrap_or_else(|_| panic!("{}", path.display()));
@@ -198,7 +198,7 @@ impl Aligned {
     }
 }
 
-/// Is a kernel without the driver named, with the command that loads it?
+/// Is a missing driver reported, with the command that loads it?
 fn no_driver() {
     busybox(&["rmmod", "ublk_drv"]);
     let error = Server::try_start(Server::command("drive=512e"))
@@ -209,7 +209,7 @@ fn no_driver() {
     busybox(&["insmod", "/modules/ublk_drv.ko"]);
 }
 
-/// Is a disabled io_uring named, with the command that enables it?
+/// Is a disabled io_uring reported, with the command that enables it?
 fn no_io_uring() {
     let disabled = "/proc/sys/kernel/io_uring_disabled";
     fs::write(disabled, "2").unwrap();
@@ -222,8 +222,8 @@ fn no_io_uring() {
     println!("{error}");
 }
 
-/// Does the kernel show the drive's sizes, its rotation, its cache and its rights? Do two devices
-/// live at once, and is a number that is taken refused?
+/// Does the kernel report the drive's sizes, rotation, cache and write protection? Can two devices
+/// exist at once, and is a device number in use refused?
 fn properties() {
     let one = Server::start("drive=512e optimal=65536");
     let two = Server::start("drive=4kn number=7 readonly=yes");
@@ -264,7 +264,7 @@ fn properties() {
     assert!(!Path::new("/dev/ublkc7").exists());
 }
 
-/// Does a file system hold what was written, and do its flushes and forced writes reach the drive?
+/// Does a file system keep its data, and do its flushes and forced writes reach the drive?
 fn file_system() {
     let server = Server::start("drive=512e");
     make_file_system(&server);
@@ -285,7 +285,7 @@ fn file_system() {
     assert!(counts["flushes"] > 0 && counts["fua"] > 0 && counts["trims"] > 0);
 }
 
-/// Do discards and requests for zeros reach the drive as such, and are the sectors zero then?
+/// Do discards and requests for zeros reach the drive as such, and are the sectors zero afterwards?
 fn discards_and_zeros() {
     let server = Server::start("drive=4kn");
     let file = server.open(OFlags::DIRECT);
@@ -305,7 +305,7 @@ fn discards_and_zeros() {
     assert_eq!((counts["zeros"], counts["trims"]), (1, 1));
 }
 
-/// Are as many requests outstanding at the drive as its users send, up to 256?
+/// Do all requests that clients send, up to 256, become outstanding at the drive at once?
 fn outstanding() {
     for users in [64, 256, 300] {
         let depth = 256.min(users);
@@ -335,7 +335,7 @@ fn outstanding() {
     }
 }
 
-/// Is a request of 1 MiB whole at the drive, and a larger one split at that size?
+/// Does a request of 1 MiB reach the drive whole, and is a larger one split at that size?
 fn large_requests() {
     let server = Server::start("drive=512e");
     let file = server.open(OFlags::DIRECT);
@@ -351,7 +351,7 @@ fn large_requests() {
     assert_eq!(counts["largest"], 1 << 20);
 }
 
-/// Is everything that a file system holds written before a mounted device goes?
+/// Is all data of a mounted file system written before its device is removed?
 fn stopped_while_mounted() {
     let options = "drive=512e file=/tmp/stopped.img";
     let server = Server::start(options);
@@ -368,8 +368,8 @@ fn stopped_while_mounted() {
     fs::remove_file("/tmp/stopped.img").unwrap();
 }
 
-/// Do readers get an error at once if the server is killed, and does the next start delete what is
-/// left, and nothing that another server serves?
+/// Do readers get an error at once if the server is killed, and does the next start delete the dead
+/// device, but no device of another server?
 fn killed() {
     let other = Server::start("drive=512e number=3");
     let server = Server::start("drive=1tb number=0");
@@ -412,8 +412,8 @@ fn killed() {
     other.stop();
 }
 
-/// Does a mounted file system whose server is killed end without a hang, time after time, and does
-/// the next start find what was synchronized?
+/// Can a mounted file system whose server is killed be unmounted without a hang, time after time,
+/// and does the next start find all synced data?
 fn killed_while_mounted() {
     let options = "drive=512e file=/tmp/killed.img";
     let mut server = Server::start(options);
@@ -435,7 +435,7 @@ fn killed_while_mounted() {
         assert!(file.sync_all().is_err());
         assert!(killed.elapsed() < Duration::from_secs(5));
         drop(file);
-        // A dead device that is in use keeps its number, and hinders no start.
+        // A dead device in use keeps its number, but does not prevent a start.
         let is_in_use = round.is_multiple_of(2);
         if !is_in_use {
             busybox(&["umount", "/tmp/mount"]);
@@ -450,8 +450,8 @@ fn killed_while_mounted() {
     fs::remove_file("/tmp/killed.img").unwrap();
 }
 
-/// Is a user without rights told what to ask for, and may he own a device once he has them? The
-/// rights of new nodes are set as udev would.
+/// Does the error for a user without permissions name the remedy, and can the user own a device
+/// once the permissions are granted? The permissions of new nodes are set as udev would set them.
 fn ordinary_user() {
     let as_user = || {
         let mut command = Server::command("drive=512e number=5");
@@ -483,10 +483,10 @@ fn ordinary_user() {
         assert!(copy.status().unwrap().success());
         let counts = server.stop();
         assert!(counts["data"] > 0);
-        // A killed server's device is deleted by its owner, too.
+        // The owner can also delete the device of a killed server.
         Server::try_start(as_user()).unwrap().kill();
         let server = Server::try_start(as_user()).unwrap();
-        // One who holds the device open does not hinder its server's end.
+        // An open device does not prevent its server from stopping.
         let holder = server.open(OFlags::DIRECT);
         let begin = Instant::now();
         server.stop();

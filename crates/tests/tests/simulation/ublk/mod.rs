@@ -15,9 +15,9 @@ use testkit::guest::{Guest, GuestKernel};
 const ROLE: &str = "TRAXTENT_UBLK";
 const TEST: &str = "ublk::a_kernels_block_device";
 
-/// Do file systems and tools see the drive itself? Are 256 requests outstanding, and requests of
-/// 1 MiB whole? Does a killed server leave no hang, and the next start nothing of it? May an
-/// ordinary user own a device?
+/// Do file systems and tools see the drive's properties? Can 256 requests be outstanding, and do
+/// 1 MiB requests arrive whole? Does nothing hang after a server is killed, and does the next start
+/// remove its device? Can an ordinary user own a device?
 #[test]
 fn a_kernels_block_device() {
     match std::env::var(ROLE).as_deref() {

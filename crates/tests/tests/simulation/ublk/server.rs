@@ -1,5 +1,5 @@
-//! The server in the guest: an export as a block device, until a line comes, and a count of its
-//! requests.
+//! The server in the guest: exports a drive as a block device until it receives a line, and counts
+//! the requests.
 
 use std::env;
 use std::io::{Write, stdin, stdout};
@@ -102,7 +102,7 @@ impl BlockService for Counted {
     }
 }
 
-/// Serves a drive as the options say, and prints the device, or the error. Ends after a line on
+/// Serves a drive with the given options, and prints the device or the error. Ends after a line on
 /// standard input, and prints the counts.
 pub(super) fn run() {
     let options = env::var(OPTIONS).unwrap();
