@@ -27,16 +27,19 @@ impl Drive {
     /// Returns the drive as a probe's target. Only its layout matters, so the mechanics are those
     /// of the Atlas 10K.
     pub(crate) fn target(&self) -> SimTarget {
-        let profile = builtin("atlas10k").expect("it is built in");
+        let profile = builtin("atlas10k").expect("the drive is built in");
         SimTarget::new(Arc::new(profile), Arc::clone(&self.geometry))
     }
 }
 
 /// Returns every built-in drive that has tracks.
 pub(crate) fn built_in() -> impl Iterator<Item = Drive> {
-    names()
-        .filter(|name| *name != "instant")
-        .map(|name| Drive::new(name, &builtin(name).expect("it is listed").geometry))
+    names().filter(|name| *name != "instant").map(|name| {
+        Drive::new(
+            name,
+            &builtin(name).expect("a listed drive is built in").geometry,
+        )
+    })
 }
 
 /// The reference models, by their paths without extension.

@@ -219,7 +219,7 @@ fn impossible_requests_end_the_run() {
     }
 }
 
-/// Can the sink end the run?
+/// Can the sink of outcomes end the run?
 #[test]
 fn the_sink_may_stop() {
     let mut list = List::random(3, 100, 1, drive().geometry().capacity().0);

@@ -121,7 +121,7 @@ fn bytes_change_nothing() {
                 let lbn = Lbn((rng.fraction() * capacity as f64) as u64);
                 let place = direct.translate(lbn).unwrap();
                 assert_eq!(bytes.translate(lbn), Ok(place), "{name}: LBN {lbn}");
-                // Also places that hold nothing, or do not exist.
+                // The places include empty ones and ones that do not exist.
                 let place = Place {
                     slot: place.slot + (rng.fraction() * 1_000.0) as u32,
                     ..place
@@ -204,7 +204,7 @@ fn suspended_caching_shows_the_spindle() {
         target.restore_caching().unwrap();
         assert_eq!(caching(&mut target), found, "{name}");
         assert!(again(&mut target) < Span(revolution.0 / 2), "{name}");
-        // In the way that a probe does it.
+        // A probe does it like this.
         target.switch_caching(false).unwrap();
         target.switch_caching(false).unwrap();
         assert_eq!(again(&mut target), revolution, "{name}");
@@ -329,7 +329,7 @@ fn quirky(profile: Profile, quirks: Quirks) -> Quirky {
     }
 }
 
-/// Does a drive of an earlier standard, without the long commands, work nevertheless?
+/// Does a drive of an earlier standard work without the long commands?
 #[test]
 fn old_drives_work() {
     let quirks = Quirks {
@@ -365,8 +365,8 @@ fn commands_are_repeated_after_unit_attentions() {
     target.restore_caching().unwrap();
 }
 
-/// If caching cannot be switched, is it left unchanged and is this reported: if the drive lets no
-/// bit change, if it refuses, and if it has no mode pages at all?
+/// If caching cannot be switched because the drive allows no change, refuses it or has no mode
+/// pages, is it left unchanged, and is this reported?
 #[test]
 fn caching_that_stays_on() {
     let fixed = Quirks {

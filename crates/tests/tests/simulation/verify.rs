@@ -23,8 +23,8 @@ fn look(target: &mut SimTarget, map: &TrackMap) -> MapVerdict {
     })
 }
 
-/// Is a drive's own map confirmed, by translation and by timing, and is the map of another drive or
-/// a larger one rejected?
+/// Is a drive's own map confirmed by translation and by timing, and is the map of another or a
+/// larger drive rejected?
 #[test]
 fn maps_are_confirmed_or_rejected() {
     let (target, own) = drive("atlas10k2");

@@ -123,7 +123,7 @@ fn no_allocation_in_steady_state() {
             println!("{name}, degraded: {degraded}: {some} requests, {bytes:?} bytes at most");
             assert!(
                 some <= PAUSES && bytes.unwrap_or(0) <= PAUSE_BYTES,
-                "{name}, degraded: {degraded}: {some} requests allocate, up to {bytes:?} bytes"
+                "{name}, degraded: {degraded}: {some} requests allocate up to {bytes:?} bytes"
             );
         }
     }

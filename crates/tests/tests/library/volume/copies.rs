@@ -126,7 +126,7 @@ async fn client(volume: &Volume<'_>, model: Shared, seed: u64, requests: u64) {
     let mut rng = Rng::new(seed);
     let capacity = volume.capacity().0;
     for _ in 0..requests {
-        // Few places, so that much happens at each.
+        // Mostly a small range, so that accesses collide.
         let near = if rng.chance(0.8) { 60 } else { capacity - 80 };
         let first = rng.below(near);
         let most = if rng.chance(0.1) { 80 } else { 7 };
