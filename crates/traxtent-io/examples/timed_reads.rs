@@ -1,4 +1,5 @@
-//! How long do single sectors of a device or an image file take to read, and is it in use?
+//! Measures the time to read single sectors of a device or image file, and reports whether it is in
+//! use.
 //!
 //! `cargo run -p traxtent-io --example timed_reads -- /dev/sdb`
 
@@ -12,7 +13,8 @@ use traxtent_units::{Lbn, Rng};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).map(PathBuf::from);
-    let path = path.ok_or("state a block device, a SCSI generic node or an image file")?;
+    let path = path
+        .ok_or("usage: timed_reads PATH (a block device, a SCSI generic node or an image file)")?;
     match device::in_use(&path) {
         Some(user) => println!("in use: {user}"),
         None => println!("not in use"),

@@ -1,12 +1,12 @@
 //! Real devices and files: timed direct reads of block devices, SCSI commands through the kernel,
 //! and compressed files.
 //!
-//! [`device::open`] makes a path a target of a probe. [`device::guard`] checks paths before they
-//! are written to. [`CompressedWriter`] compresses output.
+//! [`device::open`] opens a path as the target of a probe. [`device::guard`] checks paths before
+//! they are written to. [`CompressedWriter`] compresses output.
 //!
 //! # Invariants
-//! Nothing is written outside the ranges that the caller has released, and never to a path that is
-//! in use. The only hand-written `unsafe` is around the SG_IO call.
+//! Data is written only within ranges that the caller has released, and never to a path that is in
+//! use. The only hand-written `unsafe` is around the SG_IO call.
 
 pub mod device;
 pub mod packed;

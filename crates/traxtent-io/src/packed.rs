@@ -19,12 +19,11 @@ enum Form<W: Write> {
     Zstd { sink: W, waiting: Vec<u8> },
 }
 
-/// The number of bytes after which a frame of a zstd file is complete. Frames are compressed one at
-/// a time.
+/// The number of buffered bytes at which a frame of a zstd file is compressed and written.
 const FRAME: usize = 1 << 20;
 
 impl<W: Write> CompressedWriter<W> {
-    /// Writes to `sink`, which is or will become the file `name`.
+    /// Creates a writer to `sink`. The extension of `name` selects the compression.
     pub fn new(sink: W, name: &Path) -> CompressedWriter<W> {
         CompressedWriter(match name.extension().and_then(|ending| ending.to_str()) {
             Some("gz") => Form::Gzip(GzEncoder::new(sink, Compression::default())),

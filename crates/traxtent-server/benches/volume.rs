@@ -2,7 +2,7 @@
 //! itself.
 //!
 //! `cargo xtask bench volume` runs it and prints the machine. Arguments: the seed, and a directory
-//! in memory.
+//! on a file system in memory.
 #![allow(missing_docs)]
 
 use std::error::Error;
@@ -24,7 +24,7 @@ use traxtent_volume::{Action, MemberIo, Op, Volume, VolumeError, WriteHole};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// The number of runs of each side, which alternate. The medians are reported.
+/// The number of runs of each variant. The variants alternate, and the medians are reported.
 const RUNS: usize = 7;
 
 /// The number of members of the volumes.
@@ -39,7 +39,7 @@ const CHUNK: u64 = 128 << 10;
 /// The size in bytes of a request that covers whole stripes.
 const REQUEST: usize = 2 << 20;
 
-/// The bytes that are written or copied in a run.
+/// The number of bytes written or copied in a run.
 const BYTES: usize = 512 << 20;
 
 /// The number of small writes, of 4 KiB, in a run.
@@ -64,7 +64,7 @@ fn main() -> Outcome<()> {
 }
 
 /// Creates a volume on files in memory. All of their pages are allocated, and the files are deleted
-/// at once.
+/// immediately.
 fn volume<M: MemberIo>(
     seed: u64,
     folder: &Path,
@@ -100,7 +100,8 @@ fn volume<M: MemberIo>(
     Ok(volume)
 }
 
-/// Measures streams of whole stripes from one thread and from two, and copies by as many threads.
+/// Measures writes of whole stripes by one thread and by two, and copies by the same number of
+/// threads.
 fn whole_stripes(seed: u64, folder: &Path) -> Outcome<()> {
     println!(
         "RAID-5 of {MEMBERS} members, chunks of {} KiB: writes of whole stripes, {} MiB each, GB/s of data; medians of {RUNS} runs.\n\
@@ -177,7 +178,7 @@ fn whole_stripes(seed: u64, folder: &Path) -> Outcome<()> {
     }
     let verdict = if good { "" } else { ": missed" };
     println!(
-        "members in memory: the required ratio is at least 0.5{verdict}. Files: the kernel's time per page is not copying\n"
+        "members in memory: the required ratio is at least 0.5{verdict}. With files, the kernel also spends time per page\n"
     );
     Ok(())
 }
@@ -189,7 +190,8 @@ fn timed(measured: impl FnOnce() -> Outcome<f64>) -> Outcome<(f64, f64)> {
     Ok((rate, 1e9 * (processor_seconds() - before) / BYTES as f64))
 }
 
-/// Returns the bytes per second that threads write to files in memory, in pieces of a chunk.
+/// Returns the rate, in bytes per second, at which threads write files in memory one chunk at a
+/// time.
 fn plain_writes(folder: &Path, threads: usize) -> Outcome<f64> {
     let data = vec![0x33; CHUNK as usize];
     let each = BYTES / threads / CHUNK as usize;
@@ -220,7 +222,8 @@ fn plain_writes(folder: &Path, threads: usize) -> Outcome<f64> {
     Ok((each * threads * CHUNK as usize) as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// Returns the bytes per second that threads copy, from and to memory that no cache holds.
+/// Returns the rate, in bytes per second, at which threads copy between buffers larger than any
+/// cache.
 fn copies(threads: usize) -> f64 {
     let each = BYTES / 2 / threads;
     let mut memory: Vec<(Vec<u8>, Vec<u8>)> = (0..threads)
@@ -237,7 +240,8 @@ fn copies(threads: usize) -> f64 {
     rate
 }
 
-/// Returns the bytes per second that threads write, each to its own part of the volume.
+/// Returns the rate, in bytes per second, at which threads write, each to its own part of the
+/// volume.
 fn stream<M: MemberIo + Sync>(volume: &Volume<M>, threads: usize) -> Outcome<f64>
 where
     M::Buffer: Send,
@@ -264,7 +268,7 @@ where
     Ok((requests * threads * REQUEST) as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// Measures the cost of the journal if it stores the data of writes.
+/// Measures the cost of a journal that stores the data of writes.
 fn small_writes(seed: u64, folder: &Path) -> Outcome<()> {
     println!(
         "random writes of 4 KiB, one at a time, medians of {RUNS} runs (flushes of such members cost nothing; only copying and computing are measured)"

@@ -1,4 +1,5 @@
-//! Serves a built-in drive as a file, and as a loop device if told so, until it is interrupted.
+//! Serves a built-in drive as a file until it is interrupted. With `--device`, also attaches the
+//! file to a loop device.
 //!
 //! ```text
 //! mkdir /tmp/drive
@@ -23,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: fuse DRIVE DIRECTORY [--device] [--read-only]".into());
     };
     let has = |option: &str| options.iter().any(|one| one == option);
-    let profile = builtin(drive).ok_or("there is no such drive")?;
+    let profile = builtin(drive).ok_or("unknown drive; name a built-in one, such as atlas10k2")?;
     let service = DriveServer::open(Settings::of(drive, profile))?;
     service.start()?;
     let export = Export {

@@ -1,9 +1,8 @@
-//! The control socket, which takes orders while a drive or a volume is served.
+//! The control socket, which receives orders while a drive or a volume is served.
 //!
 //! Each line is an order; for a drive it is a fault, such as `power-cut,seed=7`. The reply is a
 //! line that begins with `ok` or `error`. The socket has mode 0600 from the start, so only its
-//! owner can connect. Each client has its own thread, so that a slow client does not delay the
-//! others.
+//! owner can connect. Each client has its own thread, so a slow client does not delay the others.
 
 use std::error::Error;
 use std::fmt;
@@ -22,7 +21,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::service::ServiceError;
 
-/// A server that takes orders.
+/// A server that carries out orders.
 pub(crate) trait OrderHandler: Send + Sync + 'static {
     /// Carries out an order. The reply, or the error's message, must be a single line.
     fn carry_out(self: &Arc<Self>, line: &str) -> Result<String, Box<dyn Error>>;
@@ -78,19 +77,19 @@ impl Control {
         })
     }
 
-    /// Starts a thread that takes orders, from several clients at a time.
+    /// Starts a thread that receives orders from several clients at a time.
     pub(crate) fn start<T: OrderHandler>(&self, handler: &Arc<T>) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
         // The thread waits for clients forever, and must not keep the server alive.
         let handler = Arc::downgrade(handler);
         let clients = Arc::new(AtomicUsize::new(0));
-        let take_orders = move || {
+        let accept_clients = move || {
             for client in listener.incoming().map_while(Result::ok) {
                 accept_client(client, &clients, &handler);
             }
         };
         let thread = thread::Builder::new().name("control".to_owned());
-        thread.spawn(take_orders).map(drop)
+        thread.spawn(accept_clients).map(drop)
     }
 }
 
@@ -180,7 +179,8 @@ impl Drop for Control {
     }
 }
 
-/// Removes a socket that refuses connections, as a killed server leaves it. Any other file is kept.
+/// Removes a socket that refuses connections, such as one left by a killed server. Any other file
+/// is kept.
 ///
 /// # Errors
 /// Returns an error if the socket cannot be removed.

@@ -2,16 +2,16 @@
 //!
 //! [`serve`] runs a modelled drive in real time, for programs that use a disk. [`volume`] runs
 //! volumes on real members, and [`copies`] runs volumes with replicas around the track. Each
-//! implements [`service::BlockService`], the one interface for the front ends: [`nbd`] serves
-//! clients of the network block device, [`fuse`] shows a file and a loop device on it, and [`ublk`]
-//! makes a block device of this machine. [`control`] is the socket that takes orders while one is
-//! served.
+//! implements [`service::BlockService`], the common interface for the front ends: [`nbd`] serves
+//! NBD clients, [`fuse`] provides a file and a loop device on it, and [`ublk`] provides a block
+//! device on this machine. [`control`] is the socket that receives orders while a drive or a volume
+//! is served.
 //!
 //! # Invariants
-//! The models and volumes decide; this crate adds clocks, threads and files. A drive's response is
-//! delivered no earlier than the model completes the request, and the receipt states how much
-//! later. The only hand-written `unsafe` is around io_uring, the memory that the kernel shares, and
-//! the calls for loop devices.
+//! All decisions are made by the models and volumes; this crate adds clocks, threads and files. A
+//! drive's response is delivered no earlier than the model completes the request, and the receipt
+//! states how much later. The only hand-written `unsafe` is around io_uring, memory shared with the
+//! kernel, and the calls for loop devices.
 
 pub mod control;
 pub mod copies;

@@ -1,4 +1,4 @@
-//! Does a RAID-5 volume on members in memory keep its data when a member fails?
+//! Shows that a RAID-5 volume on members in memory keeps its data when a member fails.
 //!
 //! `cargo run -p traxtent-volume --example in_memory`
 
@@ -17,7 +17,7 @@ use uuid::Uuid;
 const SECTOR_BYTES: usize = 512;
 const MEMBER_SECTORS: u64 = 20_000;
 
-/// Members whose operations are done immediately.
+/// Members in memory. Their operations complete immediately.
 struct Memory(RefCell<Vec<Vec<u8>>>);
 
 impl MemberIo for Memory {

@@ -1,23 +1,23 @@
-//! Which devices are the current members of a volume.
+//! Assembly: finds the current members of a volume among its devices.
 //!
-//! Every member has two superblocks. A round of writing them increases the generation, writes the
-//! first superblocks of all members that have not failed, flushes, writes the second ones, and
-//! flushes again (`Volume::persist`). Nothing that a round decides is relied on before the round
-//! has ended. Three rules for assembling a volume follow:
+//! Every member has two superblocks. They are updated in rounds. A round increases the generation,
+//! writes the first superblocks of all members that have not failed, flushes, writes the second
+//! ones, and flushes again (`Volume::persist`). Nothing that a round records is relied on before
+//! the round has ended. This gives three rules for assembling a volume:
 //!
 //! - If any second superblock has generation *g*, the first superblock of every member of that
 //!   round was durable at *g*. A member whose highest generation is lower missed the round: it is
 //!   an old copy, or was left out. It is *stale*.
-//! - A generation that is found only in first superblocks was never relied on. It does not decide
-//!   who is a member.
+//! - A generation that is found only in first superblocks was never relied on. It does not
+//!   determine the members.
 //! - A second superblock that cannot be read may have had the same generation as the member's first
-//!   one. A member whose highest generation is below that cannot be judged, and the volume is not
-//!   assembled on a guess.
+//!   one. A member whose highest generation is lower may therefore be current or stale, and the
+//!   volume is not assembled.
 //!
-//! Two members of the same generation with different contents were written to separately; they are
-//! never assembled either. Counters cannot detect a copy that was taken during the same generation
-//! that is found later. Such a copy was taken while the volume was served, and replaced its
-//! original after a crash, before the next start.
+//! Two members with the same generation but different contents were written to separately, and are
+//! not assembled either. Generations cannot reveal one kind of old copy: one that was taken while
+//! the volume was served, and replaced its original after a crash, before the next start. Both have
+//! the same generation.
 
 use uuid::Uuid;
 
@@ -54,7 +54,7 @@ impl SuperblockPair {
             (Some(newest), ..) => Ok(newest),
             (_, Err(SuperblockError::None), Err(second)) => Err(*second),
             (_, Err(first), _) => Err(*first),
-            (None, Ok(_), _) => unreachable!("it would be the newest"),
+            (None, Ok(_), _) => unreachable!("one usable superblock is the newest"),
         }
     }
 }
@@ -62,10 +62,10 @@ impl SuperblockPair {
 /// Reads both superblocks of every device. `devices` gives each device's size in sectors and its
 /// bytes per sector.
 ///
-/// The second superblock is looked for at the position that the first one states. If the first one
-/// is unusable, it is looked for at the device's end. After that, it is looked for at the member
-/// ends stated by the other devices' superblocks, or by the remains of the first one, because the
-/// device may be larger than its member.
+/// The second superblock is read at the position stated by the first one. If the first one is
+/// unusable, the end of the device is tried. The device may be larger than its member, so the
+/// member ends stated by the other devices' superblocks, or by the remains of the first one, are
+/// tried next.
 pub async fn read_superblocks(
     members: &impl MemberIo,
     devices: &[(Sectors, u32)],
@@ -162,7 +162,8 @@ impl<M: MemberIo> Reader<'_, M> {
         (found, bytes)
     }
 
-    /// Returns the second superblock, if it belongs there and to the first one.
+    /// Reads the second superblock, and checks that it belongs at this position and to the first
+    /// one.
     async fn read_second(
         &self,
         at: Lbn,
@@ -187,12 +188,12 @@ pub struct Assembly {
     /// The superblock that they agree on. In it, missing members are marked as failed, and members
     /// with a missing or damaged superblock as doubtful.
     pub superblock: Superblock,
-    /// For each member, the index of its device among those given.
+    /// The index of each member's device in the list given; `None` for missing members.
     pub given: Vec<Option<usize>>,
 }
 
-/// The reason why devices are not assembled. Fields named `given` count the devices in the order in
-/// which they were given.
+/// The reason why devices are not assembled. Fields named `given` are indices into the list of
+/// devices.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AssemblyError {
@@ -281,9 +282,9 @@ pub enum AssemblyError {
         /// Whether the remaining members are enough.
         enough: bool,
     },
-    /// A missing member, whose data cannot be computed because parity was never initialized.
+    /// A missing member, whose data cannot be computed because parity is not yet initialized.
     #[error(
-        "{} missing, and the initial sync has completed only {synced} of {stripes} stripes, so that the missing blocks cannot be computed; name it too, or, if it is dead, use `assemble --force` to keep only the data that was written",
+        "{} missing, and the initial sync has completed only {synced} of {stripes} stripes; the missing blocks cannot be computed; name it too, or, if it is dead, use `assemble --force` to keep only the data that was written",
         list(.members)
     )]
     Unsynced {
@@ -304,16 +305,15 @@ fn list(members: &[usize]) -> String {
     }
 }
 
-/// Assembles members by their superblocks (see the module). With `force`, members that the others
-/// expect may be missing.
+/// Assembles members by their superblocks (see the module). With `force`, members may be missing.
 ///
 /// # Errors
-/// Returns an error if the devices do not belong together, or are not enough.
+/// Returns an error if the devices do not belong together, or if there are too few.
 pub fn assemble(found: &[SuperblockPair], force: bool) -> Result<Assembly, AssemblyError> {
     let newest = newest_of(found)?;
     let round = last_round(found, &newest)?;
     let mut superblock = agreed(found, round)?.clone();
-    // The next round must be above any round that was begun.
+    // The generation of the next round must be above that of any round that was begun.
     let highest = newest.iter().map(|one| one.generation).max();
     superblock.generation = highest.unwrap_or(round);
     let mut given: Vec<Option<usize>> = vec![None; superblock.members.len()];
@@ -382,12 +382,12 @@ fn newest_of(found: &[SuperblockPair]) -> Result<Vec<&Superblock>, AssemblyError
     }
 }
 
-/// Returns the generation of the last round that may have been relied on. No device may have a
+/// Returns the generation of the last round that may have been relied on. Fails if a device has a
 /// lower one.
 fn last_round(found: &[SuperblockPair], newest: &[&Superblock]) -> Result<u64, AssemblyError> {
     let seconds = found.iter().filter_map(|pair| pair.second.as_ref().ok());
     let ended = seconds.map(|second| second.generation).max().unwrap_or(0);
-    // Rounds that may have ended, because the second superblock that would show it is unusable.
+    // Rounds that may have ended; the second superblock that would show it is unusable.
     let open = found.iter().enumerate().filter_map(|(given, pair)| {
         let first = pair.first.as_ref().ok();
         first
@@ -424,7 +424,7 @@ fn last_round(found: &[SuperblockPair], newest: &[&Superblock]) -> Result<u64, A
 }
 
 /// Returns the common contents of the superblocks of a generation. A first superblock that differs
-/// from a second one was never relied on. It does no harm if its member is left out anyway.
+/// from a second one was never relied on. It is ignored if its member is left out anyway.
 fn agreed(found: &[SuperblockPair], generation: u64) -> Result<&Superblock, AssemblyError> {
     let seconds = found.iter().map(|pair| (true, pair.second.as_ref().ok()));
     // If the second superblock is unusable, the first one may have been relied on.
@@ -451,8 +451,8 @@ fn agreed(found: &[SuperblockPair], generation: u64) -> Result<&Superblock, Asse
     Ok(agreed)
 }
 
-/// Returns whether a table of members leaves out the member that a superblock is on, because it has
-/// failed or was replaced.
+/// Returns whether a table of members leaves out the member that has the superblock `own`: the
+/// member has failed, or was replaced.
 fn is_left_out(table: &Superblock, own: &Superblock) -> bool {
     table.members.get(own.index).is_none_or(|entry| {
         entry.state == MemberState::Failed || entry.id != own.members[own.index].id
@@ -474,7 +474,7 @@ fn is_doubtful(pair: &SuperblockPair, round: u64) -> bool {
 }
 
 impl Assembly {
-    /// Refuses to start without a member as long as the parity that would replace it is not
+    /// Refuses to start without a member while the parity needed to compute its data is not
     /// initialized. The volume has `stripes` stripes. With `force`, existing parity is accepted:
     /// blocks that were written are correct, and blocks that were never written have arbitrary
     /// contents.

@@ -26,7 +26,7 @@ pub enum VolumeError {
         sector_bytes: usize,
     },
     /// Data that neither the member nor the rest of the stripe can supply.
-    #[error("sector {0}: it cannot be read from its member, nor computed from the others")]
+    #[error("sector {0}: cannot be read from its member or computed from the others")]
     Unreadable(Lbn),
     /// Data that was in flight at a loss of power, on a member that is gone.
     #[error(
@@ -73,12 +73,12 @@ pub enum VolumeError {
         /// The size needed.
         needed: Sectors,
     },
-    /// A journal record that no volume writes.
+    /// An invalid journal record.
     #[error(
         "a journal record describes a write outside the data of member {member}, at sector {at}"
     )]
     Record {
-        /// The member that it names.
+        /// The member that the record names.
         member: u32,
         /// The LBN on that member.
         at: Lbn,
@@ -101,10 +101,10 @@ pub enum VolumeError {
     },
 }
 
-/// Converts the error of a stripe that cannot be planned.
+/// Converts an error in planning a stripe.
 pub(super) fn no_plan(error: RaidError) -> VolumeError {
     match error {
         RaidError::Lost { sector, .. } => VolumeError::Unreadable(sector),
-        other => unreachable!("the volume has its stripes: {other}"),
+        other => unreachable!("only lost sectors prevent a plan: {other}"),
     }
 }

@@ -6,13 +6,13 @@ const MARGIN: u64 = 4;
 /// The kind of a stripe's records since the journal was last settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordKind {
-    /// Records hold the data of its writes.
+    /// Records hold the data of the stripe's writes.
     Logged,
-    /// Records announce a whole-stripe write.
+    /// Records announce writes without their data.
     Intended,
 }
 
-/// The journal as a ring. `head` and `free_to` count all sectors ever used; modulo the size they
+/// The journal as a ring. `head` and `free_to` count all sectors ever used; modulo the size, they
 /// are positions.
 #[derive(Debug)]
 pub(super) struct JournalSpace {
@@ -27,7 +27,7 @@ pub(super) struct JournalSpace {
     pub(super) tail: u64,
     /// The stripes with a record that is not settled, ascending.
     kinds: Vec<(u64, RecordKind)>,
-    /// Whether a write was made since the last flush that the journal cannot replay.
+    /// Whether the journal lacks the data of a write made since the last flush.
     pub(super) dirty: bool,
 }
 
@@ -82,7 +82,8 @@ impl JournalSpace {
         (position, self.next - 1)
     }
 
-    /// Records that all records before the one at the head, which is durable, are settled.
+    /// Marks all records as settled that precede the last one. The last one has `sectors` sectors,
+    /// and is durable.
     pub(super) fn settled(&mut self, sectors: u64) {
         self.free_to = self.head - sectors;
         self.tail = self.next - 1;

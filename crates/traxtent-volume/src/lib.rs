@@ -12,30 +12,31 @@
 //! # Invariants
 //! - Once a flush is complete, everything completed before it survives any crash. In RAID-1 and
 //!   RAID-5, it survives any crash together with the loss of any one member.
-//! - Data in flight during a crash is found old or new, sector by sector. In RAID-5, if a member is
-//!   lost in the same crash, those of its blocks that were in flight as part of whole stripes are
-//!   reported as lost ([`VolumeError::Lost`]).
+//! - After a crash, each sector that was being written holds its old or its new data. In RAID-5, if
+//!   a member is lost in the same crash, its blocks in stripes that were being written as a whole
+//!   are reported as lost ([`VolumeError::Lost`]).
 //! - Parity and mirrors are consistent again once a volume has been opened.
-//! - Before any request that a failed member missed is completed, the failure is recorded.
+//! - A member's failure is recorded before any request that it missed completes.
 //!
 //! # Design
-//! The write hole is closed by a journal. (A crash between the writes of a stripe leaves parity
-//! that fits neither the old nor the new data.) The journal is on the members themselves, with each
-//! record on two of them:
+//! A journal closes the write hole: without it, a crash between the writes of a stripe leaves
+//! parity that matches neither the old nor the new data. The journal is on the members themselves.
+//! Each record is on two of them:
 //! - A write of part of a stripe first goes to the journal, with its data and the new parity. Once
-//!   the record is durable, so is the write; then the data goes to its place. After a crash it is
-//!   written there again.
+//!   the record is durable, so is the write, and the data then goes to its place. After a crash it
+//!   is written there again.
 //! - A write of a whole stripe only records an intent. After a crash the parity is computed again.
-//!   If a member is lost, this is impossible; that member's blocks of the stripe are then lost, and
-//!   are recorded as lost. If a member is already missing, whole stripes are written in the first
+//!   This is impossible if a member is lost in the crash; its blocks of the stripe are then
+//!   recorded as lost. While a member is missing, whole stripes are therefore written in the first
 //!   way.
 //! - Writes to mirrors record an intent. After a crash the first mirror is copied to the others.
 //!
 //! A record is *settled* once the writes that it describes are in place and durable. All records
-//! are settled immediately: writes pause, all members are flushed, and a record that says so is
-//! made durable. Between two such moments, all records of one stripe are of the same kind, so that
-//! a replay never undoes a later write. A flush of the volume settles if whole stripes were
-//! written. Otherwise everything is already in the journal, and the flush does nothing.
+//! are settled together: writes pause, all members are flushed, and a record of this is made
+//! durable. Between two such moments, all records of one stripe are of the same kind. A replay
+//! therefore never undoes a later write. A flush of the volume does nothing if the journal holds
+//! the data of all writes since the last flush. Otherwise it flushes the members, and with parity
+//! it also settles the records.
 //!
 //! The on-disk format is described in docs/volume-format.md.
 //!
@@ -94,9 +95,9 @@ const AT_ONCE: usize = 32;
 
 type Ops<'a> = SmallVec<[Op<'a>; AT_ONCE]>;
 
-/// The parameters of the volume's stripe plans. A read costs as many sectors as pass in a modern
-/// drive during a seek and half a revolution, about a track. Dummy reads are off: their data would
-/// have to be transferred from the member and dropped.
+/// The parameters of the volume's stripe plans. The positioning cost of a read is the number of
+/// sectors that pass under the head of a modern drive during a seek and half a revolution: about a
+/// track. Dummy reads are off: their data would have to be transferred from the member and dropped.
 const PLANNER: StripePlanner = StripePlanner {
     positioning: Sectors(1024),
     dummy_reads: false,
@@ -161,7 +162,7 @@ struct State {
     /// Whether more members have failed than the level tolerates.
     broken: bool,
     stopped: bool,
-    /// Nothing is written to the members. Their failures are only noted in memory.
+    /// Whether the members must not be written. Their failures are then only recorded in memory.
     read_only: bool,
 }
 
@@ -245,7 +246,7 @@ impl<M: MemberIo> Volume<M> {
     }
 
     /// Returns the superblock and whether the volume is broken, without waiting. A member that does
-    /// not respond holds up requests, but must not hold up queries of the state.
+    /// not respond blocks requests, but must not block queries of the state.
     pub fn snapshot(&self) -> Snapshot {
         self.known
             .lock()
@@ -295,8 +296,8 @@ impl<M: MemberIo> Volume<M> {
         if !self.ring().dirty {
             return Ok(());
         }
-        // Mirrors need not retire records here: replaying a copy after a crash is correct in any
-        // case.
+        // Mirrors need not retire records here: copying a mirror again after a crash is always
+        // correct.
         let retire = self.level() != Level::Raid1;
         self.settle(&mut state, retire).await
     }
@@ -311,7 +312,7 @@ impl<M: MemberIo> Volume<M> {
             return Ok(());
         }
         if state.broken {
-            // In its present state the volume can be recovered.
+            // The volume stays unclean; the next start recovers it.
             return Err(self.broken(&state));
         }
         self.settle(&mut state, true).await?;
@@ -354,14 +355,14 @@ impl<M: MemberIo> Volume<M> {
             Level::Raid1 => 1,
             Level::Raid4 | Level::Raid5 => members.len() - 1,
         };
-        let is_spared = active.count() >= enough;
-        if !is_spared {
+        let is_dispensable = active.count() >= enough;
+        if !is_dispensable {
             // The member keeps its state: its data is as good as before.
             members[member].state = before;
             state.broken = true;
         }
         self.publish(state);
-        if is_spared {
+        if is_dispensable {
             Ok(())
         } else {
             Err(self.broken(state))
@@ -381,7 +382,7 @@ impl<M: MemberIo> Volume<M> {
 
     /// Flushes all members. With `retire`, it also invalidates the journal's records. The caller
     /// must have exclusive access. The records of a broken volume are kept: the failure of a member
-    /// may not be recorded on the other members, which will then replay its writes.
+    /// might not have been recorded, and recovery then has to replay its writes.
     async fn settle(&self, state: &mut State, retire: bool) -> Result<(), VolumeError> {
         if state.read_only {
             return Ok(());
@@ -523,22 +524,22 @@ impl<M: MemberIo> Volume<M> {
         self.array.shape().level
     }
 
-    /// Returns a stripe, which must exist.
+    /// Returns a stripe. Its number must have been checked.
     fn stripe(&self, number: u64) -> Stripe<'_> {
-        self.array.stripe(number).expect("the volume has it")
+        self.array.stripe(number).expect("the number was checked")
     }
 
-    /// Returns the stripe of a sector, which must have been checked.
+    /// Returns the stripe of a sector. The sector must have been checked.
     fn stripe_of(&self, sector: Lbn) -> Stripe<'_> {
         let location = self.array.locate(sector);
-        location.expect("the volume has it").stripe
+        location.expect("the sector was checked").stripe
     }
 
     fn lock_of(&self, stripe: u64) -> usize {
         (stripe % LOCKS) as usize
     }
 
-    /// Returns whether a member is valid for a stripe, whose lock is held.
+    /// Returns whether a member has valid data of a stripe. The lock of the stripe must be held.
     fn is_live(&self, state: &State, member: usize, stripe: u64) -> bool {
         match state.superblock.members[member].state {
             MemberState::Active => true,

@@ -18,8 +18,8 @@ pub trait MemberIo {
     /// Carries out operations in any order, or concurrently, and sets the outcome of each.
     fn run(&self, ops: &mut [Op<'_>]) -> impl Future<Output = ()>;
 
-    /// Checks that a write of these sectors will not fail for lack of space, as far as the member
-    /// can tell. Requests call this before they write anything.
+    /// Checks that a write of these sectors will not fail for lack of space, if the member can
+    /// tell. Requests call this before they write anything.
     ///
     /// # Errors
     /// Returns an error if there is no space. This does not count as a failure of the member.

@@ -19,7 +19,7 @@ pub struct NewVolume {
     pub level: Level,
     /// The rule for chunks.
     pub chunks: ChunkRule,
-    /// The number of sectors that every chunk is a multiple of.
+    /// The granularity of chunks, in sectors.
     pub granule: u32,
     /// The number of spare tracks on each member.
     pub spares: u32,
@@ -32,8 +32,8 @@ pub struct NewVolume {
 }
 
 impl NewVolume {
-    /// Returns the first superblock, whose capacity is still to be set. `None` if a member is too
-    /// small for it.
+    /// Returns the initial superblock. The caller has to set its capacity. Returns `None` if a
+    /// member is too small.
     pub fn superblock(&self) -> Option<Superblock> {
         let maps: u64 = self
             .members
@@ -157,7 +157,7 @@ impl<M: MemberIo> Volume<M> {
     }
 
     /// Opens a volume without writing to its members. Writes fail, and the failure of a member is
-    /// only noted in memory.
+    /// only recorded in memory.
     ///
     /// # Errors
     /// Returns [`VolumeError::NeedsRecovery`] if the volume was not stopped cleanly.

@@ -39,7 +39,7 @@ impl<M: MemberIo> Volume<M> {
                 return Err(VolumeError::Lost(lost.start, lost.end));
             }
             // Data that members can read goes directly to its destination. Data that must be
-            // computed comes later.
+            // computed is read afterwards.
             let mut ops = Ops::new();
             let mut firsts: SmallVec<[Lbn; AT_ONCE]> = SmallVec::new();
             let mut absent: SmallVec<[(Lbn, &mut [u8]); 4]> = SmallVec::new();
@@ -84,8 +84,8 @@ impl<M: MemberIo> Volume<M> {
         Ok(())
     }
 
-    /// Reads sectors of one stripe without the members that are absent, and without a member that
-    /// could not read them. On that member the sectors are rewritten.
+    /// Reads sectors of one stripe without the absent members, and without `unreadable`, a member
+    /// that could not read them. The sectors are then rewritten on that member.
     async fn read_around(
         &self,
         state: &State,

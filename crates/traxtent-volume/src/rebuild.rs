@@ -45,7 +45,7 @@ impl<M: MemberIo> Volume<M> {
     ///
     /// # Errors
     /// Returns an error if the other members cannot supply the contents of a stripe. Nothing is
-    /// then written.
+    /// written in that case.
     pub async fn rebuild_step(&self, stripes: u64) -> Result<bool, VolumeError> {
         let state = self.gate.read().await;
         let mut members = state.superblock.members.iter();
@@ -59,7 +59,7 @@ impl<M: MemberIo> Volume<M> {
         let first = next.stripe;
         let numbers = first..self.array.stripes().min(first + stripes);
         if numbers.is_empty() {
-            // Steps in progress count.
+            // Steps in progress may still fail, or complete the rebuild.
             drop(next.last.lock().await);
             drop((next, state));
             self.rebuild_done(member).await?;
@@ -85,7 +85,7 @@ impl<M: MemberIo> Volume<M> {
             .rebuild_stripes(member, numbers.clone(), &state, &mut buffers)
             .await;
         self.return_buffers(buffers);
-        // Stripes count as rebuilt in their order.
+        // Stripes are counted as rebuilt in ascending order.
         drop(before.lock().await);
         let is_next = self.rebuilt.load(Ordering::SeqCst) == first;
         if is_next && matches!(&written, Ok(failed) if failed.is_empty()) {
@@ -103,7 +103,7 @@ impl<M: MemberIo> Volume<M> {
         Ok(true)
     }
 
-    /// Computes a member's chunks of stripes, whose locks are held, and writes them. Returns the
+    /// Computes and writes a member's chunks of some stripes, whose locks must be held. Returns the
     /// members that failed.
     async fn rebuild_stripes(
         &self,
@@ -150,16 +150,16 @@ impl<M: MemberIo> Volume<M> {
         let own = &mut state.superblock.members[member].state;
         if matches!(own, MemberState::Rebuilding(_)) {
             *own = MemberState::Active;
-            // The member's chunks, parity included, were computed from the others, and are
-            // consistent with them everywhere.
+            // The member's chunks, parity included, were computed from the others, so all stripes
+            // are consistent.
             state.superblock.synced = self.array.stripes();
             self.persist(&mut state).await?;
         }
         Ok(())
     }
 
-    /// Writes a member's chunks of stripes, whose locks are held, from the contents of the others.
-    /// The stripe buffers are prepared.
+    /// Rewrites a member's chunks of some stripes from the other members. The stripes' locks must
+    /// be held, and the stripe buffers prepared.
     pub(super) async fn rewrite(
         &self,
         state: &State,

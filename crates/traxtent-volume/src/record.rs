@@ -98,7 +98,7 @@ impl JournalRecord {
         head_sectors(self.entries.len(), sector_bytes) + self.data_sectors()
     }
 
-    /// Writes the head before the data, which is already in `bytes`.
+    /// Writes the head in front of the data, which is already in `bytes`.
     pub fn seal(&self, bytes: &mut [u8], sector_bytes: usize) {
         let (front, data) =
             bytes.split_at_mut(head_sectors(self.entries.len(), sector_bytes) * sector_bytes);

@@ -1,8 +1,8 @@
-//! Recovery: replays the writes in the journal, and records as lost what cannot be restored.
+//! Recovery: replays the writes in the journal, and records lost data.
 //!
 //! The journal is searched in pieces, on all members at once. Only the positions of records are
 //! kept in memory, and each record is read again when it is replayed. Memory therefore does not
-//! grow with the journal's size, except for some bytes per record.
+//! grow with the journal's size, except for a few bytes per record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -38,7 +38,7 @@ impl<M: MemberIo> Volume<M> {
         let mut intents = BTreeSet::new();
         for place in self.search(&state.superblock).await.into_values() {
             let Some((record, data)) = self.record_at(&state.superblock, &place).await else {
-                // The record was never durable, and nothing was written in place for it.
+                // The record never became durable, so none of its writes was started.
                 continue;
             };
             for entry in &record.entries {
@@ -147,8 +147,8 @@ impl<M: MemberIo> Volume<M> {
         records
     }
 
-    /// Reads a piece of the journal of each member, with zeros for sectors that cannot be read.
-    /// Those records have other copies on other members.
+    /// Reads a piece of the journal of each member, with zeros for sectors that cannot be read. The
+    /// affected records have copies on other members.
     async fn pieces(
         &self,
         superblock: &Superblock,
@@ -212,8 +212,8 @@ impl<M: MemberIo> Volume<M> {
         None
     }
 
-    /// Makes the parity or the mirrors of a stripe consistent. The stripe may have been half
-    /// written when the crash happened.
+    /// Makes the parity or the mirrors consistent in a stripe that was being written during the
+    /// crash.
     async fn resync(
         &self,
         state: &State,

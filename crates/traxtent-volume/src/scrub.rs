@@ -1,5 +1,5 @@
-//! Scrubs: inconsistencies are found and reported. They are repaired only if it is certain, or
-//! specified, which side is right.
+//! Scrubs: find and report inconsistencies. They repair them only if the right data is certain or
+//! specified.
 //!
 //! | found | without repair | repaired by |
 //! |---|---|---|
@@ -23,8 +23,8 @@ pub struct Repair {
     pub sectors: bool,
     /// The member whose data is right if there is no majority.
     pub preferred: Option<usize>,
-    /// Compute parity that does not match from the data. Wrong data stays wrong, and can no longer
-    /// be detected.
+    /// Recompute mismatched parity from the data. Wrong data stays wrong, and can no longer be
+    /// detected.
     pub parity: bool,
 }
 
@@ -49,15 +49,15 @@ pub struct Scrubbed {
 pub struct Difference {
     /// The stripe.
     pub stripe: u64,
-    /// The volume's sector in the first row. For parity, it is the one on the first member that has
-    /// data there.
+    /// The volume's sector in the first row. With parity, it is the sector on the first member that
+    /// has data there.
     pub first: Lbn,
     /// The number of rows.
     pub rows: Sectors,
     /// The fault.
     pub fault: Fault,
-    /// The members at fault: those that cannot read, those whose mirrors differ, or the one with
-    /// the parity.
+    /// The members at fault: members that cannot read, members whose mirrors differ, or the member
+    /// with the parity.
     pub members: MemberSet,
     /// Whether the fault was repaired.
     pub repaired: bool,
@@ -132,7 +132,7 @@ impl Scrubbed {
         of.map(|one| one.rows.0).sum()
     }
 
-    /// Returns the number of inconsistent rows: those whose mirrors or parity differ.
+    /// Returns the number of rows whose mirrors differ or whose parity does not match.
     pub fn wrong(&self) -> u64 {
         [Fault::Outvoted, Fault::Tied, Fault::Parity]
             .map(|fault| self.rows(fault))
@@ -150,9 +150,9 @@ struct RowFault {
 }
 
 impl<M: MemberIo> Volume<M> {
-    /// Compares the parity or the mirrors of a stripe with its data, and makes the changes that
-    /// `repair` allows. Rows with sectors recorded as lost are skipped. A member that fails a write
-    /// is marked as failed.
+    /// Checks the parity or the mirrors of a stripe, and makes the repairs that `repair` allows.
+    /// Rows with sectors recorded as lost are skipped. A member that fails a write is marked as
+    /// failed.
     ///
     /// # Errors
     /// Returns an error if a repair is requested while a member is doubtful, if the specified
@@ -260,16 +260,16 @@ impl<M: MemberIo> Volume<M> {
                     .iter()
                     .filter(move |one| bytes(**one) == bytes(index))
             };
-            let most = readable
+            let popular = readable
                 .iter()
                 .copied()
                 .max_by_key(|index| alike(*index).count());
-            let agreed = most.filter(|most| alike(*most).count() * 2 > readable.len());
-            let all_agree = agreed.is_some_and(|most| alike(most).count() == readable.len());
+            let agreed = popular.filter(|index| alike(*index).count() * 2 > readable.len());
+            let all_agree = agreed.is_some_and(|index| alike(index).count() == readable.len());
             if all_agree && unreadable.is_empty() {
                 continue;
             }
-            let named = readable
+            let preferred = readable
                 .iter()
                 .copied()
                 .find(|index| Some(rows.chunks[*index].chunk.member) == repair.preferred);
@@ -287,7 +287,7 @@ impl<M: MemberIo> Volume<M> {
             };
             let right = agreed
                 .filter(|_| repair.sectors)
-                .or(named.filter(|_| agreed.is_none()));
+                .or(preferred.filter(|_| agreed.is_none()));
             let members = members_of(rows, &wrong);
             let first = Self::sector_of(stripe, row);
             let repaired = right.is_some();
@@ -346,7 +346,7 @@ impl<M: MemberIo> Volume<M> {
         self.persist(&mut state).await
     }
 
-    /// Makes the progress of a scrub durable. The next scrub begins there.
+    /// Makes the progress of a scrub durable. The next scrub begins at `next`.
     ///
     /// # Errors
     /// Returns an error if too many members fail.

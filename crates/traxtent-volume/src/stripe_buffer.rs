@@ -17,7 +17,7 @@ use traxtent_units::Lbn;
 /// The number of sets of stripe buffers kept for later requests.
 const STRIPE_BUFFERS_KEPT: usize = 64;
 
-/// The data of a write request, from an LBN on.
+/// The data of a write request, and its first LBN.
 #[derive(Clone, Copy)]
 pub(super) struct WriteData<'a> {
     pub(super) first: Lbn,
@@ -32,13 +32,13 @@ impl WriteData<'_> {
     };
 }
 
-/// A stripe buffer: the plan for a stripe, and the sectors of its reads, followed by those of its
-/// exclusive ors.
+/// The plan for a stripe, with memory for the sectors of its reads and then those of its exclusive
+/// ors.
 #[derive(Debug)]
 pub(super) struct StripeBuffer<B> {
     /// The sectors of the request in this stripe.
     pub(super) part: Range<Lbn>,
-    /// Whether they are all sectors of the stripe.
+    /// Whether the request covers the whole stripe.
     pub(super) is_whole: bool,
     pub(super) health: StripeHealth,
     pub(super) plan: StripePlan,
@@ -87,7 +87,8 @@ impl<B: DerefMut<Target = [u8]>> StripeBuffer<B> {
         ops
     }
 
-    /// Returns the offsets of a member's old rows, as far as they are in memory.
+    /// Returns the memory offsets of a member's old rows. They cover fewer rows if only the first
+    /// ones are in one piece.
     fn old_at(&self, member: usize, rows: &Range<u64>) -> Option<Range<usize>> {
         let mut at = 0;
         let reads = self.plan.reads.iter().map(|read| (read.member, &read.rows));
@@ -107,7 +108,7 @@ impl<B: DerefMut<Target = [u8]>> StripeBuffer<B> {
         None
     }
 
-    /// Returns the present contents of a member's rows.
+    /// Returns the old contents of a member's rows, or of the first of them.
     pub(super) fn old(&self, member: usize, rows: &Range<u64>) -> Option<&[u8]> {
         Some(&self.memory()[self.old_at(member, rows)?])
     }
@@ -123,7 +124,7 @@ impl<B: DerefMut<Target = [u8]>> StripeBuffer<B> {
             }
             at += length(&sum.rows) * self.sector_bytes;
         }
-        let first = extent.logical.expect("parity is summed");
+        let first = extent.logical.expect("parity has an exclusive or");
         let from = (first.0 - given.first.0) as usize * self.sector_bytes;
         &given.bytes[from..from + bytes]
     }
@@ -149,7 +150,9 @@ impl<B: DerefMut<Target = [u8]>> StripeBuffer<B> {
             let new: SmallVec<[&[u8]; 8]> = new
                 .iter()
                 .map(|member| {
-                    let first = stripe.logical_at(member, rows.start).expect("data");
+                    let first = stripe
+                        .logical_at(member, rows.start)
+                        .expect("the chunk holds data");
                     let from = (first.0 - given.first.0) as usize * self.sector_bytes;
                     &given.bytes[from..from + bytes]
                 })
@@ -187,14 +190,14 @@ impl<B: DerefMut<Target = [u8]>> StripeBuffer<B> {
         assert_eq!(
             filled,
             into.len(),
-            "all that is asked for is read or summed"
+            "all requested sectors are read or computed"
         );
     }
 }
 
 impl<M: MemberIo> Volume<M> {
-    /// Returns stripe buffers for a request. If they are not passed to `return_buffers` later, they
-    /// are freed.
+    /// Returns stripe buffers for a request. Buffers that are not passed to `return_buffers` are
+    /// freed.
     pub(super) fn take_buffers(&self) -> StripeBuffers<M::Buffer> {
         let mut idle = self.idle.lock().expect("no holder of the lock panics");
         idle.pop().unwrap_or_else(|| StripeBuffers {
@@ -215,7 +218,7 @@ impl<M: MemberIo> Volume<M> {
         }
     }
 
-    /// Prepares a stripe buffer for a part of a stripe, whose lock is held.
+    /// Prepares a stripe buffer for a part of a stripe. The lock of the stripe must be held.
     pub(super) fn prepare_buffer<'a>(
         &self,
         buffers: &'a mut StripeBuffers<M::Buffer>,
@@ -244,7 +247,7 @@ impl<M: MemberIo> Volume<M> {
         buffer
     }
 
-    /// Returns the health of a stripe whose lock is held.
+    /// Returns the health of a stripe. The lock of the stripe must be held.
     fn health(&self, state: &State, stripe: &Stripe<'_>) -> StripeHealth {
         let number = stripe.number();
         let failed = (0..stripe.members()).filter(|member| !self.is_live(state, *member, number));
@@ -260,7 +263,7 @@ impl<M: MemberIo> Volume<M> {
     pub(super) async fn fetch(&self, buffers: &mut [StripeBuffer<M::Buffer>]) -> bool {
         for buffer in buffers.iter_mut().filter(|buffer| !buffer.is_read) {
             let bytes = buffer.sectors() * self.sector_bytes;
-            // The old buffer is released first.
+            // The old buffer is released first, to save memory.
             buffer.memory = None;
             buffer.memory = (bytes > 0).then(|| self.members.buffer(bytes));
         }

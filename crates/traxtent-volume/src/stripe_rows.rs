@@ -1,4 +1,4 @@
-//! A stripe as it is on its members, row by row, for syncs and scrubs.
+//! The contents of a stripe on its members, row by row, for syncs and scrubs.
 //!
 //! A row has one sector of each chunk that is long enough. In a stripe with parity, the exclusive
 //! or of a row is zero. In a mirrored stripe, all sectors of a row are equal.
@@ -44,7 +44,7 @@ impl<B: std::ops::DerefMut<Target = [u8]>> ChunkRows<B> {
         &self.bytes[row as usize * sector_bytes..][..sector_bytes]
     }
 
-    /// Replaces a row, which can be read from then on.
+    /// Replaces a row, and marks it as readable.
     pub(super) fn set_row(&mut self, row: u64, bytes: &[u8]) {
         self.bytes[row as usize * bytes.len()..][..bytes.len()].copy_from_slice(bytes);
         self.unreadable.retain(|other| *other != row);
@@ -145,7 +145,7 @@ impl<M: MemberIo> Volume<M> {
         for (member, rows) in unreadable {
             let mut chunks = chunks.iter_mut();
             let of = chunks.find(|chunk| chunk.chunk.member == member);
-            of.expect("it was asked").unreadable = rows;
+            of.expect("the chunk was read").unreadable = rows;
         }
         let members = stripe.chunks().filter(|chunk| chunk.sectors.0 > 0).count();
         StripeRows {
@@ -158,7 +158,7 @@ impl<M: MemberIo> Volume<M> {
     /// Writes the rows that have changed. Returns the members that failed.
     ///
     /// # Errors
-    /// Returns an error if a member has no space for them; nothing is then written.
+    /// Returns an error if a member has no space for them. Nothing is written in that case.
     pub(super) async fn write_changed(
         &self,
         rows: &StripeRows<M::Buffer>,
@@ -184,15 +184,15 @@ impl<M: MemberIo> Volume<M> {
         Ok(failures(&ops))
     }
 
-    /// Returns the volume's sector in a row: that of the first data chunk.
+    /// Returns the volume's sector in the first data chunk of a row.
     pub(super) fn sector_of(stripe: &Stripe<'_>, row: u64) -> traxtent_units::Lbn {
         let mut sectors = stripe.chunks().filter(|chunk| row < chunk.sectors.0);
         let sector = sectors.find_map(|chunk| stripe.logical_at(chunk.member, row));
         sector.unwrap_or(stripe.logical().start)
     }
 
-    /// Returns whether none of a row's sectors is recorded as lost. Parity cannot be checked for
-    /// rows with lost sectors.
+    /// Returns whether a row has no sectors recorded as lost. Parity cannot be checked for rows
+    /// with lost sectors.
     pub(super) fn is_kept(state: &State, stripe: &Stripe<'_>, row: u64) -> bool {
         let lost = &state.superblock.lost;
         lost.is_empty()

@@ -22,7 +22,7 @@ pub const VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"traxtvol";
 /// The offset from which the checksum covers the superblock.
 const COVERED: usize = 12;
-/// The upper bound of counters. No drive lives long enough to reach it, so that none overflows.
+/// The upper bound of counters. No drive can reach it in its lifetime, so counters do not overflow.
 const COUNTER_MAX: u64 = 1 << 62;
 
 /// The description of a member and its volume.
@@ -38,7 +38,7 @@ pub struct Superblock {
     pub level: Level,
     /// The rule for chunks.
     pub chunks: ChunkRule,
-    /// The number of sectors that every chunk is a multiple of.
+    /// The granularity of chunks, in sectors.
     pub granule: u32,
     /// The number of spare tracks on each member.
     pub spares: u32,
@@ -51,8 +51,8 @@ pub struct Superblock {
     pub maps: Sectors,
     /// The capacity available to users.
     pub capacity: Sectors,
-    /// A counter that every round of writing superblocks increases. The highest generation found in
-    /// any *second* superblock is trusted: its round came far enough to be relied on.
+    /// A counter, increased by every round of writing superblocks. The highest generation in any
+    /// *second* superblock is trusted: all first superblocks of its round are durable.
     pub generation: u64,
     /// The number of assemblies so far. Journal records of another epoch are void.
     pub epoch: u64,
@@ -61,7 +61,7 @@ pub struct Superblock {
     /// The number of stripes, from the first one, for which the initial sync is complete. Their
     /// parity and mirrors are consistent with the data.
     pub synced: u64,
-    /// The stripe at which a scrub continues.
+    /// The stripe at which the next scrub begins.
     pub scrubbed: u64,
     /// The ranges of the volume's LBNs whose data is lost, ascending.
     pub lost: Vec<Range<u64>>,
@@ -74,9 +74,9 @@ pub struct MemberEntry {
     pub id: Uuid,
     /// The member's state.
     pub state: MemberState,
-    /// Whether one of its superblocks was found missing or damaged, and its data has not been
-    /// confirmed as good since then. Meanwhile no data is repaired: a member whose end is missing
-    /// may have lost more than its superblock.
+    /// Whether one of its superblocks was missing or damaged, and its data has not been confirmed
+    /// as good since. Until then, no data is repaired: a truncated member may have lost more than
+    /// its superblock.
     pub doubtful: bool,
     /// The number of sectors of the member.
     pub sectors: Sectors,
@@ -115,7 +115,7 @@ pub enum SuperblockError {
     /// Impossible values.
     #[error("invalid superblock: {0}")]
     Impossible(&'static str),
-    /// A superblock of another device, or of this one before it changed.
+    /// A superblock of another device, or of this device before it changed.
     #[error("the superblock belongs to another device: this one {0}")]
     Elsewhere(&'static str),
     /// A read error at the superblock's position.
@@ -194,7 +194,7 @@ fn level_of(number: u8) -> Option<Level> {
 }
 
 /// Returns the numbers that encode the rule for chunks in a superblock: the rule, and the number of
-/// sectors if all chunks have the same.
+/// sectors for chunks of a fixed size.
 ///
 /// # Panics
 /// Panics if a chunk has 2^32 sectors or more.
@@ -228,8 +228,8 @@ pub fn superblock_sectors(sector_bytes: u32) -> Sectors {
     Sectors((SUPERBLOCK_BYTES as u64).div_ceil(sector_bytes.into()))
 }
 
-/// Returns the number of sectors for track maps of `bytes` bytes, padded so that the data after
-/// them stays at a multiple of 4096 bytes.
+/// Returns the number of sectors for track maps of `bytes` bytes, padded to keep the data after
+/// them at a multiple of 4096 bytes.
 pub fn maps_sectors(bytes: u64, sector_bytes: u32) -> Sectors {
     let bytes = bytes.next_multiple_of(4096);
     Sectors(bytes.div_ceil(sector_bytes.into()))
@@ -355,7 +355,7 @@ impl Superblock {
     }
 }
 
-/// Recomputes the checksum. For tests in which damaged superblocks must pass the checksum.
+/// Recomputes the checksum. For tests of invalid superblocks that have a valid checksum.
 pub fn reseal(bytes: &mut [u8]) {
     if let Some(covered) = bytes.get(COVERED..SUPERBLOCK_BYTES) {
         let crc = crc32fast::hash(covered);
@@ -363,8 +363,7 @@ pub fn reseal(bytes: &mut [u8]) {
     }
 }
 
-/// Returns the head of a superblock whose format and checksum are right, and the bytes after the
-/// head.
+/// Checks the format and the checksum of a superblock. Returns its head and the bytes after it.
 fn verified_head(bytes: &[u8]) -> Result<(Head, &[u8]), SuperblockError> {
     let bytes = bytes.get(..SUPERBLOCK_BYTES).ok_or(SuperblockError::None)?;
     let (head, rest) = Head::read_from_prefix(bytes).map_err(|_| SuperblockError::None)?;
@@ -399,7 +398,7 @@ fn check_numbers(head: &Head) -> Result<(), SuperblockError> {
     Ok(())
 }
 
-/// Checks that superblocks, maps, journal and data have areas of their own on every member.
+/// Checks that superblocks, maps, journal and data do not overlap on any member.
 fn check_areas(
     head: &Head,
     journal: &Range<Lbn>,
@@ -435,8 +434,8 @@ fn check_areas(
     Ok(())
 }
 
-/// Returns the lost ranges, which are in ascending order and within the volume. `bytes` are those
-/// after the members.
+/// Returns the lost ranges, after checking that they ascend and are within the volume. `bytes` are
+/// the bytes after the members.
 fn lost_ranges(head: &Head, bytes: &[u8]) -> Result<Vec<Range<u64>>, SuperblockError> {
     use SuperblockError::Impossible;
     if head.lost.get() > lost_max(head.members.get().into()) as u64 {
@@ -482,7 +481,7 @@ fn entry(bytes: &[u8]) -> Option<MemberEntry> {
 }
 
 /// Returns member sizes found in the bytes of a damaged superblock, as candidates for the position
-/// of a second one. None of them is trusted: the data read there has its own checksum.
+/// of a second one. They need not be correct: the superblock read there has its own checksum.
 pub(super) fn sizes_in(bytes: &[u8]) -> impl Iterator<Item = Sectors> {
     let entries = bytes.get(size_of::<Head>()..).unwrap_or(&[]);
     let entries = entries.chunks_exact(size_of::<EntryBytes>());

@@ -1,8 +1,8 @@
-//! The initial sync: makes parity and mirrors consistent with the data, where they may never have
-//! been initialized.
+//! The initial sync: makes parity and mirrors consistent with the data, in stripes where they may
+//! never have been initialized.
 //!
-//! It decides on its own which side is right. It is therefore a separate step, done once for a new
-//! volume. Recovery uses the same code for stripes of mirrors that were being written during a
+//! A sync chooses by itself which data is right. It is therefore a separate step, done once for a
+//! new volume. Recovery uses the same code for stripes of mirrors that were being written during a
 //! crash. Later inconsistencies are left to a scrub.
 
 use smallvec::SmallVec;
@@ -20,7 +20,7 @@ pub(super) type Synced = SmallVec<[u64; 2]>;
 struct SyncedRows {
     /// The number of sectors to be written.
     written: Sectors,
-    /// The number of those that could not be read.
+    /// The number of these sectors that could not be read.
     repaired: Sectors,
     /// The first row that can neither be read nor computed.
     unreadable: Option<u64>,
@@ -45,8 +45,8 @@ impl<M: MemberIo> Volume<M> {
         Ok(written)
     }
 
-    /// Does the work of [`Volume::sync`] for a stripe whose lock is held. Also returns the members
-    /// that failed to write.
+    /// Syncs a stripe whose lock is held, like [`Volume::sync`]. Also returns the members that
+    /// failed to write.
     pub(super) async fn sync_held(
         &self,
         state: &State,
@@ -63,14 +63,14 @@ impl<M: MemberIo> Volume<M> {
             self.count_repair(synced.repaired);
         }
         match synced.unreadable {
-            // Members that failed must be dropped first.
+            // The caller must first mark the failed members.
             Some(row) if failed.is_empty() => Err(Self::unreadable(stripe, row)),
             _ => Ok((synced.written, failed)),
         }
     }
 
-    /// Sets the parity of rows to the exclusive or of their data, and unreadable sectors to the
-    /// values computed from parity.
+    /// Sets the parity of each row to the exclusive or of its data, or an unreadable sector to the
+    /// value computed from parity.
     fn sync_parity(&self, parity: usize, rows: &mut StripeRows<M::Buffer>) -> SyncedRows {
         let mut synced = SyncedRows::default();
         if !rows.is_complete {
@@ -102,7 +102,7 @@ impl<M: MemberIo> Volume<M> {
         synced
     }
 
-    /// Sets all mirrors of rows to the contents of one of them.
+    /// Sets all mirrors of each row to the contents of one of them.
     fn sync_copies(&self, state: &State, rows: &mut StripeRows<M::Buffer>) -> SyncedRows {
         let mut synced = SyncedRows::default();
         let is_doubtful = |chunk: &usize| {
@@ -132,9 +132,9 @@ impl<M: MemberIo> Volume<M> {
         synced
     }
 
-    /// Syncs the stripe of an unreadable sector, if the cause may be that the stripe's parity was
-    /// never initialized. The sector then has the computed contents. Returns false if that does not
-    /// help. No stripe is synced twice for one request.
+    /// Syncs the stripe of an unreadable sector if its parity may not be initialized. The sector
+    /// then has the computed contents. Returns false if this does not help, or if the stripe has
+    /// already been synced for this request.
     pub(super) async fn sync_for(&self, sector: Lbn, done: &mut Synced) -> bool {
         let stripe = self.stripe_of(sector);
         let number = stripe.number();

@@ -163,7 +163,7 @@ impl<M: MemberIo> Volume<M> {
         self.clear_lost(range).await
     }
 
-    /// Writes once. Returns `None` if the journal has to be settled first.
+    /// Attempts the write once. Returns `None` if the journal has to be settled first.
     async fn write_once(
         &self,
         range: Range<Lbn>,
@@ -343,7 +343,7 @@ impl<M: MemberIo> Volume<M> {
         failed.sort_unstable();
         failed.dedup();
         if failed.len() == pair.len() {
-            // No record was made durable.
+            // The record is not durable on any member.
             let mut ring = self.ring();
             new.iter().for_each(|stripe| ring.forget(*stripe));
             return Err(VolumeError::Broken {
@@ -354,7 +354,7 @@ impl<M: MemberIo> Volume<M> {
         Ok(Some(failed))
     }
 
-    /// Removes sectors that have been written from the lost ranges.
+    /// Removes newly written sectors from the list of lost ranges.
     async fn clear_lost(&self, range: Range<Lbn>) -> Result<(), VolumeError> {
         let overlaps = |lost: &Range<u64>| lost.start < range.end.0 && range.start.0 < lost.end;
         if !self.gate.read().await.superblock.lost.iter().any(overlaps) {

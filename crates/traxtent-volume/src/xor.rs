@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-/// The number of bytes that are combined from all sources before the next ones are. They fit in the
-/// first-level cache.
+/// The size in bytes of a block. Each block is combined from all sources before the next one,
+/// because it fits in the first-level cache.
 const BLOCK: usize = 8192;
 
 /// Sets `into` to the exclusive or of the sources. A shorter source counts as zero beyond its end.

@@ -1,5 +1,5 @@
-//! A Linux block device or image file, which is read directly, and written only in a range that its
-//! owner has released.
+//! A Linux block device or image file. It is read directly, and written only in a range that the
+//! caller has released.
 //!
 //! Each request is one pread or pwrite with O_DIRECT between two clock readings.
 
@@ -37,7 +37,7 @@ pub struct BlockTarget {
     pub(super) notes: Vec<String>,
 }
 
-/// The LBNs that may be overwritten, and the data for it.
+/// The LBNs that may be overwritten, and the data for them.
 #[derive(Debug)]
 struct ScratchRange {
     lbns: Range<Lbn>,
@@ -359,7 +359,7 @@ impl Buffer {
     fn noisy(&mut self, length: usize, noise: &mut Rng) -> &[u8] {
         let is_new = self.bytes.len() < length + PAGE;
         let bytes = self.aligned(length);
-        // A new buffer is filled once; after that, one number in each page changes for each
+        // A new buffer is filled once; after that, one number in each page changes with each
         // request.
         let step = if is_new { 8 } else { PAGE };
         for place in bytes.chunks_mut(step) {
@@ -387,8 +387,7 @@ mod tests {
         assert!(!direct);
     }
 
-    /// Is nothing written before permission, nothing outside the range after it, and is the range
-    /// overwritten?
+    /// Is nothing written without permission, and only the permitted range with it?
     #[test]
     fn only_the_range_is_overwritten() {
         let folder = tempfile::tempdir().unwrap();

@@ -11,7 +11,7 @@ pub(super) struct Clock {
     zero: Timespec,
 }
 
-/// The end of a wait that is spent spinning, because a sleep may end this late.
+/// The last part of a wait, which is spent spinning because a sleep can end this late.
 const SPIN_PS: u64 = 150_000_000;
 
 impl Clock {

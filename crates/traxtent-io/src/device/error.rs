@@ -19,7 +19,7 @@ pub enum DeviceError {
     },
     /// Access is denied.
     #[error(
-        "{}: no permission to {what} the device; become root or join the group disk",
+        "{}: no permission to {what} the device; run as root, or join the group `disk`",
         path.display()
     )]
     NoPermission {
@@ -59,12 +59,12 @@ pub enum DeviceError {
         /// The size in bytes.
         bytes: u64,
     },
-    /// The drive does not report what a probe must know.
+    /// The drive cannot be used as requested.
     #[error("{}: {problem}", path.display())]
     Drive {
         /// The path.
         path: PathBuf,
-        /// The drive's response.
+        /// The problem.
         problem: TargetError,
     },
     /// The kernel refused an operation.

@@ -24,8 +24,8 @@ use traxtent_volume::{Action, Failed, MemberIo, Op, read_superblocks};
 use super::in_use;
 use futures_lite::future::block_on;
 
-/// The time to wait until a file or device is released by its last user. This may be a program that
-/// is ending, or a process that another thread has forked and that has not yet called exec.
+/// The time to wait for the last user of a file or device to release it. The user can be a program
+/// that is ending, or a forked process that has not yet called exec.
 const RELEASE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The reason why a path must not be written to.
@@ -157,8 +157,8 @@ pub fn open_for(path: &Path, direct: DirectIo, access: Access) -> Result<LockedF
     })
 }
 
-/// Refuses a path that is in use. This is for devices that are written to by other means than
-/// [`open`], such as SCSI commands.
+/// Refuses a path that is in use. Use this for devices that are written without [`open`], for
+/// example with SCSI commands.
 ///
 /// # Errors
 /// Returns an error that names the current user.
@@ -193,9 +193,8 @@ pub fn refuse_output(path: &Path) -> Result<(), Refusal> {
     }
 }
 
-/// Returns a description of this project's volume that a file or block device belongs to, including
-/// one whose superblock is damaged. Returns `None` if there is no volume, or if the device cannot
-/// be read.
+/// Returns a description of this project's volume on a file or block device, even if its superblock
+/// is damaged. Returns `None` if there is no volume, or if the device cannot be read.
 pub fn volume_on(path: &Path) -> Option<String> {
     let file = File::open(path).ok()?;
     let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).ok()?;

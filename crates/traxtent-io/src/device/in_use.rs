@@ -1,4 +1,4 @@
-//! Detection of a device's users, which must be checked before the device is written to.
+//! Detection of the users of a device, for a check before the device is written to.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -14,14 +14,14 @@ use super::sysfs;
 /// Returns `None` if no user is found.
 ///
 /// A SCSI generic node is treated as the disk that it controls. A device that cannot be examined
-/// counts as unused; the kernel decides finally when the device is opened with O_EXCL.
+/// counts as unused; the kernel makes the final decision when the device is opened with O_EXCL.
 pub fn in_use(path: &Path) -> Option<String> {
     let metadata = fs::metadata(path).ok()?;
     let kind = metadata.file_type();
     if kind.is_block_device() {
         block_in_use(metadata.rdev(), path)
     } else if kind.is_char_device() {
-        let disk = behind_generic(metadata.rdev())?;
+        let disk = disk_of_generic(metadata.rdev())?;
         block_in_use(disk, path)
     } else {
         file_in_use(path)
@@ -70,7 +70,7 @@ fn file_in_use(path: &Path) -> Option<String> {
 }
 
 /// Returns the disk that a SCSI generic node controls.
-fn behind_generic(node: Dev) -> Option<Dev> {
+fn disk_of_generic(node: Dev) -> Option<Dev> {
     let generic = format!("/sys/dev/char/{}:{}/device/block", major(node), minor(node));
     let block = Path::new(&generic);
     let disk = sysfs::names(block).into_iter().next()?;
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     /// Are a mount's device, mount point and source read from the kernel's table, with and without
-    /// optional fields, and with blanks in names?
+    /// optional fields, and with spaces in names?
     #[test]
     fn mounts_are_read() {
         let plain =
@@ -186,9 +186,9 @@ mod tests {
         assert_eq!(Mount::parse("36 35 8 / /"), None);
     }
 
-    /// Is the root file system's device found to be mounted, if it is on a device?
+    /// Is a mounted device found to be in use?
     #[test]
-    fn the_root_is_in_use() {
+    fn a_mounted_device_is_in_use() {
         let Some(table) = fs::read_to_string("/proc/self/mountinfo").ok() else {
             testkit::skip!("there is no /proc");
         };

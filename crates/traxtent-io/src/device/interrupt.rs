@@ -33,7 +33,7 @@ impl Interrupt {
         for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
             let number = usize::try_from(signal).expect("signals have positive numbers");
             let last = Arc::clone(&interrupt.signal);
-            // Handlers run in this order, so that the flag implies a number.
+            // Handlers run in this order, so the flag implies a number.
             signal_hook::flag::register_usize(signal, last, number)?;
             signal_hook::flag::register(signal, Arc::clone(&interrupt.raised))?;
         }
@@ -58,7 +58,7 @@ impl Interrupt {
 }
 
 /// Returns whether this process ignores a signal. `nohup` starts programs that ignore SIGHUP, and
-/// expects them to go on doing so.
+/// such a program must continue to ignore it.
 pub fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

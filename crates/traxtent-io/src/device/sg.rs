@@ -30,7 +30,7 @@ pub struct SgTransport {
     timeout_ms: u32,
 }
 
-/// The time limit of a command, which is longer than a drive's own retries on a bad sector.
+/// The time limit of a command, longer than the retries of a drive on a bad sector.
 const TIMEOUT_MS: u32 = 60_000;
 const SENSE_MAX: usize = 252;
 

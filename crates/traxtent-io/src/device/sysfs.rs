@@ -42,7 +42,7 @@ pub(super) fn whole(folder: &Path) -> PathBuf {
     }
 }
 
-/// Returns the serial number from one of the places where different kinds of disks report it.
+/// Returns the serial number. Different kinds of disks report it in different attributes.
 pub(super) fn serial(whole: &Path) -> Option<String> {
     text(whole, "serial")
         .or_else(|| text(whole, "device/serial"))

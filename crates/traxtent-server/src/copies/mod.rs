@@ -80,7 +80,7 @@ pub enum ReplicaVolumeIoError {
         /// The reason.
         error: Box<ProbeError>,
     },
-    /// The device already holds something.
+    /// The device already holds data.
     #[error("{}: the device holds {what}; use --force to overwrite it", path.display())]
     Holds {
         /// The device.
@@ -170,7 +170,7 @@ pub fn create(
         map,
         survey: None,
     };
-    // The plan is checked before the survey, which takes long.
+    // The plan is checked first, because the survey takes long.
     let made = new.make().map_err(copies)?;
     if plan.readings > 0 {
         let tracks = new.map.tracks.len();

@@ -13,7 +13,7 @@ use super::{DeviceReplicaVolume, ReplicaVolumeIoError, find};
 use crate::service::{BlockService, BlockSizes, REQUEST_MAX, ServiceError};
 use futures_lite::future::block_on;
 
-/// A volume with replicas that takes requests for bytes at offsets from any thread.
+/// A volume with replicas that serves requests for bytes at offsets, from any thread.
 #[derive(Debug)]
 pub struct ReplicaVolumeServer {
     shared: Arc<Shared>,
@@ -23,7 +23,7 @@ pub struct ReplicaVolumeServer {
 #[derive(Debug)]
 struct Shared {
     volume: DeviceReplicaVolume,
-    news: Mutex<WorkerMessages>,
+    messages: Mutex<WorkerMessages>,
     changed: Condvar,
 }
 
@@ -50,7 +50,7 @@ impl ReplicaVolumeServer {
         Ok(ReplicaVolumeServer {
             shared: Arc::new(Shared {
                 volume,
-                news: Mutex::default(),
+                messages: Mutex::default(),
                 changed: Condvar::new(),
             }),
             worker: Mutex::new(None),
@@ -63,9 +63,9 @@ impl ReplicaVolumeServer {
     }
 
     /// Carries out a request, then notifies the worker.
-    fn then<T>(&self, asked: impl FnOnce(&DeviceReplicaVolume) -> T) -> T {
-        let done = asked(self.volume());
-        self.shared.news().requested = true;
+    fn then<T>(&self, request: impl FnOnce(&DeviceReplicaVolume) -> T) -> T {
+        let done = request(self.volume());
+        self.shared.messages().requested = true;
         self.shared.changed.notify_all();
         done
     }
@@ -139,7 +139,7 @@ impl BlockService for ReplicaVolumeServer {
     }
 
     fn stop(&self) -> Result<(), ServiceError> {
-        self.shared.news().stop = true;
+        self.shared.messages().stop = true;
         self.shared.changed.notify_all();
         let worker = self.worker.lock().take();
         if let Some(worker) = worker {
@@ -150,37 +150,37 @@ impl BlockService for ReplicaVolumeServer {
 }
 
 impl Shared {
-    /// Works whenever work is due, until told to stop.
+    /// Does work whenever it is due, until the server stops.
     fn work(&self) {
         loop {
             let due = self.volume.due();
             let now = self.volume.members().now();
             if due.is_some_and(|due| due <= now) {
-                if self.news().stop || block_on(self.volume.work()).is_err() {
+                if self.messages().stop || block_on(self.volume.work()).is_err() {
                     return;
                 }
                 continue;
             }
-            let mut news = self.news();
-            if !std::mem::take(&mut news.requested) && !news.stop {
+            let mut messages = self.messages();
+            if !std::mem::take(&mut messages.requested) && !messages.stop {
                 // A notification may be missed if the work is due very soon; the loop then checks
                 // again.
                 let until = due.map_or(Duration::MAX, |due| {
                     Duration::from_nanos(due.saturating_since(now).0.div_ceil(1000))
                 });
                 match until {
-                    Duration::MAX => self.changed.wait(&mut news),
-                    until => _ = self.changed.wait_for(&mut news, until),
+                    Duration::MAX => self.changed.wait(&mut messages),
+                    until => _ = self.changed.wait_for(&mut messages, until),
                 }
-                news.requested = false;
+                messages.requested = false;
             }
-            if news.stop {
+            if messages.stop {
                 return;
             }
         }
     }
 
-    fn news(&self) -> MutexGuard<'_, WorkerMessages> {
-        self.news.lock()
+    fn messages(&self) -> MutexGuard<'_, WorkerMessages> {
+        self.messages.lock()
     }
 }

@@ -1,9 +1,8 @@
-//! Access to any bytes of a block service, as users of a file expect it.
+//! Access to a block service at any byte, as to a file.
 //!
-//! Requests for whole sectors are passed on as they are. A read that covers sectors in part reads
-//! all of them. A write that does so reads them, changes them and writes them; no other write
-//! through the same file comes in between. Writes that reach the drive through another front end
-//! can.
+//! Requests for whole sectors are passed on unchanged. A read of partial sectors reads them
+//! completely. A write of partial sectors reads, changes and writes them. Meanwhile, other writes
+//! through the same file wait, but writes through another front end do not.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -17,9 +16,9 @@ use crate::service::{BlockService, ServiceError};
 const BUFFER_KEPT: usize = 1 << 20;
 
 thread_local! {
-    /// The memory of the thread's reads. New memory would be filled with zeros before each read
-    /// reaches the drive. A read that comes shortly after could then overtake it, and a sequence
-    /// out of order costs the drive a revolution.
+    /// The buffer of the thread's reads. A new buffer would have to be zeroed before each read is
+    /// sent to the drive. The next read could then overtake it, and reads out of order cost a
+    /// revolution.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -28,9 +27,9 @@ thread_local! {
 pub(super) struct ByteAccess {
     service: Arc<dyn BlockService>,
     sector: u64,
-    /// The maximum count of one request to zero or trim.
+    /// The maximum number of bytes that one request zeroes or trims.
     maximum: u64,
-    /// Held exclusively by writes of sectors in part, and shared by all other writes.
+    /// Held exclusively by writes of partial sectors, and shared by all other writes.
     partial_writes: RwLock<()>,
 }
 
@@ -46,7 +45,8 @@ impl ByteAccess {
         }
     }
 
-    /// Reads `count` bytes from `offset` on, which must lie within the drive, and passes them on.
+    /// Reads `count` bytes at `offset`, and passes them to `then`. The range must be within the
+    /// drive.
     pub(super) fn read(
         &self,
         offset: u64,
@@ -70,7 +70,7 @@ impl ByteAccess {
         }
     }
 
-    /// Writes from `offset` on; the bytes must lie within the drive.
+    /// Writes `bytes` at `offset`. The range must be within the drive.
     pub(super) fn write(&self, bytes: Vec<u8>, offset: u64, fua: bool) -> Result<(), ServiceError> {
         let range = offset..offset + bytes.len() as u64;
         let sectors = self.covering(&range);
@@ -85,7 +85,8 @@ impl ByteAccess {
             let first = &mut buffer[..self.sector as usize];
             self.service.read(first, sectors.start)?;
         }
-        // The last sector has been read if it is the first, too, unless the range begins with it.
+        // If there is only one sector, it has already been read, unless the range begins at its
+        // start.
         if range.end != sectors.end && (last != sectors.start || range.start == sectors.start) {
             let at = (last - sectors.start) as usize;
             self.service.read(&mut buffer[at..], last)?;
@@ -95,14 +96,15 @@ impl ByteAccess {
         self.service.write(buffer, sectors.start, fua)
     }
 
-    /// Zeroes bytes, which must lie within the drive.
+    /// Zeroes a range of bytes, which must be within the drive.
     pub(super) fn zero(&self, range: Range<u64>) -> Result<(), ServiceError> {
         self.clear(range, |service, offset, count| {
             service.zero(offset, count, false)
         })
     }
 
-    /// Trims bytes, which must lie within the drive. The parts of sectors at the ends are zeroed.
+    /// Trims a range of bytes, which must be within the drive. Partial sectors at its ends are
+    /// zeroed.
     pub(super) fn trim(&self, range: Range<u64>) -> Result<(), ServiceError> {
         self.clear(range, |service, offset, count| {
             service.trim(offset, count, false)
@@ -115,7 +117,7 @@ impl ByteAccess {
     }
 
     /// Applies `clear_sectors` to the whole sectors of a range, in pieces of the maximum size, and
-    /// writes zeros to the parts of sectors at its ends.
+    /// writes zeros to partial sectors at its ends.
     fn clear(
         &self,
         range: Range<u64>,

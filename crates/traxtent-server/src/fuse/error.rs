@@ -1,4 +1,4 @@
-//! The reasons why an export cannot be shown as a file or a loop device.
+//! The errors of the front end for files and loop devices.
 
 use std::fmt::Write as _;
 use std::io;
@@ -36,7 +36,7 @@ pub enum FuseError {
         /// The type of the file system.
         kind: String,
     },
-    /// A directory that another server serves at.
+    /// A directory where another server is mounted.
     #[error(
         "{}: cannot mount there: another server serves there; stop it, or name another directory",
         path.display()
@@ -127,7 +127,7 @@ pub enum FuseError {
     /// A loop device that cannot be attached or detached.
     #[error("{}: {error}{}", device.display(), rights(error, "attaching a loop device"))]
     Loop {
-        /// The loop device, or the device that makes them.
+        /// The loop device, or the control device of loop devices.
         device: PathBuf,
         /// The system's error.
         error: io::Error,
@@ -154,7 +154,7 @@ impl FuseError {
     }
 }
 
-/// Returns the remedy for a lack of rights.
+/// Returns the remedy for missing permissions.
 fn rights(error: &io::Error, what: &str) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => format!("; {what} needs root"),

@@ -1,13 +1,12 @@
 //! The file system: a directory with one file, whose bytes are those of a block service.
 //!
 //! The requests come from the kernel through `fuser`, in a few threads. A thread serves a request
-//! for the service itself, and may block, as long as another one waits for the next request.
-//! Otherwise it passes the request on to a worker, which costs a change of threads. (`fuser` could
-//! run a session in as many threads as there are requests. Each has a buffer of 16 MiB, which the
-//! C library fills with zeros: 256 threads had 1.2 GB resident without a request.)
+//! itself, and may block, while another one waits for the next request. Otherwise it passes the
+//! request to a worker, which costs a thread switch. (`fuser` could run a session in as many
+//! threads as there are requests. Each has a buffer of 16 MiB, which the C library fills with
+//! zeros: 256 idle threads used 1.2 GB of memory.)
 //!
-//! Nothing is cached: files are opened for direct I/O, so that every read and write reaches the
-//! service.
+//! Nothing is cached: files are opened for direct I/O, so every read and write reaches the service.
 
 use std::ffi::OsStr;
 use std::io;
@@ -40,20 +39,20 @@ pub(super) const READERS: usize = 4;
 /// The file's inode. The directory's is 1.
 const FILE: INodeNo = INodeNo(2);
 
-/// The time for which the kernel may keep attributes and names. They never change.
+/// The time for which the kernel may cache attributes and names. They never change.
 const KEEP: Duration = Duration::from_secs(24 * 3600);
 
 /// A directory with the file of one export.
 #[derive(Debug)]
 pub(super) struct ExportFileSystem {
     file: Arc<DiskFile>,
-    /// How many readers do not serve a request themselves. There is always one.
+    /// The number of readers that are not serving a request. There is always at least one.
     free_readers: AtomicUsize,
     workers: Workers,
     mounted: SystemTime,
 }
 
-/// The file, as the workers see it.
+/// The file and its properties, shared with the workers.
 #[derive(Debug)]
 struct DiskFile {
     bytes: ByteAccess,
@@ -92,7 +91,7 @@ impl ExportFileSystem {
         self.free_readers.fetch_add(1, Ordering::Relaxed);
         let file = self.file.clone();
         if let Err(error) = self.workers.run(move || job(&file)) {
-            // The request fails, because nobody replies.
+            // Without a reply, the request fails.
             tracing::error!("cannot start a thread: {error}");
         }
     }
@@ -125,13 +124,13 @@ impl ExportFileSystem {
 }
 
 impl DiskFile {
-    /// Returns the part of a request for bytes that lies within the file.
+    /// Returns the part of a request that is within the file.
     fn within(&self, offset: u64, count: u64) -> Range<u64> {
         let start = offset.min(self.size);
         start..start + count.min(self.size - start)
     }
 
-    /// Returns the part of a request for a change that lies within the file.
+    /// Returns the part of a change that is within the file, or an error if nothing can be changed.
     fn writable(&self, offset: u64, count: u64) -> Result<Range<u64>, Errno> {
         let range = self.within(offset, count);
         if self.read_only {
@@ -175,8 +174,8 @@ impl DiskFile {
             return Err(Errno::ENOSPC);
         }
         let done = match mode - FallocateFlags::KEEP_SIZE {
-            // A hole must read as zeros. Loop devices make holes for discards, and for zeros where
-            // they may be deallocated; they take this answer to mean that the drive cannot discard.
+            // A hole must read as zeros. Loop devices punch holes for discards, and for zeros that
+            // may be deallocated. This error tells them that the drive cannot discard.
             FallocateFlags::PUNCH_HOLE if !self.trim_zeroes => return Err(Errno::EOPNOTSUPP),
             FallocateFlags::PUNCH_HOLE => self.bytes.trim(range),
             FallocateFlags::ZERO_RANGE => self.bytes.zero(range),
@@ -188,14 +187,14 @@ impl DiskFile {
     }
 }
 
-/// Returns what a client receives for an error of the service.
+/// Returns the error number for an error of the service.
 fn errno(error: &ServiceError) -> Errno {
     Errno::from_i32(error.errno())
 }
 
 impl Filesystem for ExportFileSystem {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Older kernels send the requests of one client one after the other.
+        // Without this, older kernels send the requests of one client one at a time.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
         let failed = |nearest| io::Error::other(format!("the limit would be {nearest}"));
         config.set_max_background(REQUESTS_MAX).map_err(failed)?;
@@ -221,8 +220,8 @@ impl Filesystem for ExportFileSystem {
         }
     }
 
-    /// Ignores what opening a file to replace its contents does (a size of 0), as block devices
-    /// do. No other attribute can be changed.
+    /// Ignores a truncation to a size of 0, as block devices do: the file can be opened for
+    /// replacing its contents. No other attribute can be changed.
     fn setattr(
         &self,
         _: &Request,
@@ -273,7 +272,7 @@ impl Filesystem for ExportFileSystem {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        // A loop device takes the block size as the granularity of discards.
+        // A loop device uses the block size as the granularity of discards.
         let sector = self.file.sector;
         let blocks = self.file.size / u64::from(sector);
         reply.statfs(blocks, 0, 0, 2, 0, sector, FILE_NAME.len() as u32, sector);

@@ -12,10 +12,10 @@ use super::loop_device::LoopDevice;
 use super::mount_point::{FILE_SYSTEM_TYPE, unmount};
 use super::mount_table::{MountEntry, mounted_at};
 
-/// Removes what killed servers have left at a directory, which must be a real path.
+/// Removes the leftovers of killed servers at a directory, which must be a real path.
 ///
 /// # Errors
-/// Returns an error if anything else is mounted there, or if what was left is in use.
+/// Returns an error if anything else is mounted there, or if a leftover is in use.
 pub(super) fn remove(directory: &Path) -> Result<(), FuseError> {
     while let Some(mount) = mounted_at(directory).map_err(|error| FuseError::Directory {
         path: directory.to_owned(),
@@ -59,7 +59,7 @@ fn check_dead(mount: &MountEntry) -> Result<(), FuseError> {
             kind: mount.kind.clone(),
         });
     }
-    // The kernel keeps attributes, even those of a server that has ended, but no statistics.
+    // The kernel caches attributes even after the server has ended, but not statistics.
     match rustix::fs::statfs(&mount.at) {
         Err(errno) if is_disconnected(&errno.into()) => Ok(()),
         _ => Err(FuseError::Served { path }),

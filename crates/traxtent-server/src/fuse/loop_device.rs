@@ -2,9 +2,9 @@
 //!
 //! The requests of a loop device with direct I/O reach the file one by one, up to 128 at a time.
 //! The size, the logical sector size, the read-only state and the rotational flag are those of the
-//! drive. The kernel cannot be told the physical sector size and the optimal request size. It sends
-//! flushes to every device that is not read-only. A drive that cannot discard says so when it is
-//! first asked to, and the kernel does not ask again.
+//! drive. The physical sector size and the optimal request size cannot be set. It sends flushes to
+//! every device that is not read-only. A drive that cannot discard rejects the first discard, and
+//! the kernel then sends no more.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -27,15 +27,15 @@ use crate::service::Export;
 
 const CONTROL: &str = "/dev/loop-control";
 
-/// The number of times that a free device is searched for, which others may take first.
+/// The number of attempts to attach a free device. Other programs may take it first.
 const ATTACH_TRIES: u32 = 16;
 
-/// The time that others have to close a device after it was detached. Programs that look at new
-/// devices open them for a moment.
+/// The time for other programs to close a device after it was detached. Programs that examine new
+/// devices open them briefly.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The time that others have to close a device before it counts as in use.
+/// The time for other programs to close a device before it counts as in use.
 const OPEN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A loop device of a served file, which is detached when this is dropped.
@@ -123,14 +123,14 @@ impl LoopDevice {
             }
             thread::sleep(POLL_INTERVAL);
         }
-        // Whoever mounts a device, or uses it for a volume or as swap, claims it exclusively.
+        // Mounts, volumes and swap claim their device exclusively; opening it then fails.
         let device = open(&self.device, OFlags::EXCL, false).map_err(failed)?;
         control::clear(&device).map_err(failed)?;
-        // What was written into the kernel's cache is written to the drive now.
+        // Closing the device writes the kernel's cached data to the drive.
         drop(device);
-        let told = Instant::now();
+        let cleared_at = Instant::now();
         while self.is_attached() {
-            if told.elapsed() > CLOSE_TIMEOUT {
+            if cleared_at.elapsed() > CLOSE_TIMEOUT {
                 return Err(in_use());
             }
             thread::sleep(POLL_INTERVAL);
@@ -176,7 +176,7 @@ impl Drop for LoopDevice {
     }
 }
 
-/// Opens a block device. One that is attached through a read-only file is read-only itself.
+/// Opens a block device. A device that is attached to a file opened for reading is read-only.
 fn open(device: &Path, flags: OFlags, write: bool) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -205,13 +205,13 @@ fn free_device() -> Result<PathBuf, FuseError> {
     Ok(format!("/dev/loop{number}").into())
 }
 
-/// Returns the configuration of a loop device for an export's file, still without the file.
+/// Returns the configuration of a loop device for an export's file, without the file descriptor.
 fn configuration(file: &Path, export: &Export) -> loop_config {
     let mut flags = LO_FLAGS_DIRECT_IO as u32 | LO_FLAGS_PARTSCAN as u32;
     if export.read_only {
         flags |= LO_FLAGS_READ_ONLY as u32;
     }
-    // The kernel only keeps the name for others to see; the last byte is a zero.
+    // The kernel only reports the name. Its last byte must be zero.
     let mut name = [0; 64];
     let path = file.as_os_str().as_bytes();
     let length = path.len().min(name.len() - 1);
@@ -274,7 +274,7 @@ mod control {
     /// LOOP_CTL_GET_FREE, which has no argument and returns a number.
     struct GetFree;
 
-    // SAFETY: the request has no argument, so that the kernel accesses no memory of ours.
+    // SAFETY: the request has no argument, so the kernel accesses no memory of this process.
     unsafe impl Ioctl for GetFree {
         type Output = i32;
 

@@ -1,16 +1,16 @@
-//! A front end that shows an export as a file, by FUSE, and as a block device on top of it.
+//! A front end that presents an export as a file through FUSE, and as a block device on that file.
 //!
 //! [`Mount::start`] mounts a file system with one file, `disk`, whose bytes are the drive's.
-//! [`Mount::attach_loop`] attaches that file to a loop device, for what needs a block device.
-//! Requests go from the kernel to the [`BlockService`](crate::service::BlockService) one by one,
-//! without a cache in between, each in a thread of its own.
+//! [`Mount::attach_loop`] attaches that file to a loop device, for programs that need a block
+//! device. Each request of the kernel goes to the [`BlockService`](crate::service::BlockService) in
+//! a thread of its own, without a cache in between.
 //!
 //! # Source
-//! The protocol is that of `linux/fuse.h`, spoken by the crate `fuser`.
+//! The protocol is that of `linux/fuse.h`, implemented by the crate `fuser`.
 //!
 //! # What it leaves out
 //! Shared mappings of the file (`mmap` with `MAP_SHARED`), which would need a cache: the kernel
-//! refuses them. Names, owners, modes and times that change.
+//! refuses them. Changes of names, owners, modes and times.
 
 mod bytes;
 mod error;
@@ -47,12 +47,13 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Mounts an export at an empty directory. Only the user who runs the server, and root if that
-    /// is the user, can access it. What a killed server has left at the directory is removed.
+    /// Mounts an export at an empty directory. Only the user who runs the server can access it;
+    /// other users, including root, cannot. Leftovers of a killed server at the directory are
+    /// removed.
     ///
     /// # Errors
     /// Returns an error if the directory is missing, not empty or in use, if the system cannot
-    /// mount, or if the user may not.
+    /// mount, or if the user lacks permission.
     pub fn start(export: &Export, directory: &Path) -> Result<Mount, FuseError> {
         let failed = |error| FuseError::Directory {
             path: directory.to_owned(),
@@ -92,11 +93,12 @@ impl Mount {
         self.mount_point.directory().join(FILE_NAME)
     }
 
-    /// Attaches the file to a free loop device, unless it already is; returns its path. Only root
-    /// can.
+    /// Attaches the file to a free loop device, unless it is already attached, and returns the
+    /// device's path. Requires root.
     ///
     /// # Errors
-    /// Returns an error if the system has no loop devices, or the user may not attach one.
+    /// Returns an error if the system has no loop devices, or the user lacks permission to attach
+    /// one.
     pub fn attach_loop(&mut self) -> Result<&Path, FuseError> {
         let device = match self.loop_device.take() {
             Some(device) => device,
@@ -105,7 +107,7 @@ impl Mount {
         Ok(self.loop_device.insert(device).device())
     }
 
-    /// Returns whether the file system is still mounted. Others may unmount it.
+    /// Returns whether the file system is still mounted. Other programs can unmount it.
     pub fn is_mounted(&self) -> bool {
         !self.session.guard.is_finished()
     }
@@ -123,7 +125,8 @@ impl Mount {
     }
 }
 
-/// Returns the path of a directory without links. A mount without a server can only be named.
+/// Returns the path of a directory without links. A mount without a server cannot be resolved, but
+/// its parent can.
 fn real_path(directory: &Path) -> io::Result<PathBuf> {
     match fs::canonicalize(directory) {
         Err(error) if leftovers::is_disconnected(&error) => {

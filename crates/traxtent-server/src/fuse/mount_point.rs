@@ -1,9 +1,9 @@
 //! Mounting and unmounting.
 //!
-//! Root mounts by the system call; an ordinary user by the program fusermount3, which returns the
-//! connection to the kernel through a socket (`_FUSE_COMMFD` in fusermount3's source,
-//! `util/fusermount.c` of libfuse). `fuser` could do both, but it unmounts by path, without asking
-//! whether the mount there is still its own, and has no error for a mount in use.
+//! Root mounts with the system call. Ordinary users mount with the program fusermount3, which
+//! returns the connection to the kernel through a socket (`_FUSE_COMMFD` in fusermount3's source,
+//! `util/fusermount.c` of libfuse). `fuser` could do both, but it unmounts by path, without
+//! checking that the mount there is still its own, and has no error for a mount in use.
 
 use std::ffi::CString;
 use std::fs::OpenOptions;
@@ -24,18 +24,20 @@ use rustix::net::{
 use super::error::FuseError;
 use super::mount_table::mounted_at;
 
-/// The type of our mounts, by which they are recognized.
+/// The file system type that identifies our mounts.
 pub(super) const FILE_SYSTEM_TYPE: &str = "fuse.traxtent";
 
-/// The name of what is mounted, which `df` shows.
+/// The source of our mounts, as shown by `df`.
 const SOURCE: &str = "traxtent";
 
 /// The program that mounts for ordinary users.
 const HELPER: &str = "fusermount3";
 
-/// The number of times that an unmount is tried, and the pause before the next. The kernel closes
-/// the file of a detached loop device with a delay.
+/// The number of attempts to unmount. The kernel closes the file of a detached loop device with a
+/// delay.
 const UNMOUNT_TRIES: u32 = 20;
+
+/// The pause between attempts to unmount.
 const UNMOUNT_PAUSE: Duration = Duration::from_millis(25);
 
 /// A mounted file system, which is unmounted when this is dropped.
@@ -47,8 +49,8 @@ pub(super) struct MountPoint {
 }
 
 impl MountPoint {
-    /// Mounts a file system at a directory, which must be a real path. Returns the connection to
-    /// the kernel as well.
+    /// Mounts a file system at a directory, which must be a real path. Also returns the connection
+    /// to the kernel.
     pub(super) fn mount(
         directory: &Path,
         read_only: bool,

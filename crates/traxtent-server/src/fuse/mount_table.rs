@@ -1,4 +1,4 @@
-//! The mounts that this process sees, from /proc/self/mountinfo (see proc_pid_mountinfo(5)).
+//! The mounts visible to this process, from /proc/self/mountinfo (see proc_pid_mountinfo(5)).
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +15,7 @@ pub(super) struct MountEntry {
     pub(super) at: PathBuf,
     /// The type, with the subtype: `fuse.traxtent`.
     pub(super) kind: String,
-    /// The device that is mounted, or any name.
+    /// The device that is mounted, or an arbitrary name.
     pub(super) source: PathBuf,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn mounted_at(directory: &Path) -> io::Result<Option<MountEntry>> {
     Ok(visible.into_iter().find(|mount| mount.at == directory))
 }
 
-/// Returns where file systems on a block device, or on its partitions, are mounted.
+/// Returns the mount points of file systems on a block device or on its partitions.
 pub(super) fn mounts_of_device(device: &Path) -> Vec<PathBuf> {
     let is_on_it = |mount: &MountEntry| {
         let source = mount.source.as_os_str().as_encoded_bytes();
@@ -63,7 +63,7 @@ fn entry(line: &[u8]) -> Option<MountEntry> {
     })
 }
 
-/// Decodes a path in which some bytes are a backslash and three octal digits.
+/// Decodes a path in which some bytes are written as a backslash and three octal digits.
 fn unescaped(field: &[u8]) -> PathBuf {
     let mut path = Vec::with_capacity(field.len());
     let mut rest = field;

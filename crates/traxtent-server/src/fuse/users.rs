@@ -1,7 +1,7 @@
 //! The processes that have a block device open.
 //!
 //! The kernel detaches a loop device even while programs have it open, unless they have claimed it
-//! (as mounts do), and they then receive I/O errors. It does not tell how many have it open, so
+//! (as mounts do), and they then receive I/O errors. It does not report how many have it open, so
 //! this module looks at the files of all processes, as fuser(1) does. It cannot see processes in
 //! other namespaces, nor, unless the user is root, those of other users.
 
@@ -47,7 +47,7 @@ fn is_on(path: &Path, device: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// Is a partition told from another device whose name begins in the same way?
+    /// Is a partition distinguished from another device whose name begins in the same way?
     #[test]
     fn partitions() {
         let device = Path::new("/dev/loop1");

@@ -1,7 +1,7 @@
-//! One client: the handshake, then requests on as many threads as are outstanding.
+//! One client: the handshake, then its requests, with a thread for each outstanding one.
 //!
 //! The threads take turns. One reads the next request while the others carry out theirs, each of
-//! which blocks until the device has completed it. A thread is added when nobody is left to read.
+//! which blocks until the device has completed it. A thread is added when none is left to read.
 //! Where requests complete without waiting ([`BlockService::is_immediate`]), one thread does
 //! everything, and replies that are ready at the same time are sent together.
 
@@ -22,16 +22,17 @@ use super::socket::Socket;
 use super::threads::ThreadBudget;
 use crate::service::{BlockService, ServiceError};
 
-/// The longest time that a client may be silent during the handshake.
+/// The maximum time without data from a client during the handshake.
 const HANDSHAKE_SILENCE: Duration = Duration::from_secs(60);
 
-/// The size in bytes of the buffer for requests. Larger data bypass it.
+/// The size in bytes of the buffer for requests. Larger data bypasses it.
 const INPUT_BYTES: usize = 32 << 10;
 
-/// The time that a thread spins until the next request. It covers a client's turnaround.
+/// The maximum time for which a thread spins before the next request. It covers a client's
+/// turnaround.
 const SPIN_TIME: Duration = Duration::from_micros(50);
 
-/// The size in bytes from which replies are sent rather than collected.
+/// The size in bytes at which collected replies are sent.
 const TOGETHER_BYTES: usize = 128 << 10;
 
 /// The memory in bytes that a thread keeps for its next reply.
@@ -46,14 +47,14 @@ pub(super) struct Connection {
     input: Mutex<Input>,
     /// Held while a reply is written.
     output: Mutex<()>,
-    /// The number of threads that wait for their turn to read, or read.
+    /// The number of threads that read, or wait for their turn to read.
     readers: AtomicUsize,
     threads: Mutex<usize>,
     /// Notified when a thread has ended.
     ended: Condvar,
 }
 
-/// The client's bytes: those that came with the end of the handshake, then those of the socket.
+/// The client's input: the bytes received with the end of the handshake, then the socket.
 type Input = BufReader<Chain<Cursor<Vec<u8>>, SharedSocket>>;
 
 /// A socket to read from.
@@ -69,7 +70,7 @@ impl Read for SharedSocket {
 struct Received {
     request: Request,
     data: Vec<u8>,
-    /// Whether the data were too long to be kept.
+    /// Whether the data was too long, and was discarded.
     discarded: bool,
 }
 
@@ -117,7 +118,7 @@ impl Connection {
             let received = self.receive(&mut input);
             self.readers.fetch_sub(1, Ordering::Relaxed);
             let Ok(Some(received)) = received else {
-                // The next thread that reads sees the same end.
+                // The next thread to read then also sees the end.
                 self.socket.shutdown(Shutdown::Read);
                 return;
             };
@@ -130,7 +131,7 @@ impl Connection {
                 drop(input);
             } else {
                 drop(input);
-                self.invite();
+                self.ensure_reader();
                 self.execute(received, &mut output);
             }
             if self.send(&mut output).is_err() {
@@ -140,8 +141,8 @@ impl Connection {
         }
     }
 
-    /// Waits for the next request without sleeping, for a short time. A thread that sleeps takes
-    /// longer to wake up than a drive without mechanics to respond.
+    /// Waits for the next request without sleeping, for a short time. Waking a thread takes longer
+    /// than a response of a drive without mechanics.
     fn spin(&self) {
         if !may_spin() {
             return;
@@ -152,9 +153,9 @@ impl Connection {
         }
     }
 
-    /// Starts another thread if nobody reads. If that is not possible, the next thread that has
-    /// completed its request reads.
-    fn invite(self: &Arc<Self>) {
+    /// Starts another thread if none reads. If that fails, the next thread to complete its request
+    /// reads.
+    fn ensure_reader(self: &Arc<Self>) {
         if self.readers.load(Ordering::Relaxed) > 0 {
             return;
         }
@@ -175,7 +176,7 @@ impl Connection {
         }
     }
 
-    /// Reads a request and its data; `None` if the client has left, or has broken the protocol.
+    /// Reads a request and its data; `None` if the client has left, or has violated the protocol.
     fn receive(&self, input: &mut Input) -> io::Result<Option<Received>> {
         let mut header = [0; REQUEST_BYTES];
         input.read_exact(&mut header)?;
@@ -270,8 +271,7 @@ impl Connection {
         }
     }
 
-    /// Returns the reply to a request that failed. Failures of the storage below are reported to
-    /// the user too.
+    /// Returns the reply to a request that failed. Failures of the storage are also logged.
     fn failed(&self, request: &Request, error: &ServiceError, structured: bool) -> Vec<u8> {
         let text = error.to_string();
         if error.is_of_storage() {
@@ -280,7 +280,7 @@ impl Connection {
         reply::failure(request, reply::error_of(error.errno()), &text, structured)
     }
 
-    /// Sends all of the output.
+    /// Sends the output, and clears it.
     fn send(&self, output: &mut Output) -> io::Result<()> {
         let turn = self.output.lock();
         let sent = self.socket.write_all(output.bytes());
@@ -290,14 +290,14 @@ impl Connection {
     }
 }
 
-/// Returns whether a thread that spins leaves another processor to the client.
+/// Returns whether another processor remains for the client while a thread spins.
 fn may_spin() -> bool {
     static SEVERAL: LazyLock<bool> =
         LazyLock::new(|| thread::available_parallelism().is_ok_and(|count| count.get() > 1));
     *SEVERAL
 }
 
-/// A thread's share of its connection.
+/// A thread's entry in the thread count of its connection.
 struct WorkerSlot(Arc<Connection>);
 
 impl Drop for WorkerSlot {
@@ -323,7 +323,7 @@ impl Output {
         self.extend(bytes.len()).copy_from_slice(bytes);
     }
 
-    /// Adds a header and `count` bytes that `fill` provides; nothing if it fails.
+    /// Adds a header and `count` bytes from `fill`. Adds nothing if `fill` fails.
     fn add_filled<E>(
         &mut self,
         header: &[u8],
@@ -357,8 +357,8 @@ impl Output {
     }
 }
 
-/// Carries out the handshake. Returns what was agreed, and the input with the bytes that the client
-/// has sent since; `None` if the connection ends.
+/// Carries out the handshake. Returns the agreement and the input, including the bytes already
+/// received; `None` if the connection ends.
 fn negotiate(offer: &Offer, socket: &Arc<Socket>) -> io::Result<Option<(Agreed, Input)>> {
     socket.set_read_timeout(Some(HANDSHAKE_SILENCE))?;
     let (mut negotiation, greeting) = Negotiation::new(offer.infos());

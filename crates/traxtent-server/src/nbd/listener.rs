@@ -37,7 +37,7 @@ impl Listener {
         })
     }
 
-    /// Listens on a TCP port. Port 0 stands for any free port; see [`Listener::port`].
+    /// Listens on a TCP port. Port 0 means any free port; see [`Listener::port`].
     ///
     /// # Errors
     /// Returns an error if the port is in use, or if the address is not one of this machine.
@@ -69,7 +69,7 @@ impl Listener {
         }
     }
 
-    /// Ends [`Listener::accept`], now and in future.
+    /// Makes current and future calls of [`Listener::accept`] fail.
     pub(super) fn close(&self) {
         let socket = match &self.socket {
             ListeningSocket::Unix(listener) => listener.as_fd(),

@@ -1,8 +1,8 @@
 //! Exports as network block devices, for any NBD client: fio, qemu, libnbd, the kernel.
 //!
 //! [`protocol`] is the protocol without I/O. [`Listener`] is a socket, and [`NbdServer`] has the
-//! threads that serve its clients. TLS is left out: nbdkit's own `nbd` plugin adds it, and nbdkit's
-//! filters, in front of this server.
+//! threads that serve its clients. TLS is left out. nbdkit with its `nbd` plugin can be placed in
+//! front of this server to add TLS and nbdkit's filters.
 
 mod connection;
 mod listener;

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use super::protocol::{ExportInfo, flag};
 use crate::service::{BlockService, Export};
 
-/// The exports of a server: their services, and what the protocol tells clients about them.
+/// The exports of a server: their services, and the information about them for clients.
 #[derive(Debug)]
 pub(super) struct Offer {
     exports: Vec<Export>,
@@ -23,7 +23,7 @@ impl Offer {
         }
     }
 
-    /// Returns what the protocol tells clients about the exports.
+    /// Returns the information about the exports for clients.
     pub(super) fn infos(&self) -> &[ExportInfo] {
         &self.infos
     }

@@ -1,4 +1,4 @@
-//! The server of one listening socket: accepts clients, and ends with all of them.
+//! The server of one listening socket: accepts clients, and disconnects them when it stops.
 
 use std::io;
 use std::net::Shutdown;
@@ -16,13 +16,13 @@ use super::socket::Socket;
 use super::threads::ThreadBudget;
 use crate::service::Export;
 
-/// The maximum number of clients at a time. One more is disconnected.
+/// The maximum number of clients at a time. Further clients are disconnected.
 pub const CLIENTS_MAX: usize = 512;
 
-/// The pause after the system refused a client, for lack of file descriptors for example.
+/// The pause after the system could not accept a client, for example for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The time that clients have to receive the last replies when the server stops.
+/// The time for clients to receive the last replies when the server stops.
 const REPLIES_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A running NBD server. It stops when it is dropped.
@@ -85,7 +85,7 @@ impl NbdServer {
         self.shared.listener.port()
     }
 
-    /// Takes no more clients and no more requests, and waits until the outstanding ones are
+    /// Accepts no more clients and no more requests, and waits until the outstanding ones are
     /// complete.
     pub fn stop(&mut self) {
         let Some(acceptor) = self.acceptor.take() else {
@@ -93,7 +93,7 @@ impl NbdServer {
         };
         self.shared.stopped.store(true, Ordering::Relaxed);
         self.shared.listener.close();
-        // It does nothing that panics, and its end matters, not its result.
+        // The thread does not panic; only its end matters.
         let _ = acceptor.join();
         let mut clients = self.shared.clients.lock();
         for (_, socket) in &clients.connected {

@@ -23,11 +23,11 @@ impl ThreadBudget {
         }
     }
 
-    /// Starts a thread for a client that has `count` threads with it, if that is within the bounds.
-    /// A client's first thread always is.
+    /// Starts a thread for a client, which then has `count` threads, if the limits allow it. A
+    /// client's first thread is always allowed.
     ///
     /// # Errors
-    /// Returns an error if it is not, or if the system refuses a thread.
+    /// Returns an error if a limit has been reached, or if the system cannot start a thread.
     pub(super) fn spawn(
         self: &Arc<Self>,
         count: usize,

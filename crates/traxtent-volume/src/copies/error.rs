@@ -60,7 +60,7 @@ pub enum CopiesError {
         /// The number of sectors that the device had when the volume was made.
         expected: Sectors,
     },
-    /// An attachment of which both copies are damaged.
+    /// An attachment with two damaged copies.
     #[error("both copies of the volume's {0} are damaged")]
     Damaged(&'static str),
     /// An error of the layout.

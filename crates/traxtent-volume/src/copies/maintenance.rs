@@ -1,5 +1,5 @@
-//! Background work: synchronize replicas, make replicas equal after a crash, split tracks, close
-//! pages of the table.
+//! Background work: synchronizing replicas, making replicas equal after a crash, splitting tracks,
+//! and closing pages of the table.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -12,15 +12,16 @@ use traxtent_units::{SimTime, Span};
 /// It is less than the time to the next replica, and more than the turnaround of a client.
 const IDLE_BEFORE_PASSING: Span = Span(500_000_000);
 
-/// The idle time before pages of the table are closed, in revolutions. The next write on a closed
-/// page must open it again.
+/// The idle time before pages of the table are closed, in revolutions. The next write to a closed
+/// page has to open it again.
 const IDLE_REVOLUTIONS_BEFORE_CLOSING: u64 = 250;
 
 /// The progress of background work.
 #[derive(Debug)]
 pub(super) struct Next {
-    /// The next tracks to synchronize and to split.
+    /// The next track to synchronize.
     sync: usize,
+    /// The next track to split.
     split: usize,
     /// A track that is being filled, and its remaining steps, with the next one last.
     filling: (usize, Vec<DeviceStep>),
@@ -45,7 +46,7 @@ impl Next {
 enum Job {
     /// Update a track's replicas.
     Sync(usize),
-    /// Rewrite a block of which no replica is fully readable.
+    /// Rewrite a block that no replica holds completely.
     Rewrite(BlockHome),
     /// Make the replicas of a track equal after a crash.
     Resync(usize),
@@ -56,8 +57,8 @@ enum Job {
 }
 
 impl State {
-    /// Returns the next job, and the idle time required before it. `settling` is set if the volume
-    /// is to be stopped.
+    /// Returns the next job, and the idle time required before it. `settling` is set while the
+    /// volume is being stopped.
     fn job(&self, revolution: Span, settling: bool) -> Option<(Job, Span)> {
         let first = self.tpl.shape().tracks().start;
         if let Some(track) = self.track.filter(|track| self.is_behind(*track)) {
@@ -147,8 +148,8 @@ impl State {
 }
 
 impl<M: MemberClock> ReplicatedVolume<M> {
-    /// Returns the time at which work is due if no request arrives before. `None` while requests
-    /// are outstanding, or when nothing is left to do.
+    /// Returns the time at which work is due if no request arrives before then; `None` while
+    /// requests are outstanding, or when nothing is left to do.
     pub fn due(&self) -> Option<SimTime> {
         let state = self.state();
         let may = self.check_writable().is_ok() && state.outstanding == 0;
@@ -226,7 +227,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         Ok(())
     }
 
-    /// Writes all replicas of a block of which none is fully readable.
+    /// Rewrites all replicas of a block that no replica holds completely.
     async fn fix(&self, home: BlockHome) -> Result<(), CopiesError> {
         let run = BlockRun { home, blocks: 1 };
         let _page = self.page(run).read().await;
@@ -257,8 +258,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         self.carry_out(plan, true).await
     }
 
-    /// Fills a place on a track that is to be split, or writes the page of the table after all its
-    /// tracks have been filled.
+    /// Does one step of splitting tracks: fills a place on a track or, once all tracks of a page
+    /// have been filled, writes that page of the table.
     async fn split_some(&self) -> Result<(), CopiesError> {
         let (track, step) = {
             let mut state = self.state();

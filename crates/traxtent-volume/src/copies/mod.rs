@@ -13,19 +13,22 @@
 //! - When a page of the table cannot be written, the volume becomes read-only.
 //!
 //! # Design
-//! A write goes to the replica that passes first. The other replicas are written from memory, as
-//! the head passes them while no other request waits, and when the drive has been idle for a
+//! A write goes to the replica that passes first. The other replicas are written from memory: as
+//! the head passes them while no other request waits, or when the drive has been idle for a
 //! revolution. This was the best of three methods that were measured (docs/tpl.md). The caller
-//! polls when work is [`due`](ReplicatedVolume::due), and has it [done](ReplicatedVolume::work). A
-//! flush writes the first replicas that are out of date, because only these are trusted after a
-//! crash. When too much data is out of date, a write goes to all replicas at once.
+//! polls the time at which work is [`due`](ReplicatedVolume::due), and then calls
+//! [`work`](ReplicatedVolume::work). A flush writes the first replicas that are out of date,
+//! because only these are trusted after a crash. When too much data is out of date, a write goes to
+//! all replicas at once.
 //!
 //! A future that is dropped before it completes leaves the volume in the same state as a crash
-//! does. The volume has to be opened again.
+//! does. The volume must then be reopened.
 //!
-//! Locks are taken in this order. First, the lock for plans, one at a time. Then the locks of the
-//! table's pages: exclusive for a plan, shared for requests. Then the locks of tracks: exclusive
-//! for a write, shared for reads, and upgradable, shared with reads, for synchronizing replicas.
+//! Locks are taken in this order:
+//! - the lock for plans, which are carried out one at a time
+//! - the locks of the table's pages: exclusive for a plan, shared for requests
+//! - the locks of tracks: exclusive for a write, shared for reads, and upgradable for synchronizing
+//!   replicas, so that reads continue
 //!
 //! # Left out
 //! Several devices; concurrent requests to the device if it has a survey.
@@ -60,8 +63,7 @@ const DEVICE: usize = 0;
 /// The number of locks for pages, and the number for tracks.
 const LOCKS: usize = 64;
 
-/// The largest amount of block data kept in memory, in bytes, because some replicas are out of
-/// date.
+/// The maximum size, in bytes, of the blocks kept in memory because replicas are out of date.
 const PENDING_BYTES_MAX: usize = 16 << 20;
 
 /// A device with a clock.
@@ -98,15 +100,17 @@ struct State {
     pending: BTreeMap<BlockHome, Box<[u8]>>,
     /// Replicas that could not be written.
     unwritable: BTreeMap<BlockHome, u32>,
-    /// Replicas that could not be read, and are to be rewritten.
+    /// Replicas that could not be read, and have to be rewritten.
     unreadable: BTreeMap<BlockHome, u32>,
-    /// The contents of blocks of which no replica is fully readable.
+    /// The contents of blocks that no replica holds completely.
     rebuilt_blocks: BTreeMap<BlockHome, Box<[u8]>>,
-    /// The number of outstanding requests, the end of the last one, and its track.
+    /// The number of outstanding requests.
     outstanding: u64,
+    /// The end of the last request.
     last: SimTime,
+    /// The track of the last request.
     track: Option<usize>,
-    /// The next tracks to synchronize and to split.
+    /// The progress of background work.
     next: maintenance::Next,
 }
 
@@ -174,7 +178,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         self.sector_bytes
     }
 
-    /// Returns the size of a block in bytes. A block is the unit that is written without reading.
+    /// Returns the size of a block in bytes. Writes of whole blocks need no reads.
     pub fn block_bytes(&self) -> usize {
         self.block_sectors as usize * self.sector_bytes
     }
@@ -282,8 +286,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         Ok(())
     }
 
-    /// Discards sectors that are no longer needed. Those that make up all of a layer on a track
-    /// read as zeros afterwards.
+    /// Discards sectors that are no longer needed. If they include a whole layer of a track, that
+    /// layer reads as zeros afterwards.
     ///
     /// # Errors
     /// Returns an error if the range is not within the volume, or if the table cannot be written.
@@ -379,8 +383,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
                 if matches!(step, DeviceStep::Table { .. })
                     || plan.changes_table() && step == DeviceStep::Flush
                 {
-                    // It is unknown which of the two states is on the device. Anything that relies
-                    // on either must not be written.
+                    // It is unknown which of the two states of the table is on the device. Nothing
+                    // that relies on either may be written.
                     self.is_broken.store(true, Ordering::SeqCst);
                     return Err(CopiesError::Broken);
                 }
@@ -532,7 +536,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             .tpl
             .shape()
             .block(run.home)
-            .expect("it is the layout's")
+            .expect("the run is in the layout")
     }
 
     fn sector_of(&self, run: BlockRun) -> Lbn {
@@ -541,7 +545,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
 
     fn sector_of_locked(&self, state: &State, run: BlockRun) -> Lbn {
         let block = state.tpl.shape().block(run.home);
-        Lbn(block.expect("it is the layout's") * self.block_sectors)
+        Lbn(block.expect("the run is in the layout") * self.block_sectors)
     }
 
     /// Returns whether a run directly follows another, on the same page of the table.

@@ -110,8 +110,8 @@ impl NewVolume {
 }
 
 impl PreparedVolume {
-    /// Writes the volume. From the first write on, earlier contents of the device are no longer a
-    /// volume. The new volume exists after the last write.
+    /// Writes the volume. The first write invalidates any earlier volume on the device. The new
+    /// volume is valid after the last write.
     ///
     /// # Errors
     /// Returns an error if the device fails.
@@ -174,8 +174,8 @@ impl FoundVolume {
 ///
 /// # Errors
 /// Returns an error if neither position has a usable superblock. The error is that of the first
-/// position, unless nothing is there. Also returns an error if the superblock states another device
-/// size.
+/// position, unless it has no superblock. Also returns an error if the superblock states another
+/// device size.
 pub async fn find_superblock<M: MemberIo>(
     members: &M,
     sectors: Sectors,

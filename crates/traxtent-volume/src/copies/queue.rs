@@ -16,7 +16,7 @@ use super::MemberClock;
 use traxtent_layout::tpl::{Accuracy, HeadTracker};
 use traxtent_units::{Lbn, SimTime};
 
-/// The largest number of others that may be served before a waiter. After that, it is next.
+/// The maximum number of other requests that are served while one waits. After that, it is next.
 const BYPASS_MAX: u64 = 64;
 
 /// LBNs at which a request could begin.
@@ -30,8 +30,9 @@ struct State {
     head: Option<HeadTracker>,
     is_taken: bool,
     waiting: Vec<Waiting>,
-    /// The number of waiters that arrived, and the number that were given the drive.
+    /// The number of waiters that arrived.
     arrived: u64,
+    /// The number of waiters that were given the drive.
     served: u64,
 }
 
@@ -125,9 +126,9 @@ impl DriveQueue {
     }
 
     /// Updates the head's state.
-    pub(super) fn update_head(&self, what: impl FnOnce(&mut HeadTracker)) {
+    pub(super) fn update_head(&self, update: impl FnOnce(&mut HeadTracker)) {
         if let Some(head) = &mut self.state().head {
-            what(head);
+            update(head);
         }
     }
 
@@ -148,28 +149,31 @@ impl State {
             return;
         }
         let oldest = self.waiting.iter().min_by_key(|one| one.ticket);
-        let oldest = oldest.expect("somebody waits");
+        let oldest = oldest.expect("the list is not empty");
         let is_work = self.waiting.iter().all(|waiting| waiting.is_work);
-        let may = |waiting: &&Waiting| {
+        let is_eligible = |waiting: &&Waiting| {
             if oldest.since + BYPASS_MAX < self.served {
                 waiting.ticket == oldest.ticket
             } else {
                 waiting.is_work == is_work
             }
         };
-        let mut weighed: SmallVec<[(u64, usize); 16]> = SmallVec::new();
+        let mut candidates: SmallVec<[(u64, usize); 16]> = SmallVec::new();
         let mut lbns = Places::new();
-        for waiting in self.waiting.iter().filter(may) {
+        for waiting in self.waiting.iter().filter(is_eligible) {
             for (index, place) in waiting.places.iter().enumerate() {
-                weighed.push((waiting.ticket, index));
+                candidates.push((waiting.ticket, index));
                 lbns.push(*place);
             }
         }
-        let head = self.head.as_ref().expect("who waits has one");
+        let head = self
+            .head
+            .as_ref()
+            .expect("only queues with a survey have waiters");
         let choice = head.choose(now, lbns).map(|choice| choice.index);
-        let (ticket, index) = weighed[choice.unwrap_or(0)];
+        let (ticket, index) = candidates[choice.unwrap_or(0)];
         let next = self.waiting.iter_mut().find(|one| one.ticket == ticket);
-        let next = next.expect("it was weighed");
+        let next = next.expect("the ticket belongs to a waiter");
         next.chosen = Some(index);
         if let Some(waker) = next.waker.take() {
             waker.wake();

@@ -19,12 +19,12 @@ const VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"traxtcpy";
 /// The offset from which the checksum covers the superblock.
 const COVERED: usize = 12;
-/// The upper bound of a device's number of sectors.
+/// The upper bound of the number of sectors of a device.
 const SECTORS_MAX: u64 = 1 << 62;
-/// The upper bound of a survey's number of distances, more than any survey has.
+/// The upper bound of the number of distances in a survey. Real surveys have fewer.
 const DISTANCES_MAX: usize = 1 << 16;
 
-/// The description of a volume with replicas, on its device.
+/// The description of a volume with replicas, stored on its device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicatedSuperblock {
     /// The volume's ID.
@@ -51,7 +51,7 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Describes these bytes. Returns `None` if they are 4 GiB or more, which no attachment can be.
+    /// Describes these bytes. Returns `None` if they are 4 GiB or more: too many for an attachment.
     pub fn of(bytes: &[u8]) -> Option<Attachment> {
         Some(Attachment {
             bytes: u32::try_from(bytes.len()).ok()?,
@@ -183,7 +183,7 @@ impl ReplicatedSuperblock {
     }
 }
 
-/// Recomputes the checksum. For tests in which damaged superblocks must pass the checksum.
+/// Recomputes the checksum. For tests of invalid superblocks that have a valid checksum.
 pub fn reseal(bytes: &mut [u8]) {
     if let Some(covered) = bytes.get(COVERED..SUPERBLOCK_BYTES) {
         let crc = crc32fast::hash(covered);
@@ -191,7 +191,7 @@ pub fn reseal(bytes: &mut [u8]) {
     }
 }
 
-/// Returns the bytes of a survey. The phase is omitted, since it is not valid on another day.
+/// Returns the bytes of a survey. The phase is omitted, because it does not stay valid for long.
 pub fn encode_survey(survey: &Survey) -> Vec<u8> {
     let points = survey.reach.points();
     let mut bytes = Vec::with_capacity(28 + 16 * points.len() + 2 * survey.angles.len());

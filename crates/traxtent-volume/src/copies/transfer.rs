@@ -55,7 +55,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             let completed = self.members.now();
             let sectors = piece.sectors;
             self.arm.update_head(|head| match read {
-                // Reads of the length with which the drive was surveyed.
+                // Only reads of the length used in the survey refine the predictions.
                 Ok(()) if sectors == self.block_sectors => {
                     head.completed(lbn, sectors as u32, sent, completed);
                 }
@@ -65,7 +65,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
                 return Ok(());
             }
         }
-        // The current replicas differ between blocks, or one cannot be read.
+        // The blocks have no current replica in common, or the replica cannot be read.
         let mut rest = into;
         for (run, from, sectors) in self.blocks_of(piece) {
             let (part, others) = rest.split_at_mut(sectors as usize * self.sector_bytes);
@@ -111,8 +111,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         Ok(())
     }
 
-    /// Reads a block sector by sector, each from any replica that has it. Records the result, which
-    /// is to be written to all replicas.
+    /// Reads a block sector by sector, each sector from any replica that can supply it. A complete
+    /// result is kept, and later written to all replicas.
     async fn read_sectors(&self, piece: Piece, into: &mut [u8]) -> Result<(), CopiesError> {
         let run = piece.run;
         let places: Vec<Lbn> = {
@@ -158,7 +158,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         if piece.sectors == size {
             return self.write_run(piece.run, bytes, first).await;
         }
-        // A block that is written in part is combined with the rest of its contents.
+        // A partial write is combined with the rest of the run.
         let mut whole = self.members.buffer(size as usize * self.sector_bytes);
         let all = Piece {
             run: piece.run,
@@ -171,8 +171,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         self.write_run(piece.run, &whole, first).await
     }
 
-    /// Writes whole blocks to the replica that passes first, or to the first one if `first` is set.
-    /// Writes to all of these if too much data is out of date.
+    /// Writes whole blocks to the replica that passes first or, if `first` is set, to the first
+    /// replica. Without `first`, writes to all replicas if too much data is out of date.
     async fn write_run(&self, run: BlockRun, bytes: &[u8], first: bool) -> Result<(), CopiesError> {
         let (mut left, is_full): (Vec<(u32, Lbn)>, bool) = {
             let mut state = self.state();
@@ -211,7 +211,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         state.tpl.record_write(run, written)?;
         for (home, block) in run.homes().zip(bytes.chunks_exact(self.block_bytes())) {
             let one = BlockRun { home, blocks: 1 };
-            // These replicas are now like all others.
+            // Failures of the earlier contents no longer matter.
             state.unreadable.remove(&home);
             state.rebuilt_blocks.remove(&home);
             if failed != 0 {
@@ -226,14 +226,14 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         Ok(())
     }
 
-    /// Checks that the device has space for the same data at several places.
+    /// Checks that the device has space for `bytes` at each of several places.
     fn reserve(&self, places: &[Lbn], bytes: &[u8]) -> Result<(), NoSpace> {
         let sectors = Sectors((bytes.len() / self.sector_bytes) as u64);
         let mut places = places.iter();
         places.try_for_each(|lbn| self.members.reserve(DEVICE, *lbn..*lbn + sectors))
     }
 
-    /// Updates replicas of blocks. Returns whether all could be written. Their track is locked.
+    /// Updates replicas of blocks. Returns whether all could be written. The track must be locked.
     pub(super) async fn update_replicas(
         &self,
         run: BlockRun,
@@ -296,7 +296,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         Ok(all)
     }
 
-    /// Counts a replica that could not be read, and has been rewritten.
+    /// Counts a rewritten replica as repaired, if it could not be read before.
     fn note_repaired(&self, state: &mut State, home: BlockHome, copy: u32) {
         let Some(unread) = state.unreadable.get_mut(&home) else {
             return;

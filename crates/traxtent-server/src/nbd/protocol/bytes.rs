@@ -35,7 +35,8 @@ impl<'a> Bytes<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// Reads a string after its length of 32 bits. The inner value is `None` if it is not UTF-8.
+    /// Reads a length of 32 bits and the string after it. The inner value is `None` if it is not
+    /// UTF-8.
     pub(super) fn string(&mut self) -> Option<Option<&'a str>> {
         let count = self.u32()?;
         let bytes = self.take(usize::try_from(count).ok()?)?;

@@ -5,8 +5,8 @@
 //! [`reply`] are the transmission phase after it.
 //!
 //! The server's side of fixed newstyle negotiation is complete, with structured replies, block size
-//! constraints and the metadata context `base:allocation`. Left out, and refused as the text asks
-//! for: TLS, extended headers, and the experimental extensions.
+//! constraints and the metadata context `base:allocation`. Left out, and refused as the text
+//! requires: TLS, extended headers, and the experimental extensions.
 //!
 //! [proto]: https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md
 
@@ -25,12 +25,12 @@ pub use request::{Command, Invalid, REQUEST_BYTES, Request};
 
 use crate::service::BlockSizes;
 
-/// An export as the negotiation shows it to clients.
+/// The information about an export that clients receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportInfo {
     /// The name.
     pub name: String,
-    /// A line for people.
+    /// A description for users, in one line.
     pub description: String,
     /// The size in bytes.
     pub bytes: u64,
@@ -59,7 +59,7 @@ pub mod flag {
     /// The server supports `NBD_CMD_FLAG_DF`. "MUST be set to 0 if structured replies have not been
     /// negotiated", so the negotiation adds it.
     pub const SEND_DF: u16 = 1 << 7;
-    /// A flush on one connection covers the completed writes of all.
+    /// A flush on one connection covers the completed writes of all connections.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
     /// The server supports `NBD_CMD_CACHE`.
     pub const SEND_CACHE: u16 = 1 << 10;

@@ -5,7 +5,7 @@ use super::agreement::{Agreed, find, flags};
 use super::bytes::Bytes;
 use super::options::{self, OptionAnswer};
 
-/// "NBDMAGIC", the first eight bytes of a server.
+/// "NBDMAGIC", the first eight bytes from a server.
 const NBD_MAGIC: u64 = 0x4e42_444d_4147_4943;
 /// "IHAVEOPT", before the handshake flags and before every option.
 const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
@@ -49,10 +49,10 @@ enum Stage {
     Done,
 }
 
-/// The result of looking at the client's bytes.
+/// The result of processing the client's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The number of bytes that have been used.
+    /// The number of bytes that were processed.
     pub consumed: usize,
     /// Bytes to send.
     pub reply: Vec<u8>,
@@ -63,7 +63,7 @@ pub struct Step {
 /// The continuation of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// More bytes are needed, or there may be more in those that were passed.
+    /// More bytes are needed, or the rest of the input may hold another message.
     Continue,
     /// The transmission phase.
     Transmission(Agreed),
@@ -87,8 +87,8 @@ impl<'a> Negotiation<'a> {
         (negotiation, greeting)
     }
 
-    /// Uses the client's next message, if it is complete in `input`. Call it again with the rest
-    /// as long as it consumes anything.
+    /// Processes the client's next message, if it is complete in `input`. Call it again with the
+    /// rest of the input until it consumes nothing.
     pub fn step(&mut self, input: &[u8]) -> Step {
         match self.stage {
             Stage::ClientFlags => self.client_flags(input),

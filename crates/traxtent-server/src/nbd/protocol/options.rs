@@ -76,7 +76,7 @@ pub(super) fn answer(
     OptionAnswer::Continue(reply.bytes)
 }
 
-/// Refuses an option whose data are too long.
+/// Refuses an option whose data is too long.
 pub(super) fn too_big(option: u32) -> Vec<u8> {
     let mut reply = Reply::to(option);
     reply.error(ERR_TOO_BIG, "the option's data is too long");
@@ -103,7 +103,7 @@ fn info(reply: &mut Reply, data: &[u8], exports: &[ExportInfo], agreed: &Agreed)
         return None;
     };
     let Some(index) = name.and_then(|name| find(exports, name)) else {
-        reply.error(ERR_UNKNOWN, "there is no export of this name");
+        reply.error(ERR_UNKNOWN, "there is no export with this name");
         return None;
     };
     let export = &exports[index];
@@ -122,7 +122,7 @@ fn info(reply: &mut Reply, data: &[u8], exports: &[ExportInfo], agreed: &Agreed)
     Some(index)
 }
 
-/// Returns the name, unless it is not UTF-8, and the requested information types.
+/// Returns the name (`None` if it is not UTF-8) and the requested information types.
 fn info_request(data: &[u8]) -> Option<(Option<&str>, Vec<u16>)> {
     let mut data = Bytes::new(data);
     let name = data.string()?;
@@ -147,10 +147,10 @@ fn contexts(reply: &mut Reply, data: &[u8], exports: &[ExportInfo], agreed: &mut
         return reply.error(ERR_INVALID, "the option's data is not valid");
     };
     let Some(index) = name.and_then(|name| find(exports, name)) else {
-        return reply.error(ERR_UNKNOWN, "there is no export of this name");
+        return reply.error(ERR_UNKNOWN, "there is no export with this name");
     };
-    // A list without queries is one of all contexts. The namespace alone, "base:", is a wildcard in
-    // a list and chooses nothing.
+    // A list option without queries asks for all contexts. The namespace alone, "base:", is a
+    // wildcard in a list and chooses nothing.
     let all = !set && (queries.is_empty() || queries.contains(&Some("base:")));
     if all || queries.contains(&Some(ALLOCATION)) {
         let id = if set { ALLOCATION_ID } else { 0 };
@@ -207,7 +207,7 @@ impl Reply {
         self.add(REP_INFO, &parts);
     }
 
-    /// Adds an error with a message for people.
+    /// Adds an error with a message for users.
     fn error(&mut self, kind: u32, message: &str) {
         self.add(kind, &[message.as_bytes()]);
     }

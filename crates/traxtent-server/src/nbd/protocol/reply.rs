@@ -57,7 +57,7 @@ pub fn read_header(request: &Request, structured: bool) -> Vec<u8> {
     chunk
 }
 
-/// Returns the reply to a request without data that succeeded.
+/// Returns the reply to a successful request that returns no data.
 pub fn success(request: &Request) -> Vec<u8> {
     simple(request, 0)
 }
@@ -98,7 +98,7 @@ fn simple(request: &Request, error: u32) -> Vec<u8> {
     reply
 }
 
-/// Begins a structured reply of one chunk, whose data of `length` bytes follow.
+/// Begins a structured reply of one chunk. The caller adds the `length` bytes of data.
 fn chunk(request: &Request, kind: u16, length: u32) -> Vec<u8> {
     let mut reply = Vec::with_capacity(20 + 8);
     reply.extend(CHUNK_MAGIC.to_be_bytes());

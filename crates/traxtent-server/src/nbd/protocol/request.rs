@@ -4,7 +4,7 @@ use super::ExportInfo;
 use super::bytes::Bytes;
 use super::flag;
 
-/// The size of a request's header in bytes. The data of a write follow it.
+/// The size of a request's header in bytes. The data of a write follows it.
 pub const REQUEST_BYTES: usize = 28;
 
 /// The first four bytes of a request.
@@ -34,12 +34,12 @@ pub struct Request {
 pub enum Command {
     /// `NBD_CMD_READ`.
     Read,
-    /// `NBD_CMD_WRITE`; the data follow.
+    /// `NBD_CMD_WRITE`; the data follows.
     Write {
         /// Whether it must be durable before the reply.
         fua: bool,
     },
-    /// `NBD_CMD_DISC`: the client leaves, and expects no reply.
+    /// `NBD_CMD_DISC`: the client disconnects, and expects no reply.
     Disconnect,
     /// `NBD_CMD_FLUSH`.
     Flush,
@@ -75,16 +75,16 @@ pub enum Invalid {
     /// The request has no bytes.
     #[error("the request has a length of 0")]
     Empty,
-    /// The offset or the length is no multiple of the minimum block size.
+    /// The offset or the length is not a multiple of the minimum block size.
     #[error("the request is not aligned to the minimum block size")]
     Misaligned,
-    /// The request ends after the export.
+    /// The request ends after the end of the export.
     #[error("the request ends beyond the end of the export")]
     BeyondEnd,
-    /// A change that ends after the export, which has an error number of its own.
+    /// A change ends after the end of the export. This has an error number of its own.
     #[error("the request ends beyond the end of the export")]
     WriteBeyondEnd,
-    /// The data are more than the advertised maximum.
+    /// The data is larger than the advertised maximum.
     #[error("the request exceeds the maximum block size")]
     TooLong,
 }
@@ -123,12 +123,13 @@ impl Request {
         if self.kind == 1 { self.length } else { 0 }
     }
 
-    /// Returns whether the reply to a read must be structured, if structured replies are used.
+    /// Returns whether this is a read. Replies to reads must be structured once structured replies
+    /// have been negotiated.
     pub fn is_read(&self) -> bool {
         self.kind == 0
     }
 
-    /// Returns whether the client leaves.
+    /// Returns whether the client disconnects.
     pub fn is_disconnect(&self) -> bool {
         self.kind == 2
     }
@@ -136,7 +137,7 @@ impl Request {
     /// Returns the command, if the export supports it with these flags and this range.
     ///
     /// # Errors
-    /// Returns the reason for which the text asks for an error.
+    /// Returns the reason why the text requires an error.
     pub fn command(&self, export: &ExportInfo) -> Result<Command, Invalid> {
         let fua = self.flags & FUA != 0;
         let (command, allowed, needed) = match self.kind {
@@ -178,7 +179,7 @@ impl Request {
 
     fn check_range(&self, command: Command, export: &ExportInfo) -> Result<(), Invalid> {
         if command == Command::Flush {
-            // Offset and length "MUST be zero" and are reserved; nothing follows from them.
+            // Offset and length "MUST be zero" and are reserved; they are ignored.
             return Ok(());
         }
         if self.length == 0 {

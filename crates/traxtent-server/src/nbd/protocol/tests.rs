@@ -62,7 +62,8 @@ fn contexts(name: &str, queries: &[&str]) -> Vec<u8> {
 /// An option reply: the option, the type, and the data.
 type Reply = (u32, u32, Vec<u8>);
 
-/// Passes messages to a new negotiation in pieces of a size; returns the replies and the end.
+/// Passes messages to a new negotiation in pieces of `piece` bytes. Returns the replies and the
+/// final state.
 fn talk(exports: &[ExportInfo], messages: &[Vec<u8>], piece: usize) -> (Vec<u8>, Next) {
     let (mut negotiation, greeting) = Negotiation::new(exports);
     assert_eq!(greeting, b"NBDMAGICIHAVEOPT\0\x03");
@@ -104,7 +105,8 @@ fn kinds(said: &[u8]) -> Vec<u32> {
 
 const ERROR: u32 = 1 << 31;
 
-/// Are the options of an ordinary client answered as the text demands, however its bytes are cut?
+/// Are the options of an ordinary client answered as the text requires, however its bytes are
+/// split?
 #[test]
 fn an_ordinary_client() {
     let messages = [
@@ -142,7 +144,7 @@ fn an_ordinary_client() {
     }
 }
 
-/// Does a context that was chosen for one export hold for no other, and only with structured
+/// Is a context valid only for the export for which it was chosen, and only with structured
 /// replies?
 #[test]
 fn contexts_belong_to_an_export() {
@@ -153,7 +155,7 @@ fn contexts_belong_to_an_export() {
     };
     let (structured, go) = (option(8, &[]), option(7, &go("a", &[])));
     assert_eq!(agreed(&[structured.clone(), set("a"), go.clone()]), Some(0));
-    // The empty name is the first export's.
+    // The empty name selects the first export.
     assert_eq!(agreed(&[structured.clone(), set(""), go.clone()]), Some(0));
     assert_eq!(agreed(&[structured.clone(), set("b"), go.clone()]), None);
     assert_eq!(agreed(&[set("a"), go.clone()]), None);
@@ -163,8 +165,8 @@ fn contexts_belong_to_an_export() {
     assert_eq!(kinds(&said), [ERROR + 3]);
 }
 
-/// Are wrong and unknown options refused with the number that the text gives, and does the
-/// handshake go on?
+/// Are invalid and unknown options refused with the error numbers of the text, and does the
+/// handshake continue?
 #[test]
 fn refused_options() {
     for (message, kind) in [
@@ -198,7 +200,8 @@ fn a_list_and_an_abort() {
     assert_eq!(end, Next::Close);
 }
 
-/// Does the oldest option lead to the transmission phase, and an unknown name to the end?
+/// Does `NBD_OPT_EXPORT_NAME` enter the transmission phase, and does an unknown name close the
+/// connection?
 #[test]
 fn export_names() {
     let (said, end) = talk(&exports(), &[option(1, b"a")], 1000);
@@ -234,7 +237,7 @@ fn request(flags: u16, kind: u16, offset: u64, length: u32) -> Request {
     request.expect("it begins with the magic number")
 }
 
-/// Are requests accepted and refused by command, flags, range and permission as the text says?
+/// Are requests accepted and refused by command, flags, range and permission as the text requires?
 #[test]
 fn requests_are_checked() {
     let exports = exports();
@@ -275,7 +278,7 @@ fn requests_are_checked() {
     assert!(Request::decode(&[0; REQUEST_BYTES]).is_none());
 }
 
-/// Do replies have the layout of the text?
+/// Do replies have the layout that the text specifies?
 #[test]
 fn replies_are_laid_out() {
     let read = request(0, 0, 1024, 512);
@@ -293,7 +296,7 @@ fn replies_are_laid_out() {
     let status = [&magic[..], &[0, 1, 0, 5], &cookie, &12_u32.to_be_bytes()].concat();
     let status = [&status[..], &[0, 0, 0, 1], &512_u32.to_be_bytes(), &[0; 4]].concat();
     assert_eq!(reply::all_allocated(&read), status);
-    // A message is cut at a character.
+    // A long message is cut at a character boundary.
     let long = "é".repeat(3000);
     let cut = reply::failure(&read, reply::EIO, &long, true);
     assert_eq!(cut.len(), 20 + 6 + 4096);
