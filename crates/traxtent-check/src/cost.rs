@@ -2,12 +2,12 @@
 //! misaligned.
 //!
 //! Each [`Load`] runs twice on the modelled drive: once with every block at its boundary, and once
-//! a given number of sectors after it. The mean times per request, once the buffer is full, are
-//! compared. No device is read or written. The same profile, load and offset give the same cost.
+//! a given number of sectors after it. The mean times per request are compared after the buffer has
+//! filled. No device is read or written. The same profile, load and offset give the same cost.
 //!
 //! [`mod@array`] adds the effects of arrays, and [`crossing`] those of track boundaries.
-//! [`FindingCosts`] holds the cost of each finding, or the reason why it has none. Left out: the
-//! whole host except for its turnaround.
+//! [`FindingCosts`] holds the cost of each finding, or the reason why it has none. Left out:
+//! everything on the host but its turnaround.
 
 pub mod array;
 pub mod crossing;
@@ -72,7 +72,7 @@ pub struct WorkCost {
     pub load: Work,
     /// Milliseconds per request, or per file, if blocks begin at boundaries.
     pub aligned_ms: f64,
-    /// Milliseconds if they do not.
+    /// Milliseconds per request, or per file, if they do not.
     pub actual_ms: f64,
 }
 
@@ -116,8 +116,8 @@ impl WorkCost {
     }
 }
 
-/// Returns the profile for the cost of a finding if the drive in question is not known: 3 TB, of
-/// 2015, the modern drive with the most measured figures.
+/// Returns the profile for the cost of a finding if the drive is not known: a 3 TB drive of 2015,
+/// the modern drive with the most measured figures.
 ///
 /// # Panics
 /// Never: the profile is built in.
@@ -129,11 +129,12 @@ pub fn typical() -> Profile {
 const LARGE_BLOCKS: u64 = 128;
 /// The mean turnaround of a host that sends one request at a time, in milliseconds. Assumed.
 const TURNAROUND_MS: f64 = 0.1;
-/// The units of work that are not counted, so that the drive's buffer is as full as it will be.
+/// The number of units of work before counting begins, which fill the drive's buffer.
 const WARM_UP_UNITS: usize = 200;
-/// The units of work that are counted.
+/// The number of units of work that are counted.
 const COUNTED_UNITS: usize = 2000;
-/// The range of the work in bytes from the drive's first one, or half of a smaller drive.
+/// The range over which work is spread, in bytes from the start of the drive; at most half of the
+/// drive.
 const SPREAD_BYTES: u64 = 16 << 30;
 
 /// Returns the cost of a kind of work on a drive whose blocks begin `offset` logical sectors after
@@ -160,8 +161,8 @@ pub fn sector_costs(profile: &Profile, offset: u32) -> Result<Vec<WorkCost>, Pro
     Load::ALL.into_iter().map(of).collect()
 }
 
-/// Returns the cost of every kind of work if blocks of a file system are smaller than physical
-/// sectors.
+/// Returns the costs of small writes and of reads if the blocks of a file system are smaller than
+/// physical sectors.
 ///
 /// # Errors
 /// See [`work_cost`].
@@ -273,8 +274,8 @@ impl Requests {
         }
     }
 
-    /// Returns a part of a file's requests: the journal has the first half of the blocks, data the
-    /// second.
+    /// Returns one of a file's three requests. The journal has the first half of the blocks, the
+    /// data the second.
     fn file(&self, number: u64) -> Request {
         let (file, half) = (number / 3, self.blocks / 2);
         match number % 3 {
@@ -296,9 +297,10 @@ impl Requests {
 mod tests {
     use super::*;
 
-    /// Is the cost zero if nothing is misaligned, and small if logical sectors are physical ones?
+    /// Is the cost zero if nothing is misaligned, and small on a drive whose logical sectors are
+    /// its physical ones?
     #[test]
-    fn nothing_costs_nothing() {
+    fn aligned_work_costs_nothing() {
         let native = builtin("atlas10k2").unwrap();
         for cost in sector_costs(&typical(), 0).unwrap() {
             assert_eq!(cost.extra_ms(), 0.0, "{cost:?}");
@@ -318,10 +320,10 @@ mod tests {
         assert!((0.9..1.1).contains(&revolutions), "{cost:?}");
     }
 
-    /// Do writes cost more than reads, and is the drive with the jumper aligned if the numbering is
-    /// shifted?
+    /// Do misaligned writes cost more than misaligned reads, and is the shifted numbering of a
+    /// drive with a jumper taken into account?
     #[test]
-    fn order_and_jumper() {
+    fn writes_cost_more_than_reads() {
         let of = |name: &str, offset| sector_costs(&builtin(name).unwrap(), offset).unwrap();
         let shifted = of("wd10ears-jumper", 0);
         assert!(shifted.iter().all(|cost| cost.extra_ms() == 0.0));

@@ -1,5 +1,5 @@
-//! The facts about a drive: those stated by the user, then those in the list of quirks, then those
-//! reported by the kernel.
+//! The facts about a drive, from the user, the list of quirks and the kernel, in this order of
+//! precedence.
 
 use traxtent_model::profile::Profile;
 use traxtent_scsi::inquiry::{Rotation, Zoned};
@@ -8,7 +8,7 @@ use crate::layers::{Disk, MediaKind, SizeSource};
 use crate::quirks;
 use crate::sysfs::Device;
 
-/// The user's statements about the drive that holds everything.
+/// The facts that the user states about the drive below a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatedDrive {
     /// The name or model.
@@ -104,17 +104,17 @@ impl StatedDrive {
     fn medium(&self, device: Option<&Device>, quirk: Option<&quirks::Quirk>) -> MediaKind {
         let limits = device.map(|device| &device.limits);
         let zoned = limits.and_then(|limits| limits.zoned.as_deref());
-        let says = device
+        let reported = device
             .and_then(|device| device.characteristics)
             .unwrap_or_default();
-        // Bridges and controllers that have no information about a drive leave the kernel's flag at
-        // its default. The drive's own page does not have this problem.
-        let rotates = match says.rotation {
+        // Behind a bridge or controller that reports no rotation speed, the kernel's flag keeps its
+        // default, so the drive's own page takes precedence.
+        let rotates = match reported.rotation {
             Rotation::Rpm(_) => Some(true),
             Rotation::None => Some(false),
             _ => limits.and_then(|limits| limits.rotational),
         };
-        match (zoned, says.zoned, rotates) {
+        match (zoned, reported.zoned, rotates) {
             (Some("host-managed"), _, Some(false)) => MediaKind::SolidStateZoned,
             (Some("host-managed"), ..) => MediaKind::ShingledHostManaged,
             // Since Linux 6.8 the kernel treats host-aware drives as drives without zones. Only

@@ -1,9 +1,9 @@
-//! Builds a [`Stack`] from bytes: the content of each drive, the content of that, and the devices
-//! that several drives form together.
+//! Builds a [`Stack`] from bytes: the layers on each drive, and the devices that several drives
+//! form together.
 //!
-//! Drives come first, then arrays once all drives have been examined, then volume groups, and again
-//! until nothing new appears. Devices that the kernel has opened, such as encrypted and thin
-//! volumes, are read from their block devices on the machine that has them.
+//! Drives are examined first, then arrays, then volume groups. The last two steps repeat until
+//! nothing new appears. Devices that the kernel has opened, such as encrypted and thin volumes, are
+//! read from their block devices on the machine.
 
 mod groups;
 
@@ -78,7 +78,7 @@ pub fn examine(roots: Vec<StackRoot>, nodes: Option<&DeviceNodes<'_>>) -> Stack 
     for root in roots {
         examiner.root(root);
     }
-    examiner.put_together();
+    examiner.assemble_all();
     examiner.stack
 }
 
@@ -90,9 +90,9 @@ struct Examiner<'a> {
     stack: Stack,
     /// The logical sector size of the drive that is being examined.
     sector_bytes: u64,
-    /// Members of arrays that have not been put together, by the array's UUID.
+    /// Members of arrays that have not been assembled, by the array's UUID.
     members: BTreeMap<String, Vec<Member>>,
-    /// Volume groups that have not been put together, by UUID.
+    /// Volume groups that have not been assembled, by UUID.
     groups: BTreeMap<String, GroupParts>,
     /// Block devices that were opened through the kernel, with their layers.
     opened: Vec<(String, LayerId)>,
@@ -162,7 +162,7 @@ impl Examiner<'_> {
         Some(path.to_string_lossy().into_owned())
     }
 
-    /// Adds the content of a layer, and the content of that.
+    /// Adds the content of a layer, and recursively the layers in it.
     fn examine_layer(&mut self, id: LayerId, source: Bytes, depth: usize) {
         if self.open_multipath(id, depth) {
             return;
@@ -188,8 +188,7 @@ impl Examiner<'_> {
             }
             content => content,
         };
-        // What is left in a partition is not looked for: a member of an array or of a group is
-        // always in one, and nothing else begins at its start.
+        // Remnants are looked for only on whole drives.
         let remnants = match (&source, &self.stack.layer(id).kind) {
             (Ok(source), Kind::Disk(_)) => remnants(&**source, self.sector_bytes, &content),
             _ => Vec::new(),
@@ -331,8 +330,8 @@ impl Examiner<'_> {
             bytes,
         };
         if let Some((_, opened)) = self.opened.iter().find(|(seen, _)| *seen == name) {
-            // The further path comes after the device that it leads to, so only its name can tell
-            // the relation.
+            // This path comes after its multipath device in the stack, so that device cannot lie on
+            // it. Its name states the relation instead.
             let opened = *opened;
             self.stack.layers[id.0].name.push_str(" (another path)");
             let title = self.stack.layer(opened).name.clone();
@@ -418,9 +417,9 @@ impl Examiner<'_> {
         self.examine_layer(layer, source, depth + 1);
     }
 
-    /// Puts arrays and volume groups together until there are no more. An array may lie on volumes,
-    /// and volumes on an array.
-    fn put_together(&mut self) {
+    /// Assembles arrays and volume groups until none are left. An array may lie on volumes, and
+    /// volumes on an array.
+    fn assemble_all(&mut self) {
         loop {
             if let Some((uuid, members)) = self.members.pop_first() {
                 self.array(uuid, members);
@@ -453,7 +452,7 @@ impl Examiner<'_> {
         let device = self.array_device(&members);
         let depth = members.iter().map(|member| member.depth).max().unwrap_or(0);
         let source = match &device {
-            Some((name, _)) => self.nodes.expect("it has been found there").open(name),
+            Some((name, _)) => self.nodes.expect("the device was found in it").open(name),
             None => Ok(assembled(&found, members)),
         };
         let layer = Layer {
@@ -494,7 +493,7 @@ impl Examiner<'_> {
     }
 }
 
-/// Returns the bytes of an array whose members are available.
+/// Returns the bytes of an array, assembled from the available members.
 fn assembled(found: &MdMember, members: Vec<Member>) -> Rc<dyn Source> {
     if found.level.is_striped() {
         let mut by_role: Vec<Option<(Rc<dyn Source>, u64)>> =

@@ -31,8 +31,8 @@ pub struct Mounted {
 /// addresses of its own, so its files are refused.
 ///
 /// # Errors
-/// Returns an error if the file cannot be opened, has no block device below it, or if its file
-/// system does not report locations.
+/// Returns an error if the path is not a regular file, or if its file system has no block device of
+/// its own or does not report locations.
 pub fn extents_of_mounted(path: &Path, host: &HostPaths) -> io::Result<Mounted> {
     use fiemap::FiemapExtentFlags as Flags;
     let nowhere = Flags::UNKNOWN | Flags::DELALLOC | Flags::DATA_INLINE | Flags::NOT_ALIGNED;

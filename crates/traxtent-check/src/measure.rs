@@ -1,21 +1,20 @@
-//! Properties of a device by its response times, as opposed to what it reports: the physical sector
-//! and the erase block by writes, the chunk of an array by reads.
+//! Properties of a device, inferred from its response times instead of its reports: the physical
+//! sector and the erase block from writes, the chunk of an array from reads.
 //!
-//! - **Physical sector.** A write that covers one partially makes the drive read it first and wait
-//!   one revolution. Of the writes of a physical sector's size at every shift, only those at one
-//!   shift are therefore fast. Writes go to a range whose data the owner gives up, and use force
-//!   unit access.
+//! - **Physical sector.** If a write covers one partially, the drive reads it first and waits one
+//!   revolution. Writes of a physical sector's size are therefore fast at only one shift. They go
+//!   to a range whose data may be lost, and use force unit access.
 //! - **Chunk.** On an array without parity, two members serve a read that crosses from one chunk to
 //!   the next, and it takes as long as the slower one. Reads that cross multiples of the chunk are
 //!   therefore slower on average than those that cross its half, and no larger size shows a
 //!   difference. On flash memory that maps whole erase blocks (cards, sticks), reads show the same
-//!   at the erase block (A. Bergmann, flashbench, "-a").
-//! - **Erase block.** Such flash copies the rest of an erase block that a write covers partially.
-//!   Writes of its size that begin with one are therefore faster than those that begin within one,
-//!   by more than at any other size. They also go to the range that is given up.
+//!   difference at the erase block (A. Bergmann, flashbench, "-a").
+//! - **Erase block.** If a write covers one partially, such flash copies the rest of it. Writes of
+//!   its size are therefore faster if they begin at a block than if they begin within one, by more
+//!   than at any other size. They also go to the range whose data may be lost.
 //!
-//! Means are compared in units of standard errors; a difference counts from [`CERTAIN_SIGMAS`] on.
-//! If the times are not conclusive, no figure is given:
+//! Means are compared in units of standard errors; a difference counts if it is at least
+//! [`CERTAIN_SIGMAS`]. If the times are not conclusive, no figure is given. The limits:
 //! - Flash that maps every page separately (solid-state drives) has no position at which writes are
 //!   slower, so its erase block does not show. The same holds for an erase block that is neither a
 //!   power of two nor three times one, or is beyond [`ERASE_BLOCK_BYTES`].
@@ -52,7 +51,7 @@ pub enum MeasuredGrid {
 }
 
 impl MeasuredGrid {
-    /// Returns every grid in the order of measurement: those that only need reads first.
+    /// Returns every grid in the order of measurement: those that need only reads first.
     pub fn all() -> [MeasuredGrid; 3] {
         [
             MeasuredGrid::Chunk,
@@ -186,11 +185,11 @@ const WRITES: usize = 200;
 const MEDIA_LEAST_MS: f64 = 1.0;
 /// The number of reads of each kind at each size.
 const READS: usize = 900;
-/// The number of parts into which the reads are divided. After each part, it is decided whether
-/// more are useful.
+/// The number of parts into which the reads are divided. After each part, the search stops if more
+/// are not useful.
 const PARTS: usize = 4;
-/// The range of the reads in bytes: far enough that buffers hold little of it, and near enough that
-/// seeks differ little.
+/// The range of the reads in bytes: large enough that buffers hold little of it, and small enough
+/// that seeks differ little.
 const SPREAD: u64 = 16 << 30;
 /// The chunk sizes that are considered.
 const CHUNK_BYTES: Range<u64> = 4 << 10..(16 << 20) + 1;
@@ -207,7 +206,7 @@ fn refused(why: String) -> TargetError {
     TargetError::Refused(why)
 }
 
-/// Finds the physical sector by writing to `scratch`, whose data are lost.
+/// Finds the physical sector by writing to `scratch`, whose data is lost.
 ///
 /// # Errors
 /// Returns an error if the target does not respond or refuses writes, or if the range is too small.
@@ -236,8 +235,8 @@ pub fn physical_sector(
         // The shifts take turns, so temporary disturbances of the machine affect all of them alike.
         for _ in 0..WRITES {
             for (shift, times) in (0..).zip(&mut by_shift) {
-                // The first multiple is the first one within the range, and the last place is not
-                // used.
+                // Places begin at the first multiple within the range. The last ones are not used,
+                // so every shifted write stays within the range.
                 let place = scratch.start.0.next_multiple_of(u64::from(most))
                     + rng.below(places - 2) * u64::from(most);
                 let write = Request {
@@ -284,8 +283,8 @@ pub fn physical_sector(
     })
 }
 
-/// Returns the shift with the smallest mean, and by how many standard errors every other one is
-/// slower. Returns 0 standard errors if one of the others is not slower by a factor of
+/// Returns the shift with the smallest mean, and the number of standard errors by which all others
+/// are slower. The number is 0 if one of the others is not slower by a factor of
 /// [`REVOLUTION_RATIO`].
 fn quickest(by_shift: &[Moments]) -> (u32, f64) {
     let mean = |index: &usize| by_shift[*index].mean();
@@ -302,7 +301,7 @@ fn quickest(by_shift: &[Moments]) -> (u32, f64) {
     (best as u32, least.fold(f64::INFINITY, f64::min))
 }
 
-/// Returns by how many standard errors the mean of `a` is greater than that of `b`.
+/// Returns the number of standard errors by which the mean of `a` exceeds that of `b`.
 fn standard_errors_apart(a: &Moments, b: &Moments) -> f64 {
     let error = |m: &Moments| m.deviation().powi(2) / m.count().max(1) as f64;
     let both = (error(a) + error(b)).sqrt();
@@ -357,8 +356,8 @@ pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<GridMeasurement, Targ
     Ok(measured)
 }
 
-/// Finds the erase block of flash memory by writing to `scratch`, whose data are lost. At most
-/// 2.7 GiB are written.
+/// Finds the erase block of flash memory by writing to `scratch`, whose data is lost. At most 2.7
+/// GiB are written.
 ///
 /// # Errors
 /// Returns an error if the target does not respond or refuses writes, or if the range is too small.
@@ -580,7 +579,7 @@ mod tests {
         assert_eq!(found.bytes, None);
     }
 
-    /// Flash memory with an erase block that it maps as a whole, or with a mapping of every page.
+    /// Flash memory that maps whole erase blocks, or every page separately.
     struct Flash {
         erase: Option<u64>,
         now: SimTime,
@@ -649,8 +648,8 @@ mod tests {
         }
     }
 
-    /// Is the erase block of simple flash found by writes and by reads, and none if every page is
-    /// mapped?
+    /// Is the erase block of simple flash found by writes and by reads, and is none found if every
+    /// page is mapped?
     #[test]
     fn erase_blocks() {
         let scratch = Lbn(1001)..Lbn(1 << 20);

@@ -13,7 +13,7 @@ pub struct Quirk {
     pub model: String,
     /// The size of a physical sector in bytes.
     pub physical_bytes: u64,
-    /// Whether the tracks are shingled without the drive reporting it.
+    /// Whether the tracks are shingled although the drive does not report it.
     #[serde(default)]
     pub shingled: bool,
     /// The source of the facts.
@@ -27,7 +27,7 @@ struct File {
 }
 
 static QUIRKS: LazyLock<Vec<Quirk>> = LazyLock::new(|| {
-    let file: File = toml::from_str(include_str!("quirks.toml")).expect("a test reads it");
+    let file: File = toml::from_str(include_str!("quirks.toml")).expect("a test parses the list");
     file.drive
 });
 
@@ -51,8 +51,8 @@ impl Quirk {
 mod tests {
     use super::*;
 
-    /// Is the list readable, has each entry a source, and do models match as the kernel writes
-    /// them?
+    /// Is the list readable, does each entry have a source, and do models match as the kernel
+    /// writes them?
     #[test]
     fn models_match() {
         assert!(

@@ -17,7 +17,7 @@ pub trait Source {
     /// Fills `buffer` with the bytes that start at `offset`.
     ///
     /// # Errors
-    /// Returns an error if any of the bytes is beyond the end, absent, or cannot be read.
+    /// Returns an error if any of the bytes lies beyond the end, is absent, or cannot be read.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), SourceError>;
 }
 
@@ -25,7 +25,7 @@ pub trait Source {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// Some of them lie beyond the end.
+    /// Some of the bytes lie beyond the end.
     #[error("bytes {offset} to {} lie beyond the end at {bytes}", offset.saturating_add(*wanted))]
     Beyond {
         /// The first byte requested.
@@ -35,7 +35,7 @@ pub enum SourceError {
         /// The length of the source.
         bytes: u64,
     },
-    /// They lie on a device that is not available.
+    /// Some of the bytes lie on a device that is not available.
     #[error("the bytes from {offset} lie on a member that is not available")]
     Absent {
         /// The first byte requested.
@@ -105,7 +105,7 @@ impl FileSource {
     /// Opens a regular file or a block device for reading.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be opened or is neither.
+    /// Returns an error if the path is neither, or cannot be opened.
     pub fn open(path: &Path) -> io::Result<FileSource> {
         let kind = std::fs::metadata(path)?.file_type();
         // Opening a pipe would wait for its other end.

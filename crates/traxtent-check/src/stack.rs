@@ -22,7 +22,7 @@ pub enum StackError {
         /// The position of the layer that it lies on.
         on: usize,
     },
-    /// A layer other than a drive lies on nothing, or a drive lies on something.
+    /// A layer lies on a number of layers that its kind does not allow.
     #[error("layer {layer}: a {what} cannot lie on {count} layers")]
     PlaceCount {
         /// The position of the layer.
@@ -143,7 +143,7 @@ pub struct Limits {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Kind {
-    /// A drive, or an image that stands for one.
+    /// A drive, or an image of one.
     Disk(Disk),
     /// A partition table; its addresses are those of the layer below.
     Table(Table),

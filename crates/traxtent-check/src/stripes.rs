@@ -1,8 +1,8 @@
-//! The bytes of a striped array, put together from those of its members.
+//! The bytes of a striped array, assembled from those of its members.
 //!
 //! Source: drivers/md/raid5.c (`raid5_compute_sector`) and raid10.c of the Linux kernel; the
-//! layouts are identified by their numbers there. Data of a missing member are absent, even if
-//! parity could restore them.
+//! layouts are identified by their numbers there. The data of a missing member is absent, even if
+//! parity could restore it.
 
 use std::rc::Rc;
 
@@ -64,8 +64,9 @@ impl Stripes {
             RaidLevel::Raid10 => {
                 let near = u64::from(self.layout & 0xff).max(1);
                 let far = u64::from(self.layout >> 8 & 0xff).max(1);
-                // Further copies lie lower down: in the next row, or in another part of the
-                // members.
+                // Only near copies are read. Far copies lie in another part of the members or, in
+                // the offset layout, in the next rows, which moves the first copies of different
+                // rows apart.
                 let apart = if self.layout & 0x1_0000 != 0 { far } else { 1 };
                 let copy = |copy: u64| {
                     let slot = chunk.checked_mul(near)?.checked_add(copy)?;
@@ -126,7 +127,7 @@ impl Source for Stripes {
 mod tests {
     use super::*;
 
-    /// Returns the members that hold chunks 0 to 7 in the default layout with four members.
+    /// Returns the member and row of the first copy of chunks 0 to 7, with four members.
     fn members(level: RaidLevel, layout: u32) -> Vec<(u64, u64)> {
         let stripes = Stripes {
             level,

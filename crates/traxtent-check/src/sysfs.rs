@@ -26,7 +26,7 @@ pub struct Device {
     pub bytes: u64,
     /// The limits for requests that the kernel reports.
     pub limits: Limits,
-    /// The drive that it is a partition of, and the partition's first byte there.
+    /// For a partition, its drive and its first byte there.
     pub part_of: Option<(String, u64)>,
     /// The devices that it is made from.
     pub slaves: Vec<String>,
@@ -110,7 +110,7 @@ impl Machine {
             .map(|(name, _)| name.as_str())
     }
 
-    /// Returns the given drives and all that share an array or a volume with them.
+    /// Returns the given drives and all drives that share an array or a volume with them.
     pub fn joined_with(&self, mut drives: Vec<String>) -> Vec<String> {
         let mut done = 0;
         while let Some(drive) = drives.get(done).cloned() {
@@ -148,7 +148,7 @@ impl Machine {
         above
     }
 
-    /// Returns the partition of a drive that begins at a byte.
+    /// Returns the partition of a drive that begins at byte `start`.
     pub fn partition_at(&self, drive: &str, start: u64) -> Option<&str> {
         let mut devices = self.devices.iter();
         devices
@@ -174,7 +174,7 @@ impl Machine {
             .map(|(name, device)| (name.as_str(), device))
     }
 
-    /// Returns the device of device mapper with a UUID.
+    /// Returns the device-mapper device with a given UUID.
     pub fn mapped(&self, uuid: &str) -> Option<(&str, &Device)> {
         let mut devices = self.devices.iter();
         devices

@@ -27,8 +27,8 @@ const INLINE: u32 = 0x1000_0000;
 /// of the file.
 ///
 /// # Errors
-/// Returns an error if there is no such file, if the bytes cannot be read, or if the metadata
-/// contradict themselves.
+/// Returns an error if there is no such file, if the bytes cannot be read, or if the metadata is
+/// inconsistent.
 pub fn extents_in_image(
     source: &dyn Source,
     ext: &Ext,
@@ -52,7 +52,7 @@ pub fn extents_in_image(
 /// blocks, as byte ranges of the file system.
 ///
 /// # Errors
-/// Returns an error if the bytes cannot be read, or if the metadata contradict themselves.
+/// Returns an error if the bytes cannot be read, or if the metadata is inconsistent.
 pub fn bad_blocks_in_image(source: &dyn Source, ext: &Ext) -> Result<Vec<Range<u64>>, LayerError> {
     let tables = Tables::read(source, ext)?;
     tables.extents(&tables.inode(BAD_BLOCKS)?)
@@ -217,7 +217,7 @@ impl<'a> Tables<'a> {
     fn extents(&self, inode: &Inode) -> Result<Vec<Range<u64>>, LayerError> {
         if inode.flags() & INLINE != 0 {
             return Err(invalid(
-                "its data are in its inode, which is not supported".to_owned(),
+                "its data is in its inode, which is not supported".to_owned(),
             ));
         }
         let mut walk = Walk {
@@ -243,7 +243,7 @@ fn find_in_block(block: &[u8], name: &str) -> Result<Option<u64>, LayerError> {
     let mut at = 0;
     while at + 8 <= block.len() {
         let inode = le32(block, at);
-        // The length of a block of 64 KiB does not fit 16 bits.
+        // The length of a block of 64 KiB does not fit in 16 bits.
         let length = match le16(block, at + 4) as usize {
             0 | 0xffff => block.len() - at,
             length => length,
@@ -267,7 +267,7 @@ struct Walk<'a> {
     tables: &'a Tables<'a>,
     found: Vec<Range<u64>>,
     nodes: u32,
-    /// The number of blocks of the file that are still to be mapped. Used only for files without
+    /// The number of blocks of the file that are not mapped yet. Used only for files without
     /// extents.
     left: u64,
 }
@@ -304,7 +304,7 @@ impl Walk<'_> {
         }
         for entry in node[12..12 * (entries + 1)].chunks_exact(12) {
             if level == 0 {
-                // A length above 32,768 means that the extent has not been written.
+                // A length above 32,768 marks an extent that has not been written.
                 let blocks = match le16(entry, 4) {
                     length if length > 32_768 => length - 32_768,
                     length => length,

@@ -1,8 +1,9 @@
-//! Copies of headers that formats keep elsewhere than at their start.
+//! Backup copies of headers, which formats keep away from their start.
 //!
 //! A format whose first header is damaged can be restored from such a copy. [`recognize`] does not
 //! report it, because a copy alone is often a remnant. A program that is about to overwrite a drive
-//! has to know it. GPT, md and ZFS are missing here, because [`recognize`] finds all their copies.
+//! must know about it. GPT, md and ZFS are missing here, because [`recognize`] finds all their
+//! copies.
 //!
 //! Sources: LUKS2 On-Disk Format Specification 1.1.3, section 2.1; Documentation/filesystems/ext4
 //! of the Linux kernel; fs/btrfs/disk-io.h; the list of libblkid (util-linux).
@@ -13,13 +14,14 @@ use super::LayerError;
 use super::fields::{Fields, header};
 use crate::source::Source;
 
-/// The sizes of a LUKS2 header, each of which is the offset of the second header.
+/// The possible sizes of a LUKS2 header, as powers of two. The second header begins after the
+/// first.
 const LUKS2_HEADERS: std::ops::RangeInclusive<u32> = 14..=22;
 
 /// The groups of ext file systems that have backups of the superblock.
 const EXT_GROUPS: [u64; 6] = [1, 3, 5, 7, 9, 25];
 
-/// The largest block of an ext file system, as a power of two of 1024 bytes.
+/// The size of the largest ext block: 1024 bytes times two to this power.
 const EXT_SHIFT_MAX: u32 = 6;
 
 /// The position of a copy: its distance from the start or from the end.
@@ -107,8 +109,8 @@ pub fn copy_of_header(source: &dyn Source) -> Result<Option<&'static str>, Layer
     Ok(has_ext_backup(source)?.then_some("a backup of the superblock of an ext file system"))
 }
 
-/// Returns whether a group of an ext file system begins with a superblock that states this group
-/// and the size of block that leads to it.
+/// Returns whether a group of an ext file system begins with a superblock. It must state this
+/// group, and the block size from which the group's position was computed.
 fn has_ext_backup(source: &dyn Source) -> Result<bool, LayerError> {
     for shift in 0..=EXT_SHIFT_MAX {
         let block_bytes = 1024u64 << shift;
@@ -134,7 +136,7 @@ fn has_ext_backup(source: &dyn Source) -> Result<bool, LayerError> {
 mod tests {
     use super::*;
 
-    /// Is each copy found where its format has it, and nowhere else?
+    /// Is each copy found where its format puts it, and nowhere else?
     #[test]
     fn copies_are_found() {
         let with = |at: usize, signature: &[u8]| {

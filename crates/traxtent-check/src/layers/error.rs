@@ -1,8 +1,8 @@
-//! Why a layer cannot be read.
+//! The error of the parsers.
 
 use crate::source::SourceError;
 
-/// The bytes look like a layer that cannot be read.
+/// Why a layer cannot be read, although the bytes look like one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayerError {

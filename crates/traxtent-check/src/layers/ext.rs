@@ -13,9 +13,11 @@ const AT: u64 = 1024;
 const HAS_JOURNAL: u32 = 0x4;
 const IS_JOURNAL: u32 = 0x8;
 const HAS_64BIT: u32 = 0x80;
-/// Extents, 64 bit, multiple mount protection, flexible groups, and later features.
+/// The incompatible features of ext4: extents, 64 bit, multiple mount protection, flexible groups,
+/// and later ones.
 const INCOMPATIBLE_OF_4: u32 = !0x1f;
-/// Huge files, checksums of groups, many links, large inodes, and later features.
+/// The read-only compatible features of ext4: huge files, group checksums, many links, large
+/// inodes, and later ones.
 const READ_ONLY_OF_4: u32 = !0x7;
 
 /// Parses a superblock.

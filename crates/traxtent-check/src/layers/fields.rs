@@ -71,8 +71,8 @@ pub(super) fn uuid(bytes: [u8; 16]) -> String {
     text
 }
 
-/// Returns `count` bytes at `offset`, or `None` if they do not exist or are absent. In that case
-/// there is no header.
+/// Returns `count` bytes at `offset`, or `None` if they lie beyond the end or are absent. In that
+/// case there is no header.
 pub(super) fn header(
     source: &dyn Source,
     offset: u64,

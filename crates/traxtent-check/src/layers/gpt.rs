@@ -2,8 +2,8 @@
 //! the drive.
 //!
 //! Source: UEFI specification 2.10, chapter 5. A table that was written for another sector size is
-//! found at the offset for that size. This is a parser of our own because existing crates refuse
-//! tables that contradict themselves, and such contradictions have to be reported.
+//! found at the offset for that size. Existing crates reject inconsistent tables; this parser reads
+//! them, because the inconsistencies must be reported.
 
 use super::error::Parsed;
 use super::fields::{Fields, header};
@@ -14,11 +14,11 @@ use crate::source::Source;
 /// The sector sizes for which a table may be written.
 const SECTORS: [u64; 4] = [512, 4096, 1024, 2048];
 
-/// The maximum number of bytes of a list of entries that are read: 32 times the usual 128 entries
-/// of 128 bytes.
+/// The maximum number of bytes read of a list of entries: 32 times the usual 128 entries of 128
+/// bytes.
 const LIST_BYTES_MAX: u64 = 512 << 10;
 
-/// The damage of a table that has lost its first copy.
+/// The damage of a table without its first copy.
 const ONLY_BACKUP: &str = "only its backup is present";
 
 const HEADER_BYTES: u32 = 92;
@@ -48,13 +48,13 @@ pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
     Ok(None)
 }
 
-/// Returns whether a table that [`parse`] found is the backup only.
+/// Returns whether [`parse`] found only the backup of a table.
 pub(super) fn is_only_backup(table: &Table) -> bool {
     table.damage.iter().any(|damage| damage == ONLY_BACKUP)
 }
 
-/// Returns whether both copies of a table are in the places that they have on a drive of this size,
-/// so that the table is that of the whole drive.
+/// Returns whether both copies of a table are in their places for a drive of this length, which
+/// means that the table belongs to the whole drive.
 pub(super) fn spans(source: &dyn Source, sector_bytes: u64) -> Result<bool, super::LayerError> {
     let last = (source.bytes() / sector_bytes).saturating_sub(1);
     let primary = Header::read(source, sector_bytes, 1)?;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A drive, or an image that stands for one.
+/// A drive, or an image of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disk {
     /// The vendor and model, if known.
@@ -51,7 +51,7 @@ pub enum SizeSource {
     Measured,
     /// The list of drives that report wrong facts about themselves.
     Quirk,
-    /// The kernel, which has it from the drive.
+    /// The kernel, which reads it from the drive.
     Kernel,
     /// An assumption: most current drives have 4096 bytes.
     Assumed,
@@ -91,13 +91,13 @@ impl MediaKind {
 pub struct Table {
     /// The format.
     pub scheme: Scheme,
-    /// The size in bytes of the sectors in which it counts.
+    /// The size in bytes of the sectors that it counts.
     pub sector_bytes: u64,
     /// The contradictions in it, each as a sentence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damage: Vec<String>,
-    /// Whether it is a GPT of which both copies are damaged or absent, so that nothing on the drive
-    /// says what it contained.
+    /// Whether it is a GPT whose copies are both damaged or absent. In that case, nothing on the
+    /// drive states what it contained.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_intact_copy: bool,
     /// The relation between the MBR in the first sector and a GPT.
@@ -134,7 +134,7 @@ pub struct Remnant {
     pub what: String,
     /// The name of the format in libblkid, for `wipefs --types`.
     pub blkid_type: String,
-    /// Whether tools and the kernel may take it for the content.
+    /// Whether tools or the kernel may mistake it for the content.
     pub is_ambiguous: bool,
 }
 
@@ -162,11 +162,11 @@ impl Scheme {
 /// An entry of a partition table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {
-    /// The number of the partition, as the kernel counts.
+    /// The number that the kernel gives the partition.
     pub number: u32,
     /// Primary, extended or logical.
     pub role: PartitionRole,
-    /// The type, as the table writes it: `83`, or a GUID.
+    /// The type as written in the table: `83`, or a GUID.
     pub type_code: String,
     /// The first sector, in sectors of the table.
     pub first_sector: u64,
@@ -198,11 +198,11 @@ pub enum RaidLevel {
     Raid0,
     /// Mirrored.
     Raid1,
-    /// Striped, parity on one member.
+    /// Striped, with parity on one member.
     Raid4,
     /// Striped, with parity that rotates over the members.
     Raid5,
-    /// Striped, two parities.
+    /// Striped, with two parity chunks per stripe.
     Raid6,
     /// Striped and mirrored.
     Raid10,
@@ -306,7 +306,7 @@ pub struct ThinPool {
     pub chunk_bytes: u64,
 }
 
-/// A header of LUKS. Nothing is kept of its key slots.
+/// A LUKS header without its key slots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Luks {
     /// 1 or 2.
@@ -315,7 +315,7 @@ pub struct Luks {
     pub sector_bytes: u64,
     /// The offset of the encrypted data.
     pub data_start: u64,
-    /// The length of the encrypted data in bytes, unless they extend to the end.
+    /// The length of the encrypted data in bytes; `None` if it extends to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_bytes: Option<u64>,
     /// The UUID.
@@ -368,9 +368,9 @@ pub struct Ext {
     pub first_block: u64,
     /// The number of blocks in a group.
     pub group_blocks: u64,
-    /// The blocks in a chunk of the array that it was made for; 0 if for none.
+    /// The number of blocks in a chunk of the array that it was made for; 0 without an array.
     pub stride_blocks: u64,
-    /// The data blocks in a full stripe of that array; 0 if for none.
+    /// The number of data blocks in a full stripe of that array; 0 without an array.
     pub stripe_blocks: u64,
 }
 
@@ -402,7 +402,7 @@ pub struct Btrfs {
     pub sector_bytes: u64,
     /// The size of a tree node in bytes.
     pub node_bytes: u64,
-    /// The bytes on this device.
+    /// The size of the file system on this device, in bytes.
     pub device_bytes: u64,
     /// The number of devices.
     pub devices: u64,

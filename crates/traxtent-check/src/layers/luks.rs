@@ -1,7 +1,7 @@
 //! LUKS1 and LUKS2: the start and end of the encrypted data, and the sector size.
 //!
 //! Sources: LUKS On-Disk Format Specification 1.2.3, and LUKS2 On-Disk Format Specification 1.1.3.
-//! Key slots, digests and tokens are skipped during reading; nothing of them is kept.
+//! Key slots, digests and tokens are skipped.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub fn parse(source: &dyn Source) -> Parsed<Luks> {
             data_bytes: None,
             uuid: fields.word(168, 40),
         })),
-        2 => second(source, fields).map(Some),
+        2 => version_2(source, fields).map(Some),
         version => Err(contradiction(
             "LUKS",
             format!("version {version} is not supported"),
@@ -59,7 +59,7 @@ struct Segment {
     sector_size: Option<u64>,
 }
 
-fn second(source: &dyn Source, fields: Fields<'_>) -> Result<Luks, LayerError> {
+fn version_2(source: &dyn Source, fields: Fields<'_>) -> Result<Luks, LayerError> {
     let wrong = |problem: String| contradiction("LUKS2", problem);
     let header_bytes = fields.be64(8);
     if !power_of_two(header_bytes, 16 << 10..=4 << 20) {

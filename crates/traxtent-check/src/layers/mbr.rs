@@ -2,9 +2,8 @@
 //! extended partition.
 //!
 //! Source: the format as Linux reads it (block/partitions/msdos.c). Sector numbers count logical
-//! sectors of the drive, whose size the table does not state. This is a parser of our own because
-//! existing crates refuse tables that contradict themselves, and such contradictions have to be
-//! reported.
+//! sectors of the drive, whose size the table does not state. Existing crates reject inconsistent
+//! tables; this parser reads them, because the inconsistencies must be reported.
 
 use super::error::Parsed;
 use super::fields::{Fields, header};
@@ -69,8 +68,8 @@ pub fn parse(source: &dyn Source, sector_bytes: u64) -> Parsed<Partitioned> {
     Ok(Some((table, reader.partitions)))
 }
 
-/// The meaning of the first sector to Linux, which reads a GPT only if an MBR protects it, and no
-/// other partitions if the MBR protects a GPT (block/partitions/efi.c and msdos.c).
+/// The interpretation of the first sector by Linux (block/partitions/efi.c and msdos.c). Linux
+/// reads a GPT only if an MBR protects it, and then reads no other partitions of that MBR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FirstSector {
     /// Not an MBR, or one without entries.
@@ -83,7 +82,7 @@ pub(super) enum FirstSector {
     Hybrid,
 }
 
-/// Returns the meaning of the first sector.
+/// Returns the interpretation of the first sector by Linux.
 pub(super) fn first_sector(source: &dyn Source) -> Result<FirstSector, super::LayerError> {
     let entries = header(source, 0, 512)?.as_deref().and_then(entries);
     let used = entries.iter().flatten().filter(|entry| entry.used());

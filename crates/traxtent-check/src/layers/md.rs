@@ -1,5 +1,4 @@
-//! Superblocks of md of Linux: 0.90 near the end, 1.0 near the end, 1.1 at the start, 1.2 at 4096
-//! bytes.
+//! Superblocks of Linux md: versions 0.90 and 1.0 near the end, 1.1 at the start, 1.2 at byte 4096.
 //!
 //! Source: include/uapi/linux/raid/md_p.h and drivers/md/md.c of the Linux kernel.
 
@@ -10,34 +9,34 @@ use crate::source::Source;
 
 const MAGIC: u32 = 0xa92b_4efc;
 const SECTOR: u64 = 512;
-/// The space for a superblock of 0.90, which begins at a multiple of that size.
+/// The space for a superblock of version 0.90, which begins at a multiple of this size.
 const RESERVED: u64 = 64 << 10;
-/// The limit of md.
+/// The maximum number of members that md supports.
 const MEMBERS_MAX: u32 = 4096;
 
 /// Parses a superblock of any version.
 ///
 /// # Errors
-/// Returns an error if the bytes cannot be read, or if it contradicts its format.
+/// Returns an error if the bytes cannot be read, or if a superblock contradicts its format.
 pub fn parse(source: &dyn Source) -> Parsed<MdMember> {
     let near_end = (source.bytes() / SECTOR).checked_sub(16).map(|at| at & !7);
     let places = [(0, "1.1"), (8, "1.2")].into_iter();
     for (sector, version) in places.chain(near_end.map(|at| (at, "1.0"))) {
-        if let Some(found) = first(source, sector, version)? {
+        if let Some(found) = version_1(source, sector, version)? {
             return Ok(Some(found));
         }
     }
-    old(source)
+    version_0(source)
 }
 
 /// Parses a superblock of version 1.
-fn first(source: &dyn Source, sector: u64, version: &str) -> Parsed<MdMember> {
+fn version_1(source: &dyn Source, sector: u64, version: &str) -> Parsed<MdMember> {
     let Some(bytes) = header(source, sector * SECTOR, 256)? else {
         return Ok(None);
     };
     let fields = Fields(&bytes);
-    // A superblock states its own position, which identifies one that was copied along with other
-    // bytes.
+    // A superblock states its own position, so a copy at another position is recognized and
+    // ignored.
     if fields.le32(0) != MAGIC || fields.le32(4) != 1 || fields.le64(144) != sector {
         return Ok(None);
     }
@@ -69,8 +68,8 @@ fn first(source: &dyn Source, sector: u64, version: &str) -> Parsed<MdMember> {
     }))
 }
 
-/// Parses a superblock of version 0.90, in the byte order of x86. The data begin at offset 0.
-fn old(source: &dyn Source) -> Parsed<MdMember> {
+/// Parses a superblock of version 0.90, in the byte order of x86. The data begins at offset 0.
+fn version_0(source: &dyn Source) -> Parsed<MdMember> {
     let Some(at) = (source.bytes() & !(RESERVED - 1)).checked_sub(RESERVED) else {
         return Ok(None);
     };
@@ -106,8 +105,9 @@ fn old(source: &dyn Source) -> Parsed<MdMember> {
     }))
 }
 
-/// Returns how many of its bytes a member uses. A stated 0 means all of them: each member of a
-/// linear or striped array may use all of its bytes, even if the members differ in length.
+/// Returns the number of bytes that the array uses on a member. A stated 0 means all of them: each
+/// member of a linear or striped array may use all of its bytes, even if the members differ in
+/// length.
 fn used(stated: u64, data_bytes: u64) -> u64 {
     if stated == 0 {
         data_bytes
@@ -170,7 +170,7 @@ fn array_bytes(
     }
 }
 
-/// Returns how many copies of each chunk RAID 10 keeps: near copies times far copies.
+/// Returns the number of copies of each chunk in RAID 10: near copies times far copies.
 fn copies(layout: u32) -> u32 {
     (layout & 0xff).max(1) * (layout >> 8 & 0xff).max(1)
 }
@@ -187,7 +187,7 @@ pub fn data_members(level: RaidLevel, layout: u32, members: u32) -> u32 {
 }
 
 impl RaidLevel {
-    /// Returns whether data are distributed in chunks.
+    /// Returns whether data is distributed in chunks.
     pub fn is_striped(self) -> bool {
         use RaidLevel::{Raid0, Raid4, Raid5, Raid6, Raid10};
         matches!(self, Raid0 | Raid4 | Raid5 | Raid6 | Raid10)

@@ -1,4 +1,4 @@
-//! Recognition of the format of some bytes.
+//! Recognition of the content of a drive, a partition or a volume.
 
 use super::error::LayerError;
 use super::lvm::{self, Group};
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::source::{Source, SourceError};
 
-/// The content of some bytes.
+/// The content of a drive, a partition or a volume.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Content {
@@ -41,8 +41,9 @@ const BLANK_BYTES: usize = 128 << 10;
 /// Recognizes the content of `source`, whose sectors have `sector_bytes`.
 ///
 /// Formats that wrap others are tried first, because a member of a mirrored array looks like the
-/// content of the array. A GPT counts only if an MBR protects it, as for the kernel, or if there is
-/// nothing else. Its backup alone is often a remnant: few formats overwrite the end of a drive.
+/// content of the array. As in the kernel, a GPT counts only if an MBR protects it. Without such an
+/// MBR, it counts only if nothing else is found. Its backup alone is often a remnant, because few
+/// formats overwrite the end of a drive.
 pub fn recognize(source: &dyn Source, sector_bytes: u64) -> Content {
     attempt(source, sector_bytes).unwrap_or_else(|error| {
         let reason = error.to_string();
@@ -73,7 +74,7 @@ fn attempt(source: &dyn Source, sector_bytes: u64) -> Result<Content, LayerError
         table => table,
     };
     let name = named::parse(source)?;
-    // An image of a CD may begin with a table for other drives.
+    // A CD image can also hold a partition table, so only other names mean a boot sector.
     let is_boot_sector = name.is_some_and(|name| name != named::ISO_9660);
     if first == FirstSector::Partitions
         && !is_boot_sector
@@ -130,11 +131,11 @@ fn file_system_or_wrapper(source: &dyn Source) -> Result<Option<Content>, LayerE
     Ok(zfs::parse(source)?.map(Content::Zfs))
 }
 
-/// Returns whether a superblock of md near the end is not that of the whole drive.
+/// Returns whether an md superblock near the end belongs to a partition, not to the whole drive.
 ///
-/// A superblock of version 0.90 does not state its position, so that of a last partition looks like
-/// the drive's own. A table with both copies in their places lies on the drive, not in an array
-/// that ends before its superblock.
+/// A superblock of version 0.90 does not state its position, so the superblock of the last
+/// partition looks like the drive's own. A GPT whose copies are both in their places lies on the
+/// drive, not in an array, because an array ends before its superblock.
 fn is_below_table(
     member: &MdMember,
     table: Option<&Partitioned>,

@@ -1,8 +1,8 @@
 //! Signatures of earlier uses of a drive, beside its present content.
 //!
-//! Tools that create a format overwrite only its own headers. What else they leave may be taken for
-//! the content, by this checker as by others. The order in which [`recognize`](super::recognize())
-//! decides is that of the kernel; everything else that it could have found is listed here.
+//! Tools that create a format overwrite only the places of its own headers. Headers that remain in
+//! other places may be mistaken for the content. [`recognize`](super::recognize()) decides in the
+//! kernel's order; everything else that it could have found is listed here.
 
 use super::mbr::FirstSector;
 use super::{
@@ -14,7 +14,8 @@ use crate::source::Source;
 /// A format: its name, its name in libblkid, and the offset of its signature.
 type Format = (&'static str, &'static str, u64);
 
-/// Returns the remnants on a drive with this content. A format that cannot be read is left out.
+/// Returns the remnants on a drive with this content. Returns none if one of the formats cannot be
+/// read.
 pub(crate) fn remnants(source: &dyn Source, sector_bytes: u64, content: &Content) -> Vec<Unknown> {
     find(source, sector_bytes, content).unwrap_or_default()
 }
@@ -73,7 +74,7 @@ fn remnant((what, blkid_type, _): Format, is_ambiguous: bool) -> Unknown {
     })
 }
 
-/// Returns the formats other than tables whose signature is there.
+/// Returns the formats other than partition tables whose signatures are present.
 fn formats_present(source: &dyn Source) -> Result<Vec<Format>, LayerError> {
     let mut found = Vec::new();
     if let Some(member) = md::parse(source)?

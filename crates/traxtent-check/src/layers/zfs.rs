@@ -15,18 +15,18 @@ const LIST_BYTES: usize = 112 << 10;
 /// Two labels and the space for a boot loader.
 const DATA_AT: u64 = 4 << 20;
 
-/// The starts of lists encoded by XDR, written by a little-endian machine or by a big-endian one.
+/// The first bytes of an XDR-encoded list from a little-endian and from a big-endian machine.
 const STARTS: [[u8; 4]; 2] = [[1, 1, 0, 0], [1, 0, 0, 0]];
 
 const NUMBER: u32 = 8;
 const WORD: u32 = 9;
 const LIST: u32 = 19;
 
-/// Returns whether one of the two labels at the start is there.
+/// Returns whether at least one of the two labels at the start is present.
 pub(super) fn is_at_start(source: &dyn Source) -> Result<bool, LayerError> {
     let bytes = source.bytes().min(2 * LABEL_BYTES);
     let start = source.read_up_to(0, bytes as usize)?;
-    // Labels are looked for at the end of a source too, so a longer one is not given.
+    // `parse` also searches the end of a source, so it gets only these bytes.
     Ok(parse(&start)?.is_some())
 }
 
@@ -45,8 +45,8 @@ pub fn parse(source: &dyn Source) -> Parsed<Zfs> {
         let Some(start) = header(source, label + LIST_AT, 32)? else {
             continue;
         };
-        // An empty list carries no information, and the first four bytes of many files look like
-        // its start.
+        // The first four bytes of many files look like the start of a list, so the version that
+        // follows, 0, is checked as well.
         if !STARTS.iter().any(|encoding| start.starts_with(encoding)) || start[4..8] != [0; 4] {
             continue;
         }
@@ -83,8 +83,7 @@ fn u64_of(bytes: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(bytes.get(..8)?.try_into().ok()?))
 }
 
-/// Returns the value called `name` if it has the type `wanted`, from the pairs up to the end of
-/// their list.
+/// Returns the value called `name` of type `wanted`, or `None` if the list has no such pair.
 fn find<'a>(
     reader: &mut Reader<'a>,
     name: &str,

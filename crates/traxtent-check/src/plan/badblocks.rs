@@ -15,10 +15,10 @@
 //! - The inode of bad blocks must stay below 2 GiB: 524,287 blocks of 4096 bytes.
 //!
 //! The list is therefore planned as follows. There is no `resize_inode` and no `flex_bg`. Blocks
-//! that the superblocks and descriptors may need stay out of the list. The number of inodes is such
-//! that every group's table fits between two excluded blocks; groups are made smaller if there
-//! would be too few inodes. The file system ends with a group that has room for its tables. A list
-//! that would be too long ends early. The plan reports how many blocks stay out of the list.
+//! that the superblocks and descriptors may need stay out of the list. The number of inodes lets
+//! every group's table fit between two excluded blocks. Groups are made smaller if there would be
+//! too few inodes. The file system ends with a group that has room for its tables. A list that
+//! would be too long ends early. The plan reports how many blocks stay out of the list.
 
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ const BITMAPS: u64 = 2;
 const LIST_BYTES_MAX: u64 = (1 << 31) - 1;
 /// Block numbers in the list have 32 bits.
 const BLOCKS_MAX: u64 = 1 << 32;
-/// mke2fs drops a last group that has no more blocks than its tables and these.
+/// mke2fs drops the last group unless it has more blocks than its tables need plus this number.
 const LAST_GROUP_LEAST: u64 = 50;
 /// The maximum number of bytes per inode before groups are made smaller: the default of mke2fs for
 /// huge disks.
@@ -189,9 +189,9 @@ struct Groups {
     first: u64,
     /// The first block after the last group.
     end: u64,
-    /// The blocks of each group but the last.
+    /// The number of blocks in each group but the last.
     size: u64,
-    /// The blocks of a group that hold a superblock and the descriptors, if it has them.
+    /// The number of blocks that a superblock and the descriptors take in a group that has them.
     head: u64,
 }
 
@@ -220,7 +220,7 @@ impl Groups {
         })
     }
 
-    /// Returns whether a block must not be in the list.
+    /// Returns whether the list must not contain a block.
     fn is_reserved(&self, block: u64) -> bool {
         let Some(offset) = block.checked_sub(self.first) else {
             return true;
@@ -274,7 +274,7 @@ fn with_groups(
     if !kept && groups.count() > 1 {
         groups.end -= last_blocks;
     }
-    // If the file system ends early, the blocks that it still has stay in the list.
+    // If the file system ends early, only its own blocks stay in the list.
     let beyond = list.len() - list.partition_point(|&block| block < groups.end);
     list.truncate(list.len() - beyond);
     Some(BadBlocks {
@@ -289,14 +289,14 @@ fn with_groups(
     })
 }
 
-/// Returns the number of blocks of which a table's length is a multiple. The inodes of a group are
-/// a multiple of 8, and the first group needs some in addition to the reserved ones.
+/// Returns the unit of a table's length, in blocks. The inodes of a group are a multiple of 8, and
+/// the first group needs some in addition to the reserved ones.
 fn table_step(spec: FileSystemSpec) -> u64 {
     (16 * INODE_BYTES).div_ceil(u64::from(spec.block_bytes))
 }
 
-/// Returns the most consecutive blocks that an inode table can have in a group, after those that
-/// mke2fs puts before it.
+/// Returns the maximum length of an inode table in a group: the longest run of blocks that are
+/// neither bad nor used by the structures that mke2fs puts first.
 fn longest_run(group: Range<u64>, groups: &Groups, list: &[u64]) -> u64 {
     let bad = &list[list.partition_point(|&block| block < group.start)..];
     let bad = &bad[..bad.partition_point(|&block| block < group.end)];

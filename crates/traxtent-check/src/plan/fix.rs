@@ -1,9 +1,9 @@
-//! The commands that fix a finding, or what has to be done with the data before they can.
+//! The commands that fix a finding, or the steps that must come before them.
 //!
-//! Few misalignments can be fixed in place, because a layer begins where its data are. Otherwise
+//! Few misalignments can be fixed in place, because moving a layer means moving its data. Otherwise
 //! the data must be copied away, the layer recreated and the data copied back. The commands
-//! recreate the layer. Commands are printed only if they work as they are; of the findings on one
-//! drive, only the first has any, because it may move what the others name.
+//! recreate the layer. They are printed only if they work as printed. Of several findings on one
+//! drive, only the first has commands, because they may move the layers that the others name.
 
 mod contents;
 
@@ -12,7 +12,7 @@ use crate::layers::{BootSector, Ext, Partition, PartitionRole, RaidLevel, Scheme
 use crate::report::ReportRow;
 use crate::stack::{ByteRange, Kind, Layer, LayerId, Stack};
 
-/// The steps that are necessary if a layer is recreated.
+/// The note for a layer that must be recreated.
 const COPY_AWAY: &str =
     "cannot be moved in place: copy the data away, recreate the layer, copy the data back";
 
@@ -20,9 +20,9 @@ const COPY_AWAY: &str =
 /// and not with nine.
 const SLACK_SECTORS: u64 = 8;
 
-/// The addition for a partition that a hybrid MBR repeats.
+/// The note added for a partition that a hybrid MBR repeats.
 const HYBRID: &str =
-    "; the hybrid MBR keeps the old place: make it anew afterwards (`sgdisk --hybrid`)";
+    "; the hybrid MBR keeps the old position: recreate it afterwards (`sgdisk --hybrid`)";
 
 /// The placeholder for the device of an array or a volume that is not assembled.
 const DEVICE: &str = "DEVICE";
@@ -68,8 +68,9 @@ pub fn fix(finding: &Finding, stack: &Stack) -> Option<Fix> {
     Some(fix)
 }
 
-/// Leaves the commands of the first of several findings that share a drive, and tells in the notes
-/// of the others to check again. Their commands would use offsets and lengths from before it.
+/// Keeps only the commands of the first of several findings that share a drive. The notes of the
+/// others say to check again, because their commands would use offsets and lengths from before the
+/// first fix.
 pub fn keep_first_commands(rows: &mut [ReportRow], stack: &Stack) {
     let mut changed: Vec<(LayerId, &'static str)> = Vec::new();
     for row in rows {
@@ -80,7 +81,7 @@ pub fn keep_first_commands(rows: &mut [ReportRow], stack: &Stack) {
         let earlier = changed.iter().find(|(drive, _)| drives.contains(drive));
         if let Some((_, rule)) = earlier {
             *fix = note_only(&format!(
-                "run the commands for {rule} above first, and check again: they may change what has to be done here"
+                "run the commands for {rule} above first, then check again: they may change what is needed here"
             ));
         } else {
             let rule = row.finding.rule.id();
@@ -106,7 +107,7 @@ fn drives_below(stack: &Stack, id: LayerId) -> Vec<LayerId> {
     drives
 }
 
-/// Moves commands that cannot be run as they are into the note.
+/// Moves commands that contain placeholders into the note.
 fn without_placeholders(fix: &mut Fix) {
     let has_placeholder = |command: &String| {
         let mut words = command.split_whitespace();
@@ -119,7 +120,7 @@ fn without_placeholders(fix: &mut Fix) {
     let names = if commands.iter().any(|command| command.contains(DEVICE)) {
         "; DEVICE stands for the device of the assembled array or volume, such as /dev/mdN: "
     } else {
-        "; the command, with your own names for the words in capitals and for …: "
+        "; replace the words in capitals and … in this command: "
     };
     fix.note.push_str(names);
     fix.note.push_str(&commands.join(", then "));
@@ -132,7 +133,7 @@ fn note_only(note: &str) -> Fix {
     }
 }
 
-/// A finding and its place.
+/// A finding with its layer and stack.
 struct FindingContext<'a> {
     stack: &'a Stack,
     id: LayerId,
@@ -142,7 +143,7 @@ struct FindingContext<'a> {
 
 impl FindingContext<'_> {
     /// Returns the advice to solve another problem first, if commands for this finding would rely
-    /// on a partition table that is wrong, or destroy what a partition is part of.
+    /// on a wrong partition table, or destroy a hybrid ISO image.
     fn first_problem(&self) -> Option<Fix> {
         if matches!(
             self.finding.rule,
@@ -162,7 +163,7 @@ impl FindingContext<'_> {
         let is_wrong = !table.damage.is_empty() || table.boot_sector == BootSector::ProtectsNothing;
         is_wrong.then(|| {
             note_only(&format!(
-                "repair the {name} first, and check again: by a wrong table, commands would move or overwrite the wrong sectors"
+                "repair the {name} first, then check again: with a wrong table, commands would move or overwrite the wrong sectors"
             ))
         })
     }
@@ -263,7 +264,7 @@ impl FindingContext<'_> {
         }
     }
 
-    /// Returns the size of the unit in which tables count, in bytes.
+    /// Returns the size in bytes of the sectors that partition tables count.
     fn sector_bytes(&self) -> u64 {
         let disk = self
             .stack
@@ -286,13 +287,13 @@ impl FindingContext<'_> {
         let off = self.finding.off?;
         let sector = self.sector_bytes();
         let start = layer.on.first()?.start;
-        // The partition moves forward to the next line of the grid, into its own space.
+        // The partition moves forward to the next aligned byte, into its own space.
         let forward = off.every - off.by;
         let moved = (start + forward) / sector;
         let name = &layer.name;
         if partition.role != PartitionRole::Primary {
             return Some(note_only(&format!(
-                "sfdisk does not move logical partitions, and to delete one renumbers those after it: copy the data of all logical partitions from {name} on away, and recreate them in order, {name} from sector {moved}, each after a free sector for its own table"
+                "sfdisk does not move logical partitions, and deleting one renumbers those after it: copy away the data of {name} and of all logical partitions after it, then recreate them in order, {name} from sector {moved}, each after a free sector for its own table"
             )));
         }
         let device = quoted(&Self::device(drive));
@@ -302,7 +303,7 @@ impl FindingContext<'_> {
             let sectors = layer.bytes / sector;
             return Some(Fix {
                 note: format!(
-                    "back up {name} first; nothing may use it; it is moved with its data into the space after it"
+                    "back up {name} and stop using it first; the command moves it with its data into the space after it"
                 ),
                 commands: vec![format!(
                     "echo '{moved},{sectors}' | sfdisk --move-data -N {number} {device}"
@@ -316,7 +317,7 @@ impl FindingContext<'_> {
         }
         Some(Fix {
             note: format!(
-                "back up {name} first; nothing may use it; its content ends before its sector {sectors}, so it is shortened to that, and then moved with its data"
+                "back up {name} and stop using it first; its content ends before its sector {sectors}, so the commands shorten it to that length, then move it with its data"
             ),
             // If sfdisk is given a new start and a new length at once, it changes the table but
             // does not move the data. The same happens if the first command fails.
@@ -326,8 +327,8 @@ impl FindingContext<'_> {
         })
     }
 
-    /// Returns the advice for a partition whose content does not end before its sector `sectors`,
-    /// or is not known to. It would begin at sector `moved` of the drive.
+    /// Returns the advice for a partition whose content is not known to end before its sector
+    /// `sectors`. After the move, the partition would begin at sector `moved` of the drive.
     fn too_long(&self, partition: &Layer, sectors: u64, moved: u64) -> Option<Fix> {
         let sector = self.sector_bytes();
         let bytes = sectors * sector;
@@ -403,7 +404,7 @@ impl FindingContext<'_> {
         });
         if !fits {
             return Some(note_only(&format!(
-                "leave it unless {} is recreated: its content reaches beyond its sector {sectors}, or may do so",
+                "leave it unless {} is recreated: its content reaches, or may reach, beyond its sector {sectors}",
                 layer.name
             )));
         }
@@ -420,7 +421,7 @@ impl FindingContext<'_> {
         })
     }
 
-    /// Returns the fix of a LUKS device with a part of a sector at its end, which holds no data.
+    /// Returns the fix for a LUKS device that ends with part of a sector, which holds no data.
     fn luks_end(&self) -> Option<Fix> {
         let Kind::Luks(luks) = &self.layer.kind else {
             return None;
@@ -430,14 +431,14 @@ impl FindingContext<'_> {
             + bytes.saturating_sub(luks.data_start) / luks.sector_bytes * luks.sector_bytes;
         let Some((partition, _, drive)) = self.partition() else {
             return Some(note_only(&format!(
-                "change the length of the device or file that it lies in to {whole} bytes: the last {} bytes hold no data of it; if it was longer before, restore its length instead",
+                "change the length of the device or file that it lies in to {whole} bytes: the last {} bytes hold none of its data; if it was longer before, restore its length instead",
                 bytes.saturating_sub(whole)
             )));
         };
         let sectors = whole / self.sector_bytes();
         Some(Fix {
             note: format!(
-                "shortens the partition to whole sectors of LUKS; the last {} bytes hold no data of it; if the partition was longer before, restore its length instead",
+                "shortens the partition to whole sectors of LUKS; the last {} bytes hold none of its data; if the partition was longer before, restore its length instead",
                 bytes.saturating_sub(whole)
             ),
             commands: vec![format!(
@@ -487,7 +488,7 @@ impl FindingContext<'_> {
                     vec![format!("cryptsetup luksFormat {kind} {device}")],
                 )
             }
-            _ => ("these data", Vec::new()),
+            _ => ("this data", Vec::new()),
         };
         Some(Fix {
             note: format!("{what} {COPY_AWAY}"),
@@ -495,7 +496,7 @@ impl FindingContext<'_> {
         })
     }
 
-    /// Returns the device that a layer lies on, as a word for a shell.
+    /// Returns the device that a layer lies on, as a shell word.
     fn device_below(&self) -> Option<String> {
         let below = self.stack.layer(self.layer.on.first()?.layer);
         // The tools of these formats need a device, even for a whole image.
@@ -508,7 +509,7 @@ impl FindingContext<'_> {
         })
     }
 
-    /// Returns the command that attaches a loop device to what a layer lies on, if that is in an
+    /// Returns the command that attaches a loop device to the layer below, if that layer is in an
     /// image.
     fn attach_command(&self) -> Option<String> {
         let id = self.layer.on.first()?.layer;
@@ -553,7 +554,7 @@ impl FindingContext<'_> {
             });
         }
         Some(Fix {
-            note: "close the device and back up its header first; all data are re-encrypted, which may be interrupted; the file system on it must have blocks of 4096 bytes or more".to_owned(),
+            note: "close the device and back up its header first; all data is re-encrypted, which can be interrupted; the file system on it must have blocks of 4096 bytes or more".to_owned(),
             commands: vec![format!("cryptsetup reencrypt --force-offline-reencrypt --sector-size 4096 {device}")],
         })
     }
@@ -573,7 +574,7 @@ impl FindingContext<'_> {
         })
     }
 
-    /// Returns the bytes of a chunk and of a full stripe of the array below.
+    /// Returns the sizes in bytes of a chunk and of a full stripe of the array below.
     fn stripes(&self) -> Option<(u64, u64)> {
         let mut id = self.layer.on.first()?.layer;
         loop {
@@ -679,15 +680,15 @@ impl FindingContext<'_> {
         })
     }
 
-    /// Returns whether a partition ends where the second copy of a GPT would lie.
+    /// Returns whether a partition reaches into the place of a GPT's second copy.
     fn ends_beyond(&self, partition: &Layer, drive: &Layer) -> bool {
         let last = drive.bytes.saturating_sub(33 * self.sector_bytes());
         let end = |place: &ByteRange| place.start.saturating_add(place.bytes);
         partition.on.first().is_some_and(|place| end(place) > last)
     }
 
-    /// Returns the advice for an MBR that protects nothing. What is right depends on whether the
-    /// partitions are wanted, so there is no command to type as it is.
+    /// Returns the advice for an MBR that protects nothing. The right command depends on whether
+    /// the partitions are wanted, so the note explains both cases.
     fn protective_mbr(&self) -> Option<Fix> {
         let device = quoted(&Self::device(self.drive_below(self.id)));
         Some(note_only(&format!(
@@ -733,7 +734,7 @@ pub fn quoted(word: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Are plain paths left alone, and does a shell read every other word as it was?
+    /// Are plain paths left unquoted, and does a shell read every other word unchanged?
     #[test]
     fn words_for_a_shell() {
         for plain in ["/dev/sda1", "/dev/disk/by-id/ata-X_1:0", "a.img"] {

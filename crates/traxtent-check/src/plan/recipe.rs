@@ -72,14 +72,14 @@ pub struct BadBlockFile {
     pub blocks: u64,
     /// The number of blocks of the partition that span two tracks.
     pub excluded: u64,
-    /// The number of those that stay out of the list.
+    /// The number of them that stay out of the list.
     pub left_in: u64,
     /// The blocks.
     #[serde(skip)]
     pub list: BadBlocks,
 }
 
-/// Why there is no such stack.
+/// Why a stack cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StackPlanError {
@@ -130,7 +130,7 @@ pub enum StackPlanError {
     Layout(#[from] LayoutError),
 }
 
-/// Plans a stack. `devices` are the drives as they appear in commands, `list` the file for bad
+/// Plans a stack. `devices` names the drives as they appear in commands, `list` the file for bad
 /// blocks.
 ///
 /// # Errors
@@ -147,18 +147,18 @@ pub fn plan_stack(
             named: devices.len(),
         });
     }
-    let mut making = RecipeBuilder::new(properties, want);
-    making.partitions(devices)?;
-    making.array();
-    making.volume_group();
-    making.encryption()?;
-    making.file_system(list)?;
-    making.read_ahead();
-    making.check_again(devices);
-    Ok(making.recipe)
+    let mut builder = RecipeBuilder::new(properties, want);
+    builder.partitions(devices)?;
+    builder.array();
+    builder.volume_group();
+    builder.encryption()?;
+    builder.file_system(list)?;
+    builder.read_ahead();
+    builder.check_again(devices);
+    Ok(builder.recipe)
 }
 
-/// A recipe in the making.
+/// The state of a recipe under construction.
 struct RecipeBuilder<'a> {
     properties: &'a DriveProperties,
     want: &'a StackSpec,
@@ -170,7 +170,7 @@ struct RecipeBuilder<'a> {
     base: Option<u64>,
     /// The first LBN after those that the next layer may use.
     end: u64,
-    /// The bytes of a chunk and of the data in a full stripe.
+    /// The sizes in bytes of a chunk and of the data in a full stripe.
     stripes: Option<(u64, u64)>,
 }
 
@@ -217,7 +217,7 @@ impl<'a> RecipeBuilder<'a> {
             }
             return Ok(());
         }
-        // Layers in between move the file system by whole blocks.
+        // Layers between the partition and the file system shift it by whole blocks.
         let blocks =
             self.want.fs.is_ext() && self.want.raid.is_none_or(|raid| raid.chunk_bytes.is_none());
         let block = u64::from(
@@ -335,7 +335,7 @@ impl<'a> RecipeBuilder<'a> {
             self.below.join(" ")
         );
         self.step(
-            "The array; its data begin at a multiple of its chunk",
+            "The array; its data begins at a multiple of its chunk",
             "mdadm",
             vec![command],
         );
@@ -349,8 +349,8 @@ impl<'a> RecipeBuilder<'a> {
         }
     }
 
-    /// Moves the start of the data by `bytes`, for a layer whose data have a length that is a
-    /// multiple of `grain`. `grain` is the layer's own rounding unit or a multiple of it.
+    /// Moves the start of the data by `bytes`, for a layer whose data length is a multiple of
+    /// `grain`: the layer's own rounding unit or a multiple of it.
     fn advance_base(&mut self, bytes: u64, grain: u64) {
         let logical = u64::from(self.properties.logical_bytes);
         self.base = self.base.map(|base| base + bytes / logical);
@@ -360,7 +360,7 @@ impl<'a> RecipeBuilder<'a> {
         }
     }
 
-    /// Returns the smallest multiple of a full stripe that is not below `bytes`.
+    /// Rounds `bytes` up to a whole number of full stripes.
     fn whole_stripes(&self, bytes: u64) -> u64 {
         self.stripes
             .map_or(bytes, |(_, stripe)| bytes.next_multiple_of(stripe))
@@ -375,7 +375,7 @@ impl<'a> RecipeBuilder<'a> {
             return;
         }
         let (device, data) = (self.device(), self.whole_stripes(ALIGNMENT_BYTES));
-        // Later volumes begin at multiples of an extent, so an extent is also a number of whole
+        // Later volumes begin at multiples of an extent, so an extent is also a whole number of
         // stripes.
         let extent = match self.stripes {
             Some((_, stripe)) if !EXTENT_BYTES.is_multiple_of(stripe) => {
@@ -424,7 +424,7 @@ impl<'a> RecipeBuilder<'a> {
         }
         let (device, data) = (self.device(), self.whole_stripes(LUKS_DATA_BYTES));
         self.step(
-            &format!("Encryption in sectors of {sector} bytes; data begin {} KiB after the start of the header", data >> 10),
+            &format!("Encryption in sectors of {sector} bytes; data begins {} KiB after the start of the header", data >> 10),
             "cryptsetup",
             vec![
                 format!(
@@ -530,7 +530,7 @@ impl<'a> RecipeBuilder<'a> {
         Ok(())
     }
 
-    /// Returns the list of bad blocks, or the reason why there is none; `None` if tracks are not
+    /// Returns the list of bad blocks, or the reason for not having one; `None` if tracks are not
     /// considered.
     fn bad_blocks(&mut self) -> Result<Option<Result<BadBlocks, NoListError>>, StackPlanError> {
         let Some(map) = self.properties.tracks.as_ref().filter(|_| self.want.tracks) else {

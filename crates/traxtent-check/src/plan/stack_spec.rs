@@ -79,7 +79,7 @@ names! {
 }
 
 impl FileSystem {
-    /// Returns whether mke2fs makes it.
+    /// Returns whether mke2fs creates it.
     pub fn is_ext(self) -> bool {
         matches!(self, FileSystem::Ext2 | FileSystem::Ext3 | FileSystem::Ext4)
     }
@@ -130,7 +130,7 @@ pub struct StackSpec {
     pub raid: Option<Raid>,
     /// `disks=`: the number of drives.
     pub disks: u32,
-    /// `lvm`: a volume group of one volume.
+    /// `lvm`: a volume group with one volume.
     pub lvm: bool,
     /// `luks`: encryption, with this sector size in bytes.
     pub luks_sector: Option<u32>,
@@ -152,7 +152,7 @@ inode-ratio=BYTES                 bytes per inode of ext2, 3 and 4 [16384]
 luks[=BYTES]                      encryption, in sectors of 512, 1024, 2048 or 4096 [the physical sector]
 lvm                               a volume group with one volume
 raid=LEVEL[xCHUNK]                an md array: 0, 1, 4, 5, 6 or 10; chunks of 4K to 64M [512K]
-disks=N                           number of drives [the least for the level; 1 without raid]
+disks=N                           number of drives [the minimum for the level; 1 without raid]
 table=gpt|mbr|none                the partition table [gpt]
 with=sfdisk|parted|sgdisk         the program that writes it [sfdisk]
 tracks=yes|no                     begin at a track boundary, leave out blocks that span two [yes, where known]";
@@ -338,7 +338,7 @@ fn raid(text: &str) -> Result<Raid, String> {
 mod tests {
     use super::*;
 
-    /// Are words accepted in any order, with defaults for those that are left out?
+    /// Are words accepted in any order, with defaults for those left out?
     #[test]
     fn words() {
         let want: StackSpec = "raid=5x64k,fs=xfs,disks=4,luks=4k,lvm".parse().unwrap();

@@ -8,17 +8,16 @@ use serde::{Serialize, Serializer};
 use traxtent_map::TrackMap;
 use traxtent_units::Lbn;
 
-/// The alignment of addresses unless something prevents it: the convention of partitioning tools
-/// (paper A).
+/// The default alignment of addresses: the convention of partitioning tools (paper A).
 pub const ALIGNMENT_BYTES: u64 = 1 << 20;
 
-/// Beginning at a track boundary may cost one sector in this many of the drive.
+/// Beginning at a track boundary may cost at most one in this many sectors of the drive.
 const BOUNDARY_COST_ONE_IN: u64 = 1000;
 
 /// GPT keeps its second copy in the last 33 sectors.
 const GPT_TAIL_LBNS: u64 = 33;
 
-/// The properties of the drives below a stack, which are all alike.
+/// The properties of the drives below a stack, which are all identical.
 #[derive(Clone, Debug)]
 pub struct DriveProperties {
     /// The name.
@@ -92,7 +91,7 @@ impl DriveProperties {
         lbn % lbns == self.lowest_aligned.0 % lbns
     }
 
-    /// Returns the first LBN of the grid that is not before `lbn`.
+    /// Returns the first LBN of the grid at or after `lbn`.
     fn next_on_grid(&self, lbn: u64, lbns: u64) -> u64 {
         let shift = self.lowest_aligned.0 % lbns;
         lbn.saturating_sub(shift).div_ceil(lbns) * lbns + shift
@@ -103,8 +102,8 @@ impl DriveProperties {
     ///
     /// With tracks, it begins at the first boundary on the grid of 1 MiB if that costs little; else
     /// at the first boundary that begins a physical sector; else on the grid of 1 MiB. It ends on a
-    /// physical sector. Blocks of `block_lbns` LBNs are counted from its start, so only those
-    /// boundaries qualify that let the fewest blocks span two tracks.
+    /// physical sector. Blocks of `block_lbns` LBNs are counted from its start, so only the
+    /// boundaries that let the fewest blocks span two tracks qualify.
     pub fn site(&self, tracks: bool, block_lbns: Option<u64>) -> Option<PartitionPlace> {
         let grain = (ALIGNMENT_BYTES / u64::from(self.logical_bytes)).max(1);
         let sector = self.physical_lbns();
@@ -117,7 +116,7 @@ impl DriveProperties {
             .map(|(map, lbns)| (best_phase(map, lbns), lbns));
         let boundary = |lbns: u64| {
             let map = map?;
-            // Examines one boundary after another until one qualifies.
+
             let mut track = map.track_of(Lbn(least))?;
             loop {
                 let at = track.first_lbn.0;

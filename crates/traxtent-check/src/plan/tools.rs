@@ -28,16 +28,16 @@ impl std::fmt::Display for Version {
 
 const fn tool(
     program: &'static str,
-    asks_version: &'static [&'static str],
-    least: Version,
-    needed: &'static str,
+    version_args: &'static [&'static str],
+    min_version: Version,
+    needed_feature: &'static str,
     package: &'static str,
 ) -> Tool {
     Tool {
         program,
-        version_args: asks_version,
-        min_version: least,
-        needed_feature: needed,
+        version_args,
+        min_version,
+        needed_feature,
         package,
     }
 }
@@ -129,8 +129,8 @@ pub fn tool_named(program: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.program == program)
 }
 
-/// Returns the version in a program's output, parsed and as written: the first number that a point
-/// and another number follow.
+/// Returns the version in a program's output, parsed and as written: the first number followed by a
+/// point and another number.
 pub fn version_in(text: &str) -> Option<(Version, &str)> {
     text.split_whitespace().find_map(|word| {
         let word = word.trim_start_matches(|c: char| !c.is_ascii_digit());

@@ -78,7 +78,8 @@ fn own(stack: &Stack, id: LayerId) -> Vec<Grid> {
     grids
 }
 
-/// Returns every grid below an address of a layer, with the address there.
+/// Returns every grid below an address of a layer, with the corresponding address on the grid's
+/// layer.
 pub(super) fn below(stack: &Stack, id: LayerId, offset: u64) -> Vec<(Grid, u64)> {
     let mut found = Vec::new();
     let mut seen = Vec::new();

@@ -1,4 +1,4 @@
-//! Wrong hints: values of the kernel for a device that cannot be true or are known to be wrong.
+//! Wrong hints: the kernel's values for a device that are impossible, or known to be wrong.
 //!
 //! Sources: util-linux issues 1221 and 1224, blivet 228 (33,553,920 bytes); paper A (512 bytes from
 //! drives of 4096); reports of USB bridges that translate sectors.

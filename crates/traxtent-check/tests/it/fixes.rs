@@ -240,7 +240,7 @@ fn contents_that_cannot_shrink() {
     for (tool, options, says) in [
         (&xfs, &["-q", "-f", "@"][..], "cannot shrink"),
         (&mkswap, &["@"], "mkswap"),
-        (&cryptsetup, &luks, "no length of its own"),
+        (&cryptsetup, &luks, "records no length"),
     ] {
         let part = Image::new(bytes);
         part.run(tool, options, "secret");

@@ -1,5 +1,5 @@
-//! A volume group as its metadata describe it: physical volumes, logical volumes, and the places of
-//! each segment.
+//! A volume group as its metadata describes it: physical volumes, logical volumes, and the places
+//! of each segment.
 
 use super::super::error::LayerError;
 use super::text::{self, Value};
@@ -38,7 +38,7 @@ pub struct Volume {
     pub name: String,
     /// The UUID.
     pub uuid: String,
-    /// Whether it is for use, as opposed to a part of another volume.
+    /// Whether users see it; parts of other volumes are hidden.
     pub visible: bool,
     /// The segments, one after another.
     pub segments: Vec<Segment>,

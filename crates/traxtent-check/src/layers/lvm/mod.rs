@@ -2,7 +2,7 @@
 //! text.
 //!
 //! Sources: lib/format_text/layout.h and lib/label/label.h of LVM2; the manual pages of lvm2 for
-//! the terms. Checksums are not verified, because the consistency of the text is checked instead.
+//! the terms. Checksums are not verified; the consistency of the text is checked instead.
 
 mod group;
 mod text;
@@ -15,7 +15,7 @@ use crate::layers::PhysicalVolume;
 use crate::source::Source;
 
 const SECTOR: u64 = 512;
-/// The number of first sectors that may hold the label.
+/// The label is in one of this many sectors at the start.
 const LABEL_SECTORS: u64 = 4;
 /// The maximum number of metadata areas or of data areas: LVM writes one or two of each.
 const AREAS_MAX: usize = 15;
@@ -122,7 +122,7 @@ fn metadata_text(source: &dyn Source, start: u64, bytes: u64) -> Parsed<String> 
     let at = |offset: u64| {
         start
             .checked_add(offset)
-            .ok_or_else(|| wrong(format!("a metadata area would be at byte {start}")))
+            .ok_or_else(|| wrong(format!("a metadata area at byte {start} ends beyond 2^64")))
     };
     let mut text = source.read(at(offset)?, before_turn as usize)?;
     text.extend(source.read(at(RING_AT)?, (count - before_turn) as usize)?);

@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         )))
     }
 
-    /// Returns the longest prefix of characters of one kind.
+    /// Takes the longest prefix of characters for which `is_in` is true.
     fn while_in(&mut self, is_in: fn(char) -> bool) -> &'a str {
         let end = self
             .rest
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(value.list("e"), []);
     }
 
-    /// Are truncated texts and texts with excessive nesting errors?
+    /// Are truncated texts and excessively nested texts rejected?
     #[test]
     fn torn_texts() {
         for torn in ["a {", "a = ", "a = [1", "a = \"x", "}", "= 1", "a = [1 2]"] {

@@ -3,7 +3,7 @@
 use crate::layers::Unknown;
 use crate::stack::Kind;
 
-/// Returns the end of a content in bytes, if it is known that nothing of it comes later.
+/// Returns the first byte after a partition's content, if it is known.
 pub(super) fn end(kind: &Kind) -> Option<u64> {
     match kind {
         Kind::Ext(ext) => Some(ext.blocks.saturating_mul(ext.block_bytes)),
@@ -15,8 +15,9 @@ pub(super) fn end(kind: &Kind) -> Option<u64> {
     }
 }
 
-/// Returns the steps for a content that fills its partition and has to be shortened to be moved.
-/// SECTOR stands for the new first sector. ext is shrunk by commands instead.
+/// Returns the steps for a partition that must be shortened to be moved, but whose content fills it
+/// or may fill it. SECTOR stands for the new first sector. For ext, commands shrink the file system
+/// instead.
 pub(super) fn too_long(kind: &Kind) -> Option<String> {
     let recreate = "recreate the partition from sector SECTOR";
     Some(match kind {
@@ -38,10 +39,10 @@ pub(super) fn too_long(kind: &Kind) -> Option<String> {
             "move its extents to another physical volume (pvmove), remove it from the group (vgreduce, pvremove), {recreate}, and add it again (pvcreate, vgextend); without another one, copy the data away"
         ),
         Kind::Luks(_) => format!(
-            "LUKS has no length of its own, so what is in it would be cut: copy the data away, {recreate}, format and copy back; commands that shorten the partition are safe only once the file system in it has been shrunk"
+            "LUKS records no length, so its content would be cut off: copy the data away, {recreate}, format and copy back; commands that shorten the partition are safe only once the file system in it has been shrunk"
         ),
         Kind::Zfs(_) => format!(
-            "ZFS fills the partition and cannot shrink: replace this device in the pool by another (zpool replace), or send the data away, {recreate}, and create the pool anew"
+            "ZFS fills the partition and cannot shrink: replace this device in the pool with another (zpool replace), or send the data away, {recreate}, and create the pool anew"
         ),
         _ => format!(
             "the end of its content is not known, and the partition has to be shortened to be moved: copy the data away, {recreate}, copy the data back"
@@ -49,7 +50,7 @@ pub(super) fn too_long(kind: &Kind) -> Option<String> {
     })
 }
 
-/// Returns what else can be done for a content that is longer than the layer below it.
+/// Returns the alternative to restoring the length of a layer that is too short for its content.
 pub(super) fn if_cut_short(kind: &Kind) -> &'static str {
     match kind {
         Kind::Ext(_) => ", or check the file system and shrink it (e2fsck -f, resize2fs)",
@@ -63,7 +64,7 @@ pub(super) fn if_cut_short(kind: &Kind) -> &'static str {
             ", or create the swap space anew (mkswap), because it holds nothing to keep"
         }
         Kind::Luks(_) => {
-            "; the part of the data beyond the end is lost otherwise, and what is in it must be checked by its own tool"
+            "; otherwise, the data beyond the end is lost, and the content must be checked with its own tool"
         }
         Kind::MdMember(_) => {
             "; otherwise, remove this member from the array, if it has redundancy, and replace it"
