@@ -242,7 +242,7 @@ impl Bench {
     }
 
     /// Runs a workload, given in the workload grammar, as [`TestDrive::run`] does. It runs all of
-    /// its requests, or [a few](Bench::scaled_count).
+    /// its requests, or [a tenth](Bench::scaled_count) of them.
     ///
     /// # Errors
     /// Returns an error if the workload does not fit the drive.
@@ -250,8 +250,8 @@ impl Bench {
         Ok(self.drive().run(self.scaled(workload)?)?)
     }
 
-    /// Runs a workload in the same way, passes each outcome to `look`, and returns the time at
-    /// which the last request was complete.
+    /// Runs a workload in the same way and passes each outcome to `look`. Returns the completion
+    /// time of the last request.
     ///
     /// # Errors
     /// Returns an error if the workload does not fit the drive.

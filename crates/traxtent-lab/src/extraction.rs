@@ -1,6 +1,7 @@
 //! Finding track boundaries (paper T, section 4.1).
 //!
-//! A translation takes the targets' 2 ms, which is about the value that follows from both papers.
+//! A translation takes the default `scsi.translate_ms` of 2 ms. This is about the value that
+//! follows from both papers.
 
 use traxtent_probe::{Algorithm, Verify};
 

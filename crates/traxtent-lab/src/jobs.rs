@@ -100,7 +100,7 @@ pub fn sequential_reads(bench: &Bench, seconds: NonZeroU32) -> Result<Vec<Vec<f6
     DEPTHS.iter().map(at_depth).collect()
 }
 
-/// A combination of depth and size at which larger or more requests achieve less.
+/// A combination of depth and size at which larger or more requests lower the throughput.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateDrop {
     /// The depth.

@@ -6,8 +6,8 @@
 //! paper uses. It is measured as in the paper's Figure 1: random reads within the first zone, with
 //! one always queued.
 //!
-//! For the write cost the paper takes another paper's numbers of an Auspex server's trace, which is
-//! not available to us. Here the log of [`traxtent_layout::log`] is filled and cleaned
+//! For the write cost, the paper takes another paper's results for a trace of an Auspex server. The
+//! trace is not available to us. Here the log of [`traxtent_layout::log`] is filled and cleaned
 //! instead: the numbers are those of its own cleaner, on the [`LogWorkload`]s below. Map pages and
 //! summaries count as written.
 //!
@@ -45,8 +45,8 @@ const A_TRACK: usize = 4;
 /// The number of sectors of the log for the write cost: 128 MiB.
 const LOG_SECTORS: u64 = 1 << 18;
 
-/// The number of live blocks, as a share of those for which the segments have room: three quarters,
-/// as in the simulations of Rosenblum and Ousterhout (TOCS 1992, section 3.5).
+/// The number of live blocks, as a share of the log's size in blocks: three quarters, as in the
+/// simulations of Rosenblum and Ousterhout (TOCS 1992, section 3.5).
 const UTILIZATION: f64 = 0.75;
 
 /// A cleaning pass recovers one part in this number of the log, at any segment size.
@@ -66,7 +66,7 @@ pub enum LogWorkload {
 }
 
 impl LogWorkload {
-    /// All loads.
+    /// All workloads.
     pub const ALL: [LogWorkload; 3] = [
         LogWorkload::Uniform,
         LogWorkload::HotCold,
@@ -260,7 +260,7 @@ impl LogWorkload {
         starts
     }
 
-    /// The blocks that are written next.
+    /// Returns the blocks to write next.
     fn next(self, files: &[u64], blocks: u64, rng: &mut Rng) -> std::ops::Range<u64> {
         match self {
             LogWorkload::Uniform => one(rng.below(blocks)),

@@ -179,8 +179,8 @@ pub fn measure(
 /// The error text of a probe that took too long.
 pub const TOO_LONG: &str = "the time limit of the table is reached";
 
-/// The number of operations between two looks at the processor time, which is a system call.
-const OPERATIONS_PER_LOOK: u64 = 1 << 12;
+/// The number of operations between two checks of the processor time, which is a system call.
+const OPERATIONS_PER_CHECK: u64 = 1 << 12;
 
 /// An observer for which the target disappears after a limited processor time.
 struct TimeLimit {
@@ -191,7 +191,7 @@ struct TimeLimit {
 impl TargetObserver for TimeLimit {
     fn before(&mut self, _: TargetOperation) -> Result<(), TargetError> {
         self.operations += 1;
-        if self.operations.is_multiple_of(OPERATIONS_PER_LOOK) && cpu_time() > self.end {
+        if self.operations.is_multiple_of(OPERATIONS_PER_CHECK) && cpu_time() > self.end {
             return Err(TargetError::Gone(TOO_LONG.to_owned()));
         }
         Ok(())

@@ -10,7 +10,7 @@ use traxtent_units::{Block, Blocks};
 /// The parameters of an aging run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aging {
-    /// The share of blocks in use at the end. It is about the same from the first fill on.
+    /// The share of blocks in use at the end. After the first fill, it stays about the same.
     pub full: f64,
     /// The total number of blocks written, as a multiple of the number of blocks in the partition.
     pub turnover: f64,
@@ -46,7 +46,7 @@ struct Writer {
 
 impl Aging {
     /// Ages the layout that `allocator` manages, starting from its current state. Returns the files
-    /// that remain of those written here.
+    /// that it wrote and did not delete.
     pub fn run(&self, allocator: &mut Allocator, seed: u64) -> Vec<File> {
         let mut rng = Rng::new(seed);
         let blocks = allocator.space().blocks;

@@ -129,7 +129,7 @@ impl Allocator {
     }
 
     /// Returns the free space, which is counted as it changes. For a conventional allocator, groups
-    /// stand for traxtents; [`Space::count`] counts its free blocks by tracks.
+    /// take the place of traxtents; [`Space::count`] counts its free blocks by tracks.
     pub fn space(&self) -> Space {
         self.free.space
     }
@@ -162,9 +162,9 @@ impl Allocator {
         Some(blocks)
     }
 
-    /// Allocates `count` blocks for a file. The file goes within one traxtent if it fits into that
-    /// of `near`. Otherwise it goes into traxtents that are entirely free, using part of the last
-    /// one, as close to each other as possible.
+    /// Allocates `count` blocks for a file. The file is placed within one traxtent if it fits into
+    /// the traxtent of `near`. Otherwise it goes into traxtents that are entirely free, using part
+    /// of the last one, as close to each other as possible.
     ///
     /// # Errors
     /// Returns an error if fewer than `count` blocks are free. None is then allocated.
@@ -217,7 +217,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// Frees blocks. Any blocks in use may be freed together.
+    /// Frees blocks. They need not have been allocated together.
     ///
     /// # Errors
     /// Returns an error if one of them is free, excluded, or beyond the end of the partition. None

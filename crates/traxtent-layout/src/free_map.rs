@@ -43,7 +43,7 @@ impl FreeMap {
         }
     }
 
-    /// Returns the first block of a range that is used, or the first that is free.
+    /// Returns the first used block of a range if `used` is set, otherwise the first free one.
     pub(super) fn first(&self, blocks: &Range<Block>, used: bool) -> Option<Block> {
         words(blocks).find_map(|word| {
             let bits = self.word(word) ^ if used { 0 } else { u64::MAX };
@@ -87,7 +87,7 @@ fn words(blocks: &Range<Block>) -> Range<u64> {
     }
 }
 
-/// Returns the bits of a word that stand for blocks of the range.
+/// Returns the bits of a word that correspond to blocks of the range.
 fn mask(word: u64, blocks: &Range<Block>) -> u64 {
     let from = blocks.start.0.saturating_sub(word * 64).min(63);
     let to = (blocks.end.0 - word * 64).min(64);

@@ -125,7 +125,7 @@ mod tests {
     proptest! {
         /// Does each query give the same result as a linear search?
         #[test]
-        fn agrees_with_a_row(
+        fn agrees_with_a_linear_search(
             numbers in prop::collection::vec(0..9_u32, 1..700),
             changes in prop::collection::vec((0..700_usize, 0..9_u32), 0..60),
         ) {

@@ -31,7 +31,7 @@ const FILES_PER_STEP_MAX: usize = 256;
 pub struct Move {
     /// The position of the file in the list.
     pub file: usize,
-    /// The number of the file's blocks before them.
+    /// The number of blocks of the file before the moved ones.
     pub offset: Blocks,
     /// Their present extents, in file order.
     pub from: Vec<Range<Block>>,

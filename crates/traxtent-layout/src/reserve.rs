@@ -28,7 +28,7 @@ impl Reserve {
 
     /// Returns the next blocks of a growing file, at most `count`. They come from the reserved
     /// blocks. If there are none, the closest traxtent that is entirely free is reserved, and they
-    /// come from it. If there is no such traxtent, they are those that [`Placement::Next`] finds.
+    /// come from it. If there is no such traxtent, they are allocated with [`Placement::Next`].
     /// Returns `None` if the disk is full.
     pub fn grow(
         &mut self,
@@ -48,8 +48,8 @@ impl Reserve {
     /// Returns all blocks of a small file, in one run. If they fit into the reserved blocks, they
     /// follow the preceding small files. Otherwise the closest traxtent that is entirely free
     /// becomes the reserve, and they come from its beginning. If there is no such traxtent or it is
-    /// too small, they are those that [`Placement::Together`] finds. Returns `None` if there are
-    /// none.
+    /// too small, they are allocated with [`Placement::Together`]. Returns `None` if no run of free
+    /// blocks is long enough.
     ///
     /// # Errors
     /// Returns an error if the remaining blocks were reserved with another allocator.

@@ -7,7 +7,7 @@ use traxtent_units::{Block, Blocks};
 /// The free space of a partition. Runs of free blocks are cut at the ends of traxtents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
-    /// The number of blocks in traxtents: those of the partition without the excluded ones.
+    /// The number of blocks in traxtents: all blocks of the partition except the excluded ones.
     pub blocks: Blocks,
     /// The number of those blocks that are free.
     pub free: Blocks,

@@ -122,7 +122,7 @@ fn is_below(corner: (u64, u64), before: (u64, u64), after: (u64, u64)) -> bool {
 /// The longest time that a round can take on one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundBound {
-    /// The time of a round apart from its requests: to begin, and until the last data arrives.
+    /// The time of a round apart from its requests: its start, and the delivery of the last data.
     pub fixed: Span,
     /// The time of one request apart from the seek to it.
     pub request: Span,
@@ -172,7 +172,7 @@ mod tests {
     /// Do the paper's examples come out: 264 KB at 4 Mb/s, ten disks, and two I/Os of memory per
     /// stream?
     #[test]
-    fn a_round_is_what_an_io_plays() {
+    fn a_round_lasts_as_long_as_an_io_plays() {
         let rate = BitRate(4_000_000);
         let round = rate.play_time(264 * 1024);
         assert_eq!(round, Span::from_ms(540.672));
@@ -186,7 +186,7 @@ mod tests {
 
     /// Is the curve the least concave one above the points?
     #[test]
-    fn the_bound_spans_dents() {
+    fn the_bound_is_concave() {
         let times = [5, 10, 10, 10, 30, 20].map(Span);
         let bound = SeekBound::new(&times);
         assert_eq!(bound.corners, [(0, 5), (4, 30), (5, 30)]);
@@ -197,7 +197,7 @@ mod tests {
 
     /// Is the largest admissible number of streams admitted, and one more refused?
     #[test]
-    fn both_sides_of_admission() {
+    fn admits_up_to_the_limit_and_no_more() {
         let worst = RoundBound {
             fixed: Span(50),
             request: Span(100),

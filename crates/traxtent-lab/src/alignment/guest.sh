@@ -1,10 +1,10 @@
 #!/bin/sh
-# A phase on a served drive, by the kernel of a machine that qemu emulates: packs what it boots with, and runs it.
+# Runs a phase on a served drive, with the kernel of a machine that qemu emulates: builds its initrd and boots it.
 #
 # guest.sh PHASE FILE-SYSTEM FIRST-SECTOR SECTORS FOLDER TARBALL ROOT RELEASE, with the drive's address in $uri
 #
 # ROOT/boot and ROOT/lib/modules have the kernel RELEASE. The drive is the guest's first disk and the tarball its
-# second; the partition is told to its kernel, so that nothing but the file system is on the drive. The disk is set up as
+# second; addpart defines the partition, so the drive holds only the file system. The disk is set up as
 # phase.sh sets up a loop device, and qemu passes its requests on as they are.
 set -eu
 phase=$1 kind=$2 first=$3 sectors=$4 folder=$5 tarball=$6 root=$7 release=$8
@@ -38,11 +38,11 @@ cp "$(command -v busybox)" "$files/bin/busybox"
 ln -s busybox "$files/bin/sh"
 put "${make%% *}" make
 put addpart addpart
-# Not busybox's, which sets times of access to those of change: then reading the tree writes them.
+# Not busybox's tar: it sets access times to modification times, and reading the tree then updates them on the drive.
 put tar tar
 for module in $modules; do
     file=$(find "$root/lib/modules/$release" -name "$module.ko")
-    # What is not a module is in the kernel.
+    # A missing module is built into the kernel.
     [ -z "$file" ] || cp "$file" "$files/modules/"
 done
 cat >"$files/init" <<END

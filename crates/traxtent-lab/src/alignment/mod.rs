@@ -11,8 +11,7 @@
 //! JFS and ReiserFS, which few kernels have today, are those of a kernel that qemu emulates
 //! (`guest`).
 //!
-//! Left out: the host's own time, and the kernels of the paper, for which the present ones stand
-//! in.
+//! Left out: the host's own time, and the paper's kernels; present ones are used instead.
 
 mod coalesce;
 mod file_system;
@@ -67,8 +66,8 @@ impl Times {
     }
 }
 
-/// Takes a file system of a machine through the phases twice, aligned and unaligned, on the drive
-/// of a bench.
+/// Runs the phases on a file system of a machine twice, aligned and unaligned, on the drive of a
+/// bench.
 ///
 /// The tarball has `mib` MiB, and the program at `traxtent` serves the drive. The drive holds up to
 /// `gathered` sectors of writes (0: as in the model). Recordings are kept in `folder` and reused

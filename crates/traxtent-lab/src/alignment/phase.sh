@@ -1,10 +1,10 @@
 #!/bin/sh
-# A phase on a served drive: attaches it by nbdfuse and a loop device, works, unmounts, and takes all away again.
+# Runs a phase on a served drive: attaches the drive with nbdfuse and a loop device, works, unmounts and detaches it.
 #
 # phase.sh PHASE FILE-SYSTEM FIRST-BYTE BYTES FOLDER TARBALL, with the drive's address in $uri
 #
 # The block device is set up as Linux 2.6.32 to 3.11 set up a SATA disk: requests of at most 512 KiB, 128 KiB of
-# read-ahead, a disk that rotates. (A loop device sets itself up by what lies below it.)
+# read-ahead, a disk that rotates. (By default, a loop device takes these settings from the device below it.)
 set -eu
 phase=$1 kind=$2 first=$3 bytes=$4 folder=$5 tarball=$6
 node=$folder/node mounted=$folder/mounted device= nbdfuse=

@@ -53,7 +53,7 @@
 //! log.write(7, &[42; 4096])?;
 //! carry_out(&mut log, &mut device)?;
 //! log.sync()?;
-//! carry_out(&mut log, &mut device)?; // What was written before the sync is durable now.
+//! carry_out(&mut log, &mut device)?; // Data written before the sync is now durable.
 //!
 //! let mut step = Recovery::begin(map.first()..map.end(), 512, config.cleaning);
 //! let mut log = loop {
@@ -282,7 +282,7 @@ impl LogConfig {
     }
 }
 
-/// An operation that the device is to perform.
+/// An operation for the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogOp {
     /// Read sectors.

@@ -72,8 +72,8 @@ impl SegmentSizing {
     }
 }
 
-/// Adds the pieces of one size from `next` on that end by `end`. Returns where the next piece would
-/// begin.
+/// Adds consecutive pieces of one size, from `next` to `end` at most. Returns the start of the
+/// next piece.
 fn pieces(cut: &mut Vec<Range<Lbn>>, mut next: Lbn, size: Sectors, end: Lbn) -> Lbn {
     while size.0 <= end.0.saturating_sub(next.0) {
         cut.push(next..next + size);

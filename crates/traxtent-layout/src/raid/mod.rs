@@ -1,16 +1,16 @@
 //! Arrays of drives whose chunks are tracks (paper Q, section 3): the mapping from the array's
 //! sectors to the members' sectors.
 //!
-//! An [`Array`] is made of a [`Level`], a rule for [`ChunkRule`], and [`Member`]s. It divides its
-//! own sectors into stripes. A [`Stripe`] has one chunk per member, one of which may be parity.
-//! Nothing is stored per stripe: consecutive stripes with the same sizes form a run, and within a
-//! run everything is arithmetic.
+//! An [`Array`] consists of a [`Level`], a [`ChunkRule`] and [`Member`]s. It divides its own
+//! sectors into stripes. A [`Stripe`] has one chunk per member, one of which may be parity. Nothing
+//! is stored per stripe: consecutive stripes with the same sizes form a run, and within a run
+//! everything is arithmetic.
 //!
 //! **Unequal tracks.** Drives of one model differ in their numbers of sectors per track (paper Q,
 //! Table 2). With [`ChunkRule::Tracks`], the n-th stripe therefore takes the n-th track of each
-//! member by size. Parity covers a stripe as far as the parity track reaches. A longer track leaves
-//! its end empty there; a shorter one counts as zero beyond its end. Parity moves to another member
-//! with each stripe, whatever the sizes. This is the left-symmetric rotation, the default of
+//! member by size. A stripe's data chunks are no longer than its parity track: a longer track
+//! leaves its end empty. A shorter one counts as zero beyond its end. Parity moves to another
+//! member with each stripe, whatever the sizes. This is the left-symmetric rotation, the default of
 //! Linux's md. [`Array::usage`] returns how much space this wastes, and how evenly; figures are in
 //! docs/raid.md.
 //!
@@ -192,7 +192,7 @@ pub struct Array {
 /// The positions of a member's chunks.
 #[derive(Clone, Debug)]
 enum ChunkPositions {
-    /// One after another, from an LBN on.
+    /// One after another, starting at an LBN.
     Even(Lbn),
     /// On tracks, after the spare ones.
     Tracks(Order),

@@ -121,7 +121,7 @@ pub struct XorStep {
     pub new: MemberSet,
 }
 
-/// Which version of a member's rows is meant.
+/// A version of a member's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// The present contents.

@@ -72,7 +72,7 @@ pub enum TplError {
     /// A plan that changes the table, requested while another is in progress.
     #[error("a plan that changes the table is in progress; finish it first")]
     Busy,
-    /// A map that differs from the one with which the layout was made.
+    /// A map that differs from the one that the layout was made with.
     #[error(
         "the map has changed: the layout was made with one of {theirs_tracks} tracks and hash {theirs:08x}, this one \
          has {ours_tracks} and {ours:08x}"

@@ -11,7 +11,7 @@ impl Tpl {
     /// Returns the steps that fill the free places of a track with the replicas for twice as many
     /// partitions: the first half of a split.
     ///
-    /// Nothing relies on these replicas until [`Tpl::split`], so that requests may be served
+    /// Nothing relies on these replicas until [`Tpl::split`]. Requests can therefore be served
     /// between the steps. A change of the track in the meantime cancels the filling: see
     /// [`Tpl::is_filled`].
     ///

@@ -9,11 +9,11 @@
 //! The tracks are divided into *regions* with equal numbers of tracks, and blocks are numbered
 //! region after region. Within a region, they are numbered in *layers*. The first layer has the
 //! blocks that the tracks hold with the most partitions, track after track. Each further layer has
-//! those that they hold in addition with half as many. A device that is filled from its first block
-//! on therefore keeps as many replicas as the free space of its last region allows, and does not
-//! spread a small amount of data over its whole stroke for the sake of replicas. Half of a region's
-//! blocks are in the last layer, half a track at a time. Within a layer, a track's last block is
-//! followed by the next track's first; their replicas pass one skew apart.
+//! those that they hold in addition with half as many. A device that is filled in ascending order
+//! of blocks therefore keeps as many replicas as the free space of its last region allows, and does
+//! not spread a small amount of data over its whole stroke for the sake of replicas. Half of a
+//! region's blocks are in the last layer, half a track at a time. Within a layer, a track's last
+//! block is followed by the next track's first; their replicas pass one skew apart.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -58,8 +58,8 @@ pub struct ReplicaMap {
     block_sectors: u32,
     bounds: PartitionBounds,
     marks: Vec<StrideEntry>,
-    /// The first track's position of each region, and the number of blocks on the tracks before it.
-    /// The last element is the end of the tracks.
+    /// For each region, the position of its first track, and the number of blocks on the tracks
+    /// before it. The last element is the end of the tracks.
     regions: Vec<(usize, Layers)>,
 }
 
