@@ -5,7 +5,7 @@
 //! the parameter language itself.
 //!
 //! Source: the DiskSim 4.0 reference manual and the behaviour of its code. ARCHITECTURE.md lists
-//! where the model departs from DiskSim.
+//! the differences between the model and DiskSim.
 //!
 //! # Invariants
 //! Nothing here opens a file; the caller supplies the text of files that others refer to

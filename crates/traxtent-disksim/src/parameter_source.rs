@@ -27,7 +27,7 @@ enum Within {
 use Within::{Bus, Drive, Mechanics, Model, Scheduler};
 
 /// The parameter for each value of a profile, by the value's path or the beginning of it. The first
-/// entry that matches and whose parameter is in the file applies.
+/// matching entry whose parameter is in the file applies.
 #[rustfmt::skip]
 const PARAMETERS: &[(&str, Within, &str)] = &[
     ("mechanics.rpm", Mechanics, "Rotation speed (in rpms)"),

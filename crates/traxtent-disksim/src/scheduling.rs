@@ -1,8 +1,8 @@
-//! DiskSim's scheduling policies, and the policies that stand for them.
+//! DiskSim's scheduling policies, and the modelled policies that replace them.
 //!
 //! The names and numbers are those of `disksim_ioqueue.h` in DiskSim 4.0. A policy that is not
-//! modelled is replaced by the one that minimizes most nearly the same: by position, by position
-//! and age, by distance, or in the order of an elevator.
+//! modelled is replaced by the nearest one that is: by position, by position and age, by distance,
+//! or in elevator order.
 
 use super::params::{Block, ParamError, not_modelled};
 use traxtent_model::profile::Scheduler;
@@ -13,8 +13,8 @@ const POLICY: &str = "Scheduling policy";
 /// The key of the age's weight.
 const WEIGHT: &str = "Timeout time/weight";
 
-/// The unit of the age weight in DiskSim's aged SPTF: thousandths of the time waited
-/// (`disksim_ioqueue.c`, `ioqueue_get_request_from_opt_sptf_queue`).
+/// The divisor for the age weight of DiskSim's aged SPTF, which is in thousandths of the time
+/// waited (`disksim_ioqueue.c`, `ioqueue_get_request_from_opt_sptf_queue`).
 const AGED_SPTF_UNIT: f64 = 1000.0;
 
 /// A policy of DiskSim.
@@ -25,7 +25,7 @@ struct Policy {
     difference: Option<&'static str>,
 }
 
-/// The policy that stands for one of DiskSim's.
+/// The modelled policy for one of DiskSim's.
 enum Model {
     Plain(Scheduler),
     /// Aged SPTF, with the weight in the parameters.
@@ -91,11 +91,11 @@ const fn nearest(name: &'static str, model: Model, difference: &'static str) -> 
     }
 }
 
-/// Where a queue is.
+/// The owner of a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum QueueOwner {
     Disk,
-    /// A host does not know where the heads are. Policies by position become first come, first
+    /// A host does not know where the heads are, so policies by position become first come, first
     /// served.
     Host,
 }
@@ -160,8 +160,8 @@ pub(super) fn origin_of_replacement(queue: &Block, owner: QueueOwner) -> Option<
     ))
 }
 
-/// Returns the policy that is used. If it differs from the one in the file, also returns a sentence
-/// about both.
+/// Returns the policy to use. If it differs from the one in the file, also returns an explanation
+/// that names both.
 fn modelled(queue: &Block, owner: QueueOwner) -> Result<(Scheduler, Option<String>), ParamError> {
     let number = queue
         .get_bounded(POLICY, 1, POLICIES.len() as u32)?

@@ -1,6 +1,7 @@
-//! Seek curves: rows of `distance, milliseconds` after a line with their number.
+//! Seek curves: rows of `distance, milliseconds` after an optional heading with their number.
 //!
-//! A third column is the deviation of the measurement, a fourth the time of a seek for a write.
+//! The third column, if present, is the deviation of the measurement. The fourth is the time of a
+//! seek for a write.
 
 use super::params::ParamError;
 
@@ -15,13 +16,13 @@ pub struct SeekPoint {
     pub write_ms: Option<f64>,
 }
 
-/// Parses a seek file. `file` is its name for messages.
+/// Parses a seek file. Messages call it `file`.
 ///
 /// The points are returned in the order of the file, with ascending distances.
 ///
 /// # Errors
 /// Returns an error if a line is neither the heading nor two to four numbers, if distances do not
-/// ascend, or if there are fewer rows than the heading states.
+/// ascend, if there are no rows, or if there are fewer rows than the heading states.
 pub fn parse_seeks(file: &str, text: &[u8]) -> Result<Vec<SeekPoint>, ParamError> {
     let text = String::from_utf8_lossy(text);
     let mut points: Vec<SeekPoint> = Vec::new();

@@ -24,7 +24,8 @@ pub struct System {
     pub arrays: Vec<SystemArray>,
     /// The scheduling policy of the host's queue in front of each disk.
     pub host_scheduler: Scheduler,
-    /// Whether the host keeps a disk's own queue filled. Otherwise it sends one request at a time.
+    /// Whether the host sends a disk several requests at once, for the disk's own queue. Otherwise
+    /// it sends one at a time.
     pub queueing_in_disks: bool,
     /// The synthetic workload, if there is one.
     pub synthio: Option<SynthioSpec>,
@@ -126,8 +127,8 @@ pub fn load_system(
 }
 
 impl System {
-    /// Returns a trace record at the disk to which its device is mapped, or `None` if the file maps
-    /// devices but not this one.
+    /// Returns a trace record with its device mapped to a disk, or `None` if the file maps devices
+    /// but not this one.
     pub fn map_record(&self, mut record: TraceRecord) -> Option<TraceRecord> {
         if self.devices.is_empty() {
             return Some(record);
@@ -157,7 +158,7 @@ struct Loader<'a> {
     buses: BTreeMap<String, String>,
 }
 
-/// The devices that names in the file refer to.
+/// The devices to which names in the file refer.
 struct DeviceNames {
     disks: BTreeMap<String, u32>,
     arrays: Vec<SystemArray>,
@@ -168,7 +169,7 @@ struct DeviceNames {
 }
 
 impl DeviceNames {
-    /// Returns the devices that a name refers to: a disk, the members of an organisation, or an
+    /// Returns the devices to which a name refers: a disk, the members of an organisation, or an
     /// array.
     fn numbers(&self, name: &Node) -> Result<Rc<[u32]>, ParamError> {
         let name_text = name.str()?;
@@ -196,7 +197,7 @@ impl DeviceNames {
 }
 
 impl Loader<'_> {
-    /// Returns the error for a file without a disk, or without the only disk that is wanted.
+    /// Returns the error for a file without a disk, or without the requested one.
     fn no_disk(&mut self, file: &str, only: Option<&str>) -> Result<ParamError, ParamError> {
         let disks = self.disks(None)?.into_iter();
         let mut names: Vec<String> = disks.map(|disk| disk.name).collect();
@@ -250,7 +251,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Returns all warnings, including those about parameters that nothing has used.
+    /// Returns all warnings, including those about unused parameters.
     fn warnings(mut self) -> Vec<String> {
         for block in self.document.blocks().filter(|block| is_drive(block)) {
             for unused in block.unused() {
@@ -381,8 +382,8 @@ impl Loader<'_> {
         })
     }
 
-    /// Returns the seed that the file gives as a number: that of the run, or else that of its
-    /// preparation.
+    /// Returns the seed of the run if the file states it as a number, otherwise the seed of the
+    /// initialization.
     fn seed(&self) -> Option<u64> {
         let block = self
             .document
@@ -398,7 +399,7 @@ impl Loader<'_> {
         stated("Real Seed").or_else(|| stated("Init Seed"))
     }
 
-    /// States the host's queue in the profiles, unless it is the usual one.
+    /// Records the host's queue in the profiles, unless it is the default.
     fn state_host(&self, disks: &mut [SystemDisk], scheduler: Scheduler, queueing_in_disks: bool) {
         let host = HostSpec {
             scheduler,
@@ -423,7 +424,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Returns the policy of the host's queue, and whether disks queue too.
+    /// Returns the policy of the host's queue, and whether disks queue requests too.
     fn driver(&mut self) -> Result<(Scheduler, bool), ParamError> {
         let Some(block) = self
             .document
@@ -442,8 +443,8 @@ impl Loader<'_> {
         ))
     }
 
-    /// Returns the organisations that are addressed as one disk. Either all of them must be, or
-    /// none.
+    /// Returns the organisations that are addressed as one disk. Either all organisations or none
+    /// must be.
     fn arrays(&self, disks: &BTreeMap<String, u32>) -> Result<Vec<SystemArray>, ParamError> {
         let (mut arrays, mut plain) = (Vec::new(), None);
         let organisations = self.document.blocks();
@@ -513,7 +514,8 @@ impl Loader<'_> {
     }
 
     /// Returns the members of each organisation that are among `disks`. All organisations must
-    /// leave addresses unchanged. If one disk is meant alone (`is_partial`), others are left out.
+    /// leave addresses unchanged. If only one disk is loaded (`is_partial`), organisations that
+    /// change addresses are left out instead.
     fn organisations(
         &self,
         disks: &BTreeMap<String, u32>,

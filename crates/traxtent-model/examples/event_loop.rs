@@ -3,11 +3,11 @@
 //!
 //! `cargo run --release -p traxtent-model --example event_loop [seed]`
 //!
-//! Time is virtual. The loop finds the earliest event, a client's or the disk's, and moves the
-//! clock there. The same seed prints the same table on every machine.
+//! Time is virtual. The loop finds the earliest event of the clients and the disk, and advances the
+//! clock to it. The same seed prints the same table on every machine.
 //!
-//! Without flushing, a drive with a write-back cache may keep any write in it for as long as it
-//! likes. Recovery ends at the first record that is missing.
+//! Without flushes, a drive with a write-back cache may keep a write there indefinitely. Recovery
+//! ends at the first missing record.
 #![allow(clippy::disallowed_methods)]
 
 mod wal;

@@ -3,7 +3,7 @@
 //! `cargo run --release -p traxtent-model --example turmoil [seed]`
 //!
 //! Clients send transactions over turmoil's TCP. The server appends them to a log and acknowledges
-//! each once it is durable. A crash of the host cuts the power of its disk. In the end every
+//! each once it is durable. A crash of the host cuts the power of its disk. At the end, every
 //! acknowledged transaction must be in the log.
 //!
 //! The disk's clock follows turmoil's. Tokio's timers count milliseconds, so the server notices a
@@ -37,7 +37,8 @@ const TRANSACTIONS: u64 = 100;
 const CRASHES: [Duration; 2] = [Duration::from_millis(700), Duration::from_millis(1900)];
 /// The time from a crash until the server starts again.
 const DOWN: Duration = Duration::from_millis(300);
-/// The time after which a client gives up a connection, and after which it tries again.
+/// The time after which a client gives up a connection, and the time that it then waits before it
+/// tries again.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The transactions acknowledged, with the time from the first attempt of each.
@@ -95,17 +96,18 @@ pub(crate) fn simulate(seed: u64, flushes: bool) -> turmoil::Result<(String, usi
     Ok((report, lost))
 }
 
-/// The server's memory, which a crash loses, and its disk, which it keeps.
+/// The server's state in memory, which a crash loses, and its disk, which survives a crash.
 struct Server {
     log: RefCell<Log>,
     disk: Rc<RefCell<Disk>>,
-    /// Notifies of records appended and acknowledged. With one thread, none is missed.
+    /// Signals that records were appended or acknowledged. With a single thread, no signal is
+    /// missed.
     changed: Notify,
 }
 
 /// Runs the server from its start until a crash.
 async fn serve(disk: Rc<RefCell<Disk>>, flushes: bool) -> turmoil::Result {
-    // Recovery runs on the disk's own clock. The host then waits until its clock is there.
+    // Recovery runs on the disk's own clock. The host then waits until its own clock has caught up.
     let (log, _) = Log::recover(&mut disk.borrow_mut(), now(), flushes)?;
     let ready = disk.borrow().now();
     sleep_until(ready).await;
@@ -128,7 +130,8 @@ async fn serve(disk: Rc<RefCell<Disk>>, flushes: bool) -> turmoil::Result {
     }
 }
 
-/// Advances the log whenever a record was appended or the disk has an event.
+/// Advances the log at each event of the disk and, while the disk has none, when a record is
+/// appended.
 async fn write_log(server: &Server) -> turmoil::Result {
     loop {
         let disk = &server.disk;
@@ -142,7 +145,7 @@ async fn write_log(server: &Server) -> turmoil::Result {
     }
 }
 
-/// Answers each transaction with its number once its record is acknowledged.
+/// Returns the number of each transaction to the client once its record is acknowledged.
 async fn answer(server: Rc<Server>, mut stream: TcpStream) -> turmoil::Result {
     loop {
         let transaction = stream.read_u64().await?;
@@ -155,7 +158,7 @@ async fn answer(server: Rc<Server>, mut stream: TcpStream) -> turmoil::Result {
     }
 }
 
-/// Sends transactions, each until it is acknowledged.
+/// Sends a client's transactions in order, and retries each until it is acknowledged.
 async fn client(number: u64, acknowledged: Acknowledged) -> turmoil::Result {
     let mut stream = None;
     for transaction in number * TRANSACTIONS..(number + 1) * TRANSACTIONS {

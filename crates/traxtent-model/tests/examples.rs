@@ -38,7 +38,7 @@ fn acknowledged_transactions_survive() {
     assert!(lost > 0);
 }
 
-/// Does the same seed give the same output, and another seed another?
+/// Does the same seed give the same output, and a different seed a different one?
 #[test]
 fn outputs_are_deterministic() {
     let event_loop = |seed| event_loop::run("generic-20tb", true, seed, RUN).unwrap();

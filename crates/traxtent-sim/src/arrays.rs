@@ -1,9 +1,10 @@
 //! Arrays of simulated drives. Each request becomes a stripe plan, whose reads and writes go to the
 //! drives' queues.
 //!
-//! A data write is issued once the old data that it overwrites has been read, if that is read at
-//! all. A parity write is issued once everything that it is computed from has been read. DiskSim's
-//! `disksim_redun.c` does the same, without "synch writes for safety". Computing takes no time.
+//! A data write is issued once the old data that it overwrites has been read, if the stripe plan
+//! reads it. A parity write is issued once everything that it is computed from has been read.
+//! DiskSim's `disksim_redun.c` does the same, without "synch writes for safety". Computing takes no
+//! time.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +82,7 @@ struct WaitingWrite {
 #[derive(Clone, Copy, Debug)]
 struct DriveRequest {
     work: u64,
-    /// How the time from the arrival of the array's request to this one's was spent.
+    /// The breakdown of the time from the arrival of the array's request to that of this one.
     before: Breakdown,
 }
 

@@ -20,7 +20,7 @@ pub trait QueuedDevice {
     type Payload: Debug + Clone;
     /// The completion of a request.
     type Completion;
-    /// The reason for which a request is refused.
+    /// The reason why a request is refused.
     type Error;
 
     /// The drive.
@@ -110,7 +110,7 @@ impl<U: QueuedDevice> DriveQueue<U> {
     }
 
     /// Does the work that is due at `wake`, and passes each completion to `sink` until `sink`
-    /// returns false. Returns whether `sink` never returned false.
+    /// returns false. Returns false if `sink` did.
     pub fn wake(
         &mut self,
         wake: SimTime,
@@ -123,9 +123,9 @@ impl<U: QueuedDevice> DriveQueue<U> {
         Ok(continues)
     }
 
-    /// Passes each completion that is due to `sink` until `sink` returns false. Returns whether
-    /// `sink` never returned false. Queued requests are passed on by a separate call to
-    /// [`DriveQueue::dispatch`], so that the caller can first submit requests that a completion
+    /// Passes each completion that is due to `sink` until `sink` returns false. Returns false if
+    /// `sink` did. Queued requests are sent to the drive by a separate call to
+    /// [`DriveQueue::dispatch`], so the caller can first submit requests that a completion
     /// releases.
     pub fn complete(
         &mut self,
@@ -134,7 +134,7 @@ impl<U: QueuedDevice> DriveQueue<U> {
     ) -> bool {
         while let Some((tag, completion)) = self.unit.poll(wake) {
             let place = self.sent.iter().position(|(sent, _)| *sent == tag);
-            let place = place.expect("a drive completes what it was given");
+            let place = place.expect("a drive completes only requests that it was sent");
             let (_, arrival) = self.sent.swap_remove(place);
             if !sink(arrival, completion) {
                 return false;

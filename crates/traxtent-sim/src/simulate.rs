@@ -232,8 +232,9 @@ impl From<Refused<RequestError>> for SimulateError {
 /// Returns the time of the last completion.
 ///
 /// # Errors
-/// Returns an error if the source fails, or if no drive can serve a request. `sink` has then
-/// received everything that was served before.
+/// Returns an error if the source fails, a drive refuses a request, a request names a device that
+/// does not exist, or too many requests wait for a drive. `sink` has then received every outcome
+/// before the error.
 pub fn simulate(
     host: &mut Host,
     source: &mut impl RequestSource,

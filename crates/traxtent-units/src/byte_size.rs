@@ -2,8 +2,8 @@
 //!
 //! The suffixes are those of the GNU coreutils ("2.3 Block size" in their manual): a bare letter,
 //! or a letter followed by `iB`, is a power of 1024; a letter followed by `B` is a power of 1000.
-//! fio, with its default `kb_base=1024`, gives the suffixes with `i` and those without the opposite
-//! meaning, and is not followed.
+//! fio's grammar is not followed: with its default `kb_base=1024`, it swaps the meanings of the
+//! suffixes with and without `i`.
 
 use std::fmt;
 
@@ -66,7 +66,7 @@ pub fn parse_byte_size(text: &str) -> Result<u64, ByteSizeError> {
     size().ok_or(ByteSizeError)
 }
 
-/// Returns the number of bytes that a suffix stands for.
+/// Returns the number of bytes that a suffix denotes.
 pub fn byte_unit(suffix: &str) -> Option<u64> {
     let mut letters = suffix.chars();
     let power = match letters.next()?.to_ascii_uppercase() {
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Is everything else refused, the first size that does not fit included?
+    /// Is everything else refused, including the first size that does not fit?
     #[test]
     fn refusals() {
         for text in [

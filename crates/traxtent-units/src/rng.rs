@@ -4,8 +4,8 @@
 //! The generator is xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number
 //! generators", 2021), seeded through SplitMix64. Whole numbers come from a 64 by 64 bit product
 //! (Lemire, "Fast random integer generation in an interval", 2019), fractions from the top 53 bits.
-//! Logarithms and roots come from `libm`, which computes them in software, so that the mathematics
-//! library of a platform cannot change a bit.
+//! Logarithms and roots come from `libm`, which computes them in software, so the mathematics
+//! library of a platform does not affect results.
 
 use rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -15,7 +15,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
-    /// Creates the sequence that belongs to `seed`.
+    /// Creates the sequence for `seed`.
     pub fn new(seed: u64) -> Rng {
         Rng(Xoshiro256PlusPlus::seed_from_u64(seed))
     }

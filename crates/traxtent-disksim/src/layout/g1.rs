@@ -14,7 +14,7 @@ use traxtent_model::geometry::{
 /// The schemes by DiskSim's number, as its translation handles them.
 ///
 /// According to the manual, schemes 5 and 6 have their spares at the front of a cylinder. The
-/// translation from LBN to place has them at the end, and it determines where data are.
+/// translation from LBN to place has them at the end, and it determines where the data is.
 const SCHEMES: [Sparing; 11] = [
     Sparing::None,
     Sparing::TracksPerZone,
@@ -192,7 +192,8 @@ fn zone(
     })
 }
 
-/// An LBN at a position in a zone or after it.
+/// Returns the entry that moves `lbn` to a position in a zone or after it, or `None` if the
+/// position is beyond the disk.
 fn place(
     lbn: u64,
     position: u64,
@@ -214,8 +215,8 @@ fn place(
     })
 }
 
-/// Returns whether a cylinder, counted from the zone's first, receives LBNs from its last surface
-/// on.
+/// Returns whether the LBNs of a cylinder, counted from the zone's first, begin on its last
+/// surface.
 fn runs_backward(mapping: u8, band: &DiskSimZone, cylinder: u64) -> bool {
     match mapping {
         0 => false,

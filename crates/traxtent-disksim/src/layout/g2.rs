@@ -119,7 +119,7 @@ fn zone(block: &Rc<Block>) -> Result<Zone, ParamError> {
             value.trunc() / f64::from(slots)
         })
     };
-    // The translation finds the extents without these.
+    // The extents come from the map, so these are not needed.
     block.get("First LBN");
     block.get("Last LBN");
     Ok(Zone {

@@ -104,8 +104,8 @@ impl Reader<'_> {
         let mut next = 0;
         for entry in entries(node)? {
             let end = entry.lbn + entry.run_len;
-            // DiskSim uses the first entry that has an LBN, so an LBN that is listed again has no
-            // effect.
+            // DiskSim uses the first entry that contains an LBN, so later entries with the same LBN
+            // have no effect.
             if end <= next {
                 continue;
             }

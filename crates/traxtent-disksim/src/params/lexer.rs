@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::{ParamError, Sources};
 
-/// The maximum total length of all included files.
+/// The maximum total length of the first file and all files that it includes, in bytes.
 const TEXT_MAX: usize = 64 << 20;
 /// The maximum number of inclusions, including repeated ones, because a few bytes can name many
 /// files.

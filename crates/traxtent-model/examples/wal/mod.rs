@@ -1,10 +1,10 @@
 //! A write-ahead log on a modelled disk: group commit, and recovery after a power cut.
 //!
-//! A [`Log`] is the database's part, in memory; a crash loses it. The [`Disk`] is passed to each
-//! call; a crash keeps it. Like the disk, the log is a state machine: time is an argument.
+//! A [`Log`] is the database's state in memory, which a crash loses. The [`Disk`] is passed to each
+//! call and survives a crash. Like the disk, the log is a state machine: time is an argument.
 //!
-//! Each record fills a sector. Its checksum covers the checksum of the record before it, so the
-//! remains of records that were lost never continue a newer log.
+//! Each record fills a sector. Its checksum covers the checksum of the previous record, so remains
+//! of lost records never continue a newer log.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ const RECOVERY_SECTORS: u64 = 128;
 pub(crate) struct Log {
     /// Whether a record is acknowledged only after a flush.
     flushes: bool,
-    /// The bytes of records that the next write takes.
+    /// The bytes of the records for the next write.
     waiting: Vec<u8>,
     /// The number of records appended, including those that wait.
     appended: u64,
@@ -110,7 +110,7 @@ impl Log {
         Ok(())
     }
 
-    /// The number of records that are acknowledged: those with lower numbers.
+    /// The number of acknowledged records. Records with numbers below it are acknowledged.
     pub(crate) fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
@@ -142,12 +142,12 @@ pub(crate) fn cut_and_count(
     Ok((found.len(), lost.count()))
 }
 
-/// Returns the percentile of sorted values, of which there is at least one.
+/// Returns a percentile of sorted values. There must be at least one value.
 pub(crate) fn percentile<T: Copy>(sorted: &[T], percent: usize) -> T {
     sorted[(sorted.len() - 1) * percent / 100]
 }
 
-/// FNV-1a over the checksum of the record before and the bytes of this one.
+/// Returns the FNV-1a hash of the previous record's checksum and the bytes of this record.
 fn checksum_of(before: u64, body: &[u8]) -> u64 {
     let bytes = before.to_le_bytes();
     let bytes = bytes.iter().chain(body);

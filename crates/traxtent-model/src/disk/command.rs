@@ -6,11 +6,11 @@ use super::error::DiskError;
 use crate::drive::{Breakdown, ServedBy};
 use traxtent_units::{Lbn, SimTime, Span};
 
-/// The identifier of a command, unique and ascending during the disk's life.
+/// The identifier of a command, unique and ascending over the disk's lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u64);
 
-/// One command. Its data are passed separately.
+/// One command. Its data is passed separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Read sectors.
@@ -30,9 +30,9 @@ pub enum Command {
         /// affected.
         fua: bool,
     },
-    /// Write to the media everything that was complete when the flush arrived.
+    /// Make durable all writes that were complete when the flush arrived.
     Flush,
-    /// Discard sectors whose data are no longer needed (TRIM, UNMAP, discard). The profile
+    /// Discard sectors whose data is no longer needed (TRIM, UNMAP, discard). The profile
     /// determines their contents afterwards: `scsi.unmap`.
     Trim {
         /// The first sector.

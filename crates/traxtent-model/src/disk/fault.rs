@@ -13,10 +13,9 @@ use traxtent_units::{Lbn, Span};
 /// A fault of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// `power-cut`: power fails, and data that have not been flushed are lost in part or
-    /// completely.
+    /// `power-cut`: power fails, and data that has not been flushed is lost in part or completely.
     PowerCut {
-        /// `seed`: determines which data are lost. Default: the next seed of the scenario.
+        /// `seed`: determines which data is lost. Default: the next seed of the scenario.
         seed: Option<u64>,
         /// `tearing`: the unit at which a write may be torn.
         tearing: Tearing,
@@ -42,7 +41,7 @@ pub enum Fault {
         /// `revolutions`: the number of additional revolutions per physical sector.
         revolutions: u32,
     },
-    /// `grown-defect`: the sectors are bad. Their data have moved to spares, and accesses go there.
+    /// `grown-defect`: the sectors are bad. Their data has moved to spares, and accesses go there.
     GrownDefect {
         /// `lbn`: the first bad sector.
         lbn: Lbn,
@@ -55,10 +54,10 @@ pub enum Fault {
         length: Span,
     },
     /// `vanish`: the drive disappears for a time. Requests fail, and outstanding writes have no
-    /// effect. Acknowledged data stay in its cache, because the power is on. (For a loss of power,
+    /// effect. Acknowledged data stays in its cache, because the power is on. (For a loss of power,
     /// see `power-cut`.)
     Vanish {
-        /// `for`: how long the drive is absent.
+        /// `for`: the time for which the drive is absent.
         length: Span,
     },
     /// `lying-flush`: a flush is acknowledged but makes nothing durable.

@@ -115,7 +115,7 @@ impl<M: Media> Disk<M> {
             Fault::GrownDefect { lbn, sectors } => {
                 let lbns = self.drive.physical_range(lbn, sectors);
                 self.move_to_spares(lbns.clone())?;
-                // The place that needed retries is not accessed any more.
+                // The place that needed retries is no longer accessed.
                 self.drive.set_retries(now, lbns, 0);
             }
             Fault::Stall { length } => self.drive.stall(now, until(length)),
@@ -227,8 +227,9 @@ impl<M: Media> Disk<M> {
 }
 
 /// Returns the place assumed for a remapped sector if the layout describes no free spare: the end
-/// of the drive. Every drive has spares, even if the profile's sources mention none. The place also
-/// belongs to an LBN, so the model does not run out of places. `taken` of them are in use.
+/// of the drive. Every drive has spares, even if the profile's sources mention none. The place is
+/// shared with an LBN, so the model does not run out of places. `taken` of these places are already
+/// in use.
 fn place_at_end(geometry: &Geometry, taken: u64, sectors: u32) -> Option<Place> {
     let step = u64::from(sectors);
     (taken + 1..=taken + 16).find_map(|number| {

@@ -6,13 +6,13 @@
 /// never written are read as zeros. Addresses and lengths are within the drive's capacity. They
 /// begin and end at logical sectors, except that a power cut may tear a write at 512 bytes.
 pub trait Media {
-    /// Reads from byte `at` on.
+    /// Reads bytes, starting at `at`, until `into` is full.
     ///
     /// # Errors
     /// Returns the error of the storage. The contents of `into` are then undefined.
     fn read(&self, at: u64, into: &mut [u8]) -> Result<(), MediaError>;
 
-    /// Writes from byte `at` on.
+    /// Writes `data`, starting at byte `at`.
     ///
     /// # Errors
     /// Returns the error of the storage. Each sector of the range is then old or new.
@@ -50,15 +50,15 @@ pub enum MediaError {
 /// write of one sector needs a page and the tables that lead to it, about 6 KB at most.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryMedia {
-    /// Tables of groups of pages. Finding a page takes three steps, however many pages there are.
+    /// Tables of groups of pages. A lookup takes three steps, regardless of the number of pages.
     tables: Vec<Option<Box<Table>>>,
-    /// The bytes of all pages, groups and tables.
+    /// The total size of all pages, groups and tables in bytes.
     held: u64,
 }
 
-/// The bytes of a page, which is allocated even for a write of one byte.
+/// The size of a page in bytes. A write of one byte allocates a whole page.
 const PAGE: usize = 4 << 10;
-/// The bytes of a cache line on most processors.
+/// The size of a cache line in bytes on most processors.
 const LINE: usize = 64;
 /// The number of pages in a group.
 const GROUP: usize = 64;
@@ -113,13 +113,13 @@ impl MemoryMedia {
         MemoryMedia::default()
     }
 
-    /// Returns the bytes of memory in use for data and tables.
+    /// Returns the number of bytes of memory in use for data and tables.
     pub fn bytes_held(&self) -> u64 {
         self.held
     }
 
-    /// Returns the additional bytes of memory that a write of `length` bytes starting at `at` would
-    /// need.
+    /// Returns the number of additional bytes of memory that a write of `length` bytes starting at
+    /// `at` would need.
     pub fn bytes_missing(&self, mut at: u64, length: u64) -> u64 {
         let (mut missing, end) = (0, at + length);
         // The table and the group of the previous step.
@@ -186,7 +186,7 @@ fn get_or_make<'a, T>(
     })
 }
 
-/// The bytes of a group and its pages.
+/// Returns the size of a group and its pages in bytes.
 fn bytes_of(group: &Group) -> u64 {
     let pages = group.iter().flatten().count();
     (size_of::<Group>() + pages * PAGE) as u64

@@ -126,7 +126,7 @@ impl Disk<MemoryMedia> {
 }
 
 impl<M: Media> Disk<M> {
-    /// Creates a disk at rest from a drive and the data of a medium that has at least its size.
+    /// Creates a disk at rest from a drive and a medium that is at least as large as the drive.
     pub fn with_media(drive: Drive, media: M) -> Disk<M> {
         let profile = drive.profile();
         let cache = &profile.cache;
@@ -164,7 +164,8 @@ impl<M: Media> Disk<M> {
         self.store.into_media()
     }
 
-    /// The latest time that the disk was given, or has reached by itself.
+    /// The disk's clock: the latest time that was given to the disk, or that it has reached by
+    /// itself.
     pub fn now(&self) -> SimTime {
         self.now
     }
@@ -179,7 +180,7 @@ impl<M: Media> Disk<M> {
         self.drive.profile().sector.logical_bytes
     }
 
-    /// The number of bytes acknowledged and not durable. Each version of a sector counts.
+    /// The number of bytes that are acknowledged but not durable. Each version of a sector counts.
     pub fn unflushed_bytes(&self) -> u64 {
         self.store.unflushed()
     }
@@ -269,9 +270,9 @@ impl<M: Media> Disk<M> {
         })
     }
 
-    /// Copies the data that a host sees starting at `lbn`, at the latest time given to the disk. A
-    /// server thus copies the data of a successful read directly to the buffer where it needs them.
-    /// Takes no modelled time.
+    /// Copies the data that a host sees starting at `lbn`, at the latest time given to the disk.
+    /// This lets a server copy the data of a successful read directly into its own buffer. Takes no
+    /// modelled time.
     ///
     /// # Errors
     /// Returns an error if the drive does not have the sectors, the length is not a whole number of
@@ -320,7 +321,7 @@ impl<M: Media> Disk<M> {
             self.now = wake.max(self.now);
             while let Some(done) = self.drive.poll(self.now) {
                 let Some((job, work)) = self.outstanding.remove(&done.tag) else {
-                    unreachable!("the drive completes what it was given");
+                    unreachable!("the drive completes only commands of this disk");
                 };
                 let outcome = self.carry_out(&job.command, work);
                 self.done.push_back(Completion {
@@ -369,7 +370,7 @@ impl<M: Media> Disk<M> {
         }
     }
 
-    /// Ends a command now that the drive's media and buffer did not complete.
+    /// Ends a command at the current time without an access to the drive's media or buffer.
     fn end_unserved(&mut self, job: DiskJob, outcome: Result<(), DiskError>) {
         self.done.push_back(Completion {
             tag: job.tag,
@@ -411,8 +412,8 @@ impl<M: Media> Disk<M> {
     }
 }
 
-/// Returns the request that takes the drive the time of a command. Zeros cross the bus like other
-/// data, which a drive that generates them itself would avoid.
+/// Returns the request that models the time of a command. Zeros cross the bus like other data; a
+/// drive that generates them itself would save that time.
 pub fn request(command: &Command) -> Request {
     let (lbn, sectors) = command.sectors();
     let (op, fua) = match *command {

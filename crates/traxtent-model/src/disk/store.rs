@@ -2,7 +2,7 @@
 //! read.
 //!
 //! Nothing here takes modelled time. A write that fails leaves the cache unchanged. Data that could
-//! not be written out stay in the cache, so that a flush can be repeated when there is space.
+//! not be written out stays in the cache, so a flush can be repeated when there is space.
 
 use std::ops::Range;
 
@@ -69,7 +69,7 @@ impl<M: Media> Store<M> {
         self.platters.media
     }
 
-    /// The number of bytes acknowledged and not durable.
+    /// The number of bytes that are acknowledged but not durable.
     pub(super) fn unflushed(&self) -> u64 {
         self.cache.bytes()
     }
@@ -118,7 +118,7 @@ impl<M: Media> Store<M> {
         self.platters.media.sync()
     }
 
-    /// A barrier for data that are already on the media.
+    /// A barrier for data that is already on the media.
     pub(super) fn sync(&mut self) -> Result<(), MediaError> {
         self.platters.media.sync()
     }
@@ -133,7 +133,7 @@ impl<M: Media> Store<M> {
     }
 
     /// Cuts the power while writes are `outstanding`. The seed determines what remains of data that
-    /// are not durable. If the media fail, the contents are those after a cut at that point.
+    /// is not durable. If the media fail, the contents are those after a cut at that point.
     pub(super) fn cut(
         &mut self,
         outstanding: impl Iterator<Item = (u64, WriteData)>,
@@ -141,7 +141,7 @@ impl<M: Media> Store<M> {
         grain: TearingUnit,
     ) -> Result<PowerCutResult, MediaError> {
         let mut sampler = CutSampler::new(seed, grain);
-        // A write that durable ones have divided into parts counts once per part.
+        // A write that durable writes have split counts once per part.
         for (at, data) in self.cache.drain().chain(outstanding) {
             for part in sampler.of(at..at + data.length()) {
                 let left = data.part(part.start - at..part.end - at);

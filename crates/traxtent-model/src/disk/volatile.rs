@@ -1,5 +1,5 @@
-//! The data of the volatile write cache: writes that a host considers complete and the media do not
-//! have.
+//! The data of the volatile write cache: writes that are complete for the host but not yet on the
+//! media.
 //!
 //! The model of *data* deliberately differs from the model of *time*. In the timing model,
 //! write-back ([`crate::drive`]) brings a write to the media as soon as the arm is free. Here a
@@ -162,7 +162,7 @@ impl VolatileCache {
         gaps
     }
 
-    /// Copies the newest versions over data that were read from the media at byte `at`.
+    /// Copies the newest versions over data that was read from the media at byte `at`.
     pub(super) fn overlay(&self, at: u64, into: &mut [u8]) {
         let range = at..at + into.len() as u64;
         for (part, number) in self.newest.over(&range) {

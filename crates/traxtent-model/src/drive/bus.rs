@@ -44,7 +44,7 @@ impl Reservations {
 
 /// A bus that several drives share. One drive holds it at a time: from a command until the drive
 /// disconnects, and from its reselection until it has reported the completion. The bus is granted
-/// in the order of requests. An access requests all the bus time it will need when it begins.
+/// in the order of requests. When an access begins, it requests all the bus time that it will need.
 #[derive(Clone, Debug, Default)]
 pub struct SharedBus(Arc<Mutex<Drives>>);
 
@@ -97,8 +97,8 @@ impl Bus {
         start
     }
 
-    /// Reserves the bus for `length`, and for `after` at the end of the request, at the first time
-    /// from `from` on at which it is free long enough. Returns that time.
+    /// Reserves the bus for `length`, followed by `after` for the end of the request, at the first
+    /// time at or after `from` at which it is free for both. Returns that time.
     pub(super) fn reserve(&mut self, from: SimTime, length: Span, after: Span) -> SimTime {
         let mut start = from;
         loop {
@@ -115,9 +115,9 @@ impl Bus {
     }
 
     /// Reserves the bus, after all of the drive's own reservations, for a transfer whose times
-    /// depend on when it gets the bus. `transfer` returns its begin and end if it has the bus from
+    /// depend on when it gets the bus. `transfer` returns its start and end if it has the bus from
     /// a given time on. `before` and `after` are the bus times needed around the transfer. Returns
-    /// the begin and end for the first time at which the bus is free for all of it.
+    /// the start and end for the first time at which the bus is free for all of it.
     pub(super) fn reserve_transfer(
         &mut self,
         from: SimTime,
@@ -173,7 +173,8 @@ pub(super) struct Ramp {
 }
 
 impl Ramp {
-    /// Returns the ramp without its first `sectors` sectors. It must have more than these.
+    /// Returns the ramp without its first `sectors` sectors. The ramp must have more sectors than
+    /// that.
     pub(super) fn skip(&self, sectors: u32) -> Ramp {
         Ramp {
             sectors: self.sectors - sectors,
@@ -287,7 +288,8 @@ fn flow(per_sector: Span, ramps: &[Ramp], from: SimTime) -> (SimTime, SimTime) {
     (begin.unwrap_or(from), now)
 }
 
-/// The drive leaves the bus whenever no sector is available, and connects again once enough are.
+/// Transfers sectors in chunks. The drive leaves the bus whenever no sector is available, and
+/// connects again once enough are.
 fn chunks(
     bus_behaviour: &BusBehaviour,
     ramps: &[Ramp],

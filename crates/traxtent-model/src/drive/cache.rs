@@ -20,7 +20,7 @@ pub(super) enum State {
     Dirty,
 }
 
-/// Consecutive sectors in the buffer, from `start` to before `end`.
+/// Consecutive sectors in the buffer: `[start, end)`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub(super) start: Lbn,
@@ -45,7 +45,7 @@ pub(super) struct Segment {
     used: u64,
 }
 
-/// The place in the buffer in which a read finds its sectors.
+/// The place in the buffer where a read finds its sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadPlace {
     /// All of them in one segment.
@@ -118,8 +118,8 @@ impl Cache {
         }
     }
 
-    /// Enables or disables hits for reads. If they are disabled, the buffer drops the contents that
-    /// it could read again.
+    /// Enables or disables hits for reads. If hits are disabled, the buffer drops contents that can
+    /// be read again from the media.
     pub(super) fn set_enabled(&mut self, enabled: bool) {
         self.spec.enabled = enabled;
         if !enabled {
@@ -258,7 +258,8 @@ impl Cache {
         self.touch(index);
     }
 
-    /// Records that a segment holds all sectors to before `end`. The oldest sectors make room.
+    /// Records that a segment holds all sectors before `end`. If it exceeds its size, the lowest
+    /// sectors are dropped.
     pub(super) fn fill_to(&mut self, index: usize, end: Lbn) {
         let size = u64::from(self.spec.segment_sectors);
         let s = &mut self.segments[index];
@@ -347,7 +348,7 @@ impl Cache {
         index
     }
 
-    /// Records that a write's sectors are on the media up to before `end`.
+    /// Records that a write's sectors before `end` are on the media.
     pub(super) fn drain(&mut self, index: usize, end: Lbn) {
         let keep = self.spec.enabled && self.spec.read_hits_on_written;
         let s = &mut self.segments[index];
@@ -376,7 +377,7 @@ impl Cache {
     }
 }
 
-/// Returns how suitable a segment is for other sectors, and where a read that misses goes.
+/// Returns the suitability of a segment for reuse, and the place for a read that misses.
 fn recyclable(now: SimTime, index: usize, segment: &Segment) -> (u32, ReadPlace) {
     let is_free = segment.busy_until <= now;
     let value = match segment.state {

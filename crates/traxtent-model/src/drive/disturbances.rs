@@ -64,7 +64,7 @@ impl Drive {
         first..end
     }
 
-    /// Sets the number of additional revolutions that every physical sector of `[lbns)` takes
+    /// Sets the number of additional revolutions that every physical sector in `lbns` takes
     /// whenever it is read from the media. 0 removes the perturbation.
     ///
     /// A current read-ahead is stopped.
@@ -94,7 +94,7 @@ impl Drive {
     }
 
     /// Restarts the drive, as after a loss of power: nothing is outstanding, the buffer is empty,
-    /// and its settings are those of the profile. Slow or moved sectors stay so.
+    /// and its settings are those of the profile. Perturbations and moved sectors remain.
     pub fn restart(&mut self) {
         let slow = std::mem::take(&mut self.slow);
         let next_tag = self.next_tag;

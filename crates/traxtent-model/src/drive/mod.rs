@@ -43,7 +43,7 @@ use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
 
-/// The identifier of a request, unique and ascending during the drive's life.
+/// The identifier of a request, unique and ascending over the drive's lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u64);
 
@@ -156,7 +156,7 @@ struct DriveJob {
     /// The time at which its command has left the bus.
     off_bus: SimTime,
     after_read: bool,
-    /// For a write whose data the buffer has accepted: where they are.
+    /// The place of a write's data in the buffer, once the buffer has accepted it.
     accepted: Option<Accepted>,
 }
 
@@ -372,7 +372,7 @@ impl Drive {
     ///
     /// If read-ahead is switched off, a current read-ahead is stopped. If reads from the buffer are
     /// switched off, its contents are dropped. Writes that it has accepted stay, and go to the
-    /// media as before. A drive that reads ahead whatever its host requests
+    /// media as before. A drive that reads ahead regardless of its host's settings
     /// (`cache.read_ahead.ignores_host`) applies only the setting for writes.
     pub fn set_caching(&mut self, now: SimTime, caching: Caching) {
         self.run_until(now);
@@ -630,8 +630,8 @@ impl Drive {
             landed.since(now) + others.fold(wait(piece), Span::min)
         })?;
         // Requests for the same sectors keep their order, including those that are linked through
-        // others. A write that finds no room in the buffer lets a write go first that is already
-        // there.
+        // others. If the buffer has no room for a write, a write that it has already accepted goes
+        // first.
         while let Some(older) = (0..index).find(|&i| {
             waiting[i].overlaps(&waiting[index])
                 && (waiting[i].is_write() || waiting[index].is_write())
@@ -672,8 +672,8 @@ impl Drive {
     }
 
     /// The first sector of a request that remains to be done. A write may begin in the physical
-    /// sector in which the previous one ended, and its beginning may have been written with that
-    /// one.
+    /// sector in which the previous one ended. Its beginning may then have been written with the
+    /// previous one.
     fn first_remaining(&self, job: &DriveJob) -> Lbn {
         let LastWrite { end, written, .. } = self.last_write;
         if job.is_write() && job.request.lbn == end && written < job.end() {
@@ -755,7 +755,7 @@ impl Drive {
     }
 
     /// The time at which the arm is free, given the times at which the media have finished a
-    /// request, its data have been sent, and the host has the acknowledgement.
+    /// request, its data has been sent, and the host has the acknowledgement.
     fn release_time(&self, media: SimTime, sent: SimTime, acknowledged: SimTime) -> SimTime {
         match self.profile.queue.preseek {
             Preseek::BeforeCompletion => media,

@@ -1,5 +1,5 @@
-//! Requests larger than a segment of the buffer. The transfers on its two sides then delay each
-//! other.
+//! Requests larger than a segment of the buffer. The transfers between host and segment and between
+//! segment and media then delay each other.
 //!
 //! A sector of a write is transferred from the host only when the segment has room for it. A sector
 //! of a read leaves the media only when the segment has room for it. A sector that is not ready
@@ -39,7 +39,7 @@ impl PassedSectors {
         self.ramps.push(ramp);
     }
 
-    /// Removes the ramps from index `count` on.
+    /// Removes all ramps but the first `count`.
     fn truncate(&mut self, count: usize, end: u64) {
         self.ramps.truncate(count);
         self.starts.truncate(count);
@@ -117,7 +117,7 @@ impl WriteTransfers {
         }
     }
 
-    /// Returns the begin and end of each transfer except the first. Transfers without a gap between
+    /// Returns the start and end of each transfer except the first. Transfers without a gap between
     /// them are joined.
     pub(super) fn later_transfers(&self) -> impl Iterator<Item = (SimTime, SimTime)> {
         let ends = self.transfers[1..].iter().map(|&(first, _)| first);

@@ -2,8 +2,8 @@
 //! parts that must not change (512e; read-modify-write). If two consecutive writes share a physical
 //! sector and the buffer holds all of it, it is written with the first of them.
 //!
-//! Left out: such a drive also reads physical sectors as a whole, so that an unaligned read takes
-//! up to seven logical sectors longer. `ARCHITECTURE.md` has the reason.
+//! Left out: such a drive also reads physical sectors as a whole, so an unaligned read takes up to
+//! seven logical sectors longer. `ARCHITECTURE.md` states the reason.
 
 use super::Drive;
 use super::sweep::{Access, Leg};
@@ -31,8 +31,8 @@ impl Drive {
     }
 
     /// Reads the physical sectors that a write covers in part. They are not read if the buffer
-    /// holds the rest of them. They are not read either if it held the rest (`held`) when it
-    /// accepted the write, which may have displaced it.
+    /// holds the rest of them, or if it held the rest (`held`) when it accepted the write. The
+    /// write may since have displaced that.
     ///
     /// Returns the position and time of the head afterwards. If no legs were added, nothing had to
     /// be read.

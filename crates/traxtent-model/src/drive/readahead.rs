@@ -23,13 +23,13 @@ pub(super) struct ReadAheadRun {
     leg: Option<Leg>,
     /// Whether sectors are read in the order in which they pass.
     on_arrival: bool,
-    /// The time until which the head belongs to the preceding request, whatever part of the track
-    /// has passed it.
+    /// The time until which the head belongs to the preceding request, even if parts of the track
+    /// have already passed.
     since: SimTime,
 }
 
 impl ReadAheadRun {
-    /// Creates a read-ahead that begins at `next` with the head at `position` from `now` on.
+    /// Creates a read-ahead that begins at `next`, with the head at `position` at time `now`.
     pub(super) fn new(
         segment: usize,
         next: Lbn,
@@ -49,8 +49,8 @@ impl ReadAheadRun {
         }
     }
 
-    /// Makes it read sectors in the order in which they pass. It has done so before it got the
-    /// head, at `since`.
+    /// Makes it read sectors in the order in which they pass. It has done so since before `since`,
+    /// the time at which it got the head.
     pub(super) fn on_arrival(self, since: SimTime) -> ReadAheadRun {
         ReadAheadRun {
             on_arrival: true,
@@ -154,7 +154,7 @@ impl ReadAheadRun {
 
     /// Returns the LBN, head position and time from which an access can continue this one. The head
     /// is not stopped for a request for exactly the next sectors.
-    pub(super) fn hand_over(&self) -> (Lbn, HeadPosition, SimTime) {
+    pub(super) fn continuation(&self) -> (Lbn, HeadPosition, SimTime) {
         (self.next, self.position, self.now)
     }
 

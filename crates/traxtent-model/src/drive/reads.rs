@@ -46,8 +46,8 @@ struct MediaRead<'a> {
 
 /// The state of the arm when a read of the media begins.
 struct MediaStart {
-    /// The first sector to be read. It is before the first that is not in the buffer if read-ahead
-    /// is on its way there.
+    /// The first sector to be read. It precedes the first sector missing from the buffer if
+    /// read-ahead is still on its way there.
     from: Lbn,
     position: HeadPosition,
     /// The time from which the arm may move.
@@ -145,7 +145,8 @@ impl Drive {
         });
     }
 
-    /// The time from which the bus may transfer data for a request that found some in the buffer.
+    /// The time from which the bus may transfer data for a request that found some of its sectors
+    /// in the buffer.
     fn hit_from(&self, job: &DriveJob, at: SimTime, arriving: bool) -> SimTime {
         let c = &self.controller;
         let taken = if arriving {
@@ -207,8 +208,8 @@ impl Drive {
         }
     }
 
-    /// Sends the data of a full hit to the host. Returns the times at which they have been sent,
-    /// and acknowledged.
+    /// Sends the data of a full hit to the host. Returns the times at which it has been sent and
+    /// acknowledged.
     fn deliver_hit(
         &mut self,
         job: &DriveJob,
@@ -270,13 +271,15 @@ impl Drive {
         (self.legs, self.ramps) = (legs, ramps);
     }
 
-    /// Takes the arm for a read, from read-ahead that it continues or from its current position,
-    /// and a segment.
+    /// Takes the arm and a segment for a read. The arm continues read-ahead, or starts from its
+    /// current position.
     #[inline]
     fn start_media(&mut self, read: &MediaRead<'_>) -> MediaStart {
         let &MediaRead { job, at, fill, .. } = read;
         let (from, position, ready) = match &self.arm {
-            Arm::ReadAhead(run) if fill.hit && Some(run.segment) == fill.segment => run.hand_over(),
+            Arm::ReadAhead(run) if fill.hit && Some(run.segment) == fill.segment => {
+                run.continuation()
+            }
             _ => {
                 let free = self.take_arm(at);
                 (fill.from, self.position, arm_ready(job, at, free))
@@ -500,7 +503,7 @@ impl Drive {
                 || self.on_arrival_rng.chance(access.read_on_arrival_share))
     }
 
-    /// The first sector that a drive which reads on arrival has in its buffer when it reaches the
+    /// For a drive that reads on arrival: the first sector in its buffer when the head reaches the
     /// wanted ones.
     fn first_on_arrival(&self, leg: &Leg) -> Lbn {
         let track = &leg.piece.track;
@@ -588,7 +591,7 @@ impl Drive {
     }
 }
 
-/// Removes `sectors` sectors from the front of the ramps from index `from` on.
+/// Removes `sectors` sectors from the ramps, beginning with the ramp at index `from`.
 fn skip(ramps: &mut Vec<Ramp>, from: usize, mut sectors: u32) {
     while sectors > 0 && from < ramps.len() {
         let ramp = &mut ramps[from];

@@ -90,10 +90,10 @@ impl Schedule {
         Some(picked)
     }
 
-    /// Records that the sectors from `lbn` to before `end` are being served, whether they were
-    /// picked or nothing else waited. Distances and the direction of elevators follow from it.
-    /// Elevators continue from the beginning of the request, as in DiskSim (`disksim_ioqueue.c`),
-    /// so that sectors that were just read can be written before they move on.
+    /// Records that `[lbn, end)` is being served, whether it was picked or was the only request.
+    /// Distances and the direction of elevators depend on it. As in DiskSim (`disksim_ioqueue.c`),
+    /// elevators continue from the beginning of the request, so sectors that were just read can be
+    /// written before the elevator moves on.
     pub fn serve(&mut self, lbn: Lbn, end: Lbn) {
         self.upward = lbn >= self.last;
         self.last = match self.policy {

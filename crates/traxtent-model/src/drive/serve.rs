@@ -37,7 +37,7 @@ impl Drive {
         }
     }
 
-    /// Completes the flushes for which no earlier write is waiting any more.
+    /// Completes the flushes for which no earlier write is still waiting.
     fn finish_flushes(&mut self) {
         let oldest_write = self
             .waiting

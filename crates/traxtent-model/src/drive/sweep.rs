@@ -91,7 +91,7 @@ pub(super) struct DataArrival {
 }
 
 impl DataArrival {
-    /// All data arrive at `time`.
+    /// All data arrives at `time`.
     pub(super) fn at(time: SimTime) -> DataArrival {
         DataArrival {
             from: time,
@@ -113,7 +113,7 @@ pub(super) struct Access {
     pub(super) sectors: u32,
     pub(super) write: bool,
     pub(super) zero_latency: bool,
-    /// For writes: the times at which the data are available.
+    /// For writes: the times at which the data is available.
     pub(super) inflow: Option<DataArrival>,
     /// The first move ends no earlier than this.
     pub(super) not_before: SimTime,
@@ -291,7 +291,7 @@ fn pass_from_middle(
     }
     let mut start = landed + mechanics.wait(landed, mechanics.edge(track, slot));
     if let Some(flow) = inflow {
-        // The first sector from here on whose data are available when it passes.
+        // The first sector from here on whose data is available when it passes.
         let slot_time = mechanics.revolution().0 / u64::from(track.slots);
         while flow.arrival(u64::from(into) + 1) > start {
             let late = flow.arrival(u64::from(into) + 1).since(start).0;

@@ -49,8 +49,9 @@ impl Drive {
     }
 
     /// Returns where to place a write that does not have the arm, if the drive accepts it at `now`.
-    /// Data go to the buffer while the arm is busy if the drive supports that. They also do if they
-    /// continue data in the buffer and the buffer has accepted all earlier waiting requests.
+    /// While the arm is busy, data goes to the buffer if the drive supports that. Data that
+    /// continues a write in the buffer also does if the buffer has accepted all earlier waiting
+    /// requests.
     fn place_while_busy(&self, job: &DriveJob, now: SimTime) -> Option<WritePlace> {
         let before = || self.waiting.iter().filter(|other| other.tag < job.tag);
         let place = match self.cache.find_write(now, job.request.lbn, job.end()) {
@@ -68,8 +69,8 @@ impl Drive {
         (take && !before().any(|other| other.overlaps(job))).then_some(place)
     }
 
-    /// Returns the segment of the current write, if the job continues where that ends. Its sectors
-    /// are transferred as the others leave.
+    /// Returns the segment of the current write, if the job continues where that write ends. The
+    /// job's sectors are transferred as those of the current write leave.
     fn continued_segment(&self, job: &DriveJob) -> Option<usize> {
         match self.arm {
             Arm::Access {
@@ -92,8 +93,8 @@ impl Drive {
         let begun = legs.first()?.piece.lbn.0;
         let size = u64::from(self.profile.cache.segment_sectors);
         let lbn = job.request.lbn.0;
-        // The segment has room for the sectors before `end` once the sectors that are more than its
-        // size before `end` have left.
+        // The segment has room for all sectors before `end` once those before `end - size` have
+        // left.
         let room_before = |end: u64| match (end.saturating_sub(size)).checked_sub(begun) {
             None | Some(0) => SimTime::ZERO,
             Some(left) => nth(&self.ramps, left as u32),
@@ -167,8 +168,8 @@ impl Drive {
             None if arriving => job.ready,
             None => at.max(job.off_bus) + c.first_reselect,
         } + c.data_preparation;
-        // Sectors for which the segment has no room yet are transferred once the media have made
-        // some.
+        // Sectors for which the segment has no room yet are transferred once sectors have left it
+        // for the media.
         let size = self.profile.cache.segment_sectors;
         let length = Span(c.write_sector.0 * u64::from(sectors.min(size)));
         self.bus.advance(at);
@@ -294,8 +295,8 @@ impl Drive {
         self.note_written(job.tag, media_end);
     }
 
-    /// Returns the transfers of a write in the middle of which the media may have to wait. Such a
-    /// write is larger than its segment, or still arrives over a bus slower than the media.
+    /// Returns the transfers of a write during which the media may have to wait. Such a write is
+    /// larger than its segment, or still arrives over a bus slower than the media.
     fn refill(
         &self,
         job: &DriveJob,
@@ -354,8 +355,8 @@ impl Drive {
             _ => (c.write_disconnect, c.first_reselect),
         };
         if !through {
-            // The write is in the buffer once the media have made room. The time of the media is
-            // not visible.
+            // The write is in the buffer once the media have made room. The host does not see the
+            // time of the media.
             let completed = full + c.write_completion;
             let before = self.until_served(job, accepted.began);
             let breakdown = Breakdown {

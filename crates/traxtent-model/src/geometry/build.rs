@@ -13,7 +13,7 @@ use super::zone::{BadSlots, ZoneBranches, ZoneTracks, keep_lbns};
 use super::{Geometry, Place, ZoneInfo, overlap};
 use traxtent_units::{Cylinder, Lbn, Surface};
 
-/// The greatest number of bad sectors of a zone.
+/// The maximum number of runs of bad slots in an area. A run lies on one track.
 const BAD_MAX: u64 = 1 << 18;
 
 /// The state of the construction, to which each zone is added.
@@ -74,7 +74,7 @@ impl Builder<'_> {
             .map_or(u64::MAX, |capacity| capacity - self.sectors)
     }
 
-    /// Adds an area. Its first `reserved` sectors are not for LBNs.
+    /// Adds an area. Its first `reserved` sectors hold no LBNs.
     pub(super) fn add(
         &mut self,
         drawn: ZoneBranches,

@@ -118,7 +118,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Creates a zone of each branch of the root.
+    /// Creates a zone for each branch of the root.
     fn irregular_zones(&mut self, area: &ZoneTracks, starts: &[(u64, Extent, u64)]) {
         // An LBN is a position minus the number of bad sectors before it.
         let mut bad = area.bad.iter().peekable();

@@ -183,7 +183,7 @@ struct Moved {
 impl Geometry {
     /// Builds the geometry that `spec` describes.
     ///
-    /// Time and memory are proportional to the length of the description, whatever the size of the
+    /// Time and memory are proportional to the length of the description, not to the size of the
     /// drive. A tree layout also needs a pass over its tracks.
     ///
     /// # Errors

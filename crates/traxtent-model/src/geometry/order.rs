@@ -63,7 +63,7 @@ impl ZoneOrder<'_> {
         } else {
             1
         };
-        let mut pen = OrderBuilder {
+        let mut builder = OrderBuilder {
             angle: Angle::ZERO,
             branches: Vec::new(),
         };
@@ -71,18 +71,18 @@ impl ZoneOrder<'_> {
         let periods = groups / per_period;
         if periods > 0 {
             let first = self.angle(Step::First, self.surface_of_pass(0, 0));
-            pen.angle = first;
+            builder.angle = first;
             for group in 0..per_period {
                 if group > 0 {
-                    pen.angle = pen.next(self, group);
+                    builder.angle = builder.next(self, group);
                 }
-                self.group(tree, group, self.width, &used, &mut pen);
+                self.group(tree, group, self.width, &used, &mut builder);
             }
-            let node = tree.add_node(std::mem::take(&mut pen.branches));
+            let node = tree.add_node(std::mem::take(&mut builder.branches));
             let step = Offset::new(
                 (per_period * self.width) as i32,
                 0,
-                pen.next(self, per_period) - first,
+                builder.next(self, per_period) - first,
             );
             out.push(tree.branch(
                 BranchOf::Node(node),
@@ -90,30 +90,30 @@ impl ZoneOrder<'_> {
                 step,
                 periods.into(),
             ));
-            pen.angle = first + Angle((step.angle.0).wrapping_mul(periods.into()));
+            builder.angle = first + Angle((step.angle.0).wrapping_mul(periods.into()));
         } else {
-            pen.angle = self.angle(Step::First, self.surface_of_pass(0, 0));
+            builder.angle = self.angle(Step::First, self.surface_of_pass(0, 0));
         }
         // The remainder: an odd group, then a narrower one.
         for group in periods * per_period..groups {
-            self.group(tree, group, self.width, &used, &mut pen);
-            pen.angle = pen.next(self, group + 1);
+            self.group(tree, group, self.width, &used, &mut builder);
+            builder.angle = builder.next(self, group + 1);
         }
         if rest > 0 {
-            self.group(tree, groups, rest, &used, &mut pen);
+            self.group(tree, groups, rest, &used, &mut builder);
         }
-        out.append(&mut pen.branches);
+        out.append(&mut builder.branches);
         tree.add_node(out)
     }
 
-    /// Adds one group of `width` cylinders, whose first track begins at the pen's angle.
+    /// Adds one group of `width` cylinders, whose first track begins at the builder's angle.
     fn group(
         &self,
         tree: &mut Tree,
         group: u32,
         width: u32,
         used: &impl Fn(usize) -> u32,
-        pen: &mut OrderBuilder,
+        builder: &mut OrderBuilder,
     ) {
         let surfaces = self.slots.len();
         for pass in 0..surfaces {
@@ -124,7 +124,7 @@ impl ZoneOrder<'_> {
                 } else {
                     Step::Turn
                 };
-                pen.angle = pen.angle + self.angle(step, surface);
+                builder.angle = builder.angle + self.angle(step, surface);
             }
             let outer = self.first_cylinder + group * self.width;
             let (start, way) = if self.pass_is_backward(group, pass) {
@@ -140,12 +140,12 @@ impl ZoneOrder<'_> {
             let at = Offset::new(
                 start as i32,
                 i32::from(self.first_surface) + surface as i32,
-                pen.angle,
+                builder.angle,
             );
             let step = Offset::new(way, 0, self.angle(Step::Cylinder, surface));
             let branch = tree.branch(BranchOf::Track(shape), at, step, width.into());
-            pen.angle = at.plus(step, u64::from(width) - 1).angle;
-            match pen.branches.last_mut() {
+            builder.angle = at.plus(step, u64::from(width) - 1).angle;
+            match builder.branches.last_mut() {
                 // Consecutive heads on one cylinder are one branch.
                 Some(last)
                     if width == 1
@@ -156,7 +156,7 @@ impl ZoneOrder<'_> {
                     last.step = at.minus(last.at.plus(last.step, last.repeat - 1));
                     last.repeat += 1;
                 }
-                _ => pen.branches.push(branch),
+                _ => builder.branches.push(branch),
             }
         }
     }

@@ -330,7 +330,7 @@ impl Tree {
         }
     }
 
-    /// Adds to `out` branches for a range of tracks of `node`, shifted by `by`.
+    /// Adds branches for a range of tracks of `node`, shifted by `by`, to `out`.
     pub(super) fn slice(
         &self,
         node: NodeId,

@@ -1,4 +1,4 @@
-//! The step from a zone's tracks to its LBNs: spares, slips, reserved sectors, remapped tracks.
+//! The assignment of a zone's LBNs to its tracks: spares, slips, reserved sectors, remapped tracks.
 //!
 //! The input is a tree of the zone's tracks in which every slot is in use. The tracks are divided
 //! into the regions of the sparing scheme. Regions without defects are stored as one repeated

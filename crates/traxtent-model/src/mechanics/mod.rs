@@ -1,4 +1,4 @@
-//! The position of the heads, and the time that it takes to change it.
+//! The position of the heads, and the time to change it.
 //!
 //! Rotation is exact: the spindle turns once in a whole number of picoseconds, and its phase is
 //! simulated time modulo that number. The leading edge of a sector passes the head at the same
@@ -54,7 +54,7 @@ pub struct Mechanics {
     revolution: Span,
     head_switch: Span,
     write_settle: Span,
-    /// How much shorter a seek before a write is than one before a read, on drives where it is
+    /// The time by which a seek before a write is shorter than one before a read; zero if it is not
     /// shorter.
     write_seek_saving: Span,
     read_seek: SeekCurve,

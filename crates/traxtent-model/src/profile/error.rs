@@ -59,7 +59,7 @@ pub enum ProfileError {
     Geometry(String),
 }
 
-/// Returns a problem of the geometry, preceded by that word unless it begins with it.
+/// Returns a geometry problem with the prefix `geometry: `, unless it already has that prefix.
 fn geometry(problem: &str) -> String {
     match problem.starts_with("geometry: ") {
         true => problem.to_owned(),
@@ -76,7 +76,7 @@ pub(super) fn in_words(message: &str) -> String {
         ("expected i32", "-2147483648 to 2147483647"),
     ];
     let message = message.replace('\n', " ");
-    // The only type with several forms.
+    // `PerSurface` is the only type with several forms.
     if message.ends_with("untagged enum PerSurface") {
         return "expected a whole number, or a list of them with one for each surface".to_owned();
     }

@@ -133,7 +133,7 @@ pub enum Preseek {
     None,
     /// Once completion has been sent.
     DuringCompletion,
-    /// Once the media are done, while data are still being transferred on the bus.
+    /// Once the media are done, while data is still being transferred on the bus.
     BeforeCompletion,
 }
 
@@ -141,7 +141,7 @@ pub enum Preseek {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CacheSpec {
-    /// Whether data stay in the buffer after their request. If not, writes are complete only once
+    /// Whether data stays in the buffer after its request. If not, writes are complete only once
     /// they are on the media.
     pub enabled: bool,
     /// Number of segments.
@@ -156,7 +156,7 @@ pub struct CacheSpec {
     pub write_back: WriteBack,
     /// Whether sequential writes join a segment that is still dirty.
     pub combine_writes: bool,
-    /// Whether written data are kept for reads.
+    /// Whether written data is kept for reads.
     pub read_hits_on_written: bool,
     /// Whether hits are served while the media are busy with another request.
     pub hits_while_busy: bool,
@@ -167,7 +167,7 @@ pub struct CacheSpec {
     /// continues it for a read that begins with that sector. All other drives do: they complete the
     /// sector, and have it in the buffer.
     pub almost_hits: bool,
-    /// Whether data are dropped from the buffer once delivered.
+    /// Whether data is dropped from the buffer once delivered.
     pub drop_delivered: bool,
     /// Share of a read, or of a segment, that must be in the buffer before the transfer on the bus
     /// begins.
@@ -176,7 +176,7 @@ pub struct CacheSpec {
     /// if the drive requests more as soon as there is room. Applies to writes that are larger than
     /// a segment.
     pub write_watermark: f64,
-    /// Whether the watermarks are shares of the request (otherwise of the segment).
+    /// Whether the watermarks are shares of the request, rather than of the segment.
     pub watermark_of_request: bool,
     /// Read-ahead beyond the request.
     pub read_ahead: ReadAhead,
@@ -213,7 +213,7 @@ pub enum WriteBack {
     /// Once it is on the media.
     #[default]
     None,
-    /// Once its data are in the buffer.
+    /// Once its data is in the buffer.
     Full,
 }
 
@@ -228,7 +228,7 @@ pub struct ReadAhead {
     /// Upper bound on the sectors read ahead with [`ReadAheadUntil::SegmentEnd`] and similar
     /// settings. 0 for the segment's size.
     pub max_sectors: u32,
-    /// Whether the bound counts from the start of the request (otherwise from its end).
+    /// Whether the bound counts from the start of the request, rather than from its end.
     pub max_from_request_start: bool,
     /// Whether a hit makes an idle arm resume read-ahead.
     pub on_idle_hit: bool,
@@ -294,8 +294,8 @@ pub struct AccessSpec {
     pub read_on_arrival: bool,
     /// The share of reads that keep the sectors that passed before the wanted ones, if
     /// `read_on_arrival` keeps any. These reads are chosen by a random generator that has the same
-    /// seed on every drive. Paper Q (section 2.3, Fig. 4) finds a share of one half on a drive, and
-    /// nothing that the choice depends on.
+    /// seed on every drive. Paper Q (section 2.3, Fig. 4) finds a share of one half on one drive,
+    /// and no factor that determines the choice.
     pub read_on_arrival_share: f64,
     /// The number of replicas of each sector at equal angles around its track. A read uses the
     /// nearest. This is the track partition layout (paper P, section 2) with the simplifications of

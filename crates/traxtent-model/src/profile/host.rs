@@ -3,12 +3,14 @@
 use super::Scheduler;
 use serde::{Deserialize, Serialize};
 
-/// The order and number in which the host passes requests on to the drive.
+/// The order in which the host sends requests to the drive, and the limit on outstanding ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostSpec {
-    /// The order. A host does not know where the heads are, so it cannot be by position.
+    /// The order of requests. It cannot be by position, because a host does not know where the
+    /// heads are.
     pub scheduler: Scheduler,
-    /// Whether the host sends the drive one request at a time, whatever the depth of its queue.
+    /// Whether the host sends the drive one request at a time, regardless of the depth of the
+    /// drive's queue.
     pub one_at_a_time: bool,
 }

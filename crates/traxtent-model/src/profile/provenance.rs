@@ -103,8 +103,8 @@ impl Provenance {
         counts
     }
 
-    /// Adds entries for the values that none covers: those that `text`, a profile, states, and the
-    /// defaults of the others.
+    /// Adds entries for the values that no entry covers. Their notes distinguish values that
+    /// `text`, the profile, states from defaults.
     pub(super) fn assume_missing(&mut self, paths: &[String], text: &str) {
         let uncovered = |path: &&String| !self.is_covered(path);
         let missing: Vec<&String> = paths.iter().filter(uncovered).collect();

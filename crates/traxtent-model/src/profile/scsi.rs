@@ -31,7 +31,7 @@ pub struct ScsiSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unmap {
-    /// None: their data stay. This is the behaviour of drives with conventional recording, which
+    /// None: their data stays. This is the behaviour of drives with conventional recording, which
     /// usually do not implement the command.
     #[default]
     Ignored,

@@ -38,7 +38,7 @@ impl Profile {
     }
 }
 
-/// Returns the table at a dotted path; the root's is empty.
+/// Returns the table at a dotted path. The path of the root is empty.
 fn table_at<'a>(root: &'a toml::Table, path: &str) -> Option<&'a toml::Table> {
     let names = path.split('.').filter(|name| !name.is_empty());
     names
@@ -82,7 +82,7 @@ fn write_section(out: &mut String, section: &Section, table: &toml::Table, origi
     }
 }
 
-/// Formats a value; lists of more than a line have several.
+/// Formats a value. A list longer than a line is wrapped.
 fn layout(value: &toml::Value) -> String {
     let toml::Value::Array(items) = value else {
         return plain(value);

@@ -37,8 +37,8 @@ impl Alignment {
     /// Both alignments.
     pub const BOTH: [Alignment; 2] = [Alignment::Aligned, Alignment::Unaligned];
 
-    /// The number of steps by which a search lengthens an I/O by a track. Unaligned I/Os need not
-    /// be whole tracks.
+    /// The number of steps per track in a search for the size of an I/O. Unaligned I/Os need not be
+    /// whole tracks.
     pub fn steps(self) -> u32 {
         match self {
             Alignment::Aligned => 1,
@@ -117,7 +117,7 @@ impl Extents {
         }
     }
 
-    /// The I/O of a number of steps of an alignment.
+    /// Returns the I/O whose size is a number of steps of an alignment.
     pub fn io(&self, alignment: Alignment, steps: u32) -> Placement {
         match alignment {
             Alignment::Aligned => Placement::Aligned { tracks: steps },
@@ -142,8 +142,8 @@ impl Extents {
         bitrate.play_time(self.least_bytes(placement))
     }
 
-    /// The number of I/Os that fit in the zone side by side, whatever gaps are between them,
-    /// computed for half of the zone.
+    /// The maximum number of I/Os in the zone: as many as fit in half of it, which leaves room for
+    /// gaps.
     pub fn room(&self, placement: Placement) -> u32 {
         let half = match placement {
             Placement::Aligned { tracks } => u64::from(self.tracks() / 2 / tracks.max(1)),

@@ -33,7 +33,7 @@ pub enum VideoError {
         /// The number of zones.
         zones: usize,
     },
-    /// The drive takes no time.
+    /// The drive has no mechanics, so its accesses take no time.
     #[error("the drive has no mechanics, so nothing limits its streams; choose another drive")]
     NoMechanics,
     /// The simulation ended early.

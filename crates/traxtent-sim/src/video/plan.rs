@@ -1,5 +1,5 @@
-//! The planner: the number of streams that a drive carries, or the I/O and round that a number of
-//! streams needs.
+//! The planner: the number of streams that a drive carries, or the I/O size and round length that a
+//! number of streams needs.
 
 use traxtent_layout::video::{BitRate, buffer_bytes, startup_latency};
 use traxtent_units::Span;
@@ -72,7 +72,8 @@ pub struct VideoPlan {
     pub unaligned: Option<Offer>,
 }
 
-/// Plans a server with such drives. `watch` is informed of simulated rounds.
+/// Plans a server with such drives. `watch` receives the number of simulated rounds from time to
+/// time.
 ///
 /// # Errors
 /// Returns an error if the drive lacks the zone, or has no mechanics.
@@ -165,7 +166,7 @@ impl<'a> Planner<'a> {
         Some(self.requirements.streams?.div_ceil(self.requirements.disks))
     }
 
-    /// The longest I/O that plays no longer than a round.
+    /// The longest I/O whose playing time does not exceed a round.
     fn longest_io(&self, alignment: Alignment, round: Span) -> Option<Placement> {
         let fits = |placement: &Placement| {
             self.extents

@@ -13,8 +13,8 @@ use crate::{Host, SimulateError, TestDrive, simulate};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// In the order of their places, alternating up and down (paper T, footnote 2: sorted to
-    /// minimize the total seek distance). Two requests are at the drive, so that it seeks while
-    /// data still cross the bus.
+    /// minimize the total seek distance). Two requests are at the drive, so it seeks while data
+    /// still crosses the bus.
     #[default]
     Sweep,
     /// By the drive's own scheduler, which gets as many requests at once as it accepts.

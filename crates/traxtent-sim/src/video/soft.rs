@@ -3,7 +3,7 @@
 //! The method is that of RIO, which paper T (section 5.4.1) follows. A number of simultaneous
 //! random requests is served over many rounds. A round is long enough if 99.99 % of the requests
 //! are complete at its end, which is their deadline. (The stricter guarantee that 99.99 % of the
-//! rounds have no late request at all costs about one stream per disk.)
+//! rounds have no late request costs about one stream per disk.)
 
 use std::cell::Cell;
 
@@ -22,7 +22,8 @@ pub const ROUNDS: u32 = 10_000;
 /// One request in this number may be late.
 pub const ONE_LATE_IN: u64 = 10_000;
 
-/// The number of rounds and of deviations by which a search guesses before it measures.
+/// The number of rounds, and of standard deviations above the mean, for the estimate with which a
+/// search begins.
 const GUESSED_ROUNDS: u32 = 200;
 const GUESSED_DEVIATIONS: f64 = 2.5;
 
@@ -128,7 +129,7 @@ impl SoftServer<'_> {
                 self.probably_carries(io, streams, round)?
             })
         };
-        // The largest size that fails, and one more.
+        // One more than the largest size that fails.
         let steps = 1 + largest(
             (first - 1, last),
             |steps| fails(steps, false),

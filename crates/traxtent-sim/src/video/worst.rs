@@ -256,7 +256,7 @@ impl<'a> HardServer<'a> {
         )
     }
 
-    /// The time to stop a read-ahead that the drive does although the host has disabled it.
+    /// The time to stop a read-ahead that the drive performs although the host has disabled it.
     fn reading_ahead(&self) -> Span {
         if self.profile.cache.read_ahead.ignores_host {
             self.mechanics.revolution() + self.longest_run(1)

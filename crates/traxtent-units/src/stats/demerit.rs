@@ -16,8 +16,8 @@ pub const DEMERIT_QUANTILES: usize = 10_000;
 /// two samples, in their unit. Returns `None` if a sample is empty.
 ///
 /// Samples of equal size are compared rank by rank. Samples of unequal size are compared at the
-/// middles of 10,000 equal shares, with straight lines between ranks; rank i of n has the share (i
-/// - 1/2) / n. The arguments are sorted in place.
+/// middles of 10,000 equal shares, with straight lines between ranks. The share of rank `i` of `n`
+/// is `(i - 0.5) / n`. The arguments are sorted in place.
 pub fn demerit(simulated: &mut [f64], measured: &mut [f64]) -> Option<f64> {
     if simulated.is_empty() || measured.is_empty() {
         return None;

@@ -14,7 +14,7 @@ pub const QUANTILE_ERROR: f64 = 1.0 / 2048.0;
 /// The longest time that is counted: 2^62 ps (53 days). Longer times count as this.
 const LONGEST: u64 = 1 << 62;
 
-/// The distribution of a stream of times. It takes about 440 KB however many times there are.
+/// The distribution of a stream of times. It takes about 440 KB, regardless of the number of times.
 #[derive(Clone, Debug)]
 pub struct Quantiles {
     kept: Vec<u64>,
@@ -108,7 +108,7 @@ impl Quantiles {
 
     /// Returns the whole cumulative distribution: the times that occur, in ascending order, each
     /// with the number of times that do not exceed it. Beyond [`SAMPLES_EXACT`] times, a step
-    /// stands for a class, at its middle. The minimum and maximum are always exact.
+    /// represents a class, at its middle. The minimum and maximum are always exact.
     pub fn steps(&mut self) -> Vec<(Span, u64)> {
         let mut steps: Vec<(Span, u64)> = Vec::new();
         let mut seen = 0;

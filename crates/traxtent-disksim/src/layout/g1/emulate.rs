@@ -11,10 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::DiskSimZone;
 
-/// The maximum length of a list that does not ascend, because it takes quadratic time.
+/// The maximum length of a list that is not in ascending order. Processing one takes quadratic
+/// time.
 const UNORDERED_MAX: usize = 10_000;
-/// Slips that continue over short cylinders are examined in each of them. These are the greatest
-/// numbers of examinations. The number for defects is smaller, because each takes longer.
+/// A slip whose effect extends over several short cylinders is examined in each of them. These
+/// constants limit the number of examinations. The limit for defects is lower, because each takes
+/// longer.
 const SLIP_CHECKS_MAX: u64 = 1 << 29;
 const DEFECT_CHECKS_MAX: u64 = 1 << 24;
 
@@ -119,8 +121,7 @@ impl Mapping {
         self.lbns
     }
 
-    /// Returns whether DiskSim subtracts slips from the zone's LBN count that do not skip a sector
-    /// of it.
+    /// Returns whether DiskSim reduces the zone's LBN count by slips that skip none of its sectors.
     pub(super) fn zone_is_short(&self) -> bool {
         self.short
     }
@@ -160,8 +161,9 @@ impl Mapping {
 
     /// Returns the positions skipped by slips that move all later LBNs of the zone.
     ///
-    /// DiskSim determines the cylinder in which an LBN would be without slips. It counts all slips
-    /// of earlier cylinders, then those within the LBN's distance from the front of that cylinder.
+    /// DiskSim determines the cylinder that would hold an LBN if there were no slips. It counts all
+    /// slips of earlier cylinders, then those within the LBN's distance from the front of that
+    /// cylinder.
     fn slips_to_zone_end(&self, slips: &[u64], ascending: bool) -> Result<Vec<u64>, String> {
         let mut sorted = slips.to_vec();
         sorted.sort_unstable();
@@ -236,12 +238,12 @@ impl Mapping {
         Ok(out)
     }
 
-    /// Returns the changes of skew after bad sectors: the first track affected, and the number of
-    /// sectors.
+    /// Returns the changes of skew that slips cause, as pairs of the first track affected and the
+    /// number of sectors.
     ///
     /// Under schemes 2 to 6, a later cylinder (under scheme 3, a later track) begins one sector
-    /// later for each slip before it. Under scheme 3 the code counts by head. On a cylinder that
-    /// runs backward, this is not the order of its tracks.
+    /// later for each slip before it. Under scheme 3, DiskSim's code counts by head, which is not
+    /// the order of tracks on a cylinder that runs backward.
     pub(super) fn turns(
         &self,
         band: &DiskSimZone,
@@ -294,9 +296,9 @@ impl Mapping {
         out.into_iter().collect()
     }
 
-    /// Returns the final position for each defect under scheme 3, which continues through the list
-    /// from the position reached so far. The list is processed from its last entry to its first, so
-    /// that the final position for the entries after the current one is known.
+    /// Returns the final position of each defect under scheme 3. A replacement that is itself
+    /// defective is replaced again by a later entry of the list. The list is processed from its
+    /// last entry to its first, because an entry depends on those after it.
     fn ends(&self, defects: &[(u64, u64)]) -> BTreeMap<u64, u64> {
         let mut ends = BTreeMap::new();
         if self.scheme == 3 {

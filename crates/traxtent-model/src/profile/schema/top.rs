@@ -1,4 +1,4 @@
-//! The schema of the top level, of sectors, and of what a drive tells its host.
+//! The schema of the top level, of sectors, and of a drive's SCSI responses.
 
 use super::Absent::{Is, Means, Refused};
 use super::Kind::{Ascii, Boolean, Choice, OneOf, Origins, Text, Whole};
