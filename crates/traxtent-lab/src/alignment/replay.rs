@@ -2,10 +2,10 @@
 //! the requests of a kernel.
 //!
 //! The stream was recorded on the same drive while its time passed much faster than the kernel's.
-//! The recording therefore holds not times but an order: a request may depend on every request
-//! whose response the kernel had when it sent it, and on no other. The replay sends each request
-//! once those requests are complete. The host thus takes no time of its own, and only the time of
-//! the drive is measured.
+//! The recording therefore gives an order, not times: a request can depend only on requests whose
+//! responses the kernel had received before it sent this one. The replay sends each request once
+//! those requests are complete. The host takes no time of its own; only the drive's time is
+//! measured.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -31,7 +31,7 @@ pub struct RequestStream {
     /// The steps in the order of their arrival.
     steps: Vec<Step>,
     /// The indices of the steps in the order of their completion.
-    by_answer: Vec<usize>,
+    by_completion: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +42,8 @@ struct Step {
 }
 
 impl RequestStream {
-    /// Reads from the request log of a served drive the requests to a partition, and the flushes.
-    /// (A machine that starts looks for a partition table first.)
+    /// Reads the requests to a partition, and all flushes, from the request log of a served drive.
+    /// Requests elsewhere, such as a starting machine's search for a partition table, are omitted.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or is not a request log.
@@ -69,15 +69,15 @@ impl RequestStream {
 
     /// Builds a stream from requests and the times at which each was sent and complete.
     fn of(rows: &[(SimTime, SimTime, Request)]) -> RequestStream {
-        let mut by_answer: Vec<usize> = (0..rows.len()).collect();
-        by_answer.sort_by_key(|index| rows[*index].1);
+        let mut by_completion: Vec<usize> = (0..rows.len()).collect();
+        by_completion.sort_by_key(|index| rows[*index].1);
         let step = |&(sent, _, request): &(SimTime, SimTime, Request)| Step {
             request,
-            completed_before: by_answer.partition_point(|index| rows[*index].1 <= sent),
+            completed_before: by_completion.partition_point(|index| rows[*index].1 <= sent),
         };
         RequestStream {
             steps: rows.iter().map(step).collect(),
-            by_answer,
+            by_completion,
         }
     }
 
@@ -99,19 +99,20 @@ impl RequestStream {
 /// A stream that is being replayed.
 struct Replay<'a> {
     stream: &'a RequestStream,
-    /// The requests: a step each, or parts of a step that is too large.
+    /// The requests with their steps. A step above [`REQUEST_MAX`] has several parts.
     parts: Vec<(usize, Request)>,
     next: usize,
     /// The number of incomplete parts of each step.
     left: Vec<u32>,
-    /// The number of steps, in order of completion, that are complete in this replay.
+    /// The number of steps at the front of `by_completion` that are complete in this replay.
     completed: usize,
     gather: WriteBuffer,
-    /// The requests that go to the drive next, each with its part unless that is already complete.
+    /// The requests to send next, each with its part. A held write has none: it is already
+    /// complete for the kernel.
     ready: VecDeque<(Option<usize>, Request)>,
     /// The requests that have been sent to the drive.
     sent: Vec<(Option<usize>, Request)>,
-    /// Sectors of held writes that are on their way to the drive and not complete.
+    /// Sectors of held writes that have been released and are not complete on the drive.
     leaving: u64,
     now: SimTime,
 }
@@ -139,8 +140,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Takes the next part, or makes room for it. Returns false if the drive must complete a
-    /// request first.
+    /// Holds, completes or queues the next part, or makes room for it. Returns false if the drive
+    /// must complete a request first.
     fn advance(&mut self) -> bool {
         let Some(&(step, request)) = self.parts.get(self.next) else {
             let rest = self.gather.all();
@@ -154,7 +155,7 @@ impl<'a> Replay<'a> {
         if holds && self.gather.may_hold(request.sectors) {
             if self.gather.has_room(request.sectors, self.leaving) {
                 self.gather.hold(&request);
-                self.answer(step);
+                self.finish_part(step);
                 self.next += 1;
                 return true;
             }
@@ -166,7 +167,7 @@ impl<'a> Replay<'a> {
             return true;
         }
         if request.op == Op::Read && self.gather.holds(&request) {
-            self.answer(step);
+            self.finish_part(step);
             self.next += 1;
             return true;
         }
@@ -188,10 +189,10 @@ impl<'a> Replay<'a> {
     }
 
     /// Records that a part of a step is complete.
-    fn answer(&mut self, step: usize) {
+    fn finish_part(&mut self, step: usize) {
         self.left[step] -= 1;
-        let answers = &self.stream.by_answer[self.completed..];
-        self.completed += answers
+        let rest = &self.stream.by_completion[self.completed..];
+        self.completed += rest
             .iter()
             .take_while(|step| self.left[**step] == 0)
             .count();
@@ -229,7 +230,7 @@ impl RequestSource for Replay<'_> {
     fn complete(&mut self, tag: u64, at: SimTime) {
         self.now = at;
         match self.sent[tag as usize] {
-            (Some(part), _) => self.answer(self.parts[part].0),
+            (Some(part), _) => self.finish_part(self.parts[part].0),
             (None, write) => self.leaving -= u64::from(write.sectors),
         }
     }
@@ -275,8 +276,8 @@ mod tests {
         assert_eq!(after, [0, 0, 1, 2, 4]);
     }
 
-    /// Does the drive take as long for a stream as for its requests one after another if each
-    /// waited for the previous one, and less if all were sent at once?
+    /// Does a stream whose requests each waited for the previous one take as long as serving them
+    /// one by one, and less if all were sent at once?
     #[test]
     fn one_by_one_and_at_once() {
         let bench = Bench::new("atlas10k2", 1).unwrap();

@@ -1,9 +1,9 @@
 //! Runs file systems of a kernel on a served drive, and records the requests that they send.
 //!
 //! The drive is served by `traxtent serve`, and its time passes [`SPEED`] times as fast as the
-//! kernel's. The running kernel reaches it through nbdfuse and a loop device (`phase.sh`). For file
-//! systems that the running kernel lacks, a kernel emulated by qemu has it as a disk (`guest.sh`).
-//! Only the drive's request log is kept.
+//! kernel's. The running kernel reaches it through nbdfuse and a loop device (`phase.sh`). File
+//! systems that this kernel lacks run on a machine that qemu emulates, with the drive as its disk
+//! (`guest.sh`). Only the drive's request log is kept.
 
 use std::fs::{self, File};
 use std::path::Path;

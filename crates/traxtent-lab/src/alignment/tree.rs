@@ -1,5 +1,5 @@
-//! A tarball that stands in for a kernel's source: a similar number of files with similar sizes,
-//! made from a seed.
+//! A tarball made from a seed that replaces a kernel's source: a similar number of files with
+//! similar sizes.
 //!
 //! Sizes are drawn from a lognormal distribution of median 4.7 KB and mean 11 KB, as in the sources
 //! of Linux 2.6.32 to 3.11. No one has published these values, so they are assumed. A directory
@@ -56,7 +56,7 @@ pub fn write_tarball(path: &Path, mib: u64, seed: u64) -> io::Result<()> {
             format!("{folder}/{number}.c"),
             &content[..bytes],
         )?;
-        // A header and whole blocks.
+        // Tar writes a header and pads the content to whole blocks.
         written += 512 + bytes.next_multiple_of(512) as u64;
         number += 1;
     }

@@ -11,15 +11,15 @@ use super::survey::whole_tracks;
 /// The accepted boundaries of a track that begins with, or follows, remapped LBNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemapTolerance {
-    /// Only the track's first LBN: translations and defect lists tell where a remapped LBN belongs.
+    /// Only the track's first LBN: translations and defect lists show where a remapped LBN belongs.
     Exact,
-    /// Either side of the remapped LBNs, which lie on neither track: timing cannot distinguish
-    /// more.
+    /// Either side of the remapped LBNs. They lie on neither track, and timing cannot show to which
+    /// they belong.
     EitherSide,
 }
 
 impl RemapTolerance {
-    /// Returns the standard by which an algorithm is judged.
+    /// Returns the tolerance for the result of an algorithm.
     pub fn of(algorithm: Algorithm) -> RemapTolerance {
         if algorithm.translates() {
             RemapTolerance::Exact
@@ -32,7 +32,7 @@ impl RemapTolerance {
 /// The differences between a list of boundaries and those of a drive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
-    /// The number of the drive's boundaries, without the beginning and the end of the drive.
+    /// The number of the drive's boundaries, excluding the beginning and the end of the drive.
     pub boundaries: u64,
     /// Boundaries that were not found.
     pub missing: Vec<Lbn>,
@@ -83,11 +83,11 @@ pub fn compare(
     let bounds = whole_tracks(geometry).map(|track| track.first_lbn);
     for bound in bounds.filter(inner) {
         out.boundaries += 1;
-        let stands = accepted_lbns(bound, &moved);
-        let last = stands[2];
-        let before = iter::from_fn(|| found.next_if(|lbn| *lbn <= last && !stands.contains(lbn)));
+        let accepted = accepted_lbns(bound, &moved);
+        let last = accepted[2];
+        let before = iter::from_fn(|| found.next_if(|lbn| *lbn <= last && !accepted.contains(lbn)));
         out.additional.extend(before);
-        if found.next_if(|lbn| stands.contains(lbn)).is_none() {
+        if found.next_if(|lbn| accepted.contains(lbn)).is_none() {
             out.missing.push(bound);
         }
     }

@@ -223,7 +223,7 @@ impl SpareBudget {
         }
     }
 
-    /// Takes a spare for each position, or none at all if there are too few.
+    /// Takes a spare for each position, or none if there are too few.
     fn take(&mut self, positions: &[u64]) -> bool {
         let Some(regions) = &mut self.regions else {
             return true;
@@ -246,7 +246,7 @@ impl SpareBudget {
     }
 }
 
-/// Sometimes truncates the drive, most often where no other place is free for remapped sectors.
+/// Sometimes truncates the drive, mostly if remapped sectors have no other free place.
 pub(super) fn cut(
     dice: &mut SeededRng,
     spec: &mut GeometrySpec,
@@ -275,8 +275,8 @@ pub(super) fn remap(
     let mut free = free_places(spec, &geometry, ratio);
     let mut used: Vec<u64> = Vec::new();
     for _ in 0..dice.of_ranges(&[0..1, 1..4, 2..12]) {
-        // Neither LBN 0, where numbering may begin within a physical sector, nor the truncated last
-        // track.
+        // Not the first track, where numbering can begin within a physical sector, nor the last,
+        // which can be truncated.
         let count = geometry.track_count();
         let Some(track) = geometry.track(1 + dice.pick(0..(count - 2).max(1))) else {
             continue;
@@ -317,8 +317,9 @@ pub(super) fn remap(
     Ok(())
 }
 
-/// Returns the place of the track beyond the boundary at a track's first or last physical sector. A
-/// sector remapped to that track would look as if it belonged there, even to translations.
+/// Returns the cylinder and surface of the track next to physical sector `k`, if `k` is the first
+/// or last of its track. A sector remapped to that track would appear to belong there, even in
+/// translations.
 fn neighbour_track(
     geometry: &Geometry,
     track: &Track,

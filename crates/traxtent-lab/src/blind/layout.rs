@@ -29,13 +29,14 @@ impl Size {
         }
     }
 
-    /// Draws the number of sectors on the outermost tracks, 40 to 1,200.
+    /// Draws the number of sectors on the outermost tracks.
     pub(super) fn slots(&self, dice: &mut SeededRng) -> u32 {
         let slots = dice.of_ranges(&[48..120, 100..350, 250..700, 600..1_200]) as u32;
         self.whole(slots)
     }
 
-    /// Limits a number of sectors to at least 40 and at most 1,200, in whole physical sectors.
+    /// Limits a number of sectors to between 40 and 1,200, and rounds it down to whole physical
+    /// sectors.
     pub(super) fn whole(&self, slots: u32) -> u32 {
         slots.clamp(40, 1_200) / self.ratio * self.ratio
     }
@@ -49,10 +50,10 @@ const BY_CYLINDER: [Sparing; 5] = [
     Sparing::SectorsPerCylinderRange,
 ];
 
-/// Draws a drive of zones.
+/// Draws a zoned drive.
 pub(super) fn zoned(dice: &mut SeededRng, size: Size, skews: &Skews) -> GeometrySpec {
     let sparing = dice.of(&Sparing::ALL);
-    // Spares in each cylinder need an order that fills cylinders.
+    // Spares in each cylinder need an order that fills one cylinder after another.
     let seek_first = !BY_CYLINDER.contains(&sparing) && dice.chance(0.8);
     let order = dice.of(if seek_first {
         &Order::ALL[2..]
@@ -154,7 +155,7 @@ fn cylinder_ranges(dice: &mut SeededRng, cylinders: u32) -> Vec<(u32, u32)> {
     ranges
 }
 
-/// Varies the number of sectors by a few per cent, as surfaces differ.
+/// Varies the number of sectors by up to 12 per cent, like the surfaces of a real drive.
 fn varied_sectors(dice: &mut SeededRng, size: Size, slots: u32) -> u32 {
     size.whole((f64::from(slots) * dice.between(0.88, 1.12)) as u32)
 }
@@ -177,7 +178,7 @@ fn spares(dice: &mut SeededRng, size: Size, sparing: Sparing, slots: u32, cylind
     }
 }
 
-/// Lets the skew of some zones drift by a sector at intervals.
+/// Makes the skew of some zones drift by one or two sectors at intervals.
 fn drift(dice: &mut SeededRng, spec: &mut GeometrySpec) {
     let surfaces = u64::from(spec.surfaces);
     for zone in &mut spec.zones {
@@ -197,8 +198,8 @@ fn drift(dice: &mut SeededRng, spec: &mut GeometrySpec) {
     }
 }
 
-/// Reserves sectors at the beginning of some zones. In the first zone they shift the numbering of
-/// drives whose physical sectors hold several LBNs.
+/// Reserves sectors at the beginning of some zones. If physical sectors hold several LBNs, the
+/// first zone's reserve can also shift the numbering within them.
 fn reserve(dice: &mut SeededRng, size: Size, spec: &mut GeometrySpec) {
     for (number, zone) in spec.zones.iter_mut().enumerate() {
         let whole = if dice.chance(0.15) {

@@ -1,5 +1,5 @@
-//! Random irregular layouts, similar to those by which DiskSim's layouts g2 and g4 describe
-//! measured drives.
+//! Random irregular layouts, similar to the descriptions of measured drives in DiskSim's layouts g2
+//! and g4.
 //!
 //! A map (g2) lists every run of LBNs. Most runs are whole tracks; others begin at odd slots, end
 //! early, or are parts of a track that a defect splits. An index (g4) lists sections: short passes
@@ -112,7 +112,7 @@ pub(super) fn indexed(dice: &mut SeededRng, size: Size, skews: &Skews) -> Geomet
                 let mut at = start as i32;
                 let mut left = width;
                 while left > 0 {
-                    // A separate track now and then, as defects cause it.
+                    // Defects occasionally split a run.
                     let alone = listed || dice.chance(odd * f64::from(left));
                     let count = match (listed, alone) {
                         (true, _) => 1,

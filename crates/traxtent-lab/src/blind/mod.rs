@@ -2,15 +2,15 @@
 //! probe.
 //!
 //! [`random_drive`] makes a small drive of any order, sparing scheme and zoning, with the traps
-//! that probes of real drives have met (H. Wong's measurements; [`HardProperty`] lists them). A
-//! probe sees only requests and responses. The comparison with the drive's own layout comes
-//! afterwards.
+//! that probes of real drives have encountered (H. Wong's measurements; [`HardProperty`] lists
+//! them). A probe sees only requests and responses. The result is compared with the drive's own
+//! layout afterwards.
 //!
-//! Left out are drives that no probe can recover. If two parts of a track lie so far apart, on both
-//! sides, that a head could have changed track in between, the track looks like two tracks, and the
-//! other way round. A track of a single sector looks like a remapped sector. If the first or last
-//! sector of a track were remapped to the track across that boundary, even translations would show
-//! it as one that belongs there.
+//! Left out are drives that no probe can recover. If two parts of a track are so far apart, on both
+//! sides, that a head could change tracks in between, the track looks like two tracks, and vice
+//! versa. A track of a single sector looks like a remapped sector. If the first or last sector of a
+//! track were remapped to the track across that boundary, even translations would show it as
+//! belonging there.
 
 mod compare;
 mod defects;
@@ -47,7 +47,7 @@ pub struct RandomDrive {
     pub seed: u64,
     /// Its profile.
     pub profile: Arc<Profile>,
-    /// Its layout: the truth that a probe looks for.
+    /// Its layout, with which a probe's result is compared.
     pub geometry: Arc<Geometry>,
     /// Whether it supports VERIFY. Without it, only reads reach its media.
     pub verifies: bool,
@@ -61,8 +61,8 @@ impl RandomDrive {
         self.target_for(u64::MAX)
     }
 
-    /// Returns the same target, which disappears after a number of requests, so that every probe
-    /// ends.
+    /// Returns the same target, but it stops responding after `requests` requests. This ends every
+    /// probe.
     pub fn target_for(&self, requests: u64) -> SimTarget {
         let unsupported = if self.verifies {
             vec![]

@@ -22,7 +22,7 @@ use crate::cpu_time;
 use super::compare::{Differences, RemapTolerance, compare};
 use super::{HardProperty, Layouts, RandomDrive};
 
-/// The limit of requests per track. A probe that needs more counts as one that never ends.
+/// The limit of requests per track. A probe that exceeds it is assumed never to end.
 const REQUESTS_PER_TRACK: u64 = 20_000;
 
 /// The settings of a probe of random drives.

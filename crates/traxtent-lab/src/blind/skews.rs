@@ -1,4 +1,4 @@
-//! Skews as drives have them: large enough for the head to arrive in time, or a trap.
+//! Skews like those of real drives: large enough for the head to arrive in time, or a trap.
 
 use traxtent_model::geometry::{Order, Skew, ZoneSpec};
 use traxtent_model::mechanics::SeekCurve;
@@ -7,7 +7,7 @@ use traxtent_model::profile::MechanicsSpec;
 use super::dice::SeededRng;
 use super::survey::Times;
 
-/// The upper bound of a command's time on any random drive, with the transfer of a sector.
+/// The upper bound of a command's time on any random drive, including the transfer of a sector.
 const OVERHEAD_MOST_MS: f64 = 0.8;
 
 /// The method by which the skews of a drive are generated.
@@ -16,7 +16,7 @@ pub(super) struct Skews {
     revolution_ms: f64,
     head_switch_ms: f64,
     curve: SeekCurve,
-    /// No skew at all on the whole drive.
+    /// The whole drive has no skew.
     none: bool,
     /// Skews are in whole sectors, as in DiskSim's models; otherwise in revolutions.
     in_sectors: bool,
@@ -118,7 +118,7 @@ impl Skews {
     }
 }
 
-/// Rounds up to a thousandth of a turn, so that the number stays readable as text.
+/// Rounds up to a thousandth of a turn, to keep the number readable as text.
 fn thousandths(turns: f64) -> f64 {
     (turns * 1000.0).ceil() / 1000.0
 }

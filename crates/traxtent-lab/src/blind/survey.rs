@@ -1,5 +1,5 @@
-//! The tracks and defects of a finished drive side by side. They serve to list its traps, and to
-//! leave out drives whose tracks cannot be distinguished by timing.
+//! The tracks and defects of a generated drive, used to list its traps and to reject drives whose
+//! tracks timing cannot distinguish.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -140,9 +140,9 @@ impl LayoutSurvey {
     /// Timing distinguishes two tracks from one by a pair of sectors, one on each side. The second
     /// sector must arrive too early for a head that has to change track first, but not too early
     /// for a command. If there is no such pair in either direction, no order of requests shows a
-    /// difference. This requires long gaps on both sides, between tracks of a few sectors or within
-    /// one track. A track of a single physical sector (`ratio` LBNs) cannot be distinguished from a
-    /// remapped one either.
+    /// difference. This happens only with long gaps on both sides, between tracks of a few sectors
+    /// or within one track. Timing cannot distinguish a track of a single physical sector (`ratio`
+    /// LBNs) from a remapped sector either.
     pub(super) fn can_be_timed(&self, geometry: &Geometry, times: Times, ratio: u32) -> bool {
         let arcs = |track: &Track| self.arcs(geometry, track);
         let distinguished = |left: &[Arc], right: &[Arc]| {

@@ -21,7 +21,7 @@ pub enum HardProperty {
     WholeZonePasses,
     /// Sectors per track differ by surface.
     PerSurface,
-    /// Each surface is numbered by itself, zone by zone.
+    /// Each surface is numbered separately, zone by zone.
     SurfaceZones,
     /// Some zone has no skew between tracks.
     ZeroSkew,
@@ -47,7 +47,7 @@ pub enum HardProperty {
     RemappedLast,
     /// A remapped whole track.
     RemappedTrack,
-    /// A zone with reserved sectors at its beginning, so that its first track is short.
+    /// Reserved sectors at the beginning of a zone. They shorten its first track.
     ReservedFront,
     /// The last track is not full.
     CutShort,

@@ -5,12 +5,12 @@
 //!
 //! - A file that is read from its beginning counts as sequential immediately, as in FreeBSD's
 //!   vn_read. In *head*, its second block is therefore prefetched, as the paper says.
-//! - Blocks that FreeBSD does not find in memory it reads up to the end of the call, and it reads
-//!   ahead in a separate request. Fast start and traxtents extend the first request instead (the
-//!   paper counts 4,094 requests, all but one of 256 KB).
+//! - FreeBSD reads blocks that are not in memory up to the end of the call, and reads ahead in a
+//!   separate request. Fast start and traxtents extend the first request instead (the paper counts
+//!   4,094 requests, all but one of 256 KB).
 //! - The amount in memory is checked where FreeBSD checks it (cluster_read in vfs_cluster.c): at a
-//!   marked block. Marked are the last block of each request, the block after a missing one, and
-//!   the last one that was found in memory.
+//!   marked block. The marked blocks are the last of each request, the one after a missing block,
+//!   and the last one that was found in memory.
 
 use std::ops::Range;
 
@@ -138,7 +138,7 @@ impl SimulatedHost {
         bytes.start / size..bytes.end.div_ceil(size)
     }
 
-    /// Copies those of the bytes that are in a block.
+    /// Spends the time for copying the part of the bytes that lies in a block.
     pub(super) fn copy_from_block(&mut self, bytes: &Range<u64>, block: u64) {
         let size = self.block_bytes();
         let part = bytes.end.min((block + 1) * size) - bytes.start.max(block * size);
@@ -150,8 +150,8 @@ impl SimulatedHost {
         u64::from(self.config.block_sectors) * SECTOR
     }
 
-    /// Requests a block of a file, of which the call needs `in_call` blocks from there, and reads
-    /// ahead. Does not wait.
+    /// Requests a block of a file and reads ahead. The call needs `in_call` blocks, beginning with
+    /// this one. Does not wait.
     pub(super) fn request_block(
         &mut self,
         open: &mut OpenFile,
@@ -179,8 +179,7 @@ impl SimulatedHost {
         } else if !self.cache.is_requested(place) {
             self.missed(open, block, in_call, sequential);
         } else if !self.cache.is_in_memory(place) {
-            // A reader that finds a block in transit sleeps until it has arrived, and reads ahead
-            // then.
+            // A reader that finds a block in transit sleeps until it has arrived, then reads ahead.
             return BlockState::Again(place);
         } else if sequential
             && self.cache.take_mark(place)
@@ -216,7 +215,7 @@ impl SimulatedHost {
             u64::from(self.config.cluster)
         };
         let place = self.file(open.file).blocks[block as usize];
-        // A second time if the block itself is on two tracks.
+        // A block on two tracks needs two requests.
         while !self.cache.is_requested(place) {
             self.fetch_run(open.file, block, at_once);
         }

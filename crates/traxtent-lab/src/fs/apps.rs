@@ -59,8 +59,7 @@ pub fn fill(machine: &mut SimulatedHost, directory: FileId, bytes: u64) -> FileI
     file
 }
 
-/// Compares two files of the same size, as diff does with files that are not text: alternately a
-/// block of each.
+/// Compares two files of the same size block by block, as diff compares binary files.
 pub fn diff(machine: &mut SimulatedHost, files: [FileId; 2], bytes: u64) {
     let mut open = files.map(|file| machine.open(file));
     let block = machine.block_bytes();
@@ -95,7 +94,7 @@ pub fn head(machine: &mut SimulatedHost, files: &[FileId]) {
     }
 }
 
-/// Reads blocks of 8 KB at random places of a file of `bytes` bytes.
+/// Reads blocks of 8 KB at random positions in a file of `bytes` bytes.
 pub fn random_reads(machine: &mut SimulatedHost, file: FileId, bytes: u64, count: u32, seed: u64) {
     let mut rng = Rng::new(seed);
     let mut open = machine.open(file);

@@ -70,7 +70,7 @@ impl Cache {
         self.buffers.promote(&block);
     }
 
-    /// Marks a block, if it is in memory.
+    /// Marks a block, if it is in the cache.
     pub(super) fn mark(&mut self, block: Block) {
         if let Some(buffer) = self.get(block) {
             buffer.mark = true;
@@ -83,12 +83,12 @@ impl Cache {
         buffer.is_some_and(|buffer| std::mem::take(&mut buffer.mark))
     }
 
-    /// Returns a block that is in memory.
+    /// Returns a block, if it is in the cache.
     pub(super) fn get(&mut self, block: Block) -> Option<&mut Buffer> {
         self.buffers.peek_mut(&block)
     }
 
-    /// Returns a block, which is added empty if it is not in memory. Returns `None` if no buffer
+    /// Returns a block. If it is not in the cache, it is added empty. Returns `None` if no buffer
     /// can be evicted.
     pub(super) fn claim(&mut self, block: Block) -> Option<&mut Buffer> {
         if !self.buffers.contains(&block) && !self.make_room() {
@@ -102,8 +102,8 @@ impl Cache {
         self.buffers.pop(&block);
     }
 
-    /// Evicts the least recently used block that may leave, if necessary. Returns whether there is
-    /// room for one more block.
+    /// Evicts the least recently used blocks that are not pinned until there is room for one more
+    /// block. Returns whether there is.
     fn make_room(&mut self) -> bool {
         let mut passed = 0;
         while self.buffers.len() >= self.capacity {

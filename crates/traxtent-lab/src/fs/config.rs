@@ -45,7 +45,7 @@ pub struct Config {
     /// The number of sectors in outstanding writes at which a writer sleeps, and the number at
     /// which it wakes.
     pub write_limits_sectors: (u64, u64),
-    /// The age at which dirty data are written.
+    /// The age at which dirty data is written.
     pub dirty_age_max: Span,
     /// Whether changes of names and inodes wait for the disk.
     pub synchronous_metadata: bool,
@@ -120,7 +120,7 @@ impl Cpu {
         interrupt: micros(40),
     };
 
-    /// A Pentium D at 3 GHz (paper Q, Table 1). All values are assumed: some five to ten times as
+    /// A Pentium D at 3 GHz (paper Q, Table 1). All values are assumed: about five to ten times as
     /// fast.
     pub const PENTIUM_D: Cpu = Cpu {
         copy_kb: Span(500_000),
@@ -157,7 +157,7 @@ impl Ffs {
     /// From the paper: blocks of 8 KB, groups of 32 MB, half a group per file, clusters of 32
     /// blocks. From the system's source: 12 direct blocks, 2,048 block numbers in an indirect
     /// block, inodes of 128 bytes, one for each 4 KB (newfs); a writer sleeps once 1 MB is being
-    /// written, until 512 KB are (vfs_bio.c of version 4); data are written after 30 s. Assumed: a
+    /// written, until 512 KB are (vfs_bio.c of version 4); data is written after 30 s. Assumed: a
     /// partition that begins after one track of 63 sectors, as PC slices do; a cache of 96 MB, most
     /// of 128 MB (no result depends on it, because files are read once or are small).
     pub fn config(self) -> Config {
@@ -181,8 +181,7 @@ impl Ffs {
             write_limits_sectors: (2048, 1024),
             dirty_age_max: Span(30_000_000_000_000),
             synchronous_metadata: true,
-            // Requests sorted by its driver go to the drive immediately, as long as the drive has
-            // tags.
+            // Requests sorted by its driver go to the drive immediately while it has free tags.
             scheduler: Scheduler::CLook,
             deadline: None,
             queue_depth: 64,
@@ -278,8 +277,8 @@ impl Ext2 {
 }
 
 impl Config {
-    /// Returns the same system with blocks that may be read and written in parts: no block is
-    /// excluded, and requests may end at boundaries within blocks (paper T, section 5.3).
+    /// Returns the same system with blocks that can be read and written in parts: no block is
+    /// excluded, and requests can end at boundaries within blocks (paper T, section 5.3).
     pub fn with_partial_blocks(self) -> Config {
         Config {
             placement: AllocatorKind::Conventional,

@@ -104,7 +104,7 @@ impl QueuedDrive {
         self.waiting.len() + self.sent.len()
     }
 
-    /// Accepts a request at `now`. Everything due before `now` must have been done.
+    /// Accepts a request at `now`. All events before `now` must have been processed.
     pub(super) fn submit(&mut self, now: SimTime, request: Request) -> Io {
         let io = Io(self.next);
         self.next += 1;
@@ -135,7 +135,7 @@ impl QueuedDrive {
             .position(|(tag, ..)| *tag == completion.tag);
         let (_, io, issued) = self
             .sent
-            .swap_remove(place.expect("a drive completes what it was given"));
+            .swap_remove(place.expect("a drive completes only submitted requests"));
         self.count(&completion, completion.submitted.since(issued));
         Some((io, completion))
     }
@@ -167,7 +167,7 @@ impl QueuedDrive {
         }
     }
 
-    /// Chooses the waiting request that is sent next.
+    /// Returns the index of the waiting request to send next.
     fn choose(&mut self, now: SimTime) -> usize {
         if let Some(deadline) = self.deadline.filter(|every| self.checked + *every <= now) {
             self.checked = now;

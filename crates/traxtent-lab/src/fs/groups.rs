@@ -16,8 +16,8 @@ use super::machine::SimulatedHost;
 /// The size of a file in bytes: one block.
 const FILE_BYTES: u64 = 8 * 1024;
 
-/// Lets two clients read `count` groups of files. Each group has the blocks of a track. Returns
-/// files per second.
+/// Reads `count` groups of files with two clients. Each group has as many blocks as a track.
+/// Returns the files per second.
 pub fn read_groups(machine: &mut SimulatedHost, count: usize, seed: u64) -> f64 {
     let mut groups = lay_out(machine, count);
     shuffle(&mut groups, seed);
@@ -47,8 +47,8 @@ pub(super) fn shuffle<T>(things: &mut [T], seed: u64) {
     }
 }
 
-/// Lays out groups of files. A group contains the files of one traxtent, or the same number of
-/// consecutive files wherever they begin.
+/// Lays out groups of files. A group contains the files of one traxtent or, with conventional
+/// placement, as many consecutive files as fit in a traxtent.
 fn lay_out(machine: &mut SimulatedHost, count: usize) -> Vec<Vec<FileId>> {
     let directory = machine.directory(0);
     // The partition may begin within the first track.

@@ -1,7 +1,7 @@
 //! The creation, growth and removal of files.
 //!
-//! Names and inodes are written through if metadata are synchronous. A new file writes its inode,
-//! then its directory's block. A removal writes the directory's block, then the inode
+//! Names and inodes are written through if metadata is synchronous. Creating a file writes its
+//! inode, then its directory's block. Removing it writes the directory's block, then the inode
 //! (ufs_makeinode and ufs_remove of FreeBSD 4, without soft updates).
 
 use std::ops::Range;
@@ -13,7 +13,7 @@ use super::file::{File, FileId, Files};
 use super::machine::SimulatedHost;
 use super::space::one;
 
-/// The number of names in a block of a directory: 8 KB in entries of some 24 bytes.
+/// The number of names in a block of a directory: 8 KB in entries of about 24 bytes.
 const ENTRIES: u32 = 341;
 
 impl SimulatedHost {
@@ -35,7 +35,7 @@ impl SimulatedHost {
         file
     }
 
-    /// Makes a file.
+    /// Creates an empty file.
     pub fn create(&mut self, directory: FileId) -> FileId {
         self.spend(self.config.cpu.call);
         self.spend(self.config.cpu.name);
@@ -201,8 +201,8 @@ impl SimulatedHost {
         self.move_into_traxtent(id);
     }
 
-    /// Moves a file that occupies two traxtents but fits in one. Only files of which nothing is on
-    /// the disk yet, and that have no indirect block, are moved. Returns the new blocks.
+    /// Moves a file that occupies two traxtents but fits in one. A file with data on the disk or
+    /// with an indirect block is not moved. Returns the new blocks.
     pub(super) fn move_into_traxtent(&mut self, id: FileId) -> Option<Range<Block>> {
         let File {
             blocks,

@@ -1,8 +1,8 @@
 //! Measurements of paper Q, section 2.5: ext2 on one disk.
 //!
 //! As in the paper, conventional systems run with the drive's read-ahead on, and aligned systems
-//! are measured with it on and off. The paper's drive continues to read ahead when the command to
-//! stop is given. Here read-ahead is disabled in the drive itself, because the paper saw an effect.
+//! are measured with it on and off. The paper's drive continues to read ahead after the command
+//! that disables it. Here the drive itself has no read-ahead, because the paper saw an effect.
 
 use traxtent_units::stats::{ConfidenceInterval, ConfidenceLevel};
 
@@ -18,8 +18,8 @@ const MB: u64 = 1 << 20;
 /// The memory in megabytes: for the scans and the comparison, and for the streams.
 pub(crate) const MEMORY: [usize; 2] = [128, 2048];
 
-/// The number of runs of the streams that are averaged. The results of the paper's ten vary by some
-/// ten percent.
+/// The number of runs of the streams that are averaged. The results of the paper's ten vary by
+/// about ten percent.
 const RUNS: u64 = 50;
 
 /// The number of neighbours on each side with which a startup latency is averaged.
@@ -185,7 +185,7 @@ impl Startup {
         Startup::within(bench, system, None, bench.scaled_count(RUNS))
     }
 
-    /// Measures a system in `runs` runs, on a partition that may end at an LBN.
+    /// Measures a system in `runs` runs. The partition ends at `partition_end`, if given.
     pub(crate) fn within(
         bench: &Bench,
         system: Ext2,

@@ -34,8 +34,8 @@ pub struct SimulatedHost {
     pub(super) files: Files,
     /// The partition in blocks of one sector, whose traxtents are the tracks.
     tracks: Partition,
-    /// The partition in pieces at whose ends write-backs end; `None` if they end at tracks, as
-    /// [`Config::clip_at_tracks`] specifies.
+    /// The partition divided where write-backs must end; `None` if [`Config::clip_at_tracks`]
+    /// decides that.
     write_grid: Option<Partition>,
     disk: BackingStorage,
     flights: HashMap<Io, OutstandingRequest>,
@@ -73,7 +73,7 @@ impl SimulatedHost {
         )
     }
 
-    /// Creates the same on a volume with this map.
+    /// Creates such a system on a volume with this map.
     pub(super) fn on(
         disk: BackingStorage,
         map: TrackMap,
@@ -291,7 +291,7 @@ impl SimulatedHost {
         self.send(Op::Read, sectors);
     }
 
-    /// Puts a whole block into memory, new or changed, that is not on the disk yet.
+    /// Puts a whole new or changed block into memory and marks it dirty.
     pub(super) fn dirty(&mut self, block: Block) {
         while self.cache.claim(block).is_none() {
             self.wait();
@@ -332,7 +332,7 @@ impl SimulatedHost {
     fn send_write(&mut self, sectors: Range<u64>) -> Io {
         let size = u64::from(self.config.block_sectors);
         for (block, _) in self.blocks_of(&sectors) {
-            let buffer = self.cache.get(block).expect("what is written is in memory");
+            let buffer = self.cache.get(block).expect("dirty blocks are in memory");
             buffer.writing += 1;
             // A block that is written in parts stays dirty until its last part.
             if (block.0 + 1) * size <= sectors.end {
@@ -402,7 +402,7 @@ impl SimulatedHost {
     }
 }
 
-/// Returns those of a partition's sectors that lie on their first track.
+/// Returns the leading part of `sectors` that lies on one track.
 fn on_first_track(tracks: &Partition, sectors: Range<u64>) -> Range<u64> {
     let wanted = Block(sectors.start)..Block(sectors.end);
     let request = Boundaries::Clip.request(tracks, wanted.clone(), &wanted);

@@ -1,19 +1,19 @@
 //! Measurements of paper Q, section 3: ext2 on a RAID-5 of five disks; and of misaligned writes to
 //! a RAID-5 (paper A).
 //!
-//! The conventional array is the one of Linux: chunks of 4 KB, left symmetric, read-ahead windows
-//! as on one disk. The paper's aligned array has chunks of 4 KB too ("a chunk size of 4KB"): only
-//! its requests are aligned. A window contains the rows of a track. Requests to members are cut at
-//! the members' track boundaries. The parity, every fifth block of a member, is read as well (a
-//! dummy read), so that it does not cut a track into pieces of 16 KB. Drives with different
-//! numberings share rows, so windows can follow the tracks of one member only: here the first. In
-//! our array, [`Raid5::TrackChunks`], chunks are tracks of similar size, and windows are stripes.
+//! The conventional array is that of Linux: chunks of 4 KB, left symmetric, read-ahead windows as
+//! on one disk. The paper's aligned array also has chunks of 4 KB ("a chunk size of 4KB"): only its
+//! requests are aligned. A window contains the rows of a track. Requests to members are cut at the
+//! members' track boundaries. The parity, every fifth block of a member, is read as well (a dummy
+//! read); otherwise it would cut a track into pieces of 16 KB. Drives with different numberings
+//! share rows, so windows can follow the tracks of only one member: here the first. In our array,
+//! [`Raid5::TrackChunks`], chunks are tracks of similar size, and windows are stripes.
 //!
 //! As on one disk, conventional systems run with the drives' read-ahead on, aligned ones with it
 //! off. Each drive has a host queue of its own, and no two spindles are synchronized. Left out: the
-//! time of the exclusive or; the stripe cache's waiting for neighbours (instead, write-backs are
-//! cut at multiples of whole stripes, which is the effect of that waiting); and those parts of the
-//! kernel's elevator that [`Ext2::config`](super::config::Ext2::config) leaves out.
+//! time for computing parity; the stripe cache's wait for neighbours (instead, write-backs are cut
+//! at multiples of whole stripes, which has the same effect); and the parts of the kernel's
+//! elevator that [`Ext2::config`](super::config::Ext2::config) leaves out.
 
 use std::sync::Arc;
 
@@ -375,7 +375,7 @@ fn startup(bench: &Bench, system: Raid5, until: f64) -> Result<Vec<f64>, LabErro
     Ok((0..count).map(mean).collect())
 }
 
-/// The largest number of streams, whose rate is that of the five drives' media.
+/// The largest number of streams. Their total rate is that of the five drives' media.
 const STREAMS_MAX: usize = 1024;
 
 /// The number of streams at which startup latencies reach `seconds`.
@@ -426,10 +426,9 @@ pub fn startup_curves(bench: &Bench) -> Result<Figure, LabError> {
     }))
 }
 
-/// Q13: the share left unused if the smallest track is the chunk, of the largest track of the first
-/// stripe and of the member that loses most; the share that tracks of similar size leave unused of
-/// all members; and how unevenly data, and data with the parity that covers them, are then
-/// distributed over the members.
+/// Q13: with the smallest track as the chunk, the unused share of the first stripe's largest track
+/// and of the member that loses most; with tracks of similar size, the unused share of all members,
+/// and how unevenly data, and data with the parity that covers it, is distributed over the members.
 ///
 /// # Errors
 /// Returns the errors of [`bonnie`].
@@ -476,7 +475,7 @@ fn unevenness(parts: &[f64]) -> f64 {
     off.fold(0.0, f64::max)
 }
 
-/// The number of sectors in a stripe unit for random writes: 64 KB, md's default for a long time.
+/// The number of sectors in a stripe unit for random writes: 64 KB, long md's default.
 const UNIT: u64 = 128;
 
 /// A5: the increase in the time of random writes of a stripe unit if they begin half a unit after

@@ -106,8 +106,7 @@ impl BlockSpace {
         Some(block)
     }
 
-    /// Reserves the blocks directly after one that a file has just been given, as far as they are
-    /// free and the policy allows.
+    /// Reserves the free blocks directly after a file's newest block, up to the policy's limit.
     pub(super) fn set_aside(&mut self, block: Block, how: Preallocation) -> Range<Block> {
         let next = block.0 + 1;
         let most = match how {
@@ -159,7 +158,7 @@ impl BlockSpace {
     /// Allocates free blocks of a group.
     fn take(&mut self, blocks: &Range<Block>) {
         let taken = self.blocks.claim(blocks);
-        taken.expect("what is taken is free");
+        taken.expect("only free blocks are taken");
         let group = self.group_of(blocks.start) as usize;
         self.free[group] -= blocks.end.0 - blocks.start.0;
     }
@@ -173,7 +172,7 @@ impl BlockSpace {
         ((group + 1) * self.group_blocks).min(self.partition().blocks().0)
     }
 
-    /// The first block of the closest traxtent of the group, ahead of this block, that is entirely
+    /// The first block of the closest traxtent of the group, after this block, that is entirely
     /// free.
     fn closest_traxtent(&self, from: Block, group: u64) -> Option<Block> {
         let end = self.end_of(group);

@@ -2,7 +2,7 @@
 //! random place.
 //!
 //! Paper Q, section 2.5: the startup latency is the time from a stream's start until its first data
-//! arrive. Streams that fall behind read as fast as they can. Assumed: calls of 64 KB.
+//! arrives. Streams that fall behind read as fast as they can. Assumed: calls of 64 KB.
 
 use traxtent_units::Rng;
 use traxtent_units::{Block, SimTime, Span};
@@ -91,7 +91,7 @@ impl Streams {
         started.map(|latency| latency.as_ms() / 1000.0).collect()
     }
 
-    /// Starts a stream at the beginning of a random group, with data for the longest possible run.
+    /// Starts a stream on a file of 64 MB at the beginning of a random group.
     fn start(&self, machine: &mut SimulatedHost, rng: &mut Rng, now: SimTime) -> Stream {
         let group = rng.below(machine.space.groups() - 1);
         let directory = machine.directory(group);

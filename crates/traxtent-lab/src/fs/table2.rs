@@ -1,6 +1,6 @@
 //! Measurements of paper T, section 5.3: Table 2 and the additional results in the text.
 //!
-//! Drives write through: the paper's writes end when the data are on the media (its section 5.2
+//! Drives write through: the paper's writes end when the data is on the media (its section 5.2
 //! gives them the response times of a media access). All other parameters are those of the profile.
 
 use super::apps::{self, ProgramRun, timed};
@@ -17,8 +17,8 @@ const MB: u64 = 1 << 20;
 /// The number of random reads.
 const RANDOM: u32 = 50_000;
 
-/// The number of runs of Postmark that are averaged. A single run of 500 transactions varies by
-/// some percent.
+/// The number of runs of Postmark that are averaged. A single run of 500 transactions varies by a
+/// few percent.
 const POSTMARKS: u64 = 20;
 
 /// The number of groups of small files that are read.
@@ -41,7 +41,8 @@ fn each(
     Ok([run(unmodified)?, run(fast)?, run(traxtent)?])
 }
 
-/// The changes in time by the second and third run, and the seconds of the first.
+/// The changes in time of the second and third run relative to the first, and the seconds of the
+/// first.
 fn compared(runs: &[ProgramRun; 3]) -> Vec<f64> {
     let [unmodified, fast, traxtent] = runs.each_ref().map(ProgramRun::seconds);
     vec![
@@ -199,7 +200,7 @@ pub fn head_times(bench: &Bench) -> Result<Vec<f64>, LabError> {
 }
 
 /// T33: the change by traxtents in the time of random reads; in the throughput of small files read
-/// in groups; and in the time of a scan if blocks may be buffered in parts. Then the change of the
+/// in groups; and in the time of a scan if blocks can be buffered in parts. Then the change of the
 /// traxtent scan by partial buffering.
 ///
 /// # Errors

@@ -104,7 +104,7 @@ impl BackingStorage {
         }
     }
 
-    /// Accepts a request at `now`. Everything due before `now` must have been done.
+    /// Accepts a request at `now`. All events before `now` must have been processed.
     pub(super) fn submit(&mut self, now: SimTime, request: Request) -> Io {
         if let Some(log) = &mut self.log {
             log.push(request);
@@ -143,7 +143,7 @@ impl BackingStorage {
             let ahead = self.ahead[index];
             while let Some((io, completion)) = self.disks[index].complete(now + ahead) {
                 let part = self.parts.remove(&(index, io));
-                let part = part.expect("a disk completes what it was given");
+                let part = part.expect("a disk completes only submitted requests");
                 if let Some(left) = self.pieces.get_mut(&part.tag) {
                     *left -= 1;
                     if *left > 0 {

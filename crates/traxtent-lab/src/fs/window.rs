@@ -1,11 +1,12 @@
 //! The read-ahead of Linux 2.6 before 2.6.23 (mm/readahead.c): a current window and one ahead of
 //! it.
 //!
-//! The first read of a file opens a window, and so does a sequential one; the next read opens a
-//! window ahead. Once reading enters the window ahead, it becomes the current one and the next is
-//! read at once. Windows begin with a quarter of the upper bound, or with the bound if a call
-//! requests more than a quarter, and double. A non-sequential access closes them. With the change
-//! of paper Q (section 2.4), a window ends with the track.
+//! A read at the beginning of a file, or a sequential read while no window is open, opens a window;
+//! the next read opens a window ahead. Once reading enters the window ahead, it becomes the current
+//! one and the next is read immediately. The first window is a quarter of the upper bound, or the
+//! bound if a call requests more than a quarter. Each further window is twice as large, up to the
+//! bound. A non-sequential access closes them. With the change of paper Q (section 2.4), a window
+//! ends with the track.
 //!
 //! Left out: the kernel's reaction when pages are evicted before they are used, and when the queue
 //! is congested. The kernel checks the windows once per call, this model at each block.
@@ -18,8 +19,8 @@ use super::access::{OpenFile, Windows};
 use super::machine::SimulatedHost;
 
 impl SimulatedHost {
-    /// Reads ahead by the windows when a block is read, of which the call needs `in_call` blocks
-    /// from there. Returns the indirect block that has to be in memory first.
+    /// Reads ahead by windows when a block is read. The call needs `in_call` blocks, beginning with
+    /// this one. Returns the indirect block that has to be in memory first.
     pub(super) fn windowed(
         &mut self,
         open: &mut OpenFile,
@@ -58,9 +59,9 @@ impl SimulatedHost {
         None
     }
 
-    /// Requests the missing blocks of a range, as far as the file extends and, if requests end at
-    /// boundaries, up to the first boundary. Returns the resulting range, or the indirect block
-    /// that has to be in memory first.
+    /// Requests the missing blocks of a range, up to the end of the file and, if requests end at
+    /// boundaries, the first boundary. Returns the resulting range, or the indirect block that has
+    /// to be in memory first.
     fn window(&mut self, open: &OpenFile, wanted: Range<u64>) -> Result<Range<u64>, Block> {
         let blocks = &self.file(open.file).blocks;
         let mut window = wanted.start..wanted.end.min(blocks.len() as u64);
@@ -109,8 +110,8 @@ impl SimulatedHost {
         run.min(blocks_read)
     }
 
-    /// The number of blocks of a file, from this one on, that lie on its track. An indirect block
-    /// may lie between them.
+    /// The number of consecutive blocks of a file, beginning with this one, that lie on its track.
+    /// An indirect block can lie between them.
     fn on_one_track(&self, open: &OpenFile, block: u64) -> u64 {
         let blocks = &self.file(open.file).blocks[block as usize..];
         let first = blocks[0];
