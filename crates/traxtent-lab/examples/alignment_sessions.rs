@@ -35,7 +35,7 @@ struct Args {
     /// Path of the program `traxtent`
     #[arg(long, default_value = "target/debug/traxtent")]
     traxtent: PathBuf,
-    /// KiB of writes that the drive may hold and coalesce; 0 as in the model
+    /// KiB of writes that the drive can hold and coalesce; 0 as in the model
     #[arg(long, default_value_t = 0)]
     gather: u64,
     /// Use the kernel of an emulated machine instead of this machine's kernel

@@ -1,4 +1,4 @@
-//! Probes random drives of which the prober has no prior knowledge. Run by `cargo xtask blind`.
+//! Probes random drives without prior knowledge of their layout. Run by `cargo xtask blind`.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -180,14 +180,14 @@ impl Costs {
 
 impl std::fmt::Display for Costs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let a_track = |count: u64| count as f64 / self.tracks.max(1) as f64;
+        let per_track = |count: u64| count as f64 / self.tracks.max(1) as f64;
         write!(f, "{} tracks", self.tracks)?;
         for (count, what) in [
             (self.requests, "reads"),
             (self.translations, "translations"),
         ] {
             if count > 0 {
-                write!(f, ", {count} {what} ({:.3} per track)", a_track(count))?;
+                write!(f, ", {count} {what} ({:.3} per track)", per_track(count))?;
             }
         }
         let host_s = self.host.as_secs_f64();

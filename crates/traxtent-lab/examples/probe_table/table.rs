@@ -10,7 +10,7 @@ use traxtent_lab::probe_table::{Method, Subject, TOO_LONG, TableMeasurement};
 use traxtent_model::geometry::Geometry;
 use traxtent_probe::Confirm;
 
-/// The lines of the page between which the tables stand.
+/// The lines of the page between which the tables are written.
 const MARKS: [&str; 2] = ["<!-- tables: begin -->", "<!-- tables: end -->"];
 
 /// The result of a method on a drive.
@@ -179,7 +179,7 @@ impl Table {
         self.save()
     }
 
-    /// Records that a drive has no rows, and why.
+    /// Replaces the rows of a drive with the reason why it is left out.
     pub(crate) fn leave_out(&mut self, drive: &str, reason: &str) -> Result<()> {
         self.rows.retain(|old| old.drive != drive);
         self.rows.push(Row {
@@ -216,7 +216,7 @@ impl Table {
         fs::write(&self.page, format!("{before}\n{}{after}", self.markdown())).with_context(context)
     }
 
-    /// One table for each method.
+    /// Formats a table for each method, followed by the drives left out.
     fn markdown(&self) -> String {
         let mut out = String::new();
         for method in Method::ALL {

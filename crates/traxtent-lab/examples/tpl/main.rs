@@ -32,7 +32,7 @@ struct Args {
     drives: Vec<String>,
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
-    /// Make a tenth of the requests
+    /// Send only a tenth of the requests
     #[arg(long, global = true)]
     quick: bool,
     /// Directory with the traces
@@ -63,7 +63,7 @@ enum Table {
     Writes,
     /// A day with a number of partitions that follows free space, compared with fixed numbers
     Day {
-        /// Largest number of partitions where it follows free space
+        /// Largest number of partitions if it follows free space
         #[arg(long, default_value_t = day::MOST)]
         most: u32,
         /// Fill levels, as shares of the capacity
@@ -144,7 +144,7 @@ fn volume(bench: &Bench, real: bool, tracks: usize, reads: u64, copies: &[u32]) 
         let part = Part::new(bench, tracks, jitter_ms)?;
         for &count in copies {
             let drive_ms = part.drive_ms(count, count, jitter_ms, reads)?;
-            let of = if real {
+            let measured = if real {
                 let settings = Settings {
                     subtract_transport: true,
                     ..Settings::of(&bench.profile.name, Profile::clone(&bench.profile))
@@ -165,12 +165,13 @@ fn volume(bench: &Bench, real: bool, tracks: usize, reads: u64, copies: &[u32]) 
                 "| {} | {:.0} us | {count} | {:.2} ms | {drive_ms:.2} ms | {:.2} ms | {:.1} % | {:.2} % of a revolution | {:.2} % | {:.2} % |",
                 if real { "real" } else { "virtual" },
                 1000.0 * jitter_ms,
-                of.without_ms,
-                of.volume_ms,
-                100.0 * (of.without_ms - of.volume_ms) / (of.without_ms - drive_ms),
-                100.0 * of.accuracy.angle_rms,
-                100.0 * of.accuracy.missed,
-                100.0 * of.accuracy.expected,
+                measured.without_ms,
+                measured.volume_ms,
+                100.0 * (measured.without_ms - measured.volume_ms)
+                    / (measured.without_ms - drive_ms),
+                100.0 * measured.accuracy.angle_rms,
+                100.0 * measured.accuracy.missed,
+                100.0 * measured.accuracy.expected,
             );
         }
     }
@@ -187,11 +188,11 @@ fn writes(bench: &Bench) -> Result<()> {
     println!("|---|---|---|---|---|---|---|---|---|");
     for sync in ReplicaSync::ALL {
         for reads in SHARES {
-            let of = points
+            let cells: Vec<String> = points
                 .iter()
-                .filter(|point| point.sync == sync && point.reads == reads);
-            let cells = of.map(|point| format!("{:.2} ms, {:.0}/s", point.response_ms, point.rate));
-            let cells: Vec<String> = cells.collect();
+                .filter(|point| point.sync == sync && point.reads == reads)
+                .map(|point| format!("{:.2} ms, {:.0}/s", point.response_ms, point.rate))
+                .collect();
             let best = best(&points, sync, reads).map_or(0, |point| point.count);
             println!(
                 "| {} | {:.0} % | {} | {best} |",

@@ -47,8 +47,8 @@ impl Postmark {
             } else {
                 self.append(machine, &mut pool[at], &mut rng);
             }
-            // The pool of 500 never runs empty in 500 transactions of a fair coin, but a smaller
-            // one may.
+            // A pool of 500 practically never runs empty in 500 transactions, but a smaller one
+            // can.
             if rng.chance(0.5) || pool.len() < 2 {
                 pool.push(self.make(machine, directory, &mut rng));
             } else {

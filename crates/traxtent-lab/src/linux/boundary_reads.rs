@@ -1,8 +1,8 @@
 //! The time to read 64 sectors that begin at an offset from a track boundary.
 //!
 //! As in the paper, the boundaries are those of the top surface within the first zone, in random
-//! order, with random offsets. The host orders the buffer off. Because this drive may not obey, no
-//! boundary is repeated before all have occurred once.
+//! order, with random offsets. The host disables the buffer, but this drive can ignore that. For
+//! this reason, no boundary is repeated before all have occurred once.
 
 use traxtent_model::drive::Caching;
 use traxtent_probe::{Algorithm, Target, Verify};

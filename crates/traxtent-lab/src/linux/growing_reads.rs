@@ -1,9 +1,9 @@
-//! A scan with reads that grow by one sector each. It takes the first fall of bandwidth for the end
+//! A scan with reads that grow by one sector each. It takes the first drop in bandwidth as the end
 //! of a track.
 //!
-//! The host has ordered the drive's buffer off. A drive that nevertheless reads ahead serves the
-//! growing reads from its buffer until they no longer fit in a segment. At that size bandwidth
-//! falls, wherever the reads begin.
+//! The host has disabled the drive's buffer. A drive that nevertheless reads ahead serves the
+//! growing reads from its buffer until they no longer fit in a segment. Bandwidth drops at that
+//! size, wherever the reads begin.
 
 use traxtent_model::drive::Caching;
 use traxtent_probe::Target;
@@ -23,8 +23,8 @@ const MOST: u32 = 2048;
 /// The number of times that each size is read.
 const PASSES: u32 = 32;
 
-/// The upper bound of the host's random pause before its next read, in milliseconds. No two passes
-/// are alike.
+/// The upper bound of the host's random pause before its next read, in milliseconds. The pauses
+/// make passes differ.
 const PAUSE_MS: f64 = 0.1;
 
 /// The number of sizes on each side of a cliff over which bandwidths are averaged.
@@ -111,8 +111,8 @@ fn boundaries(target: &mut SimTarget, rng: &mut Rng) -> Result<Vec<Lbn>, LabErro
     Ok(found)
 }
 
-/// Returns a drive whose buffer has been ordered off.
-fn ordered_off(bench: &Bench) -> SimTarget {
+/// Returns a drive whose buffer the host has disabled.
+fn with_buffer_off(bench: &Bench) -> SimTarget {
     let mut target = bench.target();
     target.set_caching(Caching::OFF);
     target
@@ -120,7 +120,7 @@ fn ordered_off(bench: &Bench) -> SimTarget {
 
 /// The mean time of reads that begin at random multiples of `step`, in milliseconds.
 fn mean_read_ms(bench: &Bench, step: u64, rng: &mut Rng) -> Result<f64, LabError> {
-    let mut target = ordered_off(bench);
+    let mut target = with_buffer_off(bench);
     let places = (target.identity().capacity.0 - u64::from(PROOF_SECTORS)) / step;
     let mut times = Moments::default();
     for _ in 0..bench.scaled_count(PROOF_READS) {
@@ -140,7 +140,7 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let mut rng = Rng::new(bench.seed);
     let [from_0, from_256, from_any] =
         starts(bench, &mut rng)?.map(|bandwidths| bandwidth_drops(&bandwidths));
-    let found = boundaries(&mut ordered_off(bench), &mut rng)?;
+    let found = boundaries(&mut with_buffer_off(bench), &mut rng)?;
     let begins_track = |lbn: &&Lbn| {
         let track = bench.geometry.track_of(**lbn);
         track.is_some_and(|track| track.first_lbn == **lbn)
@@ -180,7 +180,7 @@ const STARTS: [(Start, &str); 3] = [
 fn starts(bench: &Bench, rng: &mut Rng) -> Result<[Vec<f64>; 3], LabError> {
     let mut scans = [const { Vec::new() }; 3];
     for (scan, (start, _)) in scans.iter_mut().zip(STARTS) {
-        *scan = growing_reads(&mut ordered_off(bench), start, rng)?;
+        *scan = growing_reads(&mut with_buffer_off(bench), start, rng)?;
     }
     Ok(scans)
 }
@@ -197,8 +197,8 @@ fn points(scan: &[f64]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Draws bandwidth against size for a drive that ignores the order, and for the same drive if it
-/// obeyed.
+/// Draws bandwidth against size for a drive that ignores the command to disable its buffer, and for
+/// the same drive if it obeyed.
 pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
     let ignoring_host = bench;
     let obeying_host = ignoring_host.with_parameter("cache.read_ahead.ignores_host", "false")?;

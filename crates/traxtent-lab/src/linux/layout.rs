@@ -72,9 +72,9 @@ fn translate(bench: &Bench, tracks: &[Found]) -> Result<Vec<Translated>, LabErro
     translated.collect()
 }
 
-/// The number of tracks, in the first zone and on the drive, that are not where a serpentine has
-/// them; the width of the serpentine, which is the number of tracks before the surface changes; and
-/// the cylinder of LBN 0.
+/// The number of tracks, in the first zone and on the drive, that are not at their place in the
+/// serpentine; the width of the serpentine, which is the number of tracks before the surface
+/// changes; and the cylinder of LBN 0.
 pub(crate) fn serpentine(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let tracks = translated(bench, usize::MAX)?;
     let on_first_surface = |track: &&Translated| track.place.1 == tracks[0].place.1;

@@ -1,9 +1,9 @@
 //! The structure of a drive seen from outside (the Linux validation of track-aligned extents, paper
 //! Q: Qian, Meyers and Wang, 2008, section 2.3 and Figures 1 to 4).
 //!
-//! Every experiment sees drives as a probe does. The time of a read is that of the drive plus the
-//! processor time of the host that the lab assumes in Figures 5 to 7 too. The further time that the
-//! paper's reads spent in Linux and in a RAID controller is not published, and is zero here.
+//! Every experiment sees drives as a probe does. The time of a read is the drive's time plus the
+//! host's processor time, assumed as for Figures 5 to 7. The paper's reads also spent time in Linux
+//! and in a RAID controller; that time is not published and is zero here.
 
 use crate::fs::Cpu;
 

@@ -1,6 +1,6 @@
-//! Pairs of reads: a random sector, then the one before it. A drive that keeps the sectors that
-//! passed its head before the first has the second in its buffer. Any other drive waits for most of
-//! a revolution.
+//! Pairs of reads: a random sector, then the one before it. A drive that keeps the sectors that its
+//! head passes before the requested one already has the second sector in its buffer. Any other
+//! drive waits for most of a revolution.
 
 use traxtent_probe::Target;
 use traxtent_units::Lbn;
@@ -20,7 +20,7 @@ const STEPS: usize = 400;
 /// The right end of the figure.
 const SHOWN_MS: f64 = 7.0;
 
-/// A read that takes less has not waited for the media: the fastest drive needs 4 ms for a
+/// The upper bound of a read that has not waited for the media: the fastest drive needs 4 ms for a
 /// revolution.
 const AT_ONCE_MS: f64 = 1.0;
 

@@ -31,7 +31,7 @@ pub enum BlockPlacement {
     /// This number of replicas around the track, over the whole drive. Writes reach them as the
     /// head passes.
     Partitions(u32),
-    /// One replica, on the first part of the drive: one in this number of LBNs.
+    /// One replica, on the first `1/n` of the drive, where `n` is this number.
     ShortStroke(u32),
     /// One replica on each of two drives, over the whole of both.
     Mirror,
@@ -40,7 +40,7 @@ pub enum BlockPlacement {
 /// The results of a layout.
 #[derive(Clone, Copy, Debug)]
 pub struct LayoutResult {
-    /// The capacity, over the drive's.
+    /// The capacity, as a share of the drive's.
     pub capacity: f64,
     /// The mean response time at [`RATE`], in milliseconds.
     pub response_ms: f64,
@@ -83,7 +83,7 @@ fn system(drive: &SurveyedDrive, of: BlockPlacement, tpl: &Tpl) -> System {
     }
 }
 
-/// Measures random requests for single blocks, with a share `reads` of reads.
+/// Measures random requests for single blocks. `reads` is the share of reads.
 ///
 /// # Errors
 /// Returns an error if the layout does not fit the drive.
@@ -118,8 +118,8 @@ pub fn random(
 }
 
 /// Replays the trace that was measured on the drive and returns the mean response time. Each
-/// request follows the previous completion after the recorded pause. Addresses are folded into the
-/// first `1 / part` of the drive's.
+/// request follows the previous completion after the recorded pause. Addresses are divided by
+/// `part`, to lie in the first `1 / part` of the drive.
 ///
 /// # Errors
 /// Returns an error if there is no trace, or the layout does not fit the drive.
@@ -149,7 +149,7 @@ pub fn trace(
 /// A replayed trace, converted to blocks of a layout.
 struct Traced<I> {
     replay: Replay<I>,
-    /// The layout has this fraction of the drive's capacity.
+    /// The divisor of addresses: the drive's capacity over the layout's.
     part: u64,
     /// The number of blocks of the layout.
     blocks: u64,
@@ -184,7 +184,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> HostLoad for Traced<I>
     }
 
     fn complete(&mut self, at: SimTime) {
-        // One request is outstanding at a time, so that the replay needs no number.
+        // Only one request is outstanding at a time, so any tag will do.
         self.replay.complete(0, at);
     }
 }

@@ -69,9 +69,9 @@ impl Level {
     }
 }
 
-/// The upper bound of the partitions that follow free space. With more, a nearly empty drive
-/// spreads little data over its whole stroke, and bulk writes need more writes than the day has
-/// time for.
+/// The upper bound of the number of partitions if it follows free space. With more, a nearly empty
+/// drive spreads little data over its whole stroke, and bulk writes cause more writes than fit in
+/// the day.
 pub const MOST: u32 = 2;
 
 /// Simulates a day at each of `levels`. Partitions follow free space up to `most`, in `regions`

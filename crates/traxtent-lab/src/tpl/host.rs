@@ -24,7 +24,7 @@ pub const BLOCK: u32 = 8;
 /// The largest number of blocks with stale replicas, whose data the host keeps in memory: 16 MB.
 const STALE_MAX: usize = 4096;
 
-/// Larger requests, in blocks, are not counted among the response times.
+/// The largest request, in blocks, whose response time is counted.
 const BULK: u64 = 64;
 
 /// The time at which writes reach the replicas of a block.
@@ -122,8 +122,8 @@ impl SurveyedDrive {
     }
 }
 
-/// Puts all blocks of a range in use without any I/O, as if they had been written long ago. With
-/// `closed`, all pages of the table have been closed since.
+/// Marks all blocks of a range as used without any I/O, as if they had been written long ago. With
+/// `closed`, all pages of the table are closed afterwards.
 ///
 /// # Errors
 /// Returns an error if there are no such blocks.
@@ -234,7 +234,7 @@ impl RunResult {
 }
 
 /// A source of requests for blocks of a layout. Unlike a [`traxtent_workload::RequestSource`], it
-/// may trim, and has no tags.
+/// can trim, and has no tags.
 pub trait HostLoad {
     /// The time at which the next request arrives; `None` if none arrives until others are
     /// complete.
@@ -433,7 +433,7 @@ impl TplHost {
         }
     }
 
-    /// Passes the time until `next`. Once the drive has been idle for a revolution, it works in the
+    /// Advances to `next`. Once the drive has been idle for a revolution, it works in the
     /// background, one track at a time. Requests that arrive in the meantime wait.
     fn idle(&mut self, next: SimTime) -> Result<(), LabError> {
         let begin = self.now + self.revolution;
@@ -457,8 +457,8 @@ impl TplHost {
         Ok(true)
     }
 
-    /// Fills a place of a track that is to be split, or writes the page of the table whose tracks
-    /// have all been filled.
+    /// Performs one step of splitting tracks: fills a place of a track, or writes the table page
+    /// whose tracks have all been filled. Returns whether there was a step.
     fn split_some(&mut self) -> Result<bool, LabError> {
         let (track, steps) = &mut self.filling;
         let track = *track;
@@ -493,8 +493,8 @@ impl TplHost {
         })
     }
 
-    /// Updates the next track with stale replicas, in circular order around the drive. Recently
-    /// written data are in memory.
+    /// Updates the next track with stale replicas, in ascending order and from the first track
+    /// again after the last. The data is in the host's memory.
     fn sync_track(&mut self) -> Result<(), LabError> {
         let next = self.tpl.stale(self.next_sync).next();
         let Some((home, _)) =
@@ -556,8 +556,8 @@ impl TplHost {
     }
 }
 
-/// Two drives with the same blocks. A read is served by the drive that is free first and has it
-/// nearest, a write by both.
+/// Two drives with the same blocks. The drive that is free first serves the request nearest to its
+/// head. One drive serves a read, both serve a write.
 #[derive(Clone, Debug)]
 pub struct Mirror(pub [TplHost; 2]);
 
@@ -572,7 +572,7 @@ impl Mirror {
     pub fn run(&mut self, load: &mut dyn HostLoad) -> Result<RunResult, LabError> {
         let mut served = RunResult::default();
         let mut all: Vec<Shared> = Vec::new();
-        // The requests that each drive may serve, as positions in `all`.
+        // The requests that each drive can serve, as positions in `all`.
         let mut queues: [Vec<usize>; 2] = Default::default();
         loop {
             let at = usize::from(self.0[1].now < self.0[0].now);
@@ -622,7 +622,7 @@ pub struct ClosedLoad {
     blocks: u64,
     reads: f64,
     left: u64,
-    /// The times from which further requests may be sent, ascending.
+    /// The times from which further requests can be sent, ascending.
     free: Vec<SimTime>,
 }
 
@@ -664,7 +664,7 @@ impl HostLoad for ClosedLoad {
     }
 }
 
-/// Random requests that arrive independently of completions, at a rate that may change.
+/// Random requests that arrive independently of completions, at a rate that can change.
 #[derive(Clone, Debug)]
 pub struct OpenLoad {
     rng: Rng,

@@ -1,5 +1,4 @@
-//! The choice of a replica by the host: the share that it achieves of the gain of a drive's own
-//! choice.
+//! The choice of a replica by the host: its gain compared with that of a drive's own choice.
 
 use std::sync::Arc;
 
@@ -29,7 +28,7 @@ pub struct Gain {
     pub drive_ms: f64,
     /// The mean response time with the host's choice.
     pub host_ms: f64,
-    /// The root mean square error of the angles in revolutions, as the host counts it.
+    /// The root mean square error of the angles in revolutions, as the host determines it.
     pub angle_rms: f64,
     /// The share of reads that were served a revolution late.
     pub missed: f64,

@@ -1,4 +1,4 @@
-//! A volume with replicas on a drive: the share that its reads achieve of the gain of a drive's own
+//! A volume with replicas on a drive: the gain of its reads compared with that of a drive's own
 //! choice, in virtual time and in real time.
 
 use std::cell::RefCell;
@@ -69,7 +69,7 @@ impl TimedReads for Real {
     }
 }
 
-/// A device whose data are not used: reads take the drive's time, and the volume's own metadata are
+/// A device whose data is not used: reads take the drive's time, and the volume's own metadata is
 /// kept in memory.
 #[derive(Debug)]
 struct Device<T> {
@@ -125,7 +125,7 @@ impl<T: TimedReads> MemberClock for Device<T> {
 /// The results of a volume's reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Reads {
-    /// The mean response time without replicas on the same drive, in milliseconds.
+    /// The mean response time on the same drive without replicas, in milliseconds.
     pub without_ms: f64,
     /// The mean response time of the volume, in milliseconds.
     pub volume_ms: f64,
@@ -164,7 +164,7 @@ impl Part {
     }
 
     /// The mean response time of random reads in virtual time, in milliseconds, if the drive itself
-    /// has `partitions` partitions and chooses.
+    /// chooses among `partitions` partitions.
     ///
     /// # Errors
     /// Returns an error if the drive cannot have this number of partitions.
@@ -257,7 +257,7 @@ impl Part {
     fn blocks(&self, layout: &traxtent_layout::tpl::Tpl, reads: u64) -> Vec<u64> {
         let shape = layout.shape();
         let is_within = |block: u64| {
-            let home = shape.home(block).expect("it is the layout's");
+            let home = shape.home(block).expect("the block is in the layout");
             self.map
                 .track(home.track)
                 .is_some_and(|track| track.first_lbn < self.end)

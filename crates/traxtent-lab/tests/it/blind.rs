@@ -1,4 +1,4 @@
-//! Blind probes of random drives: a probe knows nothing of a drive but its responses.
+//! Blind probes of random drives: a probe knows only a drive's responses.
 
 use std::thread;
 
@@ -14,14 +14,15 @@ use traxtent_sim::{DefectLists, Noise};
 /// save (docs/probe.md, "How translations show where a track ends").
 const MISSED_BY_TREE: [u64; 1] = [13370];
 
-/// Probes `drives` drives, times the factor of a soak, and asserts that each is recovered exactly.
+/// Probes `drives` drives, multiplied by the soak factor, and asserts that each is recovered
+/// exactly.
 fn all_exact(drives: u64, trial: &Trial) {
-    all_exact_but(&[], drives, trial);
+    all_exact_except(&[], drives, trial);
 }
 
 /// Does the same as `all_exact`, except that the drives with the seeds `known` must not be
 /// recovered exactly.
-fn all_exact_but(known: &[u64], drives: u64, trial: &Trial) {
+fn all_exact_except(known: &[u64], drives: u64, trial: &Trial) {
     let threads = thread::available_parallelism().map_or(1, |count| count.get().min(2));
     let outcomes = run(0..testkit::repeats(drives), trial, threads, |_| ());
     let is_known = |outcome: &&Outcome| known.contains(&outcome.seed);
@@ -53,7 +54,7 @@ fn all_exact_but(known: &[u64], drives: u64, trial: &Trial) {
 #[test]
 fn tree_is_exact() {
     let trial = Trial::new(Algorithm::Tree, Verify::None);
-    all_exact_but(&MISSED_BY_TREE, 200, &trial);
+    all_exact_except(&MISSED_BY_TREE, 200, &trial);
 }
 
 /// Are the drives that `tree` is known to miss still missed? If one is not, remove its seed from
@@ -170,7 +171,7 @@ fn angle_is_exact_in_noise() {
     all_exact(200, &trial);
 }
 
-/// Probes `drives` irregular drives, times the factor of a soak, but at most 200.
+/// Probes `drives` irregular drives, multiplied by the soak factor, but at most 200.
 fn irregular(drives: u64, trial: &Trial) -> Vec<Outcome> {
     let drives = testkit::repeats(drives).min(200);
     run(
@@ -205,7 +206,7 @@ fn irregular_drives_are_exact() {
 fn a_sample_of_an_irregular_drive_does_not_mislead() {
     let outcomes = irregular(40, &Trial::new(Algorithm::Angle, Verify::Sample));
     assert_none(
-        "wrong without a message",
+        "wrong without a warning",
         outcomes.iter().filter(|o| o.is_silently_wrong()),
     );
     let doubtful = outcomes.iter().filter(|o| o.findings.doubtful > 0).count();

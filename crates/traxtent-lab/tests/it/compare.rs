@@ -1,4 +1,4 @@
-//! Detection of wrong results of a probe.
+//! Detection of wrong probe results.
 
 use traxtent_lab::blind::{Differences, HardProperty, RemapTolerance, compare, random_drive};
 use traxtent_map::TrackMap;
@@ -17,10 +17,10 @@ fn lists(differences: &Differences) -> (&[Lbn], &[Lbn]) {
     (&differences.missing, &differences.additional)
 }
 
-/// Is the true layout exact, and is each single boundary that is missing, added or moved by one
+/// Is the true layout exact, and is a single boundary that is missing, added or moved by one LBN
 /// detected, on drives of all kinds?
 #[test]
-fn every_single_mistake_is_seen() {
+fn every_single_mistake_is_detected() {
     for drive in (0..12).map(random_drive) {
         let geometry = &drive.geometry;
         let truth = bounds(geometry);
@@ -65,8 +65,8 @@ fn a_result_that_ends_early_is_not_exact() {
     assert_eq!(beyond.additional, [Lbn(u64::MAX)]);
 }
 
-/// If a track's first or last LBN is remapped, does its other side count as exact for timing alone,
-/// but nothing further away, nor both sides at once?
+/// If a track's first or last LBN is remapped, does timing alone count as exact with the boundary
+/// on its other side, but neither further away nor on both sides at once?
 #[test]
 fn moved_lbns_have_two_sides() {
     let (mut firsts, mut lasts) = (0, 0);

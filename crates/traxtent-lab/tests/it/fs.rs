@@ -35,8 +35,8 @@ fn configs() -> [Config; 4] {
     [a, b, c, partial]
 }
 
-/// After files were created, extended and removed, does every block of a file belong only to that
-/// file, and is none an excluded one?
+/// After files have been created, extended and removed, does every block of a file belong to that
+/// file alone, and is no block an excluded one?
 #[test]
 fn blocks_are_allocated_once() {
     for ffs in Ffs::ALL {
@@ -68,7 +68,7 @@ fn blocks_are_allocated_once() {
 
 /// Do files that need no indirect block lie in one traxtent each?
 #[test]
-fn middling_files_lie_in_one_traxtent() {
+fn files_without_indirect_blocks_lie_in_one_traxtent() {
     let mut machine = machine(Ffs::Traxtent.config());
     let directory = machine.directory(0);
     let map = TrackMap::of_sizes(bench().geometry.track_sizes());
@@ -83,8 +83,8 @@ fn middling_files_lie_in_one_traxtent() {
     }
 }
 
-/// At the end, has each block of a copied file been written exactly at the place in the file's
-/// block list, and was nothing written to blocks of the source?
+/// Is each block of a copied file written at its place in the file's block list, and is nothing
+/// written to the source's blocks?
 #[test]
 fn blocks_are_written_where_the_file_lists_them() {
     for config in configs() {
@@ -125,7 +125,7 @@ fn blocks_are_written_where_the_file_lists_them() {
     }
 }
 
-/// Does a scan read every sector of a file exactly once, and of other sectors only a few blocks of
+/// Does a scan read every sector of a file exactly once, and otherwise only a few blocks of
 /// metadata?
 #[test]
 fn a_scan_reads_every_sector_once() {
@@ -162,7 +162,7 @@ fn traxtent_requests_keep_to_tracks() {
         let mut large = 0;
         for request in machine.log() {
             let end = geometry.track_of(request.lbn).unwrap().end_lbn();
-            // Inodes have fixed locations, which may lie on a boundary.
+            // Inodes have fixed locations, which can lie on a boundary.
             let crosses = request.end() > end && request.sectors > 16;
             assert!(!crosses, "{request:?} crosses {end}");
             large += usize::from(request.sectors > 256);
@@ -171,10 +171,10 @@ fn traxtent_requests_keep_to_tracks() {
     }
 }
 
-/// Does the cache keep to its size, down to one that barely holds the blocks in use, and is
+/// Does the cache stay within its size, even if that barely holds the blocks in use, and is
 /// everything still read?
 #[test]
-fn the_cache_keeps_to_its_size() {
+fn the_cache_stays_within_its_size() {
     for config in configs() {
         for blocks in [96, 500] {
             let mut machine = machine(Config {
@@ -193,7 +193,7 @@ fn the_cache_keeps_to_its_size() {
 /// Do the first accesses to a file request what the paper states: a block and the next; a cluster;
 /// a traxtent?
 #[test]
-fn what_head_reads() {
+fn first_accesses_read_what_the_paper_states() {
     let lengths = |ffs: Ffs| -> Vec<u32> {
         let mut machine = machine(ffs.config());
         let directory = machine.directory(0);
@@ -210,9 +210,9 @@ fn what_head_reads() {
     assert_eq!(lengths(Ffs::Traxtent), [12 * 16]);
 }
 
-/// Does random access, after the first request, read single blocks also with traxtents?
+/// Does random access, after the first request, read single blocks even with traxtents?
 #[test]
-fn random_access_reads_no_more_than_asked() {
+fn random_access_reads_single_blocks() {
     for ffs in Ffs::ALL {
         let mut machine = machine(ffs.config());
         let directory = machine.directory(0);
@@ -222,7 +222,7 @@ fn random_access_reads_no_more_than_asked() {
         });
         let each = run.traffic.sectors_read as f64 / run.traffic.reads as f64;
         // The first access, at the file's beginning, reads a cluster.
-        assert!(each < 18.0, "{ffs:?}: {each} sectors a request");
+        assert!(each < 18.0, "{ffs:?}: {each} sectors per request");
     }
 }
 
@@ -259,8 +259,8 @@ fn linux_windows_grow() {
     machine.start_log();
     scan(&mut machine, file, bytes);
     let lengths: Vec<u32> = machine.log().iter().map(|read| read.sectors).collect();
-    // The inode; 8 blocks; from the window of 16 those before the indirect block, read with it; the
-    // others; 32 each.
+    // The inode; 8 blocks; the part of the window of 16 before the indirect block, read with that
+    // block; the rest of that window; then 32 blocks each.
     assert_eq!(lengths[..6], [8, 64, 40, 96, 256, 256], "{lengths:?}");
     let all: usize = machine.log().iter().map(|read| read.sectors as usize).sum();
     let read: HashSet<u64> = machine.log().iter().flat_map(lbns).collect();
@@ -286,13 +286,13 @@ fn linux_windows_are_tracks() {
         assert!(!crosses, "{request:?}");
         whole += usize::from(request.sectors > track.sectors - 16);
     }
-    assert!(whole > 100, "{whole} of some 140 tracks");
+    assert!(whole > 100, "{whole} of about 140 tracks");
 }
 
-/// Do two files that grow alternately get eight consecutive blocks each, with alignment one track
-/// each, and are reserved blocks released when the files are closed?
+/// Do two files that grow alternately get eight consecutive blocks at a time, or a track at a time
+/// with alignment, and are reserved blocks released when the files are closed?
 #[test]
-fn linux_sets_blocks_aside() {
+fn linux_reserves_blocks_for_growing_files() {
     let pieces = |system| {
         let mut machine = linux(system, 2048);
         let directory = machine.directory(0);

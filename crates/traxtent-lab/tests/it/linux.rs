@@ -6,9 +6,8 @@ use traxtent_model::drive::Caching;
 use traxtent_units::Lbn;
 use traxtent_units::Rng;
 
-/// Is the drive's disregard for cache settings the reason why growing reads do not show its tracks?
-/// If the drive obeyed, the same scan would find the first track, and an end 256 sectors nearer if
-/// it began 256 sectors later.
+/// If the drive obeyed the host's cache settings, would growing reads show its tracks? The scan
+/// must find the end of the first track, 256 sectors nearer if it begins 256 sectors later.
 #[test]
 fn an_obedient_drive_shows_its_tracks() {
     let bench = Bench::new(MAIN_DRIVE, 1).unwrap();

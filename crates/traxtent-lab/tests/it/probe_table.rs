@@ -9,7 +9,7 @@ use traxtent_model::profile::builtin;
 
 /// Is every built-in drive in the table, and is there a reason for each one that is left out?
 #[test]
-fn all_built_in_drives_are_there() {
+fn all_built_in_drives_are_listed() {
     let drives = subjects(None);
     for name in builtin::names() {
         let drive = drives.iter().find(|drive| drive.name == name).unwrap();
@@ -21,7 +21,7 @@ fn all_built_in_drives_are_there() {
 
 /// Does every DiskSim specification give a drive that can be built, with a unique name?
 #[test]
-fn disksims_drives_are_there() {
+fn disksims_drives_are_listed() {
     let folder = testkit::shared_data!("disksim");
     let drives = subjects(Some(&folder));
     let mut names: Vec<&str> = drives.iter().map(|drive| drive.name.as_str()).collect();

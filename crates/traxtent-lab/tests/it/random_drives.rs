@@ -43,7 +43,7 @@ fn every_trap_occurs() {
     }
 }
 
-/// Is every drive a profile that can be written, read and built again, with a size in the stated
+/// Can every drive's profile be written and read back unchanged, and is its size in the stated
 /// range?
 #[test]
 fn drives_are_profiles() {
@@ -93,7 +93,7 @@ fn seeds_are_pinned() {
 }
 
 /// Do irregular drives have the features of DiskSim's layouts g2 and g4: tracks that begin at odd
-/// slots, tracks in two parts, zones of a few cylinders, tracks of many sizes, slips?
+/// slots, tracks in two parts, tracks of many sizes, slips?
 #[test]
 fn irregular_drives_are_irregular() {
     let [mut odd, mut parts, mut slips, mut sizes] = [0; 4];

@@ -6,7 +6,7 @@ use traxtent_model::profile::builtin;
 
 /// Returns every built-in drive with mechanics whose bus is no slower than the media. (With a slow
 /// bus and delivery in order, a track that is read from its middle is delivered later, so alignment
-/// may have a cost there.)
+/// can have a cost there.)
 fn benches() -> impl Iterator<Item = Bench> {
     let benches = builtin::names().map(|name| Bench::new(name, 1).unwrap());
     let benches = benches.filter(|bench| bench.profile.mechanics.is_some());
@@ -40,9 +40,9 @@ fn aligned_is_never_less_efficient() {
     assert!(answers >= 2 * seeds * DRIVES.len() as u64);
 }
 
-/// Do random requests of whole tracks gain more with zero-latency access than without, on every
-/// drive in question? (Without it, the gain is a head switch; with it, also the rotational
-/// latency.)
+/// Do random requests for whole tracks gain more from alignment with zero-latency access than
+/// without it, on every drive of the experiment? (Without it, the gain is a head switch; with it,
+/// also the rotational latency.)
 #[test]
 fn zero_latency_access_pays() -> Result<(), LabError> {
     let of_tracks = Question::ALL
