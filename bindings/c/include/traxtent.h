@@ -1,5 +1,5 @@
 /* A modelled disk for programs in C: times of a real drive, data that a power cut may lose.
- * Generated from bindings/c/src; a test says when it is out of date.
+ * Generated from bindings/c/src; a test fails when it is out of date.
  *
  * Two ways to use a disk:
  * - One command after another: traxtent_read, traxtent_write and similar functions return once the
@@ -15,7 +15,7 @@
  * function that creates a disk returns null, and writes the message to a buffer of the caller.
  *
  * Ownership: a disk belongs to the caller, who releases it with traxtent_close or traxtent_free.
- * Everything else that is passed in stays the caller's, and is not used after the call.
+ * The caller keeps ownership of all other arguments; they are not used after the call.
  *
  * Threads: no function starts a thread, and disks share no state.
  * - Any thread may call a function on a disk, including traxtent_close and traxtent_free; the disk
@@ -75,7 +75,7 @@ typedef enum traxtent_op {
   TRAXTENT_WRITE_ZEROES = 5,
 } traxtent_op;
 
-// A modelled disk: its data are in memory or in a file, and its times are those of a drive. Calls
+// A modelled disk. Its data is in memory or in a file, and its times are those of a drive. Calls
 // on one disk must not overlap, except calls of functions that take a const disk.
 typedef struct traxtent_disk traxtent_disk;
 
@@ -155,7 +155,7 @@ struct traxtent_disk *traxtent_new(const char *drive, char *error, size_t room);
 // keep the file.
 //
 // The file is an image: byte 0 is the first byte of LBN 0. It is locked (`flock`) until the disk
-// is released. It holds the data that are durable on the modelled disk. Each flush, and each write
+// is released. It holds the data that is durable on the modelled disk. Each flush, and each write
 // with force unit access, calls `fdatasync`.
 //
 // Returns null if the file exists, or cannot be extended to the size of the disk. No new file is
@@ -168,7 +168,7 @@ struct traxtent_disk *traxtent_create(const char *drive,
                                       char *error,
                                       size_t room);
 
-// Opens a disk, at rest, whose data are in the existing file at `path`: one that `traxtent_create`
+// Opens a disk, at rest, whose data is in the existing file at `path`: one that `traxtent_create`
 // made, or any other image that is at least as long as the disk. Otherwise does the same as
 // `traxtent_create`.
 //
@@ -179,21 +179,20 @@ struct traxtent_disk *traxtent_create(const char *drive,
 // `drive` and `path` are C strings; `error` is null or has `room` bytes.
 struct traxtent_disk *traxtent_open(const char *drive, const char *path, char *error, size_t room);
 
-// Shuts a disk down as a computer does: completes the outstanding requests, flushes, and releases
-// the disk. The results of outstanding requests are dropped. On failure, writes the reason to
-// `error`, truncated to `room` bytes. `error` may be null. The disk is released in every case, and
-// strings of `traxtent_error` with it.
+// Shuts a disk down cleanly: completes the outstanding requests, flushes, and releases the disk.
+// The results of outstanding requests are dropped. On failure, writes the reason to `error`,
+// truncated to `room` bytes. `error` may be null. The disk is released in every case, and strings
+// of `traxtent_error` with it.
 //
 // Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
-// `TRAXTENT_FAILED` if the file does not accept the data. Data that were not durable are then
-// lost.
+// `TRAXTENT_FAILED` if the file does not accept the data. Data that was not durable is then lost.
 //
 // # Safety
 // `disk` comes from a function that creates or opens one, and is not used afterwards; `error` is
 // null or has `room` bytes.
 enum traxtent_status traxtent_close(struct traxtent_disk *disk, char *error, size_t room);
 
-// Releases a disk as if its power failed: data that are not durable are lost, as are outstanding
+// Releases a disk as if its power failed: data that is not durable is lost, as are outstanding
 // requests. A file keeps the durable data. Null is ignored.
 //
 // # Safety
@@ -217,11 +216,12 @@ uint64_t traxtent_now(const struct traxtent_disk *disk);
 // wait in real time.
 void traxtent_sleep(struct traxtent_disk *disk, uint64_t picoseconds);
 
-// Cuts the power and restores it. `seed` decides what remains of the data that were not durable.
-// Outstanding requests fail with `TRAXTENT_GONE`. The call takes no time on the disk's clock.
+// Cuts the power and restores it. `seed` determines which parts of the data that was not durable
+// survive. Outstanding requests fail with `TRAXTENT_GONE`. The call takes no time on the disk's
+// clock.
 //
 // Returns `TRAXTENT_NO_SPACE` or `TRAXTENT_FAILED` if the file does not accept the data. The
-// content is then as if the power had been cut at that point.
+// content is then that of a power cut at that point.
 enum traxtent_status traxtent_power_cut(struct traxtent_disk *disk, uint64_t seed);
 
 // Injects a fault now, such as `"latent-error,lbn=1000,sectors=8"`. The text of `fault` is copied.
@@ -269,7 +269,7 @@ enum traxtent_status traxtent_write(struct traxtent_disk *disk,
 // if the call succeeds.
 //
 // Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
-// `TRAXTENT_FAILED` if the file does not accept the data. They stay in the cache, and a later
+// `TRAXTENT_FAILED` if the file does not accept the data. The data stays in the cache, and a later
 // flush may succeed.
 enum traxtent_status traxtent_flush(struct traxtent_disk *disk, uint64_t *took);
 
@@ -303,7 +303,7 @@ enum traxtent_status traxtent_submit(struct traxtent_disk *disk,
 
 // If a request has completed by `now`, in picoseconds, writes its completion to `completion` and
 // returns true. Otherwise returns false and writes nothing. Completions are returned in order of
-// time. The disk's clock advances to `now`, so do not poll at a time that has not come. `now` is
+// time. The disk's clock advances to `now`, so do not poll at a time in the future. `now` is
 // limited to the range from `traxtent_now` to `TRAXTENT_TIME_MAX`.
 //
 // If the request failed, `completion->status` is not `TRAXTENT_OK`, and `traxtent_error` returns
@@ -332,7 +332,7 @@ enum traxtent_status traxtent_fetch(struct traxtent_disk *disk,
 
 // Returns the next time at which something happens, in picoseconds, or `TRAXTENT_NEVER` if nothing
 // is outstanding. Call `traxtent_poll` at that time. It may return no completion, because drives
-// also have events of their own.
+// also have internal events.
 uint64_t traxtent_next_wakeup(const struct traxtent_disk *disk);
 
 // Returns the number of submitted requests that `traxtent_poll` has not returned yet.

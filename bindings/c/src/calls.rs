@@ -73,7 +73,7 @@ pub unsafe extern "C" fn traxtent_write(
 /// if the call succeeds.
 ///
 /// Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
-/// `TRAXTENT_FAILED` if the file does not accept the data. They stay in the cache, and a later
+/// `TRAXTENT_FAILED` if the file does not accept the data. The data stays in the cache, and a later
 /// flush may succeed.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_flush(disk: &mut Disk, took: Option<&mut u64>) -> Status {
@@ -120,7 +120,7 @@ impl Disk {
         self.finish(done.map(drop))
     }
 
-    /// Refuses a command for sectors that the disk does not have, before its data are touched.
+    /// Refuses a command for sectors that the disk does not have, before its data is accessed.
     pub(crate) fn beyond_end(&mut self, command: &str, lbn: u64, sectors: u32) -> Status {
         let capacity = self.model.capacity().0;
         self.refuse(&format!(

@@ -25,7 +25,7 @@ use traxtent_model::drive::Drive;
 use traxtent_model::profile::{Profile, builtin};
 use traxtent_units::Span;
 
-/// A modelled disk: its data are in memory or in a file, and its times are those of a drive. Calls
+/// A modelled disk. Its data is in memory or in a file, and its times are those of a drive. Calls
 /// on one disk must not overlap, except calls of functions that take a const disk.
 pub struct Disk {
     model: Model<Medium>,
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn traxtent_new(
 /// keep the file.
 ///
 /// The file is an image: byte 0 is the first byte of LBN 0. It is locked (`flock`) until the disk
-/// is released. It holds the data that are durable on the modelled disk. Each flush, and each write
+/// is released. It holds the data that is durable on the modelled disk. Each flush, and each write
 /// with force unit access, calls `fdatasync`.
 ///
 /// Returns null if the file exists, or cannot be extended to the size of the disk. No new file is
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn traxtent_create(
     }
 }
 
-/// Opens a disk, at rest, whose data are in the existing file at `path`: one that `traxtent_create`
+/// Opens a disk, at rest, whose data is in the existing file at `path`: one that `traxtent_create`
 /// made, or any other image that is at least as long as the disk. Otherwise does the same as
 /// `traxtent_create`.
 ///
@@ -136,14 +136,13 @@ pub unsafe extern "C" fn traxtent_open(
     }
 }
 
-/// Shuts a disk down as a computer does: completes the outstanding requests, flushes, and releases
-/// the disk. The results of outstanding requests are dropped. On failure, writes the reason to
-/// `error`, truncated to `room` bytes. `error` may be null. The disk is released in every case, and
-/// strings of `traxtent_error` with it.
+/// Shuts a disk down cleanly: completes the outstanding requests, flushes, and releases the disk.
+/// The results of outstanding requests are dropped. On failure, writes the reason to `error`,
+/// truncated to `room` bytes. `error` may be null. The disk is released in every case, and strings
+/// of `traxtent_error` with it.
 ///
 /// Returns `TRAXTENT_GONE` if the drive does not respond, and `TRAXTENT_NO_SPACE` or
-/// `TRAXTENT_FAILED` if the file does not accept the data. Data that were not durable are then
-/// lost.
+/// `TRAXTENT_FAILED` if the file does not accept the data. Data that was not durable is then lost.
 ///
 /// # Safety
 /// `disk` comes from a function that creates or opens one, and is not used afterwards; `error` is
@@ -170,7 +169,7 @@ pub unsafe extern "C" fn traxtent_close(
     status
 }
 
-/// Releases a disk as if its power failed: data that are not durable are lost, as are outstanding
+/// Releases a disk as if its power failed: data that is not durable is lost, as are outstanding
 /// requests. A file keeps the durable data. Null is ignored.
 ///
 /// # Safety
@@ -216,11 +215,12 @@ pub extern "C" fn traxtent_sleep(disk: &mut Disk, picoseconds: u64) {
     disk.model.sleep(Span(picoseconds.min(room)));
 }
 
-/// Cuts the power and restores it. `seed` decides what remains of the data that were not durable.
-/// Outstanding requests fail with `TRAXTENT_GONE`. The call takes no time on the disk's clock.
+/// Cuts the power and restores it. `seed` determines which parts of the data that was not durable
+/// survive. Outstanding requests fail with `TRAXTENT_GONE`. The call takes no time on the disk's
+/// clock.
 ///
 /// Returns `TRAXTENT_NO_SPACE` or `TRAXTENT_FAILED` if the file does not accept the data. The
-/// content is then as if the power had been cut at that point.
+/// content is then that of a power cut at that point.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_power_cut(disk: &mut Disk, seed: u64) -> Status {
     let done = disk.model.power_cut(seed).map(drop);

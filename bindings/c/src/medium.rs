@@ -1,7 +1,7 @@
 //! The storage of a disk's data: memory, or a sparse file.
 //!
-//! A file is an image of the media. Data in the drive's volatile cache are not in it, so a program
-//! that is killed leaves what a power cut may leave.
+//! A file is an image of the media. Data in the drive's volatile cache is not in it, so killing the
+//! program has the same effect on the file as a power cut.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -25,7 +25,7 @@ impl Medium {
         Medium::Memory(MemoryMedia::new())
     }
 
-    /// Creates a file of `bytes` zeros. On failure there is no new file.
+    /// Creates a file of `bytes` zeros. On failure, no new file is left behind.
     pub(crate) fn create(path: &Path, bytes: u64) -> Result<Medium, String> {
         let mut options = OpenOptions::new();
         let made = options.read(true).write(true).create_new(true).open(path);
@@ -51,7 +51,7 @@ impl Medium {
 
     /// Opens a file of at least `bytes` bytes. On failure it is unchanged.
     pub(crate) fn open(path: &Path, bytes: u64) -> Result<Medium, String> {
-        // A look before opening, because opening alone has effects on some devices.
+        // The check comes before opening, because opening alone has effects on some devices.
         let kind = fs::metadata(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
                 format!("{}: no such file; use traxtent_create", path.display())
@@ -70,7 +70,7 @@ impl Medium {
             .len();
         if length < bytes {
             return Err(format!(
-                "{}: {length} bytes are too short; the disk has {bytes} bytes",
+                "{}: {length} bytes is too short; the disk needs {bytes} bytes",
                 path.display()
             ));
         }
@@ -124,7 +124,7 @@ fn zero(file: &File, at: u64, length: u64) -> io::Result<()> {
     }
 }
 
-/// Locks a file as `traxtent serve` does, so that one disk at a time uses it.
+/// Locks a file as `traxtent serve` does, so that only one disk at a time uses it.
 fn lock(file: &File, path: &Path) -> Result<(), String> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Err(format!(

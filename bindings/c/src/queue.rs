@@ -140,7 +140,7 @@ pub unsafe extern "C" fn traxtent_submit(disk: &mut Disk, now: u64, request: &Re
 
 /// If a request has completed by `now`, in picoseconds, writes its completion to `completion` and
 /// returns true. Otherwise returns false and writes nothing. Completions are returned in order of
-/// time. The disk's clock advances to `now`, so do not poll at a time that has not come. `now` is
+/// time. The disk's clock advances to `now`, so do not poll at a time in the future. `now` is
 /// limited to the range from `traxtent_now` to `TRAXTENT_TIME_MAX`.
 ///
 /// If the request failed, `completion->status` is not `TRAXTENT_OK`, and `traxtent_error` returns
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn traxtent_fetch(
 
 /// Returns the next time at which something happens, in picoseconds, or `TRAXTENT_NEVER` if nothing
 /// is outstanding. Call `traxtent_poll` at that time. It may return no completion, because drives
-/// also have events of their own.
+/// also have internal events.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_next_wakeup(disk: &Disk) -> u64 {
     disk.model.next_wakeup().map_or(TRAXTENT_NEVER, |at| at.0)

@@ -1,4 +1,4 @@
-/* Makes mistakes, meets faults, and prints the status and the message of each. */
+/* Submits invalid requests and injects faults. Prints the status and the message of each call. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,7 +59,7 @@ int main(void)
            traxtent_outstanding(disk) == 0, traxtent_next_wakeup(disk) == TRAXTENT_NEVER,
            !traxtent_poll(disk, 0, &done));
 
-    /* The data belong to the caller again once the request is submitted. */
+    /* The data belongs to the caller again once the request is submitted. */
     memset(sector, 7, sizeof sector);
     SUBMIT(.op = TRAXTENT_WRITE, .tag = 1, .lbn = 8, .sectors = 1, .data = sector);
     memset(sector, 8, sizeof sector);

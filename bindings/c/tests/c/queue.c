@@ -1,4 +1,4 @@
-/* Submits the requests of the standard input, and prints the completions.
+/* Submits the requests from standard input, and prints the completions.
  * `queue DRIVE`: each line of input is "now op lbn sectors flags", in order of time. Each line of
  * output is "tag submitted completed status", in order of completion. Tags count from 1000. */
 #include <inttypes.h>
@@ -33,7 +33,7 @@ static int print(traxtent_disk *disk, uint64_t now, uint64_t wake)
     return 0;
 }
 
-/* Prints what completes by `until`. It polls between the wake-ups too, which changes nothing. */
+/* Prints the completions up to `until`. Polling between the wake-ups too must change nothing. */
 static int run(traxtent_disk *disk, uint64_t until)
 {
     uint64_t wake;
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
         request.tag++;
     }
     if (run(disk, TRAXTENT_TIME_MAX) || traxtent_outstanding(disk))
-        return failed("requests stay outstanding");
+        return failed("requests remain outstanding");
     traxtent_free(disk);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Disks in files: `store STEP DRIVE PATH` does one step, and prints what it finds. */
+/* Disks in files: `store STEP DRIVE PATH` performs one step, and prints the result. */
 #define _XOPEN_SOURCE 600
 #include <signal.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 static uint8_t sector[4096], found[4096];
 static char why[300];
 
-/* Prints the error of a call that failed, and makes the program succeed. */
-static int told(const char *message)
+/* Prints the message of an expected error. The program then succeeds. */
+static int print_error(const char *message)
 {
     printf("%s\n", message);
     return 0;
@@ -38,7 +38,7 @@ static int fill_three(traxtent_disk *disk)
     return traxtent_submit(disk, traxtent_now(disk), &request);
 }
 
-/* Makes files unable to grow beyond `bytes`. */
+/* Limits the size of files to `bytes`. */
 static void limit(rlim_t bytes)
 {
     struct rlimit most = {bytes, bytes};
@@ -57,7 +57,7 @@ int main(int argc, char **argv)
     traxtent_disk *disk = makes ? traxtent_create(drive, path, why, sizeof why)
                                 : traxtent_open(drive, path, why, sizeof why);
     if (!disk)
-        return told(why);
+        return print_error(why);
     if (!strcmp(step, "create-close")) {
         if (fill_three(disk) || traxtent_close(disk, why, sizeof why))
             return failed(why);
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
         if (traxtent_open(drive, path, why, sizeof why))
             return failed("two disks use one file");
         traxtent_free(disk);
-        return told(why);
+        return print_error(why);
     } else if (!strcmp(step, "open-limited")) {
         limit(0);
         if (fill(disk, 5, 9))
@@ -85,9 +85,9 @@ int main(int argc, char **argv)
         traxtent_status flushed = traxtent_flush(disk, NULL);
         printf("flush: %d %s\n", flushed, traxtent_error(disk));
         if (traxtent_fetch(disk, 5, 1, found) || found[0] != 9)
-            return failed("the data are not readable");
+            return failed("the data is not readable");
         printf("close: %d ", traxtent_close(disk, why, sizeof why));
-        return told(why);
+        return print_error(why);
     } else if (!strcmp(step, "open-trim")) {
         if (traxtent_write_zeroes(disk, 5, 1, NULL) || traxtent_close(disk, why, sizeof why))
             return failed(why);

@@ -50,7 +50,7 @@ fn commands_of_the_readme_work() {
             "{printed}"
         );
     }
-    // The program that was linked last does not need the library.
+    // The program that was linked last does not need the shared library.
     fs::remove_dir_all(home.path().join(".local")).unwrap();
     shell(home.path(), "./powercut");
 }

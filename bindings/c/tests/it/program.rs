@@ -1,7 +1,8 @@
 //! Programs in C, compiled without a warning and linked with the library of this test.
 //!
-//! The compiler's checks are on in all of them: a program fails if it, or a copy that the library
-//! makes for it, leaves the bounds of its memory, and if something is not released.
+//! The compiler's sanitizers are enabled in all of them: a program fails if it accesses memory out
+//! of bounds, if the library does so in a copy to or from the program's memory, or if memory is not
+//! released.
 
 use std::env;
 use std::io::Write;
@@ -36,7 +37,7 @@ impl Program {
             .arg("-I")
             .arg(crate_path("include"))
             .arg(crate_path(source))
-            // Linking with the static library takes longer; a test of its own does that.
+            // Linking with the static library takes longer; a separate test does that.
             .arg(library_folder().join("libtraxtent_c.so"))
             .arg("-o")
             .arg(folder.path().join("program"))

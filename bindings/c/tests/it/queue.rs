@@ -97,7 +97,7 @@ fn completions_equal_those_of_the_drive() {
             REQUESTS,
             "{name}, seed {seed}"
         );
-        // A queue that is never deeper than one would show less.
+        // A queue that is never deeper than one would not test the order.
         let tags: Vec<&str> = expected.lines().map(|line| &line[..4]).collect();
         assert!(
             !tags.is_sorted(),
@@ -107,7 +107,8 @@ fn completions_equal_those_of_the_drive() {
 }
 
 /// Does each mistake have a code and a message, does a failed submission have no effect, do faults
-/// end outstanding requests with their reasons, and is an outstanding one released with its disk?
+/// end outstanding requests with their reasons, and is an outstanding request released with its
+/// disk?
 #[test]
 fn errors_have_codes_and_messages() {
     let program = Program::compile(&tool!("cc"), "tests/c/errors.c");

@@ -1,4 +1,4 @@
-//! Disks whose data are in a file.
+//! Disks whose data is in a file.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -37,7 +37,8 @@ impl Trial {
         self.step(step).trim_end().replace(&folder, "")
     }
 
-    /// Returns the first byte of LBN 5, 6 and 7 of the file. Each sector is of one byte.
+    /// Returns the first byte of LBN 5, 6 and 7 of the file. Each sector must consist of one
+    /// repeated byte.
     fn sectors(&self) -> Vec<u8> {
         let file = File::open(self.file()).unwrap();
         let first_byte = |lbn: u64| {
@@ -65,8 +66,8 @@ fn bytes_of_drive() -> u64 {
     drive.geometry().capacity().0 * SECTOR as u64
 }
 
-/// Does the file hold what was written once the disk is closed, does a disk that is opened again
-/// read it, and is the file sparse?
+/// Does the file hold the written data once the disk is closed, does the disk read it when it is
+/// opened again, and is the file sparse?
 #[test]
 fn a_closed_disk_keeps_its_data() {
     let trial = trial!();
@@ -81,7 +82,7 @@ fn a_closed_disk_keeps_its_data() {
     assert_eq!(trial.step("open-read"), "067");
 }
 
-/// Does a disk that is not shut down lose its volatile data, and only those?
+/// Does a disk that is not shut down lose its volatile data, and nothing else?
 #[test]
 fn a_freed_disk_keeps_durable_data() {
     let trial = trial!();
@@ -103,7 +104,7 @@ fn files_that_do_not_fit_are_refused() {
     assert!(!trial.file().exists());
 
     fs::write(trial.file(), "short").unwrap();
-    let short = format!("disk.img: 5 bytes are too short; the disk has {bytes} bytes");
+    let short = format!("disk.img: 5 bytes is too short; the disk needs {bytes} bytes");
     assert_eq!(trial.message("open-read"), short);
     let exists = "disk.img: the file exists; use traxtent_open";
     assert_eq!(trial.message("create-close"), exists);
@@ -112,7 +113,7 @@ fn files_that_do_not_fit_are_refused() {
     fs::remove_file(trial.file()).unwrap();
     fs::create_dir(trial.file()).unwrap();
     assert_eq!(trial.message("open-read"), "disk.img: not a regular file");
-    // Nobody may write a program that runs, not even root.
+    // Not even root can open a running program for writing.
     let program = trial.program.path();
     let program = program.to_string_lossy();
     let busy = trial.program.run(&["open-read", DRIVE, &program], "");
@@ -126,7 +127,7 @@ fn files_that_do_not_fit_are_refused() {
     assert_eq!(nowhere, reason);
 }
 
-/// Is a file that a disk uses refused to a second one?
+/// Is a file that is in use by a disk refused to a second disk?
 #[test]
 fn a_file_has_one_disk() {
     let trial = trial!();
@@ -135,8 +136,8 @@ fn a_file_has_one_disk() {
     assert_eq!(trial.message("open-twice"), used);
 }
 
-/// Does a flush report that the file does not accept the data, do they stay readable, and does the
-/// file keep the old ones?
+/// Does a flush report that the file does not accept the data, does the data stay readable, and
+/// does the file keep its old data?
 #[test]
 fn writes_that_fail_are_reported() {
     let trial = trial!();
