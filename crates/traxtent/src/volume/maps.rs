@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use traxtent_map::{MapFile, TrackMap};
 use traxtent_server::volume::{Found, MapVerdict, verify_map};
 
-use super::Create;
+use super::args::Create;
 use crate::failure::{Failure, Result, note, warn};
 use crate::progress::Progress;
 

@@ -31,3 +31,4 @@ mod today;
 mod validate;
 mod volume;
 mod volume_faults;
+mod volume_served;

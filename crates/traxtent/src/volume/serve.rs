@@ -1,0 +1,155 @@
+//! `traxtent volume serve`: opens a volume with its warnings, and serves it until it is stopped.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use traxtent_server::copies::ReplicaVolumeServer;
+use traxtent_server::service::{BlockService, Export};
+use traxtent_server::volume::{self, MEMBER_TIMEOUT, SYNC_RATE, VolumeServer, VolumeStatus};
+
+use super::args::{Serve, SyncRate};
+use super::maps::verify_known;
+use super::{explained, failure, has_copies, note_recovery};
+use crate::failure::{Failure, Result, note, warn};
+use crate::serve::attach::{self, Served};
+use crate::serve::session::{Session, Signals, exit_with};
+
+/// The maximum number of requests per client that are carried out at a time.
+const OUTSTANDING: usize = 16;
+
+/// Serves the volume until it is stopped.
+pub(super) fn serve(args: &Serve, folder: &Path) -> Result<()> {
+    let signals = Signals::catch()?;
+    let (service, control) = if has_copies(&args.members) {
+        (open_replicas(args)?, None)
+    } else {
+        let control = args.control.clone();
+        let control = control.unwrap_or_else(|| folder.join("control"));
+        let control =
+            std::path::absolute(&control).map_err(|error| Failure::file(&control, &error))?;
+        (open_volume(args, &control)?, Some(control))
+    };
+    let export = Export {
+        name: "volume".to_owned(),
+        description: "a volume".to_owned(),
+        service,
+        read_only: args.read_only,
+    };
+    let session = Session::start(vec![export], &args.front_ends, OUTSTANDING, folder, signals)?;
+    let control = control.map(|path| path.display().to_string());
+    let members: Vec<String> = args
+        .members
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let summary = format!("volume: data is in {}", members.join(", "));
+    let served = Served::volume(summary, control.clone(), &session.exports()[0]);
+    attach::print(&[served], &session, !args.command.is_empty())?;
+    let variables: Vec<(String, String)> = control
+        .into_iter()
+        .map(|path| ("control".to_owned(), path))
+        .collect();
+    let (status, stopped) = session.run(&args.command, &variables)?;
+    stopped?;
+    exit_with(status)
+}
+
+fn open_replicas(args: &Serve) -> Result<Arc<dyn BlockService>> {
+    for (is_given, why) in [
+        (
+            args.control.is_some(),
+            "--control: a volume with replicas takes no orders",
+        ),
+        (
+            args.sync_rate.is_some(),
+            "--sync-rate: a volume with replicas needs no sync",
+        ),
+        (
+            args.member_timeout.is_some(),
+            "--member-timeout: a volume with replicas has only one member",
+        ),
+    ] {
+        if is_given {
+            return Err(Failure::input(why));
+        }
+    }
+    let opened = ReplicaVolumeServer::open(&args.members[0]);
+    Ok(Arc::new(
+        opened.map_err(|error| Failure::Io(error.to_string()))?,
+    ))
+}
+
+fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
+    // This reports problems in more detail than the server does.
+    let timeout = args
+        .member_timeout
+        .map_or(MEMBER_TIMEOUT, Duration::from_secs);
+    if args.read_only
+        && let Some(server) = open_to_read(args, control, timeout)?
+    {
+        return Ok(Arc::new(server));
+    }
+    let found = volume::find_within(&args.members, false, timeout);
+    let found = found.map_err(|error| explained(error, &args.members))?;
+    warn_of(&found.status());
+    let left = found.status().unsynced();
+    if left > 0 {
+        let how = match args.sync_rate {
+            Some(SyncRate::Off) => "run `sync` with the control socket",
+            _ => "the sync continues while the volume is served",
+        };
+        note(format!("{left} stripes are not synced yet; {how}"));
+    }
+    if !args.trust_map {
+        verify_known(&found);
+    }
+    drop(found);
+    let opened = VolumeServer::open_within(&args.members, Some(control), timeout);
+    let mut server = opened.map_err(|error| Failure::Io(error.to_string()))?;
+    note_recovery(server.volume());
+    server.set_sync_rate(match args.sync_rate {
+        None => Some(SYNC_RATE),
+        Some(SyncRate::Off) => None,
+        Some(SyncRate::Bytes(rate)) => Some(rate),
+    });
+    Ok(Arc::new(server))
+}
+
+/// Opens the volume without writing to its members. Returns `None` if it has to be recovered first.
+fn open_to_read(args: &Serve, control: &Path, timeout: Duration) -> Result<Option<VolumeServer>> {
+    let found = volume::find_to_read(&args.members, timeout);
+    let found = found.map_err(|error| explained(error, &args.members))?;
+    let status = found.status();
+    if !status.clean {
+        note("the volume was not stopped cleanly; its recovery writes to the members");
+        return Ok(None);
+    }
+    warn_of(&status);
+    if !args.trust_map {
+        verify_known(&found);
+    }
+    drop(found);
+    let opened = VolumeServer::open_to_read(&args.members, Some(control), timeout);
+    opened.map(Some).map_err(failure)
+}
+
+/// Warns about failed members and lost data of a volume to be served.
+fn warn_of(status: &VolumeStatus) {
+    for member in &status.members {
+        let number = member.member;
+        match member.state.as_str() {
+            "failed" if member.path.is_none() => warn(format!(
+                "member {number} is missing or has failed; its content is computed from the others"
+            )),
+            "failed" => warn(format!(
+                "member {number} has failed; replace and rebuild it"
+            )),
+            "rebuilding" => warn(format!("member {number} is not rebuilt yet")),
+            _ => {}
+        }
+    }
+    for lost in &status.lost {
+        warn(format!("sectors {} to {} are lost", lost.first, lost.end));
+    }
+}
