@@ -1,19 +1,20 @@
 #!/bin/bash
-# Linux's md RAID-5 beside ours, each on five emulated Maxtor drives, read by the kernel of a machine that qemu emulates:
-# one reader in sequence, then two places in turn (cmp). Figures are of the drives' own logs; docs/volume.md has them.
+# Compares Linux's md RAID-5 with ours. Each is on five emulated Maxtor drives, and is read by the kernel of a machine that
+# qemu emulates: first sequentially, then at two places alternately (cmp). The figures come from the drives' request logs;
+# docs/volume.md has the results.
 #
 # guest-raid.sh md|ours READ-AHEAD-KIB [SPEED [MIB]], with the program `traxtent` in $TRAXTENT and, in $TRAXTENT_GUEST, a
-# folder in which Debian's linux-image-amd64 is unpacked. As root, for loop devices. Needs nbdfuse, qemu, busybox,
-# mdadm, cmp, addpart.
+# directory in which Debian's linux-image-amd64 is unpacked. Needs root (for loop devices), nbdfuse, qemu, busybox,
+# mdadm, cmp and addpart.
 #
-# SPEED says how fast the drives' time passes: slow enough that an emulated processor is quick beside them.
+# SPEED is the speed of the drives' time. It must be so low that the emulated processor is fast relative to the drives.
 set -euo pipefail
 what=$1 ahead=$2 speed=${3:-0.03} mib=${4:-64}
 traxtent=${TRAXTENT:-traxtent} root=${TRAXTENT_GUEST:-/}
 drive=maxtor10k5
 kernel=$(find "$root/boot" -name 'vmlinuz-*' | sort | tail -1)
 modules=$root/lib/modules/${kernel##*/vmlinuz-}
-[ -d "$modules" ] || { echo "no kernel with modules in $root (TRAXTENT_GUEST names a folder)" >&2; exit 2; }
+[ -d "$modules" ] || { echo "no kernel with modules in $root (TRAXTENT_GUEST must name its directory)" >&2; exit 2; }
 PATH=$PATH:/usr/sbin:/sbin
 
 work=$(mktemp -d /dev/shm/guest-raid.XXXXXX)
@@ -84,7 +85,7 @@ wanted='virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pc
 raid6_pq async_tx async_memcpy async_xor async_pq async_raid6_recov md-mod raid456'
 for module in $wanted; do
     file=$(find "$modules" -name "$module.ko")
-    # What is not a module is in the kernel.
+    # A missing module is built into the kernel.
     [ -z "$file" ] || cp "$file" "$files/modules/"
 done
 # Partitions at 1, 2 and 3 GiB; a read at 20 GiB marks the logs.
@@ -115,7 +116,7 @@ timeout 1200 qemu-system-x86_64 -accel tcg -cpu qemu64 -m 1024 -smp 1 -nodefault
     "${disks[@]}" </dev/null >"$work/console" 2>&1
 grep -q '^all is read' "$work/console" || { cat "$work/console" >&2; exit 1; }
 
-# The logs are whole when the servers have gone.
+# The logs are complete once the servers have ended.
 set +e
 stop
 set -e
@@ -127,15 +128,15 @@ done | sort -n | awk -v what="$what" -v ahead="$ahead" -v mib="$mib" '
         took = last - first
         least = 1
         for (k = 0; k < 5; k++) { share += busy[k] / took / 5; if (busy[k] / took < least) least = busy[k] / took }
-        printf "%s, read-ahead %d KiB, %s: %.0f ms of the drives, %.1f MiB/s; %d requests of %.0f KiB; busy %.2f of it, the least busy drive %.2f\n", \
+        printf "%s, read-ahead %d KiB, %s: %.0f ms of drive time, %.1f MiB/s; %d requests of %.0f KiB; busy %.2f of that time, the least busy drive %.2f\n", \
             what, ahead, name, took, read / took * 1000, requests, sectors / requests / 2, share, least
     }
-    # What members know of themselves, at their ends. (Maps are trusted: a look at them would read in between.)
+    # Skips reads of the metadata at both ends of members. (Maps are trusted, because checking them would read in between.)
     $3 < 1000 || $3 > 3e7 { next }
     $3 > 9e6 {
         if (!marks || $1 > marked + 20) {
-            if (++marks == 2) report("in sequence", mib)
-            if (marks == 3) report("in turn", 2 * mib)
+            if (++marks == 2) report("sequential", mib)
+            if (marks == 3) report("alternating", 2 * mib)
             first = last = requests = sectors = 0
             for (k = 0; k < 5; k++) busy[k] = until[k] = 0
         }

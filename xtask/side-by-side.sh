@@ -1,8 +1,10 @@
 #!/bin/bash
-# What it is worth that members are asked side by side: a RAID-5 on four emulated drives, as block devices, with
-# io_uring and without (kernel.io_uring_disabled). Prints fio's mean latency in milliseconds, two runs of each.
+# Measures the benefit of concurrent requests to members: a RAID-5 on four emulated drives, as block devices, with
+# io_uring and without (kernel.io_uring_disabled). Prints fio's mean latency in milliseconds for two runs of each.
 #
-#   TRAXTENT=target/release/traxtent xtask/side-by-side.sh        needs root, nbdfuse, losetup, fio with nbd, jq
+# Usage: TRAXTENT=target/release/traxtent xtask/side-by-side.sh
+#
+# Needs root, nbdfuse, losetup, fio with nbd, and jq.
 set -euo pipefail
 traxtent=$(realpath "${TRAXTENT:-target/release/traxtent}")
 folder=$(mktemp -d)

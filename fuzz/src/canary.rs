@@ -1,5 +1,5 @@
-//! Planted bugs. Each needs four bytes that a blind search would take an hour to guess, and that a
-//! search guided by coverage finds in a second.
+//! Planted bugs. Each needs four bytes. A blind search would take an hour to guess them; a search
+//! guided by coverage finds them in a second.
 
 /// Panics on an input that begins with `trax`.
 pub(crate) fn panics(input: &[u8]) {

@@ -50,7 +50,8 @@ enum Subject {
     /// Served drives: speed without mechanics, compared with nbdkit's memory plugin, and timing
     /// accuracy with mechanics
     Serve(serve::Options),
-    /// Front ends of served drives: what reaches the drive, and how late responses are
+    /// Front ends of served drives: the requests that reach the drive, and the lateness of
+    /// responses
     FrontEnds(front_ends::Options),
     /// Volumes on members in memory, compared with a plain file and with the speed of memory
     Volume(volume::Options),

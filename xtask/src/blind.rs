@@ -15,7 +15,7 @@ pub(crate) struct Options {
     passed: Vec<OsString>,
 }
 
-/// Fails unless every track of every drive is found, and nothing else.
+/// Runs the prober, which fails unless it finds exactly the tracks of every drive.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     println!("{}\n", machine::unseeded_header());
     shell::run(shell::example("traxtent-lab", "blind").args(&options.passed))?;

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     /// Are cycles between siblings found through lists and nested paths, and is a parent with its
-    /// child none?
+    /// child not reported?
     #[test]
     fn cycles_are_found() {
         let folder = std::env::temp_dir().join(format!("cycles-{}", std::process::id()));

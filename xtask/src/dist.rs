@@ -1,8 +1,8 @@
 //! `cargo xtask dist`: the tarball and the Debian package, and a trial of the package.
 //!
 //! The package is laid out as a tree and packed by `dpkg-deb`. It is then installed in a Debian
-//! root that contains only Debian's required packages, and the command is run there. Files carry
-//! the time of the commit, so the same commit and compiler produce the same bytes.
+//! root that contains only Debian's required packages, and the command is run there. Files have the
+//! time of the commit, so that the same commit and compiler produce the same bytes.
 
 mod deb;
 mod notices;

@@ -35,13 +35,13 @@ const COVERAGE: &[&str] = &[
 
 const SMOKE_RUNS: u64 = 20_000;
 const SMOKE_SEED: u32 = 1;
-/// Builds in half the time; its runs are few.
+/// Profile of smoke runs, which builds in half the time.
 const SMOKE_PROFILE: &str = "fuzz-smoke";
 /// Profile of full searches.
 const SEARCH_PROFILE: &str = "fuzz";
 /// A smoke run ends after this time even if its runs are not done.
 const SMOKE_SECONDS: u32 = 20;
-/// Four bytes are found in well under this many runs.
+/// Well above the number of runs after which four bytes are found.
 const CANARY_RUNS: u64 = 2_000_000;
 
 /// The parameters of the search.

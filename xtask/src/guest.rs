@@ -2,8 +2,8 @@
 //! installed.
 //!
 //! There are two: the distribution's own, and the newer one of its backports, which has the ublk
-//! driver. The line for the backports is derived from the machine's own sources. It is used with
-//! lists of its own, so that the machine's configuration stays as it is.
+//! driver. The line for the backports is derived from the machine's own sources. apt uses it with
+//! separate lists, so that the machine's configuration does not change.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,13 +14,13 @@ use anyhow::{Context, Result};
 
 use crate::shell;
 
-/// Debian's kernel for virtual machines, by the package that always depends on the newest one.
+/// The package that always depends on Debian's newest kernel for virtual machines.
 const NEWEST: &str = "linux-image-cloud-amd64";
 
-/// The keys of Debian's archive, where they are installed.
+/// The installed keys of Debian's archive.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Unpacks the kernels where the tests look for them, unless they are there. If one is not
+/// Unpacks the kernels where the tests look for them, unless that is already done. If one is not
 /// available, prints which tests are skipped.
 pub(crate) fn prepare_kernels() {
     let target = shell::target_dir();
@@ -124,9 +124,9 @@ impl Apt {
     }
 }
 
-/// Returns the line of `sources.list` for the backports of the release that the machine uses. They
-/// lie where the release lies: its name has no suffix, as those of updates do, and its component is
-/// `main`. `targets` are lines of release, component and location.
+/// Returns the line of `sources.list` for the backports of the machine's release. They are at the
+/// same location as the release, whose name, unlike those of updates, has no suffix, and whose
+/// component is `main`. `targets` are lines of release, component and location.
 fn backports_line(targets: &str, has_keys: bool) -> Option<String> {
     let signed_by = match has_keys {
         true => format!("[signed-by={KEYS}] "),
@@ -146,7 +146,7 @@ mod tests {
 
     /// Are the backports found from the release's own source, whatever comes before it?
     #[test]
-    fn backports_lie_beside_the_release() {
+    fn backports_share_the_location_of_the_release() {
         let targets = "bookworm-security main http://one/debian-security/\n\
                        bookworm contrib http://two/debian/\n\
                        bookworm main http://two/debian/\n";

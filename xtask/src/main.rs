@@ -27,7 +27,7 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Verb {
-    /// Install what the tests need, check style and lints, run all tests, fuzz briefly
+    /// Install the packages that tests use, check style and lints, run all tests, fuzz briefly
     Test,
     /// Measure, and print the machine, the seed and the commit with the figures
     Bench(bench::Options),
@@ -76,7 +76,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
 mod tests {
     use clap::CommandFactory;
 
-    /// Are the verbs and their options free of contradictions?
+    /// Are the definitions of the verbs and their options valid?
     #[test]
     fn verbs_are_sound() {
         super::Verb::command().debug_assert();

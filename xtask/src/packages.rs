@@ -125,7 +125,7 @@ pub(crate) const FOR_DIST: &[Package] = &[
 /// Installs the packages whose programs are missing, if possible, and prints those that stay
 /// missing.
 pub(crate) fn install(packages: &[Package]) {
-    // Two passes: a package may remove one that was installed, of another version.
+    // Two passes: installing a package may remove one that conflicts with it.
     for _ in 0..2 {
         let missing: Vec<&Package> = missing(packages).collect();
         if missing.is_empty() {
@@ -180,7 +180,7 @@ mod tests {
 
     /// Is every package listed once in its table, so that it is installed and reported once?
     #[test]
-    fn packages_stand_once() {
+    fn packages_are_listed_once() {
         for table in [FOR_TESTS, FOR_SERVE, FOR_DIST] {
             for (place, package) in table.iter().enumerate() {
                 let mut before = table[..place].iter();

@@ -135,7 +135,7 @@ impl Planted {
     }
 }
 
-/// Returns the patches by name.
+/// Returns all patches, sorted by name.
 fn all() -> Result<Vec<Planted>> {
     let folder = shell::root().join(FOLDER);
     let mut paths = Vec::new();
@@ -168,7 +168,7 @@ fn copy_tree(tree: &Path) -> Result<()> {
             continue;
         }
         let Ok(bytes) = fs::read(&from) else {
-            // The file was deleted, which is not committed yet.
+            // The file was deleted, and the deletion is not committed yet.
             continue;
         };
         if fs::read(&to).is_ok_and(|there| there == bytes) {
@@ -176,7 +176,7 @@ fn copy_tree(tree: &Path) -> Result<()> {
         }
         fs::create_dir_all(to.parent().context("it is below the root")?)?;
         fs::copy(&from, &to).with_context(|| to.display().to_string())?;
-        // The new time is later than the builds of the file's previous version.
+        // The new time must be later than builds of the file's previous version.
         fs::File::options()
             .write(true)
             .open(&to)?

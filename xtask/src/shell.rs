@@ -25,7 +25,7 @@ pub(crate) fn cargo() -> Command {
     at_root(Command::new(cargo_program()))
 }
 
-/// Returns the same command at the lowest priority, for work beside tests of real time.
+/// Returns the same command at the lowest priority, for work that runs alongside real-time tests.
 pub(crate) fn background_cargo() -> Command {
     let mut nice = Command::new("nice");
     nice.args(["-n", "19"]).arg(cargo_program());

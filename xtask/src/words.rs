@@ -55,7 +55,7 @@ pub(crate) fn check() -> Result<bool> {
     let mut faults = 0;
     for path in listed.lines().filter(|path| !path.ends_with("words.rs")) {
         let Ok(text) = fs::read_to_string(root.join(path)) else {
-            // Deleted and not yet committed.
+            // The file was deleted, and the deletion is not committed yet.
             continue;
         };
         for fault in faults_of(path, &text, &retired) {

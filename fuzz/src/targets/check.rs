@@ -20,7 +20,7 @@ use traxtent_units::Lbn;
 /// The length of the drive: a multiple of the alignment of superblocks at the end.
 const DRIVE: u64 = 4 << 20;
 
-/// Bytes at an offset of a drive of zeros.
+/// A drive of zeros with some bytes at an offset.
 struct Drive {
     at: u64,
     bytes: Vec<u8>,
@@ -76,7 +76,7 @@ pub(crate) fn ext(input: &[u8]) {
     }
 }
 
-/// A file in an image of ext: its bytes lie in the file system, one range after another.
+/// A file in an ext image: adjacent ranges are merged into one extent.
 pub(crate) fn files(input: &[u8]) {
     let drive = Drive::with(1024, input);
     let Ok(Some(found)) = ext::parse(&drive) else {
@@ -159,7 +159,7 @@ pub(crate) fn zfs(input: &[u8]) {
     }
 }
 
-/// A whole drive: whatever its content, the layers fit together and can be drawn.
+/// A whole drive: regardless of its content, the layers are consistent and can be drawn.
 pub(crate) fn stack(input: &[u8]) {
     let root = StackRoot {
         name: "drive".to_owned(),
@@ -172,7 +172,7 @@ pub(crate) fn stack(input: &[u8]) {
     judge(&examine(vec![root], None));
 }
 
-/// A collected stack: accepted input is written and read as the same.
+/// A collected stack: accepted input is written, and read back as the same value.
 pub(crate) fn archive(input: &[u8]) {
     let Ok(archive) = StackArchive::read(input) else {
         return;

@@ -57,12 +57,12 @@ pub(crate) fn geometry(input: &[u8]) {
 /// Asserts the properties of every accepted profile.
 pub(super) fn check_profile(profile: &Profile) {
     let again = Profile::from_toml(&profile.to_toml());
-    assert_eq!(again.as_ref(), Ok(profile), "it reads back otherwise");
+    assert_eq!(again.as_ref(), Ok(profile), "it is read back differently");
     let commented = Profile::from_toml(&profile.to_commented_toml("a heading"));
     assert_eq!(
         commented.as_ref(),
         Ok(profile),
-        "with comments, it reads back otherwise"
+        "with comments, it is read back differently"
     );
     let mut drive = Drive::new(profile).expect("a profile is checked as it is read");
     let geometry = drive.geometry().clone();

@@ -2,7 +2,8 @@
 
 use traxtent_experiments::{Experiment, Selection, Tolerance};
 
-/// A valid experiment is consistent: the published value meets a claim, and NaN does not.
+/// A valid experiment is consistent: a published value meets its own claim, unless the claim is an
+/// upper bound, and NaN never does.
 pub(crate) fn text(input: &[u8]) {
     let Some(text) = super::text(input) else {
         return;
@@ -31,7 +32,7 @@ pub(crate) fn text(input: &[u8]) {
     }
 }
 
-/// Names select claims or are refused.
+/// Names select at least one experiment, or are refused.
 pub(crate) fn names(input: &[u8]) {
     let Some(text) = super::text(input) else {
         return;

@@ -48,9 +48,9 @@ pub(crate) fn structure(input: &[u8]) {
     }
 }
 
-/// A device in pieces: two bytes of place in units of 64 bytes, one byte of length, and that many
-/// bytes. A log on it is refused or opened. If it is opened, its accounts are right, and stay so
-/// while it is used.
+/// A device in pieces, each of which has two bytes of offset in units of 64 bytes, one byte of
+/// length, and that many bytes. A log on it is refused or opened. If it is opened, its counts of
+/// live blocks are correct, and remain so while it is used.
 pub(crate) fn image(input: &[u8]) {
     let mut device = vec![0; DEVICE];
     let mut rest = input;
@@ -91,7 +91,7 @@ fn use_it(log: &mut Log, device: &mut [u8]) {
     drain(log, device);
     let block = vec![7; log.shape().block_bytes()];
     for number in (0..log.blocks()).cycle().take(40) {
-        // A log with damaged segments may be full.
+        // A log with damaged segments can be full.
         let _ = log.write(number, &block);
         drain(log, device);
     }

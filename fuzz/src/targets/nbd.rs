@@ -21,7 +21,7 @@ fn exports() -> Vec<ExportInfo> {
         .into()
 }
 
-/// A handshake: the replies and the end do not depend on how the client's bytes are cut.
+/// A handshake: the replies and the end do not depend on how the client's bytes are split.
 pub(crate) fn handshake(input: &[u8]) {
     let Some((&piece, input)) = input.split_first() else {
         return;

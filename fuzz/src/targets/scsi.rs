@@ -64,11 +64,11 @@ pub(crate) fn capacity(input: &[u8]) {
 /// Requests and responses of address translation: encoded and decoded again.
 pub(crate) fn translate(input: &[u8]) {
     if let Ok(request) = TranslateRequest::decode(input) {
-        let bytes = request.encode().expect("what was read can be written");
+        let bytes = request.encode().expect("decoded input can be encoded");
         assert_eq!(TranslateRequest::decode(&bytes), Ok(request));
     }
     if let Ok(translation) = Translation::decode(input) {
-        let bytes = translation.encode().expect("what was read can be written");
+        let bytes = translation.encode().expect("decoded input can be encoded");
         assert_eq!(Translation::decode(&bytes), Ok(translation));
     }
     if let Ok(pages) = decode_supported(input) {
@@ -76,14 +76,14 @@ pub(crate) fn translate(input: &[u8]) {
     }
 }
 
-/// Defect lists: encoded and decoded again, as far as they are complete.
+/// Defect lists: the complete part is encoded and decoded again.
 pub(crate) fn defects(input: &[u8]) {
     for width in [DefectWidth::Ten, DefectWidth::Twelve] {
         let Ok(list) = DefectList::decode(width, input) else {
             continue;
         };
         let there = DefectList::new(list.primary, list.grown, list.format, list.addresses);
-        let bytes = there.encode(width).expect("what was read can be written");
+        let bytes = there.encode(width).expect("decoded input can be encoded");
         assert_eq!(DefectList::decode(width, &bytes), Ok(there));
     }
 }
@@ -111,11 +111,11 @@ pub(crate) fn mode(input: &[u8]) {
 
 static DRIVE: LazyLock<Drive> = LazyLock::new(|| {
     let profile = builtin("hp-c2247").expect("a built-in drive");
-    Drive::new(&profile).expect("a built-in drive is good")
+    Drive::new(&profile).expect("a built-in drive is valid")
 });
 
-/// The model drive handles any commands, one after another: each is a length and that many bytes,
-/// and another length with data. It never returns more than was requested, and its time never goes
+/// The model drive handles any sequence of commands. Each is a length and that many bytes, followed
+/// by another length with data. It never returns more than was requested, and its time never goes
 /// back.
 pub(crate) fn device(input: &[u8]) {
     let mut server = DeviceServer::new(DRIVE.clone());
@@ -152,7 +152,7 @@ impl Transport for ArbitraryDrive<'_> {
     }
     fn wait_until(&mut self, _: SimTime) {}
     fn execute(&mut self, _: &[u8], data: DataTransfer<'_>) -> Result<Reply, TransportError> {
-        let gone = || TransportError::Unavailable("it has nothing left to say".to_owned());
+        let gone = || TransportError::Unavailable("the input is exhausted".to_owned());
         let (&status, rest) = self.0.split_first().ok_or_else(gone)?;
         self.0 = rest;
         let bytes = chunk(&mut self.0).ok_or_else(gone)?;

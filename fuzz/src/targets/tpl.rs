@@ -17,8 +17,8 @@ pub(crate) fn header(input: &[u8]) {
     }
 }
 
-/// A device with a layout, some bytes of which are changed: two bytes of place, one byte of length,
-/// and that many bytes. It is refused, or opened and used.
+/// A device with a layout, some bytes of which are changed. Each change has two bytes of offset,
+/// one byte of length, and that many bytes. The device is refused, or opened and used.
 pub(crate) fn table(input: &[u8]) {
     let map = map();
     let mut device = formatted(&map);
@@ -93,7 +93,7 @@ fn use_it(mut tpl: Tpl) {
         {
             tpl.commit(plan);
         }
-        let run = tpl.runs(block..block + 1).expect("it is there")[0];
+        let run = tpl.runs(block..block + 1).expect("the block exists")[0];
         let copies = tpl.current(run);
         assert!(tpl.places(run, copies).count() as u32 == copies.count_ones());
         tpl.record_write(run, tpl.writable(run) & 0x5555_5555)

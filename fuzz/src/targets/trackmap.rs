@@ -30,7 +30,7 @@ pub(crate) fn file(input: &[u8]) {
         }
     };
     let again = file.to_text();
-    let read = MapFile::read(again.as_bytes()).expect("what was written can be read");
+    let read = MapFile::read(again.as_bytes()).expect("written input can be read");
     assert_eq!(read.to_text(), again);
     consistent(&file.tracks);
     for index in [0, file.tracks.len() / 2, file.tracks.len() - 1] {
@@ -46,7 +46,10 @@ pub(crate) fn csv(input: &[u8]) {
     };
     let mut text = Vec::new();
     map.write_csv(&mut text).expect("memory takes all");
-    assert_eq!(TrackMap::read_csv(&text[..]).expect("is read back"), map);
+    assert_eq!(
+        TrackMap::read_csv(&text[..]).expect("written input can be read"),
+        map
+    );
     assert_eq!(differences(&map, &map).count(), 0);
     consistent(&map);
 }

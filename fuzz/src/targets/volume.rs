@@ -1,4 +1,4 @@
-//! The content of the members of a volume, and orders to a volume.
+//! The structures on the members of a volume, and orders to a volume.
 
 use traxtent_server::volume::VolumeOrder;
 use traxtent_volume::copies::superblock as copies;

@@ -1,5 +1,5 @@
-//! A benchmark program of this checkout and of another commit, run alternately, so that both see
-//! the same machine.
+//! A benchmark program of this checkout and of another commit, run alternately, so that other work
+//! on the machine affects both alike.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! The requests that reach a served drive through each front end, and how late its responses are.
+//! The requests that reach a served drive through each front end, and the lateness of its
+//! responses.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ pub(super) struct Options {
     /// Duration of each load in seconds
     #[arg(long, default_value_t = 10)]
     seconds: u32,
-    /// Drive that is served, of 512-byte sectors
+    /// Drive to serve; its sectors must have 512 bytes
     #[arg(long, default_value = "generic-20tb")]
     drive: String,
 }
@@ -27,7 +28,7 @@ struct FrontEnd {
     fio: &'static str,
     /// A shell command that prints the logical and the physical sector size.
     sectors: &'static str,
-    /// A file without which the front end does not work here.
+    /// A file that the front end needs.
     needs: Option<&'static str>,
 }
 
@@ -94,8 +95,8 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     }
     println!(
         "\n{}: sector sizes as the client sees them; bytes of the largest request at the drive while a client reads 4 MiB at once; \
-         requests outstanding at the drive, of a client's 64; flushes at the drive, of a client's 8; what lateness adds to the \
-         model's response times",
+         requests outstanding at the drive while a client keeps 64 outstanding; flushes at the drive when a client sends 8; \
+         the share that lateness adds to the model's response times",
         options.drive
     );
     Ok(ExitCode::SUCCESS)

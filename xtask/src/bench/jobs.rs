@@ -12,10 +12,10 @@ use crate::shell;
 /// The duration of a job, and the drives.
 #[derive(clap::Args)]
 pub(super) struct Options {
-    /// Seconds that each job runs
+    /// Duration of each job in seconds
     #[arg(long, default_value_t = 10)]
     seconds: u32,
-    /// How many times as fast as real the drive's time passes. Below 1, a busy machine adds less
+    /// Speed of the drive's time relative to real time; below 1, delays of the machine matter less
     #[arg(long, default_value_t = 1.0)]
     speed: f64,
     /// Drives to serve
@@ -63,7 +63,7 @@ const DEVICE_JOBS: [(&str, u64, &str, bool); 6] = [
 /// between one program and the next.
 const TURNAROUND_MAX_MS: f64 = 10.0;
 
-/// The size of the requests by which the kernel looks for partition tables.
+/// The size of the kernel's reads when it looks for partition tables.
 const PROBE_BYTES: u64 = 4 << 10;
 
 pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
@@ -85,17 +85,17 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
     let can_attach = can_attach();
     let mut good = true;
     for drive in &options.drives {
-        for (pattern, block, depth, workload, counts) in JOBS {
+        for (pattern, block, depth, workload, with_turnaround) in JOBS {
             let served = bench.fio(drive, pattern, block, depth)?;
             let job = format!("fio {pattern}");
-            good &= bench.compare(drive, &job, block, depth, workload, counts, served)?;
+            good &= bench.compare(drive, &job, block, depth, workload, with_turnaround, served)?;
         }
-        for (program, block, workload, counts) in DEVICE_JOBS {
+        for (program, block, workload, with_turnaround) in DEVICE_JOBS {
             if can_attach {
                 let served = bench.on_device(drive, program, block)?;
                 let job = format!("{program}, loop device");
                 let size = format!("{}k", block >> 10);
-                good &= bench.compare(drive, &job, &size, 1, workload, counts, served)?;
+                good &= bench.compare(drive, &job, &size, 1, workload, with_turnaround, served)?;
             }
         }
     }
@@ -105,9 +105,9 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         );
     }
     println!(
-        "Ratios must be within {TOLERANCE} of 1. At 4k in sequence, the simulated host thinks after each request for the client's \
-         turnaround: the time from a completion to the next arrival in the served drive's log. In the first line of such a job it is \
-         the mean, in the second line each request's own."
+        "Ratios must be within {TOLERANCE} of 1. In sequential jobs of 4k, the think time of the simulated host is the client's \
+         turnaround: the time from a completion to the next arrival in the served drive's log. The first line of such a job uses \
+         the mean, the second line each request's own."
     );
     Ok(if good {
         ExitCode::SUCCESS
@@ -145,8 +145,9 @@ impl JobBench {
         Ok(rate / self.speed)
     }
 
-    /// Reads in sequence from the drive as a block device; returns the requests per second at the
-    /// drive, from the first to the last request. Those that the kernel splits count in part.
+    /// Reads sequentially from the drive as a block device; returns the requests per second at the
+    /// drive, from the first to the last request. Requests that the kernel splits count as
+    /// fractions.
     fn on_device(&self, drive: &str, program: &str, block: u64) -> Result<f64> {
         let folder = self.bench.folder.join("fuse");
         fs::create_dir_all(&folder)?;
@@ -233,7 +234,7 @@ impl JobBench {
         size: &str,
         depth: u32,
         workload: &str,
-        counts: bool,
+        with_turnaround: bool,
         served: f64,
     ) -> Result<bool> {
         let line = |turnaround: &str, simulated: f64| {
@@ -245,7 +246,7 @@ impl JobBench {
             );
             holds
         };
-        if !counts {
+        if !with_turnaround {
             return Ok(line("", self.simulated_workload(drive, workload)?));
         }
         let mean_us = self.write_trace()?;
@@ -257,14 +258,14 @@ impl JobBench {
         Ok(line("each", by_each) && holds)
     }
 
-    /// The requests per second of a synthetic workload.
+    /// Returns the requests per second of a simulated synthetic workload.
     fn simulated_workload(&self, drive: &str, workload: &str) -> Result<f64> {
         let seconds = f64::from(self.seconds) * self.speed;
         let line = format!("{workload},count=1000000000,time={seconds}s");
         self.simulated(drive, &[&line, "--seed", &self.seed.to_string()])
     }
 
-    /// The requests per second of a simulation.
+    /// Returns the requests per second of a simulation.
     fn simulated(&self, drive: &str, workload: &[&str]) -> Result<f64> {
         let mut command = Command::new(&self.bench.traxtent);
         command.args(["sim", drive, "--json"]).args(workload);
@@ -283,7 +284,7 @@ struct Logged {
     completed: f64,
 }
 
-/// Returns whether this machine can show a drive as a loop device.
+/// Returns whether this machine can attach a drive as a loop device.
 fn can_attach() -> bool {
     let devices = ["/dev/fuse", "/dev/loop-control"];
     shell::is_root() && devices.iter().all(|device| fs::File::open(device).is_ok())

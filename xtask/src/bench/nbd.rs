@@ -1,4 +1,5 @@
-//! Served drives and volumes, nbdkit's plugins beside them, and fio as the client, for benchmarks.
+//! Servers and the client of benchmarks: served drives and volumes, nbdkit's plugins for
+//! comparison, and fio.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -12,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{packages, shell};
 
-/// The time that a server has until it greets its clients.
+/// The time within which a server must greet its clients.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The built command, and a working directory.
@@ -29,7 +30,7 @@ pub(super) enum Served {
     Drive(Vec<String>),
     /// `traxtent volume serve`
     Volume(Vec<String>),
-    /// nbdkit with one of its own plugins, to compare with
+    /// nbdkit with one of its own plugins, for comparison
     Nbdkit(Vec<String>),
 }
 
@@ -42,7 +43,7 @@ pub(super) struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    /// Creates a load from fio's names of a pattern and of a size, and the queue depth.
+    /// Creates a load from fio's names for a pattern and a block size, and the queue depth.
     pub(super) fn new(pattern: &'a str, block: &'a str, depth: u32) -> Load<'a> {
         Load {
             pattern,
@@ -53,8 +54,8 @@ impl<'a> Load<'a> {
 }
 
 impl Bench {
-    /// Builds the command and makes a new directory. If one of the programs is missing, prints that
-    /// and returns `None`.
+    /// Builds the command and makes a new directory. If one of the programs is missing, prints a
+    /// message and returns `None`.
     pub(super) fn build(folder: &str, seed: u64, programs: &[&str]) -> Result<Option<Bench>> {
         packages::install(packages::FOR_SERVE);
         for program in programs {
@@ -112,7 +113,7 @@ impl Bench {
             server.id = children
                 .trim()
                 .parse()
-                .context("the command has one child")?;
+                .context("the command does not have exactly one child")?;
         }
         Ok(server)
     }
@@ -176,7 +177,7 @@ fn greets(socket: &Path) -> bool {
 /// A running server.
 pub(super) struct Server {
     child: Child,
-    /// The process that serves. That of a volume is a child of the command.
+    /// The serving process. For a volume, it is a child of the command.
     id: u32,
     socket: PathBuf,
 }

@@ -41,7 +41,7 @@ enum ServePart {
 const SHARE_LEAST: f64 = 1.0;
 /// The number of times that each load runs on each side. The sides alternate.
 const ROUNDS: usize = 5;
-/// The name of fio's log of times.
+/// The name of fio's log of response times.
 const LOG: &str = "seen";
 /// The range over which loads are spread.
 const SPREAD: &str = "256m";
@@ -68,8 +68,8 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         seconds: options.seconds,
     };
     let fast = !wanted(ServePart::Speed) || bench.speed()?;
-    let is_true = !wanted(ServePart::Truth) || bench.accuracy(options)?;
-    Ok(if fast && is_true {
+    let accurate = !wanted(ServePart::Truth) || bench.accuracy(options)?;
+    Ok(if fast && accurate {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -138,7 +138,7 @@ impl ServeBench {
     /// Compares fio's response times of a drive with those of the model, from the receipt.
     fn accuracy(&self, options: &Options) -> Result<bool> {
         println!(
-            "response times of {}, ms: the model, and what fio saw; lateness at the server, us",
+            "response times of {}, ms: the model's, and those that fio measured; lateness at the server, us",
             options.drive
         );
         println!(

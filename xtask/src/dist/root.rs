@@ -92,7 +92,7 @@ impl Root {
         Ok(root)
     }
 
-    /// Runs a line of shell inside the root, in an environment of its own, and returns its output.
+    /// Runs a shell command inside the root, with a clean environment, and returns its output.
     fn run(&self, line: &str) -> Result<String> {
         let program = shell::program("chroot").context("chroot is not installed")?;
         let mut chroot = Command::new(program);
@@ -155,7 +155,7 @@ impl Root {
         self.run(&registered).map(drop)
     }
 
-    /// Checks that a drive is served without any further package. Its client is bash.
+    /// Checks that a drive is served without further packages. The client is bash.
     fn serves(&self) -> Result<()> {
         let client = "exec 3<>/dev/tcp/127.0.0.1/$port; head --bytes=8 <&3";
         let greeting = self.run(&format!(
