@@ -34,7 +34,7 @@ pub enum LabError {
     /// The simulation ended early.
     #[error(transparent)]
     Simulation(#[from] SimulateError),
-    /// The probe did not find what it was looking for.
+    /// The probe failed.
     #[error(transparent)]
     Probe(#[from] ProbeError),
     /// The drive has no room for the layout.
@@ -77,7 +77,7 @@ pub enum LabError {
         /// The cause.
         error: io::Error,
     },
-    /// The kernel or the tools of this machine lack something.
+    /// A kernel feature or a tool is missing on this machine.
     #[error("{0}")]
     Host(String),
 }
@@ -107,7 +107,7 @@ pub struct Bench {
     /// The directory in which a measurement may keep its recordings for later runs.
     pub recordings: Option<PathBuf>,
     /// Profile parameters that replace those of this drive and of every other drive that a
-    /// measurement takes.
+    /// measurement uses.
     pub changes: Vec<(String, String)>,
 }
 

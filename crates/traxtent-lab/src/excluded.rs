@@ -11,8 +11,8 @@ use crate::bench::{Bench, LabError};
 /// The file-system block of the paper.
 const BLOCK_BYTES: u32 = 8192;
 
-/// Returns n where one block in n is excluded, for the whole Atlas 10K and the whole Atlas 10K II.
-/// The paper does not say where within a block the partition begins, so the result is the mean over
+/// Returns n, where one block in n is excluded, for the whole Atlas 10K and the whole Atlas 10K II.
+/// The paper does not state the partition's offset within a block, so the result is the mean over
 /// all offsets.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ pub struct Figure {
     pub panels: Vec<Panel>,
 }
 
-/// A pair of axes. Both begin at zero, unless there are points below it.
+/// A pair of axes. Both begin at zero, unless there are points below zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Panel {
     /// The title above the panel.

@@ -1,7 +1,7 @@
 //! The jobs that are usually run first on a drive: fio's common ones, and sequential reads of every
 //! size and depth.
 //!
-//! The values that data sheets promise are compared with them in the crate `traxtent-experiments`.
+//! The crate `traxtent-experiments` compares their results with the values in data sheets.
 
 use std::num::NonZeroU32;
 
@@ -14,7 +14,7 @@ use crate::{Bench, LabError};
 pub struct Job {
     /// The name: operation, size and depth.
     pub name: &'static str,
-    /// The same as a line of the workload grammar, without an end.
+    /// The job in the workload grammar, without an end.
     pub workload: &'static str,
 }
 
@@ -133,7 +133,7 @@ pub fn drops(rates: &[Vec<f64>], tolerance: f64) -> Vec<RateDrop> {
     found
 }
 
-/// Returns whether the drive reads ahead at all.
+/// Returns whether the drive reads ahead.
 pub fn reads_ahead(bench: &Bench) -> bool {
     let cache = &bench.profile.cache;
     cache.enabled && cache.read_ahead.until != ReadAheadUntil::None

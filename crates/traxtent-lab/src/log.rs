@@ -11,8 +11,7 @@
 //! instead: the numbers are those of its own cleaner, on the [`LogWorkload`]s below. Map pages and
 //! summaries count as written.
 //!
-//! Left out: the time for which the log's operations wait, because the cost is a product, as in the
-//! paper.
+//! Left out: the time that the log's operations wait. As in the paper, the cost is a product.
 
 use std::collections::BTreeSet;
 
@@ -39,8 +38,8 @@ const POSITIONING_MS: f64 = 5.2;
 /// Segment sizes, in eighths of a track.
 const EIGHTHS: [u32; 11] = [1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
-/// The index of one track among them.
-const A_TRACK: usize = 4;
+/// The index of the size of one track in [`EIGHTHS`].
+const ONE_TRACK: usize = 4;
 
 /// The number of sectors of the log for the write cost: 128 MiB.
 const LOG_SECTORS: u64 = 1 << 18;
@@ -49,8 +48,8 @@ const LOG_SECTORS: u64 = 1 << 18;
 /// simulations of Rosenblum and Ousterhout (TOCS 1992, section 3.5).
 const UTILIZATION: f64 = 0.75;
 
-/// A cleaning pass recovers one part in this number of the log, at any segment size.
-const PART_WON: u64 = 32;
+/// The log's size over the space that a cleaning pass frees, at any segment size.
+const LOG_PER_PASS: u64 = 32;
 
 /// The writes to the log. They always overwrite existing blocks of 4 KB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +96,7 @@ impl LogWorkload {
 pub fn overall_write_cost(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let aligned = inefficiencies(bench, true)?;
     let unaligned = inefficiencies(bench, false)?;
-    let mut values = vec![unaligned[A_TRACK] / aligned[A_TRACK]];
+    let mut values = vec![unaligned[ONE_TRACK] / aligned[ONE_TRACK]];
     for load in LogWorkload::ALL {
         let costs = write_costs(bench, load)?;
         let overall = costs
@@ -127,7 +126,7 @@ pub fn transfer_model(bench: &Bench) -> Result<Vec<f64>, LabError> {
         .iter()
         .copied()
         .max_by(|a, b| apart(a).total_cmp(&apart(b)));
-    Ok(vec![ratios[A_TRACK], furthest.unwrap_or(f64::NAN)])
+    Ok(vec![ratios[ONE_TRACK], furthest.unwrap_or(f64::NAN)])
 }
 
 /// Draws the overall write cost against segment size, aligned, unaligned, and by the model, with
@@ -206,7 +205,7 @@ fn write_cost(bench: &Bench, load: LogWorkload, segment_sectors: u32) -> Result<
         sizing: SegmentSizing::Fixed(Sectors(segment_sectors.into())),
         cleaning: Cleaning {
             policy: load.policy(),
-            segments: (LOG_SECTORS / PART_WON).div_ceil(segment_sectors.into()) as u32,
+            segments: (LOG_SECTORS / LOG_PER_PASS).div_ceil(segment_sectors.into()) as u32,
         },
         ..LogConfig::default()
     };
@@ -288,7 +287,7 @@ fn one(block: u64) -> std::ops::Range<u64> {
 fn perform(log: &mut Log, device: &mut [u8]) -> Result<(), LogError> {
     let sector = log.shape().sector_bytes as usize;
     while let Some(op) = log.next_op() {
-        let answer = match op {
+        let result = match op {
             LogOp::Read { lbn, sectors } => {
                 let at = lbn.0 as usize * sector;
                 device[at..at + sectors.0 as usize * sector].to_vec()
@@ -300,20 +299,20 @@ fn perform(log: &mut Log, device: &mut [u8]) -> Result<(), LogError> {
             }
             LogOp::Flush => Vec::new(),
         };
-        log.complete(answer)?;
+        log.complete(result)?;
     }
     Ok(())
 }
 
-/// The number of tracks on either side of the zone boundary at which the working log lies.
+/// The number of the working log's tracks on either side of the zone boundary.
 const TRACKS_PER_SIDE: usize = 40;
 
 /// The number of power cuts.
 const CUTS: u64 = 40;
 
 /// Runs a log whose segments match the tracks around the boundary between the first two zones, on
-/// the drive with write-back on and with its data kept. The log is written, cleaned, and
-/// interrupted by power cuts repeatedly. Returns the share of segments that are exactly a track,
+/// the drive with write-back enabled and with its data stored. The log is repeatedly written,
+/// cleaned, and interrupted by power cuts. Returns the share of segments that are exactly a track,
 /// the number of different segment sizes, the blocks copied by cleaning, and the synced blocks that
 /// were lost in all power cuts.
 ///
@@ -349,7 +348,7 @@ pub fn working_log(bench: &Bench) -> Result<Vec<f64>, LabError> {
     profile.cache.write_back = WriteBack::Full;
     let mut disk = Disk::new(&profile)?;
     let mut log = Log::format(&tracks, range.clone(), &config)?;
-    on_disk(&mut log, &mut disk)?;
+    perform_all_on_disk(&mut log, &mut disk)?;
     let boundaries: BTreeSet<Lbn> = tracks.tracks().map(|track| track.first_lbn).collect();
     let matching = log.segments().iter().filter(|segment| {
         let track = tracks.track_of(segment.first);
@@ -372,17 +371,17 @@ pub fn working_log(bench: &Bench) -> Result<Vec<f64>, LabError> {
             let stamp = 1 + cut * config.blocks + step;
             stamps[block as usize].since.push(stamp);
             log.write(block, &stamp.to_le_bytes().repeat(BLOCK.len() / 8))?;
-            on_disk(&mut log, &mut disk)?;
+            perform_all_on_disk(&mut log, &mut disk)?;
             if rng.chance(0.02) {
                 log.sync()?;
-                on_disk(&mut log, &mut disk)?;
+                perform_all_on_disk(&mut log, &mut disk)?;
                 stamps.iter_mut().for_each(Stamps::synced);
             }
         }
         copied += log.traffic().copied_blocks;
         disk.power_cut(rng.bits())?;
         log = open(range.clone(), &config, &mut disk)?;
-        on_disk(&mut log, &mut disk)?;
+        perform_all_on_disk(&mut log, &mut disk)?;
         for (block, stamps) in stamps.iter_mut().enumerate() {
             let found = read(&log, &mut disk, block as u64)?;
             lost += u64::from(!stamps.allow(found));
@@ -400,7 +399,7 @@ pub fn working_log(bench: &Bench) -> Result<Vec<f64>, LabError> {
     ])
 }
 
-/// The stamps that a block may contain after a power cut.
+/// The stamps that a block can contain after a power cut.
 #[derive(Clone, Debug, Default)]
 struct Stamps {
     durable: u64,
@@ -418,14 +417,14 @@ impl Stamps {
     }
 }
 
-fn on_disk(log: &mut Log, disk: &mut Disk) -> Result<(), LabError> {
+fn perform_all_on_disk(log: &mut Log, disk: &mut Disk) -> Result<(), LabError> {
     while let Some(op) = log.next_op() {
-        log.complete(answer(disk, op)?)?;
+        log.complete(perform_on_disk(disk, op)?)?;
     }
     Ok(())
 }
 
-fn answer(disk: &mut Disk, op: LogOp) -> Result<Vec<u8>, DiskError> {
+fn perform_on_disk(disk: &mut Disk, op: LogOp) -> Result<Vec<u8>, DiskError> {
     let mut bytes = Vec::new();
     match op {
         LogOp::Read { lbn, sectors } => {
@@ -446,7 +445,7 @@ fn open(range: std::ops::Range<Lbn>, config: &LogConfig, disk: &mut Disk) -> Res
     let mut step = Recovery::begin(range, config.shape.sector_bytes, config.cleaning);
     loop {
         step = match step {
-            RecoveryStep::Perform(op, recovery) => recovery.complete(answer(disk, op)?)?,
+            RecoveryStep::Perform(op, recovery) => recovery.complete(perform_on_disk(disk, op)?)?,
             RecoveryStep::Open(log) => return Ok(*log),
         }
     }
@@ -458,7 +457,7 @@ fn read(log: &Log, disk: &mut Disk, block: u64) -> Result<u64, LabError> {
         BlockLocation::Nothing => return Ok(0),
         BlockLocation::Here(bytes) => bytes.to_vec(),
         BlockLocation::At(place) => {
-            let bytes = answer(disk, log.op_for(place))?;
+            let bytes = perform_on_disk(disk, log.op_for(place))?;
             if log.verify(place, &bytes).is_err() {
                 return Ok(u64::MAX);
             }

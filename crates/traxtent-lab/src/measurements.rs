@@ -132,7 +132,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     .needing(alignment::missing_guest),
 ];
 
-/// Returns the measurement of that name.
+/// Returns the measurement with this name.
 pub fn measurement(name: &str) -> Option<&'static Measurement> {
     MEASUREMENTS.iter().find(|known| known.name == name)
 }

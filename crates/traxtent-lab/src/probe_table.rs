@@ -1,8 +1,7 @@
-//! The cost of each way to find tracks on each drive with a known layout, and whether it finds
-//! them.
+//! The cost and the correctness of each way to find tracks, on each drive with a known layout.
 //!
 //! The drives are the built-in ones and those of DiskSim's parameter files, if these are available.
-//! A drive responds from its model, so its own layout is the truth with which results are compared.
+//! All drives are simulated, so each result is compared with the drive's own layout.
 
 use std::fs;
 use std::io;
@@ -21,7 +20,7 @@ use traxtent_units::Lbn;
 use crate::blind::{Differences, ProbeResult, compare_with_layout, probe};
 use crate::cpu_time;
 
-/// A way to find tracks, as the table names it.
+/// A way to find tracks: an algorithm and its verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method {
     /// The algorithm that finds the tracks.
@@ -93,7 +92,7 @@ fn absent(reason: String) -> Subject {
     }
 }
 
-/// Finds DiskSim's files that specify drives in a directory and its subdirectories, by path.
+/// Finds DiskSim's drive specifications in a directory and its subdirectories, sorted by path.
 fn specifications(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -182,7 +181,7 @@ pub const TOO_LONG: &str = "the time limit of the table is reached";
 /// The number of operations between two checks of the processor time, which is a system call.
 const OPERATIONS_PER_CHECK: u64 = 1 << 12;
 
-/// An observer for which the target disappears after a limited processor time.
+/// An observer that makes the target disappear once a limit of processor time is reached.
 struct TimeLimit {
     end: Duration,
     operations: u64,

@@ -25,7 +25,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Searches a drive at rest. An algorithm that times reads gets no translations.
+    /// Searches a drive at rest. An algorithm that times reads cannot use translations.
     ///
     /// # Errors
     /// Returns an error if the algorithm fails on the drive.

@@ -223,7 +223,7 @@ fn without_bus(bench: &Bench) -> Result<Bench, LabError> {
     bench.with_parameter("bus.read_sector_ms", "0")
 }
 
-/// The head time of onereq on a bus of zero transfer time over that of tworeq, less one: aligned,
+/// The head time of onereq on a bus that takes no time, over that of tworeq, minus one: aligned,
 /// unaligned.
 pub(crate) fn onereq_without_bus(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let no_bus = without_bus(bench)?;
@@ -262,8 +262,8 @@ fn out_of_order(bench: &Bench) -> Result<Bench, LabError> {
     bench.with_parameter("bus.delivery", "out-of-order")
 }
 
-/// Draws the components of response times (Fig. 7). The bus transfer is only the part that nothing
-/// overlaps.
+/// Draws the components of response times (Fig. 7). Only the part of the bus transfer that does not
+/// overlap with the other components is shown.
 pub(crate) fn response_parts(bench: &Bench) -> Result<Figure, LabError> {
     let delivered = out_of_order(bench)?;
     let rows = [

@@ -2,9 +2,9 @@
 //!
 //! The servers are those of [`traxtent_sim::video`].
 //!
-//! Units are those of the rest of the paper: 264 KB are 264 times 1,024 bytes, and 4 Mb/s are
-//! 4,000,000 bits per second, so a track of the paper's drive plays for 541 ms. If the paper says
-//! that a round lasts 0.5 s, it does so here too; otherwise a round lasts as long as its I/Os play.
+//! Units are those of the rest of the paper: 264 KB is 264 times 1,024 bytes, and 4 Mb/s is
+//! 4,000,000 bits per second, so a track of the paper's drive plays for 541 ms. A round lasts 0.5 s
+//! where the paper says so; otherwise it lasts as long as its I/Os play.
 
 use traxtent_layout::video::{BitRate, startup_latency};
 use traxtent_sim::TestDrive;
@@ -47,7 +47,7 @@ pub fn soft_streams(bench: &Bench) -> Result<Vec<f64>, LabError> {
 }
 
 /// T27: the ratio of the unaligned to the aligned startup latency at 70 streams per disk, and at
-/// the largest number of streams that unaligned I/Os of any size carry.
+/// the largest number of streams that unaligned I/Os of any size support.
 ///
 /// # Errors
 /// Returns an error if the drive cannot serve a request.
@@ -163,8 +163,8 @@ fn paper_server<'a>(drive: &'a TestDrive, extents: &'a Extents) -> SoftServer<'a
     }
 }
 
-/// The lowest startup latency with I/Os of a track or more; `None` if no I/O carries this number of
-/// streams.
+/// The lowest startup latency with I/Os of a track or more; `None` if no I/O size supports this
+/// number of streams.
 fn startup(
     server: &SoftServer<'_>,
     alignment: Alignment,

@@ -4,13 +4,13 @@
 //! file continues at the beginning of the closest traxtent that is entirely free. A medium-sized
 //! file is placed where it fits within one traxtent. When no traxtent is entirely free, the
 //! allocator takes the closest run of free blocks that is large enough, then the closest of half
-//! that size, and so on. The conventional allocator, which ignores tracks, makes this search as
-//! soon as a file cannot continue in the next block. This is the clustered allocation of FFS (paper
-//! T, section 4.2.1), in which locality is kept by groups of blocks.
+//! that size, and so on. The conventional allocator, which ignores tracks, makes this search
+//! whenever a file cannot continue in the next block. This is the clustered allocation of FFS
+//! (paper T, section 4.2.1), in which groups of blocks preserve locality.
 //!
-//! Each query costs time logarithmic in the number of tracks, plus a scan of one traxtent's bits.
+//! Each query takes time logarithmic in the number of tracks, plus a scan of one traxtent's bits.
 //! Blocks take one bit each once a block near them has been used; tracks take 9 bytes each. Crash
-//! safety is left out: it belongs to the file system, which keeps the record of the blocks in use.
+//! safety is left out: the file system must store which blocks are in use.
 
 use std::ops::Range;
 
@@ -49,10 +49,11 @@ pub enum Placement {
     /// Continue at the given block: take blocks from there if they are free, up to the requested
     /// count or to the end of the traxtent. Otherwise take the first blocks of the closest traxtent
     /// that is entirely free. Otherwise take the closest run that is long enough, or half as long,
-    /// and so on. The result may be shorter than requested, but holds at least one block if any is
+    /// and so on. The result can be shorter than requested, but holds at least one block if any is
     /// free.
     Next,
-    /// All blocks in the closest run of free blocks that holds them. The run lies in one traxtent.
+    /// All blocks in the closest run of free blocks that is long enough. The run lies in one
+    /// traxtent.
     Together,
     /// Like `Together`, but does not break up a traxtent that is entirely free.
     Partial,
@@ -80,7 +81,7 @@ impl Placement {
     }
 }
 
-/// The blocks of a partition that are in use, and the choice of those to use next.
+/// The record of a partition's used blocks, and the allocation of free ones.
 #[derive(Clone, Debug)]
 pub struct Allocator {
     pub(super) regions: Regions,
@@ -128,8 +129,8 @@ impl Allocator {
         }
     }
 
-    /// Returns the free space, which is counted as it changes. For a conventional allocator, groups
-    /// take the place of traxtents; [`Space::count`] counts its free blocks by tracks.
+    /// Returns the free space, which is updated on each change. For a conventional allocator,
+    /// groups take the place of traxtents; [`Space::count`] counts its free blocks by tracks.
     pub fn space(&self) -> Space {
         self.free.space
     }
@@ -190,7 +191,7 @@ impl Allocator {
             let extent = together
                 .flatten()
                 .or_else(|| self.allocate(near, left, Placement::Next))
-                .expect("free blocks are counted right");
+                .expect("the count of free blocks is correct");
             near = extent.end;
             left -= len(&extent);
             extents.push(extent);
@@ -326,7 +327,7 @@ impl Allocator {
 
     /// Returns `count` blocks of the region's free run that is closest to `near`. If tracks do not
     /// matter, they start at `near` where possible. Otherwise they start at the beginning of the
-    /// run, so that no run is broken in three.
+    /// run, which leaves one free run instead of two.
     pub(super) fn run_in(&self, region: Region, near: Block, count: u32) -> (Region, Range<Block>) {
         let count = u64::from(count);
         let runs = self.free.map.free_runs(region.blocks.clone());

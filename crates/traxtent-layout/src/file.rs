@@ -28,7 +28,7 @@ pub struct Piece {
 }
 
 impl File {
-    /// A file with no blocks.
+    /// Creates a file with no blocks.
     pub fn new() -> File {
         File::default()
     }

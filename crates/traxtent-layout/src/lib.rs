@@ -1,4 +1,4 @@
-//! Laying out data along tracks.
+//! The layout of data along tracks.
 //!
 //! A [`Partition`] divides LBNs into blocks, and finds its [`Traxtent`]s and excluded blocks. An
 //! [`Allocator`] chooses the blocks of a file. A [`Reserve`] keeps traxtents whole while they fill.

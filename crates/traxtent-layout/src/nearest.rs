@@ -27,7 +27,7 @@ impl MaxTree {
         self.levels[0][at]
     }
 
-    /// Returns the largest number of all.
+    /// Returns the largest number in the sequence.
     pub(super) fn largest(&self) -> u32 {
         let top = self.levels.last();
         top.and_then(|top| top.first()).copied().unwrap_or(0)

@@ -1,11 +1,11 @@
 //! A partition in blocks, and its traxtents (paper T, sections 3.2 and 4.2.2; its Fig. 4).
 //!
-//! Blocks have a fixed size and are counted from the partition's first LBN, so that some of them
-//! span two or more tracks. Those are *excluded*: a file system that never allocates them reads and
+//! Blocks have a fixed size and are counted from the partition's first LBN, so some of them span
+//! two or more tracks. Those are *excluded*: a file system that never allocates them reads and
 //! writes every block without a track switch. The blocks between them that lie on one track are a
 //! [`Traxtent`]. If a boundary falls between two blocks, the traxtents on both sides are adjacent,
-//! without an excluded block between them. With blocks of one sector, traxtents are the tracks, and
-//! nothing is excluded.
+//! without an excluded block between them. With blocks of one sector, the traxtents are the tracks,
+//! and no block is excluded.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -173,8 +173,8 @@ impl Partition {
             .or_else(|| self.first_on(track.index + 1..self.tracks.end))
     }
 
-    /// Returns the next traxtent. Tracks smaller than two blocks may have no traxtent; only they
-    /// take time to skip.
+    /// Returns the next traxtent. Only tracks without a traxtent, which are smaller than two
+    /// blocks, take time to skip.
     pub fn next(&self, traxtent: &Traxtent) -> Option<Traxtent> {
         self.first_on(traxtent.track + 1..self.tracks.end)
     }
@@ -214,8 +214,8 @@ impl Partition {
         })
     }
 
-    /// Returns, for each of [`Partition::tracks`], the blocks that lie entirely on it. There may be
-    /// none.
+    /// Returns the blocks that lie entirely on each of [`Partition::tracks`]. The range is empty if
+    /// there is none.
     pub(super) fn whole_blocks_by_track(&self) -> impl Iterator<Item = Traxtent> {
         let tracks = self.map.tracks().skip(self.tracks.start);
         tracks.take(self.tracks.len()).map(|track| Traxtent {

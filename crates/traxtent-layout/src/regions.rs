@@ -1,4 +1,4 @@
-//! Regions, which the allocator's runs of blocks do not cross: traxtents, or groups that ignore
+//! The regions within which the allocator finds runs of blocks: traxtents, or groups that ignore
 //! tracks.
 
 use std::ops::Range;

@@ -47,7 +47,7 @@ enum Phase {
     Pack,
 }
 
-/// Moves files step by step. It stores no files: they may change between steps.
+/// Moves files step by step. It stores no files: they can change between steps.
 #[derive(Clone, Debug, Default)]
 pub struct Reorganizer {
     phase: Phase,
@@ -68,8 +68,8 @@ pub struct ReorganizationPlan {
     pub allocator: Allocator,
 }
 
-/// Plans the off-line reorganization of a partition that holds these files and nothing else. Some
-/// of them may have excluded blocks, from a layout that ignored tracks.
+/// Plans the off-line reorganization of a partition that holds only these files. They can have
+/// excluded blocks, from a layout that ignored tracks.
 ///
 /// # Errors
 /// Returns an error if two files have the same block, or if one has a block beyond the end of the

@@ -3,8 +3,8 @@
 //! A file system that reads ahead or writes back has a minimum of blocks that it wants, and further
 //! blocks that it could include because they are contiguous and either not yet cached, or dirty.
 //! [`Boundaries`] determines how such a request is formed at a boundary between tracks. Excluded
-//! blocks already separate most traxtents. Where two are adjacent without one, the request has to
-//! be cut here.
+//! blocks already separate most traxtents. A request is cut here where two traxtents are adjacent
+//! without an excluded block.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! The arithmetic of a video server that works in rounds (paper T, section 5.4).
 //!
 //! In each round, each disk's share of the streams gets one I/O per stream, while the data fetched
-//! in the previous round is sent. A round may last as long as one I/O plays. So the I/O size
+//! in the previous round is sent. A round lasts at most as long as one I/O plays. The I/O size thus
 //! determines the round, the round determines the startup latency, and both determine the memory.
 //!
 //! [`RoundBound`] is admission with a hard guarantee: from measurements of a drive, it bounds the
@@ -9,9 +9,8 @@
 //! because requests are served in the order of their positions (paper T, footnote 2; Reddy and
 //! Wyllie, "I/O issues in a multimedia system", Computer 27(3), 1994).
 //!
-//! This module has no drive model: the values are arguments, so that a server can admit streams by
-//! values that it has measured. The values for the drive of a profile are computed where drives are
-//! simulated.
+//! This module has no drive model: all values are arguments, and a server can pass values that it
+//! has measured. The values for the drive of a profile are computed where drives are simulated.
 
 use traxtent_units::Span;
 
@@ -22,7 +21,7 @@ pub struct BitRate(pub u64);
 const PS_PER_S: u128 = 1_000_000_000_000;
 
 impl BitRate {
-    /// Returns the playback time of `bytes`, rounded down, so that the data cannot run out before
+    /// Returns the playback time of `bytes`. It is rounded down: the data must not run out before
     /// the round ends.
     ///
     /// # Panics
@@ -62,8 +61,8 @@ pub struct SeekBound {
 }
 
 impl SeekBound {
-    /// Creates the bound for a drive whose seek over `d` cylinders takes `times[d]`. `times[0]` may
-    /// be any value that the caller counts for a seek over no distance.
+    /// Creates the bound for a drive whose seek over `d` cylinders takes `times[d]`. `times[0]` is
+    /// the caller's value for a seek over no distance.
     ///
     /// # Panics
     /// Panics if `times` is empty.
@@ -72,8 +71,8 @@ impl SeekBound {
         let mut corners: Vec<(u64, u64)> = Vec::new();
         let mut longest = 0;
         for (distance, time) in times.iter().enumerate() {
-            // The bound must not decrease, because a route may be shorter than the distance that it
-            // may cover.
+            // The bound must not decrease, because a route can be shorter than the upper bound of
+            // its distance.
             longest = time.0.max(longest);
             let next = (distance as u64, longest);
             while let [.., before, last] = corners[..] {

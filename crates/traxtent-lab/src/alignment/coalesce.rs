@@ -1,5 +1,5 @@
-//! A drive that holds and coalesces writes: a model of what firmware may do before the modelled
-//! drive receives them. It has one parameter to fit.
+//! A buffer that holds and coalesces writes, a possible stage of firmware in front of the modelled
+//! drive. It has one parameter to fit.
 //!
 //! The drive reports up to a given number of sectors of writes as complete immediately and holds
 //! them. Adjacent writes are joined. Once there is no more room, the next run in LBN order goes to
@@ -17,10 +17,10 @@ use traxtent_units::request::Request;
 
 use super::REQUEST_MAX;
 
-/// The writes that are held.
+/// The buffer with the writes that it holds.
 #[derive(Clone, Debug)]
 pub(super) struct WriteBuffer {
-    /// The number of sectors that may be held.
+    /// The number of sectors that can be held.
     room: u64,
     /// The number of logical sectors in a physical one.
     ratio: u64,
@@ -47,7 +47,7 @@ impl WriteBuffer {
     }
 
     /// Returns whether a write of this size can ever be held.
-    pub(super) fn may_hold(&self, sectors: u32) -> bool {
+    pub(super) fn can_hold(&self, sectors: u32) -> bool {
         u64::from(sectors) <= self.room
     }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 /// A file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystem {
-    /// ext3, as the kernel's driver of ext4 mounts it.
+    /// ext3, mounted by the kernel's ext4 driver.
     Ext3,
     /// ext4.
     Ext4,

@@ -81,7 +81,7 @@ pub fn missing() -> Option<String> {
     Some(format!("{missing} is not installed"))
 }
 
-/// Finds a program by its name, in the administrators' directories too.
+/// Finds a program by name, in `PATH` and in the administrators' directories.
 pub(super) fn found(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)

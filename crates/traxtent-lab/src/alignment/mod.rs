@@ -34,9 +34,8 @@ pub use tree::write_tarball;
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
 
-/// The largest request, in logical sectors, that Linux of the time sent to a SATA drive
-/// (`max_sectors_kb` of 512). Only zeros, which a kernel of today requests in one command, come in
-/// larger requests.
+/// The largest request, in logical sectors, that Linux sent to a SATA drive at the time of the
+/// paper (`max_sectors_kb` of 512). Present kernels send larger requests only to write zeros.
 const REQUEST_MAX: u32 = 1024;
 
 /// The first sectors of the aligned and of the unaligned partition.
@@ -70,8 +69,8 @@ impl Times {
 /// bench.
 ///
 /// The tarball has `mib` MiB, and the program at `traxtent` serves the drive. The drive holds up to
-/// `gathered` sectors of writes (0: as in the model). Recordings are kept in `folder` and reused
-/// from there.
+/// `held_sectors` sectors of writes (0: as in the model). Recordings are kept in `folder` and
+/// reused from there.
 ///
 /// # Errors
 /// Returns the errors of [`Session::streams`].
@@ -79,7 +78,7 @@ pub fn times(
     bench: &Bench,
     (machine, kind): (KernelHost, FileSystem),
     mib: u64,
-    gathered: u64,
+    held_sectors: u64,
     traxtent: &Path,
     folder: &Path,
 ) -> Result<Times, LabError> {
@@ -92,7 +91,7 @@ pub fn times(
             mib,
             seed: bench.seed,
         };
-        session.seconds(traxtent, folder, bench, gathered)
+        session.seconds(traxtent, folder, bench, held_sectors)
     };
     let [aligned, unaligned] = FIRST_SECTORS.map(seconds);
     Ok(Times {
@@ -112,8 +111,8 @@ fn all(bench: &Bench, machine: KernelHost, kinds: &[FileSystem]) -> Result<Vec<T
         return Err(LabError::Host(reason));
     }
     let traxtent = server()?;
-    let passing = TempDir::new().map_err(|error| LabError::file(&env::temp_dir(), error))?;
-    let folder = bench.recordings.as_deref().unwrap_or(passing.path());
+    let temporary = TempDir::new().map_err(|error| LabError::file(&env::temp_dir(), error))?;
+    let folder = bench.recordings.as_deref().unwrap_or(temporary.path());
     let drive = DRIVES.iter().find(|(name, _)| *name == bench.profile.name);
     let mib = bench.scaled_count(drive.map_or(451, |(_, mib)| *mib));
     let of = |kind: &FileSystem| times(bench, (machine, *kind), mib, 0, &traxtent, folder);
@@ -129,8 +128,9 @@ fn server() -> Result<PathBuf, LabError> {
         .ok_or_else(|| LabError::Host(format!("{NAME} is not installed")))
 }
 
-/// Mean ratios of unaligned over aligned over all file systems: making the file system, extracting,
-/// copying, removing; the smallest of these four; reading the tree, reading the tarball.
+/// The mean ratio of unaligned to aligned times over all file systems: making the file system,
+/// extracting, copying, removing; the smallest of these four; reading the tree, reading the
+/// tarball.
 pub(crate) fn penalties(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let all = all(bench, KernelHost::Host, &FileSystem::OF_HOST)?;
     let mean = |phase: Phase| {
@@ -146,18 +146,18 @@ pub(crate) fn penalties(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(means)
 }
 
-/// Unaligned over aligned in each phase, for a file system of a guest.
+/// The ratio of unaligned to aligned times in each phase, for a file system of a guest.
 pub(crate) fn penalties_in_guest(bench: &Bench, kind: FileSystem) -> Result<Vec<f64>, LabError> {
     let times = all(bench, KernelHost::Guest, &[kind])?;
     Ok(times.iter().flat_map(Times::ratios).collect())
 }
 
-/// Unaligned over aligned, for the file systems of this machine.
+/// Draws the ratios of unaligned to aligned times, for the file systems of this machine.
 pub(crate) fn figure(bench: &Bench) -> Result<Figure, LabError> {
     drawn(bench, KernelHost::Host, &FileSystem::OF_HOST)
 }
 
-/// Unaligned over aligned, for the file systems of a guest.
+/// Draws the ratios of unaligned to aligned times, for the file systems of a guest.
 pub(crate) fn figure_of_guest(bench: &Bench) -> Result<Figure, LabError> {
     drawn(bench, KernelHost::Guest, &FileSystem::OF_GUEST)
 }

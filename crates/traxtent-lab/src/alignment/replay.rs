@@ -82,15 +82,15 @@ impl RequestStream {
     }
 
     /// Returns the time that the drive of a bench takes for the stream, from the first request to
-    /// the last completion. The drive holds up to `gathered` sectors of writes (0: none, as in the
-    /// model).
+    /// the last completion. The drive holds up to `held_sectors` sectors of writes (0: none, as in
+    /// the model).
     ///
     /// # Errors
     /// Returns an error if the drive refuses a request.
-    pub fn time(&self, bench: &Bench, gathered: u64) -> Result<Span, LabError> {
+    pub fn time(&self, bench: &Bench, held_sectors: u64) -> Result<Span, LabError> {
         let drive = Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
         let ratio = u64::from(bench.profile.sector.ratio());
-        let mut replay = Replay::new(self, WriteBuffer::new(gathered, ratio));
+        let mut replay = Replay::new(self, WriteBuffer::new(held_sectors, ratio));
         let end = simulate(&mut Host::new(vec![drive]), &mut replay, |_| true)?;
         Ok(Span(end.0))
     }
@@ -106,7 +106,7 @@ struct Replay<'a> {
     left: Vec<u32>,
     /// The number of steps at the front of `by_completion` that are complete in this replay.
     completed: usize,
-    gather: WriteBuffer,
+    buffer: WriteBuffer,
     /// The requests to send next, each with its part. A held write has none: it is already
     /// complete for the kernel.
     ready: VecDeque<(Option<usize>, Request)>,
@@ -118,7 +118,7 @@ struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    fn new(stream: &'a RequestStream, gather: WriteBuffer) -> Replay<'a> {
+    fn new(stream: &'a RequestStream, buffer: WriteBuffer) -> Replay<'a> {
         let mut parts = Vec::new();
         let mut left = Vec::new();
         for (index, step) in stream.steps.iter().enumerate() {
@@ -132,7 +132,7 @@ impl<'a> Replay<'a> {
             next: 0,
             left,
             completed: 0,
-            gather,
+            buffer,
             ready: VecDeque::new(),
             sent: Vec::new(),
             leaving: 0,
@@ -144,7 +144,7 @@ impl<'a> Replay<'a> {
     /// must complete a request first.
     fn advance(&mut self) -> bool {
         let Some(&(step, request)) = self.parts.get(self.next) else {
-            let rest = self.gather.all();
+            let rest = self.buffer.all();
             self.release(rest);
             return true;
         };
@@ -152,9 +152,9 @@ impl<'a> Replay<'a> {
             return false;
         }
         let holds = request.op == Op::Write && !request.fua;
-        if holds && self.gather.may_hold(request.sectors) {
-            if self.gather.has_room(request.sectors, self.leaving) {
-                self.gather.hold(&request);
+        if holds && self.buffer.can_hold(request.sectors) {
+            if self.buffer.has_room(request.sectors, self.leaving) {
+                self.buffer.hold(&request);
                 self.finish_part(step);
                 self.next += 1;
                 return true;
@@ -162,18 +162,18 @@ impl<'a> Replay<'a> {
             if self.leaving > 0 {
                 return false;
             }
-            let run = self.gather.next();
+            let run = self.buffer.next();
             self.release(run);
             return true;
         }
-        if request.op == Op::Read && self.gather.holds(&request) {
+        if request.op == Op::Read && self.buffer.holds(&request) {
             self.finish_part(step);
             self.next += 1;
             return true;
         }
         let before = match request.op {
-            Op::Flush => self.gather.all(),
-            _ => self.gather.overlapping(&request),
+            Op::Flush => self.buffer.all(),
+            _ => self.buffer.overlapping(&request),
         };
         self.release(before);
         self.ready.push_back((Some(self.next), request));
@@ -202,7 +202,7 @@ impl<'a> Replay<'a> {
 impl RequestSource for Replay<'_> {
     fn due(&mut self) -> Result<NextStep, TraceError> {
         while self.ready.is_empty() {
-            if self.next == self.parts.len() && self.gather.is_empty() {
+            if self.next == self.parts.len() && self.buffer.is_empty() {
                 return Ok(NextStep::Never);
             }
             if !self.advance() {

@@ -62,14 +62,14 @@ impl FromStr for CleaningPolicy {
     }
 }
 
-/// The cleaning configuration. It may differ from one opening of the log to the next.
+/// The cleaning configuration. It can differ from one opening of the log to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cleaning {
     /// The policy that chooses segments.
     pub policy: CleaningPolicy,
     /// The minimum number of segments that a pass should free. A larger number means fewer
-    /// checkpoints, but keeps more of the device free. The log uses a larger number if it must to
-    /// free anything.
+    /// checkpoints, but keeps more of the device free. The log uses a larger number if a pass of
+    /// this size would free nothing.
     pub segments: u32,
 }
 
@@ -100,8 +100,8 @@ impl Reserve {
     /// one more summary, which takes a grain, and at most the last block of the segment.
     const SLOP: u64 = 8;
 
-    /// Returns the reserve with which segments of these capacities, holding `blocks` blocks and
-    /// `pages` map pages, can be cleaned forever. `None` if the blocks and pages are too many.
+    /// Returns the reserve that lets cleaning of segments with these capacities, `blocks` blocks
+    /// and `pages` map pages always continue. `None` if the blocks and pages are too many.
     ///
     /// A pass must free space: its victims must have more dead blocks than its checkpoint writes.
     /// Victims have at least the average number of dead blocks, which determines the number of
@@ -208,10 +208,11 @@ impl Log {
         if self.dead_blocks(&chosen) > self.reserve.checkpoint {
             return chosen;
         }
-        // The policy prefers segments that free little. They must not use up the last free space.
-        let most_won = self.choose(|line, room| f64::from(room - line.live));
-        if self.dead_blocks(&most_won) > self.dead_blocks(&chosen) {
-            most_won
+        // The policy's segments free less than a checkpoint takes. Repeated, such passes would use
+        // up the free space.
+        let most_dead = self.choose(|line, room| f64::from(room - line.live));
+        if self.dead_blocks(&most_dead) > self.dead_blocks(&chosen) {
+            most_dead
         } else {
             chosen
         }

@@ -167,7 +167,7 @@ impl Superblock {
         self.range.start + Sectors(before)
     }
 
-    /// Returns the first LBN at which segments may begin.
+    /// Returns the first LBN at which segments can begin.
     pub fn segments_from(&self) -> Lbn {
         self.region(2)
     }
@@ -333,8 +333,8 @@ impl Summary {
     /// Reads the summary at LBN `at`, which is at the start of `bytes`.
     ///
     /// # Errors
-    /// Returns an error if the bytes are not a summary, or are damaged. A summary without an error
-    /// may still be obsolete: check its epoch and sequence.
+    /// Returns an error if the bytes are not a summary, or are damaged. An intact summary can still
+    /// be obsolete: check its epoch and sequence.
     pub fn decode(bytes: &[u8], at: Lbn) -> Result<Summary, LogError> {
         let wrong = wrong(at, "a summary");
         let (head, rest) =
@@ -387,7 +387,7 @@ impl Summary {
     }
 }
 
-/// The upper bound of counters. No device lives long enough to reach it, so that none overflows.
+/// The upper bound of counters. No counter reaches it, and overflows, during a device's life.
 const COUNTER_MAX: u64 = 1 << 62;
 
 /// Recomputes a structure's checksum according to its first bytes and its counts. For tests in
@@ -417,7 +417,7 @@ pub(super) fn put_place(bytes: &mut Vec<u8>, place: LogPlace) {
     bytes.extend(place.as_bytes());
 }
 
-/// Decodes a place from exactly as many bytes as it takes.
+/// Decodes a place from exactly [`PLACE_BYTES`] bytes.
 pub(super) fn place(bytes: &[u8]) -> LogPlace {
     let place = PlaceBytes::read_from_bytes(bytes).unwrap_or_else(|_| unreachable!());
     LogPlace {

@@ -32,7 +32,7 @@
 //!     }
 //! }
 //!
-//! /// To be called after every call that may leave operations.
+//! /// Performs all pending operations. Call it after every call that can leave some.
 //! fn carry_out(log: &mut Log, device: &mut [u8]) -> Result<(), LogError> {
 //!     while let Some(op) = log.next_op() {
 //!         log.complete(perform(device, op))?;
@@ -415,7 +415,7 @@ impl Log {
         let mut log = Log::idle(superblock, table, config.cleaning, reserve, head);
         log.table.release(head.segment);
         log.write_checkpoint();
-        // The superblock comes last, so that no log exists before there is a checkpoint.
+        // The superblock comes last: a log exists only once it has a checkpoint.
         let data = log.superblock.encode();
         let lbn = log.superblock.range.start;
         log.issue(LogOp::Write { lbn, data }, Completion::Nothing);
@@ -547,11 +547,11 @@ impl Log {
             return None;
         }
         let (op, then) = self.steps.pop_front()?;
-        let answer = match &op {
+        let expected = match &op {
             LogOp::Read { sectors, .. } => sectors.0 as usize * self.shape.sector_bytes as usize,
             LogOp::Write { .. } | LogOp::Flush => 0,
         };
-        self.outstanding = Some((then, answer));
+        self.outstanding = Some((then, expected));
         Some(op)
     }
 
@@ -562,8 +562,8 @@ impl Log {
     /// operation then stays outstanding), or if a segment does not hold what it should. In the last
     /// case the segment is no longer used, and the log continues.
     pub fn complete(&mut self, bytes: Vec<u8>) -> Result<(), LogError> {
-        let (then, answer) = self.outstanding.ok_or(LogError::NothingOutstanding)?;
-        self.check_length(bytes.len(), answer)?;
+        let (then, expected) = self.outstanding.ok_or(LogError::NothingOutstanding)?;
+        self.check_length(bytes.len(), expected)?;
         self.outstanding = None;
         match then {
             Completion::Nothing => {}

@@ -74,12 +74,13 @@ impl Recovery {
         read_step(stage, lbn, 1, sector_bytes)
     }
 
-    /// Takes the bytes of the requested read. If the device cannot read them, pass zeros, which
-    /// mean that nothing is there. Recovery tolerates this for one checkpoint region or for the end
-    /// of the log.
+    /// Takes the bytes of the requested read. If the device cannot read them, pass zeros, which are
+    /// no valid structure. Recovery tolerates this for one checkpoint region or for the end of the
+    /// log.
     ///
     /// # Errors
-    /// Returns an error if the bytes are not as many as requested, or if no log can be opened here.
+    /// Returns an error if the number of bytes differs from the request, or if no log can be opened
+    /// here.
     pub fn complete(self, bytes: Vec<u8>) -> Result<RecoveryStep, LogError> {
         if bytes.len() != self.expected_bytes {
             return Err(LogError::Length {
@@ -390,8 +391,7 @@ impl Forward {
                 "there is no space for a checkpoint",
             ));
         }
-        // Chunks of the epoch that ends here must not be accepted again: chunks after the last one
-        // that was applied may be intact.
+        // A new epoch invalidates any intact chunks after the last one that was applied.
         log.head.epoch += 1;
         // The applied chunks may still be in the device's cache.
         log.unflushed = true;

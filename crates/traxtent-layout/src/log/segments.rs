@@ -213,8 +213,8 @@ impl SegmentTable {
         free
     }
 
-    /// Returns the first free segment after the given position, or the first of all if none
-    /// follows. This keeps seeks short.
+    /// Returns the first free segment at or after the given position, or the first of all if there
+    /// is none. This keeps seeks short.
     pub(super) fn next_free(&self, after: usize) -> Option<usize> {
         let next = self.free.range(after..).next();
         next.or_else(|| self.free.first()).copied()

@@ -3,8 +3,8 @@
 //!
 //! An [`Array`] consists of a [`Level`], a [`ChunkRule`] and [`Member`]s. It divides its own
 //! sectors into stripes. A [`Stripe`] has one chunk per member, one of which may be parity. Nothing
-//! is stored per stripe: consecutive stripes with the same sizes form a run, and within a run
-//! everything is arithmetic.
+//! is stored per stripe: consecutive stripes with the same sizes form a run, and all positions
+//! within a run are computed.
 //!
 //! **Unequal tracks.** Drives of one model differ in their numbers of sectors per track (paper Q,
 //! Table 2). With [`ChunkRule::Tracks`], the n-th stripe therefore takes the n-th track of each
@@ -104,7 +104,7 @@ impl Level {
         })
     }
 
-    /// Returns how many members may fail without loss of data.
+    /// Returns how many members can fail without loss of data.
     pub fn failures_max(self, members: usize) -> usize {
         match self {
             Level::Raid0 => 0,
@@ -122,8 +122,8 @@ pub enum ChunkRule {
     Fixed(Sectors),
     /// A track, in stripes of tracks of similar size.
     Tracks,
-    /// A fixed number of sectors, as many as the largest track of all members has. Chunks follow
-    /// one another, so that most begin within a track: paper Q's first alternative.
+    /// A fixed number of sectors: the size of the largest track of all members. Chunks follow one
+    /// another, and most begin within a track: paper Q's first alternative.
     LargestTrack,
     /// A track. Each stripe has the n-th track of each member by LBN, and uses as many sectors of
     /// each as the smallest of them has: paper Q's second alternative.
@@ -155,7 +155,7 @@ impl ChunkRule {
 pub struct Member {
     /// The track map of the drive.
     pub map: Arc<TrackMap>,
-    /// The LBNs that may hold chunks.
+    /// The LBNs that can hold chunks.
     pub data: Range<Lbn>,
 }
 
@@ -169,8 +169,8 @@ pub struct ArrayShape {
     /// The number of sectors that every chunk is a multiple of; the rest of a track stays empty. It
     /// is one, or the size of a block or of a physical sector.
     pub granule: u32,
-    /// The number of tracks of each member, the first by size, that hold no chunk until
-    /// [`Array::relocate`] puts one there.
+    /// The number of spare tracks per member: the first in the order of use. They hold no chunk
+    /// until [`Array::relocate`] puts one there.
     pub spares: u32,
 }
 

@@ -5,10 +5,10 @@
 //! positions of the tracks of one size as the distances between them, which repeat as the sizes in
 //! the map do.
 //!
-//! A track that lost a few sectors to defects does not count as a size of its own. It keeps its
+//! A track that lost a few sectors to defects is ordered by the size of whole tracks. It keeps its
 //! position among its neighbours, slightly shorter than they are. A track that lost more than
-//! [`DEFECTS_MAX`] sectors is not used at all (as in Atropos; paper Q, section 3). A map does not
-//! record the lost sectors, so tracks with defects are recognized by how rare their size is.
+//! [`DEFECTS_MAX`] sectors is not used (as in Atropos; paper Q, section 3). A map does not record
+//! the lost sectors, so tracks with defects are recognized by how rare their size is.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,15 +18,15 @@ use traxtent_map::TrackMap;
 use traxtent_map::pattern::{Measure, RunPattern};
 use traxtent_units::{Lbn, Sectors};
 
-/// The largest number of sectors that a track may lose to defects and still be used.
+/// The largest number of sectors that a used track can have lost to defects.
 pub const DEFECTS_MAX: u32 = 8;
 
-/// The ratio that marks a size as that of tracks with defects: another size, larger by at most
-/// [`DEFECTS_MAX`], has at least this many times as many tracks.
+/// Tracks of a size have defects if another size, larger by at most [`DEFECTS_MAX`], has at least
+/// this many times as many tracks.
 const COMMONER: u64 = 16;
 
-/// The threshold for rare sizes. If fewer than one in this many tracks have a size, they are taken
-/// to have too many defects.
+/// The threshold for rare sizes. Tracks of a size that fewer than one in this many tracks have are
+/// assumed to have too many defects.
 const RARE: u64 = 4096;
 
 /// The tracks of a member in the order of use. See [the module](self).
@@ -108,7 +108,7 @@ impl Order {
             .partition_point(|segment| segment.rank <= rank);
         let segment = &self.segments[next - 1];
         let found = segment.distances.find(rank - segment.rank, Measure::Count);
-        let (before, _) = found.expect("the rank is one of the order");
+        let (before, _) = found.expect("the rank is in the order");
         segment.first + Sectors(before.sum)
     }
 

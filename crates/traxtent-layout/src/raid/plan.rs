@@ -1,17 +1,17 @@
 //! Stripe plans: the operations that carry out a request on one stripe.
 //!
-//! A plan covers one stripe. All its reads may be issued at once. When they are complete, its
-//! exclusive ors are computed in order. Then all its writes may be issued at once. The executor
+//! A plan covers one stripe. All its reads can be issued at once. When they are complete, its
+//! exclusive ors are computed in order. Then all its writes can be issued at once. The executor
 //! needs two buffers for each chunk of the stripe: one for the present contents (*old*) and one for
 //! the new contents (*new*). A *row* is a sector of a chunk, counted from the chunk's first. The
 //! exclusive or of a row combines the sectors of all chunks in that row.
 //!
-//! A write that does not cover a stripe must read something for the new parity. Either it reads
-//! what it overwrites and the old parity ([`ParityUpdate::Modify`]), or everything that it does not
-//! overwrite ([`ParityUpdate::Reconstruct`]). The planner takes the cheaper one, where a read costs
+//! A write that does not cover a stripe needs reads for the new parity. It reads either the data
+//! that it overwrites and the old parity ([`ParityUpdate::Modify`]), or the data that it does not
+//! overwrite ([`ParityUpdate::Reconstruct`]). The planner takes the cheaper method. A read costs
 //! its sectors plus [`StripePlanner::positioning`]. Members that cannot be used ([`StripeHealth`])
-//! may force the other one. The write hole is not closed here: a crash between the writes of a plan
-//! leaves inconsistent parity, which a journal must repair.
+//! can force the other method. The write hole is not closed here: a crash between the writes of a
+//! plan leaves inconsistent parity, which a journal must repair.
 //!
 //! When the executor finds that something cannot be read, it adds this to the health of the stripe
 //! and plans again, until a plan can be carried out or none exists.
@@ -27,11 +27,11 @@ use traxtent_units::{Lbn, Sectors};
 /// The parameters for making plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StripePlanner {
-    /// The cost of a read in addition to its sectors, in sectors: those that pass during a seek and
-    /// half a revolution, which is about a track.
+    /// The cost of a read in addition to its sectors: the number of sectors that pass during a seek
+    /// and half a revolution. It is about a track.
     pub positioning: Sectors,
-    /// Whether a read also reads, and drops, the parity if that is all that it leaves out of a
-    /// stripe (paper Q, section 3). The requests to a member then have no gap there.
+    /// Whether a read from all data chunks of a stripe also reads the parity in the same rows, and
+    /// drops it (paper Q, section 3). The requests to a member then have no gap there.
     pub dummy_reads: bool,
 }
 
@@ -210,9 +210,9 @@ impl StripePlanner {
             let first = plan.reads.iter().map(|read| read.rows.start).min();
             let end = plan.reads.iter().map(|read| read.rows.end).max();
             let end = end.unwrap_or(0).min(stripe.chunk_on(parity).sectors.0);
-            let lone = requested.count() == stripe.data_chunks()
+            let only_parity_missing = requested.count() == stripe.data_chunks()
                 && plan.reads.iter().all(|read| read.member != parity);
-            if let Some(first) = first.filter(|first| lone && *first < end) {
+            if let Some(first) = first.filter(|first| only_parity_missing && *first < end) {
                 plan.dummy = Some(extent(stripe, parity, first..end));
             }
         }
@@ -334,7 +334,7 @@ impl StripePlanner {
         health: StripeHealth,
         plan: &mut StripePlan,
     ) -> Result<(), RaidError> {
-        let may_yet_read = health.unsynced && !health.failed.has(member);
+        let can_become_readable = health.unsynced && !health.failed.has(member);
         let of_parity = stripe.parity_member() == Some(member);
         let mut old = MemberSet::NONE;
         for chunk in stripe.chunks().filter(|chunk| chunk.member != member) {
@@ -342,7 +342,7 @@ impl StripePlanner {
             if there.is_empty() {
                 continue;
             }
-            if health.absent().has(chunk.member) || may_yet_read && !of_parity {
+            if health.absent().has(chunk.member) || can_become_readable && !of_parity {
                 let lost = health.absent().with(member);
                 return Err(lost_at(stripe, member, rows.start, lost));
             }

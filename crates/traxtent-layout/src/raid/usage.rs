@@ -8,7 +8,7 @@ use traxtent_units::{Lbn, Sectors};
 /// An array's use of one member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemberUsage {
-    /// The number of sectors that the array may use.
+    /// The number of sectors that the array can use.
     pub sectors: Sectors,
     /// The number of sectors that hold data.
     pub data: Sectors,

@@ -95,7 +95,7 @@ pub enum TplError {
         /// The problem with the bytes.
         problem: &'static str,
     },
-    /// A page of the table of which no copy is intact.
+    /// A page of the table without an intact copy.
     #[error("page {page} of the table: both copies are unusable ({first}; {second})")]
     PageLost {
         /// The page's number.

@@ -108,8 +108,8 @@ pub struct Tpl {
     pages: Vec<Page>,
     /// For each block with stale replicas: the replicas that are current.
     stale: BTreeMap<BlockHome, u32>,
-    /// For each page that a crash left open: the tracks of which only the first replicas are
-    /// trusted.
+    /// For each page that a crash left open: whether only the first replicas on each of its tracks
+    /// are trusted.
     unsynced: BTreeMap<u32, Vec<bool>>,
     /// Tracks whose free positions hold, or are being filled with, the replicas for twice as many
     /// partitions.
@@ -243,15 +243,14 @@ impl Tpl {
         Ok(runs)
     }
 
-    /// Returns whether blocks of a run hold data. If not, they are zeros, and no replica may be
-    /// read.
+    /// Returns whether a block's layer on its track holds data. If not, the block reads as zeros,
+    /// and none of its replicas may be read.
     pub fn holds(&self, home: BlockHome) -> bool {
         self.track(home.track).holds(self.layer(home))
     }
 
-    /// Returns the replicas that are current for all blocks of a run: bit `k` is replica `k`. The
-    /// result may be 0 if different blocks have different current replicas; then query each block
-    /// alone.
+    /// Returns the replicas that are current for all blocks of a run: bit `k` is replica `k`. If
+    /// the result is 0, the blocks have different current replicas; query each block alone.
     pub fn current(&self, run: BlockRun) -> u32 {
         if self.is_suspect(run.home.track) {
             return 1;
@@ -261,7 +260,7 @@ impl Tpl {
         stale.fold(all, |mask, (_, current)| mask & current)
     }
 
-    /// Returns the replicas to which a write may go.
+    /// Returns the replicas that a write may update.
     pub fn writable(&self, run: BlockRun) -> u32 {
         if self.is_suspect(run.home.track) {
             1

@@ -23,8 +23,8 @@ pub(super) struct LayoutPositions {
 }
 
 impl LayoutPositions {
-    /// Places a layout on the whole tracks within a range of LBNs: the table, its second copy from
-    /// the next track on, and the data from the next track on.
+    /// Places a layout on the whole tracks within a range of LBNs: the table, its second copy at
+    /// the beginning of the next free track, and the data from the next free track on.
     pub(super) fn new(
         map: &TrackMap,
         range: Range<Lbn>,
@@ -199,7 +199,7 @@ impl Tpl {
         let mut area = |copy: usize| {
             let first = self.page_lbn(copy, 0);
             read(first, Sectors(u64::from(pages) * page_sectors)).or_else(|| {
-                // Read the pages that can be read.
+                // Read page by page; a page that cannot be read counts as zeros.
                 let mut bytes = Vec::new();
                 for number in 0..pages {
                     let page = read(self.page_lbn(copy, number), Sectors(page_sectors));

@@ -86,7 +86,7 @@ impl Tpl {
         for &track in self.filled.range(busy.clone()) {
             let state = self.track(track);
             let split = TrackState {
-                count: state.count.doubled().expect("it has been looked at"),
+                count: state.count.doubled().expect("filled tracks can be split"),
                 ..state
             };
             page.set(track - busy.start, split, busy.len());
@@ -148,7 +148,8 @@ impl Tpl {
         for run in cells.iter().filter(same_page) {
             let (_, index) = self.page_of(run.home.track);
             let bits = page.get(index);
-            let state = TrackState::decode(bits, self.header.bounds).expect("it is kept");
+            let state =
+                TrackState::decode(bits, self.header.bounds).expect("entries in memory are valid");
             let less = TrackState {
                 used: state.used & !(1 << self.layer(run.home)),
                 ..state
@@ -253,7 +254,8 @@ impl Tpl {
     pub fn splittable(&self, from: usize, most: PartitionCount) -> Option<usize> {
         let tracks = from.max(self.shape.tracks().start)..self.shape.tracks().end;
         let wants = |bits: u16| {
-            let state = TrackState::decode(bits, self.header.bounds).expect("it is kept");
+            let state =
+                TrackState::decode(bits, self.header.bounds).expect("entries in memory are valid");
             state.count < state.allowed(self.header.bounds).min(most)
         };
         let mut track = tracks.start;

@@ -2,18 +2,18 @@
 //!
 //! A track of `B` whole blocks in `m` partitions holds `B / m` different blocks (rounded down).
 //! Replica `k` of the `j`th one begins at block `k B / m + j` of the track (the quotient rounded
-//! down), so that replicas are evenly spaced around it, to within a block. Blocks begin with the
+//! down). This spaces replicas evenly around the track, to within a block. Blocks begin with the
 //! first sector of their track and never span two tracks. Sectors that do not fill a block are not
 //! used.
 //!
 //! The tracks are divided into *regions* with equal numbers of tracks, and blocks are numbered
 //! region after region. Within a region, they are numbered in *layers*. The first layer has the
 //! blocks that the tracks hold with the most partitions, track after track. Each further layer has
-//! those that they hold in addition with half as many. A device that is filled in ascending order
-//! of blocks therefore keeps as many replicas as the free space of its last region allows, and does
-//! not spread a small amount of data over its whole stroke for the sake of replicas. Half of a
-//! region's blocks are in the last layer, half a track at a time. Within a layer, a track's last
-//! block is followed by the next track's first; their replicas pass one skew apart.
+//! the blocks that they hold in addition with half as many partitions. A device that is filled in
+//! ascending order of blocks therefore keeps as many replicas as the free space of its last region
+//! allows, and does not spread a small amount of data over its whole stroke. Half of a region's
+//! blocks are in the last layer, half a track at a time. Within a layer, a track's last block is
+//! followed by the next track's first; their replicas pass one skew apart.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -231,7 +231,7 @@ impl ReplicaMap {
         Some(earlier + before + u64::from(home.index - first))
     }
 
-    /// Returns the layer of a block; `None` after the last.
+    /// Returns the layer of a block; `None` if its track has no such block.
     pub fn layer_of(&self, home: BlockHome) -> Option<usize> {
         let blocks = self.blocks_of(home.track);
         (0..self.bounds.layers()).find(|layer| self.indices(blocks, *layer).contains(&home.index))
