@@ -140,7 +140,7 @@ fn probe_all(options: &Options, trial: &Trial) -> bool {
             println!("  {:<18} {wrong:>5} of {all}", format!("{trap:?}"));
         }
     }
-    // A result verified by sample may be wrong if it reports its doubt.
+    // A result verified by sample passes if it is wrong but reports its doubt.
     match trial.verify {
         Verify::Sample => !wrong.iter().any(|outcome| outcome.is_silently_wrong()),
         Verify::None | Verify::Full => wrong.is_empty(),

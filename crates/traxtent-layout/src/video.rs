@@ -129,7 +129,7 @@ pub struct RoundBound {
     pub seeks: SeekBound,
     /// The cylinders that the seeks of a round share.
     pub stroke: u64,
-    /// The cylinders that each seek may cover in addition to its share.
+    /// The cylinders that each seek can cover in addition to its share.
     pub extra_cylinders: u64,
 }
 

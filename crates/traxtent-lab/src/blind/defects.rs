@@ -185,7 +185,7 @@ fn runs(bad: &BTreeSet<u64>) -> Vec<SlipSpec> {
     runs
 }
 
-/// The number of sectors that may still slip in each region that shares spares.
+/// The number of sectors that can still slip in each region that shares spares.
 struct SpareBudget {
     /// The position at which each region begins, and the spares it has left; `None` if slips
     /// shorten the zone.

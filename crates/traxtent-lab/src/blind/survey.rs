@@ -18,7 +18,7 @@ pub(super) struct LayoutSurvey {
     split: BTreeSet<Lbn>,
 }
 
-/// Returns the tracks of a drive in LBN order. A layout may list a track in parts, around its
+/// Returns the tracks of a drive in LBN order. A layout can list a track in parts, around its
 /// defects.
 pub(super) fn whole_tracks(geometry: &Geometry) -> impl Iterator<Item = Track> {
     let mut parts = geometry.tracks().peekable();

@@ -51,7 +51,7 @@ pub(super) fn shuffle<T>(things: &mut [T], seed: u64) {
 /// placement, as many consecutive files as fit in a traxtent.
 fn lay_out(machine: &mut SimulatedHost, count: usize) -> Vec<Vec<FileId>> {
     let directory = machine.directory(0);
-    // The partition may begin within the first track.
+    // The partition can begin within the first track.
     let track = machine.space.partition().traxtents().nth(1);
     let blocks = track.map_or(1, |traxtent| traxtent.size().0);
     let files_each = (blocks * machine.block_bytes() / FILE_BYTES) as usize;

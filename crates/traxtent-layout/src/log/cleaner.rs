@@ -298,7 +298,7 @@ impl Log {
     }
 
     /// Returns the live blocks of a segment, as listed in its chunks and confirmed by the index.
-    /// Marks the map pages that live there as dirty, so that they are written again.
+    /// Marks the current map pages in the segment as dirty; they are then written again.
     fn live_blocks(&mut self, segment: usize, bytes: &[u8]) -> Result<Vec<Copied>, LogError> {
         let line = self.table.lines()[segment];
         let size = self.shape.block_bytes();

@@ -70,7 +70,7 @@ impl Index {
         std::mem::replace(&mut self.pages[page as usize], place)
     }
 
-    /// Marks a page as dirty, so that it is written again.
+    /// Marks a page as dirty. The next checkpoint writes it again.
     pub(super) fn mark_dirty(&mut self, page: u64) {
         self.dirty[page as usize] = true;
     }

@@ -2,7 +2,7 @@
 //! latency to a half or a quarter (paper P: Li Xiao and Tan Yu-An, "TPL: A Data Layout Method for
 //! Reducing Rotational Latency of Modern Hard Disk Drive", sections 2 and 5).
 //!
-//! A track is divided into `m` partitions with the same blocks, so that the nearest replica is
+//! A track is divided into `m` partitions with the same blocks. The nearest replica is therefore
 //! `1 / 2m` revolutions away on average. The drive needs no changes: the host places replicas
 //! according to a track map, and chooses among them by predicting when each passes under the head
 //! ([`HeadTracker`]). Capacity falls to `1 / m`; with the smallest number of partitions, all blocks
@@ -36,8 +36,8 @@
 //! A track is merged by changing its table entry alone, since the remaining replicas have not
 //! moved. A track is split by filling the places in between, which hold nothing, and then changing
 //! its entry. Many tracks are filled one after another, while requests are served, and then their
-//! entries are written together. A layer of a track is zeroed before it comes into use, so that a
-//! block never exposes earlier contents of another block.
+//! entries are written together. A layer of a track is zeroed before it comes into use. A block
+//! therefore never exposes earlier contents of another block.
 //!
 //! # Duties of the executor
 //! One plan at a time; no write to a track while a plan for it is in progress; requests for one
@@ -408,8 +408,8 @@ impl Tpl {
         self.stale.len()
     }
 
-    /// Returns the blocks whose first replica must be updated before the device is flushed, so that
-    /// written data survives a loss of power. Also returns their current replicas.
+    /// Returns the blocks whose first replica must be updated before the device is flushed;
+    /// otherwise a loss of power loses their data. Also returns their current replicas.
     pub fn before_flush(&self) -> impl Iterator<Item = (BlockHome, u32)> {
         self.stale(BlockHome { track: 0, index: 0 })
             .filter(|(_, current)| current & 1 == 0)
