@@ -1,33 +1,35 @@
-//! The remaining time of long work, estimated from its recent rate. Time is an argument.
+//! The remaining time of long work, estimated from its recent rate. The caller supplies the
+//! time.
 
 use std::time::Duration;
 
 /// The shortest time over which a rate is measured.
 const MEASURED_MIN: Duration = Duration::from_secs(2);
 
-/// The least share of the work over which a rate is measured.
+/// The smallest share of the work from which the remaining time is estimated.
 const SHARE_MIN: f64 = 0.001;
 
-/// The least time between two marks.
+/// The shortest time between two marks.
 const MARK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// An estimate of the remaining time of some work.
+/// An estimator of the remaining time of work.
 ///
-/// The rate is that between an earlier completion and the latest time, over five seconds to ten or,
-/// in long work, over the last quarter to half of it. A resumed run only counts its own work.
+/// The rate is measured from an earlier completion to the present: over the last five to ten
+/// seconds or, in long work, over the last quarter to half of the elapsed time. A resumed run
+/// counts only its own work.
 #[derive(Clone, Debug)]
 pub struct RemainingTime {
     first: u64,
     total: u64,
     done: u64,
-    /// The times of the first completion and of the last two marks, and what was done then. A rate
-    /// between two completions counts neither the preparation nor a part of an item.
+    /// The time of the first completion, and the times and counts of the last two marks. A
+    /// rate between completions includes neither the preparation nor a part of an item.
     begun: Option<Duration>,
     marks: [(Duration, u64); 2],
 }
 
 impl RemainingTime {
-    /// Begins work of `total` items, of which an earlier run has completed `first`.
+    /// Creates an estimator for `total` items, `first` of which an earlier run has completed.
     pub fn new(first: u64, total: u64) -> RemainingTime {
         RemainingTime {
             first,
@@ -38,7 +40,7 @@ impl RemainingTime {
         }
     }
 
-    /// Records that `done` items are complete at the time `now` since any fixed instant.
+    /// Records that `done` items are complete at `now`, a time since a fixed instant.
     pub fn update(&mut self, now: Duration, done: u64) {
         if done <= self.done {
             return;
@@ -55,7 +57,7 @@ impl RemainingTime {
         }
     }
 
-    /// Returns the rate in items per second, once enough was measured.
+    /// Returns the rate in items per second, once two seconds have been measured.
     pub fn rate(&self, now: Duration) -> Option<f64> {
         let (since, before) = self.marks[0];
         let (passed, done) = (now.saturating_sub(since), self.done - before);
@@ -63,8 +65,8 @@ impl RemainingTime {
         measured.then(|| done as f64 / passed.as_secs_f64())
     }
 
-    /// Returns the remaining time. There is none before enough of the work was measured, or after
-    /// its end.
+    /// Returns the remaining time; `None` until enough of the work has been measured, and after its
+    /// end.
     pub fn left(&self, now: Duration) -> Option<Duration> {
         let left = self.total.saturating_sub(self.done);
         let own = (self.done - self.first) as f64;
@@ -75,7 +77,7 @@ impl RemainingTime {
     }
 }
 
-/// Returns a remaining time as text. It is rounded up, so it is never zero.
+/// Returns a remaining time as text, rounded up and never zero.
 pub fn time_left(left: Duration) -> String {
     let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
     match seconds {
@@ -103,9 +105,9 @@ mod tests {
         assert!((left / expected - 1.0).abs() < 0.1, "{left} {expected}");
     }
 
-    /// Is there no estimate until there is evidence, and is it right from then on to the last item?
+    /// Is there no estimate before enough is measured, and is it right afterwards?
     #[test]
-    fn steady() {
+    fn steady_work() {
         for (total, every) in [(100, 1.0), (1_000, 0.05), (40, 90.0), (1_000_000, 0.003)] {
             // The preparation takes 20 s.
             let mut remaining = RemainingTime::new(0, total);
@@ -126,7 +128,7 @@ mod tests {
 
     /// Does the estimate follow work that becomes slower, within half of the elapsed time?
     #[test]
-    fn slowing() {
+    fn slowing_work() {
         let mut remaining = RemainingTime::new(0, 2_000);
         for done in 1..=1_000 {
             remaining.update(at(done as f64 * 0.1), done);
@@ -139,7 +141,7 @@ mod tests {
 
     /// Does the estimate grow while nothing completes, although work remains?
     #[test]
-    fn stalled() {
+    fn stalled_work() {
         let mut remaining = RemainingTime::new(0, 100);
         for done in 1..=99 {
             remaining.update(at(done as f64), done);
@@ -150,9 +152,9 @@ mod tests {
     }
 
     /// Does a resumed run count only its own work? Its rate is 64 KiB per second in steps of 1 MiB,
-    /// the first of which completes at once.
+    /// and the first step completes immediately.
     #[test]
-    fn resumed() {
+    fn resumed_work() {
         let mut remaining = RemainingTime::new(900, 1_000);
         remaining.update(at(0.0001), 901);
         assert_eq!(remaining.rate(at(0.0002)), None);
@@ -163,7 +165,7 @@ mod tests {
         assert_near(remaining.left(at(16.0 * 9.0)), 16.0 * 90.0);
     }
 
-    /// Does no text say that zero is left?
+    /// Are remaining times rounded up in the right unit, and never zero?
     #[test]
     fn text() {
         for (seconds, expected) in [

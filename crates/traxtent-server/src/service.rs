@@ -1,9 +1,8 @@
-//! The interface of everything that is served: a block device with requests for bytes, from any
-//! thread.
+//! The interface of a served block device, which any thread can read and write.
 //!
-//! A protocol in front of it needs [`BlockService`] and nothing else. The implementations are a
-//! modelled drive ([`crate::serve::DriveServer`]), a volume ([`crate::volume::VolumeServer`]) and a
-//! volume with replicas ([`crate::copies::ReplicaVolumeServer`]).
+//! A protocol needs only [`BlockService`]. The implementations are a modelled drive
+//! ([`crate::serve::DriveServer`]), a volume ([`crate::volume::VolumeServer`]) and a volume with
+//! replicas ([`crate::copies::ReplicaVolumeServer`]).
 
 use std::error::Error;
 use std::fmt::{self, Debug};
@@ -17,21 +16,21 @@ use traxtent_sim::port::Refused;
 use traxtent_volume::VolumeError;
 use traxtent_volume::copies::CopiesError;
 
-/// The maximum size of a read or write in bytes, which is the largest that NBD clients may send
-/// without negotiation.
+/// The maximum size of a read or write in bytes: the largest request that an NBD client may send
+/// without negotiating a limit.
 pub(crate) const REQUEST_MAX: u32 = 32 << 20;
 
 /// A block device that is served.
 ///
-/// Requests are made between [`start`](BlockService::start) and [`stop`](BlockService::stop), from
-/// any number of threads at a time, and block until they are complete. Offsets and counts are in
-/// bytes, and multiples of [`BlockSizes::minimum`].
+/// Any number of threads can make requests between [`start`](BlockService::start) and
+/// [`stop`](BlockService::stop). A request blocks until it is complete. Offsets and counts are in
+/// bytes, and are multiples of [`BlockSizes::minimum`].
 pub trait BlockService: Debug + Send + Sync {
-    /// Starts the threads. Before it, no time passes.
+    /// Starts the clock and the threads.
     ///
     /// # Errors
-    /// Returns an error if the system cannot start a thread, or if maintenance that begins with the
-    /// server cannot.
+    /// Returns an error if the system cannot start a thread, or if the maintenance that begins with
+    /// the server cannot begin.
     fn start(&self) -> Result<(), ServiceError>;
 
     /// Shuts down cleanly. Outstanding requests of a drive fail.
@@ -40,8 +39,8 @@ pub trait BlockService: Debug + Send + Sync {
     /// Returns an error if an output cannot be written, or a volume cannot be stopped cleanly.
     fn stop(&self) -> Result<(), ServiceError>;
 
-    /// Limits the time that the shutdown takes, where it may wait for hardware. Call it in a thread
-    /// of its own once the server has been told to end; it may end the process.
+    /// Limits the duration of a shutdown that may wait for hardware. Call it in a separate thread
+    /// when the shutdown begins. It may end the process.
     fn limit_shutdown(&self) {}
 
     /// Writes the receipt so far, if one is kept.
@@ -58,13 +57,13 @@ pub trait BlockService: Debug + Send + Sync {
     /// Returns the block sizes to advertise to a client.
     fn block_sizes(&self) -> BlockSizes;
 
-    /// Returns whether [`BlockService::trim`] has an effect, and should be advertised.
+    /// Returns whether [`BlockService::trim`] has an effect and should be advertised.
     fn can_trim(&self) -> bool {
         true
     }
 
-    /// Returns whether requests complete without waiting, so that threads for several of them at a
-    /// time would only cost time.
+    /// Returns whether requests complete without waiting. Serving several at a time in threads of
+    /// their own would then only cost time.
     fn is_immediate(&self) -> bool {
         false
     }
@@ -74,7 +73,7 @@ pub trait BlockService: Debug + Send + Sync {
         false
     }
 
-    /// Returns whether completed writes may be lost with the power until a flush.
+    /// Returns whether a power failure can lose completed writes that have not been flushed.
     fn has_write_cache(&self) -> bool {
         true
     }
@@ -84,26 +83,26 @@ pub trait BlockService: Debug + Send + Sync {
         true
     }
 
-    /// Returns the size in bytes of the requests that the device serves best, such as a stripe, if
-    /// it has one.
+    /// Returns the optimal request size in bytes, such as a stripe, if there is one.
     fn optimal_bytes(&self) -> Option<u32> {
         None
     }
 
-    /// Reads from byte `offset` on.
+    /// Reads bytes starting at `offset` until the buffer is full.
     ///
     /// # Errors
     /// Returns an error if the request is misaligned or beyond the end, or if the drive or the
     /// volume reports an error.
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServiceError>;
 
-    /// Writes from byte `offset` on. With `fua`, the data is durable when this returns.
+    /// Writes bytes starting at `offset`. With `fua`, the data is durable when this returns.
     ///
     /// # Errors
     /// Returns the same errors as [`BlockService::read`].
     fn write(&self, bytes: Vec<u8>, offset: u64, fua: bool) -> Result<(), ServiceError>;
 
-    /// Zeroes `count` bytes starting at `offset`. With `fua`, they are durable when this returns.
+    /// Zeroes `count` bytes starting at `offset`. With `fua`, the zeros are durable when this
+    /// returns.
     ///
     /// # Errors
     /// Returns the same errors as [`BlockService::read`].
@@ -125,13 +124,13 @@ pub trait BlockService: Debug + Send + Sync {
 
 /// A block device as clients see it: a service with a name, writable or not.
 ///
-/// Front ends (NBD, FUSE, ublk) share the service, so that a drive has one queue, however its
-/// requests come.
+/// All front ends (NBD, FUSE, ublk) share the service. A drive therefore has one queue for all of
+/// them.
 #[derive(Clone, Debug)]
 pub struct Export {
-    /// The name by which NBD clients choose it.
+    /// The name that NBD clients use to choose the export.
     pub name: String,
-    /// A line for people, such as the drive's model.
+    /// A human-readable description in one line, such as the drive's model.
     pub description: String,
     /// The device.
     pub service: Arc<dyn BlockService>,
@@ -142,9 +141,9 @@ pub struct Export {
 /// The block sizes to advertise to a client, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSizes {
-    /// Requests must be multiples of this, the logical sector.
+    /// The size of a logical sector. Offsets and counts must be multiples of it.
     pub minimum: u32,
-    /// Requests should be multiples of this, the physical sector.
+    /// The size of a physical sector. Offsets and counts should be multiples of it.
     pub preferred: u32,
     /// The maximum size of one request.
     pub maximum: u32,
@@ -202,7 +201,7 @@ pub enum ServiceError {
     /// A modelled drive failed a command.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The data cannot be transferred to the storage below.
+    /// The system failed to read, write or flush the drive's data file.
     #[error("cannot {what} the drive's data: {error}")]
     Data {
         /// The operation.
@@ -225,7 +224,7 @@ pub enum ServiceError {
     /// The system cannot start a thread.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
-    /// Maintenance that begins with the server cannot begin.
+    /// The maintenance that begins with the server cannot begin.
     #[error(transparent)]
     Maintenance(Box<dyn Error + Send + Sync>),
     /// A log or a receipt that cannot be written.
@@ -241,8 +240,8 @@ pub enum ServiceError {
 }
 
 impl ServiceError {
-    /// Returns whether the fault lies in the storage below, rather than in the request, or in the
-    /// model, which fails requests on purpose.
+    /// Returns whether the fault lies in the storage that holds the data. Other errors are the
+    /// client's, or intended by the model.
     pub fn is_of_storage(&self) -> bool {
         matches!(
             self,
@@ -253,7 +252,7 @@ impl ServiceError {
         )
     }
 
-    /// Returns the system's error number that the client receives.
+    /// Returns the error number for the client.
     pub fn errno(&self) -> i32 {
         let errno = match self {
             ServiceError::Misaligned { .. }

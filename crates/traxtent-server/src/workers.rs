@@ -1,4 +1,4 @@
-//! Threads for requests that block: as many as there are requests outstanding, up to a maximum.
+//! Threads for blocking requests: one for each outstanding request, up to a maximum.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,8 +10,8 @@ use parking_lot::{Condvar, Mutex};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads that run jobs in the order in which they come. A thread is started when a job finds no
-/// idle one, and stays until the workers are dropped.
+/// Threads that run jobs in order of arrival. If no thread is idle when a job arrives, another is
+/// started, up to the maximum. Threads run until the workers are dropped.
 pub(crate) struct Workers {
     shared: Arc<Shared>,
     name: &'static str,
@@ -33,8 +33,8 @@ struct State {
 }
 
 impl Workers {
-    /// Returns workers without threads. The threads will have the given name, and there will never
-    /// be more than `maximum` of them.
+    /// Creates workers without threads. There will be at most `maximum` threads, all with this
+    /// name.
     pub(crate) fn new(name: &'static str, maximum: usize) -> Workers {
         Workers {
             shared: Arc::default(),
@@ -44,11 +44,11 @@ impl Workers {
         }
     }
 
-    /// Runs a job in a thread: an idle one, a new one, or, at the maximum, the first that becomes
+    /// Runs a job in an idle thread, in a new one, or, at the maximum, in the first that becomes
     /// idle.
     ///
     /// # Errors
-    /// Returns an error if there is no thread and none can be started. The job is not run then.
+    /// Returns an error if there is no thread and none can be started. The job is then not run.
     pub(crate) fn run(&self, job: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let mut state = self.shared.state.lock();
         if state.idle <= state.jobs.len() {
@@ -61,7 +61,7 @@ impl Workers {
                 match started {
                     Ok(thread) => threads.push(thread),
                     Err(error) if threads.is_empty() => return Err(error),
-                    // The threads that exist take the job later.
+                    // An existing thread will take the job.
                     Err(_) => {}
                 }
             }
@@ -79,7 +79,7 @@ impl Drop for Workers {
         self.shared.state.lock().closed = true;
         self.shared.changed.notify_all();
         for thread in self.threads.get_mut().drain(..) {
-            // A job that panics has reported itself.
+            // The panic of a job has already been reported.
             let _ = thread.join();
         }
     }
@@ -95,7 +95,7 @@ impl fmt::Debug for Workers {
 }
 
 impl Shared {
-    /// Takes jobs until the workers are dropped and no job is left.
+    /// Runs jobs until the workers are dropped and no job is left.
     fn work(&self) {
         let mut state = self.state.lock();
         loop {
@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    /// Do as many jobs run at once as there may be threads, and does dropping wait for all?
+    /// Do as many jobs as threads run at the same time, and does dropping wait for all jobs?
     #[test]
     fn jobs_run_at_once() {
         let workers = Workers::new("test", 8);

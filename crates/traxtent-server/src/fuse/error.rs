@@ -16,7 +16,7 @@ pub enum FuseError {
         /// The system's error.
         error: io::Error,
     },
-    /// A directory that holds files, which would be hidden.
+    /// A directory that is not empty, whose files would be hidden.
     #[error("{}: cannot mount there: the directory is not empty; name an empty one", path.display())]
     NotEmpty {
         /// The directory.
@@ -48,7 +48,7 @@ pub enum FuseError {
     /// A leftover of a killed server that is still in use.
     #[error(
         "{}: a killed server has left {}, which is still in use{}; data \
-         written to it since then are lost",
+         written to it since then is lost",
         path.display(), device.display(), remedy(mounted_at, processes, device)
     )]
     LeftoverInUse {
@@ -61,10 +61,10 @@ pub enum FuseError {
         /// The processes that have the device open.
         processes: Vec<u32>,
     },
-    /// The mount of a killed server, whose file or directory is still in use.
+    /// A killed server's mount that is still in use.
     #[error(
-        "{0}: a killed server has left this mount, which is still in use; close what uses it \
-         (`fuser -vm {0}` names it), or run `umount -l {0}`",
+        "{0}: a killed server has left this mount, which is still in use; end the processes that \
+         use it (`fuser -vm {0}` lists them), or run `umount -l {0}`",
         path.display()
     )]
     LeftoverMount {
@@ -74,13 +74,13 @@ pub enum FuseError {
     /// A kernel without FUSE.
     #[error("/dev/fuse: {0}; `modprobe fuse` (as root) loads the kernel module")]
     NoFuse(io::Error),
-    /// An ordinary user's system lacks the program that mounts.
+    /// The program that mounts for ordinary users is not installed.
     #[error(
         "fusermount3 is not installed, and an ordinary user cannot mount without it; install the \
          package fuse3, or run as root"
     )]
     NoHelper,
-    /// The program that mounts refused to.
+    /// The program that mounts for ordinary users refused.
     #[error("{}: cannot mount there: {message}", path.display())]
     Refused {
         /// The directory.
@@ -96,8 +96,8 @@ pub enum FuseError {
         /// The system's error.
         error: io::Error,
     },
-    /// A session that the kernel did not accept.
-    #[error("{}: cannot serve requests of the kernel: {error}", path.display())]
+    /// The connection to the kernel cannot be served.
+    #[error("{}: cannot serve the kernel's requests: {error}", path.display())]
     Session {
         /// The directory.
         path: PathBuf,
@@ -106,7 +106,7 @@ pub enum FuseError {
     },
     /// A file system that is still in use.
     #[error(
-        "{}: cannot unmount it: it is in use; close what uses it (`fuser -vm {}` names it)",
+        "{}: cannot unmount it: it is in use; end the processes that use it (`fuser -vm {}` lists them)",
         path.display(), path.display()
     )]
     InUse {
@@ -114,7 +114,7 @@ pub enum FuseError {
         path: PathBuf,
     },
     /// A file system that cannot be unmounted.
-    #[error("{}: cannot unmount it: {error}; `umount -l {}` (as root) helps", path.display(), path.display())]
+    #[error("{}: cannot unmount it: {error}; run `umount -l {}` as root", path.display(), path.display())]
     Unmount {
         /// The directory.
         path: PathBuf,
@@ -145,7 +145,7 @@ pub enum FuseError {
 }
 
 impl FuseError {
-    /// Returns the directory or device if the error is that it is in use.
+    /// Returns the directory or device that could not be released because it is in use.
     pub fn in_use(&self) -> Option<&Path> {
         match self {
             FuseError::InUse { path } | FuseError::LoopInUse { device: path, .. } => Some(path),
@@ -168,12 +168,12 @@ fn remedy(mounted_at: &[PathBuf], processes: &[u32], device: &Path) -> String {
         let device = device.display();
         return match processes {
             [] => {
-                format!("; close what uses it (`fuser -v {device}` and `lsblk {device}` name it)")
+                format!("; close its users (`fuser -v {device}` and `lsblk {device}` list them)")
             }
             [one] => format!("; end process {one}, which has it open"),
             [first, rest @ ..] => format!(
                 "; end processes {first} and {} more, which have it open (`fuser -v {device}` \
-                 names them)",
+                 lists them)",
                 rest.len()
             ),
         };

@@ -1,9 +1,9 @@
 //! The real clock: simulated time that advances with CLOCK_MONOTONIC, and waits that end on time.
 //!
 //! A sleep ends late by the time that the kernel and an idle processor take to wake up. A wait
-//! therefore sleeps until shortly before its end, and spins for the rest. This margin is measured
-//! at the start, and updated after every sleep. One processor is always kept free of spinning. On a
-//! machine with one processor, every wait sleeps to its end.
+//! therefore sleeps until shortly before its end, and spins for the rest. The margin is measured
+//! when the clock starts, and updated after every such sleep. At least one processor is
+//! always free of spinning threads. On a machine with one processor, every wait sleeps to its end.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -66,18 +66,18 @@ pub(super) struct Clock {
     spinners: AtomicUsize,
 }
 
-/// The maximum time that a wait spins. Longer oversleeps make the wait late.
+/// The maximum time that a wait spins. A longer oversleep makes the wait late.
 const MARGIN_MAX: Duration = Duration::from_millis(1);
-/// The number of sleeps after which the effect of a late one on the margin has mostly decayed. It
-/// is large enough to remember one late sleep in a hundred.
+/// The number of sleeps in which the effect of a late sleep on the margin decays to about a third.
+/// It is large enough for the margin to cover one late sleep in a hundred.
 const SLEEPS_REMEMBERED: u64 = 1000;
-/// The number of trial sleeps that measure the oversleep, and their duration. The duration is long
+/// The number of trial sleeps that measure the oversleep, and the duration of each. It is long
 /// enough for an idle processor to enter a sleep state, as it does while a disk rotates.
 const TRIALS: u32 = 20;
 const TRIAL: Duration = Duration::from_millis(2);
 
 impl Clock {
-    /// Starts a clock at 0. Takes a few milliseconds to measure the margin first.
+    /// Starts a clock at 0. Measuring the margin first takes about 40 ms.
     pub(super) fn start(speed: Speed) -> Clock {
         let spinners_max = cpus() - 1;
         Clock {
@@ -109,8 +109,8 @@ impl Clock {
         Duration::from_nanos(self.margin_ns.load(Ordering::Relaxed))
     }
 
-    /// Waits towards `at`. It may return early, like [`std::thread::park`]; the caller checks the
-    /// clock and calls again.
+    /// Waits for the time `at`, but may return early, like [`std::thread::park`]; the caller checks
+    /// the clock and calls again.
     pub(super) fn wait_towards(&self, at: SimTime) {
         let left = self.left(at);
         let margin = self.margin();
@@ -129,7 +129,7 @@ impl Clock {
         }
     }
 
-    /// Waits for a real duration, in the same way as a request.
+    /// Waits for a real duration, by the same method as a request's wait.
     pub(super) fn wait_for(&self, time: Duration) {
         let until = self.now() + self.simulated(time);
         while self.now() < until {
@@ -153,7 +153,7 @@ impl Clock {
         }
     }
 
-    /// Sleeps towards `at` without spinning.
+    /// Sleeps until `at` without spinning, but may return early.
     pub(super) fn sleep_towards(&self, at: SimTime) {
         sleep(self.left(at));
     }
@@ -177,7 +177,7 @@ fn sleep(time: Duration) {
     thread_local! {
         /// The kernel may end a thread's sleeps late by its timer slack, usually 50 microseconds.
         static SHARP: () = {
-            // If this is refused, waits end later, and the receipt shows it.
+            // If the kernel refuses, waits end later, and the receipt shows the lateness.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         };
     }
@@ -200,9 +200,9 @@ fn oversleep() -> Duration {
 mod tests {
     use super::*;
 
-    /// Do waits never end too early at any speed, and does time never run backwards?
+    /// Does no wait end too early at any speed, and does time never run backwards?
     #[test]
-    fn waits_end_in_time() {
+    fn waits_never_end_early() {
         for speed in ["0.5", "1", "100"] {
             let clock = Clock::start(speed.parse().unwrap());
             let mut last = clock.now();

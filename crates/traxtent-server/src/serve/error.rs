@@ -1,4 +1,4 @@
-//! The errors of opening a drive to be served.
+//! The errors of opening a drive for serving.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,10 +32,10 @@ pub enum ServeError {
         /// The size of the drive in bytes.
         needed: u64,
     },
-    /// A data file that must not be written to.
+    /// A data file that is in use or is not suitable.
     #[error("data file {0}")]
     Guarded(Refusal),
-    /// An output that must not be written to.
+    /// An output path that is not suitable.
     #[error("{role} {refusal}")]
     Output {
         /// The purpose of the output.
@@ -43,7 +43,7 @@ pub enum ServeError {
         /// The reason.
         refusal: Refusal,
     },
-    /// A data file that would be longer than its file system permits.
+    /// A data file that its file system cannot store, because the drive is too large.
     #[error(
         "data file {}: the drive needs {needed} bytes, but files on this file system have at most {longest}; \
          use another file system, such as XFS, or a block device",

@@ -1,4 +1,4 @@
-//! The load on the machine besides serving, from `/proc`. A figure that is unavailable is 0.
+//! The machine's load from other processes, as `/proc` reports it. Unavailable figures are 0.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,12 +11,12 @@ pub struct MachineLoad {
     pub others_share: f64,
     /// The share of processor time that a hypervisor took.
     pub stolen_share: f64,
-    /// How long before its end a wait stops sleeping and spins, in microseconds. It is the recent
-    /// lateness of sleeps, at most 1000.
+    /// The time before the end of a wait at which it stops sleeping and spins, in microseconds. It
+    /// follows the recent lateness of sleeps, and is at most 1000.
     pub spin_us: f64,
 }
 
-/// The counters at the start.
+/// The counters at the start of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     all: Counters,
@@ -39,7 +39,7 @@ impl Load {
         }
     }
 
-    /// Returns the shares of processor time since the start.
+    /// Returns the shares of processor time since the start. The other fields are not set.
     pub(super) fn since_start(&self) -> MachineLoad {
         let now = Load::now();
         let since = |now: u64, start: u64| now.saturating_sub(start) as f64;
@@ -73,11 +73,11 @@ impl Counters {
 }
 
 /// Returns this process's ticks in user and system mode, which are fields 14 and 15 of
-/// `/proc/self/stat`. Field 2 is the program's name, which is in brackets and may contain blanks.
+/// `/proc/self/stat`. Field 2 is the program's name in parentheses, which may contain blanks.
 fn own_ticks() -> Option<u64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    let (_, behind_name) = stat.rsplit_once(')')?;
-    let mut fields = behind_name.split_ascii_whitespace().skip(11);
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_ascii_whitespace().skip(11);
     let mut next = || fields.next()?.parse::<u64>().ok();
     Some(next()? + next()?)
 }

@@ -15,11 +15,11 @@ use traxtent_io::packed::CompressedWriter;
 use traxtent_sim::request_log;
 use traxtent_sim::simulate::Outcome;
 
-/// The maximum number of rows that wait to be written. Beyond it, requests wait for the log. A log
-/// without gaps is worth more than a punctual run, and the receipt shows the delay.
+/// The maximum number of rows that wait to be written. When it is reached, requests wait for the
+/// log. A complete log is worth more than a punctual run, and the receipt shows the delay.
 const ROWS_WAITING: usize = 1 << 16;
 
-/// The maximum time that a row stays in the buffer while no other arrives.
+/// The time without a new row after which the buffered rows are written.
 const IDLE: Duration = Duration::from_millis(500);
 
 /// A log that is being written.
@@ -73,7 +73,7 @@ impl Log {
         }
     }
 
-    /// Writes the remaining buffered rows.
+    /// Writes all remaining rows and ends the writer thread.
     pub(super) fn finish(&self) -> Result<(), ServiceError> {
         self.rows.lock().take();
         let mut stage = self.begun.lock();

@@ -1,9 +1,10 @@
-//! A drive served in real time, for a block protocol or any multithreaded program.
+//! A modelled drive that serves requests in real time, for a block protocol or a multithreaded
+//! program.
 //!
-//! [`DriveServer`] holds a model disk on the real clock, its data, a request log, a receipt, and a
-//! socket that takes orders for faults. Its requests block until the model completes the command.
+//! [`DriveServer`] combines a model disk on the real clock with its data, a request log, a receipt,
+//! and a control socket that accepts faults. A request blocks until the model completes it.
 //!
-//! The protocols in front of it are elsewhere, such as [`crate::nbd`].
+//! The protocols are separate modules, such as [`crate::nbd`].
 
 mod clock;
 mod error;
@@ -44,8 +45,8 @@ use store::{Store, StoreMedia};
 use traxtent_io::device::guard;
 use traxtent_sim::simulate::Outcome;
 
-/// The time that outstanding requests have to complete when the server is told to end. Later, they
-/// fail: a stalled drive may take long.
+/// The time that outstanding requests have to complete during a shutdown. After it, they fail,
+/// because a stalled drive could delay the end for long.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A drive that is served; see the module's documentation.
@@ -62,7 +63,7 @@ pub struct DriveServer {
     running: OnceLock<Running>,
 }
 
-/// The state that exists once time passes.
+/// The state of a started server.
 #[derive(Debug)]
 struct Running {
     paced: Arc<RealTimeDrive>,
@@ -71,10 +72,11 @@ struct Running {
 }
 
 impl DriveServer {
-    /// Opens everything that may fail. No time passes yet, and no thread is started.
+    /// Opens all files and checks the settings. The clock does not run yet, and no thread is
+    /// started.
     ///
     /// # Errors
-    /// Returns an error if the profile is out of bounds, or if a file cannot be used.
+    /// Returns an error if the profile or the scenario is invalid, or if a file cannot be used.
     pub fn open(settings: Settings) -> Result<DriveServer, ServeError> {
         let drive = Drive::new(&settings.profile).map_err(|error| ServeError::Profile {
             path: settings.drive.clone().into(),
@@ -121,9 +123,9 @@ impl DriveServer {
         Some(tally.receipt(&subject, clock, &running.load))
     }
 
-    /// Sends a command to the drive and waits for it. If `durable`, the media's new data is then
-    /// synchronized to the storage below.
-    fn tell(
+    /// Sends a command to the drive and waits for its completion. If `durable` is set, the data
+    /// file is then synchronized.
+    fn submit_and_sync(
         &self,
         running: &Running,
         command: Command,
@@ -137,8 +139,8 @@ impl DriveServer {
         Ok(delivered)
     }
 
-    /// Carries out a command, and records its outcome and its time.
-    fn noted(
+    /// Carries out a command, and records its outcome and delivery time.
+    fn record_outcome(
         &self,
         command: impl FnOnce(&Running) -> Result<Delivered, ServiceError>,
     ) -> Result<(), ServiceError> {
@@ -233,7 +235,7 @@ impl BlockService for DriveServer {
         if let Some(control) = &*self.control.lock() {
             control.start(&paced).map_err(ServiceError::Thread)?;
         }
-        // No other thread starts it at the same time.
+        // No other thread starts the server at the same time.
         let _ = self.running.set(Running {
             paced,
             load: Load::now(),
@@ -303,7 +305,7 @@ impl BlockService for DriveServer {
     }
 
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), ServiceError> {
-        self.noted(|running| {
+        self.record_outcome(|running| {
             let (lbn, sectors) = self.sectors(offset, buffer.len() as u64)?;
             let command = Command::Read { lbn, sectors };
             let into = RefCell::new(&mut *buffer);
@@ -321,7 +323,7 @@ impl BlockService for DriveServer {
                         if disk.unflushed_bytes() > 0 {
                             return Some(disk.fetch(lbn, &mut into.borrow_mut()));
                         }
-                        // If no data is volatile, the media hold everything.
+                        // If no data is volatile, the media hold the newest data.
                         (fetched.get() == Some(self.store.changes())).then_some(Ok(()))
                     })?;
             if delivered.completion.outcome.is_ok() {
@@ -333,36 +335,38 @@ impl BlockService for DriveServer {
     }
 
     fn write(&self, bytes: Vec<u8>, offset: u64, fua: bool) -> Result<(), ServiceError> {
-        self.noted(|running| {
+        self.record_outcome(|running| {
             let (lbn, sectors) = self.sectors(offset, bytes.len() as u64)?;
             let command = Command::Write { lbn, sectors, fua };
             self.store.prefetch(offset, bytes.len() as u64);
-            self.tell(running, command, bytes, fua)
+            self.submit_and_sync(running, command, bytes, fua)
         })
     }
 
     fn zero(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServiceError> {
-        self.noted(|running| {
+        self.record_outcome(|running| {
             let (lbn, sectors) = self.sectors(offset, count)?;
             let command = Command::WriteZeroes { lbn, sectors, fua };
-            self.tell(running, command, Vec::new(), fua)
+            self.submit_and_sync(running, command, Vec::new(), fua)
         })
     }
 
     fn trim(&self, offset: u64, count: u64, fua: bool) -> Result<(), ServiceError> {
-        self.noted(|running| {
+        self.record_outcome(|running| {
             let (lbn, sectors) = self.sectors(offset, count)?;
-            self.tell(running, Command::Trim { lbn, sectors }, Vec::new(), false)
+            self.submit_and_sync(running, Command::Trim { lbn, sectors }, Vec::new(), false)
         })?;
         if fua { self.flush() } else { Ok(()) }
     }
 
     fn flush(&self) -> Result<(), ServiceError> {
-        self.noted(|running| self.tell(running, Command::Flush, Vec::new(), true))
+        self.record_outcome(|running| {
+            self.submit_and_sync(running, Command::Flush, Vec::new(), true)
+        })
     }
 }
 
-/// Returns the scheduled faults, with the seed for faults that have none of their own.
+/// Returns the scheduled faults, and the seed for those without one of their own.
 fn scenario_of(settings: &Settings, drive: &Drive) -> Result<Scenario, ServeError> {
     let mut scenario = Scenario {
         seed: 1,
@@ -389,7 +393,7 @@ fn scenario_of(settings: &Settings, drive: &Drive) -> Result<Scenario, ServeErro
 
 impl Drop for DriveServer {
     fn drop(&mut self) {
-        // Callers that need the errors call `stop` before.
+        // Callers that need the error call `stop` themselves.
         let _ = self.stop();
     }
 }
@@ -404,7 +408,7 @@ fn refuse_output(role: FileRole, path: &Path) -> Result<(), ServeError> {
     guard::refuse_output(path).map_err(|refusal| ServeError::Output { role, refusal })
 }
 
-/// Writes a file atomically: it exists complete, or not at all.
+/// Replaces a file atomically: a reader sees the old content or the complete new content.
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let new = beside(path);
     let written = std::fs::write(&new, bytes).and_then(|()| std::fs::rename(&new, path));

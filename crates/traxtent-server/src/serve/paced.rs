@@ -1,11 +1,11 @@
 //! The model drive on the real clock.
 //!
-//! Requests come from many threads. Each thread submits its request to the model at the instant of
-//! its arrival, and then waits for its own completion. The model announces a completion as soon as
-//! it is certain. The waiting thread can therefore sleep until then, and no other thread has to
-//! wake it. The pacer, a separate thread, only has to poll the model when the model decides what to
-//! serve next. The model is evaluated lazily, and a late poll does not change its behaviour. Only
-//! the delivery of a completion can be late, never the model.
+//! Many threads make requests. Each submits its request to the model at the instant of its arrival,
+//! and then waits for the completion. The model announces a completion time as soon as it is
+//! certain. The waiting thread can therefore sleep until that time, and no other thread has to wake
+//! it. A separate thread, the pacer, only has to poll the model when the model chooses the next
+//! request to serve. The model is evaluated lazily: a late poll delays the delivery of a
+//! completion, but does not change the completion time.
 //!
 //! No lock is held while a thread sleeps.
 
@@ -26,7 +26,7 @@ use crate::control::OrderHandler;
 use crate::service::ServiceError;
 use traxtent_sim::port::DriveQueue;
 
-/// The number of faults that are kept for the receipt: the last ones.
+/// The number of faults that are kept for the receipt. The oldest are dropped.
 pub(super) const FAULTS_KEPT: usize = 1000;
 
 /// The model drive on the real clock; see the module's documentation.
@@ -56,7 +56,7 @@ struct State {
     stopped: bool,
 }
 
-/// A request that is not delivered yet.
+/// A request whose response has not been delivered yet.
 #[derive(Debug)]
 struct Waiting {
     host: Thread,
@@ -74,12 +74,13 @@ impl Waiting {
     }
 }
 
-/// A request that has been completed and delivered.
+/// A request whose response has been delivered.
 #[derive(Clone, Debug)]
 pub(super) struct Delivered {
     pub(super) arrival: Arrival,
     pub(super) completion: Completion,
-    /// How much before its arrival the model saw the request, if transport time is subtracted.
+    /// The time by which the request's arrival in the model was moved earlier, if transport time is
+    /// subtracted.
     pub(super) transport_subtracted: Option<Span>,
     /// The time at which the waiting thread continued.
     pub(super) delivered_at: SimTime,
@@ -89,8 +90,7 @@ pub(super) struct Delivered {
 const SIM_TIME_MAX: SimTime = SimTime(u64::MAX / 2);
 
 impl RealTimeDrive {
-    /// Starts with an idle disk and `faults` scheduled faults. The clock starts at the end of this
-    /// call.
+    /// Creates the drive from an idle disk with `faults` scheduled faults, and starts the clock.
     pub(super) fn start(
         disk: Disk<StoreMedia>,
         faults: usize,
@@ -98,7 +98,7 @@ impl RealTimeDrive {
     ) -> Arc<RealTimeDrive> {
         let mut clock = Clock::start(settings.speed);
         let timed = settings.profile.mechanics.is_some();
-        // A drive that takes no time has none to subtract the transport from.
+        // Transport time cannot be subtracted from responses that take no time.
         let transport = (settings.subtract_transport && timed).then(|| Transport::measure(&clock));
         clock.restart();
         Arc::new(RealTimeDrive {
@@ -133,11 +133,13 @@ impl RealTimeDrive {
     }
 
     /// Submits a command and the data that it writes to the model, and waits for its completion. If
-    /// there is time to wait, `meanwhile` is called first. `then` receives the disk at the end,
-    /// while the model is locked and no change is in progress.
+    /// the command does not complete immediately, `meanwhile` is called before the wait. After the
+    /// completion, `then` receives the disk, while the model is locked and no change is in
+    /// progress.
     ///
-    /// The model sees the command earlier by up to its transport time. This never changes past
-    /// events, and no response is delivered before the model has completed it.
+    /// The command's arrival in the model is earlier than the real one by up to its transport time.
+    /// This never changes past events, and no response is delivered before its completion in the
+    /// model.
     pub(super) fn serve<T>(
         &self,
         command: Command,
@@ -149,13 +151,13 @@ impl RealTimeDrive {
         let mut state = self.lock();
         let at = self.now()?;
         let seen = self.transport.as_ref().map(|transport| {
-            let taken = transport.of(state.answer_bytes(&command));
-            state.as_early_as(at, self.clock.simulated(taken))
+            let taken = transport.of(state.response_bytes(&command));
+            state.backdated(at, self.clock.simulated(taken))
         });
-        let dated_back = seen.map(|seen| at.since(seen));
+        let subtracted = seen.map(|seen| at.since(seen));
         let number = state.submit(seen.unwrap_or(at), command, data)?;
         loop {
-            // Commands that take no time are complete now, so the model need not be unlocked.
+            // Commands that take no time are complete now, without unlocking the model.
             let at = self.clock.now();
             state.advance(at)?;
             let waiting = state
@@ -168,7 +170,7 @@ impl RealTimeDrive {
                 let delivered = Delivered {
                     arrival,
                     completion,
-                    transport_subtracted: dated_back,
+                    transport_subtracted: subtracted,
                     delivered_at: at,
                 };
                 return Ok((delivered, then(state.port.unit())));
@@ -230,16 +232,16 @@ impl RealTimeDrive {
     /// The pacer's loop.
     fn run_pacer(&self) {
         loop {
-            let look = {
+            let poll_at = {
                 let mut state = self.lock();
                 // The waiting threads receive the same error.
                 if state.stopped || state.advance(self.clock.now()).is_err() {
                     return;
                 }
-                state.next_poll = state.next_look();
+                state.next_poll = state.next_poll_time();
                 state.next_poll
             };
-            match look {
+            match poll_at {
                 Some(at) => self.clock.sleep_towards(at),
                 None => thread::park(),
             }
@@ -248,18 +250,18 @@ impl RealTimeDrive {
 
     /// Wakes the pacer if it would poll too late.
     fn wake_pacer(&self, state: &mut State) {
-        let look = state.next_look();
-        if let (Some(at), Some(pacer)) = (look, self.pacer.get())
+        let poll_at = state.next_poll_time();
+        if let (Some(at), Some(pacer)) = (poll_at, self.pacer.get())
             && state.next_poll.is_none_or(|planned| at < planned)
         {
-            state.next_poll = look;
+            state.next_poll = poll_at;
             pacer.unpark();
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // If the model panics in the pacer's thread, its state is undefined. The poisoned lock then
-        // ends the server at the next request.
+        // After a panic of the model in another thread, its state is undefined. The poisoned lock
+        // makes the next request panic too.
         self.state.lock().expect("the model has not panicked")
     }
 }
@@ -267,7 +269,8 @@ impl RealTimeDrive {
 impl OrderHandler for RealTimeDrive {
     fn carry_out(self: &Arc<RealTimeDrive>, line: &str) -> Result<String, Box<dyn Error>> {
         if line.starts_with('{') {
-            let problem = "this is the control socket of a drive; the order needs that of a volume";
+            let problem =
+                "this is the control socket of a drive; send this order to that of a volume";
             return Err(problem.into());
         }
         let fault: Fault = line.parse()?;
@@ -278,7 +281,7 @@ impl OrderHandler for RealTimeDrive {
 
 impl State {
     /// Returns the bytes of data in the command's response.
-    fn answer_bytes(&self, command: &Command) -> u32 {
+    fn response_bytes(&self, command: &Command) -> u32 {
         match command {
             Command::Read { sectors, .. } => {
                 let sector = self.port.unit().drive().profile().sector;
@@ -288,9 +291,9 @@ impl State {
         }
     }
 
-    /// Returns the instant `before` earlier than `now`, but later than the model's last event and
-    /// at most `now`.
-    fn as_early_as(&self, now: SimTime, before: Span) -> SimTime {
+    /// Returns the instant that precedes `now` by `before`. It is later than the model's last event
+    /// if possible, and never later than `now`.
+    fn backdated(&self, now: SimTime, before: Span) -> SimTime {
         let earliest = self.last + Span(1);
         SimTime(now.0.saturating_sub(before.0))
             .max(earliest)
@@ -326,8 +329,8 @@ impl State {
             request: disk::request(&command),
         };
         if let Err(refused) = self.port.arrive(arrival, (command, data)) {
-            // Only a command that is passed to the drive immediately can be refused here; it leaves
-            // no trace.
+            // The drive refuses a command here only if it is passed on immediately. The command
+            // then has no effect.
             self.waiting.remove(&number);
             return Err(refused.into());
         }
@@ -369,8 +372,8 @@ impl State {
     }
 
     /// Returns the time at which the pacer must poll the model. This is the model's next event if a
-    /// waiting thread has no completion time yet, or if a fault might move a completion forward.
-    fn next_look(&self) -> Option<SimTime> {
+    /// waiting thread has no completion time yet, or if a fault could change a completion time.
+    fn next_poll_time(&self) -> Option<SimTime> {
         let unsure = |waiting: &Waiting| waiting.due.is_none() && waiting.end.is_none();
         if self.faults > 0 || self.waiting.values().any(unsure) {
             self.port.next_wakeup()

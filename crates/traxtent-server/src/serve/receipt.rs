@@ -22,13 +22,13 @@ use super::paced::{Delivered, FAULTS_KEPT};
 /// The receipt, format 1. Times are in simulated milliseconds, lateness in real microseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// Version of this format.
+    /// The version of this format.
     pub receipt: u32,
-    /// Version of the program.
+    /// The version of the program.
     pub version: String,
-    /// The drive as it was named.
+    /// The drive's name as the user gave it.
     pub drive: String,
-    /// SHA-256 of the profile as `Profile::to_toml` writes it.
+    /// The SHA-256 of the profile in the form of `Profile::to_toml`.
     pub profile_sha256: String,
     /// The seed of random faults.
     pub seed: u64,
@@ -36,23 +36,23 @@ pub struct Receipt {
     pub speed: f64,
     /// The simulated time that passed.
     pub simulated_ms: f64,
-    /// Requests that were completed successfully.
+    /// The number of successful requests, without trims.
     pub requests: u64,
-    /// Reads among these.
+    /// The reads among these.
     pub reads: u64,
-    /// Writes among these, including those of zeros.
+    /// The writes among these, including requests to write zeros.
     pub writes: u64,
-    /// Flushes among these.
+    /// The flushes among these.
     pub flushes: u64,
-    /// Requests that failed. No other figure counts them.
+    /// The number of failed requests. No other figure counts them.
     pub errors: u64,
-    /// The faults that have happened, of the scenario and of `traxtent fault`, with their simulated
-    /// time; only the last thousand.
+    /// The last thousand faults that occurred, from the scenario and from `traxtent fault`, with
+    /// their simulated times.
     pub faults: Vec<String>,
     /// The lateness of responses, in real time.
     pub lateness_us: Percentiles,
-    /// How much before their arrival the model saw requests, in real time. This is the transport
-    /// time as measured at the start.
+    /// The transport time by which the model saw requests before their arrival, in real time, as
+    /// measured at the start.
     #[serde(default)]
     pub transport_us: Percentiles,
     /// The share of requests whose lateness exceeds 1 % of their response time in the model.
@@ -65,11 +65,11 @@ pub struct Receipt {
     pub machine: MachineLoad,
     /// Whether the delivered times are accurate enough to represent the model's.
     pub verdict: ReceiptVerdict,
-    /// The reasons for any other verdict than trustworthy.
+    /// The reasons for a verdict other than trustworthy.
     pub reasons: Vec<String>,
     /// The criteria of the verdict.
     pub bounds: String,
-    /// Properties of the drive that a user may not expect, and that the run has shown.
+    /// Unexpected properties of the drive that affected the run.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -104,13 +104,13 @@ const P50_SHARE: f64 = 0.01;
 const P99_SHARE: f64 = 0.02;
 const LATE_P50_US: f64 = 50.0;
 const LATE_P99_US: f64 = 1000.0;
-/// The deviation in simulated milliseconds that is accepted at any response time. It is the
-/// lateness that half of the responses may have at speed 1: a share of a response from the buffer
-/// would be a microsecond, which no host's clock delivers.
+/// The deviation in simulated milliseconds that is accepted at any response time. At speed 1, it is
+/// the lateness that half of the responses may have. One percent of a response from the buffer
+/// would be a microsecond, which no host can deliver.
 const ACCEPTED_MS: f64 = 0.05;
 /// The response time in milliseconds below which a request counts as taking no time.
 const JUDGED_MS: f64 = 0.001;
-/// The share of the requests from which on a kind of them is judged on its own.
+/// The lowest share of the requests at which a kind of request is judged.
 const KIND_SHARE: f64 = 0.01;
 /// The bounds as text.
 const BOUNDS: &str = "for each kind of request, delivered p50 within 1 % (and p99 within 2 % if the media serve it) or 50 us of the model's; lateness p50 at most 50 us and p99 at most 1 ms";
@@ -129,8 +129,8 @@ pub(super) struct Subject<'a> {
     pub(super) scheduler: Scheduler,
 }
 
-/// The kinds of requests, each with response times of one magnitude. A median of all requests would
-/// fall between two kinds where a program writes and flushes in turn.
+/// The kinds of requests. The response times of a kind have the same magnitude. If a program writes
+/// and flushes in turn, the median of all its requests would lie between those of the two kinds.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     ReadFromBuffer,
@@ -176,22 +176,22 @@ impl Kind {
         }
     }
 
-    /// Returns whether the time of the media dominates, so that the tail can be judged as a share
-    /// of it.
-    fn is_of_media(self) -> bool {
+    /// Returns whether the media's time dominates. The 99th percentile is then judged relative to
+    /// it.
+    fn is_dominated_by_media(self) -> bool {
         !matches!(self, Kind::ReadFromBuffer | Kind::WriteToBuffer)
     }
 }
 
-/// The response times of one kind of requests.
+/// The response times of one kind of request.
 #[derive(Debug, Default)]
 struct ResponseTimes {
     modelled: Quantiles,
     delivered: Quantiles,
 }
 
-/// The statistics of a receipt, accumulated during the run. They take constant memory, however long
-/// the run.
+/// The statistics of a receipt, accumulated during the run. Their memory does not grow with the
+/// run.
 #[derive(Debug, Default)]
 pub(super) struct ReceiptStatistics {
     reads: u64,
@@ -205,14 +205,14 @@ pub(super) struct ReceiptStatistics {
     transport: Quantiles,
     modelled: Quantiles,
     delivered: Quantiles,
-    /// By the number of the kind.
+    /// The response times by kind.
     kinds: [ResponseTimes; Kind::ALL.len()],
     starved: u64,
     longest_wait: Span,
 }
 
 impl ReceiptStatistics {
-    /// Counts a completed request.
+    /// Counts a completed request, unless it is a trim.
     pub(super) fn add(&mut self, delivered: &Delivered) {
         let completion = &delivered.completion;
         let Some(kind) = Kind::of(completion) else {
@@ -234,8 +234,8 @@ impl ReceiptStatistics {
             self.late += 1;
         }
         self.lateness.push(lateness);
-        if let Some(dated_back) = delivered.transport_subtracted {
-            self.transport.push(dated_back);
+        if let Some(subtracted) = delivered.transport_subtracted {
+            self.transport.push(subtracted);
         }
         let kind = &mut self.kinds[kind as usize];
         for times in [&mut self.modelled, &mut kind.modelled] {
@@ -332,14 +332,15 @@ impl ReceiptStatistics {
                 ));
             };
             compare("p50", delivered.p50, modelled.p50, P50_SHARE);
-            if kind.is_of_media() {
+            if kind.is_dominated_by_media() {
                 compare("p99", delivered.p99, modelled.p99, P99_SHARE);
             }
         }
         reasons
     }
 
-    /// Returns a note if requests have starved in the drive's queue. Faults delay requests too.
+    /// Returns a note if requests have starved in the drive's queue. After a fault there is no
+    /// note, because faults delay requests too.
     fn starvation(&self, scheduler: Scheduler) -> Option<String> {
         let name = match scheduler {
             Scheduler::Sptf => "sptf",
@@ -349,7 +350,7 @@ impl ReceiptStatistics {
         (self.starved > 0 && self.faults.is_empty()).then(|| {
             format!(
                 "requests that waited more than 1 s for others: {}, the longest {:.1} s; \
-                 queue.scheduler = {name} serves the nearest request first, however old others are; aged-sptf does not",
+                 queue.scheduler = {name} serves the nearest request first, regardless of the others' age; use aged-sptf to prevent this",
                 self.starved,
                 self.longest_wait.as_ms() / 1000.0
             )
@@ -540,12 +541,12 @@ mod tests {
         statistics.deviations()
     }
 
-    /// Is a log that writes and flushes in turn judged by its writes and its flushes, where a
-    /// median of both would fall between the two?
+    /// Are alternating writes and flushes judged separately, although the median of all requests
+    /// lies between them?
     #[test]
-    fn writes_and_flushes_in_turn() {
+    fn writes_and_flushes_are_judged_separately() {
         let turns = |write_us: f64, flush_us: f64| {
-            // Some writes are later, as on any machine.
+            // The lateness of writes varies, as on any machine.
             (0..200).flat_map(move |n| [write(write_us + f64::from(n % 10)), flush(flush_us)])
         };
         assert_eq!(deviations(turns(6.0, 10.0)), [""; 0]);
@@ -564,7 +565,7 @@ mod tests {
 
     /// Is a response that takes no time in the model judged by its lateness alone?
     #[test]
-    fn no_time_in_the_model() {
+    fn immediate_responses_are_judged_by_lateness() {
         let read = |late_us| {
             let command = Command::Read {
                 lbn: Lbn(0),
@@ -579,9 +580,9 @@ mod tests {
         );
     }
 
-    /// Does a receipt say that requests starve, if the policy lets them?
+    /// Does a receipt note starved requests only if the scheduler permits starvation?
     #[test]
-    fn starvation() {
+    fn starvation_is_noted() {
         let mut waited = flush(0.0);
         waited.completion.breakdown.queue = Span::from_ms(1500.0);
         let mut statistics = ReceiptStatistics::default();

@@ -9,15 +9,15 @@ use super::clock::Speed;
 /// The settings of a served drive.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The drive as it was named.
+    /// The drive's name as the user gave it.
     pub drive: String,
     /// The drive's profile.
     pub profile: Profile,
-    /// The file with the drive's data; `None` keeps them in memory.
+    /// The file with the drive's data; `None` keeps it in memory.
     pub file: Option<PathBuf>,
     /// The speed of simulated time.
     pub speed: Speed,
-    /// The seed of random faults. If it is absent, the scenario's seed applies, or else 1.
+    /// The seed of random faults. The default is the scenario's seed, or 1 without a scenario.
     pub seed: Option<u64>,
     /// A file of faults, one per line.
     pub scenario: Option<PathBuf>,
@@ -27,8 +27,9 @@ pub struct Settings {
     pub receipt: Option<PathBuf>,
     /// The path at which the control socket is created.
     pub control: Option<PathBuf>,
-    /// Whether to subtract the time that sockets take between a client and this process, as
-    /// measured at the start. It does not apply to callers within this process.
+    /// Whether to subtract the time that requests and responses spend in sockets between a client
+    /// and this process. It is measured at the start. Leave it unset for callers within this
+    /// process.
     pub subtract_transport: bool,
 }
 

@@ -1,8 +1,7 @@
 //! The data of a served drive, in a sparse file or in memory.
 //!
-//! The file is locked, so that only one server writes it at a time. It holds the content of the
-//! model's media. A server that is killed therefore loses only the content of the drive's volatile
-//! cache.
+//! The file is locked, so only one server writes it at a time. It holds the content of the model's
+//! media. If the server is killed, only the content of the drive's volatile cache is lost.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -32,7 +31,7 @@ pub(super) struct Store {
 #[derive(Debug)]
 enum Place {
     File(File),
-    /// Stripes of the drive in rotation, so that threads seldom wait for each other.
+    /// Memories that hold the drive's stripes in rotation. Threads seldom need the same one.
     Memory {
         memories: Vec<RwLock<MemoryMedia>>,
         /// The number of bytes that the memories may still allocate.
@@ -44,11 +43,10 @@ enum Place {
 const STRIPE: u64 = 1 << 20;
 const MEMORIES: u64 = 64;
 
-/// The size in bytes of the largest write whose memory is loaded early.
+/// The maximum size in bytes of a write whose memory is prefetched.
 const PREFETCH_MAX: u64 = 32 << 10;
 
-/// The divisor for the memory that a drive's data may take: half of the memory available when the
-/// server starts.
+/// The divisor that limits a drive's data to half of the memory available when the server starts.
 const MEMORY_SHARE: u64 = 2;
 
 /// Returns the maximum memory, in bytes, for the data of a drive without a file; `None` if the
@@ -66,7 +64,7 @@ impl Store {
     /// Opens the drive's file, creating it if it does not exist, or allocates memory.
     ///
     /// # Errors
-    /// Returns an error if the file is too small, is held by another server, or cannot be used.
+    /// Returns an error if the file is too small, is in use, or cannot be opened or created.
     pub(super) fn open(path: Option<&Path>, bytes: u64) -> Result<Store, ServeError> {
         let place = match path {
             Some(path) => Place::File(Store::open_file(path, bytes)?),
@@ -112,8 +110,8 @@ impl Store {
         Ok(file)
     }
 
-    /// Returns a counter that every change increments when it is done. Data that was read at the
-    /// current count is up to date, unless a change is in progress.
+    /// Returns the number of completed changes. Data that was read at the current count is up to
+    /// date, unless a change is in progress.
     pub(super) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -130,9 +128,9 @@ impl Store {
         }
     }
 
-    /// Loads memory that is about to be written into the processor's cache. This is faster than
-    /// waiting for it while the model is locked. Larger writes do without: the processor recognizes
-    /// their sequence itself, and they may not fit its cache.
+    /// Loads the memory of an imminent write into the processor's cache. Otherwise the write would
+    /// wait for the memory while the model is locked. Large writes are left to the processor's own
+    /// prefetching, and may not fit into its cache.
     pub(super) fn prefetch(&self, at: u64, count: u64) {
         if count > PREFETCH_MAX {
             return;
@@ -176,7 +174,7 @@ impl Store {
         zeroed
     }
 
-    /// Synchronizes written data to the storage below.
+    /// Makes the data file's written data durable.
     pub(super) fn sync(&self) -> Result<(), ServiceError> {
         match &self.place {
             Place::File(file) => file.sync_data().map_err(|error| ServiceError::Data {
@@ -196,7 +194,7 @@ struct Stripe {
     /// The offset in that memory, where its stripes are contiguous.
     at: u64,
     count: u64,
-    /// The number of the request's bytes that precede these.
+    /// The number of the request's bytes before this range.
     before: u64,
 }
 
@@ -227,7 +225,7 @@ fn stripes(at: u64, count: u64) -> impl Iterator<Item = Stripe> {
 fn make(path: &Path, bytes: u64) -> Result<(), ServeError> {
     let failed = |what| move |error| ServeError::file(FileRole::Data, path, what, error);
     let made = OpenOptions::new().write(true).create_new(true).open(path);
-    let file = made.map_err(failed("make"))?;
+    let file = made.map_err(failed("create"))?;
     let Err(error) = file.set_len(bytes) else {
         return Ok(());
     };
@@ -240,7 +238,7 @@ fn make(path: &Path, bytes: u64) -> Result<(), ServeError> {
             needed: bytes,
             longest,
         },
-        None => failed("lengthen")(error),
+        None => failed("extend")(error),
     })
 }
 
@@ -258,7 +256,7 @@ fn longest(file: &File, bytes: u64) -> u64 {
     fits << 20
 }
 
-/// Takes bytes from the remaining limit.
+/// Subtracts bytes from the memory that may still be allocated.
 fn reserve_memory(left: &AtomicU64, bytes: u64) -> Result<(), MediaError> {
     if bytes == 0 {
         return Ok(());
@@ -304,8 +302,8 @@ impl Media for StoreMedia {
         self.0.zero(at, length)
     }
 
-    /// Does nothing, because it is called with the model locked. A request that flushes calls
-    /// [`Store::sync`] afterwards, before the client receives its response.
+    /// Does nothing, because the model is locked during this call. The server calls [`Store::sync`]
+    /// afterwards, before the client receives the response.
     fn sync(&mut self) -> Result<(), MediaError> {
         Ok(())
     }
@@ -325,7 +323,7 @@ fn failed(error: &io::Error) -> MediaError {
 mod tests {
     use super::*;
 
-    /// Do stripes cover bytes without gaps, and does memory hold data that is written across them?
+    /// Do stripes cover a range without gaps, and can data that crosses stripes be read back?
     #[test]
     fn memory_is_striped() {
         let store = Store::open(None, 8 * STRIPE).unwrap();
@@ -342,7 +340,7 @@ mod tests {
         assert_eq!(stripes(0, 0).count(), 0);
     }
 
-    /// Does every byte have its own location, without gaps in a memory?
+    /// Does every byte have its own location, and does no memory have gaps?
     #[test]
     fn stripes_fill_memories() {
         let bytes = 3 * MEMORIES * STRIPE;
@@ -357,8 +355,8 @@ mod tests {
         assert!(ends.iter().all(|end| *end == 3 * STRIPE));
     }
 
-    /// Do writes beyond the memory limit fail with an error that clients understand, and does
-    /// trimming free space?
+    /// Do writes beyond the memory limit fail for lack of space, and does zeroing free space for
+    /// them?
     #[test]
     fn memory_ends_at_its_limit() {
         let store = Store {

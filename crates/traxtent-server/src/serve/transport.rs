@@ -1,16 +1,18 @@
 //! The time that a request and its response spend between a client and this process, measured when
 //! a server starts.
 //!
-//! A drive's host waits from sending a request until it has received the response. A client of this
-//! server also waits for sockets and for processors that wake up, which are not part of the drive.
-//! The server therefore subtracts that time. The model sees a request at the time it was sent, and
-//! earlier still by the time that its response will need. The client's total wait then equals the
-//! model's time. The measurement is an exchange in the pattern of NBD over a pair of sockets. The
-//! client waits as libnbd does. Two threads take turns to receive, and respond in one piece, as
-//! those of `crate::nbd` do, after a wait on the server's clock.
+//! A host waits for a drive from the moment it sends a request until it has received the response.
+//! A client of this server also waits for sockets and for processors to wake up, which are not part
+//! of the drive. The server subtracts that time: in the model, a request arrives before its real
+//! arrival by the duration of the exchange. The client's total wait then equals the model's
+//! response time.
 //!
-//! This leaves out the client's computation, networks, and the data of a write. All of these make
-//! responses late; none makes them early. Other front ends take at least as long as a socket.
+//! The measurement exchanges messages of NBD's sizes over a pair of sockets. The client waits as
+//! libnbd does. On the server's side, two threads take turns to receive. Each waits on the server's
+//! clock and then responds with one write, like the threads of `crate::nbd`.
+//!
+//! This leaves out the client's computation, networks, and the data of a write. They make responses
+//! late, but never early. Other front ends take at least as long as a socket.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -22,10 +24,11 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::clock::Clock;
 
-/// The duration of exchanges by the size of the response.
+/// The durations of exchanges by response size.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Transport {
-    /// Sizes in ascending order with their durations. If it is empty, nothing is subtracted.
+    /// The sizes in ascending order, with their durations. If there are none, nothing is
+    /// subtracted.
     measured: Vec<(u32, Duration)>,
 }
 
@@ -39,16 +42,16 @@ const RESPONSE_DELAY: Duration = Duration::from_millis(2);
 /// The maximum time that is ever subtracted.
 const SUBTRACTED_MAX: Duration = Duration::from_millis(1);
 
-/// The sizes of NBD's messages in bytes: a request; the header of a response, of which libnbd reads
-/// 16 bytes first; and the offset after it.
+/// The sizes of NBD's messages in bytes: a request; the header of a response, whose first 16 bytes
+/// libnbd reads separately; and the offset after it.
 const REQUEST: usize = 28;
 const HEAD: usize = 20;
 const OFFSET: usize = 8;
 const BYTES_MAX: usize = SIZES[SIZES.len() - 1] as usize;
 
 impl Transport {
-    /// Measures the exchanges, which takes about 200 ms. Nothing is subtracted if sockets or
-    /// threads are refused.
+    /// Measures the exchanges, which takes about 200 ms. If the system refuses sockets or threads,
+    /// nothing will be subtracted.
     pub(super) fn measure(clock: &Clock) -> Transport {
         Transport {
             measured: exchanges(clock).unwrap_or_default(),
@@ -61,11 +64,11 @@ impl Transport {
         let Some(&(low, least)) = above.checked_sub(1).and_then(|at| self.measured.get(at)) else {
             return Duration::ZERO;
         };
-        // Responses beyond the largest size have not been measured.
+        // Larger responses have not been measured.
         let Some(&(high, most)) = self.measured.get(above) else {
             return least;
         };
-        // A larger response may have been measured as faster.
+        // The duration of a larger response can be shorter, so the two are not subtracted.
         let share = f64::from(bytes - low) / f64::from(high - low);
         least.mul_f64(1.0 - share) + most.mul_f64(share)
     }
@@ -80,7 +83,7 @@ fn exchanges(clock: &Clock) -> io::Result<Vec<(u32, Duration)>> {
         let servers = (0..2)
             .map(|_| {
                 let (socket, turn) = (server.try_clone()?, &turn);
-                thread::Builder::new().spawn_scoped(scope, move || answer(socket, turn, clock))
+                thread::Builder::new().spawn_scoped(scope, move || respond(socket, turn, clock))
             })
             .collect::<io::Result<Vec<_>>>()?;
         let mut data = vec![0; BYTES_MAX];
@@ -102,7 +105,7 @@ fn exchanges(clock: &Clock) -> io::Result<Vec<(u32, Duration)>> {
 }
 
 /// The client's side. Returns the duration of an exchange after the request was sent, minus the
-/// server's hold time.
+/// server's delay.
 fn exchange(client: &mut UnixStream, data: &mut [u8]) -> io::Result<Duration> {
     let mut request = [0; REQUEST];
     request[..8].copy_from_slice(&(data.len() as u64).to_le_bytes());
@@ -117,7 +120,7 @@ fn exchange(client: &mut UnixStream, data: &mut [u8]) -> io::Result<Duration> {
     Ok(taken.saturating_sub(Duration::from_nanos(held)))
 }
 
-/// Reads available data, and sleeps while there is none, until the part is full.
+/// Reads until the part is full, and sleeps while no data is available.
 fn receive(client: &mut UnixStream, mut part: &mut [u8]) -> io::Result<()> {
     while !part.is_empty() {
         match client.read(part) {
@@ -133,9 +136,9 @@ fn receive(client: &mut UnixStream, mut part: &mut [u8]) -> io::Result<()> {
 }
 
 /// The server's side. Delays each response, and reports the delay in it.
-fn answer(mut socket: UnixStream, turn: &Mutex<()>, clock: &Clock) -> io::Result<()> {
+fn respond(mut socket: UnixStream, turn: &Mutex<()>, clock: &Clock) -> io::Result<()> {
     let mut request = [0; REQUEST];
-    // Untouched memory is slow on first access.
+    // The memory is filled in advance, because its first access is slow.
     let mut response = vec![1; HEAD + OFFSET + BYTES_MAX];
     loop {
         {
@@ -145,9 +148,9 @@ fn answer(mut socket: UnixStream, turn: &Mutex<()>, clock: &Clock) -> io::Result
                 read => read?,
             }
         }
-        let came = Instant::now();
+        let arrived = Instant::now();
         clock.wait_for(RESPONSE_DELAY);
-        let held = came.elapsed().as_nanos() as u64;
+        let held = arrived.elapsed().as_nanos() as u64;
         let size = u64::from_le_bytes(request[..8].try_into().expect("they are 8 bytes"));
         response[HEAD..HEAD + OFFSET].copy_from_slice(&held.to_le_bytes());
         socket.write_all(&response[..HEAD + OFFSET + size as usize])?;

@@ -1,7 +1,7 @@
-//! The structures and numbers of the kernel's ublk driver, as far as this front end uses them.
+//! The structures and numbers of the kernel's ublk driver that this front end uses.
 //!
-//! The source is `<linux/ublk_cmd.h>` (Linux 6.12). A test compares the layout with the header of
-//! the machine, if it is installed. Left out are zero copy, zoned devices and recovery.
+//! The source is `<linux/ublk_cmd.h>` (Linux 6.12). A test compares the layout with the machine's
+//! header, if it is installed. Zero copy, zoned devices and recovery are left out.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -20,9 +20,9 @@ pub(super) struct ControlCommand {
     pub(super) reserved: u32,
 }
 
-/// The number of a device in a command that is not for a device.
+/// The device number of commands that do not concern a device.
 pub(super) const NO_DEVICE: u32 = u32::MAX;
-/// The number of a queue in a command that is not for a queue.
+/// The queue number of commands that do not concern a queue.
 pub(super) const NO_QUEUE: u16 = u16::MAX;
 
 /// `struct ublksrv_ctrl_dev_info`: the description of a device.
@@ -38,7 +38,7 @@ pub(super) struct DeviceInfo {
     pub(super) ublksrv_pid: i32,
     pub(super) pad1: u32,
     pub(super) flags: u64,
-    /// Kept by the driver, and not interpreted.
+    /// Stored by the driver without interpretation.
     pub(super) ublksrv_flags: u64,
     /// Since Linux 6.3.
     pub(super) owner_uid: u32,
@@ -48,11 +48,11 @@ pub(super) struct DeviceInfo {
     pub(super) reserved2: u64,
 }
 
-/// `UBLK_F_UNPRIVILEGED_DEV`: the device belongs to a user without privileges (Linux 6.3). The
-/// driver removes the flag for users with privileges.
+/// `UBLK_F_UNPRIVILEGED_DEV`: the device belongs to an unprivileged user (Linux 6.3). The driver
+/// clears the flag for privileged users.
 pub(super) const UNPRIVILEGED: u64 = 1 << 5;
 
-/// `struct ublk_params` up to the parameters for discards. The rest is not set.
+/// `struct ublk_params` up to the discard parameters. Later parameters are not set.
 #[derive(
     Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout, PartialEq, Eq,
 )]
@@ -113,7 +113,7 @@ pub(super) struct DiscardParameters {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(super) struct IoDescriptor {
-    /// The operation in bits 0 to 7, flags above.
+    /// The operation in bits 0 to 7, and flags in the bits above.
     pub(super) op_flags: u32,
     pub(super) nr_sectors: u32,
     pub(super) start_sector: u64,
@@ -144,7 +144,7 @@ pub(super) struct IoCommand {
     pub(super) addr: u64,
 }
 
-/// `UBLK_IO_RES_ABORT`: the device is stopped, and the tag has no more requests (`-ENODEV`).
+/// `UBLK_IO_RES_ABORT` (`-ENODEV`): the device has stopped, and the tag gets no more requests.
 pub(super) const ABORTED: i32 = -19;
 
 /// A command's number, encoded as for `ioctl` (since Linux 6.4).
@@ -194,17 +194,17 @@ mod tests {
 
     use super::*;
 
-    /// Lists `struct.field offset` for the fields of a structure, as C names it.
+    /// Lists the structure's name in C, the field's name and its offset, for the given fields.
     macro_rules! fields {
         ($ours:ident, $c:literal, $($field:ident),+) => {
             [$(($c, stringify!($field), offset_of!($ours, $field))),+]
         };
     }
 
-    /// Do the fields have the same offsets as in the kernel's header, and are the structures of the
-    /// same size? Fields that headers before Linux 6.3 lack are left out.
+    /// Do the structures have the same sizes and field offsets as in the kernel's header? Fields
+    /// that headers before Linux 6.3 lack are left out.
     #[test]
-    fn the_layout_is_the_headers() {
+    fn the_layout_matches_the_header() {
         let cc = testkit::tool!("cc");
         if !Path::new("/usr/include/linux/ublk_cmd.h").exists() {
             testkit::skip!("linux/ublk_cmd.h is not installed (linux-libc-dev)");
@@ -358,7 +358,7 @@ mod tests {
         String::from_utf8(Command::new(&program).output().unwrap().stdout).unwrap()
     }
 
-    /// Are commands encoded as `_IOR` and `_IOWR` do?
+    /// Are commands encoded like `_IOR` and `_IOWR`?
     #[test]
     fn commands_are_encoded_as_ioctls() {
         assert_eq!(GET_FEATURES, 0x8020_7513);

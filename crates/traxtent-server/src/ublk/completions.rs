@@ -1,4 +1,4 @@
-//! The way of results from the workers to the thread of the queue.
+//! The results that workers return to the queue's thread.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -19,11 +19,11 @@ pub(super) struct Completed {
     pub(super) data: TagMemory,
 }
 
-/// Tags that are complete, and not yet returned to the driver.
+/// Completed tags that have not been returned to the driver.
 #[derive(Debug)]
 pub(super) struct Completions {
     ready: Mutex<Vec<Completed>>,
-    /// Readable while `ready` may hold any.
+    /// An eventfd that is readable while `ready` is not empty.
     event: OwnedFd,
 }
 
@@ -40,9 +40,10 @@ impl Completions {
         self.event.as_fd()
     }
 
-    /// Takes all completions, and makes the event wait for the next.
+    /// Takes all completions. The event is unreadable until the next one.
     pub(super) fn take(&self) -> Vec<Completed> {
-        // Read first: a completion that comes in between is taken now, and wakes once more.
+        // The event is read first. A completion that arrives after the read is taken now and makes
+        // the event readable again.
         let _ = read(&self.event, &mut [0; 8]);
         std::mem::take(&mut *self.ready.lock())
     }
@@ -51,19 +52,19 @@ impl Completions {
         let mut ready = self.ready.lock();
         ready.push(completed);
         if ready.len() == 1 {
-            // It cannot fail: the counter is far from its maximum.
+            // This cannot fail, because the counter is far below its maximum.
             let _ = write(&self.event, &1u64.to_ne_bytes());
         }
     }
 }
 
-/// A request that a worker carries out. Its tag returns to the queue when this is dropped, with an
-/// I/O error unless there is a result, so that a panic leaves no request without an answer.
+/// A request that a worker carries out. When this is dropped, the tag returns to the queue. Without
+/// a result, for example after a panic, the request fails with an I/O error.
 #[derive(Debug)]
 pub(super) struct Pending {
     tag: u16,
     result: i32,
-    /// Present until this is dropped.
+    /// The tag's memory; present until this is dropped.
     data: Option<TagMemory>,
     completions: Arc<Completions>,
 }
@@ -78,7 +79,7 @@ impl Pending {
         }
     }
 
-    /// Completes the request with the result of `carry_out`, which gets the tag's memory.
+    /// Completes the request with the result of `carry_out`, which receives the tag's memory.
     pub(super) fn complete(mut self, carry_out: impl FnOnce(&mut [u8]) -> i32) {
         if let Some(data) = &mut self.data {
             self.result = carry_out(data);
@@ -112,8 +113,8 @@ mod tests {
         poll(&mut [PollFd::new(&event, PollFlags::IN)], Some(&now)).unwrap() == 1
     }
 
-    /// Does each result arrive with its tag and memory, and is the event readable exactly while
-    /// there are some?
+    /// Does each result arrive with its tag and memory, and is the event readable only while there
+    /// are results?
     #[test]
     fn results_arrive() {
         let completions = Arc::new(Completions::new().unwrap());
@@ -135,14 +136,14 @@ mod tests {
         assert!(completions.take().is_empty());
     }
 
-    /// Does a request whose worker panics, or which no worker takes, fail with an I/O error and
-    /// return its memory?
+    /// Does a request fail with an I/O error and return its memory if its worker panics, or if no
+    /// worker takes it?
     #[test]
     fn a_panic_is_an_error() {
         let completions = Arc::new(Completions::new().unwrap());
         let pending = Pending::new(9, TagMemory::map(512).unwrap(), &completions);
         let panic = catch_unwind(AssertUnwindSafe(|| {
-            pending.complete(|_| panic!("as tried"))
+            pending.complete(|_| panic!("a test panic"))
         }));
         assert!(panic.is_err());
         drop(Pending::new(8, TagMemory::map(512).unwrap(), &completions));

@@ -1,8 +1,8 @@
 //! Commands to the driver, through `/dev/ublk-control`.
 //!
-//! A command is an io_uring operation (`IORING_OP_URING_CMD`) with 80 bytes of its own, of which
-//! the driver uses 32. The commands are described in the kernel's `Documentation/block/ublk.rst`.
-//! Left out is recovery: a device ends with its server.
+//! A command is an io_uring operation (`IORING_OP_URING_CMD`) with 80 bytes of command data, 32 of
+//! which the driver uses. The kernel's `Documentation/block/ublk.rst` describes the commands.
+//! Recovery is left out: a device ends with its server.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -24,32 +24,33 @@ use super::ring;
 
 /// The node for commands.
 const CONTROL: &str = "/dev/ublk-control";
-/// The driver, if it is loaded.
+/// The driver's directory, which exists while it is loaded.
 const DRIVER: &str = "/sys/module/ublk_drv";
-/// The device number of the node, as `major:minor`.
+/// The file that holds the node's device number as `major:minor`.
 const CONTROL_NUMBER: &str = "/sys/class/misc/ublk-control/dev";
 
-/// The maximum time to wait for the last user of a device that is deleted.
+/// The maximum time that a deletion waits for the device's last user.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The mark of our devices in `ublksrv_flags`, which the driver keeps and does not interpret.
+/// The mark of our devices in `ublksrv_flags`, which the driver stores without interpretation.
 const MARK: u64 = u64::from_be_bytes(*b"traxtent");
 
-/// A device, as commands name it.
+/// The identification of a device in commands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Device {
     pub(super) number: u32,
-    /// Whether commands need the path of its node, by which the driver checks the user's rights.
+    /// Whether commands must contain the path of its node. The driver then checks the user's
+    /// permissions for that node.
     by_path: bool,
 }
 
 impl Device {
-    /// Returns the node for servers.
+    /// Returns the path of the node for servers.
     pub(super) fn server_node(self) -> PathBuf {
         format!("/dev/ublkc{}", self.number).into()
     }
 
-    /// Returns the block device.
+    /// Returns the path of the block device.
     pub(super) fn block_node(self) -> PathBuf {
         format!("/dev/ublkb{}", self.number).into()
     }
@@ -65,7 +66,7 @@ impl Control {
     /// Opens the node.
     ///
     /// # Errors
-    /// Returns an error if there is no driver, or an old one, or if the user may use neither it nor
+    /// Returns an error if the driver is missing or too old, or if the user may not use it or
     /// io_uring.
     pub(super) fn open() -> Result<Control, UblkError> {
         let file = OpenOptions::new().read(true).write(true).open(CONTROL);
@@ -77,7 +78,7 @@ impl Control {
         Ok(control)
     }
 
-    /// Adds a device with one queue. The driver chooses the number if there is none.
+    /// Adds a device with one queue. If `number` is `None`, the driver chooses the number.
     ///
     /// # Errors
     /// Returns an error if the number is taken, or if the user may not add devices.
@@ -93,7 +94,7 @@ impl Control {
             queue_depth,
             max_io_buf_bytes,
             dev_id: number_or_any,
-            // Lets others see that the device has a server before it is started.
+            // Other servers see from this that the device is in use before it is started.
             ublksrv_pid: std::process::id().cast_signed(),
             flags: abi::UNPRIVILEGED,
             ublksrv_flags: MARK,
@@ -122,7 +123,7 @@ impl Control {
         }
     }
 
-    /// Sets what the block device tells its users.
+    /// Sets the properties that the block device reports.
     ///
     /// # Errors
     /// Returns an error if the driver refuses a parameter.
@@ -136,7 +137,7 @@ impl Control {
             .map_err(|errno| failed("set its parameters", device, errno))
     }
 
-    /// Makes the block device appear. The device's queue must have taken all its tags.
+    /// Makes the block device appear. The device's queue must have announced all its tags.
     ///
     /// # Errors
     /// Returns an error if the driver refuses the parameters.
@@ -146,8 +147,8 @@ impl Control {
             .map_err(|errno| failed("start it", device, errno))
     }
 
-    /// Makes the block device disappear. The kernel first writes back the data of file systems and
-    /// of its cache, so the device's queue must still serve.
+    /// Makes the block device disappear. The kernel first writes back cached data, so the device's
+    /// queue must still be running.
     ///
     /// # Errors
     /// Returns an error if the device is not ours.
@@ -157,34 +158,35 @@ impl Control {
             .map_err(|errno| failed("stop it", device, errno))
     }
 
-    /// Deletes a device. Its number becomes free once the last user has closed it, which is waited
-    /// for no longer than [`DELETE_TIMEOUT`].
+    /// Deletes a device. Its number becomes free when the last user has closed it. This waits for
+    /// that no longer than [`DELETE_TIMEOUT`].
     ///
     /// # Errors
     /// Returns an error if the device is not ours.
     pub(super) fn delete(&mut self, device: Device) -> Result<(), UblkError> {
-        // Refused by drivers before Linux 6.9, and for devices of ordinary users (6.12).
+        // Drivers before Linux 6.9 refuse this command, and Linux 6.12 for devices of ordinary
+        // users.
         self.send(abi::DEL_DEV_ASYNC, device, &mut [], 0)
             .or_else(|_| delete_and_wait(device))
             .or_else(gone_is_fine)
             .map_err(|errno| failed("delete it", device, errno))
     }
 
-    /// Deletes the devices that servers of this program have left because they were killed. Returns
-    /// their numbers.
+    /// Deletes the devices that killed servers of this program have left. Returns their numbers.
     pub(super) fn delete_leftovers(&mut self) -> Vec<u32> {
         let all = numbers().into_iter();
         all.filter(|number| self.delete_leftover(*number)).collect()
     }
 
-    /// Deletes a device if a server of this program has left it. Returns whether it has.
+    /// Deletes a device if a killed server of this program has left it. Returns whether it was
+    /// deleted.
     pub(super) fn delete_leftover(&mut self, number: u32) -> bool {
-        // A device that this user may not see is not ours.
+        // A device whose state this user may not read is not ours.
         self.info(number)
             .is_ok_and(|(device, info)| is_leftover(&info) && self.delete(device).is_ok())
     }
 
-    /// Asks for the driver's features, which drivers before Linux 6.5 cannot tell.
+    /// Returns the driver's features. Drivers before Linux 6.5 do not support this command.
     fn features(&mut self) -> Result<u64, Errno> {
         let mut features = 0u64;
         let any = Device {
@@ -199,7 +201,7 @@ impl Control {
         let mut info = DeviceInfo::default();
         let mut device = Device {
             number,
-            // The driver always checks the path of this command.
+            // This command always needs the path.
             by_path: true,
         };
         self.send(abi::GET_DEV_INFO2, device, info.as_mut_bytes(), 0)?;
@@ -232,7 +234,7 @@ impl Control {
         result
     }
 
-    /// Carries out one command. The memory that it names must not be in use otherwise.
+    /// Carries out one command. The memory to which it refers must not be in use elsewhere.
     #[allow(unsafe_code)]
     fn carry_out(&mut self, op: Op, command: &ControlCommand) -> Result<(), Errno> {
         let mut bytes = [0; 80];
@@ -240,8 +242,8 @@ impl Control {
         let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), op)
             .cmd(bytes)
             .build();
-        // SAFETY: `self.file` is open, and `send` keeps the memory that the command names until
-        // this function has seen the command's completion.
+        // SAFETY: `self.file` is open. `send` keeps the memory to which the command refers until
+        // the command has completed, and this function does not return earlier.
         unsafe { self.ring.submission().push(&entry) }.expect("no other command is outstanding");
         loop {
             ring::submit_and_wait(&self.ring.submitter(), 1);
@@ -255,8 +257,8 @@ impl Control {
     }
 }
 
-/// Deletes a device by the command that waits for its last user. After a time, the command is left
-/// alone: the device is marked by then, and goes with its user.
+/// Deletes a device with the command that waits for its last user. After [`DELETE_TIMEOUT`], the
+/// command is left running: the driver removes the device when the last user closes it.
 fn delete_and_wait(device: Device) -> Result<(), Errno> {
     let mut control = Control::open().map_err(|_| Errno::ACCESS)?;
     let (sender, deleted) = mpsc::channel();
@@ -267,7 +269,9 @@ fn delete_and_wait(device: Device) -> Result<(), Errno> {
     thread.spawn(delete).map_err(|_| Errno::AGAIN)?;
     deleted.recv_timeout(DELETE_TIMEOUT).unwrap_or_else(|_| {
         let number = device.number;
-        tracing::warn!("ublk device {number} is in use, and goes once its last user closes it");
+        tracing::warn!(
+            "ublk device {number} is in use; it will be removed when its last user closes it"
+        );
         Ok(())
     })
 }
@@ -282,15 +286,15 @@ fn numbers() -> Vec<u32> {
     numbers
 }
 
-/// Returns whether a device has our mark, and no server. The driver sets the process of a device to
-/// −1 once its server has died.
+/// Returns whether a device has our mark but no server. The driver sets the process of a device to
+/// −1 after its server has ended.
 fn is_leftover(info: &DeviceInfo) -> bool {
     let lives = u32::try_from(info.ublksrv_pid)
         .is_ok_and(|process| Path::new("/proc").join(process.to_string()).exists());
     info.ublksrv_flags == MARK && !lives
 }
 
-/// A device that has been deleted by others needs no more.
+/// Ignores the error that the device is already gone.
 fn gone_is_fine(errno: Errno) -> Result<(), Errno> {
     if errno == Errno::NODEV {
         Ok(())
@@ -312,7 +316,7 @@ fn control_error(error: &io::Error) -> UblkError {
         io::ErrorKind::PermissionDenied => UblkError::Denied {
             path: CONTROL.into(),
         },
-        // Without the driver, the node may exist for the purpose of loading it.
+        // Without the driver, the node can exist to load it on demand.
         _ if Path::new(DRIVER).exists() => {
             let number = fs::read_to_string(CONTROL_NUMBER).unwrap_or_default();
             let minor = number.trim().rsplit(':').next().unwrap_or_default();
@@ -328,7 +332,7 @@ fn control_error(error: &io::Error) -> UblkError {
 mod tests {
     use super::*;
 
-    /// Is a device a leftover only if it has our mark and no living server?
+    /// Is a device a leftover only if it has our mark and no running server?
     #[test]
     fn leftovers_are_ours_and_dead() {
         let ours = DeviceInfo {
@@ -352,7 +356,7 @@ mod tests {
         }));
     }
 
-    /// Without a driver, does the error say how to load it?
+    /// If the driver is missing, does the error say how to load it?
     #[test]
     fn a_missing_driver_is_named() {
         if Path::new(DRIVER).exists() || Path::new(CONTROL).exists() {

@@ -1,4 +1,4 @@
-//! The reasons why a drive cannot become a block device.
+//! The errors of making and removing block devices.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use rustix::io::Errno;
 pub enum UblkError {
     /// The kernel has no ublk driver, or has not loaded it.
     #[error(
-        "no ublk driver in this kernel; load it with `modprobe ublk_drv` (Linux 6.5 or later, with CONFIG_BLK_DEV_UBLK)"
+        "the ublk driver is not loaded; load it with `modprobe ublk_drv` (Linux 6.5 or later, with CONFIG_BLK_DEV_UBLK)"
     )]
     NoDriver,
     /// The driver is older than the commands that this front end sends.
-    #[error("the kernel's ublk driver is too old; Linux 6.5 or later is needed")]
+    #[error("the kernel's ublk driver is too old; use Linux 6.5 or later")]
     OldDriver,
     /// The driver is loaded, but its node does not exist.
     #[error(
@@ -27,7 +27,7 @@ pub enum UblkError {
     },
     /// The user may not use a node.
     #[error(
-        "{}: permission denied; run as root, or let an administrator give you read and write access to /dev/ublk-control and /dev/ublk[bc]* by a udev rule",
+        "{}: permission denied; run as root, or have an administrator grant read and write access to /dev/ublk-control and /dev/ublk[bc]* with a udev rule",
         path.display()
     )]
     Denied {
@@ -36,7 +36,7 @@ pub enum UblkError {
     },
     /// The system does not permit io_uring.
     #[error(
-        "io_uring is not permitted here: {error}; permit it with `sysctl kernel.io_uring_disabled=0`, and in a container by its seccomp profile"
+        "io_uring is not permitted here: {error}; permit it with `sysctl kernel.io_uring_disabled=0` and, in a container, in its seccomp profile"
     )]
     IoUringDisabled {
         /// The system's error.
@@ -46,7 +46,7 @@ pub enum UblkError {
     #[error("cannot set up io_uring for ublk: {0}")]
     IoUring(io::Error),
     /// The requested number belongs to another device.
-    #[error("ublk device {number} exists; choose another number, or leave the number out")]
+    #[error("ublk device {number} exists; choose another number, or omit it")]
     NumberTaken {
         /// The number.
         number: u32,
@@ -57,7 +57,7 @@ pub enum UblkError {
         /// The node.
         path: PathBuf,
     },
-    /// A size that block devices of this kernel cannot have.
+    /// A sector size that the kernel's block devices do not support.
     #[error(
         "{what} of {bytes} bytes: the kernel's block devices need a power of two from 512 to {maximum}; serve this drive over NBD"
     )]
@@ -69,8 +69,10 @@ pub enum UblkError {
         /// The maximum in bytes.
         maximum: u32,
     },
-    /// A command that the driver refuses.
-    #[error("ublk device {number}: cannot {what}: {errno}; the kernel's log may say more")]
+    /// A command that the driver refused.
+    #[error(
+        "ublk device {number}: cannot {what}: {errno}; the kernel's log can contain the reason"
+    )]
     Command {
         /// The operation.
         what: &'static str,

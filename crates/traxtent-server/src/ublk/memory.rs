@@ -1,4 +1,4 @@
-//! The memory that the driver shares, or copies to and from.
+//! The memory that the driver shares, and the memory that it copies data to and from.
 
 use std::fs::File;
 use std::ops::{Deref, DerefMut};
@@ -10,7 +10,7 @@ use rustix::param::page_size;
 
 use super::abi::IoDescriptor;
 
-/// The descriptors of a queue by tag, shared by the driver and read-only.
+/// The descriptors of a queue by tag, in read-only memory shared with the driver.
 #[derive(Debug)]
 pub(super) struct Descriptors {
     mapping: Mapping,
@@ -35,8 +35,8 @@ impl Descriptors {
         })
     }
 
-    /// Returns the descriptor of a tag. It is that of the tag's request from the completion of the
-    /// operation that brought it until the request is returned.
+    /// Returns the descriptor of a tag. It describes the tag's current request, from the completion
+    /// of the operation that fetched the request until the result is returned.
     ///
     /// # Panics
     /// Panics if the queue has no such tag.
@@ -44,13 +44,13 @@ impl Descriptors {
     pub(super) fn get(&self, tag: u16) -> IoDescriptor {
         assert!(tag < self.depth, "tag {tag} of {}", self.depth);
         let first = self.mapping.start.cast::<IoDescriptor>();
-        // SAFETY: the mapping holds `depth` descriptors. Every bit pattern is one. The read is
-        // volatile because the driver changes them.
+        // SAFETY: the mapping holds `depth` descriptors, and every bit pattern is valid. The read
+        // is volatile because the driver changes the memory.
         unsafe { first.add(usize::from(tag)).read_volatile() }
     }
 }
 
-/// The memory of a tag, zero at first. The system provides it as far as it has been touched.
+/// The memory of a tag, initially zero. The system allocates a page when it is first touched.
 #[derive(Debug)]
 pub(super) struct TagMemory(Mapping);
 
@@ -65,14 +65,14 @@ impl TagMemory {
         let writable = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping, at an address that the kernel chooses, affects no other memory.
         let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, writable, flags)? };
-        // Huge pages would provide 2 MiB for a request of a sector. Without them in the kernel, the
-        // advice is refused, and not needed.
-        // SAFETY: the advice changes no content.
+        // With huge pages, a request of one sector would allocate 2 MiB. A kernel without huge
+        // pages refuses the advice, which is then unnecessary. SAFETY: the advice changes no
+        // content.
         let _ = unsafe { madvise(start, bytes, Advice::LinuxNoHugepage) };
         Ok(TagMemory(Mapping::new(start, bytes)))
     }
 
-    /// Returns the address, which stays the same.
+    /// Returns the address, which does not change.
     pub(super) fn address(&self) -> u64 {
         self.0.start.as_ptr() as u64
     }
@@ -83,7 +83,7 @@ impl Deref for TagMemory {
 
     #[allow(unsafe_code)]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the mapping is readable, initialized, and ours alone.
+        // SAFETY: the mapping is readable and initialized, and nothing else owns it.
         unsafe { std::slice::from_raw_parts(self.0.start.as_ptr(), self.0.bytes) }
     }
 }
@@ -91,7 +91,7 @@ impl Deref for TagMemory {
 impl DerefMut for TagMemory {
     #[allow(unsafe_code)]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping is readable, writable, initialized, and ours alone.
+        // SAFETY: the mapping is readable, writable and initialized, and nothing else owns it.
         unsafe { std::slice::from_raw_parts_mut(self.0.start.as_ptr(), self.0.bytes) }
     }
 }
@@ -103,7 +103,7 @@ struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: mapped memory belongs to no thread.
+// SAFETY: mapped memory is not tied to a thread.
 #[allow(unsafe_code)]
 unsafe impl Send for Mapping {}
 
@@ -119,7 +119,7 @@ impl Mapping {
 impl Drop for Mapping {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
-        // SAFETY: references to the pages borrow their owner.
+        // SAFETY: all references to the pages borrow this owner.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

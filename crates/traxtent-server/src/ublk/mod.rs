@@ -1,13 +1,13 @@
-//! Serving a drive as a block device of this machine's kernel, by its ublk driver.
+//! Serving a drive as a block device of this machine, through the kernel's ublk driver.
 //!
-//! [`UblkDevice`] makes `/dev/ublkbN` from an [`Export`]. File systems and tools see the drive
-//! itself: its sector sizes, its optimal size of requests, that it rotates, and its write cache.
-//! Unlike NBD and FUSE, no client or mount stands between.
+//! [`UblkDevice`] makes `/dev/ublkbN` from an [`Export`]. File systems and tools see the properties
+//! of the drive itself: its sector sizes, its optimal request size, its write cache, and whether it
+//! rotates. Unlike NBD and FUSE, this needs no client or mount.
 //!
-//! The interface is described in the kernel's `Documentation/block/ublk.rst` and
-//! `<linux/ublk_cmd.h>`. Linux 6.5 or later is needed. Left out are zero copy, zoned devices, and
-//! recovery: a device ends with its server, and its users get I/O errors at once. A killed server
-//! leaves the node `/dev/ublkcN`, which the next start deletes.
+//! The kernel's `Documentation/block/ublk.rst` and `<linux/ublk_cmd.h>` describe the interface,
+//! which needs Linux 6.5 or later. Zero copy and zoned devices are left out. So is recovery: a
+//! device ends with its server, and its users immediately get I/O errors. A killed server leaves
+//! the node `/dev/ublkcN`, which the next start deletes.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -17,19 +17,11 @@
 //! use traxtent_server::service::Export;
 //! use traxtent_server::ublk::UblkDevice;
 //!
-//! let profile = builtin("atlas10k2").expect("it is built in");
-//! let service = Arc::new(DriveServer::open(Settings::of("atlas10k2", profile))?);
-//! let export = Export {
-//!     name: "atlas10k2".to_owned(),
-//!     description: String::new(),
-//!     service,
-//!     read_only: false,
-//! };
-//! export.service.start()?;
-//! let device = UblkDevice::start(&export, None)?;
-//! println!("{}", device.path().display());
-//! // Until the device is not needed any more:
-//! device.stop()?;
+//! let profile = builtin("atlas10k2").expect("it is built in"); let service =
+//! Arc::new(DriveServer::open(Settings::of("atlas10k2", profile))?); let export = Export { name:
+//! "atlas10k2".to_owned(), description: String::new(), service, read_only: false, };
+//! export.service.start()?; let device = UblkDevice::start(&export, None)?; println!("{}",
+//! device.path().display()); // When the device is no longer needed: device.stop()?;
 //! export.service.stop()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -60,12 +52,12 @@ use self::control::{Control, Device};
 use self::queue::{DEPTH, QueueThread};
 use crate::service::Export;
 
-/// The maximum time that udev may take to set the rights of a new node.
+/// The maximum time that udev may take to set the permissions of a new node.
 const NODE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The interval at which the node is tried meanwhile.
+/// The interval between attempts to open the node.
 const NODE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A block device of this machine that an export serves. It is removed when this is dropped.
+/// A block device that serves an export. It is removed when this is dropped.
 pub struct UblkDevice {
     control: Control,
     device: Device,
@@ -76,11 +68,10 @@ pub struct UblkDevice {
 }
 
 impl UblkDevice {
-    /// Makes a block device: `/dev/ublkbN` with this number, or with the first free one. The
+    /// Makes the block device `/dev/ublkbN` with the given number, or with the first free one. The
     /// export's service must have been started.
     ///
-    /// Devices that servers of this program have left because they were killed are deleted, with a
-    /// warning that names each.
+    /// Devices that killed servers of this program have left are deleted, with a warning for each.
     ///
     /// # Errors
     /// Returns an error if the kernel has no ublk driver, if the user may not use it, if the number
@@ -92,7 +83,7 @@ impl UblkDevice {
             tracing::warn!("ublk device {number}: deleted, because its server was killed");
         }
         let device = control.add(number, DEPTH, parameters::IO_BYTES_MAX)?;
-        // From here on, an error deletes the device.
+        // After this, dropping `started` on an error deletes the device.
         let mut started = UblkDevice {
             control,
             device,
@@ -116,8 +107,8 @@ impl UblkDevice {
         &self.path
     }
 
-    /// Removes the block device. The kernel first writes back what file systems on it and its cache
-    /// hold. Whoever still uses the device then gets I/O errors.
+    /// Removes the block device. The kernel first writes back cached data. Programs that still use
+    /// the device then get I/O errors.
     ///
     /// # Errors
     /// Returns an error if the driver does not remove the device.
@@ -131,7 +122,8 @@ impl UblkDevice {
         }
         if let Some(queue) = self.queue.take() {
             if queue.has_ended() {
-                // Others have stopped it, and may have deleted it and used its number again.
+                // Another program has stopped the device, and may have deleted it and reused its
+                // number.
                 self.control.delete_leftover(self.device.number);
                 return Ok(());
             }
@@ -158,7 +150,7 @@ impl fmt::Debug for UblkDevice {
     }
 }
 
-/// Opens the node for servers once udev has given this user the right.
+/// Opens the node for servers, and waits until udev has given this user access.
 fn open_when_ready(path: &Path) -> Result<File, UblkError> {
     let end = Instant::now() + NODE_TIMEOUT;
     loop {

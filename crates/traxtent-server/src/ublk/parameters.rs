@@ -1,4 +1,4 @@
-//! The parameters of a block device, from what is served.
+//! The parameters of a block device, derived from the export.
 
 use super::abi::{
     BasicParameters, DiscardParameters, FUA, Parameters, READ_ONLY, ROTATIONAL, TYPES,
@@ -7,30 +7,31 @@ use super::abi::{
 use super::error::UblkError;
 use crate::service::Export;
 
-/// The maximum size of a read or write in bytes. Larger ones are split by the kernel, whose own
-/// limit (`max_sectors_kb`) is 1280 KiB at first.
+/// The maximum size of a read or write in bytes. The kernel splits larger ones. Its own default
+/// limit (`max_sectors_kb`) is 1280 KiB.
 pub(super) const IO_BYTES_MAX: u32 = 1 << 20;
 
-/// The maximum size of a request for zeros in bytes. A drive writes them at the rate of its media,
-/// and other requests wait meanwhile. It is that of a SCSI disk's WRITE SAME (10) in sectors of 512
-/// bytes.
+/// The maximum size of a request to write zeros in bytes. A drive writes zeros at the rate of its
+/// media, and other requests wait meanwhile. The limit is that of a SCSI disk's WRITE SAME (10)
+/// with sectors of 512 bytes.
 const ZERO_BYTES_MAX: u32 = 32 << 20;
 
-/// The maximum size of a discard in bytes. It takes a drive little time.
+/// The maximum size of a discard in bytes. It is large because a discard takes a drive little time.
 const DISCARD_BYTES_MAX: u32 = 1 << 31;
 
-/// The maximum size of a logical sector, the memory page (`ublk_validate_params`).
+/// The maximum size of a logical sector in bytes, which is that of a memory page
+/// (`ublk_validate_params`).
 const LOGICAL_BYTES_MAX: u32 = 4096;
-/// The maximum size of a physical sector that the kernel's checks let pass.
+/// The maximum size of a physical sector in bytes that the kernel accepts.
 const PHYSICAL_BYTES_MAX: u32 = 1 << 30;
 
-/// The kernel's sector in bytes, whatever that of the drive.
+/// The size of the kernel's sectors in bytes, which does not depend on the drive's.
 pub(super) const SECTOR: u32 = 512;
 
 /// Returns the parameters of the block device for an export.
 ///
 /// # Errors
-/// Returns an error if the export's sectors have sizes that block devices cannot have.
+/// Returns an error if block devices cannot have the export's sector sizes.
 pub(super) fn parameters(export: &Export) -> Result<Parameters, UblkError> {
     let service = &export.service;
     let sizes = service.block_sizes();
@@ -72,7 +73,7 @@ pub(super) fn parameters(export: &Export) -> Result<Parameters, UblkError> {
     })
 }
 
-/// Returns the logarithm of a sector's size.
+/// Returns the binary logarithm of a sector size, if block devices can have it.
 fn shift(what: &'static str, bytes: u32, maximum: u32) -> Result<u8, UblkError> {
     if bytes.is_power_of_two() && (SECTOR..=maximum).contains(&bytes) {
         return Ok(bytes.ilog2() as u8);
@@ -84,13 +85,13 @@ fn shift(what: &'static str, bytes: u32, maximum: u32) -> Result<u8, UblkError> 
     })
 }
 
-/// Returns the logarithm of the optimal size of requests. The driver takes only powers of two; an
-/// optimal size that is none is not stated, like one that does not exist. The kernel rounds the 1
-/// byte of logarithm 0 down to whole physical sectors, and shows 0 (tried with Linux 6.12).
+/// Returns the binary logarithm of the optimal request size, or 0 if there is none or it is not a
+/// power of two, which the driver cannot represent. For 0, the kernel rounds 1 byte down to whole
+/// physical sectors and reports no optimal size (tested with Linux 6.12).
 fn optimal_shift(bytes: Option<u32>, physical_bs_shift: u8) -> u8 {
     let bytes = bytes.filter(|bytes| bytes.is_power_of_two());
     let shift = bytes.map_or(0, |bytes| bytes.ilog2() as u8);
-    // Less than a physical sector is no better than one.
+    // A size below the physical sector cannot be optimal.
     if shift < physical_bs_shift { 0 } else { shift }
 }
 
@@ -110,9 +111,9 @@ mod tests {
         })
     }
 
-    /// Are a device's properties stated, and those that it lacks not?
+    /// Are exactly the properties reported that the device has?
     #[test]
-    fn properties_are_stated() {
+    fn properties_are_reported() {
         let disk = of(Recorder::default(), false).unwrap();
         assert_eq!(disk.basic.attrs, ROTATIONAL | VOLATILE_CACHE | FUA);
         assert_eq!(disk.basic.dev_sectors, 2048);
@@ -132,8 +133,7 @@ mod tests {
         assert_eq!(other.discard.max_write_zeroes_sectors, 0);
     }
 
-    /// Is an optimal size stated if the driver can express it, and it is not below the physical
-    /// sector?
+    /// Is an optimal size reported only if it is a power of two and not below the physical sector?
     #[test]
     fn optimal_sizes_are_powers_of_two() {
         for (bytes, shift) in [
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// Are sector sizes refused that block devices cannot have, with the bound?
+    /// Are sector sizes that block devices cannot have refused, with an error that states them?
     #[test]
     fn impossible_sectors_are_refused() {
         for (logical, physical, shown) in [

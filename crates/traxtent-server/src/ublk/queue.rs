@@ -1,11 +1,12 @@
 //! The queue of a block device: a thread that takes requests from the driver and returns results.
 //!
-//! The driver accepts operations for a queue from one thread only. Since the service blocks, the
-//! thread passes requests to [`Workers`], and an eventfd wakes it when one is complete. The driver
-//! copies data between a request and the memory that the tag has announced, which works for every
-//! user; reading and writing it through the node (`UBLK_F_USER_COPY`) is refused to ordinary users,
-//! and would be two more system calls for each request. The memory of a tag is touched, and thus
-//! taken from the system, only as far as the tag's largest request so far.
+//! The driver accepts operations for a queue only from one thread. Because the service blocks, the
+//! thread passes requests to [`Workers`], and an eventfd wakes it when one is complete.
+//!
+//! The driver copies data between a request and the memory that the tag has announced, which works
+//! for every user. The alternative, reading and writing through the node (`UBLK_F_USER_COPY`), is
+//! refused to ordinary users, and needs two more system calls for each request. A tag's memory is
+//! allocated only up to the size of the tag's largest request so far.
 
 use std::fs::File;
 use std::io;
@@ -29,10 +30,10 @@ use super::ring;
 use crate::service::BlockService;
 use crate::workers::Workers;
 
-/// The number of requests that may be outstanding. Real SATA disks take 32, SAS disks 128 to 256.
+/// The maximum number of outstanding requests. Real SATA disks accept 32, SAS disks 128 to 256.
 pub(super) const DEPTH: u16 = 256;
 
-/// The user data of the operation that waits for workers. Tags are smaller.
+/// The user data of the operation that waits for the workers' event. No tag has this value.
 const WAKE: u64 = u64::MAX;
 
 /// The running thread of a queue.
@@ -43,8 +44,8 @@ impl QueueThread {
     /// Starts the thread, and waits until the driver has accepted all tags.
     ///
     /// # Errors
-    /// Returns an error if the system refuses the memory, the ring or the thread, or the driver the
-    /// tags.
+    /// Returns an error if the system refuses the memory, the ring or the thread, or if the driver
+    /// refuses the tags.
     pub(super) fn start(
         service: Arc<dyn BlockService>,
         node: File,
@@ -65,7 +66,7 @@ impl QueueThread {
         match accepted.recv() {
             Ok(Ok(())) => Ok(QueueThread(thread)),
             Ok(Err(error)) => Err(UblkError::Command {
-                what: "take its requests",
+                what: "fetch its requests",
                 number: number.to_string(),
                 errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
             }),
@@ -80,7 +81,7 @@ impl QueueThread {
 
     /// Waits until the device has been stopped and all requests are complete.
     pub(super) fn join(self) {
-        // A panic has reported itself.
+        // A panic of the thread has already been reported.
         let _ = self.0.join();
     }
 }
@@ -92,13 +93,13 @@ enum Tag {
     Driver(TagMemory),
     /// A worker.
     Worker,
-    /// Nobody: the device is stopped.
+    /// Nobody, because the device has stopped.
     Ended,
 }
 
 /// The state of the thread.
 struct Queue {
-    /// Dropped first, so that no later operation names a closed file.
+    /// The ring, which is dropped first so that no operation refers to a closed file.
     ring: IoUring,
     node: File,
     descriptors: Descriptors,
@@ -111,7 +112,7 @@ struct Queue {
 impl Queue {
     fn new(service: Arc<dyn BlockService>, node: File, number: u32) -> Result<Queue, UblkError> {
         let entries = u32::from(DEPTH) + 1;
-        // Completions then come when the thread waits, without an interrupt (Linux 5.19).
+        // With this option, completions do not interrupt the thread (Linux 5.19).
         let ring = IoUring::builder().setup_coop_taskrun().build(entries);
         let completions = Completions::new().map_err(|errno| UblkError::IoUring(errno.into()))?;
         let refused = |what| {
@@ -139,14 +140,14 @@ impl Queue {
     fn fetch_all(&mut self) -> io::Result<()> {
         for tag in 0..DEPTH {
             let Tag::Driver(data) = &self.tags[usize::from(tag)] else {
-                unreachable!("no request has come");
+                unreachable!("no request has arrived");
             };
             let addr = data.address();
             self.push_command(abi::FETCH_REQ, tag, 0, addr);
         }
         self.push_wake();
         self.ring.submit()?;
-        // A tag that the driver refuses completes at once; no request can come yet.
+        // A tag that the driver refuses completes immediately. No request can arrive yet.
         let refused = self.ring.completion().find(|entry| entry.result() < 0);
         match refused {
             Some(entry) => Err(io::Error::from_raw_os_error(-entry.result())),
@@ -172,7 +173,7 @@ impl Queue {
         }
     }
 
-    /// Passes the request of a tag to a worker.
+    /// Passes a tag's request to a worker, or marks the tag as ended.
     fn take_request(&mut self, tag: u16, result: i32) {
         let slot = &mut self.tags[usize::from(tag)];
         if result != 0 {
@@ -199,7 +200,7 @@ impl Queue {
         }
     }
 
-    /// Returns the results that the workers have, and takes the tags' next requests.
+    /// Returns the workers' results to the driver, and fetches the tags' next requests.
     fn return_results(&mut self) {
         for Completed { tag, result, data } in self.completions.take() {
             let addr = data.address();
@@ -224,7 +225,7 @@ impl Queue {
         self.push(&entry.user_data(u64::from(tag)));
     }
 
-    /// Waits for the workers.
+    /// Adds the operation that waits for the workers' event.
     fn push_wake(&mut self) {
         let event = Fd(self.completions.event().as_raw_fd());
         let readable = PollFlags::IN.bits();
@@ -234,9 +235,9 @@ impl Queue {
 
     #[allow(unsafe_code)]
     fn push(&mut self, entry: &squeue::Entry) {
-        // SAFETY: the files are open as long as the ring, which is dropped first. The memory of a
-        // tag's operation is `IO_BYTES_MAX` long, and owned and not touched by `Tag::Driver` until
-        // the operation completes.
+        // SAFETY: the files outlive the ring, which is dropped first. A tag's operation refers to
+        // `IO_BYTES_MAX` bytes, which `Tag::Driver` owns and does not touch until the operation
+        // completes.
         let pushed = unsafe { self.ring.submission().push(entry) };
         pushed.expect("each tag, and the event, has one operation");
     }
@@ -246,7 +247,7 @@ impl Drop for Queue {
     fn drop(&mut self) {
         let tags = std::mem::take(&mut self.tags);
         if tags.iter().any(|tag| matches!(tag, Tag::Driver(_))) {
-            // The driver may still write to their memory, until it has seen the ring's end.
+            // The driver can still write to the tags' memory until it has noticed the ring's end.
             std::mem::forget(tags);
         }
     }

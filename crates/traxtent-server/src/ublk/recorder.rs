@@ -1,4 +1,4 @@
-//! A device for tests that records its requests.
+//! A block device that records its requests, for tests.
 
 use parking_lot::Mutex;
 
@@ -7,7 +7,7 @@ use crate::service::{BlockService, BlockSizes, ServiceError};
 /// The size of the device in bytes.
 pub(super) const BYTES: u64 = 1 << 20;
 
-/// A device of [`BYTES`] with given properties. It records the requests that reach it, and fails
+/// A device of [`BYTES`] bytes with configurable properties. It records its requests, and fails
 /// those that begin beyond its end.
 #[derive(Debug)]
 pub(super) struct Recorder {
@@ -18,7 +18,7 @@ pub(super) struct Recorder {
     pub(super) physical: u32,
     /// The optimal size of a request in bytes.
     pub(super) optimal: Option<u32>,
-    /// Whether it rotates, has a write cache, and supports trim.
+    /// Whether the device rotates, has a write cache, and supports trim.
     pub(super) is_disk: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The requests of a block device, and how the service carries them out.
+//! The requests to a block device, and the calls of the service that carry them out.
 
 use rustix::io::Errno;
 
@@ -6,7 +6,7 @@ use super::abi::{IO_FUA, IoDescriptor, OP_DISCARD, OP_FLUSH, OP_READ, OP_WRITE, 
 use super::parameters::SECTOR;
 use crate::service::{BlockService, ServiceError};
 
-/// A request of the kernel.
+/// A request from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     op: Op,
@@ -14,7 +14,7 @@ pub(super) struct Request {
     offset: u64,
     /// The number of bytes; 0 for a flush.
     bytes: u64,
-    /// Whether the change is durable before the request completes.
+    /// Whether the change must be durable before the request completes.
     fua: bool,
 }
 
@@ -28,10 +28,11 @@ enum Op {
 }
 
 impl Request {
-    /// Returns the request that a descriptor describes.
+    /// Decodes a descriptor.
     ///
     /// # Errors
-    /// Returns the error with which to complete it if it is not one of a disk.
+    /// Returns the error with which to complete the request if disks do not support the operation,
+    /// or if its offset is too large.
     pub(super) fn of(descriptor: &IoDescriptor) -> Result<Request, Errno> {
         let op = match descriptor.op_flags & 0xff {
             OP_READ => Op::Read,
@@ -43,7 +44,7 @@ impl Request {
         };
         let sector = u64::from(SECTOR);
         let offset = match op {
-            // The place of a flush means nothing; in Linux 6.12 it is −1.
+            // The offset of a flush has no meaning. In Linux 6.12 it is −1.
             Op::Flush => 0,
             _ => descriptor
                 .start_sector
@@ -109,8 +110,8 @@ mod tests {
         (result, service.requests.into_inner())
     }
 
-    /// Does each operation reach the service with its place, size and FUA flag, and does the driver
-    /// get the number of bytes, or the error?
+    /// Does each operation reach the service with its offset, size and FUA flag, and does the
+    /// driver get the number of bytes, or the error?
     #[test]
     fn operations_reach_the_service() {
         let one = |what: &str| vec![what.to_owned()];
@@ -139,13 +140,13 @@ mod tests {
         );
     }
 
-    /// Does every descriptor, whatever it holds, end in a result, and does the service get no more
-    /// than the tag's memory?
+    /// Does every descriptor, valid or not, lead to a result, and does no transfer exceed the tag's
+    /// memory?
     #[test]
     fn every_descriptor_has_a_result() {
         let mut rng = Rng::new(1);
         for _ in 0..100_000 {
-            // Small numbers as often as those near the ends.
+            // Small numbers are as frequent as large ones.
             let mut number = || rng.bits() >> rng.below(64);
             let descriptor = IoDescriptor {
                 op_flags: number() as u32,
@@ -161,8 +162,8 @@ mod tests {
         }
     }
 
-    /// Is a request refused that is larger than its memory, that no disk has, or whose place is
-    /// beyond all numbers?
+    /// Is a request refused if it is larger than its memory, if no disk supports it, or if its
+    /// offset overflows?
     #[test]
     fn impossible_requests_are_refused() {
         let invalid = -Errno::INVAL.raw_os_error();

@@ -1,4 +1,4 @@
-//! Submission and setup of io_uring, for the rings of commands and of requests.
+//! Setup and submission of io_uring, for both commands and requests.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use io_uring::Submitter;
 
 use super::error::UblkError;
 
-/// Submits what a ring holds, and waits for completions. Returns early, without completions, if a
+/// Submits a ring's entries, and waits for completions. Returns early, without completions, if a
 /// signal arrives or the kernel is short of memory.
 pub(super) fn submit_and_wait(submitter: &Submitter<'_>, completions: usize) {
     if let Err(error) = submitter.submit_and_wait(completions)
@@ -25,7 +25,7 @@ fn is_transient(error: &io::Error) -> bool {
     )
 }
 
-/// Returns the reason why a ring cannot be set up.
+/// Returns the error of a ring that cannot be set up.
 pub(super) fn error(error: io::Error) -> UblkError {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported => {

@@ -19,7 +19,7 @@ const BYTES_KEPT: usize = 64 << 20;
 pub(super) struct Buffers(Mutex<Vec<Vec<u8>>>);
 
 impl Buffers {
-    /// Returns `bytes` bytes of memory with arbitrary content.
+    /// Returns a buffer of `bytes` bytes with arbitrary content.
     pub(super) fn take(self: &Arc<Buffers>, bytes: usize) -> AlignedBuffer {
         let mut idle = self.0.lock();
         let fits = idle.iter().rposition(|one| one.len() >= bytes + PAGE);
@@ -39,7 +39,7 @@ impl Buffers {
     }
 }
 
-/// Memory that is aligned for direct I/O, and that returns to its pool when dropped.
+/// Memory that is aligned for direct I/O. It returns to its pool when dropped.
 #[derive(Debug)]
 pub struct AlignedBuffer {
     memory: Vec<u8>,

@@ -30,7 +30,7 @@ pub enum VolumeIoError {
     /// A control socket that cannot be created.
     #[error(transparent)]
     Control(#[from] ControlError),
-    /// A device with outstanding operations from its earlier use as a member.
+    /// A device with outstanding operations from earlier use as a member.
     #[error(
         "{}: {outstanding} earlier requests to it have not returned; try again later, or use another device",
         path.display()
@@ -41,10 +41,10 @@ pub enum VolumeIoError {
         /// The number of operations.
         outstanding: usize,
     },
-    /// A path that must not be written to.
+    /// A path that is in use or is not suitable.
     #[error("{0}{hint}", hint = hint(.0))]
     Guarded(#[from] Refusal),
-    /// A device that is given twice.
+    /// A device that was given twice.
     #[error("{}: given twice", .0.display())]
     Twice(PathBuf),
     /// Members with different sector sizes.
@@ -64,7 +64,7 @@ pub enum VolumeIoError {
         path: PathBuf,
         /// The size of the member.
         sectors: Sectors,
-        /// The purpose that needs more.
+        /// The reason for the required size.
         why: &'static str,
         /// The required size.
         needed: Sectors,
@@ -85,7 +85,7 @@ pub enum VolumeIoError {
         /// The size of a sector in bytes.
         sector_bytes: u32,
     },
-    /// The device already holds something.
+    /// A device that already has content.
     #[error("{}: the device holds {what}; use --force to overwrite it", path.display())]
     Holds {
         /// The path.
@@ -95,7 +95,7 @@ pub enum VolumeIoError {
     },
     /// A member of a volume whose chunks are tracks, without a track map.
     #[error(
-        "{}: no track map is given; chunks that are tracks need one for each member (--map), or use --chunk",
+        "{}: no track map is given; give each member one (--map), or use chunks of a fixed size (--chunk)",
         .0.display()
     )]
     NoMap(PathBuf),
@@ -115,7 +115,7 @@ pub enum VolumeIoError {
         /// The problem.
         problem: &'static str,
     },
-    /// An order that does not make sense for this volume, or not now.
+    /// An order that this volume cannot carry out in its current state.
     #[error("{0}")]
     Order(String),
     /// The system cannot start a thread.
@@ -141,7 +141,7 @@ pub enum VolumeIoError {
 }
 
 impl VolumeIoError {
-    /// Describes a failed assembly, with paths in place of member numbers.
+    /// Describes a failed assembly with the devices' paths instead of their numbers.
     pub(super) fn assembly(error: &AssemblyError, paths: &[PathBuf]) -> VolumeIoError {
         let path = |given: usize| paths[given].display();
         VolumeIoError::Assembly(match error {
@@ -214,7 +214,7 @@ impl VolumeIoError {
     }
 }
 
-/// Returns advice about a member that another process holds.
+/// Returns advice if another process has locked the device.
 fn hint(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::Locked(_) => "; if the volume is being served, use its control socket",
@@ -228,7 +228,7 @@ mod tests {
 
     use super::super::{VolumePlan, create};
 
-    /// Creates a volume on new files, which must be refused, and returns the error.
+    /// Returns the error of creating a volume on new files, which must fail.
     fn refused(level: Level, members: usize, chunk_bytes: Option<u64>) -> String {
         let folder = tempfile::tempdir().expect("there is a temporary directory");
         let member = |number: usize| {
@@ -249,17 +249,17 @@ mod tests {
         made.expect_err("it cannot be created").to_string()
     }
 
-    /// Does the error say that a map is missing, rather than that the device holds something?
+    /// Does the error report the missing map, rather than content on the device?
     #[test]
-    fn a_missing_map() {
+    fn a_missing_map_is_reported() {
         let error = refused(Level::Raid0, 2, None);
         assert!(error.contains("/0: no track map is given; "), "{error}");
         assert!(!error.contains("--force"), "{error}");
     }
 
-    /// Does the error of too many or too few members name their number?
+    /// Do the errors of too many and too few members state the number and its limits?
     #[test]
-    fn numbers_of_members() {
+    fn wrong_numbers_of_members_are_reported() {
         assert_eq!(
             refused(Level::Raid0, 33, Some(65_536)),
             "raid-0 cannot have 33 members; it needs 1 to 32"

@@ -1,16 +1,15 @@
 //! Members that are files or block devices.
 //!
-//! A member may stop responding forever, and operations that the kernel has accepted cannot be
-//! cancelled then. A request's own thread therefore performs only operations that do not block. All
-//! others are passed to the kernel (io_uring) or to the device's threads. They use memory that
-//! belongs to them until they return it, and are waited for no longer than the member time-out. A
-//! device that does not respond in time is given up, and all later operations on it fail
-//! immediately.
+//! A member can stop responding forever, and operations that the kernel has accepted then cannot be
+//! cancelled. A request's own thread therefore performs only operations that do not block. All
+//! others are passed to the kernel (io_uring) or to the device's threads. Such an operation owns
+//! its memory until it returns. Requests wait for it no longer than the member time-out. A device
+//! that does not respond in time is given up, and all later operations on it fail immediately.
 //!
 //! A request's own thread reads and writes files in memory (tmpfs), reads data that is in the page
 //! cache, and writes whole pages to the page cache of the usual local file systems. Such a write
 //! can block if the file system is frozen or its disk hangs. It is therefore passed to another
-//! thread once any other operation, typically a flush, takes longer than usual.
+//! thread while any other operation, typically a flush, takes longer than usual.
 
 mod lanes;
 mod uring;
@@ -47,14 +46,14 @@ pub(super) use watch::with_timeout;
 pub use watch::{MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
 use watch::{OutstandingOp, OutstandingOps};
 
-/// The number of simultaneous operations that requests of a volume seldom exceed.
+/// The number of simultaneous operations that a request to a volume seldom exceeds.
 const OPS_INLINE: usize = 32;
 
-/// The maximum number of bytes that one io_uring operation moves.
+/// The maximum number of bytes that one io_uring operation transfers.
 const ENTRY_BYTES: usize = 1 << 30;
 
-/// The size of a page in the page cache, or of a part of one. A write that begins and ends at a
-/// multiple of it needs no read first.
+/// The size of a page in the page cache, or a divisor of it. Writes that begin and end at multiples
+/// of the page size need no read first.
 const PAGE: u64 = 4096;
 
 /// The age of the oldest operation at which a device counts as slow.
@@ -63,10 +62,10 @@ const SLOW_AFTER: Duration = Duration::from_millis(500);
 /// The age of an operation at which its device is reported as not responding.
 const REPORTED_AFTER: Duration = Duration::from_secs(1);
 
-/// The state of a member below which an allocation found no space.
+/// The state of a member whose file system has no space left.
 const FULL: &str = "no space left below it: writes fail with ENOSPC";
 
-/// The storage below a member, which determines which operations can block.
+/// The kind of storage that holds a member. It determines which operations can block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Backing {
     /// A block device with direct I/O.
@@ -146,12 +145,12 @@ pub struct Device {
     space: ReservedSpace,
     /// The number of the last error, or 0.
     last_error: AtomicI32,
-    /// The last allocation found no space.
+    /// Whether the last allocation found no space.
     is_full: AtomicBool,
-    /// The file was found to be shorter than before. If a later write extends it again, the missing
-    /// part reads as zeros.
+    /// Whether the file was found to be shorter than before. Otherwise a later write could extend
+    /// it again, and the missing part would read as zeros.
     is_cut: AtomicBool,
-    /// The kernel cannot report whether a read would block.
+    /// Whether the kernel cannot tell if a read would block.
     never_cached: AtomicBool,
     watch: OutstandingOps,
     lanes: DeviceThreads,
@@ -215,7 +214,7 @@ impl Device {
         })
     }
 
-    /// Opens the device as [`Device::open`] does, or only for reading, within the time-out.
+    /// Opens the device with the given access as [`Device::open`] does, within the time-out.
     ///
     /// # Errors
     /// Returns the errors of [`Device::open`], or an error if there is no response in time.
@@ -234,8 +233,8 @@ impl Device {
         })
     }
 
-    /// Returns whether the sectors of a range are known to be zero without reading them, because a
-    /// file has no data there.
+    /// Returns whether the sectors of a range are known to be zero without reading them. This is so
+    /// if the device is a file with a hole there.
     pub(super) fn is_zero(&self, range: Range<Lbn>, timeout: Duration) -> bool {
         let (first, end) = (self.offset(range.start), self.offset(range.end));
         if !self.is_file() || range.is_empty() {
@@ -303,8 +302,7 @@ impl Device {
         !matches!(self.below, Backing::Block | Backing::Cached)
     }
 
-    /// Checks whether the device may be read. A file that has been shortened is not accessed any
-    /// more.
+    /// Returns an error if the device's file has been shortened. It is not accessed any more.
     fn takes_reads(&self) -> Result<(), Errno> {
         if self.is_cut.load(Ordering::Relaxed) {
             Err(Errno::IO)
@@ -313,8 +311,8 @@ impl Device {
         }
     }
 
-    /// Checks whether the device may be written. A read detects by itself that a file has been
-    /// shortened, but a write would hide it.
+    /// Returns an error if the device's file has been shortened. Unlike a read, a write would not
+    /// detect this, but hide it.
     fn takes_writes(&self) -> Result<(), Errno> {
         self.takes_reads()?;
         let bytes = self.offset(Lbn(self.sectors.0));
@@ -348,7 +346,8 @@ impl Device {
                 let write = opcode::Write::new(file, start, count);
                 Some(write.offset(self.offset(at)).build())
             }
-            // A kernel thread would do these, and this process's exit would wait for it.
+            // In io_uring, a kernel thread would run these, and the process could not exit before
+            // its end.
             Task::Flush | Task::Reserve(..) => None,
         }
     }
@@ -416,7 +415,7 @@ impl Device {
         Ok(())
     }
 
-    /// Carries out an action that does not block; returns `None` if it might.
+    /// Carries out an action, or returns `None` if it could block.
     fn without_blocking(self: &Arc<Device>, action: &mut Action<'_>) -> Option<Result<(), Errno>> {
         match (self.below, action) {
             (Backing::Memory, Action::Read(at, into)) => Some(self.read(*at, into)),
@@ -424,7 +423,7 @@ impl Device {
             (Backing::Memory, Action::Flush) => Some(self.flush()),
             (Backing::Disk, Action::Read(at, into)) => self.read_cached(*at, into),
             (Backing::Disk, Action::Write(at, from)) if self.takes_pages(*at, from.len()) => {
-                // If the write blocks after all, it is at least reported.
+                // If the write blocks after all, it is at least reported as outstanding.
                 let _turn = OutstandingOp::new(Arc::clone(self));
                 Some(self.write(*at, from))
             }
@@ -462,16 +461,17 @@ impl Device {
     }
 }
 
-/// The devices of a volume's members. Members may have no device, and their devices may change.
+/// The devices of a volume's members. A member can be without a device, and devices can be
+/// replaced.
 #[derive(Clone, Debug)]
 pub struct Devices(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     devices: Vec<RwLock<Option<Arc<Device>>>>,
-    /// An operation has failed since this was last checked.
+    /// Whether an operation has failed since the last check.
     has_failed: AtomicBool,
-    /// Former members' devices, which may have outstanding operations.
+    /// The devices of former members, which can have outstanding operations.
     let_go: Mutex<Vec<Weak<Device>>>,
     timeout_ms: AtomicU64,
     buffers: Arc<Buffers>,
@@ -528,7 +528,7 @@ impl Devices {
 
     /// Returns whether an operation has failed since the last call.
     pub(super) fn had_failures(&self) -> bool {
-        // Every request calls this, so the common case is a plain load.
+        // Every request calls this, so the common case is only a load.
         self.0.has_failed.load(Ordering::Relaxed)
             && self.0.has_failed.swap(false, Ordering::Relaxed)
     }
@@ -545,13 +545,14 @@ impl Devices {
             .collect()
     }
 
-    /// Returns the age of a member's oldest outstanding operation, if it is unusually high.
+    /// Returns the age of a member's oldest outstanding operation, if it is at least
+    /// [`REPORTED_AFTER`].
     pub(super) fn waiting(&self, member: usize) -> Option<Duration> {
         let oldest = self.device(member)?.watch.oldest()?;
         (oldest >= REPORTED_AFTER).then_some(oldest)
     }
 
-    /// Returns the first member that requests wait for and that has returned nothing for at least
+    /// Returns the first member that has outstanding operations and has returned none for at least
     /// `least`.
     pub(super) fn waited_for(&self, least: Duration) -> Option<UnresponsiveMember> {
         (0..self.0.devices.len()).find_map(|member| {
@@ -592,7 +593,7 @@ impl Devices {
         let_go.retain(|device| device.strong_count() > 0);
         let_go.push(Arc::downgrade(&before));
         drop(let_go);
-        // Closing it may also block.
+        // Closing the device can also block.
         let thread = thread::Builder::new().name("close".to_owned());
         let before = Box::leak(Box::new(Some(before)));
         let _ = thread.spawn(|| *before = None);
@@ -607,7 +608,7 @@ impl Devices {
         all.map(|device| device.watch.outstanding()).sum()
     }
 
-    /// Returns the devices, and removes them from the members.
+    /// Removes and returns the devices of all members.
     pub(super) fn take_all(self) -> Vec<Option<Arc<Device>>> {
         let devices = self.0.devices.iter();
         devices.map(|place| place.write().take()).collect()
@@ -625,7 +626,7 @@ impl Devices {
         let is_offered = apart.iter().any(|(_, one)| is_block(one)) && uring::is_offered();
         let mut batch = None;
         let mut asks = RingOps::new();
-        // The indices of the operations in the batch and in `asks`, in their order.
+        // The indices in `ops` of the operations in `batch` and in `asks`.
         let mut of_batch: SmallVec<[usize; OPS_INLINE]> = SmallVec::new();
         let mut of_asks: SmallVec<[usize; OPS_INLINE]> = SmallVec::new();
         for (index, device) in apart {
@@ -696,7 +697,7 @@ impl Devices {
         });
     }
 
-    /// Reserves space in a thread of the device, because the file system may not respond.
+    /// Reserves space in one of the device's threads, because the file system might not respond.
     fn reserve_apart(&self, device: &Arc<Device>, sectors: &Range<Lbn>) -> Result<(), Errno> {
         let batch = Batch::new();
         let task = Task::Reserve(sectors.start, sectors.end);
@@ -706,7 +707,7 @@ impl Devices {
         outcome
     }
 
-    /// Returns the task of an action, and the memory for it. The memory holds the data of a write.
+    /// Returns an action's task and its memory. For a write, the memory holds the data.
     fn task(&self, action: &Action<'_>) -> (Task, Option<AlignedBuffer>) {
         let memory = match action {
             Action::Read(_, into) => Some(self.0.buffers.take(into.len())),
@@ -720,7 +721,7 @@ impl Devices {
         (task_of(action), memory)
     }
 
-    /// Returns the outcome of an operation on a member that does not respond.
+    /// Records and returns the outcome of an operation on a member that does not respond.
     fn silence(&self, member: usize) -> Result<(), Failed> {
         match self.device(member) {
             Some(device) => self.outcome(&device, Err(Errno::TIMEDOUT)),
@@ -752,7 +753,7 @@ impl MemberIo for Devices {
                 }
                 Err(NoSpace)
             }
-            // The write will report any other error.
+            // The write will report another error.
             Err(_) => Ok(()),
             Ok(()) => {
                 if device.is_full.swap(false, Ordering::Relaxed) {
@@ -802,8 +803,8 @@ fn task_of(action: &Action<'_>) -> Task {
     }
 }
 
-/// Converts io_uring's result for an operation of `bytes` bytes. Returns `None` if the operation
-/// has to be repeated by a blocking system call.
+/// Converts io_uring's result for an operation of `bytes` bytes. Returns `None` if a blocking
+/// system call must repeat the operation.
 fn ended(bytes: usize, result: i32) -> Option<Result<(), Errno>> {
     match usize::try_from(result) {
         Ok(done) => (done == bytes).then_some(Ok(())),

@@ -1,6 +1,6 @@
 //! Inspection of a volume that is not served: its status, from the superblocks of its devices.
 //!
-//! Devices that are stale or cannot be used are described, not refused.
+//! Stale and unusable devices are reported rather than refused.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use super::{in_place, laid_out, open_once, superblocks_of};
 /// missing, stale and damaged members.
 ///
 /// # Errors
-/// Returns an error if the devices do not belong together at all, or if too few are current.
+/// Returns an error if the devices do not belong to the same volume, or if too few members are
+/// current.
 pub fn inspect(paths: &[PathBuf]) -> Result<VolumeStatus, VolumeIoError> {
     let Inspected {
         mut paths,
@@ -92,7 +93,7 @@ fn known((path, pair): (&PathBuf, &SuperblockPair)) -> String {
     )
 }
 
-/// The devices of a volume to be inspected.
+/// The devices of an inspected volume.
 #[derive(Default)]
 struct Inspected {
     paths: Vec<PathBuf>,
@@ -102,7 +103,7 @@ struct Inspected {
 }
 
 impl Inspected {
-    /// Reads the superblocks of devices. Those that cannot be used are only described.
+    /// Reads the superblocks of devices. Unusable devices are only reported.
     fn read(paths: &[PathBuf]) -> Result<Inspected, VolumeIoError> {
         let mut found = Inspected::default();
         let mut opened = Vec::new();
@@ -124,7 +125,7 @@ impl Inspected {
                     opened.push(device);
                     candidates.push(path);
                 }
-                // The volume is served, or the request is wrong.
+                // The volume is being served, or the arguments are wrong.
                 Err(
                     error @ (VolumeIoError::Guarded(Refusal::Locked(_)) | VolumeIoError::Twice(_)),
                 ) => {

@@ -1,5 +1,5 @@
-//! Rebuilding, syncing and scrubbing a volume, stripe by stripe. The work has a rate limit, can be
-//! resumed, and estimates its remaining time.
+//! Rebuilding, syncing and scrubbing a volume, stripe by stripe. The work can be limited in rate
+//! and resumed, and its remaining time is estimated.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -25,15 +25,15 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MaintenanceKind {
-    /// Computes the content of a replaced member.
+    /// Restores the content of a replaced member.
     Rebuild,
     /// Makes the parity or the replicas of a new volume agree with its data.
     Sync,
-    /// Reads and compares everything. Differences are reported, and repaired as far as permitted.
+    /// Reads and compares the whole volume. Differences are reported, and repaired if permitted.
     Scrub,
 }
 
-/// The changes that a scrub may make: [`Repair`], as it appears in an order.
+/// The changes that a scrub may make: the form of [`Repair`] in an order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Repairs {
@@ -110,7 +110,7 @@ impl DifferenceReport {
     }
 }
 
-/// The maximum number of differences that a scrub reports individually; it counts all.
+/// The maximum number of differences that a scrub reports individually. All are counted.
 pub(super) const DIFFERENCES_MAX: usize = 100;
 
 impl MaintenanceKind {
@@ -143,11 +143,12 @@ pub struct MaintenanceProgress {
     pub share: f64,
     /// The maximum rate, in bytes per second for each member, if it is limited.
     pub rate: Option<u64>,
-    /// The recent rate, in bytes per second for each member, once it was measured for some seconds.
+    /// The recent rate, in bytes per second for each member, once it has been measured for two
+    /// seconds.
     pub bytes_per_second: Option<f64>,
-    /// The duration of this run.
+    /// The duration of this run in seconds.
     pub seconds: f64,
-    /// The estimated remaining time, once there is evidence for it.
+    /// The estimated remaining time in seconds, once enough of the work has been measured.
     pub seconds_left: Option<f64>,
     /// Rows in which parity or replicas differ.
     #[serde(default)]
@@ -158,21 +159,21 @@ pub struct MaintenanceProgress {
     /// Rows with unreadable sectors that the other members cannot restore.
     #[serde(default)]
     pub lost_rows: u64,
-    /// Rows among all these that were repaired.
+    /// The rows among these three kinds that were repaired.
     #[serde(default)]
     pub repaired_rows: u64,
-    /// The number of sectors that a sync wrote because they did not agree.
+    /// The number of sectors that a sync rewrote because parity or replicas did not agree.
     #[serde(default)]
     pub synced_sectors: u64,
     /// The differences found, up to 100.
     #[serde(default)]
     pub differences: Vec<DifferenceReport>,
-    /// The reason for an early end, unless it was requested.
+    /// The error that ended the work early, if any.
     pub error: Option<String>,
 }
 
 impl MaintenanceProgress {
-    /// Returns the progress of work that has not begun.
+    /// Returns the progress before the first step.
     pub(super) fn begin(
         volume: &DeviceVolume,
         work: MaintenanceKind,
@@ -228,11 +229,11 @@ impl MaintenanceProgress {
 }
 
 /// The minimum rate of a maintenance operation, in bytes per second for each member. A lower value
-/// suggests that its unit was forgotten.
+/// probably lacks its unit.
 pub const RATE_MIN: u64 = 1 << 16;
 
 /// Rebuilds, syncs or scrubs until the end of the volume, until `stop` is set, or until an error.
-/// `tell` is called after every stripe. The work resumes where the last run ended. Requests are
+/// `report` is called after each step. The work resumes where the last run ended, and requests are
 /// served meanwhile.
 ///
 /// # Errors
@@ -242,7 +243,7 @@ pub fn maintain(
     volume: &DeviceVolume,
     task: MaintenanceTask,
     stop: &AtomicBool,
-    mut tell: impl FnMut(&MaintenanceProgress),
+    mut report: impl FnMut(&MaintenanceProgress),
 ) -> Result<MaintenanceProgress, VolumeIoError> {
     check(volume, task)?;
     let MaintenanceTask { work, rate, .. } = task;
@@ -264,17 +265,17 @@ pub fn maintain(
             }
         }
         meter.count(volume, &mut progress);
-        tell(&progress);
+        report(&progress);
         if meter.is_due() {
             checkpoint(volume, &progress)?;
         }
         let least = rate.map(|rate| meter.last as f64 / rate.max(1) as f64);
         wait_for_rate(begun, least.unwrap_or(0.0), stop);
     }
-    // The first error is more useful than an error from recording the progress.
-    let noted = checkpoint(volume, &progress);
+    // An error of the work takes precedence over an error of the checkpoint.
+    let recorded = checkpoint(volume, &progress);
     ended?;
-    noted?;
+    recorded?;
     let superblock = block_on(volume.superblock());
     let failed = |member: &usize| superblock.members[*member].state == MemberState::Failed;
     match work {
@@ -290,21 +291,21 @@ pub fn maintain(
         }
     }
     progress.under_way = false;
-    tell(&progress);
+    report(&progress);
     Ok(progress)
 }
 
-/// Checks that the rate is high enough for the work to end in a reasonable time.
+/// Checks that the rate is not below the minimum.
 fn check_rate(rate: Option<u64>) -> Result<(), VolumeIoError> {
     match rate {
         Some(rate) if rate < RATE_MIN => Err(VolumeIoError::Order(format!(
-            "a rate of {rate} bytes a second is below the least, {RATE_MIN} (64K)"
+            "a rate of {rate} bytes per second: expected at least {RATE_MIN} (64K)"
         ))),
         _ => Ok(()),
     }
 }
 
-/// Checks that the task makes sense for the volume.
+/// Checks that the volume permits the task in its current state.
 pub(super) fn check(volume: &DeviceVolume, task: MaintenanceTask) -> Result<(), VolumeIoError> {
     check_rate(task.rate)?;
     let (work, repairs) = (task.work, task.repair);
@@ -358,8 +359,8 @@ fn rebuilding(superblock: &Superblock) -> Option<usize> {
     states.position(|state| matches!(state, MemberState::Rebuilding(_)))
 }
 
-/// Processes one stripe, or several in a rebuild without a rate limit. Returns false if no stripes
-/// are left.
+/// Processes one stripe, or the stripes of a second in a rebuild without a rate limit. Returns
+/// false if no stripes are left.
 fn step(
     volume: &DeviceVolume,
     task: MaintenanceTask,
@@ -386,7 +387,7 @@ fn step(
     match progress.work {
         MaintenanceKind::Sync => match block_on(volume.sync(progress.next)) {
             Ok(written) => progress.synced_sectors += written.0,
-            // Reads of these sectors fail. It is still worth syncing the rest.
+            // Reads of these sectors fail, but the remaining stripes can still be synced.
             Err(VolumeError::Unreadable(_)) => progress.lost_rows += 1,
             Err(error) => return Err(error.into()),
         },
@@ -410,7 +411,7 @@ fn checkpoint(volume: &DeviceVolume, progress: &MaintenanceProgress) -> Result<(
     }
 }
 
-/// Waits until `seconds` have passed since `begun`.
+/// Waits until `seconds` have passed since `begun`, or until `stop` is set.
 fn wait_for_rate(begun: Instant, seconds: f64, stop: &AtomicBool) {
     let until = Duration::from_secs_f64(seconds.min(1e6));
     while !stop.load(Ordering::Relaxed) {
@@ -428,17 +429,17 @@ fn before(volume: &DeviceVolume, stripe: u64) -> u64 {
     stripe.map_or(volume.capacity().0, |stripe| stripe.logical().start.0)
 }
 
-/// Measures progress over time.
+/// The measurement of progress over time.
 struct ProgressMeter {
     begun: Instant,
-    /// Stripes below this have been counted.
+    /// The first stripe that has not been counted.
     next: u64,
-    /// Bytes per member in the latest count, and in total.
+    /// The number of bytes per member in the latest count, and in total.
     last: u64,
     bytes: u64,
-    /// The rate of the members.
+    /// The estimator of the rate in bytes per member.
     speed: RemainingTime,
-    /// The time that the volume's sectors take.
+    /// The estimator of the remaining time, by the volume's sectors.
     remaining: RemainingTime,
     /// The time of the last checkpoint, and whether `count` found that the next one is due.
     checkpoint: Instant,
@@ -460,7 +461,7 @@ impl ProgressMeter {
         }
     }
 
-    /// Counts the stripes up to the next one.
+    /// Counts the stripes before `progress.next`, and updates the rate and the remaining time.
     fn count(&mut self, volume: &DeviceVolume, progress: &mut MaintenanceProgress) {
         let rows = |number| {
             let stripe = volume.array().stripe(number).ok()?;

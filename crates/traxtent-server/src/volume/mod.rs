@@ -1,8 +1,8 @@
 //! Volumes on files and block devices: creation, assembly and serving.
 //!
-//! [`traxtent_volume`] decides what is written. This module supplies the members, and the
-//! threads that wait for them. Each request is carried out by the thread that issues it, and
-//! members work in parallel (io_uring). [`VolumeServer`] also takes orders.
+//! [`traxtent_volume`] makes all decisions. This module adds the members' files and devices, and
+//! the threads that wait for them. The thread that issues a request carries it out, with the
+//! members in parallel (io_uring). [`VolumeServer`] also accepts orders.
 
 mod buffers;
 mod error;
@@ -50,12 +50,12 @@ pub use verify::{MapVerdict, verify_map, verify_on};
 /// The approximate number of bytes of a member that are rebuilt at once.
 const REBUILD_BYTES: u64 = 1 << 20;
 
-/// The time for which threads rebuild before the caller checks whether to continue. At the end of
-/// each period, members are idle until all threads have finished.
+/// The duration of rebuilding before the caller checks whether to continue. At the end of each
+/// period, members are idle until all threads have finished.
 const REBUILD_PERIOD: Duration = Duration::from_secs(1);
 
-/// The maximum journal size of a new volume. Recovery reads the journal on all members at once, in
-/// about ten seconds at 100 MB/s.
+/// The maximum journal size of a new volume. Recovery reads the journals of all members in
+/// parallel, in about ten seconds at 100 MB/s.
 pub const JOURNAL_BYTES_MAX: u64 = 1 << 30;
 
 /// The number of rebuild threads: two read from the other members, one computes, and one writes to
@@ -86,10 +86,10 @@ pub struct VolumePlan {
 }
 
 /// Creates a volume, and returns its status. Nothing is written before all checks have passed.
-/// `holds` returns a description of a device's existing content.
+/// `holds` recognizes existing content on a device.
 ///
 /// # Errors
-/// Returns an error for the first unsuitable member, or if writing fails.
+/// Returns an error if a member or the plan is unsuitable, or if writing fails.
 pub fn create(
     plan: &VolumePlan,
     mut ids: impl FnMut() -> uuid::Uuid,
@@ -130,7 +130,7 @@ pub fn create(
     Ok(VolumeStatus::known(&superblock, &array, &devices))
 }
 
-/// Opens the devices of a new volume, and reads their track maps as they are stored.
+/// Opens the devices of a new volume, and reads their track maps as text.
 fn open_members(plan: &VolumePlan) -> Result<(Vec<Device>, Vec<Vec<u8>>), VolumeIoError> {
     let mut devices = Vec::new();
     let mut maps = Vec::new();
@@ -207,13 +207,13 @@ fn check_room(
         Some(device) => Err(VolumeIoError::TooSmall {
             path: device.path().to_owned(),
             sectors: device.sectors(),
-            why: "superblocks, maps and journal need",
+            why: "superblocks, maps, journal and data need at least",
             needed: Sectors(needed),
         }),
     }
 }
 
-/// Members that have been found and belong together. Nothing has been written to them.
+/// A volume that has been found but not opened. Nothing has been written to its members.
 #[derive(Debug)]
 pub struct Found {
     /// The superblock that the members agree on.
@@ -222,8 +222,8 @@ pub struct Found {
     devices: Devices,
 }
 
-/// Finds the volume to which devices belong. With `force`, members may be missing. Parity that was
-/// never synced is then used as it is if it has to replace a missing member.
+/// Finds the volume to which devices belong. With `force`, members can be missing. A missing
+/// member's data is then computed from the parity, even if the parity was never synced.
 ///
 /// # Errors
 /// Returns the reason if the devices do not form a volume.
@@ -232,8 +232,8 @@ pub fn find(paths: &[PathBuf], force: bool) -> Result<Found, VolumeIoError> {
 }
 
 /// Finds the volume as [`find`] does, and accepts doubtful members. This is for inspection, and for
-/// callers that confirm that the members' data are good. A volume that needs recovery is refused
-/// unless `recover` is set, because recovery trusts all members.
+/// callers that know that the members' data is good. A volume with doubtful members that needs
+/// recovery is refused unless `recover` is set, because recovery trusts all members.
 ///
 /// # Errors
 /// Returns the same errors as [`find`].
@@ -249,7 +249,7 @@ pub fn find_with_suspects(
     Ok(found)
 }
 
-/// Finds the volume as [`find`] does, without one member, which is to be left out permanently.
+/// Finds the volume as [`find`] does, but leaves one member out permanently.
 ///
 /// # Errors
 /// Returns the same errors as [`find`].
@@ -284,7 +284,7 @@ fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found,
     let refused = |error: AssemblyError| VolumeIoError::assembly(&error, paths);
     let (mut assembly, missing) = match assemble(&pairs, force) {
         Ok(assembly) => (assembly, None),
-        // The assembly may have further problems to report.
+        // Other problems of the assembly are reported first.
         Err(missing @ AssemblyError::Missing { enough: true, .. }) => {
             (assemble(&pairs, true).map_err(refused)?, Some(missing))
         }
@@ -306,8 +306,8 @@ fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found,
     })
 }
 
-/// Finds the volume as [`find_within`] does, for reading only. Members may be missing if the others
-/// have all data.
+/// Finds the volume as [`find_within`] does, for reading only. Members can be missing if the others
+/// hold all data.
 ///
 /// # Errors
 /// Returns the errors of [`find`].
@@ -338,7 +338,7 @@ fn in_place(assembly: &Assembly, mut devices: Vec<Option<Arc<Device>>>) -> Devic
     Devices::of(given.map(device).collect())
 }
 
-/// Returns the array that the members form.
+/// Returns the array that the superblock and the members' maps describe.
 fn laid_out(superblock: &Superblock, devices: Devices) -> Result<(Array, Devices), VolumeIoError> {
     let maps = read_maps(superblock, &devices)?;
     let array = array_of(superblock, &maps)?;
@@ -352,8 +352,8 @@ fn laid_out(superblock: &Superblock, devices: Devices) -> Result<(Array, Devices
 }
 
 impl Found {
-    /// Refuses members whose superblocks were missing or damaged. Their data may be lost as well,
-    /// and writes to the volume would rely on it.
+    /// Returns an error if an active member's superblock was missing or damaged. Its data may be
+    /// lost as well, and writes to the volume would rely on it.
     fn check_doubts(&self) -> Result<(), VolumeIoError> {
         let mut members = self.superblock.members.iter();
         let is_doubtful =
@@ -369,7 +369,7 @@ impl Found {
         VolumeStatus::known(&self.superblock, &self.array, &self.devices)
     }
 
-    /// Opens the volume, and recovers from a crash.
+    /// Opens the volume, and recovers it if it was not stopped cleanly.
     ///
     /// # Errors
     /// Returns the errors of [`Volume::open`].
@@ -389,8 +389,8 @@ impl Found {
         )?)
     }
 
-    /// Opens the volume on an intermediate layer over the devices, with the write hole closed or
-    /// open. This is for measurements.
+    /// Opens the volume on a layer that wraps the devices, with the write hole closed or open. This
+    /// is for measurements.
     ///
     /// # Errors
     /// Returns the errors of [`Volume::open`].
@@ -425,7 +425,7 @@ impl Found {
         self.array.chunk_map()
     }
 
-    /// Checks a device that is to replace a failed member, without writing.
+    /// Checks without writing whether a device can replace a failed member.
     ///
     /// # Errors
     /// Returns an error if the member has not failed, or if the device cannot replace it.
@@ -463,7 +463,7 @@ fn substitute(
         let problem = "has not failed";
         return Err(VolumeError::Member { member, problem }.into());
     }
-    // The failed device is released, because it may be its own replacement.
+    // The failed device is released, because the new device can be the same.
     devices.set_device(member, None);
     let returned = |outstanding| match outstanding {
         0 => Ok(()),
@@ -508,7 +508,7 @@ fn substitute(
     })
 }
 
-/// Replaces a failed member by a device with the identity `id`, and begins to rebuild it.
+/// Replaces a failed member by a device, gives it the UUID `id`, and begins its rebuild.
 ///
 /// # Errors
 /// Returns an error if the member has not failed, or if the device cannot be written.
@@ -545,7 +545,7 @@ pub fn replace(
     Ok(block_on(volume.begin_rebuild(member))?)
 }
 
-/// Replaces the error of a member that cannot be written by the system's error.
+/// Converts the error of a member that cannot be written to the system's error.
 fn unwritten(error: VolumeError, devices: &Devices) -> VolumeIoError {
     let device = match error {
         VolumeError::Member { member, .. } => devices.device(member),
@@ -561,9 +561,9 @@ fn unwritten(error: VolumeError, devices: &Devices) -> VolumeIoError {
     }
 }
 
-/// Rebuilds the current rebuild target for a second. Returns false if no stripes are left, or if
-/// there is no such member. The threads overlap: while one writes to the member, another reads from
-/// the others.
+/// Rebuilds the current rebuild target for a second. Returns false if no stripes are left, or if no
+/// member is being rebuilt. Several threads work at once: while one writes to the target, another
+/// reads from the other members.
 ///
 /// # Errors
 /// Returns the errors of [`Volume::rebuild_step`].
@@ -599,8 +599,7 @@ where
 /// have been checked.
 ///
 /// # Errors
-/// Returns an error if a device is not a member, if `force` is not set, or if a device cannot be
-/// written.
+/// Returns an error if a device is not a member, if `force` is not set, or if a write fails.
 pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
     let (devices, pairs) = surveyed(paths, Access::Write, MEMBER_TIMEOUT)?;
     let superblocks = pairs.iter().filter_map(SuperblockPair::newest);
@@ -735,7 +734,7 @@ fn array_of(superblock: &Superblock, maps: &[Vec<u8>]) -> Result<Array, VolumeIo
     Ok(Array::new(shape, members)?)
 }
 
-/// Returns a map for a member whose tracks do not matter.
+/// Returns a map of equal tracks, for a member whose real tracks do not matter.
 fn one_track_each(sectors: Sectors) -> Option<TrackMap> {
     const SIZE: u64 = 1 << 20;
     let mut map = MapBuilder::default();
@@ -751,8 +750,8 @@ fn one_track_each(sectors: Sectors) -> Option<TrackMap> {
 }
 
 fn check_journal(array: &Array, superblock: &Superblock) -> Result<(), VolumeIoError> {
-    // A record takes at most a fourth of the journal, and holds a stripe. For mirrors, a record
-    // only names the stripe.
+    // A record takes at most a quarter of the journal, and must hold a stripe. On mirrors, a record
+    // only identifies the stripe.
     let stripe = match superblock.level {
         Level::Raid0 => return Ok(()),
         Level::Raid1 => Sectors(0),
@@ -771,7 +770,7 @@ fn check_journal(array: &Array, superblock: &Superblock) -> Result<(), VolumeIoE
     }
 }
 
-/// Returns the maps of all members, from the first member that holds them undamaged.
+/// Returns the maps of all members, from the first undamaged copy on any member.
 fn read_maps(superblock: &Superblock, devices: &Devices) -> Result<Vec<Vec<u8>>, VolumeIoError> {
     let bytes = superblock.maps.0 as usize * superblock.sector_bytes as usize;
     let front = Lbn(superblock_sectors(superblock.sector_bytes).0);

@@ -1,4 +1,4 @@
-//! The server of a volume: bytes at offsets, from any thread, and orders at a control socket.
+//! The server of a volume: requests from any thread, and orders from a control socket.
 
 mod shutdown;
 
@@ -30,16 +30,17 @@ use futures_lite::future::block_on;
 pub use shutdown::LINGERING_MESSAGE;
 use shutdown::close_sockets;
 
-/// The maximum number of zeros that are written at once, in bytes.
+/// The maximum size of one write of zeros in bytes.
 const ZEROS: usize = 1 << 20;
 
-/// The time to fail a member while it may still respond. The order is answered within a second.
+/// The first part of the time limit for failing a member, in which the member can still respond.
+/// With [`FAIL_TIMEOUT_GIVEN_UP`], it is less than a second.
 const FAIL_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// The additional time for the failure once requests no longer wait for the member.
+/// The second part of the time limit, after the member has been given up.
 const FAIL_TIMEOUT_GIVEN_UP: Duration = Duration::from_millis(500);
 
-/// The rate of an automatic initial sync, in bytes per second for each member. It leaves room for
+/// The rate of an automatic initial sync, in bytes per second for each member. It leaves time for
 /// requests.
 pub const SYNC_RATE: u64 = 32 << 20;
 
@@ -78,7 +79,7 @@ pub enum VolumeOrder {
     },
     /// Rewrites superblocks that were missing or damaged, so that their members are trusted again.
     RepairSuperblocks,
-    /// Interrupts the current maintenance, and replies once it has stopped.
+    /// Interrupts the current maintenance. The reply is sent after it has stopped.
     Pause,
 }
 
@@ -87,9 +88,10 @@ pub enum VolumeOrder {
 pub struct VolumeServer {
     kept: Arc<ServedVolume>,
     control: Mutex<Option<Control>>,
-    /// The messages about members that have been printed; each is printed once.
+    /// The messages that have been printed. Each is printed only once.
     reported: Mutex<Vec<String>>,
-    /// The rate of an initial sync that begins with the server; `None` if it waits for an order.
+    /// The rate of the initial sync that begins with the server. With `None`, the sync waits for an
+    /// order.
     sync_rate: Option<u64>,
 }
 
@@ -105,7 +107,7 @@ struct ServedVolume {
 
 #[derive(Debug, Default)]
 struct Worker {
-    /// No more orders are taken.
+    /// Whether orders are refused because the server is stopping.
     closed: bool,
     thread: Option<JoinHandle<()>>,
     progress: Option<MaintenanceProgress>,
@@ -123,7 +125,7 @@ impl VolumeServer {
     }
 
     /// Assembles the members and opens the volume as [`VolumeServer::open`] does. A member that
-    /// does not return an operation within `timeout` is failed.
+    /// does not complete an operation within `timeout` fails.
     ///
     /// # Errors
     /// Returns the errors of [`VolumeServer::open`].
@@ -138,7 +140,7 @@ impl VolumeServer {
     }
 
     /// Assembles the members as [`VolumeServer::open_within`] does, and opens the volume without
-    /// writing to them. Members may be missing if the others have all data.
+    /// writing to them. Members can be missing if the others hold all data.
     ///
     /// # Errors
     /// Returns the errors of [`find_to_read`] and
@@ -159,8 +161,8 @@ impl VolumeServer {
     }
 
     fn of(volume: DeviceVolume, control: Option<Control>) -> VolumeServer {
-        // These failures were known before.
-        let said = failed(&VolumeStatus::of(&volume));
+        // These failures were known before the start.
+        let reported = failed(&VolumeStatus::of(&volume));
         VolumeServer {
             kept: Arc::new(ServedVolume {
                 volume,
@@ -169,13 +171,13 @@ impl VolumeServer {
                 failing: Mutex::default(),
             }),
             control: Mutex::new(control),
-            reported: Mutex::new(said),
+            reported: Mutex::new(reported),
             sync_rate: Some(SYNC_RATE),
         }
     }
 
-    /// Sets the rate of an initial sync that begins with the server; with `None`, it waits for an
-    /// order.
+    /// Sets the rate of the initial sync that begins with the server. With `None`, the sync waits
+    /// for an order.
     pub fn set_sync_rate(&mut self, rate: Option<u64>) {
         self.sync_rate = rate;
     }
@@ -190,23 +192,24 @@ impl VolumeServer {
         drop(self.control.lock().take());
     }
 
-    /// Reports members that have failed, if any operation has. Two kinds of members are durably
-    /// declared failed: those whose files were found to be shortened, which would read as zeros if
-    /// they grew again; and those that did not respond in time, which receive no more operations.
+    /// Reports failed members if an operation has failed since the last call. Members that cannot
+    /// be used any more are first declared failed durably. These are members whose files were
+    /// shortened, which would read as zeros if they grew again, and members that did not respond in
+    /// time.
     fn report_failures(&self) {
         let volume = self.volume();
         if !volume.members().had_failures() {
             return;
         }
         for member in volume.members().unusable() {
-            // If the volume cannot do without the member, it is broken, which is reported below.
+            // An error means that the volume is broken without the member, which is reported next.
             let _ = block_on(volume.fail(member));
         }
-        let mut said = self.reported.lock();
+        let mut reported = self.reported.lock();
         for line in failed(&VolumeStatus::served(volume, None)) {
-            if !said.contains(&line) {
+            if !reported.contains(&line) {
                 tracing::warn!("{line}");
-                said.push(line);
+                reported.push(line);
             }
         }
     }
@@ -313,7 +316,7 @@ impl BlockService for VolumeServer {
     }
 
     fn trim(&self, _: u64, _: u64, _: bool) -> Result<(), ServiceError> {
-        // The volume keeps all data.
+        // Volumes do not support trim.
         Ok(())
     }
 
@@ -326,7 +329,7 @@ impl BlockService for VolumeServer {
     }
 }
 
-/// Returns the messages about a volume that is degraded or broken.
+/// Returns a message for each failed member, and one if the volume is broken.
 fn failed(status: &VolumeStatus) -> Vec<String> {
     let failed = status.members.iter().filter(|one| one.state == "failed");
     let mut lines: Vec<String> = failed
@@ -341,7 +344,7 @@ fn failed(status: &VolumeStatus) -> Vec<String> {
 impl OrderHandler for ServedVolume {
     fn carry_out(self: &Arc<ServedVolume>, line: &str) -> Result<String, Box<dyn Error>> {
         if !line.starts_with('{') {
-            let problem = "this is the control socket of a volume; faults need that of a drive";
+            let problem = "this is the control socket of a volume; send faults to that of a drive";
             return Err(VolumeIoError::Order(problem.to_owned()).into());
         }
         let order = serde_json::from_str(line).map_err(|error| {
@@ -367,7 +370,7 @@ impl ServedVolume {
         order: VolumeOrder,
     ) -> Result<Option<String>, VolumeIoError> {
         let volume = &self.volume;
-        // `begin` checks by itself what it may do.
+        // `begin` checks itself whether the task would write.
         let is_harmless = matches!(
             order,
             VolumeOrder::Status | VolumeOrder::Pause | VolumeOrder::Begin { .. }
@@ -386,7 +389,7 @@ impl ServedVolume {
             } => {
                 let superblock = block_on(volume.superblock());
                 let devices = volume.members();
-                // The client that gave the order has checked for other content.
+                // The program that sent the order has checked for other content.
                 let device = substitute(&superblock, devices, member, &with, force, |_| None)?;
                 replace(volume, device, id)?;
             }
@@ -399,8 +402,8 @@ impl ServedVolume {
         Ok(None)
     }
 
-    /// Declares a member failed. Requests that it does not return stop waiting for it. Requests to
-    /// other members may delay this, in which case it continues after the reply.
+    /// Declares a member failed. Requests stop waiting for it. If requests to other members delay
+    /// this, it continues after the reply.
     fn fail(self: &Arc<ServedVolume>, member: usize) -> Result<Option<String>, VolumeIoError> {
         let unfinished = || {
             Ok(Some(format!(
@@ -414,12 +417,12 @@ impl ServedVolume {
             }
             failing.push(member);
         }
-        let (tell, told) = mpsc::sync_channel(1);
+        let (sender, receiver) = mpsc::sync_channel(1);
         let kept = Arc::clone(self);
         let run = move || {
             let done = block_on(kept.volume.mark_failed(member));
             kept.failing().retain(|other| *other != member);
-            if let Err(mpsc::SendError(Err(error))) = tell.send(done) {
+            if let Err(mpsc::SendError(Err(error))) = sender.send(done) {
                 tracing::warn!("fail {member}: {error}");
             }
         };
@@ -428,13 +431,13 @@ impl ServedVolume {
             self.failing().retain(|other| *other != member);
             return Err(VolumeIoError::Thread(error));
         }
-        if let Ok(done) = told.recv_timeout(FAIL_TIMEOUT) {
+        if let Ok(done) = receiver.recv_timeout(FAIL_TIMEOUT) {
             return Ok(done.map(|()| None)?);
         }
         if self.can_spare(member) {
             self.volume.members().give_up(member, FAIL_TIMEOUT / 2);
         }
-        match told.recv_timeout(FAIL_TIMEOUT_GIVEN_UP) {
+        match receiver.recv_timeout(FAIL_TIMEOUT_GIVEN_UP) {
             Ok(done) => Ok(done.map(|()| None)?),
             Err(_) => unfinished(),
         }
@@ -464,16 +467,16 @@ impl ServedVolume {
         let mut worker = self.worker();
         if let Some(other) = worker.progress.as_ref().filter(|other| other.under_way) {
             return Err(VolumeIoError::Order(format!(
-                "a {} is already running; wait for its end, or interrupt it",
+                "a {} is already running; wait for its end, or pause it",
                 other.work.name()
             )));
         }
         self.stop.store(false, Ordering::Relaxed);
         let kept = Arc::clone(self);
         let run = move || {
-            let tell =
+            let report =
                 |progress: &MaintenanceProgress| kept.worker().progress = Some(progress.clone());
-            let ended = maintain(&kept.volume, task, &kept.stop, tell);
+            let ended = maintain(&kept.volume, task, &kept.stop, report);
             if let Some(progress) = &mut kept.worker().progress {
                 progress.under_way = false;
                 progress.error = ended.err().map(|error| error.to_string());

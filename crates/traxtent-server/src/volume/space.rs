@@ -1,11 +1,11 @@
 //! Allocation for members that are sparse files. Space is allocated one region at a time, before
 //! data is written.
 //!
-//! If a file system is full, writes to it fail, and a member whose write fails is dropped. A volume
-//! therefore reserves space first, and only the client's write fails if there is none. This does
-//! not cover file systems without fallocate, file systems that write allocated blocks elsewhere
-//! (Btrfs, snapshots), or thinly provisioned block devices. There, a full disk still appears as a
-//! failed write.
+//! Writes to a full file system fail, and a member whose write fails is dropped. A volume therefore
+//! reserves space before a write. If there is none, only the client's write fails. This does not
+//! cover file systems without fallocate, file systems that write allocated blocks elsewhere (Btrfs,
+//! snapshots), or thinly provisioned block devices. There, a write to a full disk still fails the
+//! member.
 
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -26,12 +26,12 @@ pub(super) struct ReservedSpace {
     bytes: u64,
     /// One bit per region.
     reserved: Vec<AtomicU64>,
-    /// Whether the file system has proved unable to allocate. It is then not tried again.
+    /// Whether the file system has refused to allocate in advance. It is then not tried again.
     is_unsupported: AtomicBool,
 }
 
 impl ReservedSpace {
-    /// Creates the record of a file of `bytes` bytes, without reserved regions.
+    /// Creates the record for a file of `bytes` bytes, without reserved regions.
     pub(super) fn new(bytes: u64) -> ReservedSpace {
         let words = bytes.div_ceil(REGION * WORD);
         ReservedSpace {
@@ -41,7 +41,7 @@ impl ReservedSpace {
         }
     }
 
-    /// Returns whether a range of bytes needs no reservation any more.
+    /// Returns whether a range of bytes needs no further reservation.
     pub(super) fn is_reserved(&self, bytes: &Range<u64>) -> bool {
         self.is_unsupported.load(Ordering::Relaxed)
             || self.regions(bytes).all(|region| self.has(region))
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(file.metadata().unwrap().len(), 0);
     }
 
-    /// Is remaining space of less than a region used, with an error only after that?
+    /// Is remaining space of less than a region used before an error is returned?
     #[test]
     fn what_is_left_is_used() {
         let mount = testkit::tool!("mount");

@@ -1,4 +1,4 @@
-//! The status of a volume, as it is reported.
+//! The status of a volume, as reports and replies contain it.
 
 use std::path::PathBuf;
 
@@ -32,8 +32,8 @@ pub struct VolumeStatus {
     pub clean: bool,
     /// Whether the volume is served.
     pub served: bool,
-    /// Whether more members have failed than the level tolerates. Such a volume can only be read,
-    /// where its data are complete.
+    /// Whether more members have failed than the level tolerates. Such a volume is read-only, and
+    /// only its undamaged data can be read.
     pub broken: bool,
     /// The number of stripes.
     pub stripes: u64,
@@ -48,13 +48,13 @@ pub struct VolumeStatus {
     pub lost: Vec<LostRange>,
     /// The members in their order.
     pub members: Vec<MemberStatus>,
-    /// The given devices that are old copies of members, or that the other members have dropped.
+    /// The given devices that are old copies of members, or were dropped by the other members.
     #[serde(default)]
     pub stale: Vec<StaleMember>,
     /// The given devices that cannot be members, or whose superblocks cannot be used.
     #[serde(default)]
     pub unusable: Vec<UnusableDevice>,
-    /// The current maintenance, or the last one since the volume has been served.
+    /// The current maintenance, or the last one since the server was started.
     pub work: Option<MaintenanceProgress>,
     /// A description of an order that is not yet complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ pub struct VolumeStatus {
 pub struct StaleMember {
     /// The device.
     pub path: PathBuf,
-    /// The member that it was.
+    /// The number of the member that it was.
     pub member: usize,
     /// The highest generation in its superblocks.
     pub generation: u64,
@@ -197,8 +197,8 @@ impl VolumeStatus {
         }
     }
 
-    /// Returns the status of a served volume. This never waits, because a member may block
-    /// everything else.
+    /// Returns the status of a served volume. This never waits, not even if a member blocks all
+    /// requests.
     pub(super) fn served(volume: &DeviceVolume, work: Option<MaintenanceProgress>) -> VolumeStatus {
         let known = volume.snapshot();
         let mut status = VolumeStatus::known(&known.superblock, volume.array(), volume.members());

@@ -1,5 +1,4 @@
-//! Verification that members still have the tracks in their maps, if the members are disks that can
-//! be timed.
+//! Verification that members' track maps still match their disks, by translation or timing.
 
 use std::path::Path;
 
@@ -17,28 +16,28 @@ const SAMPLE: CheckSample = CheckSample {
     tracks: 16,
 };
 
-/// FUSE_SUPER_MAGIC of linux/magic.h. It marks files that a program provides, such as nbdfuse,
-/// which shows served drives.
+/// FUSE_SUPER_MAGIC of linux/magic.h. It marks files that a program provides. Such a program is
+/// nbdfuse, whose files are served drives.
 const FUSE: rustix::fs::FsWord = 0x6573_5546;
 
 /// The result of comparing a map with its drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MapVerdict {
-    /// The sampled boundaries are where the map has them.
+    /// The sampled boundaries match the map.
     Holds {
         /// The number of boundaries tested.
         tested: u64,
         /// The method: translation or timing.
         by: &'static str,
     },
-    /// A boundary is elsewhere.
+    /// A boundary does not match the map.
     Moved(MovedBoundary),
     /// The map could not be checked, for the given reason.
     Unknown(String),
 }
 
 /// Checks a sample of a map's boundaries on a device, or on a file that nbdfuse provides.
-/// `progress` receives the number of boundaries checked so far and the total. This only reads.
+/// `progress` receives the number of boundaries checked so far and the total. Nothing is written.
 pub fn verify_map(
     path: &Path,
     map: &TrackMap,
@@ -72,7 +71,7 @@ pub fn verify_on(
         });
     }
     let checked = traxtent_probe::check_map(target, map, SAMPLE, &mut Rng::new(seed), progress);
-    // An error only means that the drive does not support the setting.
+    // An error means that the drive does not support the setting.
     let _ = target.switch_caching(true);
     match checked {
         Ok(checked) => match checked.moved {

@@ -15,8 +15,8 @@ use super::Device;
 use super::watch::{OutstandingOp, POLL_INTERVAL};
 use crate::volume::buffers::AlignedBuffer;
 
-/// The maximum number of threads per device, which is the number of threads with which a server
-/// brings requests.
+/// The maximum number of threads per device. It equals the number of threads with which a server
+/// makes requests.
 const THREADS_MAX: usize = 16;
 
 /// The operation of a job. The memory of reads and writes is stored separately.
@@ -25,7 +25,7 @@ pub(super) enum Task {
     Read(Lbn),
     Write(Lbn),
     Flush,
-    /// Reserve space for the sectors from the first up to the second LBN.
+    /// Reserve space from the first LBN to the second, which is excluded.
     Reserve(Lbn, Lbn),
 }
 
@@ -67,7 +67,7 @@ impl DeviceThreads {
             let thread = thread::Builder::new().name("member".to_owned());
             match thread.spawn(move || shared.work()) {
                 Ok(_) => line.threads += 1,
-                // The existing threads suffice.
+                // An existing thread will take the job.
                 Err(_) if line.threads > 0 => {}
                 Err(_) => return Err(line.jobs.pop_back().expect("it was put there")),
             }
@@ -113,7 +113,7 @@ impl Shared {
 impl Job {
     fn carry_out(mut self) {
         if self.device.watch().is_given_up() {
-            // Nobody waits for the operation any more, and it must not take effect later.
+            // The request has failed, so the operation must not take effect later.
             self.batch.end(self.place, Err(Errno::TIMEDOUT), None);
             return;
         }
@@ -158,16 +158,16 @@ thread_local! {
 }
 
 impl Batch {
-    /// An empty batch.
+    /// Returns an empty batch.
     pub(super) fn new() -> Arc<Batch> {
-        // A job that was given up may still refer to it.
+        // A job on a device that was given up can still refer to the batch.
         let kept = BATCH.take().filter(|batch| Arc::strong_count(batch) == 1);
         let batch = kept.unwrap_or_default();
         batch.places().clear();
         batch
     }
 
-    /// Queues a task for a device. `memory` holds the data to write, or receives the data that is
+    /// Queues a task for a device. `memory` holds the data of a write, or receives the data of a
     /// read.
     pub(super) fn push(
         self: &Arc<Batch>,
@@ -204,12 +204,12 @@ impl Batch {
         self.ended.notify_one();
     }
 
-    /// Waits until all jobs have ended, or belong to devices that do not respond in time; those
-    /// devices are given up. Calls `tell` for each job, in the order in which the jobs were queued.
+    /// Waits until every job has ended or its device has been given up. Devices that do not respond
+    /// in time are given up. Calls `report` for each job in queue order.
     pub(super) fn wait(
         self: Arc<Batch>,
         timeout: Duration,
-        mut tell: impl FnMut(usize, Result<(), Errno>, Option<&[u8]>),
+        mut report: impl FnMut(usize, Result<(), Errno>, Option<&[u8]>),
     ) {
         let mut places = self.places();
         while !places.iter().all(|place| place.is_over(timeout)) {
@@ -219,10 +219,10 @@ impl Batch {
         let mut all_ended = true;
         for (number, place) in places.iter_mut().enumerate() {
             match &mut place.stage {
-                Stage::Ended(done, memory) => tell(number, *done, memory.take().as_deref()),
+                Stage::Ended(done, memory) => report(number, *done, memory.take().as_deref()),
                 _ => {
                     all_ended = false;
-                    tell(number, Err(Errno::TIMEDOUT), None);
+                    report(number, Err(Errno::TIMEDOUT), None);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Operations that the kernel carries out in parallel through io_uring.
 //!
-//! Threads wait for them no longer than the member time-out. Operations that have not returned by
-//! then stay with their ring, and a dedicated thread waits for them.
+//! Requests wait for them no longer than the member time-out. Operations that have not returned by
+//! then keep their ring, and a separate thread waits for them.
 
 use std::cell::RefCell;
 use std::io;
@@ -16,10 +16,10 @@ use smallvec::SmallVec;
 use super::watch::{OutstandingOp, POLL_INTERVAL};
 use crate::volume::buffers::AlignedBuffer;
 
-/// The maximum number of simultaneous operations; more wait for their turn.
+/// The maximum number of simultaneous operations per thread.
 const ENTRIES: u32 = 64;
 
-/// `ETIME`, which the standard library has no error kind for.
+/// `ETIME`, for which the standard library has no error kind.
 const TIMER_EXPIRED: i32 = 62;
 
 thread_local! {
@@ -28,21 +28,20 @@ thread_local! {
     static RING: RefCell<Option<IoUring>> = RefCell::new(new_ring());
 }
 
-/// An operation for the kernel, with everything that the kernel may use until the operation has
-/// ended.
+/// An operation for the kernel, with all memory and files that the kernel uses until its end.
 #[derive(Debug)]
 pub(super) struct RingOp {
     /// The operation.
     pub(super) entry: Entry,
     /// Its memory, which is not shared.
     pub(super) memory: AlignedBuffer,
-    /// Its turn, which keeps the device's file open.
+    /// Its record at the device, which keeps the device's file open.
     pub(super) turn: OutstandingOp,
     /// The kernel's result (see `io_uring_enter(2)`).
     pub(super) result: Option<i32>,
 }
 
-/// Operations for the kernel. An operation that was given up is replaced by `None`.
+/// Operations for the kernel. `None` replaces an operation that was given up.
 pub(super) type RingOps = SmallVec<[Option<RingOp>; 8]>;
 
 /// Returns whether this thread has a ring.
@@ -76,8 +75,8 @@ pub(super) unsafe fn carry_out(ops: &mut RingOps, timeout: Duration) {
             while next < ops.len() && outstanding < ENTRIES as usize {
                 if let Some(op) = &ops[next] {
                     let entry = op.entry.clone().user_data(next as u64);
-                    // SAFETY: the memory it points to is owned by `ops` until the operation has
-                    // ended, or else by `late`.
+                    // SAFETY: until the operation has ended, `ops` or `late` owns the memory to
+                    // which the entry points.
                     unsafe { ring.submission().push(&entry) }.expect("there is room");
                     outstanding += 1;
                 }
@@ -133,7 +132,8 @@ fn take_late(ops: &mut [Option<RingOp>]) -> Vec<(u64, RingOp)> {
 /// Starts a thread that waits for operations that may never return. If it cannot be started, memory
 /// and files are leaked.
 fn detach_late_ops(ring: Option<IoUring>, late: Vec<(u64, RingOp)>) {
-    // This must not be dropped before the kernel has returned everything, even if the thread fails.
+    // These must not be dropped before the kernel has returned all operations, even if the thread
+    // cannot be started.
     let leaked = Box::leak(Box::new((ring, late)));
     let wait_for = || {
         let (ring_slot, late) = leaked;
@@ -154,7 +154,7 @@ fn detach_late_ops(ring: Option<IoUring>, late: Vec<(u64, RingOp)>) {
     let _ = thread.spawn(wait_for);
 }
 
-/// Returns whether the same call may succeed later.
+/// Returns whether the same call can succeed later.
 fn is_transient(error: &io::Error) -> bool {
     error.raw_os_error() == Some(TIMER_EXPIRED)
         || matches!(

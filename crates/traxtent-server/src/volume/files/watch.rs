@@ -1,8 +1,8 @@
 //! The outstanding operations of a device.
 //!
-//! An operation that is stuck in the kernel cannot be cancelled. A thread that waits for it gives
-//! up after the member time-out. The operation keeps its memory and the open file until it returns,
-//! which may be never, and it may still be carried out.
+//! An operation that is stuck in the kernel cannot be cancelled. A thread stops waiting for it
+//! after the member time-out. The operation keeps its memory and the open file until it returns,
+//! which may never happen. It can still take effect later.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,15 +14,15 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::Device;
 
-/// The default member time-out, which is that of the kernel's SCSI layer.
+/// The default member time-out, the same as that of the kernel's SCSI layer.
 pub const MEMBER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The limits of the member time-out in seconds. A disk that retries a bad sector takes seconds to
+/// The range of the member time-out in seconds. A disk that retries a bad sector takes seconds to
 /// respond.
 pub const MEMBER_TIMEOUTS: std::ops::RangeInclusive<u64> = 1..=3600;
 
-/// The poll interval of threads that wait for operations, because another thread may give the
-/// device up meanwhile.
+/// The poll interval of threads that wait for operations. Between polls, another thread can give
+/// the device up.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A device's outstanding operations.
@@ -65,7 +65,7 @@ impl OutstandingOps {
         begun.map(|begun| begun.elapsed())
     }
 
-    /// Returns the time for which operations have been outstanding while none was returned.
+    /// Returns how long operations have been outstanding without any being returned.
     pub(super) fn still(&self) -> Option<Duration> {
         let under_way = self.lock();
         let begun = under_way.begun.iter().flatten().min().copied()?;
@@ -152,11 +152,11 @@ pub(in crate::volume) fn with_timeout<T: Send + 'static>(
     timeout: Duration,
     what: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
-    let (tell, told) = mpsc::sync_channel(1);
+    let (sender, receiver) = mpsc::sync_channel(1);
     let run = move || {
-        let _ = tell.send(what());
+        let _ = sender.send(what());
     };
     let thread = thread::Builder::new().name("patient".to_owned());
     thread.spawn(run).ok()?;
-    told.recv_timeout(timeout).ok()
+    receiver.recv_timeout(timeout).ok()
 }

@@ -1,8 +1,8 @@
 //! The shutdown of a server whose members do not respond.
 //!
-//! A volume is stopped cleanly by writing its superblocks. A member that does not respond delays
-//! this by the member time-out. Shutdown does not wait that long; the server ends as in a crash,
-//! which volumes survive.
+//! A volume is stopped cleanly by writing its superblocks. A member that does not respond would
+//! delay this by the member time-out. The server does not wait that long: it ends as in a crash,
+//! from which the volume can recover.
 
 use std::path::Path;
 use std::thread;
@@ -14,32 +14,32 @@ use rustix::net::Shutdown;
 use super::VolumeServer;
 use crate::volume::files::{UnresponsiveMember, with_timeout};
 
-/// The message, after a device's path, of a server that has ended while its process remains.
+/// The message, after a device's path, that the server has ended but its process remains.
 pub const LINGERING_MESSAGE: &str =
     "requests to it have not returned; the server's process remains until the kernel returns them";
 
-/// The time that members have for an orderly shutdown, and the silence after which a member is not
-/// waited for.
+/// The time that members have for a clean shutdown, and the time without a response after which the
+/// server stops waiting for a member.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The poll interval during shutdown.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The time limit for the final message, which may have no reader.
+/// The time limit for the final message, which blocks if nobody reads it.
 const MESSAGE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The exit status of a server that has ended as in a crash.
 const EXIT_STATUS: i32 = 3;
 
 impl VolumeServer {
-    /// Limits the duration of a shutdown; call it once the server has been told to end. If requests
-    /// wait for a member that does not respond, the process ends without stopping the volume. The
-    /// members keep their state, and the next start recovers the volume.
+    /// Limits the duration of a shutdown. Call it in a separate thread when the shutdown begins. If
+    /// requests wait for a member that does not respond, the process ends without stopping the
+    /// volume cleanly. The next start recovers the volume.
     pub fn end_in_time(&self) {
-        let told = Instant::now();
+        let begun = Instant::now();
         loop {
             thread::sleep(POLL_INTERVAL);
-            if told.elapsed() >= SHUTDOWN_TIMEOUT
+            if begun.elapsed() >= SHUTDOWN_TIMEOUT
                 && let Some(silent) = self.volume().members().waited_for(SHUTDOWN_TIMEOUT)
             {
                 self.end(&silent);
@@ -54,20 +54,20 @@ impl VolumeServer {
             seconds,
         } = silent;
         let path = path.display();
-        let words = format!(
+        let message = format!(
             "member {member} has not responded for {seconds:.1} s: the volume is not stopped cleanly; the next \
              start recovers it; {path}: {LINGERING_MESSAGE}"
         );
-        let say = move || tracing::error!("{words}");
-        let _ = with_timeout(MESSAGE_TIMEOUT, say);
+        let log = move || tracing::error!("{message}");
+        let _ = with_timeout(MESSAGE_TIMEOUT, log);
         self.close_control();
         close_sockets();
         signal_hook::low_level::exit(EXIT_STATUS)
     }
 }
 
-/// Closes all connections and listening sockets, because the kernel may keep the process alive, and
-/// with it its sockets. Sockets that the process received as its standard streams are left open.
+/// Closes all connections and listening sockets, because the kernel could keep the process and its
+/// sockets alive. Standard streams that are sockets are left open.
 pub(super) fn close_sockets() {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
         return;
@@ -90,8 +90,7 @@ pub(super) fn close_sockets() {
 
 #[allow(unsafe_code)]
 fn shut_down(number: i32) {
-    // SAFETY: the process is ending. Whatever file the number refers to by now, it is a socket or
-    // the call fails.
+    // SAFETY: the process is ending. If the number no longer refers to a socket, the call fails.
     let socket = unsafe { BorrowedFd::borrow_raw(number) };
     let _ = rustix::net::shutdown(socket, Shutdown::Both);
 }
