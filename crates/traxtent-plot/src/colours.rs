@@ -1,7 +1,7 @@
 //! The colours of all pictures and pages. One meaning has one colour:
 //!
-//! - aligned data are blue
-//! - conventional (unaligned) data are orange
+//! - aligned data is blue
+//! - conventional (unaligned) data is orange
 //! - a reference such as sequential access is grey
 //! - anything else takes the remaining colours in order; more than four names use those above too
 //!

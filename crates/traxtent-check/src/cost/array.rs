@@ -206,7 +206,7 @@ impl ModelledArray {
         let width = self.shape.data + self.shape.parity;
         let turned = match self.shape.parity {
             0 => chunk,
-            // Parity moves down by one member in each stripe, and data begin after it.
+            // Parity moves down by one member in each stripe, and data begins after it.
             parity => (width - 1 - row % width + parity + chunk) % width,
         };
         (turned * self.shape.copies) as usize

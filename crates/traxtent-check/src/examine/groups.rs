@@ -1,5 +1,4 @@
-//! Volume groups: the layout of their logical volumes on physical ones, as the metadata describe
-//! it.
+//! Volume groups: the layout of their logical volumes on physical ones, from the metadata.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -206,7 +206,7 @@ fn file_system_in_raid_5() {
         let file_system = Image::new(32 * MIB);
         file_system.run(&mke2fs, &["-q", "-F", "-b", "4096", "-E", options, "@"], "");
         let bytes = std::fs::read(&file_system.path).unwrap();
-        // Left-symmetric: parity moves down from the last member, and data begin after it.
+        // Left-symmetric: parity moves down from the last member, and data begins after it.
         let mut data = vec![Vec::new(); 3];
         for (row, chunks) in bytes.chunks(2 * 4096).enumerate() {
             let parity = 2 - row % 3;
@@ -230,7 +230,7 @@ fn file_system_in_raid_5() {
     );
 }
 
-/// Is it a finding for each member if data do not begin on a physical sector, and if a chunk is
+/// Is it a finding for each member if data does not begin on a physical sector, and if a chunk is
 /// smaller than a physical sector?
 #[test]
 fn misaligned_members() {

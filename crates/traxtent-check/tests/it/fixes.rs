@@ -44,7 +44,7 @@ fn examine_images(images: &[PathBuf], case: &Case) -> (Stack, Vec<ReportRow>) {
     (stack, findings)
 }
 
-/// Returns the names of the layers in a stack, in order. If they are unchanged, moved data are
+/// Returns the names of the layers in a stack, in order. If they are unchanged, moved data is
 /// still found.
 fn kinds(stack: &Stack) -> Vec<String> {
     let layers = stack.layers.iter().skip(1);

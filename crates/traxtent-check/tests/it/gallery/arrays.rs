@@ -64,7 +64,7 @@ const CASES: &[Case] = &[
         &[],
     ),
     case(
-        "RAID 5 whose data are off",
+        "RAID 5 with misaligned data",
         "md -l 5 -n 3 -c 64 --data-offset=1025K $W $X $Y",
         &[("data-start", "md member")],
     ),

@@ -350,7 +350,7 @@ pub(crate) const CASES: &[Case] = &[
         &[],
     ),
     case(
-        "LUKS1 whose data are off",
+        "LUKS1 with misaligned data",
         "disk 64; content 131072; luks --type luks1 --align-payload 63; put 0",
         TODAY,
         &[("data-start", "LUKS1"), ("luks-sector", "LUKS1")],
@@ -363,7 +363,7 @@ pub(crate) const CASES: &[Case] = &[
         &[],
     ),
     case(
-        "LVM whose data are off",
+        "LVM with misaligned data",
         "disk 64; script 'label: gpt' 'start=2048,size=122880,type=V'; content 122880; pv --dataalignment 64k --dataalignmentoffset 3584b; put 2048",
         TODAY,
         &[("data-start", "physical volume")],

@@ -9,12 +9,13 @@ use super::{Case, CreatedCase, findings_of};
 
 /// The text of the page before its table.
 const HEAD: &str = "# Findings of each tool\n
-Aligned and misaligned images made by real tools, and the findings for each: by `traxtent check` for the drive that the
-image is meant for, by `parted align-check` (`min` and `opt`) for each partition, and by `sgdisk --verify`. The others
-cannot be given a drive, and read only partition tables. `traxtent check` shows warnings and faults here, a rule
-and its layer; a test asserts exactly these findings. For the others every complaint counts, whatever its
-subject: parted's `opt` asks for multiples of 1 MiB on any image, and sgdisk also reports ends that are not a multiple of the
-alignment that it infers.
+Aligned and misaligned images made by real tools, and the findings for each: by `traxtent check` for
+the drive that the image is meant for, by `parted align-check` (`min` and `opt`) for each partition,
+and by `sgdisk --verify`. parted and sgdisk accept no drive, and read only partition tables. The
+column of `traxtent check` shows warnings and faults, each with its rule and layer. A test asserts
+exactly these findings. For the other tools, every complaint counts, regardless of its subject:
+parted's `opt` expects multiples of 1 MiB in any image, and sgdisk also reports partition ends that
+are not a multiple of the alignment that it infers.
 
 Written by `TRAXTENT_GALLERY_PAGE=docs/check-gallery.md cargo test -p traxtent-check --test it gallery`.\n\n";
 

@@ -238,7 +238,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             switch(
                 "enabled",
-                "Whether data stay in the buffer after their request. If not, writes are complete only once they are on the media.",
+                "Whether data stays in the buffer after their request. If not, writes are complete only once they are on the media.",
             ),
             key_of(
                 "segments",
@@ -269,7 +269,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "write_back",
                 Choice(&[
                     ("none", "once it is on the media"),
-                    ("full", "once its data are in the buffer"),
+                    ("full", "once its data is in the buffer"),
                 ]),
                 "",
                 Is("\"none\""),
@@ -287,7 +287,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 Boolean,
                 "",
                 Is("true"),
-                "Whether written data are kept for reads.",
+                "Whether written data is kept for reads.",
             ),
             switch(
                 "hits_while_busy",
@@ -306,7 +306,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             switch(
                 "drop_delivered",
-                "Whether data are dropped from the buffer once delivered.",
+                "Whether data is dropped from the buffer once delivered.",
             ),
             key_of(
                 "read_watermark",

@@ -131,7 +131,7 @@ pub(super) const SECTIONS: &[Section] = &[
             key_of(
                 "unmap",
                 Choice(&[
-                    ("ignored", "data stay"),
+                    ("ignored", "the data stays"),
                     ("zeroes", "sectors are subsequently read as zeros"),
                 ]),
                 "",
