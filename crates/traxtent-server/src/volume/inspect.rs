@@ -10,8 +10,8 @@ use traxtent_volume::{AssemblyError, SuperblockPair, assemble};
 
 use super::error::VolumeIoError;
 use super::files::{Device, MEMBER_TIMEOUT};
+use super::find::{in_place, laid_out, open_once, superblocks_of};
 use super::status::{StaleMember, UnusableDevice, VolumeStatus};
-use super::{in_place, laid_out, open_once, superblocks_of};
 
 /// Returns the status that the devices' superblocks describe, for inspection only. It includes
 /// missing, stale and damaged members.

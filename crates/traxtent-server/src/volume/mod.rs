@@ -7,6 +7,7 @@
 mod buffers;
 mod error;
 mod files;
+mod find;
 mod inspect;
 mod maintenance;
 mod server;
@@ -21,23 +22,21 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
-use traxtent_layout::raid::{Array, ArrayShape, ChunkRule, Level, Member};
-use traxtent_map::{MapBuilder, MapFile, TrackMap};
-use traxtent_probe::{Confirm, Found as FoundTrack};
+use traxtent_layout::raid::{Array, ChunkRule, Level};
+use traxtent_map::MapFile;
 use traxtent_units::{Lbn, Sectors};
 use traxtent_volume::superblock::{
-    MemberEntry, MemberState, SUPERBLOCK_BYTES, Superblock, maps_sectors, superblock_sectors,
+    MemberState, SUPERBLOCK_BYTES, Superblock, maps_sectors, superblock_sectors,
 };
-use traxtent_volume::{
-    Assembly, AssemblyError, MemberIo, NewVolume, Op, SuperblockPair, Volume, VolumeError,
-    WriteHole, assemble, read_superblocks,
-};
+use traxtent_volume::{MemberIo, NewVolume, Op, SuperblockPair, Volume, VolumeError};
 
 use traxtent_io::device::guard::{Access, volume_on};
 
 pub use error::VolumeIoError;
 pub use files::{AlignedBuffer, Device, Devices, MEMBER_TIMEOUT, MEMBER_TIMEOUTS};
 use files::{Identity, no_answer, with_timeout};
+pub use find::{Found, find, find_to_read, find_with_suspects, find_within, find_without};
+use find::{array_of, open_once, read_maps, surveyed};
 pub use inspect::inspect;
 pub use maintenance::{
     DifferenceReport, MaintenanceKind, MaintenanceProgress, MaintenanceTask, RATE_MIN, Repairs,
@@ -210,233 +209,6 @@ fn check_room(
             why: "superblocks, maps, journal and data need at least",
             needed: Sectors(needed),
         }),
-    }
-}
-
-/// A volume that has been found but not opened. Nothing has been written to its members.
-#[derive(Debug)]
-pub struct Found {
-    /// The superblock that the members agree on.
-    pub superblock: Superblock,
-    array: Array,
-    devices: Devices,
-}
-
-/// Finds the volume to which devices belong. With `force`, members can be missing. A missing
-/// member's data is then computed from the parity, even if the parity was never synced.
-///
-/// # Errors
-/// Returns the reason if the devices do not form a volume.
-pub fn find(paths: &[PathBuf], force: bool) -> Result<Found, VolumeIoError> {
-    find_within(paths, force, MEMBER_TIMEOUT)
-}
-
-/// Finds the volume as [`find`] does, and accepts doubtful members. This is for inspection, and for
-/// callers that know that the members' data is good. A volume with doubtful members that needs
-/// recovery is refused unless `recover` is set, because recovery trusts all members.
-///
-/// # Errors
-/// Returns the same errors as [`find`].
-pub fn find_with_suspects(
-    paths: &[PathBuf],
-    force: bool,
-    recover: bool,
-) -> Result<Found, VolumeIoError> {
-    let found = assembled(paths, force, MEMBER_TIMEOUT)?;
-    if !recover && !found.superblock.clean {
-        found.check_doubts()?;
-    }
-    Ok(found)
-}
-
-/// Finds the volume as [`find`] does, but leaves one member out permanently.
-///
-/// # Errors
-/// Returns the same errors as [`find`].
-pub fn find_without(paths: &[PathBuf], member: usize) -> Result<Found, VolumeIoError> {
-    let path = {
-        let found = assembled(paths, false, MEMBER_TIMEOUT)?;
-        let device = found.devices.device(member);
-        device.map(|device| device.path().to_owned())
-    };
-    let others = paths.iter().filter(|other| Some(*other) != path.as_ref());
-    let others: Vec<PathBuf> = others.cloned().collect();
-    find(&others, true)
-}
-
-/// Finds the volume to which devices belong, with another member time-out.
-///
-/// # Errors
-/// Returns the same errors as [`find`].
-pub fn find_within(
-    paths: &[PathBuf],
-    force: bool,
-    timeout: Duration,
-) -> Result<Found, VolumeIoError> {
-    let found = assembled(paths, force, timeout)?;
-    found.check_doubts()?;
-    Ok(found)
-}
-
-/// Assembles members, including doubtful ones.
-fn assembled(paths: &[PathBuf], force: bool, timeout: Duration) -> Result<Found, VolumeIoError> {
-    let (devices, pairs) = surveyed(paths, Access::Write, timeout)?;
-    let refused = |error: AssemblyError| VolumeIoError::assembly(&error, paths);
-    let (mut assembly, missing) = match assemble(&pairs, force) {
-        Ok(assembly) => (assembly, None),
-        // Other problems of the assembly are reported first.
-        Err(missing @ AssemblyError::Missing { enough: true, .. }) => {
-            (assemble(&pairs, true).map_err(refused)?, Some(missing))
-        }
-        Err(error) => return Err(refused(error)),
-    };
-    let devices = in_place(&assembly, devices.take_all());
-    devices.set_timeout(timeout);
-    let (array, devices) = laid_out(&assembly.superblock, devices)?;
-    assembly
-        .check_synced(array.stripes(), force)
-        .map_err(refused)?;
-    if let Some(missing) = missing {
-        return Err(refused(missing));
-    }
-    Ok(Found {
-        superblock: assembly.superblock,
-        array,
-        devices,
-    })
-}
-
-/// Finds the volume as [`find_within`] does, for reading only. Members can be missing if the others
-/// hold all data.
-///
-/// # Errors
-/// Returns the errors of [`find`].
-pub fn find_to_read(paths: &[PathBuf], timeout: Duration) -> Result<Found, VolumeIoError> {
-    let (devices, pairs) = surveyed(paths, Access::Read, timeout)?;
-    let refused = |error: AssemblyError| VolumeIoError::assembly(&error, paths);
-    let mut assembly = assemble(&pairs, true).map_err(refused)?;
-    let devices = in_place(&assembly, devices.take_all());
-    devices.set_timeout(timeout);
-    let (array, devices) = laid_out(&assembly.superblock, devices)?;
-    // Parity that was never computed cannot replace a member.
-    assembly
-        .check_synced(array.stripes(), false)
-        .map_err(refused)?;
-    let found = Found {
-        superblock: assembly.superblock,
-        array,
-        devices,
-    };
-    found.check_doubts()?;
-    Ok(found)
-}
-
-/// Returns the devices in the order of the members.
-fn in_place(assembly: &Assembly, mut devices: Vec<Option<Arc<Device>>>) -> Devices {
-    let given = assembly.given.iter();
-    let device = |given: &Option<usize>| given.and_then(|given| devices[given].take());
-    Devices::of(given.map(device).collect())
-}
-
-/// Returns the array that the superblock and the members' maps describe.
-fn laid_out(superblock: &Superblock, devices: Devices) -> Result<(Array, Devices), VolumeIoError> {
-    let maps = read_maps(superblock, &devices)?;
-    let array = array_of(superblock, &maps)?;
-    if array.capacity() != superblock.capacity {
-        return Err(VolumeIoError::MapMisfit {
-            member: 0,
-            problem: "does not match the capacity in the superblock",
-        });
-    }
-    Ok((array, devices))
-}
-
-impl Found {
-    /// Returns an error if an active member's superblock was missing or damaged. Its data may be
-    /// lost as well, and writes to the volume would rely on it.
-    fn check_doubts(&self) -> Result<(), VolumeIoError> {
-        let mut members = self.superblock.members.iter();
-        let is_doubtful =
-            |member: &MemberEntry| member.doubtful && member.state != MemberState::Failed;
-        match members.position(is_doubtful) {
-            Some(member) => Err(VolumeError::Doubtful { member }.into()),
-            None => Ok(()),
-        }
-    }
-
-    /// Returns the status that the members' superblocks describe.
-    pub fn status(&self) -> VolumeStatus {
-        VolumeStatus::known(&self.superblock, &self.array, &self.devices)
-    }
-
-    /// Opens the volume, and recovers it if it was not stopped cleanly.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Volume::open`].
-    pub fn open(self) -> Result<DeviceVolume, VolumeIoError> {
-        self.open_on(|devices| devices, WriteHole::Closed)
-    }
-
-    /// Opens the volume without writing to its members.
-    ///
-    /// # Errors
-    /// Returns [`VolumeError::NeedsRecovery`] if the volume was not stopped cleanly.
-    pub fn open_to_read(self) -> Result<DeviceVolume, VolumeIoError> {
-        Ok(Volume::open_to_read(
-            self.array,
-            self.devices,
-            self.superblock,
-        )?)
-    }
-
-    /// Opens the volume on a layer that wraps the devices, with the write hole closed or open. This
-    /// is for measurements.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Volume::open`].
-    pub fn open_on<M: MemberIo>(
-        self,
-        members: impl FnOnce(Devices) -> M,
-        hole: WriteHole,
-    ) -> Result<Volume<M>, VolumeIoError> {
-        let members = members(self.devices);
-        Ok(block_on(Volume::open(
-            self.array,
-            members,
-            self.superblock,
-            hole,
-        ))?)
-    }
-
-    /// Returns the members whose chunks are tracks, with their track maps.
-    pub fn maps(&self) -> Vec<(PathBuf, Arc<TrackMap>)> {
-        let members = self.array.members().iter().enumerate();
-        members
-            .filter(|(member, _)| self.superblock.members[*member].map_bytes > 0)
-            .filter_map(|(member, entry)| {
-                let device = self.devices.device(member)?;
-                Some((device.path().to_owned(), Arc::clone(&entry.map)))
-            })
-            .collect()
-    }
-
-    /// Returns the boundaries of the volume's chunks as a track map.
-    pub fn chunk_map(&self) -> TrackMap {
-        self.array.chunk_map()
-    }
-
-    /// Checks without writing whether a device can replace a failed member.
-    ///
-    /// # Errors
-    /// Returns an error if the member has not failed, or if the device cannot replace it.
-    pub fn check_substitute(
-        &self,
-        member: usize,
-        path: &Path,
-        force: bool,
-        holds: Recognizer,
-    ) -> Result<Substitute, VolumeIoError> {
-        substitute(&self.superblock, &self.devices, member, path, force, holds)
     }
 }
 
@@ -622,53 +394,6 @@ pub fn destroy(paths: &[PathBuf], force: bool) -> Result<(), VolumeIoError> {
     Ok(())
 }
 
-/// Returns the members' devices in the order of their paths, with the superblocks of each.
-fn surveyed(
-    paths: &[PathBuf],
-    access: Access,
-    timeout: Duration,
-) -> Result<(Devices, Vec<SuperblockPair>), VolumeIoError> {
-    let mut devices = Vec::new();
-    for path in paths {
-        let device = open_once(path, &devices, access, timeout)?;
-        devices.push(device);
-    }
-    let (devices, pairs) = superblocks_of(devices, timeout);
-    for (path, pair) in std::iter::zip(paths, &pairs) {
-        pair.usable().map_err(|error| VolumeIoError::Superblock {
-            path: path.clone(),
-            error,
-        })?;
-    }
-    Ok((devices, pairs))
-}
-
-fn superblocks_of(devices: Vec<Device>, timeout: Duration) -> (Devices, Vec<SuperblockPair>) {
-    let sizes: Vec<_> = devices
-        .iter()
-        .map(|device| (device.sectors(), device.sector_bytes()))
-        .collect();
-    let devices = Devices::new(devices.into_iter().map(Some).collect());
-    devices.set_timeout(timeout);
-    let pairs = block_on(read_superblocks(&devices, &sizes));
-    (devices, pairs)
-}
-
-fn open_once(
-    path: &Path,
-    others: &[Device],
-    access: Access,
-    timeout: Duration,
-) -> Result<Device, VolumeIoError> {
-    // A second lock of the same file would fail as if another process held it.
-    let identity = Identity::at(path, timeout)?;
-    if others.iter().any(|other| other.identity() == identity) {
-        Err(VolumeIoError::Twice(path.to_owned()))
-    } else {
-        Device::open_within(path, access, timeout)
-    }
-}
-
 /// Returns a description of a device's content, within the time-out.
 fn content_of(
     path: &Path,
@@ -705,50 +430,6 @@ fn map_text(path: &Path, map: Option<&Path>, tracks: bool) -> Result<Vec<u8>, Vo
     }
 }
 
-/// Returns the layout that the superblock and the maps describe.
-fn array_of(superblock: &Superblock, maps: &[Vec<u8>]) -> Result<Array, VolumeIoError> {
-    let mut members = Vec::new();
-    for (member, (entry, text)) in superblock.members.iter().zip(maps).enumerate() {
-        let misfit = |problem| VolumeIoError::MapMisfit { member, problem };
-        let map = if text.is_empty() {
-            one_track_each(entry.sectors).ok_or_else(|| misfit("would have no tracks"))?
-        } else {
-            MapFile::read(&text[..])
-                .map_err(|_| misfit("is damaged"))?
-                .tracks
-        };
-        if map.first() > entry.data.start || map.end() > Lbn(entry.sectors.0) {
-            return Err(misfit("does not fit: its LBNs differ from the member's"));
-        }
-        members.push(Member {
-            data: entry.data.start..entry.data.end.min(map.end()),
-            map: Arc::new(map),
-        });
-    }
-    let shape = ArrayShape {
-        level: superblock.level,
-        chunks: superblock.chunks,
-        granule: superblock.granule,
-        spares: superblock.spares,
-    };
-    Ok(Array::new(shape, members)?)
-}
-
-/// Returns a map of equal tracks, for a member whose real tracks do not matter.
-fn one_track_each(sectors: Sectors) -> Option<TrackMap> {
-    const SIZE: u64 = 1 << 20;
-    let mut map = MapBuilder::default();
-    for first in (0..sectors.0).step_by(SIZE as usize) {
-        let track = FoundTrack {
-            first_lbn: Lbn(first),
-            sectors: SIZE.min(sectors.0 - first) as u32,
-            confirm: Confirm::Predicted,
-        };
-        map.push(track).ok()?;
-    }
-    map.finish().map(|(map, _)| map)
-}
-
 fn check_journal(array: &Array, superblock: &Superblock) -> Result<(), VolumeIoError> {
     // A record takes at most a quarter of the journal, and must hold a stripe. On mirrors, a record
     // only identifies the stripe.
@@ -768,41 +449,4 @@ fn check_journal(array: &Array, superblock: &Superblock) -> Result<(), VolumeIoE
         }
         .into())
     }
-}
-
-/// Returns the maps of all members, from the first undamaged copy on any member.
-fn read_maps(superblock: &Superblock, devices: &Devices) -> Result<Vec<Vec<u8>>, VolumeIoError> {
-    let bytes = superblock.maps.0 as usize * superblock.sector_bytes as usize;
-    let front = Lbn(superblock_sectors(superblock.sector_bytes).0);
-    let mut buffer = vec![0; bytes];
-    let mut damaged = 0;
-    for member in 0..superblock.members.len() {
-        if devices.device(member).is_none() {
-            continue;
-        }
-        for at in [front, superblock.second(member) - superblock.maps] {
-            let mut ops = [Op::read(member, at, &mut buffer)];
-            block_on(devices.run(&mut ops));
-            if ops[0].outcome.is_err() {
-                continue;
-            }
-            let mut rest = &buffer[..];
-            let mut maps = Vec::new();
-            for entry in &superblock.members {
-                let (map, later) = rest.split_at(entry.map_bytes as usize);
-                rest = later;
-                if crc32fast::hash(map) == entry.map_crc {
-                    maps.push(map.to_vec());
-                }
-            }
-            if maps.len() == superblock.members.len() {
-                return Ok(maps);
-            }
-            damaged = maps.len();
-        }
-    }
-    Err(VolumeIoError::MapMisfit {
-        member: damaged,
-        problem: "is damaged on every member",
-    })
 }

@@ -118,8 +118,8 @@ impl VolumeServer {
     /// socket is created.
     ///
     /// # Errors
-    /// Returns the errors of [`find`](super::find) and [`Found::open`](super::Found::open), or an
-    /// error if the socket cannot be created.
+    /// Returns the errors of [`find`](fn@super::find) and [`Found::open`](super::Found::open), or
+    /// an error if the socket cannot be created.
     pub fn open(paths: &[PathBuf], control: Option<&Path>) -> Result<VolumeServer, VolumeIoError> {
         VolumeServer::open_within(paths, control, MEMBER_TIMEOUT)
     }

@@ -1,0 +1,436 @@
+//! A file or block device that holds a member: opening it, and the operations on it.
+//!
+//! The storage behind the device determines which operations can block.
+
+use std::io;
+use std::io::IoSliceMut;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Duration;
+
+use io_uring::opcode;
+use io_uring::squeue::Entry;
+use io_uring::types::Fd;
+use rustix::fs::{FileType, OFlags, SeekFrom, Stat};
+use rustix::io::{Errno, ReadWriteFlags};
+use traxtent_io::device::guard::{self, Access, DirectIo};
+use traxtent_units::{Lbn, Sectors};
+use traxtent_volume::{Action, Failed};
+
+use super::lanes::{DeviceThreads, Task};
+use super::watch::{OutstandingOp, OutstandingOps, with_timeout};
+use super::{FULL, no_answer};
+use crate::volume::error::VolumeIoError;
+use crate::volume::space::ReservedSpace;
+
+/// The maximum number of bytes that one io_uring operation transfers.
+const ENTRY_BYTES: usize = 1 << 30;
+
+/// The size of a page in the page cache, or a divisor of it. Writes that begin and end at multiples
+/// of the page size need no read first.
+const PAGE: u64 = 4096;
+
+/// The age of the oldest operation at which a device counts as slow.
+const SLOW_AFTER: Duration = Duration::from_millis(500);
+
+/// The kind of storage that holds a member. It determines which operations can block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Backing {
+    /// A block device with direct I/O.
+    Block,
+    /// A block device, through the page cache.
+    Cached,
+    /// Memory.
+    Memory,
+    /// A file system on a disk.
+    Disk,
+    /// A program, another machine, or anything else.
+    Other,
+}
+
+impl Backing {
+    /// Classifies a file by the magic number of its file system (`statfs(2)`).
+    fn of(file: &OwnedFd) -> Backing {
+        const TMPFS: u32 = 0x0102_1994;
+        const RAMFS: u32 = 0x8584_58f6;
+        const EXT: u32 = 0xef53;
+        const XFS: u32 = 0x5846_5342;
+        const BTRFS: u32 = 0x9123_683e;
+        match rustix::fs::fstatfs(file).map(|fs| fs.f_type as u32) {
+            Ok(TMPFS | RAMFS) => Backing::Memory,
+            Ok(EXT | XFS | BTRFS) => Backing::Disk,
+            _ => Backing::Other,
+        }
+    }
+}
+
+/// The identity of a file or block device, independent of its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::volume) struct Identity {
+    device: u64,
+    file: Option<u64>,
+}
+
+impl Identity {
+    /// Returns the identity of the file at a path.
+    pub(in crate::volume) fn at(path: &Path, timeout: Duration) -> Result<Identity, VolumeIoError> {
+        let own = path.to_owned();
+        let stat = with_timeout(timeout, move || rustix::fs::stat(&own));
+        let failed = |error| VolumeIoError::Device {
+            path: path.to_owned(),
+            what: "open",
+            error,
+        };
+        match stat {
+            Some(stat) => Ok(Identity::of(&stat.map_err(|errno| failed(errno.into()))?)),
+            None => Err(failed(no_answer(timeout))),
+        }
+    }
+
+    fn of(stat: &Stat) -> Identity {
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::BlockDevice => Identity {
+                device: stat.st_rdev,
+                file: None,
+            },
+            _ => Identity {
+                device: stat.st_dev,
+                file: Some(stat.st_ino),
+            },
+        }
+    }
+}
+
+/// A file or block device.
+#[derive(Debug)]
+pub struct Device {
+    pub(super) path: PathBuf,
+    file: OwnedFd,
+    identity: Identity,
+    pub(super) below: Backing,
+    sector_bytes: u32,
+    sectors: Sectors,
+    pub(super) space: ReservedSpace,
+    /// The number of the last error, or 0.
+    last_error: AtomicI32,
+    /// Whether the last allocation found no space.
+    pub(super) is_full: AtomicBool,
+    /// Whether the file was found to be shorter than before. Otherwise a later write could extend
+    /// it again, and the missing part would read as zeros.
+    pub(super) is_cut: AtomicBool,
+    /// Whether the kernel cannot tell if a read would block.
+    never_cached: AtomicBool,
+    pub(super) watch: OutstandingOps,
+    lanes: DeviceThreads,
+}
+
+impl Device {
+    /// Opens the device for exclusive use by this process.
+    ///
+    /// # Errors
+    /// Returns an error if the path cannot be used, is neither a file nor a block device, or is in
+    /// use.
+    pub fn open(path: &Path) -> Result<Device, VolumeIoError> {
+        Device::open_for(path, Access::Write)
+    }
+
+    fn open_for(path: &Path, access: Access) -> Result<Device, VolumeIoError> {
+        let failed = |what: &'static str| {
+            move |errno: Errno| VolumeIoError::Device {
+                path: path.to_owned(),
+                what,
+                error: io::Error::from(errno),
+            }
+        };
+        let guard::LockedFile {
+            file,
+            is_block,
+            is_direct: direct,
+        } = guard::open_for(path, DirectIo::IfPossible, access)?;
+        let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(failed("measure"))?;
+        let sector_bytes = if is_block {
+            rustix::fs::ioctl_blksszget(&file).map_err(failed("measure"))?
+        } else {
+            512
+        };
+        // Files are accessed through the page cache, because direct I/O would need the file
+        // system's block size.
+        let direct = direct && is_block;
+        if !direct {
+            let flags = rustix::fs::fcntl_getfl(&file).map_err(failed("open"))?;
+            rustix::fs::fcntl_setfl(&file, flags - OFlags::DIRECT).map_err(failed("open"))?;
+        }
+        let below = match (is_block, direct) {
+            (true, true) => Backing::Block,
+            (true, false) => Backing::Cached,
+            (false, _) => Backing::of(&file),
+        };
+        Ok(Device {
+            path: path.to_owned(),
+            identity: Identity::of(&rustix::fs::fstat(&file).map_err(failed("measure"))?),
+            file,
+            below,
+            sector_bytes,
+            sectors: Sectors(bytes / u64::from(sector_bytes)),
+            space: ReservedSpace::new(bytes),
+            last_error: AtomicI32::new(0),
+            is_full: AtomicBool::new(false),
+            is_cut: AtomicBool::new(false),
+            never_cached: AtomicBool::new(false),
+            watch: OutstandingOps::default(),
+            lanes: DeviceThreads::default(),
+        })
+    }
+
+    /// Opens the device with the given access as [`Device::open`] does, within the time-out.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::open`], or an error if there is no response in time.
+    pub(in crate::volume) fn open_within(
+        path: &Path,
+        access: Access,
+        timeout: Duration,
+    ) -> Result<Device, VolumeIoError> {
+        let own = path.to_owned();
+        with_timeout(timeout, move || Device::open_for(&own, access)).unwrap_or_else(|| {
+            Err(VolumeIoError::Device {
+                path: path.to_owned(),
+                what: "open",
+                error: no_answer(timeout),
+            })
+        })
+    }
+
+    /// Returns whether the sectors of a range are known to be zero without reading them. This is so
+    /// if the device is a file with a hole there.
+    pub(in crate::volume) fn is_zero(&self, range: Range<Lbn>, timeout: Duration) -> bool {
+        let (first, end) = (self.offset(range.start), self.offset(range.end));
+        if !self.is_file() || range.is_empty() {
+            return false;
+        }
+        let Ok(file) = self.file.try_clone() else {
+            return false;
+        };
+        let data = with_timeout(timeout, move || {
+            rustix::fs::seek(&file, SeekFrom::Data(first))
+        });
+        match data {
+            Some(Ok(data)) => data >= end,
+            // There is no data after this offset.
+            Some(Err(Errno::NXIO)) => true,
+            Some(Err(_)) | None => false,
+        }
+    }
+
+    pub(in crate::volume) fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// Returns the path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the size of a logical sector in bytes.
+    pub fn sector_bytes(&self) -> u32 {
+        self.sector_bytes
+    }
+
+    /// Returns the number of sectors.
+    pub fn sectors(&self) -> Sectors {
+        self.sectors
+    }
+
+    /// Returns the system's most recent error, if any.
+    pub fn last_error(&self) -> Option<io::Error> {
+        if let Some(silent) = self.watch.given_up_after() {
+            let why = format!("no response for {:.1} s", silent.as_secs_f64());
+            return Some(io::Error::new(io::ErrorKind::TimedOut, why));
+        }
+        if self.is_full.load(Ordering::Relaxed) {
+            return Some(io::Error::new(io::ErrorKind::StorageFull, FULL));
+        }
+        let number = self.last_error.load(Ordering::Relaxed);
+        (number != 0).then(|| io::Error::from_raw_os_error(number))
+    }
+
+    pub(super) fn offset(&self, at: Lbn) -> u64 {
+        at.0 * u64::from(self.sector_bytes)
+    }
+
+    pub(super) fn watch(&self) -> &OutstandingOps {
+        &self.watch
+    }
+
+    pub(super) fn lanes(&self) -> &DeviceThreads {
+        &self.lanes
+    }
+
+    pub(super) fn is_file(&self) -> bool {
+        !matches!(self.below, Backing::Block | Backing::Cached)
+    }
+
+    /// Returns an error if the device's file has been shortened. It is not accessed any more.
+    fn takes_reads(&self) -> Result<(), Errno> {
+        if self.is_cut.load(Ordering::Relaxed) {
+            Err(Errno::IO)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Returns an error if the device's file has been shortened. Unlike a read, a write would not
+    /// detect this, but hide it.
+    fn takes_writes(&self) -> Result<(), Errno> {
+        self.takes_reads()?;
+        let bytes = self.offset(Lbn(self.sectors.0));
+        let is_shorter =
+            || rustix::fs::seek(&self.file, SeekFrom::End(0)).is_ok_and(|end| end < bytes);
+        if self.is_file() && is_shorter() {
+            self.is_cut.store(true, Ordering::Relaxed);
+        }
+        self.takes_reads()
+    }
+
+    pub(super) fn outcome(&self, done: Result<(), Errno>) -> Result<(), Failed> {
+        done.map_err(|errno| {
+            let number = errno.raw_os_error();
+            self.last_error.store(number, Ordering::Relaxed);
+            Failed
+        })
+    }
+
+    /// Returns an io_uring entry for a read or write of the whole memory.
+    pub(super) fn entry(&self, task: Task, memory: &mut [u8]) -> Option<Entry> {
+        let file = Fd(self.file.as_raw_fd());
+        let count = memory.len().min(ENTRY_BYTES) as u32;
+        let start = memory.as_mut_ptr();
+        match task {
+            Task::Read(at) => {
+                let read = opcode::Read::new(file, start, count);
+                Some(read.offset(self.offset(at)).build())
+            }
+            Task::Write(at) => {
+                let write = opcode::Write::new(file, start, count);
+                Some(write.offset(self.offset(at)).build())
+            }
+            // In io_uring, a kernel thread would run these, and the process could not exit before
+            // its end.
+            Task::Flush | Task::Reserve(..) => None,
+        }
+    }
+
+    /// Reads; may block.
+    pub(in crate::volume) fn read(&self, at: Lbn, into: &mut [u8]) -> Result<(), Errno> {
+        self.takes_reads()?;
+        let read = self.read_by(at, into, |into, offset| {
+            rustix::io::pread(&self.file, into, offset)
+        });
+        read.map(drop)
+    }
+
+    /// Writes; may block.
+    pub(in crate::volume) fn write(&self, at: Lbn, mut from: &[u8]) -> Result<(), Errno> {
+        self.takes_writes()?;
+        let mut offset = self.offset(at);
+        while !from.is_empty() {
+            match rustix::io::pwrite(&self.file, from, offset) {
+                Ok(0) => return Err(Errno::IO),
+                Ok(count) => {
+                    from = &from[count..];
+                    offset += count as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes written data durable; may block.
+    pub(in crate::volume) fn flush(&self) -> Result<(), Errno> {
+        self.takes_writes()?;
+        rustix::fs::fdatasync(&self.file)
+    }
+
+    /// Reserves space for sectors of a file; may block.
+    pub(in crate::volume) fn reserve(&self, from: Lbn, to: Lbn) -> Result<(), Errno> {
+        let bytes = self.offset(from)..self.offset(to);
+        self.space.reserve(&self.file, bytes)
+    }
+
+    fn read_by(
+        &self,
+        at: Lbn,
+        mut into: &mut [u8],
+        read: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
+    ) -> Result<(), Errno> {
+        let mut offset = self.offset(at);
+        while !into.is_empty() {
+            match read(into, offset) {
+                Ok(0) => {
+                    self.is_cut.store(self.is_file(), Ordering::Relaxed);
+                    return Err(Errno::IO);
+                }
+                Ok(count) => {
+                    into = &mut into[count..];
+                    offset += count as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries out an action, or returns `None` if it could block.
+    pub(super) fn without_blocking(
+        self: &Arc<Device>,
+        action: &mut Action<'_>,
+    ) -> Option<Result<(), Errno>> {
+        match (self.below, action) {
+            (Backing::Memory, Action::Read(at, into)) => Some(self.read(*at, into)),
+            (Backing::Memory, Action::Write(at, from)) => Some(self.write(*at, from)),
+            (Backing::Memory, Action::Flush) => Some(self.flush()),
+            (Backing::Disk, Action::Read(at, into)) => self.read_cached(*at, into),
+            (Backing::Disk, Action::Write(at, from)) if self.takes_pages(*at, from.len()) => {
+                // If the write blocks after all, it is at least reported as outstanding.
+                let _turn = OutstandingOp::new(Arc::clone(self));
+                Some(self.write(*at, from))
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads data that is in the page cache.
+    fn read_cached(&self, at: Lbn, into: &mut [u8]) -> Option<Result<(), Errno>> {
+        if self.never_cached.load(Ordering::Relaxed) {
+            return None;
+        }
+        let read = self.takes_reads().and_then(|()| {
+            self.read_by(at, into, |into, offset| {
+                let mut into = [IoSliceMut::new(into)];
+                let flags = ReadWriteFlags::NOWAIT;
+                rustix::io::preadv2(&self.file, &mut into, offset, flags)
+            })
+        });
+        match read {
+            Err(Errno::AGAIN) => None,
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                self.never_cached.store(true, Ordering::Relaxed);
+                None
+            }
+            done => Some(done),
+        }
+    }
+
+    /// Returns whether a write consists of whole pages, and the file system below responds as
+    /// usual.
+    fn takes_pages(&self, at: Lbn, bytes: usize) -> bool {
+        let whole = self.offset(at).is_multiple_of(PAGE) && (bytes as u64).is_multiple_of(PAGE);
+        whole && self.watch.oldest().is_none_or(|oldest| oldest < SLOW_AFTER)
+    }
+}
