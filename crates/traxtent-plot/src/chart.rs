@@ -14,7 +14,7 @@ pub(super) const INK: RGBColor = rgb(colours::INK.light);
 const FAINT: RGBColor = rgb(colours::GRID.light);
 const GREY: RGBColor = rgb(colours::AXIS.light);
 
-/// Sizes of text. The SVG backend writes a font size that is smaller by 1.24.
+/// Sizes of text. The SVG backend writes a font size that is smaller by a factor of 1.24.
 const TITLE: f64 = 18.0;
 const TEXT: f64 = 17.0;
 

@@ -3,7 +3,7 @@
 //! - aligned data is blue
 //! - conventional (unaligned) data is orange
 //! - a reference such as sequential access is grey
-//! - anything else takes the remaining colours in order; more than four names use those above too
+//! - anything else takes the remaining colours in order; after the third such name, those above
 //!
 //! Measured values are lines, dots or bars. Published values are diamonds. The colours differ for
 //! readers with any of the three colour vision deficiencies (a test computes this), on light and on
@@ -64,7 +64,7 @@ pub const fn other(index: usize) -> usize {
     OTHER + index % (DATA.len() - OTHER)
 }
 
-/// Returns the index of the colour that a name's meaning has.
+/// Returns the index of the colour for a name's meaning.
 fn of_meaning(name: &str) -> Option<usize> {
     let has = |word| name.contains(word);
     if has("unaligned") || has("conventional") || has("unmodified") {

@@ -55,8 +55,8 @@ pub enum DrawError {
     /// The crate was built without the feature `draw`.
     #[error("this build cannot draw pictures; rebuild it with the feature `plot`")]
     NotBuilt,
-    /// The drawing library refused the picture.
-    #[error("a picture: {0}")]
+    /// The drawing library failed to draw the picture.
+    #[error("cannot draw the picture: {0}")]
     Drawing(String),
 }
 

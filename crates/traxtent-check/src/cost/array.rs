@@ -1,8 +1,8 @@
 //! The cost of misalignment to the chunks or stripes of an array, by models of its members.
 //!
-//! A write of less than a stripe first reads what it needs to compute parity: the data that it
-//! replaces and the old parity, or all data that it does not replace, whichever is less (Linux,
-//! drivers/md/raid5.c, `handle_stripe_dirtying`). All members have the same profile, and no two
+//! A write of less than a stripe first reads the data from which parity is computed: the data
+//! that it replaces and the old parity, or all data that it does not replace, whichever is less
+//! (Linux, drivers/md/raid5.c, `handle_stripe_dirtying`). All members have the same profile, and no two
 //! spindles are synchronized. Requests come one at a time and at random. This is the most expensive
 //! case: sequential writes are merged in md's stripe cache and in controllers with memory, and cost
 //! less than given here.
@@ -352,9 +352,9 @@ mod tests {
     }
 
     /// Is the cost zero on a stripe, high for misaligned writes of stripes, and low for reads of a
-    /// chunk? Are cases that cannot be modelled left out?
+    /// chunk? Is the cost `None` for cases that cannot be modelled?
     #[test]
-    fn what_stripes_cost() {
+    fn misaligned_stripe_writes_cost_most() {
         let of = |shape, offset| array_costs(&typical(), shape, offset).unwrap();
         for cost in of(RAID5, 0).unwrap() {
             assert_eq!(cost.extra_ms(), 0.0);

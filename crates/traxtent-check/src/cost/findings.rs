@@ -32,7 +32,7 @@ pub enum NoCostError {
     /// A partition ends within a physical sector.
     #[error("only writes to the last sectors are affected")]
     LastSectors,
-    /// Data are lost or out of reach.
+    /// Data is lost or out of reach.
     #[error("the problem affects data, not time")]
     DataNotTime,
     /// The layer could not be read.

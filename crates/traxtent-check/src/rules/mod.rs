@@ -139,7 +139,7 @@ fn remedy(layer: &Layer, reason: &str) -> &'static str {
     }
 }
 
-/// Reports what is left of an earlier use of a drive.
+/// Reports remnants of an earlier use of a drive.
 fn remnant(stack: &Stack, id: LayerId, name: &str, remnant: &Remnant, findings: &mut Findings) {
     let drive = stack.layer(id).on.first().map_or(id, |place| place.layer);
     let content = stack

@@ -119,7 +119,7 @@ fn finding(stack: &Stack, id: LayerId, grid: Grid, at: u64) -> Finding {
     }
     let severity = match compensated_by(stack, id, grid) {
         Some(above) => {
-            what.push_str(&format!("; the data of {above} are aligned nevertheless"));
+            what.push_str(&format!("; the data of {above} is aligned nevertheless"));
             Severity::Info
         }
         None => rule.severity(),

@@ -21,7 +21,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
         }
         if table.boot_sector == BootSector::ProtectsNothing {
             let what = format!(
-                "the MBR of {} protects a GPT, but neither copy of the GPT is there: it is what is left of a \
+                "the MBR of {} protects a GPT, but neither copy of the GPT is there: it is a remnant of a \
                  partition table, and the kernel reads no partitions",
                 stack.layer(on).name
             );

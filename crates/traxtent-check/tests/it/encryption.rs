@@ -122,7 +122,7 @@ fn data_start() {
     let made_up = finding(&stack, Rule::PartitionStart);
     assert_eq!(made_up.severity, traxtent_check::Severity::Info);
     assert!(
-        made_up.what.contains("are aligned nevertheless"),
+        made_up.what.contains("is aligned nevertheless"),
         "{}",
         made_up.what
     );
