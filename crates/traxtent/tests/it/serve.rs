@@ -372,7 +372,7 @@ fn refused() {
         (
             &["./cut.toml"],
             2,
-            "./cut.toml: is a scenario of faults, not a drive; `traxtent serve DRIVE --scenario FILE`",
+            "./cut.toml: is a scenario of faults, not a drive; use it with `traxtent serve DRIVE --scenario FILE`",
         ),
         (
             &["atlas10k2", "--socket", "cut.toml"],
