@@ -11,7 +11,7 @@ use traxtent_check::target::{HostPaths, examine_targets};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let image = std::env::args().nth(1).map(PathBuf::from);
-    let image = image.ok_or("state an image file")?;
+    let image = image.ok_or("an image file is required as the argument")?;
     let stack = examine_targets(&[image], &StatedDrive::default(), &HostPaths::default())?;
     for row in findings(&stack, None, None, &[]) {
         let finding = &row.finding;

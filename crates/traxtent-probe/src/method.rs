@@ -3,13 +3,17 @@
 //! Timed sectors must come from the media, never from a cache. So before it is used, a method must
 //! pass these tests on the drive itself:
 //!
-//! 1. The same LBN, read again, does not arrive faster than the fastest disk turns (20,000 RPM).
+//! 1. Reading the same LBN again takes at least one revolution of the fastest disk (20,000 RPM).
 //! 2. However long the host waits in between, the same LBN completes a whole number of revolutions
 //!    later; without a wait, one revolution later.
-//! 3. The LBN after it, requested once it has passed the head, does not arrive before its next
-//!    turn.
-//! 4. LBNs far apart complete at different phases of the revolution. A ticking timer passes the
-//!    other tests.
+//! 3. The next LBN, requested after it has passed the head, does not arrive before it passes the
+//!    head again.
+//! 4. LBNs far apart complete at different phases of the revolution. A device that completes
+//!    requests at timer ticks would pass the other tests.
+//!
+//! With distant reads in between, the head reaches an LBN at a random angle. Then test 1 requires
+//! only half a revolution, test 2 is run only with waits, and test 3 is measured but
+//! cannot fail.
 //!
 //! The bound of 20,000 RPM is H. Wong's (hdubench, 2019). The random waits and the fourth test are
 //! additions. Not covered: switching off the look-ahead of an ATA disk, which requires ATA
@@ -31,7 +35,7 @@ pub enum TimingMethod {
     Verify,
     /// Reads with force unit access, and with caching switched off if the drive allows it.
     ReadFua,
-    /// Reads, with caching and read-ahead switched off.
+    /// Reads, with caching and read-ahead switched off if the drive allows it.
     Read,
     /// Reads, each preceded by reads of distant LBNs that flush its sectors from any cache.
     ReadInterleaved,
@@ -71,7 +75,7 @@ impl TimingMethod {
     }
 
     /// The numbers of distant reads before each timed one, in the order in which they are tried.
-    fn distances(self) -> &'static [u32] {
+    fn distant_reads(self) -> &'static [u32] {
         match self {
             TimingMethod::ReadInterleaved => &[2, 8, 32, 128, 512],
             TimingMethod::Verify | TimingMethod::ReadFua | TimingMethod::Read => &[0],
@@ -84,9 +88,10 @@ impl TimingMethod {
 pub struct QualifiedMethod {
     /// The method.
     pub method: TimingMethod,
-    /// The time of one revolution, to a part in ten thousand.
+    /// The time of one revolution, accurate to one part in ten thousand.
     pub revolution: Span,
-    /// The number of distant reads before each timed request; 0 for all methods but the last.
+    /// The number of distant reads before each timed request; 0 for all methods except
+    /// [`TimingMethod::ReadInterleaved`].
     pub between: u32,
     /// The measurements of the tests.
     pub evidence: MethodEvidence,
@@ -103,11 +108,11 @@ pub struct MethodEvidence {
     pub same_again: Option<f64>,
     /// The share of completions that came a whole number of revolutions after the previous one.
     pub on_time: f64,
-    /// The number of times that the LBN after the one just served arrived before its turn.
+    /// The number of times that the next LBN arrived early although it had just passed the head.
     pub early: u32,
     /// The number of trials for `early`.
     pub neighbours: u32,
-    /// The number of distant LBNs that completed at a phase of their own.
+    /// The number of distant LBNs that completed at a phase other than the most frequent one.
     pub own_phase: u32,
     /// The number of trials for `own_phase`.
     pub phases: u32,
@@ -194,16 +199,18 @@ pub fn qualify(target: &mut dyn Target) -> Result<QualifiedMethod, ProbeError> {
 
 /// The smallest drive that is tested, in sectors: enough for places far apart.
 const SECTORS_MIN: u64 = 1024;
-/// The number of places tried for two neighbours that can be read.
+/// The number of random LBNs that are tried until one can be read together with its neighbour.
 const READABLE_TRIALS: usize = 16;
-/// The largest deviation from one revolution of the time to read the same LBN again, in
-/// revolutions.
+/// The largest accepted difference between one revolution and the time to read the same LBN again,
+/// in revolutions.
 const AGAIN_TURNS_OFF: f64 = 0.02;
 /// The longest random wait, in milliseconds: more than the slowest revolution that is recognized.
 /// With distant reads in between, it grows with their number.
 const WAIT_MS_MAX: f64 = 40.0;
+/// The number of distant reads in between that double the longest wait.
 const WAIT_READS: f64 = 16.0;
-/// The time, in revolutions, within which an LBN that has just passed the head cannot come round.
+/// The time, in revolutions, within which an LBN that has just passed the head cannot return to it.
+/// The host waits one to two times as long for the LBN to pass the head.
 const EARLY_TURNS: f64 = 0.25;
 /// One in this many trials may be early, because the host may have received the previous completion
 /// late.
@@ -235,7 +242,7 @@ fn attempt(target: &mut dyn Target, method: TimingMethod) -> Result<QualifiedMet
         check_unread_lbns(target)?;
     }
     let mut failure = None;
-    for &between in method.distances() {
+    for &between in method.distant_reads() {
         let mut test = Test {
             base: Lbn(0),
             method,
@@ -291,7 +298,7 @@ fn anywhere(target: &dyn Target, rng: &mut Rng) -> Lbn {
     Lbn(rng.below(target.identity().capacity.0.max(1)))
 }
 
-/// Reads random LBNs to flush the cache. Unreadable LBNs serve as well.
+/// Reads random LBNs to flush the cache. Reads of unreadable LBNs count too.
 fn flush(target: &mut dyn Target, rng: &mut Rng, reads: u32) -> Result<(), TargetError> {
     for _ in 0..reads {
         let lbn = anywhere(target, rng);
@@ -411,7 +418,7 @@ impl Test<'_> {
         Spindle::of_completions(&completions).ok_or_else(|| {
             let cached = responses.iter().filter(|ms| **ms < CACHED_MS).count();
             let why = format!(
-                "the same sector, read at random times, takes {:.3} ms in the median, but does \
+                "the same sector, read at random times, takes a median of {:.3} ms, but does \
                  not arrive at multiples of any revolution from 3 to 30 ms",
                 typical_ms(responses)
             );

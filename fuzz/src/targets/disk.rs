@@ -48,7 +48,7 @@ pub(crate) fn scenario(input: &[u8]) {
     assert_eq!(happened, scenario.faults.len());
 }
 
-/// Returns a small disk at rest.
+/// Returns an idle disk whose accesses take no time.
 fn disk() -> Disk {
     static DISK: LazyLock<Disk> = LazyLock::new(|| {
         let profile = builtin("instant").expect("a built-in drive");

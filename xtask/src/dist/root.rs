@@ -1,4 +1,4 @@
-//! The trial: the package in a Debian root that contains Debian's required packages and no Rust.
+//! The trial of the tarball and the package in a minimal Debian root without Rust.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::{Artifacts, BASH, COMPLETIONS, MAN, clear, entries, file_name};
 use crate::shell;
 use crate::tally::Tally;
 
-/// Makes the root, installs the package in it, inspects and runs it, and removes it.
+/// Runs the tarball in a new root; then installs, inspects, runs and removes the package there.
 pub(super) fn trial(tarball: &Path, package: &Path, artifacts: &Artifacts) -> Tally {
     let mut tally = Tally::default();
     if let Some(reason) = obstacle() {
@@ -48,7 +48,7 @@ pub(super) fn trial(tarball: &Path, package: &Path, artifacts: &Artifacts) -> Ta
                     root.run("cd /tmp && traxtent demo").map(drop),
                 );
             }
-            Ok(_) => tally.skip("Debian root: demo", "the command has no demo"),
+            Ok(_) => tally.skip("Debian root: demo", "traxtent has no demo command"),
             Err(error) => tally.check("Debian root: --help", Err(error)),
         }
         tally.check("Debian root: package is removed completely", root.remove());
@@ -72,7 +72,8 @@ struct Root {
 }
 
 impl Root {
-    /// Copies a fresh root. The original is kept, because it takes half a minute to make.
+    /// Makes a new root by copying the original, which is kept because it takes half a minute to
+    /// make.
     fn make(folder: &Path) -> Result<Root> {
         let release = Release::of_this_machine()?;
         let original = folder.join(format!("debian-{}", release.codename));
@@ -127,12 +128,12 @@ impl Root {
         let printed = self.run(&format!("{command} --version"))?;
         ensure!(
             printed == format!("traxtent {version}"),
-            "it prints {printed:?}"
+            "{command} --version prints {printed:?}, not \"traxtent {version}\""
         );
         Ok(())
     }
 
-    /// Checks that each page exists, unpacks and is a man page.
+    /// Checks that each page exists, can be decompressed, and is a man page.
     fn man_pages(&self, pages: &Path) -> Result<()> {
         for page in entries(&pages.join("man"))? {
             let name = file_name(&page).to_string_lossy();
@@ -161,7 +162,10 @@ impl Root {
         let greeting = self.run(&format!(
             "traxtent serve instant --port 0 -- bash -c '{client}'"
         ))?;
-        ensure!(greeting == "NBDMAGIC", "it greets with {greeting:?}");
+        ensure!(
+            greeting == "NBDMAGIC",
+            "the server greets the client with {greeting:?}"
+        );
         Ok(())
     }
 
@@ -222,7 +226,7 @@ impl Release {
         clear(&partial)?;
         let log = folder.with_extension("log");
         eprintln!(
-            "making a root of {} in {}",
+            "making a Debian root of {} in {}",
             self.codename,
             super::shown(folder)
         );

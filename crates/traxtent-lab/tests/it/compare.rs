@@ -17,8 +17,8 @@ fn lists(differences: &Differences) -> (&[Lbn], &[Lbn]) {
     (&differences.missing, &differences.additional)
 }
 
-/// Is the true layout exact, and is a single boundary that is missing, added or moved by one LBN
-/// detected, on drives of all kinds?
+/// On drives of all kinds, does the true layout count as exact, and is a single boundary that is
+/// missing, added or moved by one LBN detected?
 #[test]
 fn every_single_mistake_is_detected() {
     for drive in (0..12).map(random_drive) {
@@ -49,7 +49,8 @@ fn every_single_mistake_is_detected() {
     }
 }
 
-/// Does an empty result miss everything, and does one that ends early miss the rest?
+/// Does an empty result miss everything, does one that ends early miss the rest, and does an
+/// LBN beyond the end count as additional?
 #[test]
 fn a_result_that_ends_early_is_not_exact() {
     let drive = random_drive(1);
@@ -65,15 +66,15 @@ fn a_result_that_ends_early_is_not_exact() {
     assert_eq!(beyond.additional, [Lbn(u64::MAX)]);
 }
 
-/// If a track's first or last LBN is remapped, does timing alone count as exact with the boundary
-/// on its other side, but neither further away nor on both sides at once?
+/// If a track's first or last LBN is remapped, is a boundary on the other side of it accepted from
+/// timing, but not from translations? Is a boundary refused further away, or on both sides at once?
 #[test]
-fn moved_lbns_have_two_sides() {
+fn remapped_lbns_have_two_sides() {
     let (mut firsts, mut lasts) = (0, 0);
     for drive in (0..60).map(random_drive) {
         let geometry = &drive.geometry;
         let truth = bounds(geometry);
-        // Physical sectors are moved whole.
+        // Physical sectors are remapped as a whole.
         let one = u64::from(drive.profile.sector.ratio());
         let moved: Vec<u64> = drive.profile.geometry.moved.iter().map(|m| m.lbn).collect();
         for (k, &Lbn(at)) in truth.iter().enumerate().skip(1) {
@@ -123,6 +124,6 @@ fn moved_lbns_have_two_sides() {
     }
     assert!(
         firsts > 10 && lasts > 10,
-        "{firsts} first and {lasts} last LBNs are moved"
+        "{firsts} first and {lasts} last LBNs are remapped"
     );
 }

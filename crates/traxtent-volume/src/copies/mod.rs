@@ -80,7 +80,7 @@ pub struct ReplicatedVolume<M> {
     block_sectors: u64,
     blocks: u64,
     revolution: Span,
-    arm: DriveQueue,
+    queue: DriveQueue,
     state: Now<State>,
     /// Held while a plan is carried out.
     plans: Mutex<()>,
@@ -146,7 +146,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             block_sectors: header.block_sectors.into(),
             blocks: tpl.shape().blocks(),
             revolution: Span(period as u64),
-            arm: DriveQueue::new(head),
+            queue: DriveQueue::new(head),
             state: Now::new(State {
                 next: maintenance::Next::new(&tpl),
                 tpl,
@@ -195,7 +195,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
 
     /// Returns the accuracy of the head's predictions; `None` without a survey.
     pub fn accuracy(&self) -> Option<Accuracy> {
-        self.arm.accuracy()
+        self.queue.accuracy()
     }
 
     /// Returns the number of replicas of blocks that were rewritten because they could not be read.
@@ -424,7 +424,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             DeviceStep::Flush => Ok(self.one(Op::flush(DEVICE)).await?),
             DeviceStep::Table { lbn, bytes } => {
                 let _turn = self.turn([*lbn].into_iter().collect(), is_work).await;
-                self.arm.update_head(|head| head.moved_to(*lbn));
+                self.queue.update_head(|head| head.moved_to(*lbn));
                 Ok(self.one(Op::write(DEVICE, *lbn, bytes)).await?)
             }
             DeviceStep::Zeros { to, sectors } => {
@@ -435,7 +435,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
                 let mut bytes = self.members.buffer(sectors.0 as usize * self.sector_bytes);
                 {
                     let _turn = self.turn([*from].into_iter().collect(), is_work).await;
-                    self.arm.update_head(|head| head.moved_to(*from));
+                    self.queue.update_head(|head| head.moved_to(*from));
                     self.one(Op::read(DEVICE, *from, &mut bytes)).await?;
                 }
                 self.write_all(to, &bytes, is_work).await
@@ -444,7 +444,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     }
 
     async fn turn(&self, places: Places, is_work: bool) -> queue::DeviceLock<'_, M> {
-        self.arm.turn(&self.members, places, is_work).await
+        self.queue.turn(&self.members, places, is_work).await
     }
 
     async fn one(&self, op: Op<'_>) -> Result<(), Failed> {

@@ -1,10 +1,10 @@
-//! Scheduling of the drive: one request at a time. The next request is the one whose sector passes
-//! first.
+//! Scheduling of requests to the drive, one at a time. The next request is the one whose sector
+//! passes first.
 //!
 //! Each waiter states the LBNs at which its request could begin. Whenever the drive is free, all
 //! replicas of all waiters are compared (shortest positioning time first, among replicas).
-//! Background work runs only when nothing else waits. Without a survey, the drive orders its
-//! requests itself, and every request is sent immediately.
+//! Background work runs when nothing else waits, or when it has waited for too many other requests.
+//! Without a survey, the drive orders its requests itself, and every request is sent immediately.
 
 use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard};
@@ -16,7 +16,7 @@ use super::MemberClock;
 use traxtent_layout::tpl::{Accuracy, HeadTracker};
 use traxtent_units::{Lbn, SimTime};
 
-/// The maximum number of other requests that are served while one waits. After that, it is next.
+/// The oldest waiter is next once more than this many other requests were served while it waited.
 const BYPASS_MAX: u64 = 64;
 
 /// LBNs at which a request could begin.
@@ -47,9 +47,9 @@ struct Waiting {
     waker: Option<Waker>,
 }
 
-/// Exclusive use of the drive until this is dropped.
+/// The use of the drive until this is dropped; exclusive if there is a survey.
 pub(super) struct DeviceLock<'a, M: MemberClock> {
-    arm: &'a DriveQueue,
+    queue: &'a DriveQueue,
     clock: &'a M,
     /// The waiter's ticket; `None` without a survey, in which case there is no waiting.
     ticket: Option<u64>,
@@ -77,7 +77,7 @@ impl DriveQueue {
     ) -> DeviceLock<'a, M> {
         let Some(ticket) = self.join(clock.now(), places, is_work) else {
             return DeviceLock {
-                arm: self,
+                queue: self,
                 clock,
                 ticket: None,
                 index: 0,
@@ -85,7 +85,7 @@ impl DriveQueue {
         };
         // If dropped before its turn, it leaves the queue. If dropped later, it releases the drive.
         let mut turn = DeviceLock {
-            arm: self,
+            queue: self,
             clock,
             ticket: Some(ticket),
             index: 0,
@@ -94,7 +94,7 @@ impl DriveQueue {
             let mut state = self.state();
             let mut all = state.waiting.iter_mut();
             let own = all.find(|waiting| waiting.ticket == ticket);
-            let own = own.expect("it waits until it is dropped");
+            let own = own.expect("a waiter is in the list until it is dropped");
             match own.chosen {
                 Some(index) => Poll::Ready(index),
                 None => {
@@ -187,7 +187,7 @@ impl<M: MemberClock> Drop for DeviceLock<'_, M> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
         let now = self.clock.now();
-        let mut state = self.arm.state();
+        let mut state = self.queue.state();
         let own = state.waiting.iter().position(|one| one.ticket == ticket);
         if let Some(own) = own {
             let own = state.waiting.swap_remove(own);

@@ -23,7 +23,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         while !left.is_empty() {
             let turn = self.turn(left.iter().copied().collect(), is_work).await;
             let place = left.swap_remove(turn.index);
-            self.arm.update_head(|head| head.moved_to(place));
+            self.queue.update_head(|head| head.moved_to(place));
             self.one(Op::write(DEVICE, place, bytes)).await?;
         }
         Ok(())
@@ -54,7 +54,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             let read = self.one(Op::read(DEVICE, lbn, into)).await;
             let completed = self.members.now();
             let sectors = piece.sectors;
-            self.arm.update_head(|head| match read {
+            self.queue.update_head(|head| match read {
                 // Only reads of the length used in the survey refine the predictions.
                 Ok(()) if sectors == self.block_sectors => {
                     head.completed(lbn, sectors as u32, sent, completed);
@@ -94,7 +94,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             let turn = self.turn(lbns, false).await;
             let (copy, lbn) = places[turn.index];
             let lbn = lbn + from;
-            self.arm.update_head(|head| head.moved_to(lbn));
+            self.queue.update_head(|head| head.moved_to(lbn));
             let read = self.one(Op::read(DEVICE, lbn, into)).await;
             drop(turn);
             match read {
@@ -127,7 +127,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             for place in &places {
                 let lbn = *place + Sectors(sector);
                 let _turn = self.turn([lbn].into_iter().collect(), false).await;
-                self.arm.update_head(|head| head.moved_to(lbn));
+                self.queue.update_head(|head| head.moved_to(lbn));
                 if self.one(Op::read(DEVICE, lbn, bytes)).await.is_ok() {
                     found = true;
                     break;
@@ -192,7 +192,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             let lbns: Places = left.iter().map(|(_, lbn)| *lbn).collect();
             let turn = self.turn(lbns, false).await;
             let (copy, lbn) = left.swap_remove(turn.index);
-            self.arm.update_head(|head| head.moved_to(lbn));
+            self.queue.update_head(|head| head.moved_to(lbn));
             match self.one(Op::write(DEVICE, lbn, bytes)).await {
                 Ok(()) => written |= 1 << copy,
                 Err(Failed) => failed |= 1 << copy,
@@ -268,7 +268,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
             let lbns: Places = left.iter().map(|(_, lbn)| *lbn).collect();
             let turn = self.turn(lbns, is_work).await;
             let (copy, lbn) = left.swap_remove(turn.index);
-            self.arm.update_head(|head| head.moved_to(lbn));
+            self.queue.update_head(|head| head.moved_to(lbn));
             let wrote = self.one(Op::write(DEVICE, lbn, &bytes)).await;
             drop(turn);
             let mut state = self.state();

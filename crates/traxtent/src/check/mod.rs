@@ -31,8 +31,8 @@ use crate::overwrite;
 use crate::parse;
 use crate::table::{Side, Table};
 
-/// The maximum size of an archive in bytes.
-const ARCHIVE_BYTES: u64 = 64 << 20;
+/// The maximum size of an archive, in bytes.
+const ARCHIVE_BYTES_MAX: u64 = 64 << 20;
 
 /// Check the alignment of every layer: partitions, arrays, volumes, encryption, file systems
 ///
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// Images, block devices, or files that --collect wrote
     #[arg(value_name = "TARGET")]
     targets: Vec<PathBuf>,
-    /// Check for this drive: a built-in one, a profile, or a track map
+    /// Check alignment to this drive: a built-in drive, a profile, or a track map
     #[arg(long, value_name = "DRIVE")]
     drive: Option<String>,
     /// The size of a physical sector in bytes, such as 4K
@@ -64,8 +64,8 @@ pub(crate) struct Args {
     /// The size of a full stripe's data in bytes, if the drive is an array behind a controller
     #[arg(long, value_name = "BYTES", value_parser = size)]
     stripe: Option<u64>,
-    /// Count the extents of a file that cross tracks; the file is in the image, or mounted; may be
-    /// repeated
+    /// For a file in the image, or a mounted file, count the extents that cross track boundaries;
+    /// may be repeated
     #[arg(long, value_name = "PATH", requires = "drive")]
     file: Vec<String>,
     /// Write the collected information, without data or keys, to a file for a check elsewhere
@@ -167,7 +167,7 @@ fn archive(path: &Path) -> Result<Option<StackArchive>> {
     if !StackArchive::recognize(&bytes) {
         return Ok(None);
     }
-    file.take(ARCHIVE_BYTES)
+    file.take(ARCHIVE_BYTES_MAX)
         .read_to_end(&mut bytes)
         .map_err(fail)?;
     let archive = StackArchive::read(&bytes).map_err(|error| Failure::at(path.display(), error))?;
@@ -306,8 +306,8 @@ fn verdict(args: &Args, rows: &[ReportRow]) -> Result<()> {
     }
 }
 
-/// Returns the last line of a check with findings: their number, and the ids under which the report
-/// lists them.
+/// Returns the message that ends a check with findings. It states their number and their ids in the
+/// report.
 fn verdict_line(bad: &[&Finding], fail_on: Severity) -> String {
     let mut ids: Vec<&str> = bad.iter().map(|finding| finding.rule.id()).collect();
     ids.dedup();
@@ -413,8 +413,10 @@ impl Drive {
     }
 }
 
-/// Returns the blocks that ext file systems on one drive exclude from use, in order. A file system
-/// whose list cannot be read counts as one without a list.
+/// Returns the byte ranges that each ext file system excludes from use, in ascending order.
+///
+/// Only file systems that lie in one piece on a drive are included. A file system whose list of bad
+/// blocks cannot be read counts as one without a list.
 fn excluded_blocks(stack: &Stack) -> Vec<(LayerId, Range<u64>)> {
     let mut excluded = Vec::new();
     for (id, layer) in stack.iter() {
@@ -444,7 +446,7 @@ enum RequestedFiles {
     /// Mounted files with their names.
     Mounted(Vec<(String, Mounted)>),
     /// Files in the image that is the only target.
-    In(PathBuf, Vec<String>),
+    InImage(PathBuf, Vec<String>),
 }
 
 impl RequestedFiles {
@@ -462,7 +464,7 @@ impl RequestedFiles {
                     args.file.iter().map(locate).collect::<Result<_>>()?,
                 ))
             }
-            [image] => Ok(RequestedFiles::In(image.clone(), args.file.clone())),
+            [image] => Ok(RequestedFiles::InImage(image.clone(), args.file.clone())),
             _ => Err(Failure::input(
                 "--file needs one image as TARGET, or no TARGET for a mounted file",
             )),
@@ -479,9 +481,9 @@ impl RequestedFiles {
         }
     }
 
-    /// Returns the extents, in bytes of their file system's layer.
+    /// Returns the extents, as byte ranges of the layer that holds the file system.
     fn extents(&self, stack: &Stack) -> Result<Vec<Extent>> {
-        let on = |layer: LayerId, file: &String, ranges: Vec<Range<u64>>| {
+        let in_layer = |layer: LayerId, file: &String, ranges: Vec<Range<u64>>| {
             let file = file.clone();
             ranges.into_iter().map(move |bytes| Extent {
                 layer,
@@ -505,32 +507,32 @@ impl RequestedFiles {
                         .above(below)
                         .next()
                         .unwrap_or((below, stack.layer(below)));
-                    extents.extend(on(layer, name, file.extents.clone()));
+                    extents.extend(in_layer(layer, name, file.extents.clone()));
                 }
             }
-            RequestedFiles::In(image, names) => {
+            RequestedFiles::InImage(image, names) => {
                 let mut layers = stack.iter().filter_map(|(id, layer)| match &layer.kind {
                     Kind::Ext(ext) => Some((id, layer, ext)),
                     _ => None,
                 });
-                let none = || {
+                let unsuitable = || {
                     Failure::input(format!(
                         "{}: --file needs an image with exactly one ext file system",
                         image.display()
                     ))
                 };
-                let (id, layer, ext) = layers.next().ok_or_else(none)?;
+                let (id, layer, ext) = layers.next().ok_or_else(unsuitable)?;
                 if layers.next().is_some() {
-                    return Err(none());
+                    return Err(unsuitable());
                 }
-                let (_, start) = stack.in_one_piece(id).ok_or_else(none)?;
+                let (_, start) = stack.in_one_piece(id).ok_or_else(unsuitable)?;
                 let source =
                     FileSource::open(image).map_err(|error| Failure::file(image, &error))?;
                 let part = JoinedSource::part(Rc::new(source), start, layer.bytes);
                 for name in names {
                     let ranges = extents_in_image(&part, ext, name)
                         .map_err(|error| Failure::at(image.display(), error))?;
-                    extents.extend(on(id, name, ranges));
+                    extents.extend(in_layer(id, name, ranges));
                 }
             }
         }

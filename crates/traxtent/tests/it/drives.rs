@@ -64,9 +64,10 @@ fn suggests() {
     );
 }
 
-/// Does the profile that `convert` writes simulate exactly as DiskSim's parameters do: layouts g1,
-/// g2 and g4, one of several disks, and a host's queue in another order? (The library's test
-/// compares the profiles of all parameter files.)
+/// Does a profile that `convert` writes simulate exactly like the DiskSim parameters themselves?
+///
+/// The files contain the layouts g1, g2 and g4, several disks, and a host queue that is not FCFS.
+/// (The library's test compares the profiles of all parameter files.)
 #[test]
 fn converted_drives_simulate_alike() {
     let data = shared_data!("disksim");
@@ -96,7 +97,7 @@ fn converted_drives_simulate_alike() {
     }
 }
 
-/// Is an existing file kept without `--force`, and does `drives show` print what `convert` does?
+/// Is an existing file kept without `--force`, and does `drives show` print what `convert` writes?
 #[test]
 fn convert_keeps_files() {
     let data = shared_data!("disksim");
@@ -126,7 +127,8 @@ fn convert_keeps_files() {
     );
 }
 
-/// Can a new drive be used immediately? Can a profile without a suffix, and a minimal one?
+/// Can a new drive be used immediately, and a minimal profile in a file without a suffix? Is a new
+/// drive refused if its file exists or its name is a path?
 #[test]
 fn new_drives() {
     let folder = tempfile::tempdir().unwrap();
@@ -170,7 +172,7 @@ fn new_drives() {
     );
 }
 
-/// Does the drive that docs/drives.md derives from a data sheet stream at the rate on the page?
+/// Does the drive that docs/drives.md derives from a data sheet reach the rates stated there?
 #[test]
 fn the_drive_from_a_data_sheet() {
     let page = fs::read_to_string(workspace().join("docs/drives.md")).unwrap();
@@ -206,13 +208,13 @@ fn the_reference_is_current() {
     let printed = prints(&["drives", "reference"]);
     assert!(
         page == printed,
-        "write it again: traxtent drives reference > docs/profile-reference.md"
+        "regenerate it: traxtent drives reference > docs/profile-reference.md"
     );
 }
 
 /// Does the JSON schema accept all built-in profiles, and refuse wrong ones?
 #[test]
-fn the_json_schema_is_that_of_profiles() {
+fn the_json_schema_matches_profiles() {
     const PROGRAM: &str = "
 import json, sys, tomllib
 from jsonschema import Draft202012Validator as Validator

@@ -83,7 +83,7 @@ fn seeds() {
     assert_eq!(all["seeds"], serde_json::json!([3, 4, 5]));
 }
 
-/// Are invalid keys and values refused by name?
+/// Does the error for an invalid key or value name it in one line?
 #[test]
 fn refused() {
     for (set, says) in [

@@ -25,14 +25,14 @@ fn superblock() -> Superblock {
     }
 }
 
-/// Returns a number of the format from its offset and size.
+/// Returns the little-endian number of `size` bytes at the offset `at`.
 fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
     let mut eight = [0; 8];
     eight[..size].copy_from_slice(&bytes[at..at + size]);
     u64::from_le_bytes(eight)
 }
 
-/// Are the bytes where the documentation states?
+/// Is each field at the offset that the documentation states?
 #[test]
 fn as_documented() {
     let bytes = superblock().encode();
@@ -161,10 +161,10 @@ fn as_documented() {
     assert_eq!(Summary::decode(&bytes, Lbn(120)), Ok(summary));
 }
 
-/// Is a structure refused if any bit that its checksum covers is flipped, in one line that names
-/// its location?
+/// Is a superblock refused if any bit of its fields is flipped, if it is truncated, or if it is at
+/// the wrong LBN? Does the error for a flipped bit name its location?
 #[test]
-fn damage_is_noticed() {
+fn damage_is_detected() {
     let bytes = superblock().encode();
     for bit in 0..68 * 8 {
         let mut bytes = bytes.clone();
@@ -176,7 +176,7 @@ fn damage_is_noticed() {
     assert!(Superblock::decode(&bytes, Lbn(0)).is_err());
 }
 
-/// Returns a log in use, and its device.
+/// Returns a worker whose log and device have been used and synced, with the log's configuration.
 fn used(seed: u64) -> (LogConfig, Worker<Device>) {
     let mut rng = Rng::new(seed);
     let map = small_map();
@@ -190,8 +190,8 @@ fn used(seed: u64) -> (LogConfig, Worker<Device>) {
     (config, worker)
 }
 
-/// If bytes are damaged, even with a structure's checksum corrected, is the log either refused in
-/// one line or opened with correct accounts, without a panic?
+/// If bits are flipped, is the log either refused with a one-line error or opened with a correct
+/// segment table, without a panic? Even if the checksums match the damaged bytes?
 #[test]
 fn damaged_logs() {
     let map = small_map();
@@ -237,7 +237,7 @@ fn damaged_logs() {
     );
 }
 
-/// Is an older checkpoint used if the newer one is torn, and neither if both are?
+/// Is the other checkpoint used if one is damaged, and is the log refused if both are?
 #[test]
 fn two_regions() {
     let map = small_map();
@@ -264,8 +264,8 @@ fn two_regions() {
     }
 }
 
-/// Does an interrupted checkpoint leave as much room as none, so that the next one has the room
-/// reserved for it?
+/// Is the checkpoint that recovery writes the same with and without an interrupted checkpoint
+/// before it? If so, the interrupted one took none of the room reserved for checkpoints.
 #[test]
 fn a_broken_checkpoint_takes_no_room() {
     let map = small_map();

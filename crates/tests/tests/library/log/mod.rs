@@ -72,7 +72,7 @@ fn filled(rng: &mut Rng, map: &TrackMap) -> LogConfig {
 }
 
 /// Does a log that is filled to its own bound keep its data over cleaning and reopening, with
-/// correct accounts after every operation?
+/// a correct segment table after every operation?
 #[test]
 fn keeps_written_data() {
     for seed in 0..testkit::repeats(60) {
