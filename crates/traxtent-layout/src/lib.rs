@@ -1,20 +1,22 @@
 //! The layout of data along tracks.
 //!
 //! A [`Partition`] divides LBNs into blocks, and finds its [`Traxtent`]s and excluded blocks. An
-//! [`Allocator`] chooses the blocks of a file. A [`Reserve`] keeps traxtents whole while they fill.
-//! [`Boundaries`] shapes requests. A [`Reorganizer`] moves [`File`]s to align them again; [`Aging`]
-//! produces the fragmentation that it repairs. [`log`] appends all changes to a log, one traxtent
-//! at a time. [`tpl`] keeps copies of blocks around their tracks. [`raid`] combines several drives
-//! into one whose chunks are tracks. [`video`] computes the rounds of a video server.
+//! [`Allocator`] chooses the blocks of a file. A [`Reserve`] preallocates traxtents and hands out
+//! their blocks. [`Boundaries`] determines whether a request ends at a track boundary. A
+//! [`Reorganizer`] moves [`File`]s to align them again; [`Aging`] produces the fragmentation that
+//! it repairs. [`log`] is a log-structured layout whose segments match tracks. [`tpl`] keeps
+//! replicas of blocks at equal angles around their tracks. [`raid`] combines drives into an array
+//! whose chunks are tracks. [`video`] computes the rounds of a video server.
 //!
-//! The source is paper T (Schindler, Griffin, Lumb and Ganger, "Track-Aligned Extents", FAST 2002),
-//! sections 3.2 and 4.2.
+//! The main source is paper T (Schindler, Griffin, Lumb and Ganger, "Track-Aligned Extents", FAST
+//! 2002), sections 3.2 and 4.2. The modules name further sources.
 //!
 //! # Invariants
 //! The layouts depend only on a [`TrackMap`](traxtent_map::TrackMap), not on a drive. The same code
 //! therefore serves a model, a drive probed by timing, and a drive that translates addresses.
-//! Nothing here does I/O: a layout returns the operations that its caller carries out. Each set of
-//! variants has one list of names: [`AllocatorKind`], [`Placement`], [`Boundaries`].
+//! Nothing here does I/O: a layout returns the operations that its caller carries out. The
+//! variants' names in options are defined once, by the `name` methods of [`AllocatorKind`],
+//! [`Placement`] and [`Boundaries`].
 #![forbid(unsafe_code)]
 
 mod aging;

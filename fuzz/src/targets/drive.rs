@@ -1,4 +1,4 @@
-//! Drives as data: profiles, their parameters, their geometry.
+//! Drives as data: profiles, their parameters and their geometry.
 
 use std::sync::LazyLock;
 
@@ -43,7 +43,7 @@ pub(crate) fn override_figure(input: &[u8]) {
     }
 }
 
-/// A layout as TOML: tracks are consecutive, and every LBN is translated to its place and back.
+/// A layout as TOML: its tracks are consecutive, and LBNs are translated to their places and back.
 pub(crate) fn geometry(input: &[u8]) {
     let Some(spec) = text(input).and_then(|text| toml::from_str::<GeometrySpec>(text).ok()) else {
         return;
@@ -54,7 +54,7 @@ pub(crate) fn geometry(input: &[u8]) {
     }
 }
 
-/// Asserts the properties of every accepted profile.
+/// Asserts the properties that every accepted profile must have.
 pub(super) fn check_profile(profile: &Profile) {
     let again = Profile::from_toml(&profile.to_toml());
     assert_eq!(again.as_ref(), Ok(profile), "it is read back differently");
@@ -67,21 +67,21 @@ pub(super) fn check_profile(profile: &Profile) {
     let mut drive = Drive::new(profile).expect("a profile is checked as it is read");
     let geometry = drive.geometry().clone();
     check_round_trip(&geometry, profile.geometry.shared_places);
-    serves(&mut drive);
+    check_service(&mut drive);
 }
 
 /// Asserts that a layout is consistent, at its edges and at some places in between.
 pub(super) fn check_round_trip(geometry: &Geometry, shared_places: bool) {
-    /// The number of tracks, zones and defects that are checked.
-    const SOME: usize = 50;
+    /// The largest number of tracks, of zones and of defects that are checked.
+    const CHECKED_MAX: usize = 50;
 
     let capacity = geometry.capacity().0;
     let (mut end, mut index) = (Lbn(0), 0);
-    for track in geometry.tracks().take(SOME) {
+    for track in geometry.tracks().take(CHECKED_MAX) {
         assert_eq!((track.first_lbn, track.index), (end, index));
         (end, index) = (track.end_lbn(), index + 1);
     }
-    let zones = geometry.zones().iter().take(SOME);
+    let zones = geometry.zones().iter().take(CHECKED_MAX);
     let edges = zones.flat_map(|zone| [zone.first_lbn.0, zone.end_lbn.0.saturating_sub(1)]);
     let between = [0, 1, capacity / 3, capacity / 2, capacity - 1];
     for lbn in edges.chain(between).filter(|&lbn| lbn < capacity).map(Lbn) {
@@ -104,7 +104,11 @@ pub(super) fn check_round_trip(geometry: &Geometry, shared_places: bool) {
         }
     }
     assert_eq!(geometry.locate(Lbn(capacity)), None);
-    for defect in geometry.defects().take(SOME).filter(|_| !shared_places) {
+    for defect in geometry
+        .defects()
+        .take(CHECKED_MAX)
+        .filter(|_| !shared_places)
+    {
         match defect.remedy {
             Replacement::Slipped => assert_eq!(geometry.lbn_at(defect.place), Occupant::Bad),
             Replacement::Remapped(lbn, place) => {
@@ -114,8 +118,9 @@ pub(super) fn check_round_trip(geometry: &Geometry, shared_places: bool) {
     }
 }
 
-/// Serves twenty requests, half of them at once, including requests at both ends of the drive.
-fn serves(drive: &mut Drive) {
+/// Asserts that the drive serves twenty requests, the first ten of them submitted at once. Some are
+/// at the ends of the drive.
+fn check_service(drive: &mut Drive) {
     const REQUESTS: u64 = 20;
     const AT_ONCE: u64 = 10;
     /// More steps than any request of this size takes.
@@ -133,7 +138,7 @@ fn serves(drive: &mut Drive) {
         }
         let mut steps = 0;
         while let Some(wakeup) = drive.next_wakeup() {
-            assert!(wakeup >= now, "{wakeup} is over at {now}");
+            assert!(wakeup >= now, "the wake-up at {wakeup} is before {now}");
             now = wakeup;
             while let Some(completion) = drive.poll(now) {
                 assert_eq!(completion.breakdown.total(), completion.response());
@@ -145,7 +150,7 @@ fn serves(drive: &mut Drive) {
     }
 }
 
-/// Returns the request with a number: its kind, size and place vary with different periods.
+/// Returns request `number` of the sequence. Kind, size and place vary with different periods.
 fn request(number: u64, capacity: u64, before: Request) -> Request {
     let sectors = [1, 8, 200][number as usize % 3].min(capacity);
     let room = capacity - sectors;

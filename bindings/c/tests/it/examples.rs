@@ -1,4 +1,4 @@
-//! The examples.
+//! The example programs, compiled and run.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use testkit::tool;
 
 use crate::program::Program;
 
-/// Does the example find its records?
+/// Does the example find all its records after the power cut?
 #[test]
 fn powercut_runs() {
     let program = Program::compile(&tool!("cc"), "examples/powercut.c");
@@ -17,7 +17,7 @@ fn powercut_runs() {
     );
 }
 
-/// Does the event loop complete all requests, in the real time that they take?
+/// Does the event loop complete all requests, and does it do so in real time?
 #[test]
 fn epoll_runs() {
     let program = Program::compile(&tool!("cc"), "examples/epoll.c");
@@ -27,6 +27,6 @@ fn epoll_runs() {
         printed.starts_with("40 reads, 8 outstanding: "),
         "{printed}"
     );
-    // The drive cannot position its heads 40 times in less.
+    // The drive cannot position its heads 40 times in less time.
     assert!(begun.elapsed() > Duration::from_millis(50), "{printed}");
 }

@@ -16,7 +16,7 @@ pub(crate) const MODULES: &[&str] = &[
     "virtio_scsi",
 ];
 
-/// Modules for md.
+/// Modules of the guest's kernel for md arrays, in loading order.
 pub(crate) const MD: &[&str] = &[
     "md-mod",
     "raid0",
@@ -32,8 +32,7 @@ pub(crate) const MD: &[&str] = &[
     "raid456",
 ];
 
-/// Returns the arguments of qemu for the drives: SCSI, sectors of 512 bytes in physical sectors of
-/// 4096 bytes.
+/// Returns QEMU's arguments for drives with these images.
 pub(crate) fn devices(images: &[PathBuf]) -> Vec<String> {
     let mut words = vec!["-device".to_owned(), "virtio-scsi-pci,id=scsi".to_owned()];
     for (n, image) in images.iter().enumerate() {
@@ -54,7 +53,7 @@ pub(crate) fn node(n: usize) -> String {
     format!("/dev/$(/bin/busybox ls /sys/class/scsi_device/*:0:{id}:{lun}/device/block)")
 }
 
-/// Returns commands that wait until all drives have been found.
+/// Returns commands that wait until all drives have been found, for about ten seconds at most.
 pub(crate) fn wait_for(drives: usize) -> String {
     let count = "$(/bin/busybox ls -d /sys/class/scsi_device/*/device/block/* 2>/dev/null | /bin/busybox wc -l)";
     format!(
@@ -62,7 +61,7 @@ pub(crate) fn wait_for(drives: usize) -> String {
     )
 }
 
-/// Returns the target and the unit of the nth drive.
+/// Returns the SCSI target and the LUN of the nth drive.
 fn address(n: usize) -> (usize, usize) {
     (n / 32, n % 32)
 }

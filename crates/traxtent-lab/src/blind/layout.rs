@@ -155,13 +155,13 @@ fn cylinder_ranges(dice: &mut SeededRng, cylinders: u32) -> Vec<(u32, u32)> {
     ranges
 }
 
-/// Varies the number of sectors by up to 12 per cent, like the surfaces of a real drive.
+/// Varies the number of sectors by up to 12 per cent, as between the surfaces of a real drive.
 fn varied_sectors(dice: &mut SeededRng, size: Size, slots: u32) -> u32 {
     size.whole((f64::from(slots) * dice.between(0.88, 1.12)) as u32)
 }
 
-/// Draws the number of spares in a region of the sparing scheme: mostly a few sectors, sometimes
-/// more than a track.
+/// Draws the number of spares in each region of the sparing scheme, in sectors, or in tracks for
+/// [`Sparing::TracksPerZone`]. It is sometimes more than a track.
 fn spares(dice: &mut SeededRng, size: Size, sparing: Sparing, slots: u32, cylinders: u32) -> u32 {
     let ratio = size.ratio;
     let physical = slots / ratio;
@@ -199,7 +199,7 @@ fn drift(dice: &mut SeededRng, spec: &mut GeometrySpec) {
 }
 
 /// Reserves sectors at the beginning of some zones. If physical sectors hold several LBNs, the
-/// first zone's reserve can also shift the numbering within them.
+/// first zone's reserve can also end within a physical sector.
 fn reserve(dice: &mut SeededRng, size: Size, spec: &mut GeometrySpec) {
     for (number, zone) in spec.zones.iter_mut().enumerate() {
         let whole = if dice.chance(0.15) {
@@ -215,10 +215,10 @@ fn reserve(dice: &mut SeededRng, size: Size, spec: &mut GeometrySpec) {
     }
 }
 
-/// Draws an irregular drive: passes of any direction over any surface, groups of any width, and
-/// tracks that continue elsewhere after a few sectors.
+/// Draws an irregular drive: passes in either direction, surfaces in any order, groups of any
+/// width, and tracks that continue on another cylinder after a few sectors.
 pub(super) fn irregular(dice: &mut SeededRng, size: Size, skews: &Skews) -> GeometrySpec {
-    let mut plan = TreeBuilder {
+    let mut builder = TreeBuilder {
         tree: TreeSpec::default(),
         size,
         skews,
@@ -236,7 +236,7 @@ pub(super) fn irregular(dice: &mut SeededRng, size: Size, skews: &Skews) -> Geom
         let width = dice.pick32(1..2 + take.min(60) / 2);
         let repeat = take / width;
         let odd = dice.chance(0.4).then(|| dice.pick32(0..repeat));
-        // A group unlike the others, between two runs of similar groups.
+        // In some zones, one group may have a split track on each surface.
         let mut parts = vec![(repeat, false)];
         if let Some(odd) = odd {
             parts = vec![(odd, false), (1, true), (repeat - odd - 1, false)];
@@ -245,7 +245,7 @@ pub(super) fn irregular(dice: &mut SeededRng, size: Size, skews: &Skews) -> Geom
             if count == 0 {
                 continue;
             }
-            let (node, step) = plan.group(dice, slots, width, split);
+            let (node, step) = builder.group(dice, slots, width, split);
             root.push(BranchSpec {
                 cylinder: cylinder as i32,
                 angle_turns: angle,
@@ -259,11 +259,11 @@ pub(super) fn irregular(dice: &mut SeededRng, size: Size, skews: &Skews) -> Geom
         }
         slots = size.whole((f64::from(slots) * dice.between(0.75, 1.05)) as u32);
     }
-    plan.tree.nodes.push(root);
+    builder.tree.nodes.push(root);
     GeometrySpec {
         surfaces: size.surfaces,
         cylinders: size.cylinders,
-        tree: Some(plan.tree),
+        tree: Some(builder.tree),
         ..GeometrySpec::default()
     }
 }
@@ -276,8 +276,8 @@ struct TreeBuilder<'a> {
 }
 
 impl TreeBuilder<'_> {
-    /// Adds a group of passes, one per surface in random order. Returns the group and the angle to
-    /// the next.
+    /// Adds a group of passes, one per surface, in ascending or random order. Returns the group's
+    /// node and the angle from the group to the next.
     fn group(&mut self, dice: &mut SeededRng, slots: u32, width: u32, split: bool) -> (u32, f64) {
         let ratio = self.size.ratio;
         let mut surfaces: Vec<i32> = (0..self.size.surfaces.into()).collect();
@@ -346,7 +346,7 @@ impl TreeBuilder<'_> {
     }
 }
 
-/// Reduces an angle to [0, 1), rounded to a millionth of a turn.
+/// Returns the fractional part of an angle in turns, rounded to a millionth.
 fn round(turns: f64) -> f64 {
     (turns.fract() * 1e6).round() / 1e6
 }

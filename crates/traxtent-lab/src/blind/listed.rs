@@ -250,7 +250,7 @@ impl Listing {
     }
 }
 
-/// Reduces an angle to [0, 1), rounded to a millionth of a turn.
+/// Returns the fractional part of an angle in turns, rounded to a millionth.
 fn millionths(turns: f64) -> f64 {
     ((turns - turns.floor()) * 1e6).round() / 1e6
 }

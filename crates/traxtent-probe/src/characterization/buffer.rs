@@ -21,60 +21,63 @@ const AHEAD_MAX: u64 = 1 << 16;
 /// The largest number of segments that a cache is expected to have.
 const SEGMENTS_MAX: u32 = 256;
 
-/// The response time, in revolutions, above which a sector came from the media: one that must pass
-/// again takes a revolution.
+/// The response time, in revolutions, above which a sector that was just read came from the media.
+/// A full revolution passes before it arrives under the head again.
 const HIT_TURNS_MAX: f64 = 0.7;
-/// The distance from the line of the hits, in revolutions, beyond which a read was not a hit,
+/// The distance from the line through the hits, in revolutions, beyond which a read was not a hit,
 /// because it was longer than a segment.
 const OFF_LINE_TURNS: f64 = 0.2;
-/// The time before the passage of its sector at which a test for a hit is sent, and the largest
-/// excess over the time of a hit, in revolutions. A miss takes at least the former.
+/// The time from a test read to the arrival of its sector under the head, in revolutions, in
+/// addition to the command overhead. A miss takes at least this long.
 const TEST_LEAD_TURNS: f64 = 0.6;
+/// The largest excess over the time of a hit, in revolutions, of a test read that counts as a hit.
 const TEST_TURNS_MAX: f64 = 0.3;
-/// The largest excess over the time of a hit, in revolutions, of a read sent at a random angle. A
-/// miss needs the seek and half a revolution on average, so few are this fast.
+/// The same for a test read that is sent at once, whatever the angle. A miss needs the seek and
+/// half a revolution on average, so few are this fast.
 const TEST_TURNS_MAX_AT_ONCE: f64 = 0.08;
 /// The shortest read, in sectors, that shows how far the drive has read on.
 const READ_ON_SECTORS_MIN: u64 = 128;
 
-/// The number of readings by which a read and a verification are compared.
+/// The number of reads, and of verifications, in a comparison of the two.
 const COMPARED_READS: usize = 15;
-/// The time before the passage of the sectors at which the head arrives for this comparison, in
-/// revolutions.
+/// The time from the arrival of the head to the first sector in this comparison, in revolutions.
 const EARLY_TURNS: f64 = 0.1;
-/// The differences, in milliseconds per sector and in milliseconds, below which a bus does not fall
-/// behind the media and a connection takes no time. The readings cannot distinguish them from zero.
+/// The largest excess of the bus time over the media time, in milliseconds per sector, that is
+/// taken for zero. The comparison cannot resolve less.
 const BUS_EXCESS_MS_MIN: f64 = 0.001;
+/// The longest connection time, in milliseconds, that is taken for zero.
 const CONNECT_MS_MIN: f64 = 0.04;
-/// The uncertainty of these differences, in milliseconds.
-const BEHIND_MS_UNSURE: f64 = 0.03;
+/// The uncertainty of a comparison, in milliseconds.
+const BEHIND_UNCERTAINTY_MS: f64 = 0.03;
 
-/// The number of reads that show whether sectors that have passed are kept.
+/// The number of reads that show whether a drive keeps sectors that pass before the requested one.
 const ARRIVALS: usize = 12;
-/// The share of them that must have been served from the buffer.
+/// The share of these reads above which it does.
 const ARRIVALS_SHARE_MIN: f64 = 0.5;
 
-/// The pause after which a drive has read ahead, in revolutions: the seek and the first track, and
-/// for each further track its sectors and the skew.
+/// The constant part of the pause in which a drive reads ahead, in revolutions: the seek and the
+/// first track.
 const AHEAD_TURNS: f64 = 3.0;
+/// The additional pause for each track that it reads ahead, in revolutions: the sectors and the
+/// skew.
 const AHEAD_TURNS_PER_TRACK: f64 = 1.6;
 
-/// The share of the drive at its end, one in this many, in which no read begins. This leaves room
-/// for further reads.
+/// The reciprocal of the share of tracks, at the end of the drive, that are not chosen at random.
+/// They leave room for reads after the chosen track.
 const END_SHARE: u64 = 16;
-/// The number of attempts to find another track like a given one, or a place that no trial has
-/// used.
+/// The number of attempts to find another track like a given one.
 const ANOTHER_ATTEMPTS: usize = 32;
+/// The number of attempts to find a place that no trial has used.
 const FRESH_ATTEMPTS: usize = 200;
-/// The minimum distance between such places, in tracks.
+/// The minimum distance of such a place from the used ones, in tracks.
 const FRESH_TRACKS: u64 = 4;
 /// The number of further hits in one place on an unsteady host. They cost no movement of the arm.
 const HITS_AGAIN: usize = 100;
 /// The uncertainty of a segment's size, as a share of it. It is assumed, not measured.
-const SIZE_UNSURE: f64 = 0.02;
-/// The parts of a track at which read-ahead is tested.
+const SIZE_UNCERTAINTY: f64 = 0.02;
+/// The places on a track, as shares of its length, after which read-ahead is measured.
 const AHEAD_PARTS: [f64; 3] = [0.1, 0.5, 0.9];
-/// The largest number of sectors by which a hit continues a read-ahead.
+/// The largest size, in sectors, of the hit after which an idle drive may continue its read-ahead.
 const CONTINUED_SECTORS: u64 = 16;
 
 /// The measured properties of bus and cache.
@@ -177,7 +180,7 @@ pub(super) fn buffer(
         "access.read_on_arrival",
         arrivals,
         "of reads",
-        "reads of a sector that passed before the one requested first: the share served from the buffer",
+        "reads of a sector that passed shortly before a requested one: the share served from the buffer",
     )});
     probe.read_ahead(&mut found.cache, figures)?;
     let ahead = found.cache.read_ahead.max_sectors;
@@ -208,8 +211,8 @@ pub(super) fn buffer(
     figures.push(Measurement {
         name: "cache.size".to_owned(),
         value: size,
-        low: (1.0 - SIZE_UNSURE) * size,
-        high: (1.0 + SIZE_UNSURE) * size,
+        low: (1.0 - SIZE_UNCERTAINTY) * size,
+        high: (1.0 + SIZE_UNCERTAINTY) * size,
         unit: "sectors",
         how: "the number of segments that reads use, times their size",
         samples: probe.timings,
@@ -238,11 +241,12 @@ impl BufferProbe<'_, '_> {
     /// Returns a random track with others after it.
     fn track(&mut self) -> MappedTrack {
         let count = self.known.tracks.len() as u64;
-        let spare = count / END_SHARE;
-        self.known.tracks[self.watch.rng.below((count - spare).max(1)) as usize]
+        let excluded = count / END_SHARE;
+        self.known.tracks[self.watch.rng.below((count - excluded).max(1)) as usize]
     }
 
-    /// Returns another track at the same position in the pattern of the same part of the drive.
+    /// Returns a random track of the same patch that has the same position in the repeating section
+    /// and the same number of sectors. Returns `track` itself if none is found.
     fn another(&mut self, track: MappedTrack) -> MappedTrack {
         let patch = self.known.angles.patch(track.index);
         let period = self.known.layout.sections[patch.section].period();
@@ -289,8 +293,8 @@ impl BufferProbe<'_, '_> {
         Ok(test(self)? || test(self)?)
     }
 
-    /// Finds the largest number up to `most` for which `test` holds, by doubling from `least` and
-    /// bisection. Returns `None` if it never holds.
+    /// Finds the largest number up to `most` for which `test` holds, by doubling from `least`,
+    /// then by bisection. Returns `None` if it never holds.
     fn largest(
         &mut self,
         least: u64,
@@ -333,7 +337,7 @@ impl BufferProbe<'_, '_> {
         if points[0].1.value > HIT_TURNS_MAX * self.watch.period {
             return Ok(None);
         }
-        // A read longer than a segment is no hit: its time is off the line through the first two
+        // A read longer than a segment is not a hit: its time is off the line through the first two
         // lengths.
         let rise = (points[1].1.value - points[0].1.value) / (points[1].0 - points[0].0);
         let line = |length: f64| points[0].1.value + rise * (length - points[0].0);
@@ -366,15 +370,15 @@ impl BufferProbe<'_, '_> {
     /// Measures the time of a hit of `length` sectors, in different places, and in each place as
     /// often as an unsteady host requires.
     ///
-    /// Whether a host that sends its next read immediately catches the next sector, or loses a
-    /// revolution, is a matter of microseconds. The time between such reads must therefore be known
-    /// to better than a microsecond.
+    /// If a host sends its next read immediately, microseconds decide whether it catches the next
+    /// sector or loses a revolution. The time of a hit must therefore be known to better than a
+    /// microsecond.
     fn hits_of(&mut self, length: u32) -> Result<Estimate, ProbeError> {
         const PLACES: usize = 12;
-        /// Half the desired width of the interval, and the drive time allowed for it, in
-        /// milliseconds.
-        const FINE: f64 = 0.0003;
-        const PATIENCE: f64 = 4_000.0;
+        /// Half the desired width of the confidence interval, in milliseconds.
+        const HALF_WIDTH_MS: f64 = 0.0003;
+        /// The drive time after which no more samples are taken, in milliseconds.
+        const DRIVE_TIME_MAX_MS: f64 = 4_000.0;
         let began = self.watch.now();
         let mut samples = Vec::new();
         let mut again = 1;
@@ -389,7 +393,8 @@ impl BufferProbe<'_, '_> {
             }
             let time = Estimate::of(&samples);
             let cached = time.value < HIT_TURNS_MAX * self.watch.period + f64::from(length);
-            if !cached || time.half_width < FINE || self.watch.now() - began > PATIENCE {
+            let elapsed = self.watch.now() - began;
+            if !cached || time.half_width < HALF_WIDTH_MS || elapsed > DRIVE_TIME_MAX_MS {
                 return Ok(time);
             }
             again = HITS_AGAIN;
@@ -443,8 +448,8 @@ impl BufferProbe<'_, '_> {
             0.0
         };
         let bus = found.sector_ms;
-        // A bus that works along with the media falls behind if it is slower. A bus that works
-        // after the media adds its full time.
+        // A bus transfer that overlaps the media transfer falls behind if the bus is slower. A bus
+        // transfer that follows the media transfer adds its full time.
         let along = (bus - media).max(0.0);
         let after = bus;
         let waits = (slope - after).abs() < (slope - along).abs();
@@ -461,11 +466,11 @@ impl BufferProbe<'_, '_> {
         figures.push(Measurement {
             name: "cache.read_watermark".to_owned(),
             value: slope,
-            low: slope - BEHIND_MS_UNSURE / f64::from(long),
-            high: slope + BEHIND_MS_UNSURE / f64::from(long),
+            low: slope - BEHIND_UNCERTAINTY_MS / f64::from(long),
+            high: slope + BEHIND_UNCERTAINTY_MS / f64::from(long),
             unit: "ms per sector",
-            how: "reads minus verifications of the same sectors: near 0 if the bus works along with the media, \
-                  near a sector's time on the bus if it waits for all of them",
+            how: "reads minus verifications of the same sectors: near 0 if the bus transfer overlaps the media \
+                  transfer, near a sector's time on the bus if it follows",
             samples: 4 * COMPARED_READS as u64,
         });
         if zero_latency && bus > 0.0 {
@@ -475,8 +480,8 @@ impl BufferProbe<'_, '_> {
             } = track;
             let behind = self.behind_media(first_lbn, sectors.0 as u32, 0.5)?;
             let all = sectors.0 as f64 * bus;
-            // A bus that is slower than the media begins with the first sector that may be
-            // transferred.
+            // The time from the end of the media transfer to the end of the bus transfer. If the
+            // bus is slower, it transfers without a pause after the first sector that it may send.
             let turn = self.watch.period;
             let ways = [
                 (Delivery::OutOfOrder, bus.max(all - turn)),
@@ -491,11 +496,11 @@ impl BufferProbe<'_, '_> {
             figures.push(Measurement {
                 name: "bus.delivery".to_owned(),
                 value: behind / all,
-                low: (behind - BEHIND_MS_UNSURE) / all,
-                high: (behind + BEHIND_MS_UNSURE) / all,
+                low: (behind - BEHIND_UNCERTAINTY_MS) / all,
+                high: (behind + BEHIND_UNCERTAINTY_MS) / all,
                 unit: "of the transfer",
-                how: "reads of a track from its middle minus verifications: the share of the transfer after the \
-                      media: half if in order, all if in order when complete, none if out of order",
+                how: "reads of a track from its middle minus verifications: the share of the bus transfer after \
+                      the media transfer (in order: half; in order when complete: all; out of order: none)",
                 samples: 2 * COMPARED_READS as u64,
             });
         }
@@ -538,7 +543,8 @@ impl BufferProbe<'_, '_> {
         behind_ms: f64,
     ) -> Result<Estimate, ProbeError> {
         let before = self.timings;
-        // The sectors read ahead in the meantime have displaced as many at the front.
+        // The largest number of sectors that a segment held: a read whose first sector was still
+        // in the buffer, and the sectors that the drive read on until then.
         let mut most = 0;
         let size = self.largest(16, u64::from(REQUEST_MAX), &mut |probe, sectors| {
             // The read ends with a track. Read-ahead must then wait for the skew.
@@ -576,7 +582,7 @@ impl BufferProbe<'_, '_> {
             Ok(hit)
         })?;
         let size = size.unwrap_or(1).max(most) + u64::from(ahead.unwrap_or(0));
-        let half_width = SIZE_UNSURE * size as f64;
+        let half_width = SIZE_UNCERTAINTY * size as f64;
         Ok(Estimate {
             value: size as f64,
             half_width,
@@ -584,8 +590,8 @@ impl BufferProbe<'_, '_> {
         })
     }
 
-    /// Returns how many sectors of a track have passed, at `sent`, under a head that continued from
-    /// the end of the previous track `since` milliseconds earlier.
+    /// Returns how many sectors of `track` the head had read on by the time `sent`. It had finished
+    /// the previous track `since` milliseconds earlier.
     fn read_on(&self, track: MappedTrack, sent: f64, since: f64) -> u64 {
         let (start, slots) = self.known.angles.start(self.known.layout, track.index);
         let since_start = fraction(self.watch.angle(sent) - start);
@@ -615,9 +621,9 @@ impl BufferProbe<'_, '_> {
         })
     }
 
-    /// Returns a track like the given one and the LBN `offset` sectors after its first. They are at
-    /// a place that no earlier trial has used, because sectors of those places may still be in the
-    /// buffer.
+    /// Returns a track like `like`, and the LBN `offset` sectors after the first LBN of that track.
+    /// Both are away from the places of earlier trials if such a track is found, because sectors of
+    /// those places may still be in the buffer. The LBN is before `end`.
     fn fresh(&mut self, like: MappedTrack, offset: i64, end: u64) -> (MappedTrack, Lbn) {
         let near = FRESH_TRACKS * like.sectors.0;
         let mut found = (like, Lbn(end - 1));
@@ -637,9 +643,9 @@ impl BufferProbe<'_, '_> {
         found
     }
 
-    /// Measures how many sectors after a read are in the buffer some time later. The read is of
-    /// `read` sectors that begin `into` sectors after the beginning of a track like this one, or
-    /// before it if `into` is negative.
+    /// Measures how many sectors after a read are in the buffer some time later. The read has
+    /// `read` sectors. It begins `into` sectors after the start of a track like `like`, or before
+    /// the start if `into` is negative.
     fn extent(&mut self, like: MappedTrack, into: i64, read: u32) -> Result<u64, ProbeError> {
         self.used.clear();
         let end = self.known.map.end().0;
@@ -712,7 +718,7 @@ impl BufferProbe<'_, '_> {
             ahead.until = ReadAheadUntil::SegmentEnd;
             ahead.max_sectors =
                 median(&extents.iter().map(|e| e.0 as f64).collect::<Vec<_>>()) as u32;
-            what = "later reads of the sectors after a read: the same number are in the buffer at every place";
+            what = "later reads of the sectors after a read: those in the buffer end neither with the track nor with the cylinder";
         }
         let all = extents.iter().map(|extent| extent.0 as f64);
         figures.push(Measurement {

@@ -26,7 +26,7 @@ pub(super) struct Crossing {
 
 /// The number of readings of a crossing, the majority of which counts.
 const READINGS: i32 = 3;
-/// The time before the passage of the last sector at which a request for it is sent, in
+/// The time from a request for the last sector to the arrival of that sector under the head, in
 /// revolutions. It is enough for any command overhead.
 const LEAD_TURNS: f64 = 0.5;
 /// The delay from which a crossing counts as having lost a revolution, in revolutions: half of the

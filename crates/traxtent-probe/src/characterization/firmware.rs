@@ -64,8 +64,8 @@ const TYPICAL_LATE_MS_MAX: f64 = 0.25;
 /// distributions more than that between single requests.
 const CHANCE_STEADY: (f64, f64) = (0.98, 0.001);
 const CHANCE_UNSTEADY: (f64, f64) = (0.9, 0.01);
-/// The share, one in this many, of the longest response times that are left out of a distribution
-/// as disturbances of the host.
+/// One in this many response times, the longest ones, is left out of a distribution as a
+/// disturbance of the host.
 const LONGEST_ONE_IN: usize = 50;
 
 const SWITCH: &[f64] = &[0.0, 1.0];

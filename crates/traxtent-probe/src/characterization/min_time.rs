@@ -106,14 +106,14 @@ pub(super) fn min_time_again(
     lbn: Lbn,
     rough: f64,
 ) -> Result<Estimate, ProbeError> {
-    /// Half the desired width of the interval, in milliseconds, and the limits on the number of
-    /// reads.
-    const FINE: f64 = 0.001;
+    /// Half the desired width of the confidence interval, in milliseconds.
+    const HALF_WIDTH_MS: f64 = 0.001;
+    /// The minimum and the maximum number of reads.
     const READS: (f64, f64) = (300.0, 3_000.0);
     // Trials are on both sides of the expected time. A miss costs an additional revolution.
     let unsure = 2.0 * watch.deviation();
     let angle = watch.sector_angle(lbn, AGAIN_ANGLE_READS)?.value;
-    let wanted = 1.96 * watch.deviation() / FINE;
+    let wanted = 1.96 * watch.deviation() / HALF_WIDTH_MS;
     let count = (wanted * wanted).clamp(READS.0, READS.1) as usize;
     let mut reads = Vec::with_capacity(count);
     for _ in 0..count {

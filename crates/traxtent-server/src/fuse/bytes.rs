@@ -1,6 +1,6 @@
 //! Access to a block service at any byte, as to a file.
 //!
-//! Requests for whole sectors are passed on unchanged. A read of partial sectors reads them
+//! Reads and writes of whole sectors are passed on unchanged. A read of partial sectors reads them
 //! completely. A write of partial sectors reads, changes and writes them. Meanwhile, other writes
 //! through the same file wait, but writes through another front end do not.
 
@@ -45,8 +45,8 @@ impl ByteAccess {
         }
     }
 
-    /// Reads `count` bytes at `offset`, and passes them to `then`. The range must be within the
-    /// drive.
+    /// Reads `count` bytes at `offset`, and passes them or the error to `then`. The range must be
+    /// within the drive.
     pub(super) fn read(
         &self,
         offset: u64,

@@ -42,7 +42,11 @@ impl Descriptors {
     /// Panics if the queue has no such tag.
     #[allow(unsafe_code)]
     pub(super) fn get(&self, tag: u16) -> IoDescriptor {
-        assert!(tag < self.depth, "tag {tag} of {}", self.depth);
+        assert!(
+            tag < self.depth,
+            "tag {tag}: the queue has {} tags",
+            self.depth
+        );
         let first = self.mapping.start.cast::<IoDescriptor>();
         // SAFETY: the mapping holds `depth` descriptors, and every bit pattern is valid. The read
         // is volatile because the driver changes the memory.

@@ -6,9 +6,9 @@ use traxtent_units::{Lbn, SimTime};
 
 use super::tiny::{drain, read, tiny, write};
 
-/// Is each impossible request refused with its name, value and bound?
+/// Is each impossible request refused with a message that names its kind, its place and the bound?
 #[test]
-fn impossible_requests_are_refused_by_name() {
+fn impossible_requests_are_refused_with_a_reason() {
     let mut drive = Drive::new(&tiny()).unwrap();
     for (request, message) in [
         (
