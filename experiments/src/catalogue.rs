@@ -24,7 +24,7 @@ static TEXTS: &[(&str, &str)] = texts![
 /// A paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paper {
-    /// The letter with which its claims begin.
+    /// The first letter of its claims' IDs.
     pub letter: char,
     /// The alternative name.
     pub name: &'static str,
@@ -71,7 +71,7 @@ pub fn experiments() -> &'static [Experiment] {
     &EXPERIMENTS
 }
 
-/// A name that no claim has.
+/// The error for a name that no claim has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no claim is named {0:?}")]
 pub struct UnknownClaim(pub String);
@@ -91,14 +91,14 @@ impl Selection {
     pub fn of<S: AsRef<str>>(names: &[S]) -> Result<Selection, UnknownClaim> {
         let mut known = Vec::new();
         for name in names.iter().map(AsRef::as_ref) {
-            let called = normalized_name(name);
+            let normalized = normalized_name(name);
             let mut claims = experiments()
                 .iter()
                 .flat_map(|experiment| &experiment.claims);
-            if called != ALL && !claims.any(|claim| claim.is_named_by(&called)) {
+            if normalized != ALL && !claims.any(|claim| claim.is_named_by(&normalized)) {
                 return Err(UnknownClaim(name.to_owned()));
             }
-            known.push(called);
+            known.push(normalized);
         }
         Ok(Selection { names: known })
     }
@@ -112,11 +112,11 @@ impl Selection {
 
     /// Returns whether a claim of an experiment is selected.
     pub fn includes(&self, experiment: &Experiment, claim: &Claim) -> bool {
-        let apart = experiment.measurement.missing.is_some();
+        let needs_more = experiment.measurement.missing.is_some();
         let names = self.names.iter();
         names
             .into_iter()
-            .any(|name| (name == ALL && !apart) || claim.is_named_by(name))
+            .any(|name| (name == ALL && !needs_more) || claim.is_named_by(name))
     }
 
     /// The experiments with a selected claim.
@@ -144,20 +144,20 @@ impl Selection {
 /// Normalizes a name: the letter may be in lower case, and a paper may be given by its alternative
 /// name.
 fn normalized_name(name: &str) -> String {
-    let small = name.to_lowercase();
-    if small == ALL {
-        return small;
+    let lower = name.to_lowercase();
+    if lower == ALL {
+        return lower;
     }
-    match PAPERS.iter().find(|paper| paper.name == small) {
+    match PAPERS.iter().find(|paper| paper.name == lower) {
         Some(paper) => paper.letter.to_string(),
-        None => small
+        None => lower
             .chars()
             .take(1)
             .flat_map(char::to_uppercase)
-            .chain(small.chars().skip(1))
+            .chain(lower.chars().skip(1))
             .collect(),
     }
 }
 
-/// The name that stands for all claims.
+/// The name that selects all claims that need only the model.
 const ALL: &str = "all";

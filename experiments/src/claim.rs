@@ -60,7 +60,7 @@ pub enum Tolerance {
     Absolute(f64),
     /// This fraction of the published number.
     Relative(f64),
-    /// The published number times this factor, or divided by it.
+    /// From the published number divided by this factor to their product.
     Factor(f64),
     /// No tolerance.
     Exact,
@@ -89,8 +89,8 @@ pub struct Claim {
     /// The reason why the claim is only reported, or why the model misses it, as far as known.
     #[serde(default)]
     pub reason: String,
-    /// The number of measured values of which the one nearest to the published number is judged,
-    /// for papers that do not say which of them they mean.
+    /// The number of measured values for this claim. The one nearest to the published number is
+    /// judged, for papers that do not say which of them they mean.
     #[serde(default = "one")]
     pub nearest_of: usize,
 }
@@ -108,7 +108,7 @@ impl Published {
         }
     }
 
-    /// The distance of a number from it, and the nearer end.
+    /// The distance of a number from the published value, and the nearer end.
     fn distance(self, measured: f64) -> (f64, f64) {
         let [from, to] = self.ends();
         if measured < from {
@@ -139,7 +139,7 @@ impl Claim {
         }
     }
 
-    /// Returns the one of several numbers that is nearest to the published one.
+    /// Returns the measured number that is nearest to the published one.
     ///
     /// # Panics
     /// Panics if there are no numbers.
@@ -151,8 +151,7 @@ impl Claim {
         *nearest.expect("a claim is compared with at least one number")
     }
 
-    /// Returns whether an ID names this claim: its own ID, or that of a group, as T13 and T name
-    /// T13a.
+    /// Returns whether an ID names this claim: its own ID, or that of a group. T13 and T name T13a.
     pub fn is_named_by(&self, id: &str) -> bool {
         let is_number = |character: Option<char>| character.is_some_and(|c| c.is_ascii_digit());
         let rest = self.id.strip_prefix(id);
@@ -257,7 +256,7 @@ mod tests {
 
     /// Is the bound itself met, and any value beyond it missed?
     #[test]
-    fn both_sides_of_a_bound() {
+    fn bounds_are_inclusive() {
         let claim = claim(
             Published::Number(-0.18),
             Unit::Change,
@@ -294,45 +293,45 @@ mod tests {
 
     /// Are numbers formatted as the papers print them?
     #[test]
-    fn shown() {
-        let shown = |published, unit, within| {
+    fn numbers_and_tolerances_are_formatted() {
+        let format = |published, unit, within| {
             let claim = claim(published, unit, within);
             (claim.published(), claim.tolerance())
         };
         let number = Published::Number;
         for (found, published, tolerance) in [
             (
-                shown(number(-0.18), Unit::Change, Tolerance::Absolute(0.03)),
+                format(number(-0.18), Unit::Change, Tolerance::Absolute(0.03)),
                 "-18.0 %",
                 "3 points",
             ),
             (
-                shown(number(8.3), Unit::Ms, Tolerance::Relative(0.05)),
+                format(number(8.3), Unit::Ms, Tolerance::Relative(0.05)),
                 "8.30 ms",
                 "5 %",
             ),
             (
-                shown(number(240.0), Unit::Minutes, Tolerance::AtMost(10.0)),
+                format(number(240.0), Unit::Minutes, Tolerance::AtMost(10.0)),
                 "240.00 min",
                 "10.00 min or less",
             ),
             (
-                shown(Published::Range([2.0, 2.3]), Unit::Ratio, Tolerance::Exact),
+                format(Published::Range([2.0, 2.3]), Unit::Ratio, Tolerance::Exact),
                 "2.000 to 2.300",
                 "in between",
             ),
             (
-                shown(number(-0.0001), Unit::Change, Tolerance::Exact),
+                format(number(-0.0001), Unit::Change, Tolerance::Exact),
                 "0.0 %",
                 "exact",
             ),
             (
-                shown(number(0.22), Unit::Change, Tolerance::AtLeast),
+                format(number(0.22), Unit::Change, Tolerance::AtLeast),
                 "+22.0 %",
                 "or more",
             ),
             (
-                shown(number(264.0), Unit::Kb, Tolerance::Exact),
+                format(number(264.0), Unit::Kb, Tolerance::Exact),
                 "264 KiB",
                 "exact",
             ),

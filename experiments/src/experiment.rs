@@ -9,7 +9,7 @@ use traxtent_model::profile;
 use crate::claim::{Claim, Published, Tolerance};
 use crate::finding::{Finding, Sample};
 
-/// A measurement on stated drives, and the claims with which its numbers are compared.
+/// A measurement on named drives, and the claims with which its numbers are compared.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     /// The common number of its claims, such as T2.
@@ -22,11 +22,11 @@ pub struct Experiment {
     pub layout: Option<String>,
     /// The workload, in plain words.
     pub workload: String,
-    /// The seeds for which the verdicts have to hold. One if nothing is random.
+    /// The seeds with which the verdicts must hold. Only one if nothing is random.
     pub seeds: Vec<u64>,
     /// The measurement.
     pub measurement: &'static Measurement,
-    /// Whether it replays traces that come with DiskSim.
+    /// Whether the experiment replays the traces that come with DiskSim.
     pub traces: bool,
     /// Known differences from the paper's setup.
     pub differences: Option<String>,
@@ -34,7 +34,7 @@ pub struct Experiment {
     pub figure: Option<FigureSpec>,
     /// The claims, in the order of the measurement's numbers, drive by drive.
     pub claims: Vec<Claim>,
-    /// The text from which all of the above was read.
+    /// The text from which the experiment was parsed.
     pub text: String,
 }
 
@@ -147,12 +147,7 @@ impl Experiment {
             Drives::Several(drives) => drives,
         };
         check.drives(&drives)?;
-        check.ensure(
-            !read.seeds.is_empty(),
-            "seeds",
-            "[]",
-            "must be at least one",
-        )?;
+        check.ensure(!read.seeds.is_empty(), "seeds", "[]", "must not be empty")?;
         check.claims(&read.claim)?;
         let Some(measurement) = measurement(&read.measure) else {
             return Err(check.error(
@@ -185,10 +180,10 @@ impl Experiment {
 }
 
 impl Experiment {
-    /// Combines the numbers that a measurement gives, seed by seed, with the claims.
+    /// Compares the measured numbers, given seed by seed, with the claims.
     ///
     /// # Panics
-    /// Panics if the number of measured values differs from the number that the claims need.
+    /// Panics if a seed has a different number of values than the claims need.
     pub fn judge(&'static self, by_seed: &[(u64, Vec<f64>)]) -> Vec<Finding> {
         let wanted: usize = self.claims.iter().map(|claim| claim.nearest_of).sum();
         for (_, numbers) in by_seed {
@@ -201,12 +196,12 @@ impl Experiment {
         }
         let mut from = 0;
         let finding = |claim: &'static Claim| {
-            let its = from..from + claim.nearest_of;
-            from = its.end;
+            let range = from..from + claim.nearest_of;
+            from = range.end;
             let sample = |(seed, numbers): &(u64, Vec<f64>)| Sample {
                 seed: *seed,
-                measured: claim.nearest(&numbers[its.clone()]),
-                candidates: numbers[its.clone()].to_vec(),
+                measured: claim.nearest(&numbers[range.clone()]),
+                candidates: numbers[range.clone()].to_vec(),
             };
             Finding {
                 claim,
@@ -217,7 +212,7 @@ impl Experiment {
     }
 }
 
-/// The line at which parsing ended.
+/// Returns the line at which parsing failed.
 fn line_of(text: &str, error: &toml::de::Error) -> usize {
     let read = error.span().map_or(0, |span| span.start.min(text.len()));
     1 + text.as_bytes()[..read]
@@ -266,7 +261,7 @@ impl Check<'_> {
     }
 
     fn drives(&self, drives: &[String]) -> Result<(), SpecError> {
-        self.ensure(!drives.is_empty(), "drive", "[]", "must be at least one")?;
+        self.ensure(!drives.is_empty(), "drive", "[]", "must not be empty")?;
         for drive in drives {
             let known = profile::builtin::names().any(|name| name == drive);
             self.ensure(known, "drive", drive, "no built-in drive has this name")?;
@@ -275,7 +270,7 @@ impl Check<'_> {
     }
 
     fn claims(&self, claims: &[Claim]) -> Result<(), SpecError> {
-        self.ensure(!claims.is_empty(), "claim", "[]", "must be at least one")?;
+        self.ensure(!claims.is_empty(), "claim", "[]", "must not be empty")?;
         let mut ids = BTreeSet::new();
         for claim in claims {
             let id = &claim.id;

@@ -123,18 +123,18 @@ pub fn reasons(findings: &[Finding]) -> Vec<Reason> {
     let mut reasons: Vec<Reason> = Vec::new();
     for finding in findings {
         let verdict = finding.verdict();
-        let why = match (verdict, finding.claim.reason.as_str()) {
+        let text = match (verdict, finding.claim.reason.as_str()) {
             (Verdict::Met, _) => continue,
             (_, "") => "the reason is not known",
             (_, known) => known,
         };
-        let same = |reason: &&mut Reason| reason.verdict == verdict && reason.text == why;
+        let same = |reason: &&mut Reason| reason.verdict == verdict && reason.text == text;
         match reasons.iter_mut().find(same) {
             Some(reason) => reason.ids.push(&finding.claim.id),
             None => reasons.push(Reason {
                 verdict,
                 ids: vec![&finding.claim.id],
-                text: why,
+                text,
             }),
         }
     }

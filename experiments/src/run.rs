@@ -1,4 +1,4 @@
-//! Runs experiments: drive by drive and seed by seed, several at the same time, each only once.
+//! Runs experiments: one measurement for each seed and drive, several at the same time.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,18 +15,18 @@ use crate::store::{Store, StoreError, Stored};
 pub struct RunPlan {
     /// The seeds.
     pub seeds: Seeds,
-    /// Whether an approximate result is sufficient: a tenth of the requests.
+    /// Whether to run only a tenth of the requests, for an approximate result.
     pub quick: bool,
-    /// Whether figures are drawn as well, with the first seed on the first drive.
+    /// Whether to draw figures too, with the first seed on the first drive.
     pub pictures: bool,
-    /// The number of measurements at the same time.
+    /// The number of measurements that run at the same time.
     pub workers: usize,
-    /// The store from which results are taken and in which they are kept.
+    /// The store that results are loaded from and saved to.
     pub store: Option<Store>,
     /// The directory with the traces that come with DiskSim.
     pub traces: Option<PathBuf>,
     /// Profile parameters, by key, that replace those of the drives, to measure hypothetical
-    /// drives. The results are then not kept.
+    /// drives. If there are any, the store is not used.
     pub changes: Vec<(String, String)>,
 }
 
@@ -74,7 +74,7 @@ pub enum RunError {
         /// The cause.
         error: Box<LabError>,
     },
-    /// A result cannot be kept.
+    /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -136,14 +136,14 @@ fn split_runnable(
         Some(missing) => missing(),
         None => None,
     };
-    let (mut skipped, mut doable) = (Vec::new(), Vec::new());
+    let (mut skipped, mut runnable) = (Vec::new(), Vec::new());
     for experiment in experiments.iter().copied() {
         match reason(experiment) {
             Some(reason) => skipped.push((experiment, reason)),
-            None => doable.push(experiment),
+            None => runnable.push(experiment),
         }
     }
-    (skipped, doable)
+    (skipped, runnable)
 }
 
 impl Seeds {
@@ -154,7 +154,7 @@ impl Seeds {
             Seeds::Only(seed) => vec![seed],
             Seeds::First(_) if known.len() == 1 => known.clone(),
             Seeds::First(count) => {
-                let next = known.iter().max().map_or(0, |most| most + 1);
+                let next = known.iter().max().map_or(0, |max| max + 1);
                 known
                     .iter()
                     .copied()

@@ -22,7 +22,7 @@ pub struct Store {
     build: String,
 }
 
-/// A directory, or a file in it, cannot be used.
+/// The error of a directory or file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {error}", path.display())]
 pub struct StoreError {
@@ -57,7 +57,7 @@ struct Entry {
 pub(crate) enum Stored {
     /// The numbers of a measurement.
     Numbers(Vec<f64>),
-    /// The figure of a drawing.
+    /// A figure.
     Picture(Figure),
 }
 
@@ -103,7 +103,7 @@ impl Store {
     }
 
     fn path(&self, key: &Key) -> PathBuf {
-        let rough = if key.quick { "-quick" } else { "" };
+        let quick = if key.quick { "-quick" } else { "" };
         let picture = if key.picture { "-picture" } else { "" };
         let Key {
             experiment,
@@ -111,7 +111,7 @@ impl Store {
             seed,
             ..
         } = key;
-        let name = format!("{experiment}-{drive}-{seed}{rough}{picture}.toml");
+        let name = format!("{experiment}-{drive}-{seed}{quick}{picture}.toml");
         self.folder.join(name)
     }
 
@@ -136,7 +136,7 @@ impl Store {
             key: key.clone(),
             result: result.clone(),
         };
-        let text = toml::to_string(&entry).expect("an entry has a text");
+        let text = toml::to_string(&entry).expect("an entry can be serialized");
         let text = format!("{}\n{text}", checksum(&text));
         let write = || -> io::Result<()> {
             let mut file = NamedTempFile::new_in(&self.folder)?;

@@ -9,7 +9,7 @@ use super::plan;
 
 /// Is every directory with an experiment in the list, and can every text be parsed?
 #[test]
-fn every_folder_is_listed() {
+fn every_directory_is_listed() {
     let folder = testkit::workspace().join("experiments");
     let folders = fs::read_dir(folder)
         .unwrap()
@@ -28,7 +28,7 @@ fn every_folder_is_listed() {
 
 /// Does every claim have a unique name, and every measurement of the lab an experiment?
 #[test]
-fn names() {
+fn names_are_unique_and_measurements_are_used() {
     let claims = || {
         experiments()
             .iter()
@@ -62,9 +62,9 @@ fn names() {
     );
 }
 
-/// Do the names of claims, groups, papers and "all" select exactly the claims that they name?
+/// Do the names of claims, groups, papers and "all" select exactly their claims?
 #[test]
-fn selections() {
+fn names_select_their_claims() {
     let count = |names: &[&str]| {
         let selection = Selection::of(names).unwrap();
         let claims = experiments().iter().flat_map(|experiment| {
@@ -103,10 +103,10 @@ fn selections() {
     assert!(numbers.collect::<BTreeSet<_>>().is_subset(&letters));
 }
 
-/// Does every point that a paper states belong to a series of the figure, and can every figure be
-/// drawn?
+/// Does every published point belong to a series of its figure, and can the figures that take only
+/// seconds be drawn?
 #[test]
-fn pictures() {
+fn figures_have_their_published_series() {
     let drawn: Vec<_> = experiments()
         .iter()
         .filter(|experiment| {

@@ -9,7 +9,7 @@ use traxtent_lab::Bench;
 
 use super::experiment;
 
-/// DiskSim's Atlas 10K from its parameter files.
+/// Returns DiskSim's Atlas 10K, from its parameter files.
 fn reference(folder: &Path) -> Bench {
     let file = folder.join("atlas10k.parv");
     let sources = |path: &str| {

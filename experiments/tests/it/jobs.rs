@@ -7,9 +7,9 @@ use traxtent_experiments::jobs::jobs;
 use traxtent_lab::Bench;
 use traxtent_model::profile::builtin;
 
-/// Is every drive with mechanics within all bounds: sequential reads at the rate of the media, that
-/// rate at the manufacturer's, random reads in the manufacturer's access time, and nothing slower
-/// at a larger size or depth? (The suite runs every fifth drive.)
+/// Is every drive with mechanics within all bounds? Sequential reads reach the media rate, which
+/// matches the manufacturer's; random reads take the manufacturer's access time; and no larger size
+/// or depth is slower. (The suite runs every fifth drive.)
 #[test]
 fn every_drive_is_within_its_bounds() {
     let seconds = NonZeroU32::MIN;
@@ -24,12 +24,12 @@ fn every_drive_is_within_its_bounds() {
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
-/// Does a drop in the rate of sequential reads, as it occurred before reads joined the read-ahead,
-/// exceed the bounds?
+/// Does a drive whose reads cannot join the read-ahead, and therefore lose revolutions, exceed the
+/// bounds?
 #[test]
 fn a_lost_revolution_is_noticed() {
     let bench = Bench::new("hp-c2247", 1).unwrap();
-    let loses = [
+    let slow = [
         ("bus.read_sector_ms", "0.001"),
         ("cache.almost_hits", "false"),
     ]
@@ -38,7 +38,7 @@ fn a_lost_revolution_is_noticed() {
         bench.with_parameter(key, value)
     })
     .unwrap();
-    let misses = jobs(&loses, NonZeroU32::MIN).unwrap().misses;
+    let misses = jobs(&slow, NonZeroU32::MIN).unwrap().misses;
     assert!(!misses.is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! Published numbers are only in this crate, where no measurement can reach them.
+//! Tests that published numbers are only in this crate, where no measurement can use them.
 
 use std::fs;
 use std::path::Path;
@@ -23,10 +23,10 @@ const MEASURING: [&str; 13] = [
     "traxtent-lab",
 ];
 
-/// Is there no dependency from a crate that measures on the published numbers, neither direct, nor
-/// transitive, nor for tests?
+/// Do the crates that measure not depend on the published numbers, directly, transitively or for
+/// tests?
 #[test]
-fn nothing_that_measures_depends_on_this_crate() {
+fn measuring_crates_do_not_depend_on_this_one() {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
         .args([
@@ -47,7 +47,7 @@ fn nothing_that_measures_depends_on_this_crate() {
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let packages = metadata["packages"].as_array().unwrap();
     // Normal, build and development dependencies.
-    let needs = |name: &str| -> Vec<String> {
+    let dependencies_of = |name: &str| -> Vec<String> {
         let package = packages.iter().find(|package| package["name"] == name);
         let dependencies = package.map(|package| package["dependencies"].as_array().unwrap());
         let names = dependencies
@@ -58,11 +58,11 @@ fn nothing_that_measures_depends_on_this_crate() {
             .map(|name| name.as_str().unwrap().to_owned())
             .collect()
     };
-    assert!(needs("traxtent-experiments").contains(&"traxtent-lab".to_owned()));
+    assert!(dependencies_of("traxtent-experiments").contains(&"traxtent-lab".to_owned()));
     let mut reached: Vec<String> = MEASURING.map(str::to_owned).to_vec();
     let mut next = 0;
     while let Some(name) = reached.get(next).cloned() {
-        let new: Vec<String> = needs(&name)
+        let new: Vec<String> = dependencies_of(&name)
             .into_iter()
             .filter(|name| !reached.contains(name))
             .collect();
@@ -76,9 +76,9 @@ fn nothing_that_measures_depends_on_this_crate() {
     );
 }
 
-/// Does the lab neither read these directories nor judge anything?
+/// Do the sources of the measuring crates mention neither claims nor these directories?
 #[test]
-fn the_lab_holds_no_claim() {
+fn measuring_crates_mention_no_claims() {
     let mut files = Vec::new();
     for package in MEASURING {
         let folder = testkit::workspace().join(format!("crates/{package}/src"));

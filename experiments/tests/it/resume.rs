@@ -34,9 +34,9 @@ fn assert_same(one: &RunOutcome, other: &RunOutcome) {
     assert_eq!(figures(one), figures(other));
 }
 
-/// Are results taken from the directory, wholly or in part, identical to results measured at once?
+/// Is the result of a resumed run, with all or some parts stored, identical to that of a single run?
 #[test]
-fn identical() {
+fn resumed_results_are_identical() {
     let folder = tempfile::tempdir().unwrap();
     let at_once = outcome(None, "", 3);
     // The first run ended early: it had only one seed.
@@ -45,9 +45,9 @@ fn identical() {
     assert_same(&outcome(Some(folder.path()), "build", 3), &at_once);
 }
 
-/// Are stored results really used, and only if they are of the same build and undamaged?
+/// Are stored results used, but only those of the same build that are undamaged?
 #[test]
-fn what_is_taken() {
+fn only_intact_results_of_this_build_are_used() {
     let folder = tempfile::tempdir().unwrap();
     let at_once = outcome(None, "", 1);
     outcome(Some(folder.path()), "build", 1);
@@ -83,7 +83,7 @@ fn what_is_taken() {
 
 /// Is an unusable directory refused before anything is measured?
 #[test]
-fn no_folder() {
+fn unusable_directory() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();

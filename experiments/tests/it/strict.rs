@@ -2,13 +2,13 @@
 
 use traxtent_experiments::{Experiment, experiments};
 
-/// Is an error in a text reported in one line, with its place?
+/// Is an error in a text reported in one line, with its position?
 #[test]
-fn one_clear_line() {
+fn errors_are_one_line_with_the_position() {
     let text = &experiments()[1].text;
     assert!(Experiment::parse("T02", text).is_ok());
     let line = |key: &str| 1 + text.lines().position(|line| line.starts_with(key)).unwrap();
-    let figures: [(&str, &str, &str, String); 17] = [
+    let cases: [(&str, &str, &str, String); 17] = [
         (
             "title =",
             "titel =",
@@ -85,7 +85,7 @@ fn one_clear_line() {
         (
             "\"atlas10k2\"",
             "[]",
-            "drive = []: must be at least one",
+            "drive = []: must not be empty",
             String::new(),
         ),
         (
@@ -97,7 +97,7 @@ fn one_clear_line() {
         (
             "seeds = [1, 2, 3, 4, 5]",
             "seeds = []",
-            "seeds = []: must be at least one",
+            "seeds = []: must not be empty",
             String::new(),
         ),
         (
@@ -107,7 +107,7 @@ fn one_clear_line() {
             String::new(),
         ),
     ];
-    for (from, to, says, place) in figures {
+    for (from, to, says, place) in cases {
         assert!(text.contains(from), "{from}");
         let error = Experiment::parse("T02", &text.replacen(from, to, 1))
             .unwrap_err()
@@ -126,9 +126,9 @@ fn one_clear_line() {
     assert!(error.contains("id = T2: must be unique"), "{error}");
 }
 
-/// Is a directory refused whose name is not the number of a claim?
+/// Is a directory whose name is not a claim number refused?
 #[test]
-fn folders() {
+fn directory_names_are_checked() {
     let text = &experiments()[1].text;
     for folder in ["", "T", "T2", "T00", "t02", "02", "T002", "TT2", "Ä02"] {
         let error = Experiment::parse(folder, text).unwrap_err().to_string();

@@ -9,12 +9,12 @@ const MISSED: &[&str] = &[
     "T1a8", "T1c8", "T1e8", "T1g8", "T13a", "T13b", "T13c", "T13d", "Q1d", "Q5b",
 ];
 
-/// Are all claims met except those that are known to be missed, and does each of these have a
-/// reason?
+/// Are exactly the known claims missed, each with a reason?
 ///
-/// Covers the papers' single drives. Experiments that take minutes are left to `traxtent lab run`.
+/// This test covers the papers' single drives. `traxtent lab run` covers the experiments that take
+/// minutes.
 #[test]
-fn as_known() {
+fn exactly_the_known_claims_are_missed() {
     let single_drives = experiments()
         .iter()
         .filter(|experiment| SINGLE_DRIVES.contains(&experiment.number.as_str()));
@@ -34,9 +34,9 @@ const SINGLE_DRIVES: [&str; 24] = [
     "T16", "T17", "T18", "Q1", "Q2", "Q3", "Q4", "Q5", "Q6",
 ];
 
-/// Does a verdict have to hold with each seed, and does a seed change only random results?
+/// Must a verdict hold with each seed, and does a seed change only random results?
 #[test]
-fn seeds() {
+fn a_verdict_holds_with_each_seed() {
     let of = |number, seeds| {
         let plan = RunPlan {
             seeds,

@@ -2,10 +2,10 @@
 //!
 //! A write of less than a stripe first reads the data from which parity is computed: the data
 //! that it replaces and the old parity, or all data that it does not replace, whichever is less
-//! (Linux, drivers/md/raid5.c, `handle_stripe_dirtying`). All members have the same profile, and no two
-//! spindles are synchronized. Requests come one at a time and at random. This is the most expensive
-//! case: sequential writes are merged in md's stripe cache and in controllers with memory, and cost
-//! less than given here.
+//! (Linux, drivers/md/raid5.c, `handle_stripe_dirtying`). All members have the same profile, and no
+//! two spindles are synchronized. Requests are random and come one at a time. This is the most
+//! expensive case: md's stripe cache and controllers with memory merge sequential writes, which
+//! then cost less than given here.
 
 use std::ops::Range;
 use std::sync::Arc;
