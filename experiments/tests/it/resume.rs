@@ -34,7 +34,7 @@ fn assert_same(one: &RunOutcome, other: &RunOutcome) {
     assert_eq!(figures(one), figures(other));
 }
 
-/// Is the result of a resumed run, with all or some parts stored, identical to that of a single run?
+/// Is the result of a resumed run, with all or some parts stored, the same as that of a single run?
 #[test]
 fn resumed_results_are_identical() {
     let folder = tempfile::tempdir().unwrap();

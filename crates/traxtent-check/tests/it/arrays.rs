@@ -1,5 +1,5 @@
-//! md arrays: superblocks built word by word, which mdadm must read as we do, and the contents of
-//! the arrays.
+//! md arrays: superblocks built word by word, which mdadm must read in the same way, and the
+//! contents of the arrays.
 
 use std::path::PathBuf;
 
@@ -113,7 +113,7 @@ fn array(stack: &Stack) -> &Array {
 /// Do version, level, chunk, data offset and role match what mdadm prints, in versions 1.0, 1.1 and
 /// 1.2?
 #[test]
-fn as_mdadm_examines() {
+fn superblock_matches_mdadm() {
     let mdadm = tool!("mdadm");
     let last = 64 * MIB / 512;
     for (version, super_sector, data_sector) in
@@ -126,7 +126,7 @@ fn as_mdadm_examines() {
         };
         let (_image, paths) = members(superblock, &[]);
         let printed = run(&mdadm, &paths[1], &["--examine", "@"], "");
-        let says = |words: &str| assert!(printed.contains(words), "{words} in {printed}");
+        let says = |words: &str| assert!(printed.contains(words), "no {words:?} in {printed}");
         let stack = examine_images(&paths[1..2], &StatedDrive::default());
         let found = member(&stack);
         says(&format!(
@@ -155,7 +155,7 @@ fn as_mdadm_examines() {
 
 /// Does version 0.90 match what mdadm prints?
 #[test]
-fn old_superblock() {
+fn superblock_0_90_matches_mdadm() {
     let mdadm = tool!("mdadm");
     let image = Image::new(64 * MIB);
     let mut words = [0u32; 1024];
@@ -193,8 +193,8 @@ fn old_superblock() {
     assert_eq!(found.used_bytes, 64 * MIB - (64 << 10));
 }
 
-/// Is a file system on a RAID 5 found by assembling its chunks, and is it checked against chunk and
-/// stripe?
+/// Is a file system on a RAID 5 found by assembling its chunks, and checked against the chunk and
+/// the stripe?
 #[test]
 fn file_system_in_raid_5() {
     let mke2fs = tool!("mke2fs");
@@ -202,7 +202,7 @@ fn file_system_in_raid_5() {
         chunk_sectors: 8,
         ..MEMBER
     };
-    let judge = |options: &str| {
+    let findings_with = |options: &str| {
         let file_system = Image::new(32 * MIB);
         file_system.run(&mke2fs, &["-q", "-F", "-b", "4096", "-E", options, "@"], "");
         let bytes = std::fs::read(&file_system.path).unwrap();
@@ -223,15 +223,15 @@ fn file_system_in_raid_5() {
         });
         wrong(&stack)
     };
-    assert_eq!(judge("stride=1,stripe-width=2"), [""; 0]);
+    assert_eq!(findings_with("stride=1,stripe-width=2"), [""; 0]);
     assert_eq!(
-        judge("stride=4,stripe-width=8"),
+        findings_with("stride=4,stripe-width=8"),
         ["ext-stride", "ext-stride"]
     );
 }
 
-/// Is it a finding for each member if data does not begin on a physical sector, and if a chunk is
-/// smaller than a physical sector?
+/// Is each member whose data does not begin at a physical sector reported, and is a chunk smaller
+/// than a physical sector?
 #[test]
 fn misaligned_members() {
     let off = Superblock {
@@ -255,7 +255,7 @@ fn misaligned_members() {
     assert!(wrong(&examine_images(&paths, &large)).contains(&"chunk-size"));
 }
 
-/// Is a partition that begins on a chunk but not on a full stripe a finding on RAID 5, and none on
+/// Is a partition that begins at a chunk but not at a full stripe reported on RAID 5 but not on
 /// RAID 0?
 #[test]
 fn partition_on_stripes() {
@@ -267,8 +267,8 @@ fn partition_on_stripes() {
             members: members_count,
             ..MEMBER
         };
-        // The partition table is made on an image as long as the array: 3 members of 62 MiB hold
-        // data.
+        // The partition table is made on an image as long as the array, which has 3 data chunks per
+        // stripe and members of 62 MiB.
         let table = Image::new(3 * 62 * MIB);
         table.run(&sgdisk, &["-a", "1", "-n", "1:1024:+64M", "@"], "");
         let bytes = std::fs::read(&table.path).unwrap();

@@ -41,9 +41,9 @@ fn run(program: &Path, arguments: &[String]) -> (bool, String) {
     (output.status.success(), says)
 }
 
-/// Creates the file system on a sparse image of full size and checks it. Returns a line that
-/// describes it.
-fn try_out(drive: &Drive, start: u64, block_bytes: u32, folder: &Path) -> String {
+/// Creates the file system on a sparse image of full size and checks it with e2fsck. Returns a line
+/// that describes it.
+fn make_and_check(drive: &Drive, start: u64, block_bytes: u32, folder: &Path) -> String {
     let [mke2fs, e2fsck, dumpe2fs] =
         ["mke2fs", "e2fsck", "dumpe2fs"].map(|name| testkit::tool(name).unwrap());
     let partition = partition(&drive.map, start, block_bytes);
@@ -61,7 +61,7 @@ fn try_out(drive: &Drive, start: u64, block_bytes: u32, folder: &Path) -> String
             fs::write(&list, plan.lines()).unwrap();
             arguments.extend(plan.arguments(&list));
             let line = format!(
-                "{of}: {} of {} excluded blocks listed ({} under tables, {} too many), groups of {}, {} bytes an inode",
+                "{of}: {} of {} excluded blocks listed ({} under tables, {} too many), groups of {}, {} bytes per inode",
                 plan.list.len(),
                 plan.excluded,
                 plan.under_tables,
@@ -99,8 +99,8 @@ fn try_out(drive: &Drive, start: u64, block_bytes: u32, folder: &Path) -> String
     line
 }
 
-/// Does the installed mke2fs accept the recipe on every built-in drive of up to 4 TB, at full size,
-/// with each block size, and does e2fsck find no error, both without printing anything?
+/// Does the installed mke2fs accept the list on every built-in drive of up to 4 TB, at full size
+/// and with each block size, without printing anything? Does e2fsck find no error?
 #[test]
 fn every_drive() {
     for tool in ["mke2fs", "e2fsck", "dumpe2fs"] {
@@ -108,8 +108,8 @@ fn every_drive() {
     }
     let folder = tempfile::tempdir().unwrap();
     let more = testkit::repeats(1) > 1;
-    // Of the drives of a terabyte and more, which take most of the time, only the first is tried
-    // outside the soak.
+    // Drives above half a terabyte take most of the time. Outside the soak, only the first is
+    // tried.
     let mut large_drives = 0;
     for drive in drives() {
         let small = drive.map.end().0 < 1 << 25;
@@ -120,18 +120,21 @@ fn every_drive() {
         }
         for block_bytes in [4096, 2048, 1024] {
             if block_bytes == 4096 || small || more {
-                println!("{}", try_out(&drive, MIB_LBNS, block_bytes, folder.path()));
+                println!(
+                    "{}",
+                    make_and_check(&drive, MIB_LBNS, block_bytes, folder.path())
+                );
             }
         }
         // Partitions that begin at arbitrary LBNs.
         for n in 1..testkit::repeats(1) {
             let start = n * 1_000_003 % (drive.map.end().0 / 2);
-            println!("{}", try_out(&drive, start, 4096, folder.path()));
+            println!("{}", make_and_check(&drive, start, 4096, folder.path()));
         }
     }
 }
 
-/// Are refusals reported with their reason?
+/// Is a partition that cannot have a list refused with the reason?
 #[test]
 fn refusals() {
     let plan = |text: &str, block_bytes| {

@@ -1,4 +1,4 @@
-//! LUKS as cryptsetup writes it.
+//! LUKS devices made by cryptsetup.
 
 use testkit::tool;
 use traxtent_check::drive::StatedDrive;
@@ -7,6 +7,7 @@ use traxtent_check::{Kind, Rule};
 
 use crate::image::{Image, MIB, finding, first, wrong};
 
+/// Few key iterations, which take little time.
 const CHEAP: [&str; 6] = [
     "-q",
     "luksFormat",
@@ -16,7 +17,7 @@ const CHEAP: [&str; 6] = [
     "1000",
 ];
 
-/// LUKS2 in sectors of 4096 bytes.
+/// LUKS2 with sectors of 4096 bytes.
 const LUKS2: [&str; 7] = [
     "--type",
     "luks2",
@@ -37,7 +38,7 @@ fn luks(stack: &traxtent_check::Stack) -> Luks {
 
 /// Do version, sector size and start of the data match what cryptsetup prints, for both versions?
 #[test]
-fn as_luks_dump() {
+fn header_matches_luks_dump() {
     let cryptsetup = tool!("cryptsetup");
     let image = Image::new(64 * MIB);
     image.run(
@@ -68,7 +69,8 @@ fn as_luks_dump() {
     assert_eq!(wrong(&stack), [""; 0]);
 }
 
-/// Is a device whose end is not on a sector of its own size a finding (fedora-coreos-tracker 1384)?
+/// Is a device whose length is not a multiple of its sector size reported
+/// (fedora-coreos-tracker 1384)?
 #[test]
 fn unaligned_end() {
     let cryptsetup = tool!("cryptsetup");
@@ -88,8 +90,8 @@ fn unaligned_end() {
     );
 }
 
-/// Are data that do not begin on a physical sector found, and is the partition below not blamed if
-/// the start of the data compensates for its misalignment?
+/// Is data that does not begin at a physical sector reported? Is a misaligned partition only noted
+/// if the start of the data compensates for its misalignment?
 #[test]
 fn data_start() {
     let (cryptsetup, sgdisk) = (tool!("cryptsetup"), tool!("sgdisk"));
@@ -119,16 +121,16 @@ fn data_start() {
     disk.write(start * 512, &header[..4 << 20]);
     let stack = disk.stack();
     assert_eq!(wrong(&stack), ["luks-sector"]);
-    let made_up = finding(&stack, Rule::PartitionStart);
-    assert_eq!(made_up.severity, traxtent_check::Severity::Info);
+    let compensated = finding(&stack, Rule::PartitionStart);
+    assert_eq!(compensated.severity, traxtent_check::Severity::Info);
     assert!(
-        made_up.what.contains("is aligned nevertheless"),
+        compensated.what.contains("is aligned nevertheless"),
         "{}",
-        made_up.what
+        compensated.what
     );
 }
 
-/// Is the record of a header free of key material?
+/// Is a stack free of the key material of a header?
 #[test]
 fn no_key_material() {
     let cryptsetup = tool!("cryptsetup");

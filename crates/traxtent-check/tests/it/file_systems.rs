@@ -1,4 +1,4 @@
-//! File systems and swap space as their own tools make and describe them.
+//! File systems and swap space, compared with the output of their own tools.
 
 use testkit::tool;
 use traxtent_check::drive::StatedDrive;
@@ -8,7 +8,7 @@ use crate::image::{Image, MIB, finding, first, number, wrong};
 
 /// Do the values read from the superblocks of ext2, ext3 and ext4 match dumpe2fs?
 #[test]
-fn ext_as_dumpe2fs() {
+fn ext_matches_dumpe2fs() {
     let (mke2fs, dumpe2fs) = (tool!("mke2fs"), tool!("dumpe2fs"));
     let cases: [(&str, &[&str]); 5] = [
         ("ext2", &["-t", "ext2", "-b", "1024"]),
@@ -56,7 +56,7 @@ fn ext_as_dumpe2fs() {
     }
 }
 
-/// Is a file system that is longer than its image a finding?
+/// Is a file system that is longer than its image reported?
 #[test]
 fn truncated() {
     let mke2fs = tool!("mke2fs");
@@ -74,7 +74,7 @@ fn truncated() {
 /// Do the values read from an XFS superblock match xfs_db, and are its units checked against the
 /// array of a controller?
 #[test]
-fn xfs_as_xfs_db() {
+fn xfs_matches_xfs_db() {
     let (mkfs, xfs_db) = (tool!("mkfs.xfs"), tool!("xfs_db"));
     let image = Image::new(1024 * MIB);
     let options = [
@@ -112,8 +112,8 @@ fn xfs_as_xfs_db() {
     assert_eq!(wrong(&image.stack_for(&array(128, 512))), ["xfs-unit"]);
 }
 
-/// Is XFS with sectors of 512 bytes a finding on a drive with physical sectors of 4096 bytes, and
-/// none on a drive with 512?
+/// Is XFS with sectors of 512 bytes reported on a drive with physical sectors of 4096 bytes, but
+/// not on one with 512?
 #[test]
 fn xfs_sector() {
     let mkfs = tool!("mkfs.xfs");
@@ -129,7 +129,7 @@ fn xfs_sector() {
 
 /// Do the values read from a Btrfs superblock match its own tool?
 #[test]
-fn btrfs_as_inspected() {
+fn btrfs_matches_dump_super() {
     let (mkfs, btrfs) = (tool!("mkfs.btrfs"), tool!("btrfs"));
     let image = Image::new(256 * MIB);
     image.run(&mkfs, &["-q", "-f", "@"], "");
@@ -164,8 +164,8 @@ fn swap_pages() {
     }
 }
 
-/// Is the ashift of a pool read from labels written by zpool, and is 9 a finding on sectors of 4096
-/// bytes?
+/// Is the ashift of a pool read from labels written by zpool, and is an ashift of 9 reported for
+/// sectors of 4096 bytes?
 #[test]
 fn zfs_ashift() {
     let labels: [(&[u8], u32); 2] = [
@@ -193,8 +193,7 @@ fn zfs_ashift() {
     }
 }
 
-/// Is content that is recognized by name only reported as such, is unrecognized content reported as
-/// unknown, and is neither reported as aligned?
+/// Is content that is only recognized by name reported by that name, and other content as unknown?
 #[test]
 fn unknown_is_not_aligned() {
     let image = Image::new(4 * MIB);

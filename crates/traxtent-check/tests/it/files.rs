@@ -30,8 +30,8 @@ fn numbered(from: u64, count: usize) -> Vec<u8> {
     words.collect()
 }
 
-/// Do the extents of small files, large files and files with holes hold the files' bytes, both with
-/// extents and with block lists?
+/// Do the extents found for small files, large files and files with holes hold the files' bytes, in
+/// file systems with extents and with block lists?
 #[test]
 fn extents_hold_the_bytes() {
     let mke2fs = tool!("mke2fs");
@@ -86,7 +86,7 @@ fn extents_hold_the_bytes() {
     }
 }
 
-/// An image that is mounted through a loop device while this exists.
+/// An image mounted through a loop device, unmounted on drop.
 struct Mount {
     node: String,
     point: String,
@@ -184,14 +184,14 @@ fn extents_of_mounted_files_hold_the_bytes() {
             );
             pieces = pieces.max(found.extents.len());
         }
-        assert!(pieces > 5, "no file is in pieces: {pieces}");
+        assert!(pieces > 5, "no file has many extents: {pieces}");
         assert!(extents_of_mounted(Path::new(&mount.point), &HostPaths::default()).is_err());
     }
     let elsewhere = extents_of_mounted(Path::new("/proc/version"), &HostPaths::default());
     assert!(elsewhere.unwrap_err().to_string().contains("block device"));
 }
 
-/// Are blocks on a file system's list of bad blocks not counted as blocks that cross tracks?
+/// Are blocks on a file system's list of bad blocks not counted as blocks that span two tracks?
 #[test]
 fn excluded_blocks_do_not_cross() {
     let mke2fs = testkit::tool!("mke2fs");
@@ -202,7 +202,7 @@ fn excluded_blocks_do_not_cross() {
         .filter(|lbn| lbn % 8 != 0)
         .map(|lbn| lbn / 8)
         .collect();
-    // Blocks of its own metadata cannot be excluded.
+    // Blocks of the file system's own metadata cannot be excluded.
     bad.retain(|block| *block > 2000 && *block < 14_000);
     let list = image.path.with_extension("list");
     std::fs::write(

@@ -1,8 +1,9 @@
-//! The commands printed to fix a finding. They are run with the real tools on the images of the
-//! gallery: is the finding gone?
+//! The commands printed to fix a finding, run with the real tools on the images of the gallery. Is
+//! the finding gone afterwards?
 //!
-//! A function in place of `cryptsetup` supplies a passphrase, with few iterations, and questions
-//! are answered. Nothing else is changed.
+//! Shell functions replace three of the tools. `sfdisk` does not inform the kernel, `pvcreate` uses
+//! only the given device, and `cryptsetup` supplies a passphrase and uses few iterations. Questions
+//! are answered.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,7 +36,7 @@ cryptsetup() {
 "#;
 
 /// Cases whose commands are not run here, with the reason.
-const NOT_TYPED: &[(&str, &str)] = &[];
+const NOT_RUN: &[(&str, &str)] = &[];
 
 fn examine_images(images: &[PathBuf], case: &Case) -> (Stack, Vec<ReportRow>) {
     let stack = examine_targets(images, &case.drive.stated(), &HostPaths::default()).unwrap();
@@ -44,16 +45,15 @@ fn examine_images(images: &[PathBuf], case: &Case) -> (Stack, Vec<ReportRow>) {
     (stack, findings)
 }
 
-/// Returns the names of the layers in a stack, in order. If they are unchanged, moved data is
-/// still found.
+/// Returns the names of the layers above the drive, in order. If commands leave them unchanged, the
+/// data that was moved is still found.
 fn kinds(stack: &Stack) -> Vec<String> {
     let layers = stack.layers.iter().skip(1);
     layers.map(|layer| layer.name.clone()).collect()
 }
 
-/// Returns whether a command recreates a layer, so that its content is lost, as the finding's note
-/// states.
-fn is_anew(row: &ReportRow) -> bool {
+/// Returns whether the commands recreate a layer and its content is lost, as the fix's note states.
+fn is_recreated(row: &ReportRow) -> bool {
     let fix = row.fix.as_ref();
     fix.is_some_and(|fix| {
         fix.note.contains("copy the data away") || fix.note.contains("LUKS1 has sectors of 512 bytes: close the device, back up its header, convert it to LUKS2 and re-encrypt it")
@@ -64,8 +64,8 @@ fn commands(row: &ReportRow) -> &[String] {
     row.fix.as_ref().map_or(&[], |fix| fix.commands.as_slice())
 }
 
-/// Runs some commands, and returns their output as an error if they fail.
-fn typed(folder: &Path, commands: &[String]) -> Result<(), String> {
+/// Runs commands, and returns their output as an error if they fail.
+fn run_commands(folder: &Path, commands: &[String]) -> Result<(), String> {
     let output = Command::new("sh")
         .args(["-e", "-c", &format!("{WORDS}\n{}", commands.join("\n"))])
         .current_dir(folder)
@@ -83,7 +83,7 @@ fn typed(folder: &Path, commands: &[String]) -> Result<(), String> {
     }
 }
 
-/// Is every finding that has commands gone after running them, without a worse one?
+/// Is every finding that has commands gone after they have run, and are the layers unchanged?
 #[test]
 fn printed_commands_fix_findings() {
     if !Path::new("/dev/loop-control").exists() || !is_root() {
@@ -93,7 +93,7 @@ fn printed_commands_fix_findings() {
     let workshop = ImageMaker::new(folder.path());
     let (mut fixed, mut without, mut failures) = (Vec::new(), Vec::new(), Vec::new());
     for case in CASES.iter().filter(|case| !case.findings.is_empty()) {
-        if let Some((_, why)) = NOT_TYPED.iter().find(|(name, _)| *name == case.name) {
+        if let Some((_, why)) = NOT_RUN.iter().find(|(name, _)| *name == case.name) {
             without.push(format!("{}: {why}", case.name));
             continue;
         }
@@ -119,9 +119,9 @@ fn printed_commands_fix_findings() {
                 first.finding.rule.id(),
                 stack.title(first.finding.layer)
             );
-            let result = typed(&own, commands(first));
+            let result = run_commands(&own, commands(first));
             let (changed, after) = examine_images(&images, case);
-            if !is_anew(first) && kinds(&stack) != kinds(&changed) {
+            if !is_recreated(first) && kinds(&stack) != kinds(&changed) {
                 failures.push(format!(
                     "{line}: {:?} became {:?}",
                     kinds(&stack),
@@ -129,7 +129,7 @@ fn printed_commands_fix_findings() {
                 ));
                 break;
             }
-            let is_there = |other: &ReportRow| {
+            let is_same = |other: &ReportRow| {
                 other.finding.rule == first.finding.rule
                     && other.finding.layer == first.finding.layer
             };
@@ -140,8 +140,8 @@ fn printed_commands_fix_findings() {
             // Some commands only prepare the next ones: the file system is shrunk first.
             let fix = first.fix.as_ref().expect("it has commands");
             let is_step = fix.note.contains("then check again");
-            if (after.iter().any(is_there) && !is_step) || tries > 8 {
-                failures.push(format!("{line}: still there after {:#?}", commands(first)));
+            if (after.iter().any(is_same) && !is_step) || tries > 8 {
+                failures.push(format!("{line}: not fixed by {:#?}", commands(first)));
                 break;
             }
             fixed.push(line);
@@ -159,8 +159,8 @@ fn printed_commands_fix_findings() {
     assert!(fixed.len() >= 25 || !is_equipped, "{fixed:#?}");
 }
 
-/// Do findings with commands share no drive in a report, so that no command uses what an earlier
-/// one has changed?
+/// Does a report have commands for only one finding per drive? Otherwise, a command could rely on a
+/// state that an earlier one has changed.
 #[test]
 fn one_sequence_per_drive() {
     let sfdisk = testkit::tool!("sfdisk");
@@ -177,13 +177,13 @@ fn one_sequence_per_drive() {
         "",
     );
     let rows = findings(&image.stack(), None, None, &[]);
-    let with: Vec<_> = rows
+    let with_commands: Vec<_> = rows
         .iter()
         .filter(|row| !commands(row).is_empty())
         .collect();
-    assert_eq!(with.len(), 1, "{rows:#?}");
-    assert_eq!(with[0].finding.rule, Rule::PartitionStart);
-    let said = |rule| {
+    assert_eq!(with_commands.len(), 1, "{rows:#?}");
+    assert_eq!(with_commands[0].finding.rule, Rule::PartitionStart);
+    let says_check_again = |rule| {
         let mut of_rule = rows.iter().filter(|row| row.finding.rule == rule);
         of_rule.any(|row| {
             row.fix
@@ -192,7 +192,7 @@ fn one_sequence_per_drive() {
         })
     };
     for rule in [Rule::FsBlock, Rule::PartitionEnd, Rule::PartitionStart] {
-        assert!(said(rule), "{rule:?}: {rows:#?}");
+        assert!(says_check_again(rule), "{rule:?}: {rows:#?}");
     }
 }
 
@@ -218,8 +218,8 @@ fn logical_partitions_are_left_alone() {
     }
 }
 
-/// Does the advice for a misaligned partition that its content fills fit the content: none but ext
-/// is shrunk, and XFS, swap and LUKS have no commands?
+/// Does the advice for a misaligned partition without free space suit its content? XFS, swap and
+/// LUKS have no commands, because they are not shrunk.
 #[test]
 fn contents_that_cannot_shrink() {
     let sfdisk = testkit::tool!("sfdisk");

@@ -9,7 +9,7 @@ use traxtent_check::{Stack, rules};
 
 use crate::image::{Image, MIB};
 
-fn look(bytes: Vec<u8>) -> Stack {
+fn examine_bytes(bytes: Vec<u8>) -> Stack {
     let root = StackRoot {
         name: "image".to_owned(),
         node: None,
@@ -21,10 +21,10 @@ fn look(bytes: Vec<u8>) -> Stack {
     examine(vec![root], None)
 }
 
-/// Does every truncated or changed image give a stack whose layers fit together, and does checking
-/// it succeed?
+/// Is the stack of every truncated or changed image consistent, and can the changed ones be checked
+/// without a panic?
 #[test]
-fn cut_and_changed() {
+fn truncated_and_changed_images() {
     let (sfdisk, mke2fs) = (tool!("sfdisk"), tool!("mke2fs"));
     let mut images = Vec::new();
     for label in ["gpt", "dos"] {
@@ -37,7 +37,7 @@ fn cut_and_changed() {
     image.run(&mke2fs, &["-q", "-F", "@"], "");
     images.push(std::fs::read(&image.path).unwrap());
 
-    // Marsaglia's xorshift generator, for repeatable changes.
+    // Marsaglia's xorshift generator, which makes the changes repeatable.
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut random = |below: usize| {
         state ^= state << 13;
@@ -59,7 +59,7 @@ fn cut_and_changed() {
             17_408,
             MIB as usize - 1,
         ] {
-            look(image[..cut.min(image.len())].to_vec())
+            examine_bytes(image[..cut.min(image.len())].to_vec())
                 .check()
                 .unwrap();
         }
@@ -69,7 +69,7 @@ fn cut_and_changed() {
                 let at = random(4096);
                 changed[at] = [0, 1, 0x7f, 0x80, 0xff, changed[at] ^ 1 << random(8)][random(6)];
             }
-            let stack = look(changed);
+            let stack = examine_bytes(changed);
             stack.check().unwrap();
             rules::check(&stack, None);
         }

@@ -1,4 +1,4 @@
-//! Images that real tools write to.
+//! Images on which real tools run, and helpers for their stacks and findings.
 
 use std::fs::File;
 use std::io::Write;
@@ -30,7 +30,7 @@ impl Image {
         Image { folder, path }
     }
 
-    /// Creates a further image in the same directory.
+    /// Creates another image in the same directory.
     pub(crate) fn sibling(&self, name: &str, bytes: u64) -> PathBuf {
         let path = self.folder.path().join(name);
         let file = File::create(&path).expect("there is room");
@@ -42,11 +42,12 @@ impl Image {
         let file = File::options()
             .write(true)
             .open(&self.path)
-            .expect("it is ours");
+            .expect("the image can be written");
         file.write_all_at(bytes, at).expect("there is room");
     }
 
-    /// Runs a tool, which must succeed, and returns its output; `@` stands for the image.
+    /// Runs a tool, which must succeed, and returns its output. `@` is replaced by the image's
+    /// path.
     pub(crate) fn run(&self, tool: &Path, arguments: &[&str], input: &str) -> String {
         run(tool, &self.path, arguments, input)
     }
@@ -59,8 +60,7 @@ impl Image {
         examine_images(std::slice::from_ref(&self.path), stated)
     }
 
-    /// Returns the rules with findings of at least severity warning, for sectors of 512 and 4096
-    /// bytes.
+    /// Returns the rules with findings of at least severity warning, for the default drive.
     pub(crate) fn wrong(&self) -> Vec<&'static str> {
         wrong(&self.stack())
     }
@@ -82,14 +82,14 @@ pub(crate) fn finding(stack: &Stack, rule: Rule) -> Finding {
     let mut findings = rules::check(stack, None).into_iter();
     findings
         .find(|finding| finding.rule == rule)
-        .unwrap_or_else(|| panic!("{} is not found: {stack:#?}", rule.id()))
+        .unwrap_or_else(|| panic!("no finding {}: {stack:#?}", rule.id()))
 }
 
 /// Returns the first layer for which `pick` returns something.
 pub(crate) fn first<T>(stack: &Stack, pick: impl Fn(&Kind) -> Option<&T>) -> (&Layer, &T) {
     let mut layers = stack.layers.iter();
     let found = layers.find_map(|layer| pick(&layer.kind).map(|inside| (layer, inside)));
-    found.unwrap_or_else(|| panic!("there is no such layer: {stack:#?}"))
+    found.unwrap_or_else(|| panic!("no such layer: {stack:#?}"))
 }
 
 pub(crate) fn run(tool: &Path, image: &Path, arguments: &[&str], input: &str) -> String {
@@ -103,9 +103,11 @@ pub(crate) fn run(tool: &Path, image: &Path, arguments: &[&str], input: &str) ->
         .spawn()
         .expect("the tool runs");
     let mut stdin = child.stdin.take().expect("the pipe was requested");
-    stdin.write_all(input.as_bytes()).expect("it listens");
+    stdin
+        .write_all(input.as_bytes())
+        .expect("the tool reads its input");
     drop(stdin);
-    let output = child.wait_with_output().expect("it ends");
+    let output = child.wait_with_output().expect("the tool ends");
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     assert!(
         output.status.success(),

@@ -14,7 +14,7 @@ use traxtent_check::{Kind, Rule, Stack};
 
 use crate::image::{MIB, finding, run, wrong};
 
-/// The directory in place of `/sys` and `/dev`.
+/// A directory with stand-ins for `/sys` and `/dev`.
 struct Machine {
     root: TempDir,
 }
@@ -86,8 +86,8 @@ fn with<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     kept.chain(changes.iter().copied()).collect()
 }
 
-/// Without a TARGET, are all drives found with the values that the kernel reports? Are memory
-/// devices and unused loop devices left out?
+/// Without a target, are all drives found with the kernel's values, but no memory devices or unused
+/// loop devices?
 #[test]
 fn every_drive() {
     let machine = Machine::new();
@@ -132,9 +132,9 @@ fn every_drive() {
     finding(&stack, Rule::SolidState);
 }
 
-/// Is each false hint reported, and no true one?
+/// Is each wrong hint reported, and no correct one?
 #[test]
-fn false_hints() {
+fn wrong_hints() {
     type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
     let cases: [Case<'_>; 10] = [
         (&[("queue/optimal_io_size", "1048576")], &[]),
@@ -203,7 +203,7 @@ fn media_of_drives() {
     let cases: [Case<'_>; 9] = [
         (&[], None, MediaKind::Rotating, ""),
         (&[], Some(page(7200, 0)), MediaKind::Rotating, ""),
-        // A bridge leaves the kernel's flag at its default; the page is right.
+        // Behind a bridge, the kernel's flag keeps its default, so the page is used.
         (
             &[("queue/rotational", "1")],
             Some(page(1, 0)),
@@ -360,10 +360,10 @@ fn array_of_two_drives() {
     }
 }
 
-/// If the kernel has opened an encrypted volume, are its contents examined through the
-/// device-mapper device?
+/// Is the content of a LUKS device that the kernel has opened examined through the device-mapper
+/// device?
 #[test]
-fn opened_encryption() {
+fn opened_luks() {
     let (cryptsetup, mke2fs) = (tool!("cryptsetup"), tool!("mke2fs"));
     let machine = Machine::new();
     machine.device("ata/sda", 64 * MIB, &DRIVE);

@@ -1,4 +1,4 @@
-//! Tests of the checker against what real tools write and report.
+//! Tests of the checker with images that real tools write, and with those tools' output.
 
 mod archive;
 mod arrays;

@@ -1,8 +1,9 @@
-//! Planned recipes, run in a guest with the real tools, and the findings of `check` for the result.
+//! Planned recipes, run in a guest with the real tools. `check` must have no findings for the
+//! results.
 //!
-//! They run in an emulated machine, because md, device mapper and partitions of loop devices need
-//! their own kernel. A function in place of `cryptsetup` supplies a passphrase, with few
-//! iterations. Nothing else is changed.
+//! The guest is an emulated machine, because md, device mapper and partitions of loop devices need
+//! their own kernel. A shell function replaces `cryptsetup`; it supplies a passphrase and uses few
+//! iterations.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use traxtent_units::Lbn;
 
 use crate::drives;
 
-/// A drive and the layout wanted on it.
+/// A drive and the stack to create on it.
 struct Trial {
     /// A built-in drive, or `None` for one of 1 GiB whose tracks are unknown.
     drive: Option<&'static str>,
@@ -120,7 +121,7 @@ impl Trial {
     }
 }
 
-/// Programs of recipes that busybox also has, or that have several names.
+/// The programs that recipes run, with their names in the guest.
 const PROGRAMS: &[(&str, &str)] = &[
     ("sfdisk", "sfdisk"),
     ("parted", "parted"),
@@ -164,7 +165,8 @@ const MAPPER: &[&str] = &[
     "dm-crypt",
 ];
 
-/// Does every recipe run to its end with the real tools, and is the result free of findings?
+/// Does every recipe run to its end with the real tools, and is the result free of warnings and
+/// faults?
 #[test]
 fn recipes_run_and_check_clean() {
     let folder = tempfile::tempdir().unwrap();
@@ -196,7 +198,7 @@ fn recipes_run_and_check_clean() {
             fs::write(&path, bad.list.lines()).unwrap();
             lists.push(path);
         }
-        script += &typed(number, &recipe, first..images.len());
+        script += &script_of(number, &recipe, first..images.len());
         recipes.push((recipe, first..images.len()));
     }
     let console = match boot(&images, &lists, &script) {
@@ -211,12 +213,12 @@ fn recipes_run_and_check_clean() {
         );
     }
     for (trial, (recipe, images_of)) in TRIALS.iter().zip(&recipes) {
-        checks_clean(trial, recipe, &images[images_of.clone()]);
+        assert_no_warnings(trial, recipe, &images[images_of.clone()]);
     }
 }
 
 /// Returns the recipe as a script that prints a line at its end.
-fn typed(number: usize, recipe: &Recipe, disks: std::ops::Range<usize>) -> String {
+fn script_of(number: usize, recipe: &Recipe, disks: std::ops::Range<usize>) -> String {
     let mut text = String::new();
     for step in recipe
         .steps
@@ -225,7 +227,7 @@ fn typed(number: usize, recipe: &Recipe, disks: std::ops::Range<usize>) -> Strin
     {
         text += &format!("{}\n", step.commands.join("\n"));
     }
-    // The kernel finds drives in no fixed order, and the plan needs names.
+    // The kernel finds drives in no fixed order, so the names are variables that the guest sets.
     let mut names = String::new();
     for n in disks.clone().rev() {
         names += &format!("D{n}={}\n", drives::node(n));
@@ -270,7 +272,7 @@ fn boot(images: &[PathBuf], lists: &[PathBuf], script: &str) -> Result<String, S
 }
 
 /// Asserts that there is no warning, and that all layers are recognized.
-fn checks_clean(trial: &Trial, recipe: &Recipe, images: &[PathBuf]) {
+fn assert_no_warnings(trial: &Trial, recipe: &Recipe, images: &[PathBuf]) {
     let stack = examine_targets(images, &trial.stated(), &HostPaths::default()).unwrap();
     let names: Vec<String> = stack
         .layers

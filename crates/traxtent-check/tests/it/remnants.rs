@@ -1,5 +1,5 @@
-//! Tables and signatures that are left from an earlier use of a drive, made by the tools that leave
-//! them. No printed remedy may move or overwrite what is still in use.
+//! Tables and signatures that remain from an earlier use of a drive, made by the tools that leave
+//! them behind. No printed remedy may move or overwrite data that is still in use.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::image::{Image, MIB, examine_images, finding, run, wrong};
 
 const SECTORS: u64 = 64 * MIB / 512;
 
-/// Creates an image of 64 MiB with a GPT of one partition, if sgdisk is there.
+/// Creates an image of 64 MiB with a GPT of one partition.
 fn gpt(sgdisk: &std::path::Path, options: &[&str]) -> Image {
     let image = Image::new(64 * MIB);
     let arguments = [&["-n", "1:2048:+8M"], options, &["@"]].concat();
@@ -44,8 +44,8 @@ fn has_partitions(stack: &Stack) -> bool {
     layers.any(|layer| matches!(layer.kind, Kind::Partition(_)))
 }
 
-/// Is a protective MBR whose GPT is gone at both ends a remnant, without a partition and without a
-/// command, and a hybrid one too?
+/// Is a protective MBR without either copy of its GPT reported as a remnant, with no partition and
+/// no command? Is a hybrid one too, with its partitions?
 #[test]
 fn protective_mbr_alone() {
     let sgdisk = tool!("sgdisk");
@@ -65,8 +65,8 @@ fn protective_mbr_alone() {
     }
 }
 
-/// Are misaligned partitions of a damaged table left alone until the table is repaired, and does
-/// the command that is printed repair it if one copy is intact?
+/// Is the repair of a damaged table the only command printed, and does it repair the table if one
+/// copy is intact?
 #[test]
 fn damaged_table_comes_first() {
     let sgdisk = tool!("sgdisk");
@@ -89,8 +89,8 @@ fn damaged_table_comes_first() {
     }
 }
 
-/// Do the printed commands restore the table after the start of a drive was overwritten: the MBR,
-/// the header too, and the entries too, without a change of the partitions?
+/// Do the printed commands restore the table, with the same partitions, after the start of a drive
+/// was overwritten: only the MBR, also the header, or also the entries?
 #[test]
 fn wiped_start() {
     let sgdisk = tool!("sgdisk");
@@ -116,8 +116,8 @@ fn wiped_start() {
     }
 }
 
-/// Is a table of which no copy is intact not to be rewritten: checksums of both headers, of both
-/// lists of entries, one of each, or the backup alone with a wrong checksum?
+/// Is no command printed for a table without an intact copy, whether headers or entries have wrong
+/// checksums or the primary copy is gone?
 #[test]
 fn no_copy_is_intact() {
     let sgdisk = tool!("sgdisk");
@@ -142,9 +142,9 @@ fn no_copy_is_intact() {
     }
 }
 
-/// Is a drive that was cut short not to be rewritten, if a partition lies beyond its end?
+/// Is no command printed for a truncated drive if a partition lies beyond its end?
 #[test]
-fn cut_short() {
+fn truncated_drive() {
     let sgdisk = tool!("sgdisk");
     let image = gpt(&sgdisk, &["-n", "2:20480:0"]);
     let file = fs::File::options().write(true).open(&image.path).unwrap();
@@ -155,7 +155,7 @@ fn cut_short() {
     assert!(note.contains("restore its length"), "{note}");
 }
 
-/// Is the backup of a GPT not written over what came after it: an MBR with partitions, and a file
+/// Is no command printed that restores a GPT over newer content: an MBR with partitions, or a file
 /// system on the whole drive?
 #[test]
 fn gpt_under_newer_content() {
@@ -180,8 +180,8 @@ fn gpt_under_newer_content() {
     assert_eq!(commands(&stack), [""; 0]);
 }
 
-/// Does the advice for a remnant remove it and nothing else: the Btrfs of a drive that was
-/// partitioned later?
+/// Does the advice for a remnant, the Btrfs of a drive that was partitioned later, remove only the
+/// remnant?
 #[test]
 fn file_system_under_a_table() {
     let (sgdisk, wipefs) = (tool!("sgdisk"), tool!("wipefs"));
@@ -204,8 +204,8 @@ fn file_system_under_a_table() {
     assert!(has_partitions(&stack));
 }
 
-/// Does a table with both copies in their places win against an md superblock near the end of the
-/// drive, which was left by an array of whole drives?
+/// Does an intact table take precedence over an md superblock near the end of the drive, a remnant
+/// of an array of whole drives?
 #[test]
 fn superblock_of_a_former_array() {
     let sgdisk = tool!("sgdisk");
@@ -238,7 +238,7 @@ fn superblock_of_a_former_array() {
     );
 }
 
-/// Is nothing in a hybrid ISO image to be moved? Its partitions are parts of the image.
+/// Is no command printed for a hybrid ISO image? Its partitions are parts of the image.
 #[test]
 fn hybrid_iso() {
     let sfdisk = tool!("sfdisk");
@@ -256,8 +256,8 @@ fn hybrid_iso() {
     assert!(note.contains("hybrid ISO image"), "{note}");
 }
 
-/// Is the boot sector of FAT on a whole drive no partition table, and an intact hybrid MBR no
-/// problem, except that a moved partition is to be entered in it again?
+/// Is the boot sector of FAT on a whole drive not taken for a partition table? Is an intact hybrid
+/// MBR not reported, but mentioned in the advice for a partition that has to be moved?
 #[test]
 fn boot_sectors() {
     let (sgdisk, fat) = (tool!("sgdisk"), tool!("mkfs.vfat"));

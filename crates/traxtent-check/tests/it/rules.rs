@@ -1,4 +1,4 @@
-//! The list of rules, and its page.
+//! The list of rules, and the page that documents them.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use traxtent_check::{Rule, Severity};
 
 /// Does the page list every rule with its severity, and nothing else?
 #[test]
-fn page_lists_them() {
+fn page_lists_the_rules() {
     let page = std::fs::read_to_string(testkit::workspace().join("docs/check.md")).unwrap();
     let rows = page
         .lines()
@@ -16,14 +16,14 @@ fn page_lists_them() {
     let names = Severity::all().map(Severity::name);
     let listed: BTreeSet<(&str, &str)> =
         cells.filter(|(_, second)| names.contains(second)).collect();
-    let there: BTreeSet<(&str, &str)> = Rule::all()
+    let rules: BTreeSet<(&str, &str)> = Rule::all()
         .iter()
         .map(|rule| (rule.id(), rule.severity().name()))
         .collect();
-    assert_eq!(listed, there);
+    assert_eq!(listed, rules);
 }
 
-/// Do names parse to their rules, and unknown names to an error?
+/// Do names parse to their rules, unknown names to an error, and are severities ordered?
 #[test]
 fn names() {
     for rule in Rule::all() {

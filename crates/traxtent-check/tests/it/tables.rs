@@ -1,4 +1,4 @@
-//! Partition tables as sfdisk, parted and sgdisk write them.
+//! Partition tables written by sfdisk, fdisk, parted and sgdisk.
 
 use testkit::tool;
 use traxtent_check::drive::StatedDrive;
@@ -44,7 +44,7 @@ fn listed(image: &Image, sfdisk: &std::path::Path) -> Vec<(u32, u64, u64)> {
 /// Are primary, extended and logical partitions found as sfdisk lists them, and are exactly the
 /// misaligned ones reported, but never the extended one (paper A)?
 #[test]
-fn mbr_of_sfdisk() {
+fn mbr_matches_sfdisk() {
     let sfdisk = tool!("sfdisk");
     let image = Image::new(200 * MIB);
     let script = "label: dos\nstart=63,size=20480,type=83\nstart=20801,size=200000,type=5\n\
@@ -105,10 +105,10 @@ fn sectors_34_and_40() {
     }
 }
 
-/// Does the verdict depend on the stated drive: the same table on a native drive, on a 512e drive,
-/// on a jumpered drive (A6), and against erase blocks?
+/// Does the same table have different findings on a drive with 512-byte sectors, a 512e drive, a
+/// jumpered drive (A6), and a drive with erase blocks?
 #[test]
-fn the_drive_decides() {
+fn findings_depend_on_the_drive() {
     let sgdisk = tool!("sgdisk");
     let image = Image::new(64 * MIB);
     image.run(
@@ -116,13 +116,13 @@ fn the_drive_decides() {
         &["-a", "1", "-n", "1:2048:+8M", "-n", "2:20487:+8M", "@"],
         "",
     );
-    let judged = |stated: StatedDrive| crate::image::wrong(&image.stack_for(&stated));
+    let findings_on = |stated: StatedDrive| crate::image::wrong(&image.stack_for(&stated));
     let physical = |bytes| StatedDrive {
         physical_bytes: Some(bytes),
         ..StatedDrive::default()
     };
-    assert_eq!(judged(physical(512)), [""; 0]);
-    assert_eq!(judged(physical(4096)), ["partition-start"]);
+    assert_eq!(findings_on(physical(512)), [""; 0]);
+    assert_eq!(findings_on(physical(4096)), ["partition-start"]);
     let jumper = StatedDrive {
         first_aligned_byte: Some(7 * 512),
         ..physical(4096)
@@ -142,11 +142,10 @@ fn the_drive_decides() {
         erase_bytes: Some(3 * MIB),
         ..physical(512)
     };
-    assert_eq!(judged(erase), ["partition-erase", "partition-erase"]);
+    assert_eq!(findings_on(erase), ["partition-erase", "partition-erase"]);
 }
 
-/// Is a GPT for 4096-byte sectors reported on a drive with 512-byte sectors, and the other way
-/// round?
+/// Is a GPT for 4096-byte sectors reported on a drive with 512-byte sectors, and vice versa?
 #[test]
 fn gpt_of_another_sector_size() {
     let (fdisk, parted) = (tool!("fdisk"), tool!("parted"));
@@ -162,7 +161,11 @@ fn gpt_of_another_sector_size() {
         crate::image::wrong(&image.stack_for(&of(512))),
         ["table-sector-size"]
     );
-    assert_eq!(image.wrong(), [""; 0], "of an image nothing else is known");
+    assert_eq!(
+        image.wrong(),
+        [""; 0],
+        "the sector size of an image is taken from its table"
+    );
     let other = Image::new(256 * MIB);
     other.run(
         &parted,
@@ -226,7 +229,7 @@ fn damaged_gpt() {
     assert_eq!(partitions(&image.stack()), [(1, 2048, 16_384)]);
 }
 
-/// Does the search of a circular chain of logical partitions end, with a finding?
+/// Does reading a circular chain of logical partitions end, with a finding?
 #[test]
 fn circular_chain() {
     let sfdisk = tool!("sfdisk");
@@ -276,7 +279,7 @@ fn overlapping() {
     );
 }
 
-/// Do an image and its modification time stay unchanged?
+/// Does a check leave an image and its modification time unchanged?
 #[test]
 fn nothing_is_written() {
     let sfdisk = tool!("sfdisk");

@@ -1,7 +1,7 @@
-//! LVM2 on loop devices: physical volumes and volume groups as its own tools write them.
+//! LVM2 on loop devices: physical volumes and volume groups written by its own tools.
 //!
 //! `--driverloaded n` lets lvcreate write metadata on a kernel without device mapper. In this mode
-//! lvcreate refuses RAID and pools; vgcfgrestore writes their metadata instead.
+//! lvcreate refuses RAID and pools, so they are not covered here.
 
 use std::path::{Path, PathBuf};
 
@@ -75,8 +75,8 @@ fn volume<'a>(stack: &'a Stack, name: &str) -> (&'a traxtent_check::Layer, &'a L
     }
 }
 
-/// Are linear and striped volumes located where LVM places them, over both physical volumes, and is
-/// their content found?
+/// Are linear and striped volumes found where LVM places them, over both physical volumes, with
+/// their content?
 #[test]
 fn linear_and_striped() {
     let (lvm, losetup, mke2fs) = (tool!("lvm"), tool!("losetup"), tool!("mke2fs"));
@@ -139,8 +139,8 @@ fn linear_and_striped() {
     assert_eq!(wrong(&stack), [""; 0]);
 }
 
-/// If pvcreate is given another start of the data, is a start that is not on a physical sector
-/// found, and one that is not on a stripe of the array below?
+/// If pvcreate is given another start of the data, is a start off a physical sector reported, and
+/// one off a stripe of the array below?
 #[test]
 fn data_start() {
     let (lvm, losetup) = (tool!("lvm"), tool!("losetup"));

@@ -92,11 +92,11 @@ const CASES: &[Case] = &[
 
 /// Creates the images of all cases.
 pub(super) fn make(workshop: &ImageMaker) -> Vec<(&'static Case, CreatedCase)> {
-    let answer = boot(workshop);
+    let booted = boot(workshop);
     CASES
         .iter()
         .map(|case| {
-            let made = match &answer {
+            let made = match &booted {
                 Ok(()) => CreatedCase::Images(workshop::images(&workshop.folder_of(case.name))),
                 Err(why) => CreatedCase::Unavailable(why.clone()),
             };

@@ -1,4 +1,4 @@
-//! The cases that need no other kernel.
+//! The cases that can be created without a guest's kernel.
 
 use super::{Case, Drive};
 
@@ -17,7 +17,7 @@ const FLASH: Drive = Drive {
     erase_bytes: 4 << 20,
     ..TODAY
 };
-/// A drive with the jumper for Windows XP.
+/// A drive with the jumper for Windows XP, which shifts its sectors by one.
 const JUMPER: Drive = Drive {
     first_aligned_byte: 7 * 512,
     ..TODAY
@@ -36,13 +36,13 @@ const fn physical(physical_bytes: u64) -> Drive {
 const fn case(
     name: &'static str,
     made_by: &'static str,
-    lives_on: Drive,
+    drive: Drive,
     wrong: &'static [(&'static str, &'static str)],
 ) -> Case {
     Case {
         name,
         made_by,
-        drive: lives_on,
+        drive,
         findings: wrong,
     }
 }

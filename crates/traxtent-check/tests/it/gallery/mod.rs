@@ -1,5 +1,5 @@
-//! A gallery of aligned and misaligned images made by real tools. Is each misaligned one found at
-//! the right layer, and is no aligned one flagged? What do other tools report for them?
+//! A gallery of aligned and misaligned images made by real tools. Is each misaligned one reported
+//! at the right layer, and no aligned one? What do other tools report for them?
 
 mod arrays;
 pub(crate) mod cases;
@@ -74,7 +74,7 @@ pub(crate) fn findings_of(images: &[std::path::PathBuf], drive: Drive) -> Vec<(S
         .into_iter()
         .filter(|row| row.finding.severity >= Severity::Warning)
         .map(|ReportRow { finding, fix, .. }| {
-            assert!(fix.is_some(), "nothing fixes {finding:?}");
+            assert!(fix.is_some(), "no fix for {finding:?}");
             let layer = stack.layer(finding.layer);
             let name = match layer.kind {
                 Kind::Disk(_) => "drive".to_owned(),
@@ -89,24 +89,24 @@ pub(crate) fn findings_of(images: &[std::path::PathBuf], drive: Drive) -> Vec<(S
 }
 
 /// Creates all cases whose images can be created on this host.
-fn made(folder: &Path) -> Vec<(&'static Case, CreatedCase)> {
+fn create_all(folder: &Path) -> Vec<(&'static Case, CreatedCase)> {
     let workshop = ImageMaker::new(folder);
-    let alone = cases::CASES
+    let without_guest = cases::CASES
         .iter()
         .map(|case| (case, workshop.make(case.name, case.made_by)));
-    let mut all: Vec<_> = alone.collect();
+    let mut all: Vec<_> = without_guest.collect();
     all.extend(arrays::make(&workshop));
     all
 }
 
-/// Is each misaligned image found at the right layer, with a fix, and is no aligned one flagged?
+/// Is each misaligned image reported at the right layer, with a fix, and no aligned one?
 #[test]
-fn right_and_wrong() {
+fn findings_are_as_expected() {
     let folder = tempfile::tempdir().unwrap();
     let mut failures = Vec::new();
     let mut skipped = Vec::new();
-    let mut looked_at = 0;
-    let all = made(folder.path());
+    let mut checked = 0;
+    let all = create_all(folder.path());
     for (case, made) in &all {
         let images = match made {
             CreatedCase::Images(images) => images,
@@ -115,7 +115,7 @@ fn right_and_wrong() {
                 continue;
             }
         };
-        looked_at += 1;
+        checked += 1;
         let found = findings_of(images, case.drive);
         let found: Vec<_> = found
             .iter()
@@ -128,14 +128,14 @@ fn right_and_wrong() {
         }
     }
     println!(
-        "{looked_at} images, {} not made: {skipped:#?}",
+        "{checked} images checked, {} not made: {skipped:#?}",
         skipped.len()
     );
     assert!(failures.is_empty(), "{failures:#?}");
     if let Ok(page) = std::env::var("TRAXTENT_GALLERY_PAGE") {
         std::fs::write(testkit::workspace().join(page), peers::page(&all)).unwrap();
     }
-    if looked_at == 0 {
+    if checked == 0 {
         testkit::skip!("no image could be made: {skipped:?}");
     }
 }

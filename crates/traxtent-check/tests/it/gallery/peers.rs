@@ -63,8 +63,8 @@ pub(super) fn page(cases: &[(&Case, CreatedCase)]) -> String {
     page + &rows
 }
 
-fn word(answer: Option<bool>) -> &'static str {
-    match answer {
+fn word(accepted: Option<bool>) -> &'static str {
+    match accepted {
         Some(true) => "nothing",
         Some(false) => "problems",
         None => "no table",
@@ -81,17 +81,17 @@ struct Score {
 }
 
 impl Score {
-    fn add(&mut self, wrong: bool, content: &[Option<bool>; 4]) {
-        let (all, mine) = if wrong {
+    fn add(&mut self, wrong: bool, accepted: &[Option<bool>; 4]) {
+        let (all, reported) = if wrong {
             (&mut self.wrong, &mut self.found)
         } else {
             (&mut self.right, &mut self.flagged)
         };
         *all += 1;
-        for (count, _) in mine
+        for (count, _) in reported
             .iter_mut()
-            .zip(content)
-            .filter(|(_, content)| **content == Some(false))
+            .zip(accepted)
+            .filter(|(_, accepted)| **accepted == Some(false))
         {
             *count += 1;
         }
@@ -114,7 +114,7 @@ impl Score {
 }
 
 fn output(program: &str, arguments: &[&str]) -> (bool, String) {
-    let program = testkit::tool(program).expect("checked above");
+    let program = testkit::tool(program).expect("parted and sgdisk are installed");
     let output = Command::new(program)
         .env("LC_ALL", "C")
         .args(arguments)
@@ -127,7 +127,7 @@ fn output(program: &str, arguments: &[&str]) -> (bool, String) {
     )
 }
 
-/// Returns whether parted accepts every partition, or `None` if it sees none.
+/// Returns whether parted accepts every partition, or `None` if it finds none.
 fn parted(image: &Path, kind: &str) -> Option<bool> {
     let image = image.to_str().unwrap();
     let (read, table) = output("parted", &["-s", "-m", image, "unit", "s", "print"]);

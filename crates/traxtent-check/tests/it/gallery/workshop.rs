@@ -1,4 +1,4 @@
-//! The making of images: shell commands in a separate directory, with a few functions defined.
+//! Creates images with shell commands, in a separate directory and with a few functions defined.
 //!
 //! An image is `disk.img`, or its members `disk0.img`, `disk1.img` and so on. The content of a
 //! partition is created as a separate file and copied in.
@@ -67,7 +67,7 @@ impl ImageMaker {
     /// Creates the images of a case.
     ///
     /// # Panics
-    /// If an installed tool fails.
+    /// Panics if an installed tool fails.
     pub(crate) fn make(&self, name: &str, commands: &str) -> CreatedCase {
         if let Err(why) = needs(commands) {
             return CreatedCase::Unavailable(why);
