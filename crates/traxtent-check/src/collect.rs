@@ -1,8 +1,8 @@
 //! A stack in a file, written by `--collect`, to be checked elsewhere.
 //!
-//! It holds the parsed layers and the kernel's limits of the devices. It contains no byte of the
-//! media: no user data, no key material, no labels. A later version therefore cannot extract more
-//! from an old file.
+//! It holds the parsed layers and the kernel's I/O limits of the devices. It contains none of the
+//! media's bytes: no user data, no key material, no labels. A later version therefore cannot
+//! extract more from an old file.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,11 +28,11 @@ pub struct StackArchive {
     pub stack: Stack,
 }
 
-/// Why bytes are not an archive.
+/// The reasons why bytes are not a valid archive.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// They are not JSON, or have unexpected content.
+    /// They are not JSON, or do not have an archive's fields.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
     /// The file has another format or version.
@@ -40,9 +40,9 @@ pub enum ArchiveError {
         "the format is {found:?}, version {version}; only {FORMAT:?}, version {VERSION}, can be read"
     )]
     Version {
-        /// The format that it states.
+        /// The format that the file states.
         found: String,
-        /// The version that it states.
+        /// The version that the file states.
         version: u32,
     },
     /// Its layers do not fit together.
@@ -61,7 +61,7 @@ impl StackArchive {
         }
     }
 
-    /// Returns whether `start` looks like the beginning of an archive.
+    /// Returns whether `start`, the first bytes of a file, looks like an archive.
     pub fn recognize(start: &[u8]) -> bool {
         let start = &start[..start.len().min(64)];
         start.first() == Some(&b'{')
@@ -70,10 +70,9 @@ impl StackArchive {
                 .any(|bytes| bytes == FORMAT.as_bytes())
     }
 
-    /// Returns the bytes of a file.
+    /// Returns the archive as the bytes of a file.
     pub fn write(&self) -> Vec<u8> {
-        let mut bytes =
-            serde_json::to_vec_pretty(self).expect("a stack has nothing that JSON cannot hold");
+        let mut bytes = serde_json::to_vec_pretty(self).expect("a stack can be serialized");
         bytes.push(b'\n');
         bytes
     }
@@ -81,8 +80,8 @@ impl StackArchive {
     /// Parses the bytes of a file.
     ///
     /// # Errors
-    /// Returns an error if they are not an archive of this version, or if its layers do not fit
-    /// together.
+    /// Returns an error if the bytes are not an archive of this version, or if the layers do not
+    /// fit together.
     pub fn read(bytes: &[u8]) -> Result<StackArchive, ArchiveError> {
         let archive: StackArchive = serde_json::from_slice(bytes)?;
         if archive.format != FORMAT || archive.version != VERSION {

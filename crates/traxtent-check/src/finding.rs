@@ -11,14 +11,14 @@ use crate::stack::LayerId;
 pub enum Severity {
     /// For information; nothing is wrong.
     Info,
-    /// Something costs time, a hint is wrong, or a statement is misleading.
+    /// Something costs time, or a value is wrong or misleading.
     Warning,
-    /// Requests cross physical sectors or stripes all the time, or data cannot be reached.
+    /// Requests regularly cross physical sectors or stripes, or data cannot be reached.
     Fault,
 }
 
 impl Severity {
-    /// Returns all severities, from the least to the most severe.
+    /// Returns all severities, in ascending order.
     pub fn all() -> [Severity; 3] {
         [Severity::Info, Severity::Warning, Severity::Fault]
     }
@@ -43,7 +43,7 @@ impl std::str::FromStr for Severity {
     }
 }
 
-/// There is no severity with this name.
+/// The error for a name that no severity has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown severity {0:?}; use info, warning or fault")]
 pub struct UnknownSeverity(String);
@@ -61,12 +61,12 @@ pub struct Finding {
     pub what: String,
     /// The misaligned address, for findings about alignment.
     pub off: Option<Misalignment>,
-    /// The share of blocks or of a file's extents that are affected, for findings about them.
+    /// The share of blocks or extents that is affected, for findings about them.
     pub share: Option<AffectedShare>,
 }
 
 impl Finding {
-    /// Returns a finding with the rule's usual severity, about neither an address nor a share.
+    /// Returns a finding with the rule's usual severity, without an address or a share.
     pub fn new(rule: Rule, layer: LayerId, what: String) -> Finding {
         Finding {
             rule,
@@ -78,13 +78,13 @@ impl Finding {
         }
     }
 
-    /// Returns the same finding with another severity than the rule's usual one.
+    /// Returns the same finding with this severity instead of the rule's usual one.
     #[must_use]
     pub fn with_severity(self, severity: Severity) -> Finding {
         Finding { severity, ..self }
     }
 
-    /// Returns the same finding about a misaligned address.
+    /// Returns the same finding with a misaligned address.
     #[must_use]
     pub fn with_misalignment(self, off: Misalignment) -> Finding {
         Finding {
@@ -93,7 +93,7 @@ impl Finding {
         }
     }
 
-    /// Returns the same finding about a share of blocks or extents.
+    /// Returns the same finding with a share of blocks or extents.
     #[must_use]
     pub fn with_share(self, share: AffectedShare) -> Finding {
         Finding {
@@ -108,9 +108,9 @@ impl Finding {
 pub struct AffectedShare {
     /// The number of affected blocks or extents.
     pub crossing: u64,
-    /// The number of blocks or extents in all.
+    /// The total number of blocks or extents.
     pub of: u64,
-    /// The mean size of one in bytes.
+    /// The mean size of a block or an extent in bytes.
     pub bytes: u64,
 }
 
@@ -123,11 +123,11 @@ pub struct Misalignment {
     pub at: u64,
     /// The spacing of the grid in bytes.
     pub every: u64,
-    /// The distance of the address from the grid line before it, in bytes; 0 to `every`.
+    /// The distance of the address from the previous grid line in bytes, less than `every`.
     pub by: u64,
 }
 
-/// Commands that fix the cause of a finding.
+/// The commands that fix a finding, with a note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fix {
     /// The effect of the commands, including their effect on data.
@@ -139,7 +139,7 @@ pub struct Fix {
 /// The cost of a finding, by the drive model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FindingCost {
-    /// The profile that was simulated, and whether it is that of the drive in question.
+    /// The profile that was simulated.
     pub profile: String,
     /// Whether the profile is a typical one, because the drive in question is not known.
     pub typical: bool,
@@ -172,7 +172,7 @@ macro_rules! rules {
                 match self { $(Rule::$name => Severity::$severity,)+ }
             }
 
-            /// Returns a sentence that describes what the rule finds.
+            /// Returns a sentence that describes the problem.
             pub fn summary(self) -> &'static str {
                 match self { $(Rule::$name => $summary,)+ }
             }
@@ -239,7 +239,7 @@ impl std::str::FromStr for Rule {
     }
 }
 
-/// There is no rule with this name.
+/// The error for a name that no rule has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown finding {0:?}; docs/check.md lists all findings")]
 pub struct UnknownRule(String);

@@ -9,9 +9,9 @@
 //!     drive: stated facts, quirks ─────────────────────┘          collect: a stack in a file
 //! ```
 //!
-//! [`target::examine_targets`] finds the stack on paths, and [`examine::examine`] the stack on any
-//! [`Source`]. [`findings`] returns its problems. [`plan`] makes the commands for a new stack, and
-//! [`measure`] finds sizes by timing.
+//! [`target::examine_targets`] examines the stack on files and devices, and [`examine::examine`]
+//! the stack on any [`Source`]. [`findings`] returns its problems. [`plan`] generates the commands
+//! for a new stack, and [`measure`] finds sizes by timing.
 //!
 //! # Invariants
 //! Nothing here opens a device or image for writing. A parser is a pure function of a source. A
@@ -46,8 +46,8 @@ use rules::TrackCheck;
 
 /// Returns the problems of a stack, worst first, each with its fix and its cost.
 ///
-/// Findings of the `ignored` rules are left out. `tracks` are those of the drive that holds
-/// everything, and `profile` is that drive.
+/// Findings of the `ignored` rules are omitted. `tracks` and `profile` describe the drive that
+/// holds the whole stack.
 pub fn findings(
     stack: &Stack,
     tracks: Option<&TrackCheck<'_>>,

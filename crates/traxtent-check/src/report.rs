@@ -7,8 +7,8 @@ use crate::finding::{AffectedShare, Finding, FindingCost, Fix, Misalignment, Rul
 use crate::measure::GridMeasurement;
 use crate::stack::{Layer, LayerId, Stack};
 
-/// The version of the JSON format. It grows when a field changes its meaning or is removed; new
-/// fields do not change it.
+/// The version of the JSON format. It increases when a field changes its meaning or is removed, but
+/// not when a field is added.
 pub const SCHEMA: u32 = 1;
 
 /// The complete result, as it appears in JSON.
@@ -19,7 +19,7 @@ pub struct Report<'a> {
     /// The name of the machine, if the stack is from an archive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<&'a str>,
-    /// The layers; `on` and `layer` count from 0.
+    /// The layers. `on` and `layer` are indices into this list.
     pub layers: &'a [Layer],
     /// The measurements, if any were requested.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -35,7 +35,7 @@ pub struct Report<'a> {
 pub struct ReportRow {
     /// The finding.
     pub finding: Finding,
-    /// The commands that fix it; `None` if there is nothing to fix.
+    /// The fix; `None` if there is nothing to fix.
     pub fix: Option<Fix>,
     /// Its cost, or the reason why the cost is not given.
     pub cost: CostResult,
@@ -107,7 +107,7 @@ impl SeverityCounts {
 }
 
 impl<'a> Report<'a> {
-    /// Makes a report of a stack.
+    /// Returns the report of a stack, without measurements.
     pub fn new(host: Option<&'a str>, stack: &'a Stack, findings: &'a [ReportRow]) -> Report<'a> {
         Report {
             schema: SCHEMA,
@@ -125,7 +125,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The measured properties of a device, and the values of the kernel.
+/// The measured properties of a device, and the kernel's value.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurement {
     /// The block device.

@@ -12,7 +12,7 @@ use crate::source::{FileSource, Source, reason};
 use crate::stack::Stack;
 use crate::sysfs::{Device, Machine};
 
-/// The directories in which the machine shows its devices. Tests build directories of their own.
+/// The directories in which the machine lists its devices. Tests use directories of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPaths {
     /// `/sys`.
@@ -30,7 +30,7 @@ impl Default for HostPaths {
     }
 }
 
-/// Why a target cannot be examined.
+/// The reasons why a target cannot be examined.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
@@ -48,7 +48,7 @@ pub enum TargetError {
         /// The path of the target.
         path: PathBuf,
     },
-    /// The kernel does not list the block device.
+    /// The kernel lists no block device with the target's name.
     #[error("{}: {} lists no block device {name}", path.display(), sys.display())]
     Device {
         /// The path of the target.
@@ -127,14 +127,14 @@ pub fn examine_targets(
     }
     drives.sort();
     drives.dedup();
-    // All members of an array or a group are examined, whichever of them was given.
+    // All members of an array or a group are examined, even if only one of them was given.
     let drives = machine.joined_with(drives);
     roots.extend(drives.iter().map(|name| drive(name, &nodes, stated)));
     let stack = examine(roots, Some(&nodes));
     if devices.is_empty() {
         return Ok(stack);
     }
-    // If several paths lead to a drive, the first path carries the layers above.
+    // If several paths lead to a drive, the layers above are found on the first path.
     let is_paths = |device: &Device| {
         let mapper = device.mapper.as_ref();
         mapper.is_some_and(|(_, uuid)| uuid.starts_with("mpath-"))

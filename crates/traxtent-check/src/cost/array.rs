@@ -24,11 +24,11 @@ use super::{SPREAD_BYTES, Work, WorkCost};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArrayLoad {
-    /// Random writes of as many bytes as a stripe holds.
+    /// Random writes of a stripe's length.
     StripeWrites,
-    /// Random writes of as many bytes as a chunk holds.
+    /// Random writes of a chunk's length.
     ChunkWrites,
-    /// Random reads of as many bytes as a chunk holds.
+    /// Random reads of a chunk's length.
     ChunkReads,
 }
 
@@ -61,15 +61,15 @@ pub struct ArrayShape {
     pub chunk_bytes: u64,
 }
 
-/// The requests that are not counted, so that the members' buffers are as full as they will be.
+/// The number of uncounted requests, which fill the members' buffers.
 const WARM: usize = 60;
-/// The requests that are counted.
+/// The number of counted requests.
 const COUNTED: usize = 240;
-/// The maximum number of members that is modelled.
+/// The maximum number of modelled members.
 const MEMBERS_MAX: u64 = 64;
 
-/// Returns the cost of each kind of work on an array whose blocks begin `offset` bytes after a
-/// stripe.
+/// Returns the cost of each kind of work on an array whose content begins `offset` bytes after the
+/// start of a stripe.
 ///
 /// Returns `None` if the sectors of the profile do not divide the chunk and `offset`, or if there
 /// are too many members.
@@ -112,14 +112,14 @@ type Piece = (u64, Range<u64>);
 /// A member and a request for it.
 type Part = (usize, Request);
 
-/// The parts of a request: the reads that have to come first, and the requested operations.
+/// The parts of a request: the reads that must come first, then the other operations.
 type RequestPlan = (Vec<Part>, Vec<Part>);
 
 struct ModelledArray {
     shape: ArrayShape,
     /// The number of sectors in a chunk.
     chunk: u64,
-    /// The number of stripes over which work is spread.
+    /// The number of stripes over which the work is spread.
     rows: u64,
     /// The members, each with the amount by which its clock is ahead.
     members: Vec<(Drive, Span)>,
@@ -139,7 +139,7 @@ impl ModelledArray {
         }
     }
 
-    /// Returns the mean milliseconds of the counted requests.
+    /// Returns the mean time of the counted requests in milliseconds.
     fn ms_each(mut self, load: ArrayLoad, offset: u64) -> f64 {
         let mut rng = Rng::new(1);
         let stripe = self.shape.data * self.chunk;
@@ -168,7 +168,9 @@ impl ModelledArray {
             let at = now + *ahead;
             let mut outstanding = 0;
             for (_, request) in parts.iter().filter(|(member, _)| *member == index) {
-                drive.submit(at, *request).expect("it is on the drive");
+                drive
+                    .submit(at, *request)
+                    .expect("the request is on the drive");
                 outstanding += 1;
             }
             while outstanding > 0 {
@@ -182,7 +184,7 @@ impl ModelledArray {
         now + longest
     }
 
-    /// Returns the pieces of a range of the array by stripe: each data chunk and its range of
+    /// Splits a range of the array by stripe. Each piece is a data chunk and the range of its
     /// sectors.
     fn rows(&self, range: Range<u64>) -> Vec<(u64, Vec<Piece>)> {
         let mut rows: Vec<(u64, Vec<Piece>)> = Vec::new();
@@ -201,12 +203,12 @@ impl ModelledArray {
     }
 
     /// Returns the first member that holds a chunk of a stripe. Parity chunks are numbered after
-    /// the data.
+    /// the data chunks.
     fn member(&self, row: u64, chunk: u64) -> usize {
         let width = self.shape.data + self.shape.parity;
         let turned = match self.shape.parity {
             0 => chunk,
-            // Parity moves down by one member in each stripe, and data begins after it.
+            // Parity moves down by one member in each stripe, and the data chunks follow it.
             parity => (width - 1 - row % width + parity + chunk) % width,
         };
         (turned * self.shape.copies) as usize
@@ -307,16 +309,16 @@ mod tests {
         ModelledArray::new(&Drive::new(&typical()).unwrap(), shape, 512)
     }
 
-    /// Is a whole stripe written without a read, and a part of one with the fewest reads, as in
-    /// raid5.c?
+    /// Is a whole stripe written without a read, and part of one with the fewest sectors read, as
+    /// in raid5.c?
     #[test]
     fn reads_before_writes() {
         let array = array(RAID5);
         let sectors = |parts: &[Part]| -> u32 { parts.iter().map(|part| part.1.sectors).sum() };
         let cases = [
             (0..384, (0, 512)),
-            // A block of 4 KiB and its parity, or two other blocks: the amounts are equal, and the
-            // other blocks are read.
+            // A block of 4 KiB: its old data and parity are as much as the two other blocks, and
+            // the other blocks are read.
             (0..8, (16, 16)),
             // Two chunks: reading the third one is less than reading both and the parity.
             (0..256, (128, 384)),

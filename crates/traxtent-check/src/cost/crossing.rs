@@ -1,8 +1,9 @@
-//! The cost of blocks or extents that span two tracks: a switch of heads or tracks during the
-//! transfer, and the lost advantage of zero-latency access.
+//! The cost of blocks or extents that span two tracks: a head or track switch during the transfer,
+//! and the lost advantage of zero-latency access.
 //!
-//! Half of such a block or extent lies before the boundary. One that is longer than a track spans
-//! two tracks anyway; it is compared with one that begins with a track.
+//! Half of such a block or extent lies before the boundary, or half a track if that is less. One
+//! that is longer than a track always spans two; it is compared with one that begins at a track
+//! boundary.
 
 use serde::Serialize;
 use traxtent_model::drive::Drive;
@@ -40,9 +41,9 @@ impl CrossingLoad {
     }
 }
 
-/// Returns the cost if a share of blocks or extents span two tracks, as the mean over all of them.
+/// Returns the cost if a share of blocks or extents spans two tracks, as the mean over all of them.
 ///
-/// Returns `None` if one cannot have sectors on both sides of a boundary.
+/// Returns `None` if a block is too short for a physical sector on each side of a boundary.
 ///
 /// # Errors
 /// Returns an error if a value of the profile is out of bounds.
@@ -75,7 +76,7 @@ pub fn crossing_costs(
     ))
 }
 
-/// Returns the mean milliseconds of a request of `sectors` that spans a boundary, or does not.
+/// Returns the mean time, in milliseconds, of a request of `sectors` that spans a boundary or not.
 fn ms_each(drive: Drive, op: Op, sectors: u64, spans: bool) -> f64 {
     let geometry = drive.geometry().clone();
     let ratio = u64::from(drive.profile().sector.ratio());
@@ -109,10 +110,10 @@ mod tests {
 
     use super::*;
 
-    /// Does a block that spans two tracks cost about one switch more? Is the cost proportional to
+    /// Does a block that spans two tracks take about one switch longer? Is the cost proportional to
     /// the share of such blocks, and zero without any?
     #[test]
-    fn a_switch() {
+    fn crossing_costs_about_a_switch() {
         let profile = builtin("atlas10k").unwrap();
         let share = |crossing, bytes| AffectedShare {
             crossing,

@@ -14,18 +14,18 @@ use crate::stack::{Kind, LayerId, Stack};
 /// The simulation that determines a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Trial {
-    /// Blocks that begin the given number of logical sectors after a physical one, on a drive with
-    /// these logical and physical sector sizes.
+    /// Blocks that begin this many logical sectors after the start of a physical sector, on a drive
+    /// with these sector sizes.
     OffSector(u32, SectorSizes),
-    /// Blocks of the given number of bytes on such a drive.
+    /// Blocks of this many bytes, on a drive with these sector sizes.
     Blocks(u64, SectorSizes),
-    /// Blocks that begin the given number of bytes after a stripe.
+    /// Blocks that begin this many bytes after the start of a stripe.
     OffStripes(u64, ArrayShape),
     /// A share of blocks that span two tracks.
     Across(AffectedShare),
 }
 
-/// Why a finding has no cost.
+/// The reasons why a finding has no cost.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoCostError {
@@ -92,7 +92,7 @@ pub enum NoCostError {
         "a block or extent is too short for a whole physical sector on each side of a boundary"
     )]
     ShortBlock,
-    /// The profile has other sectors than the drive in question.
+    /// The profile's sector sizes differ from those of the drive in question.
     #[error(
         "{profile} has sectors of {}/{} bytes, but this drive has {}/{}",
         own.logical_bytes, own.physical_bytes, drive.logical_bytes, drive.physical_bytes
@@ -135,7 +135,7 @@ pub struct FindingCosts<'a> {
 }
 
 impl<'a> FindingCosts<'a> {
-    /// Simulates on the drive in question if its profile is known, else on a [`typical`] one.
+    /// Uses the profile of the drive in question if it is known, otherwise a [`typical`] one.
     pub fn for_profile(profile: Option<&'a Profile>) -> FindingCosts<'a> {
         FindingCosts {
             profile,
@@ -283,13 +283,13 @@ fn shape(array: LayerId, stack: &Stack) -> Result<ArrayShape, NoCostError> {
 }
 
 fn simulate(profile: Option<&Profile>, trial: Trial) -> CostResult {
-    let usual = typical();
-    let on = profile.unwrap_or(&usual);
+    let default = typical();
+    let on = profile.unwrap_or(&default);
     let own = SectorSizes {
         logical_bytes: u64::from(on.sector.logical_bytes),
         physical_bytes: u64::from(on.sector.physical_bytes),
     };
-    let same = |drive| {
+    let check_sectors = |drive| {
         if drive == own {
             return Ok(());
         }
@@ -306,11 +306,11 @@ fn simulate(profile: Option<&Profile>, trial: Trial) -> CostResult {
     };
     let items = match trial {
         Trial::OffSector(offset, sectors) => {
-            same(sectors)?;
+            check_sectors(sectors)?;
             sector_costs(on, offset).map_err(failed)?
         }
         Trial::Blocks(block, sectors) => {
-            same(sectors)?;
+            check_sectors(sectors)?;
             block_costs(on, block).map_err(failed)?
         }
         Trial::OffStripes(offset, shape) => array::array_costs(on, shape, offset)

@@ -1,4 +1,4 @@
-//! Volume groups: the layout of their logical volumes on physical ones, from the metadata.
+//! Volume groups: the places of logical volumes on physical ones, from the metadata.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -10,10 +10,10 @@ use crate::source::{JoinedSource, Source};
 use crate::stack::{ByteRange, Kind, Layer, LayerId, Spread};
 use crate::stripes::Stripes;
 
-/// The volumes of a group that have been built: the layer of each volume, and its bytes.
+/// The layer and the bytes of each volume of a group. `None` while the volume is being added.
 type Built = BTreeMap<String, Option<(LayerId, Bytes)>>;
 
-/// The parts of a future layer: its places, its spread and its bytes.
+/// The places, the spread and the bytes of a layer that is to be added.
 struct VolumeLayout {
     on: Vec<ByteRange>,
     spread: Spread,
@@ -39,13 +39,13 @@ impl Examiner<'_> {
         }
     }
 
-    /// Adds a volume after those that it lies on.
+    /// Adds a volume after the volumes that it lies on.
     fn volume(&mut self, on: &GroupParts, volume: &Volume, built: &mut Built, depth: usize) {
         let is_too_much = depth > DEPTH_MAX || self.stack.layers.len() > LAYERS_MAX;
         if is_too_much || built.contains_key(&volume.name) {
             return;
         }
-        // A volume that is being built has no layer yet, which ends circular references.
+        // A volume that is being added is already in the map, which ends circular references.
         built.insert(volume.name.clone(), None);
         for area in volume.segments.iter().flat_map(|segment| &segment.areas) {
             if let Area::Logical { name, .. } = area
@@ -54,22 +54,22 @@ impl Examiner<'_> {
                 self.volume(on, below, built, depth + 1);
             }
         }
-        let laid = lay_out(on, volume, built);
+        let layout = lay_out(on, volume, built);
         let extents = volume.segments.iter().map(|segment| segment.extents);
         let stated = extents
             .fold(0u64, u64::saturating_add)
             .saturating_mul(on.group.extent_bytes);
         let device = self.mapped(on, volume);
         let bytes = match &device {
-            Some((name, _)) => self.nodes.expect("it has been found there").open(name),
-            None => laid.bytes,
+            Some((name, _)) => self.nodes.expect("the device was found there").open(name),
+            None => layout.bytes,
         };
         let layer = Layer {
             name: format!("{}/{}", on.group.name, volume.name),
             node: device.as_ref().and_then(|(name, _)| self.node(name)),
             bytes: stated,
-            on: laid.on,
-            spread: laid.spread,
+            on: layout.on,
+            spread: layout.spread,
             limits: device.map(|(_, device)| device.limits),
             kind: kind(&on.group.name, volume),
         };
@@ -115,7 +115,7 @@ fn kind(group: &str, volume: &Volume) -> Kind {
     })
 }
 
-/// Returns the number of data chunks in a row of a segment; 0 if it has no rows.
+/// Returns the number of data chunks in a stripe of a segment; 0 if it has no stripes.
 fn data_chunks(segment: &Segment) -> u64 {
     let areas = segment.areas.len() as u64;
     let kind = segment.kind.as_str();
@@ -212,7 +212,7 @@ fn first_of(segment: &Segment, built: &Built) -> Bytes {
     }
 }
 
-/// Joins linear segments, one after another.
+/// Returns the layout of a volume of linear segments, joined in order.
 fn joined(on: &GroupParts, volume: &Volume, built: &Built) -> VolumeLayout {
     let mut places = Vec::new();
     let mut pieces = JoinedSource::new();

@@ -1,8 +1,8 @@
-//! The layers, one file each: the parts of a header that concern alignment, and their parser.
+//! The layers: the header fields that concern alignment, and a parser for each format.
 //!
-//! A parser is a pure function of a [`Source`](crate::Source). It returns `None` if the bytes are
-//! something else, the fields if the bytes are in its format, or an error if they contradict it. It
-//! reads a bounded number of bytes and never panics.
+//! A parser is a pure function of a [`Source`](crate::Source). It returns the fields if the bytes
+//! are in its format, `None` if they are not, and an error if they contradict the format. It reads
+//! a bounded number of bytes and never panics.
 
 pub mod btrfs;
 mod copies;

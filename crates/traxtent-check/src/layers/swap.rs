@@ -7,10 +7,10 @@ use super::fields::{Fields, header};
 use crate::layers::Swap;
 use crate::source::Source;
 
-/// The page sizes of machines.
+/// The page sizes of machines, in bytes.
 const PAGES: [u64; 5] = [4096, 8192, 16_384, 32_768, 65_536];
 
-/// Parses the first page.
+/// Parses the first page, for each page size.
 ///
 /// # Errors
 /// Returns an error if the bytes cannot be read.

@@ -1,4 +1,4 @@
-//! Commands for the user: recipes for a stack from scratch, and the fixes of findings.
+//! Commands for the user: recipes that create a stack, and fixes for findings.
 //!
 //! Nothing here runs a command or writes to a device.
 

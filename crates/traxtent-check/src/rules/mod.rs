@@ -1,6 +1,6 @@
-//! The rules: from a [`Stack`] to [`Finding`]s.
+//! The rules, which derive [`Finding`]s from a [`Stack`].
 //!
-//! Source: paper A (which layers have to be aligned with which). The modules name further sources.
+//! Source: paper A, for which layers have to be aligned with which. The modules name other sources.
 //! A rule reports a problem once, for the layer that has to be changed.
 
 mod grid;
@@ -167,7 +167,7 @@ fn remnant(stack: &Stack, id: LayerId, name: &str, remnant: &Remnant, findings: 
     findings.push(Finding::new(Rule::Remnant, id, what).with_severity(severity));
 }
 
-/// Formats a number of bytes as a whole number of the largest unit that divides it.
+/// Formats a number of bytes in the largest unit that divides it.
 pub fn bytes(count: u64) -> String {
     let units = [
         (1u64 << 40, "TiB"),
@@ -185,9 +185,9 @@ pub fn bytes(count: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    /// Are sizes written in the largest unit that divides them, or in bytes if none does?
+    /// Are sizes formatted in the largest unit that divides them, or in bytes if none does?
     #[test]
-    fn sizes_for_people() {
+    fn sizes_in_the_largest_unit() {
         let text = [0, 512, 4096, 1 << 20, 3 << 19, 33_553_920].map(super::bytes);
         assert_eq!(
             text,

@@ -1,4 +1,4 @@
-//! Sizes: blocks, chunks, sectors and stripe units compared with the layers below, and lengths
+//! Sizes: blocks, chunks, sectors and stripe units, compared with the layers below, and lengths,
 //! compared with the space available.
 
 use super::grid::{array_below, disks, physical_below};
@@ -21,7 +21,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
         {
             let drive = &stack.layer(disk).name;
             let what = format!(
-                "{} {} {}, but a physical sector of {drive} has {}",
+                "{} {} {}, but a physical sector of {drive} is {}",
                 title,
                 unit.words,
                 bytes(size),
@@ -59,7 +59,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
                     && !volume.extent_bytes.is_multiple_of(stripe)
                 {
                     let what = format!(
-                        "extents of {} have {}, not a multiple of the full stripe of {}, {}: volumes do not begin at stripes",
+                        "extents of {} are {}, not a multiple of the full stripe of {}, {}: volumes do not begin at stripes",
                         title,
                         bytes(volume.extent_bytes),
                         stack.layer(array).name,
@@ -78,7 +78,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
     }
 }
 
-/// The rule and the wording for the smallest write of a layer.
+/// The rule for the smallest write of a layer, and the words before its size in the finding.
 struct Unit {
     rule: Rule,
     words: &'static str,
@@ -156,7 +156,7 @@ fn ext_stride(stack: &Stack, id: LayerId, name: &str, ext: &Ext, findings: &mut 
     }
     if stride != chunk {
         let what = format!(
-            "{name} has a stride of {}, and a chunk of {array} has {}",
+            "{name} has a stride of {}, but a chunk of {array} is {}",
             bytes(stride),
             bytes(chunk)
         );
@@ -164,7 +164,7 @@ fn ext_stride(stack: &Stack, id: LayerId, name: &str, ext: &Ext, findings: &mut 
     }
     if width != stripe {
         let what = format!(
-            "{name} has a stripe width of {}, and a full stripe of {array} has {}",
+            "{name} has a stripe width of {}, but a full stripe of {array} is {}",
             bytes(width),
             bytes(stripe)
         );
@@ -209,14 +209,14 @@ fn xfs_units(stack: &Stack, id: LayerId, name: &str, xfs: &Xfs, findings: &mut F
     };
     if log > LOG_UNIT_MAX {
         let what = format!(
-            "{name} writes its log in units of {}; the greatest is {}",
+            "{name} writes its log in units of {}; the maximum is {}",
             bytes(log),
             bytes(LOG_UNIT_MAX)
         );
         say(Rule::XfsLogUnit, Severity::Warning, what);
     } else if log > 0 && !log.is_multiple_of(physical) {
         let what = format!(
-            "{name} writes its log in units of {}, and a physical sector of {} has {}",
+            "{name} writes its log in units of {}, but a physical sector of {} is {}",
             bytes(log),
             stack.layer(disk).name,
             bytes(physical)

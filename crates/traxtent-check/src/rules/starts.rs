@@ -9,7 +9,7 @@ use crate::finding::{Finding, Misalignment, Rule, Severity};
 use crate::layers::PartitionRole;
 use crate::stack::{Kind, LayerId, Stack};
 
-/// Returns the start of a layer's data in its own addresses; `None` if its start does not matter.
+/// Returns the start of a layer's data in the layer's own addresses; `None` if it does not matter.
 fn data_start(kind: &Kind) -> Option<u64> {
     match kind {
         // An extended partition holds tables of one sector, which cannot be aligned (paper A).
@@ -64,8 +64,8 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
     }
 }
 
-/// Returns whether an address is also off a finer grid of the same layer, which is reported
-/// instead.
+/// Returns whether an address is also off a finer grid of the same layer. Only the finest is
+/// reported.
 fn is_reported_by_finer(grids: &[(Grid, u64)], grid: Grid, by: u64) -> bool {
     grids.iter().any(|(finer, at)| {
         finer.layer == grid.layer

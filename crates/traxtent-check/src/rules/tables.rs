@@ -1,4 +1,4 @@
-//! Partition tables: consistency, fit to the drive, and the ends of partitions.
+//! Partition tables: their consistency and sector size, and the ends of partitions.
 
 use super::{Findings, bytes};
 use crate::finding::{Finding, Misalignment, Rule};
@@ -66,7 +66,7 @@ fn sector_size(
     }
 }
 
-/// Reports partitions that share bytes or reach beyond the drive. Logical partitions lie in the
+/// Reports partitions that share bytes or reach beyond the drive. Logical partitions may lie in the
 /// extended one.
 fn overlaps(partitions: &[(LayerId, &Layer)], table: &Layer, findings: &mut Findings) {
     let role = |layer: &Layer| match &layer.kind {
@@ -117,8 +117,8 @@ fn overlaps(partitions: &[(LayerId, &Layer)], table: &Layer, findings: &mut Find
     }
 }
 
-/// Reports a partition that ends off the physical sectors. Its content may round down; LUKS with
-/// larger sectors cannot.
+/// Reports a partition that does not end at a physical sector. Most contents round their length
+/// down; LUKS with larger sectors cannot.
 fn end(
     stack: &Stack,
     id: LayerId,

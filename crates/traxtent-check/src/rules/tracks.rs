@@ -18,9 +18,9 @@ use crate::stack::{Kind, LayerId, Stack};
 pub struct TrackCheck<'a> {
     /// The track map.
     pub map: &'a TrackMap,
-    /// The size of an LBN of the map in bytes.
+    /// The size of a logical sector in bytes.
     pub sector_bytes: u64,
-    /// The extents of files, in bytes of a layer.
+    /// The extents of the files to check.
     pub extents: Vec<Extent>,
     /// The blocks that a file system excludes from use, in bytes of its layer, in order.
     pub excluded: Vec<(LayerId, Range<u64>)>,
@@ -67,8 +67,8 @@ impl TrackCheck<'_> {
         self.files(stack, findings);
     }
 
-    /// Returns the first byte of a layer on the drive, if it lies in one piece on one drive with
-    /// tracks.
+    /// Returns the first byte of a layer on the drive, if the layer lies in one piece on one drive
+    /// with tracks.
     fn start(&self, stack: &Stack, id: LayerId) -> Option<u64> {
         let (drive, start) = stack.in_one_piece(id)?;
         match &stack.layer(drive).kind {
@@ -86,8 +86,8 @@ impl TrackCheck<'_> {
         before.is_some_and(|(layer, bytes)| *layer == id && bytes.contains(&byte))
     }
 
-    /// Returns the blocks from byte `start` that hold the last sector of a track and the first one
-    /// of the next, in order.
+    /// Returns the indices of the blocks that span a track boundary, in order. The first block
+    /// begins at byte `start`.
     fn blocks_crossing(&self, start: u64, block: u64, blocks: u64) -> Vec<u64> {
         let end = start.saturating_add(blocks.saturating_mul(block));
         let mut crossing = Vec::new();
@@ -107,7 +107,7 @@ impl TrackCheck<'_> {
         crossing
     }
 
-    /// Returns the bytes at which tracks begin, in order.
+    /// Returns the byte at which each track begins, in order.
     fn boundaries(&self) -> impl Iterator<Item = u64> {
         let mut at = self.map.first().0;
         let starts = self
