@@ -7,12 +7,12 @@ use super::{MemberIo, Volume, VolumeError};
 use traxtent_layout::raid::Level;
 
 impl<M: MemberIo> Volume<M> {
-    /// Marks a member as failed on the administrator's request. If the volume needs the member, its
-    /// state does not change.
+    /// Marks a member as failed on the administrator's request. If the volume needs the member,
+    /// nothing changes.
     ///
     /// # Errors
-    /// Returns an error if there is no such member, if the volume needs it, or if others fail
-    /// meanwhile.
+    /// Returns an error if there is no such member, if the volume needs it, if the initial sync of
+    /// parity is not complete, or if too many others fail in the meantime.
     pub async fn mark_failed(&self, member: usize) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
         let problem = |problem| VolumeError::Member { member, problem };
@@ -39,11 +39,13 @@ impl<M: MemberIo> Volume<M> {
         self.settle(&mut state, true).await
     }
 
-    /// Records that another drive, with the ID `id`, has replaced a failed member. It has no data
-    /// yet: call [`Volume::begin_rebuild`] next.
+    /// Records in memory that another drive, with the ID `id`, has replaced a failed member. The
+    /// drive has no data yet: call [`Volume::begin_rebuild`] next, which also updates the
+    /// superblocks.
     ///
     /// # Errors
-    /// Returns an error if the member has not failed, or if another is being rebuilt.
+    /// Returns an error if there is no such member, if it has not failed, or if another is being
+    /// rebuilt.
     pub async fn replace_member(&self, member: usize, id: Uuid) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
         let problem = |problem| VolumeError::Member { member, problem };

@@ -14,10 +14,10 @@
 //!   one. A member whose highest generation is lower may therefore be current or stale, and the
 //!   volume is not assembled.
 //!
-//! Two members with the same generation but different contents were written to separately, and are
-//! not assembled either. Generations cannot reveal one kind of old copy: one that was taken while
-//! the volume was served, and replaced its original after a crash, before the next start. Both have
-//! the same generation.
+//! Two members whose superblocks have the same generation but different contents were written to
+//! separately, and are not assembled either. Generations cannot reveal one kind of old copy: one
+//! that was taken while the volume was served, and replaced its original after a crash, before the
+//! next start. Both have the same generation.
 
 use uuid::Uuid;
 
@@ -117,7 +117,7 @@ pub async fn read_superblocks(
     pairs
 }
 
-/// Reads superblocks of one device.
+/// A reader of one device's superblocks.
 struct Reader<'a, M> {
     members: &'a M,
     member: usize,

@@ -28,7 +28,7 @@ pub enum VolumeError {
     /// Data that neither the member nor the rest of the stripe can supply.
     #[error("sector {0}: cannot be read from its member or computed from the others")]
     Unreadable(Lbn),
-    /// Data that was in flight at a loss of power, on a member that is gone.
+    /// Data that was being written during a crash, on a member that is missing.
     #[error(
         "sectors {0} to {1} are lost: they were being written during a crash, and a member is missing; write them again"
     )]

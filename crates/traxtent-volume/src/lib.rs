@@ -10,11 +10,11 @@
 //! one member.
 //!
 //! # Invariants
-//! - Once a flush is complete, everything completed before it survives any crash. In RAID-1 and
-//!   RAID-5, it survives any crash together with the loss of any one member.
-//! - After a crash, each sector that was being written holds its old or its new data. In RAID-5, if
-//!   a member is lost in the same crash, its blocks in stripes that were being written as a whole
-//!   are reported as lost ([`VolumeError::Lost`]).
+//! - Once a flush is complete, everything completed before it survives any crash. With redundancy
+//!   (RAID-1, RAID-4 and RAID-5), it survives any crash together with the loss of any one member.
+//! - After a crash, each sector that was being written holds its old or its new data. In RAID-4 and
+//!   RAID-5, if a member is lost in the same crash, its blocks in stripes that were being written
+//!   as a whole are reported as lost ([`VolumeError::Lost`]).
 //! - Parity and mirrors are consistent again once a volume has been opened.
 //! - A member's failure is recorded before any request that it missed completes.
 //!
@@ -296,8 +296,8 @@ impl<M: MemberIo> Volume<M> {
         if !self.ring().dirty {
             return Ok(());
         }
-        // Mirrors need not retire records here: copying a mirror again after a crash is always
-        // correct.
+        // A mirrored volume need not retire records here: copying a mirror again after a crash is
+        // always correct.
         let retire = self.level() != Level::Raid1;
         self.settle(&mut state, retire).await
     }
@@ -322,10 +322,10 @@ impl<M: MemberIo> Volume<M> {
         Ok(())
     }
 
-    /// Marks a member as failed.
+    /// Marks a member as failed. If the volume needs the member, the volume is broken instead.
     ///
     /// # Errors
-    /// Returns an error if the volume needs the member.
+    /// Returns an error if the volume needs the member, or if too many others fail in the meantime.
     pub async fn fail(&self, member: usize) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
         if state.superblock.members[member].state == MemberState::Failed {
@@ -380,8 +380,8 @@ impl<M: MemberIo> Volume<M> {
         }
     }
 
-    /// Flushes all members. With `retire`, it also invalidates the journal's records. The caller
-    /// must have exclusive access. The records of a broken volume are kept: the failure of a member
+    /// Flushes all members and, with `retire`, invalidates the journal's records. The caller must
+    /// have exclusive access. The records of a broken volume are kept: the failure of a member
     /// might not have been recorded, and recovery then has to replay its writes.
     async fn settle(&self, state: &mut State, retire: bool) -> Result<(), VolumeError> {
         if state.read_only {

@@ -33,7 +33,7 @@ pub struct NewVolume {
 
 impl NewVolume {
     /// Returns the initial superblock. The caller has to set its capacity. Returns `None` if a
-    /// member is too small.
+    /// member is too small, or if there are no members or more than [`MEMBERS_MAX`].
     pub fn superblock(&self) -> Option<Superblock> {
         let maps: u64 = self
             .members

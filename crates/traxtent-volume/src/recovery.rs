@@ -99,7 +99,7 @@ impl<M: MemberIo> Volume<M> {
         check_no_failures(&failures(&ops))
     }
 
-    /// Finds the records that are not settled, by sequence number.
+    /// Returns the positions of the records that are not settled, keyed by sequence number.
     async fn search(&self, superblock: &Superblock) -> BTreeMap<u64, RecordPosition> {
         let bytes = self.sector_bytes;
         let journal = superblock.journal.end.0 - superblock.journal.start.0;

@@ -1,5 +1,5 @@
-//! Scrubs: find and report inconsistencies. They repair them only if the right data is certain or
-//! specified.
+//! Scrubs, which find and report inconsistencies. A scrub repairs an inconsistency only if the
+//! right data is certain or specified.
 //!
 //! | found | without repair | repaired by |
 //! |---|---|---|
@@ -151,12 +151,12 @@ struct RowFault {
 
 impl<M: MemberIo> Volume<M> {
     /// Checks the parity or the mirrors of a stripe, and makes the repairs that `repair` allows.
-    /// Rows with sectors recorded as lost are skipped. A member that fails a write is marked as
-    /// failed.
+    /// Parity is not checked in rows with sectors recorded as lost. A member that fails a write is
+    /// marked as failed.
     ///
     /// # Errors
     /// Returns an error if a repair is requested while a member is doubtful, if the specified
-    /// member does not exist, or if too many members fail.
+    /// member does not exist, if a member has no space for a repair, or if too many members fail.
     pub async fn scrub(&self, number: u64, repair: Repair) -> Result<Scrubbed, VolumeError> {
         let (scrubbed, failed) = {
             let state = self.gate.read().await;

@@ -393,7 +393,7 @@ fn check_numbers(head: &Head) -> Result<(), SuperblockError> {
         &head.capacity,
     ];
     if counters.iter().any(|counter| counter.get() > COUNTER_MAX) || head.granule.get() == 0 {
-        return Err(SuperblockError::Impossible("an impossibly large counter"));
+        return Err(SuperblockError::Impossible("a counter or its granule"));
     }
     Ok(())
 }

@@ -69,8 +69,8 @@ impl<M: MemberIo> Volume<M> {
         }
     }
 
-    /// Sets the parity of each row to the exclusive or of its data, or an unreadable sector to the
-    /// value computed from parity.
+    /// Sets the parity of each row to the exclusive or of its data. If one sector of a row cannot
+    /// be read, that sector is computed from the others instead. Does nothing if a member is absent.
     fn sync_parity(&self, parity: usize, rows: &mut StripeRows<M::Buffer>) -> SyncedRows {
         let mut synced = SyncedRows::default();
         if !rows.is_complete {
@@ -132,9 +132,9 @@ impl<M: MemberIo> Volume<M> {
         synced
     }
 
-    /// Syncs the stripe of an unreadable sector if its parity may not be initialized. The sector
-    /// then has the computed contents. Returns false if this does not help, or if the stripe has
-    /// already been synced for this request.
+    /// Syncs the stripe of an unreadable sector if the stripe's parity may never have been
+    /// initialized. The sector then has the computed contents. Returns false if this does not help,
+    /// or if the stripe has already been synced for this request.
     pub(super) async fn sync_for(&self, sector: Lbn, done: &mut Synced) -> bool {
         let stripe = self.stripe_of(sector);
         let number = stripe.number();

@@ -25,8 +25,9 @@ impl<M: MemberIo> Volume<M> {
     /// Writes whole sectors. Reads see them once this returns; a flush makes them durable.
     ///
     /// # Errors
-    /// Returns an error if the range is not within the volume, if the volume has stopped, or if it
-    /// has lost too many members.
+    /// Returns an error if the range is not within the volume, if the volume is stopped, broken or
+    /// open for reading only, if a member has no space, if the journal is too small for a stripe,
+    /// or if sectors needed to compute parity cannot be read.
     pub async fn write(&self, at: Lbn, data: &[u8]) -> Result<(), VolumeError> {
         let range = self.check(at, data.len())?;
         if self.level() == Level::Raid0 {
@@ -163,7 +164,8 @@ impl<M: MemberIo> Volume<M> {
         self.clear_lost(range).await
     }
 
-    /// Attempts the write once. Returns `None` if the journal has to be settled first.
+    /// Attempts the write once. Returns the members that failed, or `None` if the journal has to be
+    /// settled first.
     async fn write_once(
         &self,
         range: Range<Lbn>,
@@ -258,8 +260,8 @@ impl<M: MemberIo> Volume<M> {
         }
     }
 
-    /// Makes a record durable before anything is written in place. Returns `None` if the journal
-    /// has to be settled first.
+    /// Makes a record durable before anything is written in place. Returns the members that failed,
+    /// or `None` if the journal has to be settled first.
     async fn write_record(
         &self,
         state: &State,

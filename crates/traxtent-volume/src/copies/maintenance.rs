@@ -149,7 +149,8 @@ impl State {
 
 impl<M: MemberClock> ReplicatedVolume<M> {
     /// Returns the time at which work is due if no request arrives before then; `None` while
-    /// requests are outstanding, or when nothing is left to do.
+    /// requests are outstanding, when nothing is left to do, or if the volume is stopped or
+    /// read-only.
     pub fn due(&self) -> Option<SimTime> {
         let state = self.state();
         let may = self.check_writable().is_ok() && state.outstanding == 0;
@@ -161,7 +162,7 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// time.
     ///
     /// # Errors
-    /// Returns an error if the table cannot be written.
+    /// Returns an error if the volume was stopped, or if the table cannot be written.
     pub async fn work(&self) -> Result<bool, CopiesError> {
         self.check_writable()?;
         let job = self.state().job(self.revolution, false);

@@ -215,8 +215,8 @@ pub async fn find_superblock<M: MemberIo>(
 /// Finds the volume on a device. Nothing is written.
 ///
 /// # Errors
-/// Returns an error if there is no volume, if both copies of a part of it are damaged, or if its
-/// map is not the one with which it was made.
+/// Returns an error if there is no volume, if both copies of a part of it are damaged, if its map
+/// is not the one with which it was made, or if the layout on the device belongs to another volume.
 pub async fn find<M: MemberIo>(
     members: &M,
     sectors: Sectors,

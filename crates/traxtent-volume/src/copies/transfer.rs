@@ -171,8 +171,9 @@ impl<M: MemberClock> ReplicatedVolume<M> {
         self.write_run(piece.run, &whole, first).await
     }
 
-    /// Writes whole blocks to the replica that passes first or, if `first` is set, to the first
-    /// replica. Without `first`, writes to all replicas if too much data is out of date.
+    /// Writes whole blocks to one replica. With `first`, this is the first replica of each block.
+    /// Otherwise, it is the replica that passes under the head first; another replica is written if
+    /// that write fails, and all replicas are written if too much data is out of date.
     async fn write_run(&self, run: BlockRun, bytes: &[u8], first: bool) -> Result<(), CopiesError> {
         let (mut left, is_full): (Vec<(u32, Lbn)>, bool) = {
             let mut state = self.state();
