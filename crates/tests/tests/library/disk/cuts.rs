@@ -223,7 +223,8 @@ fn forced_unit_access_covers_its_own_sectors() {
     assert!(earlier_lost > 0);
 }
 
-/// Negative control: does a drive that falsely reports flushes lose data that a correct one keeps?
+/// Negative control: does a drive that falsely reports flushes, or writes with force unit access,
+/// as durable lose data that a correct drive keeps?
 #[test]
 fn a_lying_flush_loses_data() {
     let lost = |fault: Option<&str>| {

@@ -136,8 +136,9 @@ fn a_latent_error_is_fixed_on_the_media_only() {
     assert!(fixed > 0 && bad > 0);
 }
 
-/// Does a grown defect move its sectors to a spare, so that reading across it takes longer and the
-/// data stays intact, on drives with spares, without spares, and with large physical sectors?
+/// Does a grown defect move its sectors, on drives with spares, without spares, and with large
+/// physical sectors? Does the data stay intact, does a read across the defect take longer on drives
+/// with mechanics, and is a second grown defect there refused?
 #[test]
 fn grown_defects_go_to_spares() {
     for name in [

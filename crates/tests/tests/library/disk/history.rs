@@ -72,7 +72,7 @@ impl History {
         None
     }
 
-    /// Makes all writes durable whose acknowledgement has a lower number than `before`.
+    /// Makes durable all writes whose acknowledgement has a lower number than `before`.
     fn flushed(&mut self, before: usize) {
         for grain in &mut self.grains {
             let durable = grain.since.partition_point(|(_, number)| *number < before);

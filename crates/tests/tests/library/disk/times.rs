@@ -9,8 +9,8 @@ use traxtent_units::{SimTime, Span};
 
 use super::random;
 
-/// Does a disk without faults complete every command at the same picosecond as the drive alone,
-/// with the same breakdown?
+/// Does a disk without faults complete every command except TRIM at the same picosecond as the
+/// drive alone, with the same breakdown?
 #[test]
 fn data_costs_no_time() {
     for name in ["atlas10k", "generic-20tb", "instant"] {
@@ -89,8 +89,8 @@ fn times_do_not_drift_within_a_day() {
     }
 }
 
-/// With faults of every kind, are completions the same whether the disk is polled at each of its
-/// wake-ups, at random instants, or only at the end?
+/// With faults of every kind except lying-fua, are the completions, the fault events and the final
+/// data the same whether the disk is polled at random instants or only at the end?
 #[test]
 fn events_do_not_depend_on_polling() {
     let scenario: Scenario = r#"

@@ -111,7 +111,7 @@ fn a_drive_may_ignore_read_settings() {
 }
 
 /// For pairs of sectors read in reverse order, does the buffer serve the share that the profile
-/// states, and do the shares 0 and 1 draw no random number?
+/// states, and the same pairs each time?
 #[test]
 fn passed_sectors_are_kept_as_often_as_stated() {
     const PAIRS: u64 = 4000;

@@ -275,7 +275,7 @@ fn a_write_ends_the_read_ahead_it_hits() {
         p.cache.writes_while_busy = true;
         p.cache.read_hits_on_written = false;
     });
-    // The write arrives while the read is being acknowledged and before read-ahead begins.
+    // The write is submitted while the read waits for its sectors, before read-ahead begins.
     let requests = [
         (0.0, read(20, 10)),
         (0.5, write(22, 4)),

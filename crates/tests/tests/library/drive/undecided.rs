@@ -49,11 +49,11 @@ fn assert_undecided(profile: &Profile, requests: &[(f64, Request)], disputed: &[
     }
 }
 
-/// Does a command wait for the bus while the drive's own data cross it?
+/// Does a command wait for the bus while the drive's own data crosses it?
 ///
 /// Ours: it is received immediately. DiskSim: it waits for the transfer in progress, and its
-/// overhead begins only after that. Here the second command's 0.252 ms of overhead then cost it a
-/// revolution.
+/// overhead begins only after that. Here the overhead of the second command, 0.252 ms, then makes
+/// it miss a revolution.
 #[test]
 fn a_command_during_a_transfer() {
     let folder = testkit::shared_data!("disksim");
@@ -133,10 +133,9 @@ fn a_write_over_a_read_ahead_in_progress() {
 
 /// Does read-ahead wait if the segment is full of sectors that a hit has yet to send?
 ///
-/// Ours: it continues and overwrites the oldest sectors. DiskSim: a sector that is a segment or
-/// more ahead of what the host has received of the hit is not read, and passes again a revolution
-/// later. This slows the hit that reaches it, and keeps more of the sectors that the next read
-/// requests.
+/// Ours: it continues and overwrites the oldest sectors. DiskSim: a sector that lies a segment or
+/// more after the last sector sent to the host is not read until it passes again, a revolution
+/// later. This slows the hit, and keeps more of the sectors that the next read requests.
 #[test]
 fn read_ahead_into_a_full_segment_during_a_hit() {
     let folder = testkit::shared_data!("disksim");

@@ -219,9 +219,8 @@ pub(super) const RAID5: ArrayShape = ArrayShape {
     spares: 0,
 };
 
-/// Is a chunk size like md's mapped as in md's left-symmetric layout? Chunk by chunk according to
-/// Documentation/admin-guide/md: stripe 0 has its parity on the last member, and data continues
-/// after the parity.
+/// Are fixed chunks placed as in md's left-symmetric layout (Documentation/admin-guide/md)? Stripe
+/// 0 has its parity on the last member, and data continues after the parity.
 #[test]
 fn fixed_chunks_are_left_symmetric() {
     let members = vec![member(0, &[100], 10..100); 3];
@@ -391,9 +390,9 @@ fn unevenness(parts: &[u64]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// On drives of one model with different numberings: is the waste below 1.5 %, are parity, reads
-/// and small writes within 2 % of even over all members, and is paper Q's alternative (the smallest
-/// track as chunk) as wasteful as the paper states?
+/// On drives of one model with different numberings: is the waste below 1.5 %, and are parity,
+/// reads and small writes within 2 % of even over all members? The waste of paper Q's alternative
+/// (the smallest track as chunk) is printed but not asserted.
 #[test]
 fn waste_and_balance_on_table_2() {
     for granule in [1, 8] {

@@ -376,7 +376,7 @@ fn the_cheaper_update_is_taken() {
 }
 
 /// Is a failed member neither read nor written, and does the plan use the kind of update that works
-/// without it?
+/// without it? Is a read refused if the remaining members are not enough for its sectors?
 #[test]
 fn degraded_writes() {
     // The failed member is written: parity is computed from the others.

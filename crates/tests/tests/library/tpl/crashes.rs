@@ -28,8 +28,8 @@ fn work(seed: u64, steps: u64, watch: f64, lies: bool) -> User {
 }
 
 /// Does no read return stale data after any sequence of writes, synchronizations, splits, merges,
-/// trims and crashes? Does every crash leave a layout that opens, contains all flushed data, and
-/// whose readable replicas are equal?
+/// trims and crashes? Does every crash leave a layout that opens and contains all flushed data,
+/// with equal readable replicas?
 #[test]
 fn no_read_is_stale() {
     let (mut crashes, mut lossy, mut plans) = (0, 0, [0; 4]);

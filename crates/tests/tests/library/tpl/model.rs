@@ -87,7 +87,7 @@ impl User {
         tracks.start + self.rng.below(tracks.len() as u64) as usize
     }
 
-    /// Returns a few blocks, mostly of the first layers, which are few.
+    /// Returns a few consecutive blocks, mostly from the first quarter of all blocks.
     fn blocks(&mut self) -> std::ops::Range<u64> {
         let all = self.tpl.shape().blocks();
         let most = if self.rng.chance(0.8) {
@@ -219,7 +219,7 @@ impl User {
         let home = |index| BlockHome { track, index };
         let first = self.tpl.shape().block(home(indices.start)).unwrap();
         let blocks = first..first + u64::from(indices.end - indices.start);
-        // Trimming a part of it has no effect.
+        // Trimming only a part of the layer has no effect.
         if blocks.end - blocks.start > 1 {
             assert_eq!(self.tpl.trim(blocks.start + 1..blocks.end), Ok(None));
         }

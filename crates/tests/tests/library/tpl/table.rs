@@ -59,8 +59,8 @@ fn one_damaged_sector_loses_nothing() {
     }
 }
 
-/// Are a page with both copies damaged, a device without a layout, and a changed map refused in
-/// clear words?
+/// Are a page with both copies damaged, a device without a layout, a changed map, and a map that is
+/// too small refused in clear words?
 #[test]
 fn refused() {
     let map = map_of(150, 90);
@@ -126,7 +126,7 @@ fn not_split() {
 }
 
 /// Does the table of a drive of 20 TB take less than 2 bytes per track while its tracks are alike,
-/// and less than 8 when no two are?
+/// and less than 8 when one track in each page of the table differs?
 #[test]
 fn memory() {
     let profile = builtin("generic-20tb").unwrap();

@@ -82,7 +82,7 @@ fn kinds_of_members() {
         first: Ok(member(index, 7, &[1])),
         second: Ok(member(index, 7, &[1])),
     };
-    // It also wrote its first superblock, and then refused the second.
+    // Member 1 also wrote its first superblock, and then refused the second.
     let stale = [without_1(0), pair(1, 7, 6), without_1(2)];
     assert_eq!(
         assemble(&stale, true),
@@ -164,7 +164,8 @@ fn an_old_copy_is_stale() {
         three([pair(0, 5, 5), pair(1, 6, 6), pair(2, 6, 6)]),
         stale(0, 5, 6)
     );
-    // The round had ended on member 1 alone. In that case member 0 would have its first superblock.
+    // Member 1 has its second superblock of round 7. It is written only after every member has its
+    // first one, which member 0 lacks.
     assert_eq!(
         three([pair(0, 6, 6), pair(1, 7, 7), pair(2, 7, 6)]),
         stale(0, 6, 7)
@@ -210,8 +211,8 @@ fn an_old_copy_is_stale() {
     );
 }
 
-/// Are members that were used separately never assembled together, whichever is given first, and
-/// does a member give way if no other relied on its round?
+/// Are members that were used separately never assembled together, whichever is given first, and is
+/// a member refused as stale if the others continued without it in the middle of its round?
 #[test]
 fn members_that_were_used_apart() {
     let says = |index, generation, failed: &[usize]| Ok(member(index, generation, failed));
@@ -226,7 +227,8 @@ fn members_that_were_used_apart() {
             matches!(apart, Err(AssemblyError::Diverged { generation: 8, .. })),
             "{apart:?}"
         );
-        // This holds even if the superblock showing that one side relied on it is unusable.
+        // The same holds if the superblock that shows that one side relied on its round is
+        // unusable.
         let [mut one, other] = sides;
         one.second = Err(SuperblockError::None);
         let apart = assemble(&[one, other], true);
@@ -336,8 +338,7 @@ fn pairs_of(drives: &[Drive]) -> Vec<SuperblockPair> {
 }
 
 /// Returns the members that should be assembled: all except those dropped in the last completed
-/// round.
-/// The next round may have completed just now.
+/// round. The next round may have completed since.
 fn current(pairs: &[SuperblockPair], ended: u64) -> Vec<usize> {
     let both = pairs
         .iter()
@@ -449,8 +450,9 @@ fn crash(
 }
 
 /// Is every current member assembled after a crash in any order of writing superblocks, for 2 to 5
-/// members? Is every copy of a member that is older than the last round refused, even with one
-/// superblock of any member damaged?
+/// members? Is every copy of a member that is older than the last round refused if another member
+/// remains to compare it with? With 2 or 3 members, even if one superblock of any member is
+/// damaged?
 #[test]
 fn no_old_copy_is_believed_after_any_crash() {
     let mut tally = Tally::default();
@@ -560,8 +562,9 @@ fn the_second_superblock_of_a_member_that_grew() {
     }
 }
 
-/// Does a start without a member require the initial sync unless it is forced, and does a forced
-/// start keep the written data?
+/// Before the initial sync, is marking a member as failed refused, and is a start without a member
+/// refused unless it is forced? Does a forced start keep the written data, and need no force the
+/// next time?
 #[test]
 fn a_start_without_a_member_before_the_sync() {
     let mut rng = Rng::new(4);

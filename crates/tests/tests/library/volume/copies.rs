@@ -330,8 +330,8 @@ fn filled(seed: u64) -> (Memory, Vec<u64>, Rng) {
     (memory, held, rng)
 }
 
-/// If a segment as long as a partition is bad on every track, is all data read from other replicas
-/// and rewritten, and is no sector in use bad afterwards?
+/// If a segment as long as a partition is bad on every track with replicas, is all data read from
+/// other replicas, are bad sectors repaired, and is no replica stale afterwards?
 #[test]
 fn bad_segments_are_fixed() {
     let mut repaired = 0;
@@ -371,7 +371,8 @@ fn bad_segments_are_fixed() {
     assert!(repaired > 10, "{repaired}");
 }
 
-/// Is a sector without a readable replica an error that names it, and does it affect nothing else?
+/// Does reading a sector without a readable replica give an error that names the sector, with the
+/// rest of its block still readable? Is the sector readable again once it has been written?
 #[test]
 fn a_sector_without_a_readable_replica_is_named() {
     let (memory, held, _) = filled(3);
@@ -400,8 +401,9 @@ fn a_sector_without_a_readable_replica_is_named() {
 }
 
 /// Is the volume found by its second superblock and second attachments if the first ones are
-/// damaged, and refused in clear words if both are? Is it also refused if the map, the layout or
-/// the size differs, or if the requested values are impossible?
+/// damaged, and refused in clear words if both are? Are a changed map, a device of another size, a
+/// device without a superblock, partition counts that do not fit, and requests that the volume
+/// cannot serve also refused?
 #[test]
 fn refused() {
     let mut rng = Rng::new(1);
@@ -519,7 +521,8 @@ fn a_table_that_cannot_be_written() {
     assert_eq!(all(&open(&memory).expect("every state reassembles")), held);
 }
 
-/// Does a survey decode to itself, and is an impossible one refused?
+/// Does a survey decode to itself, and is a survey refused that is truncated or has more tracks
+/// than the map?
 #[test]
 fn surveys_round_trip() {
     let survey = Survey {

@@ -29,7 +29,7 @@ const SEEDS: u64 = 1000;
 
 /// The maximum number of states examined for each workload.
 const STATES: u64 = 120;
-/// The number of subsets tried if more writes are pending.
+/// The number of subsets tried if more than [`ALL_SUBSETS`] writes are pending.
 const SAMPLES: u64 = 256;
 
 /// The content that the volume may have.
@@ -216,13 +216,13 @@ const EVENTS: [Event; 8] = [
 struct Moment {
     drives: Vec<Drive>,
     model: Model,
-    /// Members of which the volume may have known that they failed.
+    /// Members that the volume may already have recorded as failed.
     failed: Vec<usize>,
     event: Event,
 }
 
 /// Runs a workload and records moments after the given numbers of operations that change something.
-/// Returns the total number of such operations.
+/// Returns the total number of such operations, the volume at its start, and whether it was synced.
 fn run(
     seed: u64,
     level: Level,
@@ -340,7 +340,9 @@ fn run(
 /// The reason why a state is wrong.
 type Wrong = String;
 
-/// Recovers the state after a crash and checks all of it. `lost` is the member lost in the crash.
+/// Recovers the state after a crash, checks all of it, and returns the number of sectors reported
+/// as lost. `lost` is the member lost in the crash. With a seed in `again`, the recovery itself is
+/// interrupted by a crash and repeated.
 fn check(
     array: &Array,
     left: Vec<Drive>,
@@ -553,8 +555,8 @@ fn crash(
     Ok(())
 }
 
-/// Does every flushed write survive any crash with the loss of any member, are writes in flight
-/// either old or new, and do parity and replicas agree afterwards?
+/// Does every flushed write survive any crash with the loss of any member, are sectors with writes
+/// in flight either old, new or reported as lost, and do parity and replicas agree afterwards?
 #[test]
 fn nothing_flushed_is_lost() {
     // Tiny workloads have few states, so more workloads are run to reach the number of states.

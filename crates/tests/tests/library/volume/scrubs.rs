@@ -93,7 +93,7 @@ fn a_flipped_byte_among_three_copies() {
         );
         assert_eq!((difference.rows, difference.repaired), (Sectors(1), false));
         assert!(data_of(&made, &memory) == flipped, "it wrote");
-        // Not even if this member is named as right, against the two others.
+        // The two others outvote this member even if it is named as right.
         let found = scrub(&made, &volume, from(victim));
         assert!(found[1].differences[0].repaired);
         assert!(data_of(&made, &memory) == good);
@@ -133,9 +133,9 @@ fn two_copies_that_differ() {
     }
 }
 
-/// If a RAID-5 member lost data without an error, is the data still reconstructed correctly from
-/// the others after a scrub and a repair of sectors? Is parity computed from the lost data only on
-/// request?
+/// If a RAID-5 member lost data without an error, do a scrub and a repair of sectors report the
+/// differences and change nothing, so that the data can still be reconstructed from the other
+/// members?
 #[test]
 fn zeros_in_place_of_data_under_parity() {
     let mut rng = Rng::new(8);
@@ -161,7 +161,7 @@ fn zeros_in_place_of_data_under_parity() {
 }
 
 /// At every level with redundancy, are sectors that a member cannot read reported, and rewritten
-/// from the others on request?
+/// from the others on request? At RAID-0, are they reported as lost?
 #[test]
 fn unreadable_sectors() {
     for level in Level::ALL {
