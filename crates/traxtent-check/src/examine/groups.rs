@@ -13,7 +13,7 @@ use crate::stripes::Stripes;
 /// The layer and the bytes of each volume of a group. `None` while the volume is being added.
 type Built = BTreeMap<String, Option<(LayerId, Bytes)>>;
 
-/// The places, the spread and the bytes of a layer that is to be added.
+/// The places, the spread and the bytes of a layer before it is added.
 struct VolumeLayout {
     on: Vec<ByteRange>,
     spread: Spread,

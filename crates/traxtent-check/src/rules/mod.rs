@@ -55,7 +55,7 @@ fn drive_kind(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
         MediaKind::ShingledHostManaged => (
             Rule::Shingled,
             format!(
-                "{name} is shingled and host-managed: file systems on it have to write zones in order \
+                "{name} is shingled and host-managed: file systems on it must write zones in order \
                  (Btrfs, F2FS, XFS with zones), and alignment to tracks has no effect"
             ),
         ),
@@ -77,7 +77,7 @@ fn drive_kind(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
         MediaKind::SolidStateZoned => (
             Rule::SolidState,
             format!(
-                "{name} is solid-state, zoned and host-managed: file systems on it have to write zones in order \
+                "{name} is solid-state, zoned and host-managed: file systems on it must write zones in order \
                  (Btrfs, F2FS, XFS with zones), and it has no tracks"
             ),
         ),

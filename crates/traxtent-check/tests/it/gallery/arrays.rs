@@ -34,7 +34,7 @@ const DRIVE_BYTES: u64 = 1 << 30;
 
 const CASES: &[Case] = &[
     case(
-        "RAID 5 with ext4 as mke2fs makes it there",
+        "RAID 5 with ext4 with default options",
         "md -l 5 -n 4 -c 64 $W $X $Y $Z; /bin/mke2fs -q -t ext4 -b 4096 /dev/md0",
         &[],
     ),
