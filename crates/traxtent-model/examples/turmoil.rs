@@ -37,9 +37,10 @@ const TRANSACTIONS: u64 = 100;
 const CRASHES: [Duration; 2] = [Duration::from_millis(700), Duration::from_millis(1900)];
 /// The time from a crash until the server starts again.
 const DOWN: Duration = Duration::from_millis(300);
-/// The time after which a client gives up a connection, and the time that it then waits before it
-/// tries again.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// The time after which a client gives up an attempt at a transaction.
+const TIMEOUT: Duration = Duration::from_millis(100);
+/// The time that the client then waits before it connects again.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// The transactions acknowledged, with the time from the first attempt of each.
 type Acknowledged = Rc<RefCell<Vec<(u64, Duration)>>>;
@@ -163,9 +164,9 @@ async fn client(number: u64, acknowledged: Acknowledged) -> turmoil::Result {
     let mut stream = None;
     for transaction in number * TRANSACTIONS..(number + 1) * TRANSACTIONS {
         let started = turmoil::elapsed();
-        while let Err(_) | Ok(Err(_)) = timeout(PATIENCE, send(&mut stream, transaction)).await {
+        while let Err(_) | Ok(Err(_)) = timeout(TIMEOUT, send(&mut stream, transaction)).await {
             stream = None;
-            sleep(PATIENCE).await;
+            sleep(RETRY_DELAY).await;
         }
         let took = turmoil::elapsed() - started;
         acknowledged.borrow_mut().push((transaction, took));

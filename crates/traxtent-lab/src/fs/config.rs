@@ -42,8 +42,8 @@ pub struct Config {
     pub cluster: u32,
     /// The number of blocks in the buffer cache.
     pub cache_blocks: usize,
-    /// The number of sectors in outstanding writes at which a writer sleeps, and the number at
-    /// which it wakes.
+    /// The limits of the sectors in outstanding writes: the number at which a writer sleeps, and
+    /// the number at which it wakes.
     pub write_limits_sectors: (u64, u64),
     /// The age at which dirty data is written.
     pub dirty_age_max: Span,

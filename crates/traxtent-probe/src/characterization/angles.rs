@@ -22,9 +22,11 @@ const MISS: f64 = 0.004;
 /// checked.
 const PATCHES_MAX: usize = 600;
 
-/// The smallest number of tracks of a patch, and the largest number of runs, for which figures are
-/// given. Other patches are defects rather than a format.
+/// The smallest number of tracks of a patch for which figures are given. Smaller patches are
+/// defects rather than a format.
 const FIGURE_TRACKS_MIN: usize = 64;
+/// The number of runs that a patch with figures does not reach. A patch with so many runs is a
+/// collection of defects rather than a format.
 const FIGURE_RUNS_MAX: usize = 64;
 /// The smallest number of tracks of a patch whose slots without LBNs are measured.
 const SLACK_TRACKS_MIN: usize = 8;
@@ -39,17 +41,16 @@ const MISS_DEVIATIONS: f64 = 5.0;
 /// corrected rather than discarded.
 const GUESS_MISS: f64 = 0.05;
 
-/// The number of measurements of the slots without LBNs on a track, each of its first and its last
-/// sector.
+/// The number of measurements of the slots without LBNs on a track. Each compares the angles of its
+/// first and its last sector.
 const SLACK_TRIALS: usize = 6;
 /// The number of sectors at the beginning of a track, one of which must be readable.
 const READABLE: u64 = 16;
-/// The number of repetitions above which several determine an offset better than one, and the
-/// number of measurements of an offset.
+/// The number of repetitions up to which an offset is measured only in the first.
 const REPETITIONS_FEW: usize = 4;
+/// The number of measurements of an offset.
 const OFFSETS: usize = 3;
-/// The length of a run, in tracks, above which its step before a change of the format is the guess
-/// for the step after it.
+/// The length in tracks above which a run is expected to keep its step when the format changes.
 const GUESSED_RUN_MIN: usize = 3;
 
 /// The angles of a run of the repetition.
@@ -241,7 +242,8 @@ pub(super) fn angles(
             .unwrap_or(patch.first);
         found.slack.push((usual, meter.slack(track)?));
     }
-    // Slots without LBNs are assumed only if their interval excludes zero.
+    // Slots without LBNs are assumed only if the whole interval of their number is above the
+    // smallest number that counts.
     for patch in &mut found.patches {
         for run in &mut patch.runs {
             let slack = found
@@ -386,6 +388,9 @@ impl AngleMeter<'_, '_> {
         Ok((turn, bad))
     }
 
+    /// Measures the angles of the patch that begins at track `first` and has at most `most` tracks.
+    /// `runs` and `usual` are the numbers of tracks of its runs and the usual sizes of these
+    /// tracks. `before` is the previous patch of the section, if any.
     fn patch(
         &mut self,
         first: usize,

@@ -52,7 +52,7 @@ const BEHIND_UNCERTAINTY_MS: f64 = 0.03;
 
 /// The number of reads that show whether a drive keeps sectors that pass before the requested one.
 const ARRIVALS: usize = 12;
-/// The share of these reads above which it does.
+/// The share of these reads above which the drive keeps such sectors.
 const ARRIVALS_SHARE_MIN: f64 = 0.5;
 
 /// The constant part of the pause in which a drive reads ahead, in revolutions: the seek and the
@@ -62,8 +62,8 @@ const AHEAD_TURNS: f64 = 3.0;
 /// skew.
 const AHEAD_TURNS_PER_TRACK: f64 = 1.6;
 
-/// The reciprocal of the share of tracks, at the end of the drive, that are not chosen at random.
-/// They leave room for reads after the chosen track.
+/// The reciprocal of the share of tracks at the end of the drive that a random choice excludes.
+/// This leaves room for reads after the chosen track.
 const END_SHARE: u64 = 16;
 /// The number of attempts to find another track like a given one.
 const ANOTHER_ATTEMPTS: usize = 32;

@@ -29,12 +29,13 @@ const READINGS: i32 = 3;
 /// The time from a request for the last sector to the arrival of that sector under the head, in
 /// revolutions. It is enough for any command overhead.
 const LEAD_TURNS: f64 = 0.5;
-/// The delay from which a crossing counts as having lost a revolution, in revolutions: half of the
-/// loss.
+/// The smallest delay at which a crossing counts as having lost a revolution, in revolutions:
+/// half of the loss.
 const LOST_TURNS: f64 = 0.5;
 
 /// Tests one crossing of each kind in each patch, by requests for `sectors` sectors on both sides.
-/// Returns the crossings of all tracks in the pattern.
+/// Returns the crossings at the first step of
+/// each run and at the step that leaves it.
 pub(super) fn crossings(
     watch: &mut Stopwatch<'_>,
     known: &KnownDrive<'_>,
@@ -54,7 +55,8 @@ pub(super) fn crossings(
             begin += run.tracks;
         }
         starts.dedup();
-        // The second repetition is used, because skipped slots are most often before the first.
+        // The second repetition is used, because slots are most often skipped before the first
+        // repetition.
         let shift = if patch.tracks > 2 * period { period } else { 0 };
         for start in starts {
             let track = patch.first + shift + start;
@@ -93,8 +95,8 @@ fn gap(known: &KnownDrive<'_>, period: f64, track: usize) -> f64 {
     fraction(known.angles.start(known.layout, track + 1).0 - end) * period
 }
 
-/// Returns whether a request for the end of a track and the beginning of the next takes no longer
-/// than the gap between them.
+/// Returns whether a request for the end of a track and the beginning of the next is served without
+/// losing a revolution.
 fn caught(
     watch: &mut Stopwatch<'_>,
     known: &KnownDrive<'_>,

@@ -67,11 +67,12 @@ impl fmt::Display for Measurement {
     }
 }
 
-/// The number of samples below which they are few, and the distances from the median, in standard
-/// deviations, beyond which a sample does not count. A few samples lie close together by chance
-/// more often than one of them is late, so the limit for few is wider.
+/// The number of samples below which they are few.
 const SAMPLES_FEW: usize = 12;
+/// The distance from the median, in standard deviations, beyond which a sample does not count.
 const NEAR_DEVIATIONS: f64 = 5.0;
+/// The same for few samples. A few samples lie close together by chance more often than one of them
+/// is late, so the limit is wider.
 const NEAR_DEVIATIONS_FEW: f64 = 10.0;
 /// The distance from the median within which a sample always counts. It covers the rounding of
 /// equal samples.

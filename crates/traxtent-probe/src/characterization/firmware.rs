@@ -32,7 +32,8 @@ struct Sample {
     response: f64,
 }
 
-/// A firmware behaviour: its name, and the functions that set and get it in a characterization.
+/// A firmware behaviour: its name, the values to try, and the functions that set and get the value
+/// in a characterization.
 struct FirmwareBehaviour {
     name: &'static str,
     choices: &'static [f64],
@@ -46,10 +47,11 @@ fn is(value: f64) -> bool {
 
 /// The number of requests of a sequential run. Short runs reach many parts of the drive.
 const RUN: u32 = 25;
-/// The numbers of requests of the mixed and the sequential part of the sequence, and the factor by
-/// which they are multiplied if the host is unsteady.
+/// The number of requests of the mixed part of the sequence.
 const MIXED: usize = 500;
+/// The number of requests of the sequential part.
 const SEQUENTIAL: usize = 400;
+/// The factor by which both numbers are multiplied if the host is unsteady.
 const UNSTEADY: usize = 3;
 /// The number of writes larger than a segment that are timed for the write watermark.
 const REFILLS: usize = 32;
@@ -59,10 +61,11 @@ const HOSTS: u64 = 3;
 /// The deviation, in milliseconds, above which a reading counts as a rare disturbance that is not
 /// typical of the host.
 const TYPICAL_LATE_MS_MAX: f64 = 0.25;
-/// The improvement that chance explains, on a steady and on an unsteady host: the remaining share
-/// of the distance, and the difference in milliseconds. Chance affects the distance between
-/// distributions more than that between single requests.
+/// The improvement that chance explains on a steady host: the remaining share of the distance, and
+/// the difference in milliseconds.
 const CHANCE_STEADY: (f64, f64) = (0.98, 0.001);
+/// The same on an unsteady host. Chance affects the distance between distributions more than the
+/// distance between single requests.
 const CHANCE_UNSTEADY: (f64, f64) = (0.9, 0.01);
 /// One in this many response times, the longest ones, is left out of a distribution as a
 /// disturbance of the host.
@@ -351,7 +354,8 @@ fn in_step(mut drive: Drive, samples: &[Sample], start: f64, period: f64) -> f64
     sum / samples.len() as f64
 }
 
-/// Returns the distance between the distributions of response times, without the longest of each.
+/// Returns the distance between two distributions of response times, without the longest of each:
+/// those of the drive, and those simulated with an unsteady host.
 fn as_unsteady(mut drive: Drive, samples: &[Sample], late: &[f64], seed: u64) -> f64 {
     let mut rng = Rng::new(seed);
     let mut now = SimTime::ZERO;

@@ -87,10 +87,10 @@ pub fn residuals(
         problem: format!("the fitted profile is invalid: {error}"),
     })?;
     // The fitted profile serves all workloads in a row, as the drive does. A request that waits for
-    // the media completes at an angle of its own, so drive and fitted profile are in step after the
-    // first. If the fitted profile began each workload from scratch, its first request could differ
-    // by a revolution. In a sequential workload, that one request out of 8,000 causes a demerit of
-    // up to 6 % of the mean, even between a drive and itself.
+    // the media completes at an angle that its sectors determine, so drive and fitted profile are
+    // in step after the first. If the fitted profile began each workload from scratch, its first
+    // request could differ by a revolution. In a sequential workload, that one request out of 8,000
+    // causes a demerit of up to 6 % of the mean, even between a drive and itself.
     let mut now = SimTime::ZERO;
     let end = Lbn(target
         .identity()
@@ -149,15 +149,16 @@ const WORKLOADS: [&str; 3] = ["random", "sequential", "mixed"];
 /// The number of requests of each workload.
 const REQUESTS: usize = 8_000;
 
-/// The number of requests of a sequential run.
+/// The largest number of requests of a sequential run.
 const RUN: u32 = 200;
 
-/// The exponent below which random request sizes are powers of two, and the request size of the
-/// sequential workload, in sectors.
+/// The number of random request sizes: the powers of two from one sector.
 const SIZES: u64 = 8;
+/// The request size of the sequential workload, in sectors.
 const SEQUENTIAL_SECTORS: u32 = 128;
-/// The share of requests of the mixed workload that continue a run, and the share of writes.
+/// The probability that a request of the mixed workload continues a run.
 const MIXED_SEQUENTIAL: f64 = 0.7;
+/// The share of writes in each workload, if writes are allowed.
 const WRITES: f64 = 0.3;
 
 /// Returns the requests of a workload. Its sequential runs have at most `run` requests.

@@ -14,13 +14,13 @@ use traxtent_units::Lbn;
 use traxtent_units::request::Op;
 use traxtent_units::turns::fraction;
 
-/// The numbers of readings that determine the angle of the second sector: by reads of one sector,
-/// and by other requests for one or more sectors.
+/// The number of reads of one sector that determine the angle of the second sector.
 const ANGLE_READS: usize = 5;
+/// The same for other requests, for one or more sectors.
 const ANGLE_REQUESTS: usize = 7;
-/// The number of trials above which the result is no longer checked, and the largest number of
-/// trials. A search in a correct range takes about ten.
+/// The number of trials after which the result is no longer checked.
 const CHECKED_TRIALS_MAX: u64 = 60;
+/// The largest number of trials. A search in a correct range takes about ten.
 const TRIALS_MAX: u64 = 80;
 /// The number of attempts at a trial whose reading is off the angle.
 const TRIAL_ATTEMPTS: u32 = 8;
@@ -184,7 +184,8 @@ fn judge(reads: &[RepeatedRead], rough: f64, period: f64) -> Estimate {
     }
 }
 
-/// Narrows the bounds of the search.
+/// Finds the minimum time by bisection. `target` is the angle at which the second sector has
+/// passed.
 fn search(
     watch: &mut Stopwatch<'_>,
     pair: SectorPair,
@@ -253,7 +254,8 @@ fn search(
     })
 }
 
-/// Returns whether a request sent `lead` milliseconds before its sector has passed catches it.
+/// Returns whether a request sent `lead` milliseconds before its sector has passed catches it. Also
+/// returns true if every reading is off the angle.
 fn catches(
     watch: &mut Stopwatch<'_>,
     pair: &SectorPair,

@@ -156,7 +156,7 @@ impl Characterization {
         self.physical.bytes()
     }
 
-    /// The lowest LBN that begins a physical sector, if known.
+    /// The lowest LBN that begins a physical sector, or 0 if it was not measured.
     pub fn lowest_aligned_lbn(&self) -> u32 {
         self.physical.grain().first
     }
@@ -186,13 +186,14 @@ const ZERO_LATENCY_TURNS_MAX: f64 = 1.25;
 
 /// The number of evenly spaced places at which the layout is always tested.
 const EVEN_DOUBTS: usize = 128;
-/// The smallest number of tracks of a usual size. Tracks of rarer sizes have defects.
+/// The smallest number of tracks that makes a size usual. Tracks of rarer sizes have defects.
 const USUAL_TRACKS_MIN: usize = 8;
 
 /// Measures the properties of a drive.
 ///
 /// # Errors
-/// Returns an error if the drive does not respond, or does not respond like a rotating disk.
+/// Returns an error if the drive does not respond, if it does not respond like a rotating disk, or
+/// if its skews do not result in a valid layout.
 pub fn characterize(
     target: &mut dyn Target,
     map: &TrackMap,
@@ -308,9 +309,9 @@ fn layout(
 struct Movement {
     overhead: Estimate,
     zero_latency: bool,
-    /// The time of a head switch, at most as long as every crossing that was made in time allows.
+    /// The time of a head switch, limited to what the crossings that were made in time allow.
     head_switch_ms: f64,
-    /// The seek curve, with the same bound on its first step.
+    /// The seek curve, with its first step limited in the same way.
     seek: Vec<(u32, Estimate)>,
 }
 
@@ -436,8 +437,8 @@ fn by_translation(
     })
 }
 
-/// Returns the tracks at which the layout is always tested: near the first and last tracks of each
-/// usual size, where zones begin and end, and at even distances.
+/// Returns the tracks at which the layout is always tested. They are at even distances, near the
+/// first and last tracks of each usual size, where zones begin and end, and midway between these.
 fn doubts(tracks: &[MappedTrack]) -> Vec<usize> {
     let mut sizes: BTreeMap<u64, (usize, usize, usize)> = BTreeMap::new();
     for track in tracks {

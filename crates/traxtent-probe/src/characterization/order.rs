@@ -25,7 +25,8 @@ pub enum LayoutConfidence {
     Translated,
 }
 
-/// Returns the order that most tracks follow.
+/// Returns the order that most tracks follow. It is irregular if no order holds for more than half
+/// of them.
 pub(super) fn classify(layout: &TrackLayout, confidence: LayoutConfidence) -> LayoutOrder {
     let irregular = LayoutOrder {
         order: None,
@@ -60,7 +61,8 @@ pub(super) fn classify(layout: &TrackLayout, confidence: LayoutConfidence) -> La
     }
 }
 
-/// Returns the order of one repeating section.
+/// Returns the order of one repeating section and, for the seek-first orders, its width. Returns
+/// `None` if the section is irregular.
 fn name(section: &RepeatingSection, surfaces: u16) -> Option<(Order, Option<u32>)> {
     let steps = |f: &dyn Fn(&super::layout::ConstantSteps) -> bool| section.runs.iter().any(f);
     let heads = section
@@ -112,7 +114,8 @@ fn name(section: &RepeatingSection, surfaces: u16) -> Option<(Order, Option<u32>
     Some((order, Some(width)))
 }
 
-/// Returns whether each run of a forward pass combines two passes, of two groups.
+/// Returns whether each run consists of two passes over one surface: the last of a group of
+/// cylinders, and the first of the next group.
 fn merged(section: &RepeatingSection) -> bool {
     let starts: Vec<i32> = section.runs.iter().map(|run| run.at.cylinder).collect();
     section.runs.len() == 2 && starts[0] != starts[1]

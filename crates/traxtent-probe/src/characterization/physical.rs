@@ -163,7 +163,9 @@ impl Physical {
                     "completions of neighbouring LBNs: whether they advance with each LBN or step by a \
                      physical sector"
                 }
-                (_, GroupingResult::Unclear) => "reported by the drive: its times are not conclusive",
+                (_, GroupingResult::Unclear) => {
+                    "reported by the drive: its times are not conclusive"
+                }
             },
             samples: self.timings,
         }
@@ -224,7 +226,7 @@ fn steps(
     if roomy.is_empty() {
         return Ok(GroupingResult::Unclear);
     }
-    // By residue of the LBN: the delay of its completion from the median, in sectors.
+    // By residue of the LBN: the delay of its completion after the median, in sectors.
     let mut late: Vec<Vec<f64>> = vec![Vec::new(); most as usize];
     let mut unreadable = 0;
     for round in 1..=ROUNDS.1 {
@@ -317,7 +319,8 @@ fn fits(late: &[Vec<f64>]) -> Vec<(SectorGrouping, f64)> {
     groupings
 }
 
-/// Determines whether writes of `most` LBNs take an additional revolution at all shifts but one.
+/// Determines whether writes of `most` LBNs take an additional revolution at all shifts but one, or
+/// at none.
 fn by_partial_writes(
     watch: &mut Stopwatch<'_>,
     known: &KnownDrive<'_>,
@@ -338,8 +341,8 @@ fn by_partial_writes(
             };
             let lbn = known.middle(track).0 / sectors * sectors + shift;
             let pitch = known.sector_ms(track, watch.period);
-            // This is far enough after the written LBNs for read-ahead to leave none of their
-            // neighbours in the buffer.
+            // Reading far after the written LBNs prevents read-ahead from leaving their neighbours
+            // in the buffer.
             let following = Lbn(lbn + 4 * sectors);
             let before = watch.media(following, 1)?.completed;
             let passed = watch.grain.end(following).0 - lbn;

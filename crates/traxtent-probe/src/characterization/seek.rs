@@ -17,9 +17,10 @@ use traxtent_map::{MappedTrack, TrackMap};
 use traxtent_units::turns::fraction;
 use traxtent_units::{Lbn, Sectors};
 
-/// The number of distances on the curve of a drive with zero-latency access, and the number of
-/// timings of each.
-const ARRIVALS: (usize, usize) = (190, 5);
+/// The number of distances on the curve of a drive with zero-latency access.
+const ARRIVAL_DISTANCES: usize = 190;
+/// The number of timings of each of these distances.
+const ARRIVAL_TIMINGS: usize = 5;
 /// The largest number of timings for a whole curve.
 pub(super) const TIMINGS_MAX: u64 = 1_000;
 
@@ -37,9 +38,9 @@ const OVERHEAD_PLACES: (usize, usize) = (7, 3);
 const OVERHEAD_RANGE_MS: f64 = 2.0;
 /// The number of head switches that are measured.
 const HEAD_SWITCHES: i32 = 7;
-/// The range in which the search for the first head switch begins, and the distance from its result
-/// at which the later searches begin, in milliseconds.
+/// The range in which the search for the first head switch begins, in milliseconds.
 const SWITCH_RANGE_MS: f64 = 3.0;
+/// The distance on either side of the first result at which later searches begin, in milliseconds.
 const SWITCH_NEAR_MS: f64 = 0.06;
 /// The precision of a search, in milliseconds, on a steady and on an unsteady host: less than a
 /// sector takes to pass, if the host allows it.
@@ -47,11 +48,13 @@ const FINEST_MS: (f64, f64) = (0.0003, 0.005);
 /// The number of whole tracks that are read from random angles.
 const WHOLE_TRACKS: usize = 32;
 
-/// The range in which the search for a seek time begins: around the value expected from many points
-/// of the curve, in milliseconds; around the value expected from few points, as factors; without
-/// any points, in milliseconds.
+/// The distance, in milliseconds, on either side of the value expected from many points of the
+/// curve, at which the search for a seek time begins.
 const SEEK_NEAR_MS: f64 = 0.16;
+/// The range in which the search begins if the curve has few points, as shares of the expected
+/// value.
 const SEEK_NEAR_SHARE: (f64, f64) = (0.6, 1.4);
+/// The range in which the search begins if the curve has no points, in milliseconds.
 const SEEK_RANGE_MS: (f64, f64) = (0.1, 20.0);
 /// The number of points above which the curve is known well.
 const POINTS_MANY: usize = 8;
@@ -74,8 +77,8 @@ pub(super) struct KnownDrive<'a> {
 }
 
 impl KnownDrive<'_> {
-    /// Returns an LBN in the middle of a track. It is the last of its physical sector, and its read
-    /// therefore ends with it.
+    /// Returns an LBN in the middle of a track. A read of this LBN ends when the LBN has passed,
+    /// because it is the last of its physical sector.
     pub(super) fn middle(&self, track: usize) -> Lbn {
         let MappedTrack {
             first_lbn, sectors, ..
@@ -89,7 +92,8 @@ impl KnownDrive<'_> {
         period / f64::from(self.angles.start(self.layout, track).1)
     }
 
-    /// Returns two tracks that are `distance` cylinders and `turn` surfaces apart.
+    /// Returns two random tracks that are `distance` cylinders and `turn` surfaces apart, in either
+    /// order. Returns `None` if none are found.
     pub(super) fn pair(
         &self,
         watch: &mut Stopwatch<'_>,
@@ -164,7 +168,8 @@ pub(super) fn overhead(
     })
 }
 
-/// Measures the time to switch heads in a cylinder. Returns `None` on drives with one surface.
+/// Measures the time to switch heads in a cylinder. Returns `None` if no cylinder with two tracks
+/// is found, as on drives with one surface.
 pub(super) fn head_switch(
     watch: &mut Stopwatch<'_>,
     known: &KnownDrive<'_>,
@@ -255,7 +260,7 @@ pub(super) fn turns_of_a_track(
     Ok(Estimate::of(&samples))
 }
 
-/// Measures the seek curve: distances with their times and the number of timings.
+/// Measures the seek curve. Returns distances with their times.
 pub(super) fn curve(
     watch: &mut Stopwatch<'_>,
     known: &KnownDrive<'_>,
@@ -272,7 +277,7 @@ pub(super) fn curve(
     let distances = distances(
         longest,
         if zero_latency {
-            ARRIVALS.0
+            ARRIVAL_DISTANCES
         } else {
             SEARCHED_DISTANCES
         },
@@ -308,7 +313,7 @@ pub(super) fn average(
     let mut before = 0.0;
     let (mut sum, mut width, mut weights, mut samples) = (0.0, 0.0, 0.0, 0);
     for (i, (distance, time)) in points.iter().enumerate() {
-        // Each point represents the distances half-way to its neighbours.
+        // Each point represents the distances up to half-way to its neighbours.
         let next = points
             .get(i + 1)
             .map_or(all - 1.0, |next| f64::from(distance + next.0) / 2.0);
@@ -342,7 +347,7 @@ fn arrival(
     expected: Option<f64>,
 ) -> Result<Option<Estimate>, ProbeError> {
     let mut samples = Vec::new();
-    for _ in 0..ARRIVALS.1 {
+    for _ in 0..ARRIVAL_TIMINGS {
         let Some((from, to)) = known.pair(watch, distance, 0) else {
             return Ok(None);
         };
@@ -350,8 +355,8 @@ fn arrival(
             first_lbn, sectors, ..
         } = known.tracks[to];
         let (start, slots) = known.angles.start(known.layout, to);
-        // The head arrives in the middle of the track, where the next sectors are all requested
-        // ones.
+        // The head arrives in the middle of the track, so that it can read at once: all sectors
+        // that pass next are requested.
         let middle = fraction(
             start
                 + 0.5 * sectors.0 as f64 / f64::from(slots)
@@ -384,7 +389,8 @@ fn arrival(
     }))
 }
 
-/// Measures one distance by the minimum time between completions. The points known so far bound it.
+/// Measures one distance by the minimum time between completions. The search begins near the time
+/// that the points known so far suggest.
 fn least(
     watch: &mut Stopwatch<'_>,
     known: &KnownDrive<'_>,
@@ -449,13 +455,14 @@ fn outside_in(distances: Vec<u32>) -> Vec<u32> {
     order.into_iter().map(|i| distances[i]).collect()
 }
 
-/// Interpolates the time of a distance between the points measured so far.
+/// Interpolates the time of a distance between the points measured so far. Outside them, returns
+/// the time of the nearest point. Returns `None` if there are no points.
 fn interpolate(points: &[(u32, Estimate)], distance: u32) -> Option<f64> {
     let after = points.partition_point(|point| point.0 < distance);
     match (after.checked_sub(1).map(|i| points[i]), points.get(after)) {
         (Some((d0, t0)), Some(&(d1, t1))) => {
-            // The times of short seeks grow with the square root of the distance, those of long
-            // seeks with the distance itself.
+            // The interpolation is linear in the square root of the distance, with which the times
+            // of short seeks grow.
             let root = |d: u32| f64::from(d).sqrt();
             let part = (root(distance) - root(d0)) / (root(d1) - root(d0));
             Some(t0.value + part * (t1.value - t0.value))

@@ -2,8 +2,8 @@
 //!
 //! A request for one sector completes when that sector has passed, so its completion time, modulo a
 //! revolution, gives the sector's angle (H. Wong 2019). The spindle is tracked by rereading a
-//! reference sector every few seconds. Angles are computed from the latest of these readings, which
-//! keeps an error of the speed, and its wander, from accumulating.
+//! reference sector every few seconds. Angles are computed from a line through the
+//! latest of these readings, which keeps an error of the speed, and its wander, from accumulating.
 
 use super::figure::{Estimate, wrapped};
 use super::sector_grouping::SectorGrouping;
@@ -18,7 +18,7 @@ use traxtent_units::{Lbn, SimTime};
 const REFERENCE_AGE: f64 = 2_000.0;
 /// The number of readings of the reference sector at a time.
 const REFERENCE_READS: usize = 9;
-/// The number of references to which the speed is fitted.
+/// The largest number of references to which the speed is fitted.
 const REFERENCES_KEPT: usize = 32;
 /// The distance from the expected angle, in milliseconds, beyond which a reading counts as delayed.
 pub(super) const OFF_ANGLE: f64 = 0.2;
@@ -33,8 +33,8 @@ const SPEED_READS: usize = 64;
 const REVOLUTION_MS: std::ops::RangeInclusive<f64> = 3.0..=200.0;
 /// One in this many readings may be off the angle, because the host received its completion late.
 const OFF_ANGLE_ONE_IN: usize = 4;
-/// The number of readings to which the coarse period is fitted first. The number then doubles, to
-/// avoid miscounting revolutions.
+/// Half the number of readings to which the period is fitted first. The number doubles with each
+/// fit, to avoid miscounting revolutions.
 const COARSE_READS: usize = 8;
 /// The pauses before the first readings of the reference sector, in milliseconds. They grow, to
 /// avoid miscounting revolutions.
@@ -68,14 +68,14 @@ pub(super) struct Stopwatch<'a> {
     /// The best estimate of a revolution, in milliseconds.
     pub(super) period: f64,
     reference: Lbn,
-    /// The revolutions since the first reading, and the time at which the reference sector had
-    /// passed.
+    /// For each of the latest readings: the number of revolutions since the first reading, and the
+    /// time at which the reference sector had passed.
     references: Vec<(f64, f64)>,
     /// The number of readings of the reference sector.
     pub(super) reference_reads: u64,
     first_reference: Option<(f64, f64)>,
-    /// The delays of readings of the reference sector, in milliseconds. They show how unsteady the
-    /// host is.
+    /// The deviations of readings of the reference sector from their mean, in milliseconds. They
+    /// show how unsteady the host is.
     pub(super) late_ms: Vec<f64>,
 }
 
@@ -134,7 +134,8 @@ impl<'a> Stopwatch<'a> {
         self.media_by(lbn, sectors, self.media)
     }
 
-    /// The same as [`Stopwatch::media`] with another kind of request, with or without FUA.
+    /// The same as [`Stopwatch::media`] with another kind of request, with or without FUA. If the
+    /// drive does not support VERIFY, this and later reads of the media use READ with FUA.
     pub(super) fn media_by(
         &mut self,
         lbn: Lbn,

@@ -28,16 +28,16 @@ const WIDTH_MAX: usize = 1 << 15;
 const PASSES: usize = 40;
 /// The length of a run above which it is a pass, not a cylinder, regardless of its times.
 const HEADS_MAX: usize = 32;
-/// The difference, in milliseconds, below which times count as equal, for an unsteady and for a
-/// steady host.
+/// The difference, in milliseconds, below which times count as equal.
 const ALIKE: f64 = 0.06;
+/// The same for the times of passes on a steady host.
 const ALIKE_STEADY: f64 = 0.015;
 
 /// The number of runs of constant skew that are measured. The most frequent length counts.
 const RUNS: usize = 6;
-/// The range in which the search for a time between two tracks begins, and its precision, in
-/// milliseconds.
+/// The range in which the search for a time between two tracks begins, in milliseconds.
 const TIME_RANGE_MS: f64 = 12.0;
+/// The precision of this search, in milliseconds.
 const TIME_WITHIN_MS: f64 = 0.006;
 /// The number of searches for a time on an unsteady host, where the error of one is as large as the
 /// difference between seeks.
@@ -207,8 +207,8 @@ fn pattern(
             .map(|pass| time(watch, 0, opposite(pass, back)))
             .collect::<Result<Vec<f64>, ProbeError>>()
     };
-    // A turn that is no shorter than the seek across is such a seek, or it is hidden by a slow
-    // switch.
+    // If the turn is shorter than the seek across a pass, the next pass runs back. Otherwise, the
+    // turn is such a seek, or a slow head switch takes as long.
     let back = times(true)?;
     let order = if turn < across - ALIKE {
         (Order::SeekAlternatingSurfaceForward, surfaces(&back, near))
@@ -250,7 +250,7 @@ fn own_surface(back: &[f64], forward: &[f64], near: f64) -> Option<(Order, usize
     let (&pass, rest) = own.split_first()?;
     let alternates = rest.first() == Some(&(pass + 1));
     let surfaces = if alternates { pass.div_ceil(2) } else { pass };
-    // Other passes save no switch. Either seeks hide it, or something else affects the times.
+    // Passes on other surfaces save no switch. If one seems to, something else affects the times.
     let expected = |pass: usize| {
         if alternates {
             matches!(pass % (2 * surfaces), 0) || pass % (2 * surfaces) == 2 * surfaces - 1
@@ -365,7 +365,7 @@ mod tests {
     use super::{ALIKE, surfaces};
 
     /// Is the number of surfaces found from the times of passes, even if a switch hides the first
-    /// seeks?
+    /// seeks? Is it 1 if all times are equal?
     #[test]
     fn passes_that_share_cylinders() {
         for count in [2, 3, 4, 6, 10] {

@@ -26,8 +26,9 @@ pub(super) struct Writes {
     /// By distance: the additional time of a seek before a write compared with one before a read,
     /// apart from settling.
     pub(super) seek_extra: Vec<(u32, f64)>,
-    /// Whether a write completes once it is in the buffer, and the number of writes that fit.
+    /// Whether a write completes once it is in the buffer.
     pub(super) write_back: bool,
+    /// The number of writes that fit in the buffer.
     pub(super) write_segments: u32,
 }
 
@@ -68,8 +69,9 @@ const WRITE: (Op, bool) = (Op::Write, true);
 
 /// The number of places at which an overhead is measured.
 const OVERHEAD_PLACES: usize = 5;
-/// The precision of the search for an overhead, and the range in which it begins, in milliseconds.
+/// The precision of the search for an overhead, in milliseconds.
 const OVERHEAD_WITHIN_MS: f64 = 0.006;
+/// The width of the range in which this search begins, in milliseconds.
 const OVERHEAD_RANGE_MS: f64 = 3.0;
 /// The smallest half width of an overhead's interval, in milliseconds: twice the precision of one
 /// search.
@@ -80,9 +82,9 @@ const SWITCH_EARLIER_MS: f64 = 0.5;
 
 /// The number of distances at which seeks before writes are timed.
 const SEEK_DISTANCES: usize = 9;
-/// The precision of the search for a seek before a write, and the range in which it begins, in
-/// milliseconds.
+/// The precision of the search for a seek before a write, in milliseconds.
 const SEEK_WITHIN_MS: f64 = 0.012;
+/// The width of the range in which this search begins, in milliseconds.
 const SEEK_RANGE_MS: f64 = 1.5;
 /// The mean difference between seeks before writes and before reads, in milliseconds, below which
 /// it does not count: the uncertainty of the angles of a few sectors.
@@ -98,8 +100,8 @@ const IDLE_TURNS: f64 = 2.0;
 /// The response time, in revolutions, below which a write was not on the media: on distant
 /// cylinders, half a revolution and a seek are usual.
 const BUFFERED_TURNS_MAX: f64 = 0.4;
-/// One in this many writes may take longer than that, because the host received its completion
-/// late.
+/// One in this many buffered writes may take longer than [`BUFFERED_TURNS_MAX`], because the host
+/// received its completion late.
 const LATE_WRITES_ONE_IN: usize = 6;
 /// The number of writes that follow another write.
 const FOLLOWING_WRITES: usize = 12;
@@ -347,7 +349,7 @@ impl WriteProbe<'_, '_> {
         self.bursts(one_ms)
     }
 
-    /// Returns a random place on the drive.
+    /// Returns the first LBN of a random track. Tracks at the end of the drive are excluded.
     fn place(&mut self) -> Lbn {
         let count = self.known.tracks.len() as u64;
         self.known.tracks[self.watch.rng.below(count - count / 16) as usize].first_lbn
@@ -364,7 +366,8 @@ impl WriteProbe<'_, '_> {
         for (sectors, times) in BUFFERED_LENGTHS.into_iter().zip(&mut times) {
             for _ in 0..count {
                 let lbn = self.place();
-                // This is on another cylinder, from which the seek takes long.
+                // A read of a random track, most often a distant one, makes the write need a long
+                // seek.
                 let far = self.place();
                 self.watch.media(far, 1)?;
                 self.watch.pause(IDLE_TURNS * self.watch.period);

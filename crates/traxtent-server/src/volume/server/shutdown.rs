@@ -18,8 +18,8 @@ use crate::volume::files::{UnresponsiveMember, with_timeout};
 pub const LINGERING_MESSAGE: &str =
     "requests to it have not returned; the server's process remains until the kernel returns them";
 
-/// The time that members have for a clean shutdown, and the time without a response after which the
-/// server stops waiting for a member.
+/// The time after which a shutdown no longer waits for a member that has not responded for the same
+/// time.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The poll interval during shutdown.
