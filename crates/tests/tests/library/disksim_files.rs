@@ -92,8 +92,8 @@ fn the_weight_of_age_is_in_thousandths() {
     }
 }
 
-/// Is each DiskSim policy that is not modelled replaced by the nearest one, with a warning and an
-/// origin that say so?
+/// Is each DiskSim policy that is not modelled replaced by the nearest one, with an origin that
+/// says so? Do modelled policies keep a measured origin?
 #[test]
 fn other_policies_are_replaced_by_the_nearest() {
     let folder = testkit::shared_data!("disksim");
@@ -237,7 +237,7 @@ fn parameter_files(folder: &Path) -> Vec<std::path::PathBuf> {
 }
 
 /// Does the text of every readable drive parse to an equal profile, and does every value have an
-/// origin? For the speed of rotation, does it name the parameter, its file and line?
+/// origin? Does the origin of the rotation speed name DiskSim and the parameter?
 #[test]
 fn drives_are_equal_as_text() {
     let mut drives = 0;

@@ -175,7 +175,8 @@ lbn 13 --> cyl 1, head 1, sect 0, seqcnt 4
 Defect at cyl 0, head 0, sect 2
 ";
 
-/// Does the map file of layout g2 give its extents and skews?
+/// Does the map file of layout g2 give the tracks and slots, and does the error for a malformed
+/// line name its file and line?
 #[test]
 fn layout_g2() {
     let geometry = Geometry::build(&import_with(G2, G2_MAP).unwrap().spec).unwrap();

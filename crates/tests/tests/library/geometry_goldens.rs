@@ -109,6 +109,7 @@ fn a_24_tb_drive_is_a_small_index() {
 }
 
 /// Are LBNs listed as moved located where the list says, and do they split the pieces around them?
+/// Is an LBN that is moved twice, or to a slot that is not free, refused?
 #[test]
 fn moved_lbns_are_pieces_of_their_own() {
     let mut spec = drive(1, 2, 10);
@@ -226,7 +227,8 @@ fn impossible_descriptions_are_refused() {
     }
 }
 
-/// Is a tree refused if it is too large, too deep, or lists a sector twice?
+/// Is a tree refused if it is too large or too deep, lists a sector twice, leaves the drive, or
+/// contains itself?
 #[test]
 fn impossible_trees_are_refused() {
     let track = TrackSpec {

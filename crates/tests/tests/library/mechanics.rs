@@ -53,7 +53,8 @@ fn odd_tracks() -> impl Iterator<Item = (Mechanics, Track)> {
 }
 
 /// Does each edge pass at the same picosecond of every revolution, without drift after a week? Is
-/// it missed one picosecond later, and still one picosecond away one picosecond earlier?
+/// the wait one picosecond if the head arrives a picosecond early, and a revolution less a
+/// picosecond if it arrives a picosecond late?
 #[test]
 fn edges_do_not_drift() {
     for (mechanics, track) in odd_tracks() {
@@ -129,8 +130,8 @@ fn back_to_back_sectors_are_seamless() {
     }
 }
 
-/// Does a read that arrives during read-ahead, for the sector after the one under the head, lose no
-/// revolution to rounding?
+/// Does a read with force unit access that arrives during read-ahead, for the sector after the one
+/// under the head, lose no revolution to rounding?
 #[test]
 fn a_read_during_read_ahead_loses_no_revolution() {
     for (sectors, rpm) in [(7, 7_200.0), (334, 10_025.0), (97, 5_411.3)] {
@@ -146,11 +147,11 @@ fn a_read_during_read_ahead_loses_no_revolution() {
             drive.submit(SimTime::ZERO, read(0, 1)).unwrap();
             drive.poll(drive.next_wakeup().unwrap()).unwrap();
             let now = SimTime::from_ms((amid as f64 + 0.5) * slot);
-            let verify = Request {
+            let forced = Request {
                 fua: true,
                 ..read(amid + 1, 1)
             };
-            drive.submit(now, verify).unwrap();
+            drive.submit(now, forced).unwrap();
             let done = drive.poll(SimTime(u64::MAX)).unwrap();
             assert!(done.response().as_ms() < 1.6 * slot, "{done:?}");
         }

@@ -11,7 +11,7 @@ fn base() -> Profile {
     builtin("atlas10k2").unwrap()
 }
 
-/// Can every value be set by its path, whatever its type?
+/// Can values of each type be set by their paths?
 #[test]
 fn figures_are_set_by_their_path() {
     assert_eq!(
@@ -53,7 +53,8 @@ fn figures_are_set_by_their_path() {
 }
 
 /// Can SCSI properties be set on a profile that does not state them, and do they survive a round
-/// trip through text? Does a profile that states only the defaults stay unchanged?
+/// trip through text? Does a profile that states only the defaults stay unchanged? Are SCSI values
+/// out of bounds refused?
 #[test]
 fn the_scsi_table_may_be_left_out() {
     let profile = base();
@@ -250,7 +251,8 @@ fn refusals_name_key_value_and_bound() {
     }
 }
 
-/// Is a profile that is not TOML, or has an unknown key, refused with its line?
+/// Is a profile that is not TOML, or has an unknown key or a value of the wrong type, refused in
+/// one line? Does the error name the line, except for an unknown key?
 #[test]
 fn syntax_errors_name_their_line() {
     let text = base().to_toml();
@@ -273,8 +275,8 @@ fn syntax_errors_name_their_line() {
     }
 }
 
-/// Is a value without provenance refused, and a provenance entry without a value or without a known
-/// kind of source?
+/// Is a value without provenance refused? Is a provenance entry refused if it covers no value, or
+/// has no source or an unknown kind of source? Does the longest matching path apply?
 #[test]
 fn every_figure_has_an_origin() {
     let with = |entries: &[(&str, &str)]| {

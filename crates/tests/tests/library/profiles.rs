@@ -286,8 +286,8 @@ fn the_serpentine_of_the_maxtor_drives() {
     }
 }
 
-/// Do drives with 4096-byte physical sectors have only whole ones on every track, and does a
-/// physical sector begin at LBN 7 with the jumper's numbering?
+/// At LBNs at the start, in the middle and at the end of each drive: does the track consist of
+/// whole physical sectors, and do they begin at the LBNs that the profile's alignment gives?
 #[test]
 fn physical_sectors_are_whole() {
     for name in builtin::names() {

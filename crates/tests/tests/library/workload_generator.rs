@@ -102,7 +102,7 @@ fn sequential_tracks() {
         visited.iter().map(|request| request.lbn.0).eq(expected),
         "{visited:?}"
     );
-    // Half a track at a time: each request begins at the next track.
+    // Part of a track at a time: each request begins at the next track.
     let halves = requests("sequential,size=60,align=track", &tracks, 8);
     assert!(
         halves

@@ -87,7 +87,8 @@ fn an_image_file_does_not_turn() {
     assert_nothing_turns(&mut device);
 }
 
-/// Is a loop device refused likewise, and is its user detected?
+/// Is a loop device refused as a rotating disk? Is it detected that an image file backs a loop
+/// device, and that another program holds the device?
 #[test]
 fn a_loop_device_does_not_turn() {
     let losetup = testkit::tool!("losetup");
@@ -122,7 +123,7 @@ fn a_loop_device_does_not_turn() {
     assert_eq!(in_use(&device.0), None);
 }
 
-/// Does a read-only target report this, and check its bounds?
+/// Does a block device's target serve only reads within its bounds, without force unit access?
 #[test]
 fn only_reads_within_bounds_are_served() {
     let image = Image::new("bounds");

@@ -108,7 +108,7 @@ fn read_ahead_alone_is_noticed() {
     }
 }
 
-/// Does noise never lead to another method than the best one, or to a wrong revolution?
+/// Does noise never lead to a method other than the best one, or to a wrong revolution?
 #[test]
 fn noise_does_not_mislead() {
     for seed in 0..testkit::repeats(60) {
@@ -146,7 +146,7 @@ fn timed_requests_turn_with_the_spindle() {
     }
 }
 
-/// Is a drive without mechanics quickly refused, with measured values?
+/// Is a drive without mechanics refused, with a measured value and a reason for each method?
 #[test]
 fn drives_without_rotation_are_refused() {
     let error = qualify(&mut named("instant")).unwrap_err();
@@ -201,7 +201,7 @@ fn a_timer_is_no_spindle() {
     );
 }
 
-/// Are a vanished drive and an entirely unreadable one reported as such?
+/// Are a drive that vanishes, and one on which every second LBN is unreadable, reported as such?
 #[test]
 fn failing_drives_are_reported_as_such() {
     for after in [0, 5, 40, 90] {
@@ -226,8 +226,8 @@ fn failing_drives_are_reported_as_such() {
     assert!(error.contains("cannot be read"), "{error}");
 }
 
-/// Is the same method found through SCSI bytes, and is caching switched off only for methods that
-/// need it, and on again when the target is dropped?
+/// Is the same method found through SCSI bytes, and are the cache settings restored when the target
+/// is dropped?
 #[test]
 fn methods_are_found_through_scsi_bytes() {
     for (faults, method) in cache_behaviours() {

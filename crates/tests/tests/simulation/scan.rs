@@ -276,7 +276,7 @@ fn a_scan_can_be_stopped() {
     assert_eq!(found, truth);
 }
 
-/// Are unreadable LBNs skipped and reported, in the middle of a track and at its ends?
+/// Are unreadable LBNs skipped and reported, in the middle of a track and next to its first LBN?
 #[test]
 fn unreadable_lbns_are_skipped() {
     let drive = Drive::built_in("atlas10k");

@@ -365,8 +365,8 @@ fn commands_are_repeated_after_unit_attentions() {
     target.restore_caching().unwrap();
 }
 
-/// If caching cannot be switched because the drive allows no change, refuses it or has no mode
-/// pages, is it left unchanged, and is this reported?
+/// Is it reported that caching cannot be switched if the drive allows no change, refuses it or has
+/// no mode pages? Does a drive that ignores the setting report success?
 #[test]
 fn caching_that_stays_on() {
     let fixed = Quirks {
@@ -414,8 +414,8 @@ fn caching_that_stays_on() {
     assert!(again(&mut target) < Span::from_ms(3.0));
 }
 
-/// Are long defect lists read in parts, and is a drive that always begins with the first descriptor
-/// detected, instead of being relied on?
+/// Are long defect lists read in parts, and is the list of a drive that always begins with the
+/// first descriptor rejected?
 #[test]
 fn long_defect_lists() {
     let mut profile = named("atlas10k2");

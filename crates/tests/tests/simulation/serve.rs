@@ -154,8 +154,8 @@ fn replays_to_the_tick() {
 }
 
 /// Is the transport time subtracted from the client's wait, and does no response precede its
-/// request? A client that sends each request after the response to the one before waits here
-/// without sockets: at least the model's time minus the largest subtracted time.
+/// request? Without sockets, does a client that sends one request at a time wait at least the
+/// model's time minus the largest subtracted time?
 #[test]
 fn transport_is_subtracted() {
     let folder = TempDir::new().unwrap();
@@ -291,8 +291,9 @@ fn bad_requests() {
     assert!(matches!(error, ServiceError::Stopped), "{error}");
 }
 
-/// Does a power cut through the control socket fail outstanding requests, keep flushed data, and
-/// leave the drive ready?
+/// Does a power cut through the control socket during a stall leave flushed data or a later write
+/// in each sector, and the drive ready? Are other faults accepted or refused there, and is the
+/// socket removed with its server?
 #[test]
 fn a_power_cut_on_order() {
     let mut profile = builtin("atlas10k2").unwrap();

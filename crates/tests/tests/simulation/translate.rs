@@ -142,7 +142,7 @@ fn built_in_drives() {
     for drive in built_in() {
         exact(&drive, Algorithm::Tree);
         exact(&drive, Algorithm::Walk);
-        // Most of the larger ones have serpentines, where it falls back to walking.
+        // Most of the larger drives have serpentines, where `dixtrac` falls back to walking.
         if drive.geometry.track_count() < 500_000 {
             exact(&drive, Algorithm::Dixtrac);
         }

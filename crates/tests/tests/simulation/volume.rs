@@ -74,9 +74,10 @@ fn scrub(volume: &DeviceVolume) -> u64 {
         .sum()
 }
 
-/// The number of requests out of 300 that may find the journal full. Writes then pause, and
-/// recording this on the members allocates a few bytes.
+/// The number of requests out of 300 that may find the journal full. Writes then pause, which is
+/// recorded on the members.
 const PAUSES: u64 = 30;
+/// The largest number of bytes that recording a pause may allocate.
 const PAUSE_BYTES: u64 = 256;
 
 /// Do reads and writes of all kinds, with all members and with one failed, allocate no memory in

@@ -189,8 +189,8 @@ impl<D: Perform> Worker<D> {
     }
 }
 
-/// Continues from the state after a power cut.
 impl<D: Perform> Worker<D> {
+    /// Continues from the state after a power cut.
     pub(super) fn continue_with(&mut self, device: D) {
         self.device = device;
         self.log = recover(&self.map, &mut self.device, self.cleaning).unwrap();

@@ -136,7 +136,8 @@ fn nothing_is_cached() {
     mounted.stop();
 }
 
-/// Is a read across the end short, and does a write beyond the end fail?
+/// Are reads and writes across the end short, and do writes beyond it fail? Are changes of the size
+/// and of the permissions refused, and does opening with O_TRUNC change nothing?
 #[test]
 fn the_size_is_fixed() {
     needs_fuse!();

@@ -18,7 +18,7 @@ fn service() -> Arc<MemoryService> {
 }
 
 /// Is a path that is missing, not empty, not a directory, or another program's mount point refused
-/// with the remedy, and left unchanged?
+/// with the reason?
 #[test]
 fn unusable_directories_are_refused() {
     needs_fuse!();

@@ -69,7 +69,7 @@ impl MemoryService {
         std::mem::take(&mut self.seen.lock().unwrap())
     }
 
-    /// Makes all requests fail, or ends this.
+    /// Makes all later requests fail, or succeed again.
     pub(super) fn set_failing(&self, failing: bool) {
         *self.failing.lock().unwrap() = failing;
     }

@@ -131,7 +131,7 @@ fn mode_pages() {
     assert_eq!(caching_page(&mut target), found);
 }
 
-/// Does a probe that receives SIGTERM leave the caching page as it found it?
+/// Does a probe that receives SIGINT, SIGTERM or SIGHUP restore the caching page?
 fn interrupted() {
     let found = caching_page(&mut scsi(GENERIC));
     for signal in ["INT", "TERM", "HUP"] {
@@ -174,8 +174,8 @@ pub(super) fn prober() {
     println!("\ninterrupted");
 }
 
-/// Are VERIFY and READ with force unit access served within bounds, and is translation refused
-/// cleanly, so that a prober falls back to timing?
+/// Are VERIFY and READ with force unit access served, is a read beyond the end refused, and are
+/// translation and defect lists reported as unsupported?
 fn verify_and_translate() {
     let mut target = scsi(GENERIC);
     let verify = |lbn| Request {

@@ -285,7 +285,7 @@ fn file_system() {
     assert!(counts["flushes"] > 0 && counts["fua"] > 0 && counts["trims"] > 0);
 }
 
-/// Do discards and requests for zeros reach the drive as such, and are the sectors zero afterwards?
+/// Do discards and requests for zeros reach the drive as such, and do zeroed sectors read as zeros?
 fn discards_and_zeros() {
     let server = Server::start("drive=4kn");
     let file = server.open(OFlags::DIRECT);
@@ -368,8 +368,8 @@ fn stopped_while_mounted() {
     fs::remove_file("/tmp/stopped.img").unwrap();
 }
 
-/// Do readers get an error at once if the server is killed, and does the next start delete the dead
-/// device, but no device of another server?
+/// Do readers get an error within five seconds if the server is killed, and does the next start
+/// delete the dead device, but no device of another server?
 fn killed() {
     let other = Server::start("drive=512e number=3");
     let server = Server::start("drive=1tb number=0");
@@ -450,8 +450,9 @@ fn killed_while_mounted() {
     fs::remove_file("/tmp/killed.img").unwrap();
 }
 
-/// Does the error for a user without permissions name the remedy, and can the user own a device
-/// once the permissions are granted? The permissions of new nodes are set as udev would set them.
+/// Is a user without permissions refused with the reason, and can the user own a device once the
+/// permissions are granted? Can the user delete the device of a killed server? The permissions of
+/// new nodes are set as udev would set them.
 fn ordinary_user() {
     let as_user = || {
         let mut command = Server::command("drive=512e number=5");
