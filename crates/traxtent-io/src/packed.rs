@@ -7,8 +7,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
-/// Compresses its input if the name ends in `.gz` or `.zst`. Call [`CompressedWriter::finish`] at
-/// the end.
+/// A writer that compresses its input if the name ends in `.gz` or `.zst`. Call
+/// [`CompressedWriter::finish`] at the end.
 #[derive(Debug)]
 pub struct CompressedWriter<W: Write>(Form<W>);
 

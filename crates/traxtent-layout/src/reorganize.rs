@@ -166,8 +166,8 @@ impl Reorganizer {
 /// A part of a file, given by the number of blocks before it, and the blocks allocated for it.
 type Change = (Blocks, Range<Block>);
 
-/// Allocates a whole traxtent for the first misaligned part of a file, or a run if it is the end of
-/// the file.
+/// Allocates a whole traxtent for the first misaligned part of a file, or one run for the rest of
+/// the file if the rest is shorter than the traxtent.
 fn align(allocator: &mut Allocator, file: &File, budget: Blocks) -> Option<Change> {
     let offset = file.misaligned(allocator.partition())?;
     let left = file.blocks() - offset;

@@ -31,7 +31,7 @@ const PHASE_GAIN: f64 = 0.02;
 /// The gain with which a completion corrects the period.
 const PERIOD_GAIN: f64 = 0.000_1;
 
-/// The gain with which missed replicas change the uncertainty of predictions.
+/// The gain with which a completion changes the uncertainty of predictions.
 const TRUST_GAIN: f64 = 0.3;
 
 /// The lower and upper bound for the standard deviation of a prediction, in revolutions.
@@ -112,8 +112,9 @@ pub struct HeadTracker {
     /// The standard deviation of the predicted margin between the arrivals of the head and of the
     /// sector, in revolutions.
     sigma: f64,
-    /// The number of completions that came a revolution late. `expected` is the predicted number.
+    /// The number of completions that came a revolution late.
     missed: u64,
+    /// The predicted number of completions that come a revolution late.
     expected: f64,
 }
 
@@ -214,8 +215,8 @@ impl HeadTracker {
     fn due(&self, angle: f64, track: &MappedTrack, lbn: Lbn) -> Option<(f64, f64)> {
         let lead = self.survey.reach.over(track.index.abs_diff(self.at));
         let after = fraction(self.angle_on(track, lbn)? - angle - lead);
-        // The sector may be missed by a small margin. It may also have been reachable almost a
-        // revolution earlier.
+        // This is the risk of missing the sector by a small margin. The opposite error is not
+        // counted: the sector may have been reachable almost a revolution earlier.
         let risk = 0.5 * libm::erfc(after / self.sigma * std::f64::consts::FRAC_1_SQRT_2);
         Some((lead + after, risk))
     }

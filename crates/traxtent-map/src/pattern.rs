@@ -282,7 +282,7 @@ impl Iterator for Runs<'_> {
     }
 }
 
-/// Iterates over the individual numbers of a sequence.
+/// The individual numbers of a sequence, in order.
 #[derive(Clone, Debug)]
 pub struct Numbers<'a> {
     runs: Runs<'a>,

@@ -89,7 +89,7 @@ pub fn seal(text: &mut String) {
     _ = writeln!(text, "checksum: {sum:08x}");
 }
 
-/// Writes the words of a section and wraps the lines.
+/// A writer of a section's words that wraps the lines.
 struct Words<'a> {
     out: &'a mut String,
     column: usize,

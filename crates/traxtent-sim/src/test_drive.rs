@@ -77,7 +77,7 @@ impl TestDrive {
         SimTarget::new(Arc::clone(&self.profile), Arc::clone(&self.geometry))
     }
 
-    /// The number of LBNs on the first track, and on every other track of the first zone.
+    /// The number of LBNs on each track of the first zone.
     pub fn track_sectors(&self) -> u32 {
         self.geometry
             .track_of(Lbn(0))

@@ -70,7 +70,8 @@ impl<M: MemberIo> Volume<M> {
     }
 
     /// Sets the parity of each row to the exclusive or of its data. If one sector of a row cannot
-    /// be read, that sector is computed from the others instead. Does nothing if a member is absent.
+    /// be read, that sector is computed from the others instead. Does nothing if a member is
+    /// absent.
     fn sync_parity(&self, parity: usize, rows: &mut StripeRows<M::Buffer>) -> SyncedRows {
         let mut synced = SyncedRows::default();
         if !rows.is_complete {

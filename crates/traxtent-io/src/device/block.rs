@@ -20,7 +20,7 @@ use super::error::DeviceError;
 use super::guard::{self, DirectIo};
 use super::sysfs;
 
-/// A block device or image file that is read by a probe.
+/// A block device or image file as a probe's target.
 #[derive(Debug)]
 pub struct BlockTarget {
     file: OwnedFd,
@@ -45,7 +45,7 @@ struct ScratchRange {
     noise: Rng,
 }
 
-/// The maximum size of one read in bytes.
+/// The maximum size of one read or write in bytes.
 const TRANSFER_BYTES_MAX: u64 = 64 << 20;
 /// The alignment in memory and in image files. No file system requires more.
 const PAGE: usize = 4096;
@@ -339,7 +339,7 @@ fn kind_of(kind: FileType) -> &'static str {
     }
 }
 
-/// Memory that is aligned for direct reads.
+/// Memory that is aligned for direct reads and writes.
 #[derive(Debug, Default)]
 struct Buffer {
     bytes: Vec<u8>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use traxtent_units::SimTime;
 
-/// Measures the time since its creation.
+/// A clock that shows the time since its creation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     zero: Timespec,

@@ -34,7 +34,7 @@ use traxtent_units::{Lbn, SimTime};
 pub enum Device {
     /// A device that accepts SCSI commands.
     Scsi(Box<ScsiTarget<SgTransport>>),
-    /// A device that can only be read.
+    /// A block device or image file, accessed without SCSI commands.
     Block(Box<BlockTarget>),
 }
 

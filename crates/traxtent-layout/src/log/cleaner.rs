@@ -21,8 +21,8 @@ pub enum CleaningPolicy {
     /// Segments with the least live data first: `greedy`.
     #[default]
     Greedy,
-    /// Segments with the most free space times age over cost first, (1 - u) age / (1 + u):
-    /// `cost-benefit`.
+    /// Segments with the highest ratio of benefit to cost first: (1 - u) age / (1 + u), where u is
+    /// the share of live blocks: `cost-benefit`.
     CostBenefit,
 }
 

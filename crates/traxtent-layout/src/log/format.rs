@@ -387,7 +387,7 @@ impl Summary {
     }
 }
 
-/// The upper bound of counters. No counter reaches it, and overflows, during a device's life.
+/// The upper bound of counters. No counter reaches it during a device's life, so none overflows.
 const COUNTER_MAX: u64 = 1 << 62;
 
 /// Recomputes a structure's checksum according to its first bytes and its counts. For tests in

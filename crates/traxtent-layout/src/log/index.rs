@@ -11,7 +11,7 @@ use super::wire::PLACE_BYTES;
 pub(super) struct Index {
     blocks: Vec<LogPlace>,
     pages: Vec<LogPlace>,
-    /// Pages whose contents here differ from those in the log.
+    /// For each page: whether the next checkpoint writes it again.
     dirty: Vec<bool>,
     per_page: usize,
     page_bytes: usize,

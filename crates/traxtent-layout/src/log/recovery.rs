@@ -43,7 +43,7 @@ enum Stage {
     Forward(Forward),
 }
 
-/// The index is being loaded.
+/// A log whose index is being loaded.
 #[derive(Debug)]
 struct Pages {
     log: Box<Log>,
@@ -52,7 +52,7 @@ struct Pages {
     left: VecDeque<(u64, LogPlace)>,
 }
 
-/// The log is being rolled forward.
+/// A log that is being rolled forward.
 #[derive(Debug)]
 struct Forward {
     log: Box<Log>,
@@ -75,8 +75,8 @@ impl Recovery {
     }
 
     /// Takes the bytes of the requested read. If the device cannot read them, pass zeros, which are
-    /// no valid structure. Recovery tolerates this for one checkpoint region or for the end of the
-    /// log.
+    /// not a valid structure. Recovery tolerates this for one checkpoint region or for the end of
+    /// the log.
     ///
     /// # Errors
     /// Returns an error if the number of bytes differs from the request, or if no log can be opened

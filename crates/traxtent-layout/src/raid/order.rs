@@ -6,7 +6,7 @@
 //! the map do.
 //!
 //! A track that lost a few sectors to defects is ordered by the size of whole tracks. It keeps its
-//! position among its neighbours, slightly shorter than they are. A track that lost more than
+//! position among its neighbours although it is slightly shorter. A track that lost more than
 //! [`DEFECTS_MAX`] sectors is not used (as in Atropos; paper Q, section 3). A map does not record
 //! the lost sectors, so tracks with defects are recognized by how rare their size is.
 
@@ -25,8 +25,8 @@ pub const DEFECTS_MAX: u32 = 8;
 /// this many times as many tracks.
 const COMMONER: u64 = 16;
 
-/// The threshold for rare sizes. Tracks of a size that fewer than one in this many tracks have are
-/// assumed to have too many defects.
+/// The threshold for rare sizes. A size is rare if fewer than one in this many tracks has it. Its
+/// tracks are assumed to have too many defects.
 const RARE: u64 = 4096;
 
 /// The tracks of a member in the order of use. See [the module](self).

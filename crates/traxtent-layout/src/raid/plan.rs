@@ -64,9 +64,9 @@ pub struct StripeHealth {
     pub failed: MemberSet,
     /// Members that cannot read some part of the stripe. They are still written.
     pub unreadable: MemberSet,
-    /// Whether the stripe's parity may never have been initialized. Rows written since then have
-    /// correct parity, unless their writes had to use the old parity. Such parity is not used to
-    /// reconstruct data of a member that may become readable again.
+    /// Whether the stripe's parity may never have been initialized. Rows that have been written have
+    /// correct parity all the same, unless their writes had to use the old parity. The parity of
+    /// such a stripe is not used to reconstruct data of a member that may become readable again.
     pub unsynced: bool,
 }
 
@@ -297,7 +297,7 @@ impl StripePlanner {
         Ok(())
     }
 
-    /// Plans a read of a whole stripe and computes the correct parity, or the correct copies. The
+    /// Plans a read of a whole stripe, and the computation of its correct parity or mirrors. The
     /// plan's writes are needed only where the members hold something else. The plan is empty if
     /// there is nothing to compare.
     pub fn verify(&self, stripe: &Stripe<'_>, health: StripeHealth, plan: &mut StripePlan) {
@@ -360,7 +360,7 @@ impl StripePlanner {
     }
 }
 
-/// Copies the rows of one mirror to another.
+/// Returns the step that copies the rows of one mirror to another.
 fn copy(from: usize, member: usize, rows: Range<u64>) -> XorStep {
     XorStep {
         member,
@@ -389,7 +389,7 @@ fn parts_of(stripe: &Stripe<'_>, sectors: &Range<Lbn>) -> Parts {
     all_rows_of(stripe, sectors).map(part).collect()
 }
 
-/// Adds the reads and exclusive ors for the parity of a write.
+/// Replaces the plan's reads and exclusive ors by those that compute the parity of a write.
 fn parity_of(
     stripe: &Stripe<'_>,
     parity: usize,
@@ -487,8 +487,8 @@ fn rows_of<'a>(
     all_rows_of(stripe, sectors).filter(|(_, rows)| !rows.is_empty())
 }
 
-/// Returns the member from which a data chunk is read. If that member is absent, the others must
-/// make up for it.
+/// Returns the member from which a data chunk is read. With parity, that member may be absent; the
+/// chunk is then computed from the others.
 fn source(stripe: &Stripe<'_>, k: usize, row: u64, absent: MemberSet) -> Result<usize, RaidError> {
     let members = stripe.members();
     match stripe.level() {

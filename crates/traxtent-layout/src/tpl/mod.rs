@@ -5,8 +5,8 @@
 //! A track is divided into `m` partitions with the same blocks. The nearest replica is therefore
 //! `1 / 2m` revolutions away on average. The drive needs no changes: the host places replicas
 //! according to a track map, and chooses among them by predicting when each passes under the head
-//! ([`HeadTracker`]). Capacity falls to `1 / m`; with the smallest number of partitions, all blocks
-//! fit.
+//! ([`HeadTracker`]). Capacity falls to `1 / m`, where `m` is the smallest number of partitions
+//! that a track may have.
 //!
 //! - [`ReplicaMap`] computes the places of blocks and their replicas, without memory per block.
 //! - [`Tpl`] keeps the *table*: how many partitions each track has, which of its layers are in use,

@@ -280,8 +280,8 @@ fn find_header(
     Err(problem)
 }
 
-/// The largest number of tracks that a table takes: 40 MB for a drive of ten million tracks, on
-/// tracks of 100 KB and more.
+/// The largest number of tracks that a table may take. The table of a drive with ten million tracks
+/// has 40 MB, which is 400 tracks of 100 KB.
 const TABLE_TRACKS_MAX: usize = 1024;
 
 fn wrong(problem: &'static str) -> TplError {

@@ -250,7 +250,7 @@ impl Tpl {
     }
 
     /// Returns the first track at or after `from` that has fewer partitions than its data leaves
-    /// space for and `most` allows.
+    /// space for and `most` allows. Filled tracks, and tracks with stale replicas, are skipped.
     pub fn splittable(&self, from: usize, most: PartitionCount) -> Option<usize> {
         let tracks = from.max(self.shape.tracks().start)..self.shape.tracks().end;
         let wants = |bits: u16| {
