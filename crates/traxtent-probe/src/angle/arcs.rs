@@ -16,7 +16,7 @@ use traxtent_units::turns::{fraction, wrap};
 /// The largest angular length of a sector, in revolutions.
 const PITCH_MAX: f64 = 0.25;
 
-/// A distance in slots. A remapped sector is rarely that close after its original slot.
+/// The number of slots after its original slot within which a remapped sector is rarely stored.
 pub(super) const SLOTS: f64 = 8.0;
 
 /// The number of further undecided arcs that are examined to decide one.
@@ -331,8 +331,8 @@ impl Search<'_, '_> {
         let longest = a.arcs.iter().chain(&b.arcs).max_by_key(|arc| arc.sectors());
         let (line, within) = longest.expect("a track has an arc").as_part();
         let turnaround = self.turnaround(line, within)?;
-        // First, the soonest time possible on one track: a read that is in time then is on the same
-        // track.
+        // The first attempt uses the shortest time possible on one track. If the second read is in
+        // time, both arcs are on one track.
         let soonest = turnaround + line.pitch / 2.0;
         if let Some(true) = self.by_hop(a, b, soonest)? {
             return Ok(Some(true));
@@ -387,7 +387,7 @@ impl Search<'_, '_> {
     /// Returns the sectors from `first` that pass consecutively, according to their angles.
     fn line_up(&mut self, first: u64, pitch: f64, end_max: u64) -> Result<Arc, ProbeError> {
         let Some(angle) = self.clock.angle(first)? else {
-            // It cannot be read, so its angle is unknown.
+            // The sector cannot be read, so its angle is unknown.
             let line = Line {
                 lbn: first,
                 angle: 0.0,
@@ -472,7 +472,8 @@ impl Search<'_, '_> {
         Ok(lower)
     }
 
-    /// Returns whether a sector lies on a line. If so, refines the line's pitch.
+    /// Returns whether a sector lies on a line. If so, refines the line's pitch. Also returns true
+    /// if the sector cannot be read.
     fn lies_on(&mut self, line: &mut Line, lbn: u64) -> Result<bool, ProbeError> {
         let Some(angle) = self.clock.angle(lbn)? else {
             return Ok(true);

@@ -62,14 +62,17 @@ impl HeldTrack {
 /// Statistics on how well predictions have held.
 #[derive(Debug, Default)]
 pub(super) struct Regularity {
-    /// The number of tracks found, and the number of those confirmed by a sample only.
+    /// The number of tracks found.
     tracks: u64,
+    /// The number of these tracks that are confirmed by a sample only.
     sampled: u64,
-    /// The number of failed predictions, and the decaying number of recent ones.
+    /// The number of failed predictions.
     failures: u64,
+    /// The number of recent failures, which decays with each track found.
     failures_late: f64,
-    /// The number of tracks found at the last failure and at the one before it.
+    /// The number of tracks found at the last failure.
     last: Option<u64>,
+    /// The number of tracks found at the failure before that.
     before: Option<u64>,
 }
 
@@ -102,7 +105,7 @@ impl Regularity {
         self.tracks < ESTABLISHED || self.before.is_some_and(near) || often
     }
 
-    /// The number of tracks found since the last failure but one.
+    /// The number of tracks found since the last failure but one, or 0 if there is none.
     fn tracks_since_failures(&self) -> usize {
         let since = |at| self.tracks.saturating_sub(at) as usize;
         self.before.map_or(0, since)

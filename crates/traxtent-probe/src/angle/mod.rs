@@ -61,15 +61,15 @@ const RECENT: usize = 5;
 /// The largest number of LBNs remapped together: two physical sectors.
 const MOVED_MAX: u32 = 16;
 
-/// The smallest jump of an angle that counts: a number of standard deviations, but at least a share
-/// of a sector. With less than half a sector, every slipped sector is detected.
+/// The smallest jump of an angle that counts, in standard deviations.
 const JUMP_SIGMAS: f64 = 3.5;
+/// The lower limit of that jump, in sectors. Below half a sector, every slipped sector is detected.
 const JUMP_SECTORS: f64 = 0.4;
 
-/// The largest difference between two equal skews: a number of standard deviations, but at least a
-/// share of a sector. The number is larger than for a jump, so equal skews are rarely taken for
-/// different ones.
+/// The largest difference between two equal skews, in standard deviations. It is larger than for a
+/// jump, so equal skews are rarely taken for different ones.
 const SKEW_SIGMAS: f64 = 6.0;
+/// The lower limit of that difference, in sectors.
 const SKEW_SECTORS: f64 = 0.4;
 
 /// The weight of the latest alternative in the share of right alternatives.
@@ -79,11 +79,12 @@ const ALTERNATIVE_WEIGHT: f64 = 0.1;
 /// which lets the share recover.
 const ALTERNATIVE_EVERY: u64 = 8;
 
-/// The largest numbers of tracks to predict at once, by the amount of verification. A failed
-/// prediction wastes the tests of the tracks after it; too few tracks leave revolutions without a
-/// test.
+/// The largest number of tracks to predict at once without verification.
 const REACH_MAX_UNVERIFIED: usize = 8192;
+/// The same if boundaries are sampled. A failed prediction wastes the tests of the tracks after it.
 const REACH_MAX_SAMPLED: usize = 128;
+/// The same if everything is verified; the mean skew determines the number within this range. With
+/// too few tracks, revolutions pass without a test.
 const REACH_MAX_FULL: std::ops::RangeInclusive<usize> = 48..=512;
 /// The number of revolutions that the skews of a full test add up to. If skews are small, testing
 /// few tracks would leave most of a revolution without a test.
@@ -101,8 +102,9 @@ struct Search<'a, 'b> {
     end: u64,
     /// Tracks that begin here or later are not needed.
     stop: u64,
-    /// The first LBN of the next track to be found, and its angle.
+    /// The first LBN of the next track to be found.
     first: u64,
+    /// The angle of that LBN.
     angle: f64,
     pattern: TrackPredictor,
     /// The number of tracks to predict at once.
@@ -117,8 +119,9 @@ struct Search<'a, 'b> {
     /// Whether the last failed prediction was more than a difference of a few sectors. Then skews
     /// may have any value.
     skew_changed: bool,
-    /// The number of failed predictions, and the recent share of alternatives that were right.
+    /// The number of failed predictions for which alternatives were considered.
     failed_predictions: u64,
+    /// The recent share of tries in which one of the alternatives was right.
     alternative_hit_rate: f64,
     sink: &'b mut TrackSink<'b>,
     result: Extraction,
@@ -387,14 +390,14 @@ impl Search<'_, '_> {
         Ok(deviates && self.gap(line, end, angle) < arcs::SLOTS * kind.pitch)
     }
 
-    /// Returns whether reads of a line of sectors take no longer than the sectors need to pass.
+    /// Returns whether reads of a line of sectors take as long as the sectors need to pass.
     fn is_whole(&mut self, line: &Line, end: u64) -> Result<bool, ProbeError> {
         let (least, most) = self.excess(line, line.lbn, end)?;
         Ok(most <= INTERRUPTED_TURNS && least >= -2.0 * self.jump_min(line.pitch))
     }
 
     /// Returns whether a track like this could be two that fit together like halves. This is
-    /// possible if tracks begin at the same angle.
+    /// possible if tracks begin at the same angle. It matters only if everything is verified.
     fn hides_boundaries(&self, kind: TrackKind) -> bool {
         let least = self.pattern.least_skew();
         self.verify == Verify::Full && least.is_some_and(|skew| skew < self.jump_min(kind.pitch))

@@ -42,9 +42,9 @@ const SAME_SECTORS: f64 = 0.75;
 const SLIP_WEIGHT: f64 = 0.25;
 /// The share of a period's score that each change subtracts, to reduce the weight of old changes.
 const SCORE_DECAY: f64 = 0.03;
-/// The number of candidate periods above which those with a low score are discarded, and the score
-/// above which a candidate is kept.
+/// The number of candidate periods above which those with a low score are discarded.
 const CANDIDATES_MAX: usize = 4096;
+/// The score above which a candidate is kept.
 const CANDIDATE_SCORE_MIN: f64 = 0.5;
 /// The score above which the best period counts: more than one change has recurred.
 const SCORE_MIN: f64 = 1.5;
@@ -61,8 +61,9 @@ const OWN_SKEW_SECTORS: f64 = 1.0 / 4.0;
 /// The number of recent tracks with which a track is compared.
 const COMPARED: usize = 24;
 
-/// The numbers of recent tracks over which the smallest and the mean skew are computed.
+/// The number of recent tracks over which the smallest skew is computed.
 const LEAST_OF: usize = 16;
+/// The number of recent tracks over which the mean skew is computed.
 const MEAN_OF: usize = 48;
 
 /// A track as the pattern represents it.
@@ -438,7 +439,7 @@ impl TrackPredictor {
             .and_then(|period| self.past.len().checked_sub(period + 1));
         if before.is_some_and(|index| self.past[index].regular.turns_like(&last.kind, self.steady))
         {
-            // Its skew is the same as one period ago, so it continues.
+            // The last track's skew is the same as one period ago, so the skew continues.
             let steady = last.kind.turns_like(&level, self.steady);
             first.skew = if steady { level.skew } else { last.kind.skew };
         }

@@ -56,9 +56,10 @@ const READINGS_MAX: usize = 8;
 /// jump from noise.
 const UNSURE_SIGMAS: std::ops::Range<f64> = 2.0..12.0;
 
-/// The length of a line, in revolutions, above which its last sector improves the pitch, and the
-/// largest deviation at which it does, in units of the smallest detectable jump.
+/// The length of a line, in revolutions, above which its last sector improves the pitch.
 const REFINING_TURNS_MIN: f64 = 0.3;
+/// The deviation of the last sector, in units of the smallest detectable jump, below which it
+/// improves the pitch.
 const REFINING_JUMPS_MAX: f64 = 2.0;
 
 /// The part of a track, in revolutions, that counts as a whole one when the time between two reads
@@ -178,7 +179,7 @@ impl Search<'_, '_> {
         }
         // The starts of the lines on which the sectors after it lie. Near sectors are used, because
         // the pitch is a guess. A remapped physical sector forms a line of its own, so the first
-        // sector is one beyond it.
+        // sector tried is beyond it.
         let mut starts: Vec<f64> = own.into_iter().collect();
         for by in STARTS_AT {
             if first + by >= self.end {
@@ -245,8 +246,8 @@ impl Search<'_, '_> {
         Ok(line)
     }
 
-    /// Returns how far sectors advance evenly from `first`, measured at doubling distances, and the
-    /// angle of each sector.
+    /// Returns the number of sectors over which angles advance evenly from `first`, measured at
+    /// doubling distances, and the pitch.
     fn pitch_from(&mut self, first: u64) -> Result<(u64, f64), ProbeError> {
         let (mut step, mut reached, mut pitch) = (1, 0, 0.0);
         let Some(angle) = self.clock.angle(first)? else {
@@ -374,8 +375,8 @@ impl Search<'_, '_> {
         self.confirm_end(line, from, lower, upper)
     }
 
-    /// Returns the end of a track whose last sector on the line seems to be `lower`. Only a jump
-    /// from there to `upper` indicates the end.
+    /// Returns the end of a track whose last sector on the line seems to be `lower`. The only
+    /// indication is a jump of the angle from `lower` to `upper`.
     fn confirm_end(
         &mut self,
         line: &mut Line,
@@ -425,7 +426,8 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// Returns whether a sector passes where the line predicts.
+    /// Returns whether a sector passes where the line predicts. Also returns true if the sector
+    /// cannot be read.
     pub(super) fn on(&mut self, line: &Line, lbn: u64) -> Result<bool, ProbeError> {
         if !self.clock.is_noisy() {
             let angle = self.clock.angle(lbn)?;

@@ -14,11 +14,12 @@ const LOST: f64 = 0.1;
 /// The number of sectors below which a small jump may be caused by bad ones.
 const FEW: f64 = 10.0;
 
-/// The largest deviations at which a boundary may still be the predicted one: on a noisy clock, in
-/// revolutions; for the skew, in revolutions; and for the end of a track, which may have slipped
-/// sectors, in sectors. A larger deviation indicates another zone.
+/// The largest deviation, in revolutions, at which a boundary may still be the predicted one on a
+/// noisy clock. A larger deviation indicates another zone.
 const DEVIATION_NOISY: f64 = 0.06;
+/// The same for the beginning of a track on a steady clock, in revolutions.
 const DEVIATION_SKEW: f64 = 0.02;
+/// The same for the end of a track, which may have slipped sectors, in sectors.
 const DEVIATION_SECTORS: f64 = 8.0;
 
 /// The largest number of readings of a sector until it is decided whether it is at the predicted
@@ -52,14 +53,14 @@ struct Test {
 enum BoundaryTest {
     /// Is the LBN before the boundary where the track continues?
     Last,
-    /// Is the LBN after it where the next track begins?
+    /// Is the LBN after the boundary where the next track begins?
     First,
     /// Is the track free of interruptions?
     Whole,
     /// Is a read across the boundary interrupted?
     Across,
-    /// Do the tracks before it have the predicted number of sectors, judging by any sector after
-    /// it?
+    /// Do the tracks before the boundary have the predicted numbers of sectors, judging by any
+    /// sector of the track after it?
     Shift,
 }
 
@@ -97,9 +98,12 @@ pub(super) struct Window<'w> {
 pub(super) struct Drift {
     /// The deviations measured so far, by predicted track.
     seen: Vec<(usize, f64)>,
+    /// The constant deviation.
     at_once: f64,
-    /// The sums for the line through the origin that fits the deviations best.
+    /// The sum of the products of deviation and track, for the line through the origin that fits
+    /// the deviations best.
     products: f64,
+    /// The sum of the squares of the tracks, for the same line.
     squares: f64,
 }
 
@@ -302,8 +306,8 @@ impl Search<'_, '_> {
         chosen
     }
 
-    /// Chooses one boundary in each run as long as a cylinder, and those where the pattern has
-    /// changed.
+    /// Chooses one boundary per cylinder, and both boundaries of each track whose size differs from
+    /// those of earlier tracks.
     fn sample(&self, kinds: &[TrackKind]) -> ChosenTests {
         let last = kinds.len() - 1;
         // A deviation inside a cylinder may be compensated at its end, so the last boundary before
@@ -426,7 +430,7 @@ impl Search<'_, '_> {
             .map(|(index, _)| index)
     }
 
-    /// Returns whether the drive behaves as predicted. A deviation counts if it is measured twice.
+    /// Returns whether the drive behaves as predicted.
     fn run_test(
         &mut self,
         window: &Window<'_>,
@@ -457,7 +461,9 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Returns whether the LBN before or after a boundary passes at the predicted angle.
+    /// Returns whether the LBN before or after a boundary passes at the predicted angle. On a noisy
+    /// clock, or if the reading is late, a deviation counts only if it is measured twice. An LBN
+    /// that cannot be read counts as predicted.
     fn test_side(
         &mut self,
         window: &Window<'_>,
