@@ -53,8 +53,8 @@ pub struct Survey {
     pub phase: (SimTime, f64),
 }
 
-/// The minimum time from sending a read to its completion, by the number of tracks that the seek
-/// crosses, in revolutions.
+/// The minimum time in revolutions from sending a read to its completion, by the number of tracks
+/// that the seek crosses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PositioningCurve(Vec<(usize, f64)>);
 

@@ -61,7 +61,8 @@ pub enum Refusal {
     },
 }
 
-/// A file or block device that is open for writing and locked. A device is also held exclusively.
+/// A file or block device that is open and locked. A device that is open for writing is also held
+/// exclusively.
 #[derive(Debug)]
 pub struct LockedFile {
     /// The open file.

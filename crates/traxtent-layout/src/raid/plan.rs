@@ -64,9 +64,9 @@ pub struct StripeHealth {
     pub failed: MemberSet,
     /// Members that cannot read some part of the stripe. They are still written.
     pub unreadable: MemberSet,
-    /// Whether the stripe's parity may never have been initialized. Rows that have been written have
-    /// correct parity all the same, unless their writes had to use the old parity. The parity of
-    /// such a stripe is not used to reconstruct data of a member that may become readable again.
+    /// Whether the stripe's parity may never have been initialized. Rows that have been written
+    /// have correct parity all the same, unless their writes had to use the old parity. The parity
+    /// of such a stripe is not used to reconstruct data of a member that may become readable again.
     pub unsynced: bool,
 }
 

@@ -35,7 +35,7 @@ pub enum DeviceStep {
 
 /// A change of the table, and the steps that it needs. [`Tpl`](super::Tpl) makes it, and an
 /// executor carries it out: each step after the preceding one is complete, then
-/// [`Tpl::commit`](super::Tpl::commit), then the steps that this returns.
+/// [`Tpl::commit`](super::Tpl::commit), then the steps that the commit returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a plan must be carried out and committed, or abandoned"]
 pub struct TablePlan {

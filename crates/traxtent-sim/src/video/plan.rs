@@ -32,7 +32,8 @@ pub struct ServerRequirements {
     pub bitrate: BitRate,
     /// The total number of streams; `None` for the largest possible number.
     pub streams: Option<u32>,
-    /// The longest round; `None` for the shortest possible for the streams.
+    /// The longest round; `None` for the shortest that carries the streams. If `streams` is also
+    /// `None`, an I/O has the size of a track.
     pub round: Option<Span>,
     /// The number of disks over which the videos are spread.
     pub disks: u32,

@@ -84,7 +84,7 @@ struct Rounds<'a, Draw, Ended> {
     /// The requests of the round, in the order of service.
     requests: Vec<Request>,
     issued: usize,
-    /// The completion time of each, counted from the beginning of the round.
+    /// The completion times so far, counted from the beginning of the round.
     complete: Vec<Span>,
     tag: u64,
     begun: SimTime,

@@ -22,9 +22,10 @@ pub const ROUNDS: u32 = 10_000;
 /// One request in this number may be late.
 pub const ONE_LATE_IN: u64 = 10_000;
 
-/// The number of rounds, and of standard deviations above the mean, for the estimate with which a
-/// search begins.
+/// The number of rounds simulated for the estimate with which a search begins.
 const GUESSED_ROUNDS: u32 = 200;
+
+/// The number of standard deviations above the mean that the estimate adds to the time of a round.
 const GUESSED_DEVIATIONS: f64 = 2.5;
 
 /// A server whose admission is measured on its disk.

@@ -31,7 +31,7 @@ pub enum Accounting {
 
 /// The part of the media that an I/O reads.
 struct Io {
-    /// The number of sectors, on most tracks of the zone.
+    /// The number of sectors. Whole tracks count as tracks of the zone's smallest size.
     sectors: u64,
     /// The largest number of tracks that it touches.
     tracks: usize,
@@ -158,7 +158,7 @@ impl<'a> HardServer<'a> {
             },
             seeks: self.seeks.clone(),
             stroke: self.stroke,
-            extra_cylinders: self.astray(io.tracks),
+            extra_cylinders: self.extra_cylinders(io.tracks),
         }
     }
 
@@ -223,10 +223,10 @@ impl<'a> HardServer<'a> {
             .wait(left + moved, self.mechanics.edge(next, 0))
     }
 
-    /// The distance by which a seek may exceed its share of the stroke: back over cylinders to
-    /// which the order of LBNs returns, and over those by which an I/O has moved the arm while the
-    /// sweep runs downward.
-    fn astray(&self, tracks: usize) -> u64 {
+    /// The number of cylinders by which a seek may exceed its share of the stroke. There are two
+    /// causes: the order of LBNs can return to earlier cylinders, and while the sweep runs
+    /// downward, each I/O moves the arm upward.
+    fn extra_cylinders(&self, tracks: usize) -> u64 {
         let cylinders = self.tracks.iter().map(|track| track.cylinder.0);
         let farthest = cylinders.scan(0, |most, cylinder| {
             *most = cylinder.max(*most);
