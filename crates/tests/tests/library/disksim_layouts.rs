@@ -165,7 +165,7 @@ const G2: &str = "dm_disk d { Number of data surfaces = 2, Number of cylinders =
         Layout Model = dm_layout_g2 { Layout Map File = some.map, Zones = [ dm_layout_g2_zone {
           First cylinder number = 0, Last cylinder number = 1, First LBN = 0, Last LBN = 17, Blocks per track = 5,
           Zone Skew = 1.0, Skew for track switch = 1.0, Skew for cylinder switch = 2.0 } ] } }";
-/// Its map file.
+/// The map file of [`G2`].
 const G2_MAP: &str = "a drive\nremarks\n2 cylinders, 6000 rot, 2 heads
 lbn 0 --> cyl 0, head 0, sect 0, seqcnt 1
 lbn 2 --> cyl 0, head 0, sect 3, seqcnt 1

@@ -144,7 +144,8 @@ fn table_1_of_the_track_aligned_extents_paper() {
         ("ibm18lzx", 1999, 10_000.0, 0.8, 5.9, (382, 195), 116_340, Some((18.0, 0.5))),
         ("atlas10k", 1999, 10_000.0, 0.8, 5.0, (334, 224), 60_126, Some((9.0, 0.5))),
         ("cheetahx15", 2000, 15_000.0, 0.8, 3.9, (386, 286), 103_750, Some((18.0, 0.5))),
-        // Its sectors and tracks exceed the printed 9 GB by more than a fifth; they are kept.
+        // The sectors and tracks of the Atlas 10K II exceed the printed 9 GB by more than a fifth.
+        // They are kept.
         ("atlas10k2", 2000, 10_000.0, 0.6, 4.7, (528, 353), 52_014, None),
     ];
     for (name, year, rpm, switch, seek, (outer, inner), tracks, capacity) in rows {

@@ -263,7 +263,8 @@ fn shares_of_sequential_and_local_requests() {
         );
         assert!(arrival.request.sectors > 0 && arrival.request.end().0 < 2_056_008);
     }
-    // Sizes: the integer part of an exponential of 8 sectors, none of 0, in blocks of 8.
+    // Sizes: the integer part of an exponential with a mean of 8 sectors, never 0, rounded up to
+    // blocks of 8.
     let single_block = alone
         .iter()
         .filter(|arrival| arrival.request.sectors == 8)

@@ -53,11 +53,11 @@ fn cache_behaviours() -> impl Iterator<Item = (Faults, TimingMethod)> {
         (Refuses, Ignores, Refuses, TimingMethod::ReadInterleaved),
         (Ignores, Ignores, Ignores, TimingMethod::ReadInterleaved),
     ];
-    cases.into_iter().map(|(verify, fua, cache_orders, left)| {
+    cases.into_iter().map(|(verify, fua, cache_control, left)| {
         let faults = Faults {
             verify,
             fua,
-            cache_control: cache_orders,
+            cache_control,
             ..Faults::default()
         };
         (faults, left)

@@ -399,8 +399,8 @@ fn caching_that_stays_on() {
     );
 
     let (profile, geometry) = parts(named("atlas10k2"));
-    let faults = |cache_orders| Faults {
-        cache_control: cache_orders,
+    let faults = |cache_control| Faults {
+        cache_control,
         ..Faults::default()
     };
     let refuses = SimTransport::new(profile.clone(), geometry.clone())
@@ -440,8 +440,8 @@ fn long_defect_lists() {
     );
 }
 
-/// Is a drive that does not translate recognized, whichever request comes first, and likewise a
-/// drive that disappears?
+/// Is a drive that does not translate recognized, whichever request comes first, and is a drive
+/// that disappears reported as gone?
 #[test]
 fn drives_that_do_not_translate() {
     let mut profile = named("atlas10k2");

@@ -387,9 +387,9 @@ fn lines_that_are_not_faults() {
         let mut stream = UnixStream::connect(&control).unwrap();
         stream.write_all(line).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response
     };
     let long = [&b"vanish,for=1h"[..], &[b' '; 20_000]].concat();
     for (line, what) in [
@@ -403,11 +403,11 @@ fn lines_that_are_not_faults() {
         (b"vanish,for=1h", "one line"),
         (&long, "16384 bytes"),
     ] {
-        let answer = say(line);
+        let response = say(line);
         let shown = String::from_utf8_lossy(line);
-        assert!(answer.starts_with("error: "), "{shown}: {answer}");
-        assert!(answer.contains(what), "{shown}: {answer}");
-        assert_eq!(answer.lines().count(), 1, "{shown}: {answer}");
+        assert!(response.starts_with("error: "), "{shown}: {response}");
+        assert!(response.contains(what), "{shown}: {response}");
+        assert_eq!(response.lines().count(), 1, "{shown}: {response}");
     }
     assert_eq!(say(b""), "");
     server.write(vec![1; 512], 0, true).unwrap();

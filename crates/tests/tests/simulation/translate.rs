@@ -152,7 +152,7 @@ fn built_in_drives() {
 /// Do DIXtrac's five steps find every track of a model, with fewer translations than the paper
 /// states for the drive that it measured?
 #[test]
-fn reference_models_by_expertise() {
+fn reference_models_by_dixtrac() {
     let mut wrong = Vec::new();
     for name in MODELS {
         let Some(drive) = model(name) else {

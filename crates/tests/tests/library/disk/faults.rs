@@ -1,4 +1,5 @@
-//! The effect of each fault, to the picosecond, on the tiny drive, whose revolution takes 10 ms.
+//! The effects of faults. Times are those of the tiny drive, whose revolution takes 10 ms, unless a
+//! test names other drives.
 
 use traxtent_model::disk::{Command, Disk, DiskError, Scenario};
 use traxtent_model::drive::Breakdown;

@@ -296,8 +296,8 @@ fn a_write_that_takes_a_segment_keeps_it() {
         p.cache.writes_while_busy = true;
         p.overheads.read_completion_ms = 2.0;
     });
-    // Sent at 3.01, acknowledged at 5.01 ms. Read-ahead continues from 3.0, and the write arrives
-    // at 4.0.
+    // Sent at 3.01, acknowledged at 5.01 ms. The write arrives at 4.0, while the read-ahead that
+    // would continue from 3.0 is still pending.
     let requests = |lbn| {
         [
             (0.0, read(20, 10)),

@@ -201,7 +201,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Returns whether the bytes read equal the expected ones, as far as both are known.
+/// Returns whether the bytes read equal the expected ones where both are known.
 fn agree(read: &[Option<u8>], expected: &[Option<u8>]) -> bool {
     let mut pairs = std::iter::zip(read, expected);
     read.len() == expected.len()

@@ -250,7 +250,7 @@ fn after(strategy: AllocatorKind, turnover: f64, seed: u64) -> (Vec<File>, Space
     )
 }
 
-/// Are invalid lists of files refused, and likewise an allocator without track information?
+/// Are invalid lists of files and an allocator without track information refused?
 #[test]
 fn refusals() {
     let partition = Partition::whole(map(0, &[40, 44, 36]), 8).unwrap();

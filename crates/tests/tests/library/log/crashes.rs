@@ -88,7 +88,7 @@ impl CrashedDevice {
             return;
         }
         while let Some(op) = log.next_op() {
-            let answer = left.perform(op);
+            let data = left.perform(op);
             let seed = self.rng.bits();
             let fates = [
                 Fate::None,
@@ -99,7 +99,7 @@ impl CrashedDevice {
             let mut again = left.cut(fates[self.rng.below(4) as usize]);
             let log_again = recover(&self.map, &mut again, self.cleaning).unwrap();
             assert_eq!(found_by(&log_again, &again), found, "after {fate:?}");
-            log.complete(answer).unwrap();
+            log.complete(data).unwrap();
         }
         assert_eq!(contents(&log, &mut left), found);
         assert_accounts(&log);

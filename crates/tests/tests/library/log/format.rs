@@ -287,8 +287,8 @@ fn a_broken_checkpoint_takes_no_room() {
                 break;
             }
             pages_written |= matches!(op, LogOp::Write { .. });
-            let answer = worker.device.perform(op);
-            worker.log.complete(answer).unwrap();
+            let data = worker.device.perform(op);
+            worker.log.complete(data).unwrap();
         }
         assert!(pages_written);
         let states = [before, worker.device].map(|mut device| {

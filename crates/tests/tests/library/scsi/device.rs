@@ -32,23 +32,23 @@ impl Device {
     /// command took.
     fn send(&mut self, command: &str, data: &[u8]) -> (CommandResponse, Span) {
         let sent = self.now;
-        let answer = self.server.execute(sent, &hex(command), data);
-        self.now = answer.completed;
-        let took = answer.completed.since(sent);
-        (answer, took)
+        let response = self.server.execute(sent, &hex(command), data);
+        self.now = response.completed;
+        let took = response.completed.since(sent);
+        (response, took)
     }
 
     /// Returns the data of a command that must succeed.
     #[track_caller]
     fn bytes(&mut self, command: &str, data: &[u8]) -> Vec<u8> {
-        let (answer, _) = self.send(command, data);
+        let (response, _) = self.send(command, data);
         assert_eq!(
-            answer.status,
+            response.status,
             Status::Good,
             "{command}: {:02x?}",
-            answer.sense
+            response.sense
         );
-        match answer.data {
+        match response.data {
             Payload::Bytes(bytes) => bytes,
             Payload::Zeros(n) => vec![0; n as usize],
         }
@@ -57,21 +57,21 @@ impl Device {
     /// Returns the time of a command that must succeed, in milliseconds.
     #[track_caller]
     fn ms(&mut self, command: &str) -> f64 {
-        let (answer, took) = self.send(command, &[]);
+        let (response, took) = self.send(command, &[]);
         assert_eq!(
-            answer.status,
+            response.status,
             Status::Good,
             "{command}: {:02x?}",
-            answer.sense
+            response.sense
         );
         took.as_ms()
     }
 
     #[track_caller]
     fn sense(&mut self, command: &str, data: &[u8]) -> Sense {
-        let (answer, _) = self.send(command, data);
-        assert_eq!(answer.status, Status::CheckCondition, "{command}");
-        Sense::decode(&answer.sense).unwrap()
+        let (response, _) = self.send(command, data);
+        assert_eq!(response.status, Status::CheckCondition, "{command}");
+        Sense::decode(&response.sense).unwrap()
     }
 
     fn caching(&mut self) -> CachingPage {
@@ -113,11 +113,11 @@ fn illegal(code: AdditionalSense, in_command: bool, byte: u16) -> Sense {
 #[test]
 fn refusals() {
     let mut device = Device::new(&tiny_with(|_| {}));
-    let (answer, took) = device.send("42 00 00 00 00 00 00 00 58 00", &[]);
-    assert_eq!(answer.status, Status::CheckCondition);
+    let (response, took) = device.send("42 00 00 00 00 00 00 00 58 00", &[]);
+    assert_eq!(response.status, Status::CheckCondition);
     assert_eq!(took, Span::ZERO);
     assert_eq!(
-        answer.sense,
+        response.sense,
         hex("70 00 05 00 00 00 00 0a 00 00 00 00 20 00 00 00 00 00")
     );
     let in_command = AdditionalSense::INVALID_FIELD_IN_COMMAND;
@@ -201,9 +201,9 @@ fn drives_that_report_neither_translation_nor_defects() {
         device.bytes("1c 01 00 00 fc 00", &[]),
         hex("00 00 00 01 00")
     );
-    let question = hex("40 00 00 0a 00 05 00 00 00 00 00 00 00 00");
+    let request = hex("40 00 00 0a 00 05 00 00 00 00 00 00 00 00");
     assert_eq!(
-        device.sense("1d 10 00 00 0e 00", &question),
+        device.sense("1d 10 00 00 0e 00", &request),
         illegal(AdditionalSense::INVALID_FIELD_IN_DATA, false, 0)
     );
     let unknown = Sense::new(SenseKey::IllegalRequest, AdditionalSense::INVALID_OPERATION);
@@ -231,13 +231,13 @@ fn medium_errors() {
     let good = device.ms("2f 00 00 00 00 0a 00 00 05 00");
     let mut device = Device::new(&tiny_with(|_| {}));
     device.server = device.server.with_faults(faults(&[3, 12, 13]));
-    let (answer, took) = device.send("2f 00 00 00 00 0a 00 00 05 00", &[]);
+    let (response, took) = device.send("2f 00 00 00 00 0a 00 00 05 00", &[]);
     assert_eq!(
-        (answer.status, took.as_ms()),
+        (response.status, took.as_ms()),
         (Status::CheckCondition, good)
     );
     assert_eq!(
-        answer.sense,
+        response.sense,
         hex("f0 00 03 00 00 00 0c 0a 00 00 00 00 11 00 00 00 00 00")
     );
     let read_error = AdditionalSense::UNRECOVERED_READ_ERROR;
@@ -374,8 +374,8 @@ fn wce_switches_write_back() {
             },
             false,
         );
-        let (answer, took) = device.send("2a 00 00 00 00 32 00 00 01 00", &[0; 512]);
-        assert_eq!(answer.status, Status::Good);
+        let (response, took) = device.send("2a 00 00 00 00 32 00 00 01 00", &[0; 512]);
+        assert_eq!(response.status, Status::Good);
         // SYNCHRONIZE CACHE waits for the media.
         (
             took.as_ms(),
@@ -510,10 +510,10 @@ fn every_address_translates() {
             wanted: AddressFormat::PhysicalSector,
             address: Address::Block(lbn),
         };
-        let answer = translate(&mut device, there);
+        let response = translate(&mut device, there);
         let place = geometry.locate(lbn).unwrap();
-        assert_eq!(answer.addresses, [Address::Sector(place)], "{lbn}");
-        let bits = (answer.alternate_sector, answer.alternate_track);
+        assert_eq!(response.addresses, [Address::Sector(place)], "{lbn}");
+        let bits = (response.alternate_sector, response.alternate_track);
         let expected = match lbn.0 {
             5 => (true, false),
             7 => (true, true),
@@ -525,9 +525,9 @@ fn every_address_translates() {
             wanted: form,
             address: Address::Sector(place),
         };
-        let answer = translate(&mut device, back);
-        assert_eq!(answer.addresses, [Address::Block(lbn)]);
-        assert!(!answer.reserved_area);
+        let response = translate(&mut device, back);
+        assert_eq!(response.addresses, [Address::Block(lbn)]);
+        assert!(!response.reserved_area);
     }
     let mut reserved = 0;
     for slot in 0..100 {
@@ -537,14 +537,14 @@ fn every_address_translates() {
             slot,
         };
         if let Occupant::Bad | Occupant::Empty = geometry.lbn_at(place) {
-            let question = TranslateRequest {
+            let request = TranslateRequest {
                 supplied: AddressFormat::PhysicalSector,
                 wanted: AddressFormat::ShortBlock,
                 address: Address::Sector(place),
             };
-            let answer = translate(&mut device, question);
+            let response = translate(&mut device, request);
             assert!(
-                answer.reserved_area && answer.addresses.is_empty(),
+                response.reserved_area && response.addresses.is_empty(),
                 "{place}"
             );
             reserved += 1;
@@ -588,10 +588,10 @@ fn defects_are_listed() {
     assert_eq!((head.length, head.addresses.len()), (24, 0));
     assert_eq!(list("37 00 05 00 00 00 00 10 00 00", ten).length, 0);
 
-    let (answer, _) = device.send("37 00 18 00 00 00 00 10 00 00", &[]);
+    let (response, _) = device.send("37 00 18 00 00 00 00 10 00 00", &[]);
     let remark = Sense::new(SenseKey::Recovered, AdditionalSense::DEFECT_LIST_NOT_FOUND);
-    assert_eq!(Sense::decode(&answer.sense).unwrap(), remark);
-    let Payload::Bytes(bytes) = answer.data else {
+    assert_eq!(Sense::decode(&response.sense).unwrap(), remark);
+    let Payload::Bytes(bytes) = response.data else {
         panic!("zeros");
     };
     let list = DefectList::decode(DefectWidth::Ten, &bytes).unwrap();

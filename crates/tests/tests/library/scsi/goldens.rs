@@ -408,14 +408,14 @@ fn sector(cylinder: u32, surface: u16, slot: u32) -> Address {
 /// Fujitsu's manual of the MAU series: four bytes, then zeros)?
 #[test]
 fn translate_address() {
-    let question = TranslateRequest {
+    let request = TranslateRequest {
         supplied: AddressFormat::ShortBlock,
         wanted: AddressFormat::PhysicalSector,
         address: Address::Block(Lbn(0x0102_0304)),
     };
     let bytes = hex("40 00 00 0a 00 05 01 02 03 04 00 00 00 00");
-    assert_eq!(question.encode().unwrap(), bytes);
-    let answer = hex("40 00 00 12 00 45 00 20 08 02 00 00 01 4d 00 20 08 02 00 00 01 4e");
+    assert_eq!(request.encode().unwrap(), bytes);
+    let response = hex("40 00 00 12 00 45 00 20 08 02 00 00 01 4d 00 20 08 02 00 00 01 4e");
     let expected = Translation {
         supplied: AddressFormat::ShortBlock,
         translated: AddressFormat::PhysicalSector,
@@ -424,8 +424,8 @@ fn translate_address() {
         alternate_track: false,
         addresses: vec![sector(0x2008, 2, 333), sector(0x2008, 2, 334)],
     };
-    assert_eq!(Translation::decode(&answer).unwrap(), expected);
-    assert_eq!(expected.encode().unwrap(), answer);
+    assert_eq!(Translation::decode(&response).unwrap(), expected);
+    assert_eq!(expected.encode().unwrap(), response);
     // Only RAREA, without an address.
     let reserved = Translation::decode(&hex("40 00 00 02 05 83")).unwrap();
     assert!(reserved.reserved_area && !reserved.alternate_sector && !reserved.alternate_track);

@@ -26,7 +26,6 @@ use super::setup::{Setup, assembled, open, setup, surveyed};
 const ALL_SUBSETS: usize = 8;
 /// The number of workloads.
 const SEEDS: u64 = 1000;
-
 /// The maximum number of states examined for each workload.
 const STATES: u64 = 120;
 /// The number of subsets tried if more than [`ALL_SUBSETS`] writes are pending.

@@ -25,6 +25,7 @@ use super::{export, needs_fuse, run, text};
 
 /// The variable that tells the test binary to serve: the directory.
 const DIRECTORY: &str = "TRAXTENT_TEST_FUSE";
+/// The name of the test, by which the test binary runs it in another process.
 const TEST: &str = "fuse::killed::a_killed_server_leaves_nothing_hanging";
 
 /// The time that a call on a dead file system may take.

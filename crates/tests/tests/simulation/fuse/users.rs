@@ -17,6 +17,7 @@ use super::{export, needs_fuse};
 
 /// The variable that gives an ordinary user the directory.
 const DIRECTORY: &str = "TRAXTENT_TEST_FUSE_USER";
+/// The name of the test, by which the test binary runs it in another process.
 const TEST: &str = "fuse::users::ordinary_users_can_serve";
 
 /// The user `nobody`. fusermount3 requires the user to have a name.

@@ -19,6 +19,7 @@ const DISK: &str = "/dev/sda";
 const SECTORS: u64 = 64 * 2048;
 /// The first bad sector of `scsi_debug` when bad sectors are enabled.
 const BAD: Lbn = Lbn(0x1234);
+/// The attribute that selects the faults of `scsi_debug`.
 const OPTIONS: &str = "/sys/bus/pseudo/drivers/scsi_debug/opts";
 
 pub(super) fn run() {

@@ -12,6 +12,7 @@ use testkit::guest::Guest;
 
 /// The variable set in the guest: the role of the test binary there.
 const ROLE: &str = "TRAXTENT_GUEST";
+/// The name of the test, by which the test binary runs it in the guest.
 const TEST: &str = "guest::a_kernels_own_disk";
 const MODULES: [&str; 5] = [
     "scsi_common",

@@ -13,6 +13,7 @@ use testkit::guest::{Guest, GuestKernel};
 
 /// The variable set in the guest: the role of the test binary there.
 const ROLE: &str = "TRAXTENT_UBLK";
+/// The name of the test, by which the test binary runs it in the guest.
 const TEST: &str = "ublk::a_kernels_block_device";
 
 /// Do file systems and tools see the drive's properties? Can 256 requests be outstanding, and do
