@@ -1,6 +1,6 @@
 //! Checking whether the boundaries of an old map are still correct.
 //!
-//! On a drive that translates, the places on both sides of each boundary in a random sample are
+//! On a drive that translates, the LBNs on both sides of each boundary in a random sample are
 //! translated. On other drives, randomly chosen runs of tracks are searched again by timing.
 
 use std::ops::ControlFlow;
@@ -70,7 +70,8 @@ pub fn check_map(
 
 type Tested = Result<(u64, Option<MovedBoundary>), ProbeError>;
 
-/// Translates the first and last LBN of a track, and the first LBN of the next.
+/// Checks a random sample of boundaries. For each of them, translates the first and the last LBN of
+/// the track before it, and the first LBN of the track after it.
 fn by_translation(
     target: &mut dyn Target,
     map: &TrackMap,
@@ -133,7 +134,7 @@ fn moved(
     )))
 }
 
-/// Searches runs of tracks again.
+/// Searches random runs of tracks again, up to the first difference from the map.
 fn by_timing(
     target: &mut dyn Target,
     map: &TrackMap,

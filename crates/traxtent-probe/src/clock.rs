@@ -33,33 +33,34 @@ const REACHES: usize = 48;
 /// skew is chosen for the movement between them.
 const NEIGHBOURS: usize = 12;
 
-/// The number of readings of one sector that determine period and jitter. Fewer have to suffice if
-/// each requires reads elsewhere first.
+/// The number of readings of one sector that determine period and jitter.
 const CALIBRATION_READS: usize = 400;
+/// The same if each reading requires reads elsewhere first. Fewer have to suffice then.
 const CALIBRATION_READS_INTERLEAVED: usize = 40;
 
 /// The longest time of an undisturbed read nearby, in revolutions: one revolution and the movement
-/// of the arm. After reads elsewhere, the arm may come from anywhere.
+/// of the arm.
 const UNDISTURBED_TURNS_MAX: f64 = 1.4;
+/// The same after reads elsewhere, when the arm may come from anywhere.
 const UNDISTURBED_TURNS_MAX_INTERLEAVED: f64 = 8.0;
 
-/// The largest difference between two readings of one angle: a number of standard deviations, but
-/// at least a number of revolutions. A larger limit would conflate different angles; a smaller one
-/// would require more readings.
+/// The largest difference between two readings of one angle, in standard deviations. A larger limit
+/// would conflate different angles; a smaller one would require more readings.
 const SAME_ANGLE_SIGMAS: f64 = 6.0;
+/// The lower limit of that difference, in revolutions.
 const SAME_ANGLE_TURNS: f64 = 0.0012;
 
-/// The number of readings that must agree. On a noisy clock, the deviation of their mean is then at
-/// most a third of that of a single reading. On a steady clock, agreement is required only if no
-/// reading was in time.
+/// The number of readings that must agree on a noisy clock. The standard deviation of their mean is
+/// a third of that of a single reading.
 const AGREEING_NOISY: usize = 9;
+/// The same on a steady clock, where agreement is required only if no reading was in time.
 const AGREEING_STEADY: usize = 2;
 
 /// The largest number of attempts to time a read without a disturbance.
 const EXCESS_ATTEMPTS: u32 = 4;
-/// The minimum time from sending such a read to the end of its first sector, and the increase with
-/// each attempt, in revolutions.
+/// The minimum time from sending such a read to the end of its first sector, in revolutions.
 const EXCESS_LEAD_TURNS: f64 = 0.25;
+/// The increase of that time with each attempt, in revolutions.
 const EXCESS_LEAD_STEP_TURNS: f64 = 0.15;
 /// The excess, in revolutions, below which a read was undisturbed. If two reads differ by less,
 /// their excess is not caused by a disturbance.
@@ -75,15 +76,17 @@ const FOLLOWS_TURNS_MAX: f64 = 0.95;
 /// revolutions. It is deliberately too short: a missed sector corrects it quickly, whereas a time
 /// that is too long is corrected only slowly.
 const LEAD_FIRST_TURNS: f64 = 0.02;
-/// The lengthening of that time after a missed sector: to slightly more than the time tried, but at
-/// most by a factor, because the cause may be another disturbance, and at most to a revolution.
+/// The ratio of that time after a missed sector to the time tried: slightly more than 1.
 const LEAD_MISSED: f64 = 1.02;
+/// The largest factor by which one missed sector lengthens that time, because the cause may be
+/// another disturbance.
 const LEAD_GROWTH_MAX: f64 = 1.3;
+/// The upper limit of that time after a missed sector, in revolutions.
 const LEAD_TURNS_MAX: f64 = 1.0;
-/// The factor by which each sector that is not missed shortens it, and the shortest time, in
-/// revolutions. The factor is a compromise between reads that wait too long and sectors that are
-/// missed.
+/// The factor by which each sector that is not missed shortens that time: a compromise between
+/// reads that wait too long and sectors that are missed.
 const LEAD_DECAY: f64 = 0.9985;
+/// The lower limit of that time, in revolutions.
 const LEAD_TURNS_MIN: f64 = 0.002;
 
 /// The delay after the due time above which a read has missed its sector, in revolutions: half of
@@ -276,7 +279,7 @@ impl<'a> Clock<'a> {
         }
     }
 
-    /// Measures the angle of a sector by one reading.
+    /// Measures the angle of a sector by one reading. Returns `None` if the sector cannot be read.
     pub(super) fn pass(&mut self, lbn: u64) -> Result<Option<SectorPass>, ProbeError> {
         let timing = self.read(lbn, 1)?;
         Ok(timing.map(|timing| SectorPass {
@@ -290,16 +293,17 @@ impl<'a> Clock<'a> {
         (SAME_ANGLE_SIGMAS * self.sigma).max(SAME_ANGLE_TURNS)
     }
 
-    /// Returns whether angles jitter by more than the skews of some drives.
+    /// Returns whether the clock is noisy: one reading is not enough to determine an angle.
     pub(super) fn is_noisy(&self) -> bool {
         self.sigma > NOISY
     }
 
-    /// Measures the angle of a sector with as many readings as needed.
+    /// Measures the angle of a sector with as many readings as needed. Returns `None` if the sector
+    /// cannot be read.
     ///
-    /// On a steady clock, one reading that is in time is enough, and a recent reading is reused. On
-    /// a noisy clock, nine readings must agree. The deviation of their mean is then at most `sigma`
-    /// / 3.
+    /// On a steady clock, a recent reading is reused, and one reading that is in time is enough. If
+    /// none is in time, two must agree. On a noisy clock, nine readings must agree, and the result
+    /// is their mean.
     pub(super) fn angle(&mut self, lbn: u64) -> Result<Option<f64>, ProbeError> {
         let enough = if self.is_noisy() {
             AGREEING_NOISY
@@ -339,7 +343,8 @@ impl<'a> Clock<'a> {
 
     /// Returns how much longer a read of several sectors takes than the sectors take to pass, in
     /// revolutions. It is about 0 if they follow each other on one track. It is the skew, or an
-    /// additional revolution, if a boundary lies between them.
+    /// additional revolution, if a boundary lies between them. Returns `None` if they cannot be
+    /// read.
     ///
     /// `angle` is the angle of the first sector, and `pitch` is the angular length of one sector.
     pub(super) fn excess(

@@ -33,6 +33,7 @@ mod tests {
     use super::*;
 
     /// Do the two medians agree for odd numbers of values, and differ as described for even ones?
+    /// Is there no upper median without values?
     #[test]
     fn odd_and_even_numbers_of_values() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);

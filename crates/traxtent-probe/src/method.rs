@@ -1,7 +1,7 @@
 //! The ways to time the media, best first, and the tests that qualify them on a drive.
 //!
-//! Timed sectors must come from the media, never from a cache. So before it is used, a method must
-//! pass these tests on the drive itself:
+//! Timed sectors must come from the media, never from a cache. A method must therefore pass these
+//! tests on the drive itself before it is used:
 //!
 //! 1. Reading the same LBN again takes at least one revolution of the fastest disk (20,000 RPM).
 //! 2. However long the host waits in between, the same LBN completes a whole number of revolutions

@@ -91,8 +91,8 @@ pub(super) fn candidates(
     Ok(zones)
 }
 
-/// Searches for spares on one side of the cylinders of a zone: the interval in cylinders, and the
-/// number of spares.
+/// Searches for spares on one side of the cylinders of a zone. Finds their interval in cylinders
+/// and their number.
 fn look(
     translator: &mut Translator<'_>,
     plain: Zone,

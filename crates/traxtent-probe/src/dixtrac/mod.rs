@@ -38,11 +38,11 @@ use zone::{PlanStart, SparingRule, Zone};
 const SURVEYED: u64 = 64;
 /// The largest number of tracks in a plan.
 const REACH_MAX: u64 = 1 << 16;
-/// The number of regions with defects, and the number of all regions, on which schemes are
-/// compared.
+/// The largest number of regions with defects on which schemes are compared.
 const TRIED_DEFECTIVE: u64 = 4;
+/// The largest number of all regions on which schemes are compared.
 const TRIED_MAX: u64 = 1 << 10;
-/// A zone predicted for fewer tracks per surface does not count as a success.
+/// The smallest number of predicted tracks per surface with which a zone counts as a success.
 const WORTHWHILE: u64 = 4;
 
 struct Dixtrac<'t, 'a, 's> {

@@ -32,10 +32,11 @@ const SKEWS: usize = 8;
 /// The difference, in revolutions, below which two measurements count as the same skew.
 const SAME: f64 = 0.01;
 
-/// The smallest jump of an angle that counts: the largest of these numbers of standard deviations,
-/// sectors and revolutions. With less than half a sector, every slipped sector is detected.
+/// The smallest jump of an angle that counts, in standard deviations.
 const JUMP_SIGMAS: f64 = 3.5;
+/// A lower limit of that jump, in sectors. Below half a sector, every slipped sector is detected.
 const JUMP_SECTORS: f64 = 0.4;
+/// A lower limit of that jump, in revolutions.
 const JUMP_TURNS_MIN: f64 = 1e-6;
 
 /// The share of the smallest certain skew above which a gap counts as a boundary, if nothing else
@@ -376,8 +377,8 @@ impl<'s, 'c, 'a> Lane<'s, 'c, 'a> {
         Ok(None)
     }
 
-    /// Returns the LBN after one that cannot be read, if it passes where it would on the same
-    /// track.
+    /// Returns the first LBN after `lbn` that can be read, if it passes where it would on the same
+    /// track. `lbn` itself cannot be read.
     async fn after_unreadable(&mut self, lbn: u64) -> Result<Option<u64>, ProbeError> {
         for following in lbn + 1..(lbn + 1 + MOVED_MAX).min(self.shared.capacity) {
             if let Some(there) = self.angle_of(following).await? {

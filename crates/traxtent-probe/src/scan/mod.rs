@@ -14,7 +14,7 @@
 //!   could compensate for the lost time. The next read begins with the last sector of the previous
 //!   one.
 //! - The arm comes from another place each time. Each lane therefore measures how early a read must
-//!   be sent, and measures again when the lane before it has ended.
+//!   be sent, and measures again when it follows another lane than before.
 //! - After a slipped sector, the track continues. A gap ends the track if no sector would fit after
 //!   it, if it loses a revolution, or if the sectors after it continue for longer than the rest of
 //!   the track could. If none of this decides, the gap is compared with the smallest skew that is

@@ -142,9 +142,9 @@ impl Track<'_, '_> {
             return Ok(false);
         }
         let end = u64::from(first.slot) + (run.end - run.start);
-        let behind = NEARBY.map(|distance| u64::from(first.slot).checked_sub(distance + 1));
+        let before = NEARBY.map(|distance| u64::from(first.slot).checked_sub(distance + 1));
         let ahead = NEARBY.map(|distance| end.checked_add(distance));
-        for slot in behind.into_iter().chain(ahead).flatten() {
+        for slot in before.into_iter().chain(ahead).flatten() {
             let slot = u32::try_from(slot).unwrap_or(u32::MAX);
             let there = self.translator.lbn_at(Place { slot, ..first })?;
             if there.is_some_and(|lbn| !run.contains(&lbn)) {
