@@ -117,6 +117,7 @@ fn run(spec: &SynthioSpec, seed: u64, service: &Distribution) -> Run {
 }
 
 /// With one processor, does only the last of three open generators issue requests, at its own rate?
+/// With one processor each, do all three issue requests in parallel?
 #[test]
 fn open_generators_on_one_processor() {
     let opened = run(

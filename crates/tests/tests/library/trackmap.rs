@@ -347,7 +347,7 @@ fn resuming() {
 }
 
 /// Are the tracks of every built-in drive the same in the map, in its file and in the geometry, and
-/// is the track of any LBN found?
+/// is the track of any LBN found? Is each file smaller than 4 KiB?
 #[test]
 fn builtin_drives() {
     for name in profile::builtin::names() {

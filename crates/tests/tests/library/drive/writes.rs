@@ -226,7 +226,7 @@ fn the_lowest_aligned_lbn_shifts_alignment() {
     let p = emulating(7);
     assert_completions(&p, &[(0.0, write(23, 8))], &[3.1]);
     assert_completions(&p, &[(0.0, write(24, 8))], &[13.9]);
-    // The first physical sector has seven LBNs; the last one is truncated by the drive's end.
+    // The first physical sector has seven LBNs.
     assert_completions(&p, &[(9.0, write(0, 7))], &[10.7]);
     assert_completions(&p, &[(9.0, write(1, 6))], &[20.7]);
 }

@@ -48,7 +48,7 @@ fn no_read_is_stale() {
     assert!(plans.iter().all(|count| *count > 20), "{plans:?}");
 }
 
-/// Does the same hold with a simulated crash after every write?
+/// Do the properties of [`no_read_is_stale`] hold with a simulated crash after every write?
 #[test]
 fn a_crash_after_every_write() {
     for seed in 1000..1000 + testkit::repeats(4) {

@@ -97,7 +97,8 @@ fn refused_without_room(level: Level, seed: u64, journal: bool) {
     );
 }
 
-/// If a member has no room for its data, does the write fail without the member being dropped?
+/// If a member has no room for its data, does the write fail without the member being dropped, and
+/// succeed once there is room?
 #[test]
 fn data_needs_room() {
     for (seed, level) in (0..40).zip(Level::ALL.iter().cycle()) {
@@ -105,7 +106,8 @@ fn data_needs_room() {
     }
 }
 
-/// If any member has no room for the journal, does a write fail before anything is written?
+/// If any member has no room for the journal, does a write fail before anything is written, and
+/// succeed once there is room?
 #[test]
 fn the_journal_needs_room_too() {
     let levels = [Level::Raid1, Level::Raid4, Level::Raid5];
