@@ -15,7 +15,11 @@ impl<M: MemberIo> Volume<M> {
     /// Begins to rebuild a failed member, which may have been replaced.
     ///
     /// # Errors
-    /// Returns an error if the member has not failed, or if another is being rebuilt.
+    /// Returns an error if the member has not failed, if another is being rebuilt, or if too many
+    /// members fail.
+    ///
+    /// # Panics
+    /// Panics if there is no such member.
     pub async fn begin_rebuild(&self, member: usize) -> Result<(), VolumeError> {
         let mut state = self.gate.write().await;
         let problem = |problem| VolumeError::Member { member, problem };
@@ -44,8 +48,9 @@ impl<M: MemberIo> Volume<M> {
     /// stripes.
     ///
     /// # Errors
-    /// Returns an error if the other members cannot supply the contents of a stripe. Nothing is
-    /// written in that case.
+    /// Returns an error if the other members cannot supply the contents of a stripe, or if a member
+    /// has no space. Nothing is written in these cases. Also returns an error if too many members
+    /// fail.
     pub async fn rebuild_step(&self, stripes: u64) -> Result<bool, VolumeError> {
         let state = self.gate.read().await;
         let mut members = state.superblock.members.iter();

@@ -33,7 +33,8 @@ impl<M: MemberIo> Volume<M> {
     ///
     /// # Errors
     /// Returns an error if a sector can neither be read nor computed, in which case the other rows
-    /// are still synced. Also returns an error if too many members fail.
+    /// are still synced. Also returns an error if a member has no space, or if too many members
+    /// fail.
     pub async fn sync(&self, number: u64) -> Result<Sectors, VolumeError> {
         let (written, failed) = {
             let state = self.gate.read().await;

@@ -224,8 +224,9 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// Writes sectors, starting at `at`.
     ///
     /// # Errors
-    /// Returns an error if the range is not within the volume, if no replica can be written, or if
-    /// a block is written in part and the rest of it cannot be read.
+    /// Returns an error if the range is not within the volume, if the volume is stopped or
+    /// read-only, if the device has no space, if no replica can be written, or if a block is
+    /// written in part and the rest of it cannot be read.
     pub async fn write(&self, at: Lbn, bytes: &[u8]) -> Result<(), CopiesError> {
         self.write_to(at, bytes, false).await
     }
@@ -290,7 +291,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// layer reads as zeros afterwards.
     ///
     /// # Errors
-    /// Returns an error if the range is not within the volume, or if the table cannot be written.
+    /// Returns an error if the range is not within the volume, if the volume was stopped, or if the
+    /// table cannot be written.
     pub async fn trim(&self, at: Lbn, sectors: Sectors) -> Result<(), CopiesError> {
         let _request = self.begin_request();
         self.check_writable()?;
@@ -318,7 +320,8 @@ impl<M: MemberClock> ReplicatedVolume<M> {
     /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// Returns an error if a first replica cannot be written, or if the device cannot be flushed.
+    /// Returns an error if a first replica cannot be written, if the data for it cannot be read, or
+    /// if the device cannot be flushed.
     pub async fn flush(&self) -> Result<(), CopiesError> {
         let _request = self.begin_request();
         let stale: Vec<(BlockRun, u32)> = maintenance::groups(self.state().tpl.before_flush());
