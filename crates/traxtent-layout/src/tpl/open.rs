@@ -262,7 +262,7 @@ fn find_header(
         let Some(track) = map.track(index).filter(|track| track.end() <= range.end) else {
             break;
         };
-        // The second copy follows after as many tracks as the table takes.
+        // The second copy follows after as many tracks as the first one takes.
         let bytes = read(track.first_lbn, sectors);
         let found = bytes.map(|bytes| Header::decode(&bytes));
         let begins = map.track(first).map(|track| track.first_lbn);
@@ -280,8 +280,8 @@ fn find_header(
     Err(problem)
 }
 
-/// The largest number of tracks that a table may take. The table of a drive with ten million tracks
-/// has 40 MB, which is 400 tracks of 100 KB.
+/// The largest number of tracks that a copy of the table may take. With two bytes per track, a copy
+/// for ten million tracks has about 20 MB, which is 200 tracks of 100 KB.
 const TABLE_TRACKS_MAX: usize = 1024;
 
 fn wrong(problem: &'static str) -> TplError {
