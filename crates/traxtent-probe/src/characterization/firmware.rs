@@ -123,19 +123,19 @@ const WATERMARK: FirmwareBehaviour = FirmwareBehaviour {
 /// Tries all choices of each behaviour and keeps the best.
 pub(super) fn firmware(
     watch: &mut Stopwatch<'_>,
-    character: &mut Characterization,
+    measured: &mut Characterization,
     end: Lbn,
 ) -> Result<(), ProbeError> {
     let (samples, turns) = sequence(watch, end)?;
-    let Ok(geometry) = Geometry::build(&character.to_profile().geometry) else {
+    let Ok(geometry) = Geometry::build(&measured.to_profile().geometry) else {
         return Ok(());
     };
     let geometry = Arc::new(geometry);
     let host = Host::of(watch);
-    let distance = |character: &Characterization| {
-        let profile = character.to_profile();
-        let period = 60_000.0 / character.rpm();
-        let start = turns * period + character.buffer.completion_ms;
+    let distance = |measured: &Characterization| {
+        let profile = measured.to_profile();
+        let period = 60_000.0 / measured.rpm();
+        let start = turns * period + measured.buffer.completion_ms;
         let drive = Drive::with_geometry(Arc::new(profile), geometry.clone());
         match &host {
             Host::Steady => in_step(drive, &samples, start, period),
@@ -149,40 +149,40 @@ pub(super) fn firmware(
         }
     };
     let (share, least) = host.chance();
-    let mut best = distance(character);
+    let mut best = distance(measured);
     for _ in 0..2 {
         for behaviour in BEHAVIOURS {
             for &choice in behaviour.choices {
-                let before = (behaviour.get)(character);
+                let before = (behaviour.get)(measured);
                 if choice == before {
                     continue;
                 }
-                (behaviour.set)(character, choice);
-                let tried = distance(character);
+                (behaviour.set)(measured, choice);
+                let tried = distance(measured);
                 if tried < share * best - least {
                     best = tried;
                 } else {
-                    (behaviour.set)(character, before);
+                    (behaviour.set)(measured, before);
                 }
             }
         }
     }
-    character.figures.push(Measurement {
+    measured.figures.push(Measurement {
         name: "overheads.read_completion_ms".to_owned(),
-        value: character.buffer.completion_ms,
+        value: measured.buffer.completion_ms,
         low: 0.0,
-        high: character.buffer.hit_ms.min(character.overhead).max(0.0),
+        high: measured.buffer.hit_ms.min(measured.overhead).max(0.0),
         unit: "ms",
         how: "the part of the overheads after the transfer, in sixteenths: the value with which the fitted profile best reproduces a sequence of reads",
         samples: samples.len() as u64,
     });
-    character.notes.push(format!(
+    measured.notes.push(format!(
         "The fitted profile reproduces a sequence of {} timed reads to {best:.3} ms, with the firmware behaviour that fits best: {}.",
         samples.len(),
         BEHAVIOURS
             .iter()
             .filter(|behaviour| behaviour.choices.len() == 2)
-            .map(|behaviour| format!("{} {}", behaviour.name, is((behaviour.get)(character))))
+            .map(|behaviour| format!("{} {}", behaviour.name, is((behaviour.get)(measured))))
             .collect::<Vec<_>>()
             .join(", "),
     ));
@@ -194,7 +194,7 @@ pub(super) fn firmware(
 /// watermark wrong.
 pub(super) fn write_watermark(
     watch: &mut Stopwatch<'_>,
-    character: &mut Characterization,
+    measured: &mut Characterization,
     end: Lbn,
 ) -> Result<(), ProbeError> {
     let FirmwareBehaviour {
@@ -203,7 +203,7 @@ pub(super) fn write_watermark(
         set,
         get,
     } = WATERMARK;
-    let segment = character.buffer.cache.segment_sectors;
+    let segment = measured.buffer.cache.segment_sectors;
     let sectors = (2 * segment).min(REQUEST_MAX);
     if sectors <= segment || end.0 <= u64::from(sectors) {
         return Ok(());
@@ -216,16 +216,16 @@ pub(super) fn write_watermark(
     }
     let (began, turns) = begin(watch)?;
     let samples = time(watch, requests, began)?;
-    let Ok(geometry) = Geometry::build(&character.to_profile().geometry) else {
+    let Ok(geometry) = Geometry::build(&measured.to_profile().geometry) else {
         return Ok(());
     };
     let geometry = Arc::new(geometry);
-    let period = 60_000.0 / character.rpm();
-    let start = turns * period + character.buffer.completion_ms;
-    let before = get(character);
+    let period = 60_000.0 / measured.rpm();
+    let start = turns * period + measured.buffer.completion_ms;
+    let before = get(measured);
     let mut distance = |choice: f64| {
-        set(character, choice);
-        let drive = Drive::with_geometry(Arc::new(character.to_profile()), geometry.clone());
+        set(measured, choice);
+        let drive = Drive::with_geometry(Arc::new(measured.to_profile()), geometry.clone());
         in_step(drive, &samples, start, period)
     };
     let usual = distance(before);
@@ -239,7 +239,7 @@ pub(super) fn write_watermark(
     } else {
         before
     };
-    set(character, found);
+    set(measured, found);
     let mut as_good = tried
         .iter()
         .filter(|choice| !is_nearer(best, choice.1))
@@ -249,7 +249,7 @@ pub(super) fn write_watermark(
     let high = high.unwrap_or(low);
     // If all choices fit equally well, nothing has been measured.
     if (low, high) != (0.0, 1.0) {
-        character.figures.push(Measurement {
+        measured.figures.push(Measurement {
             name: name.to_owned(),
             value: found,
             low,

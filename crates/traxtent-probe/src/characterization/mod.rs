@@ -261,7 +261,7 @@ pub fn characterize(
         .push(format!("The media were read by {}.", watch.method()));
 
     reporter.stage("firmware behaviour");
-    let mut character = Characterization {
+    let mut measured = Characterization {
         drive_ms: 0.0,
         physical,
         identity,
@@ -281,13 +281,13 @@ pub fn characterize(
         requests: 0,
         translations: watch.translations,
     };
-    firmware::firmware(&mut watch, &mut character, map.end())?;
+    firmware::firmware(&mut watch, &mut measured, map.end())?;
     if options.destructive {
-        firmware::write_watermark(&mut watch, &mut character, map.end())?;
+        firmware::write_watermark(&mut watch, &mut measured, map.end())?;
     }
-    character.requests = watch.requests;
-    character.drive_ms = watch.now() - began.as_ms();
-    Ok(character)
+    measured.requests = watch.requests;
+    measured.drive_ms = watch.now() - began.as_ms();
+    Ok(measured)
 }
 
 /// Determines the layout: by translation, or by timing if the drive does not translate.

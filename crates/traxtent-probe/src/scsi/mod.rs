@@ -206,7 +206,8 @@ impl<T: Transport> ScsiTarget<T> {
         Ok((Command::Blocks(blocks), bytes))
     }
 
-    /// Translates an address. Returns `None` if it is in a reserved area.
+    /// Translates an address. Returns `None` if the address is in a reserved area or cannot be
+    /// encoded.
     fn translation(
         &mut self,
         address: Address,
