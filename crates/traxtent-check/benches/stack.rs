@@ -19,9 +19,11 @@ use traxtent_check::target::{HostPaths, examine_targets};
 
 const MIB: u64 = 1 << 20;
 const ROUNDS: usize = 200;
-/// The start of the partition, of the array's data in it, and of the first extent in those.
+/// The start of the partition in bytes.
 const PARTITION: u64 = 63 * 512;
+/// The start of the array's data in the partition.
 const DATA: u64 = MIB;
+/// The start of the first extent in the array's data.
 const EXTENT: u64 = MIB;
 
 fn main() {

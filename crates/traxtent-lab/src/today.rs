@@ -27,24 +27,26 @@ pub const DRIVES: [&str; 3] = [MAIN_DRIVE, "toshiba-p300", "generic-20tb"];
 /// The size of a track in the first zone of paper T's drive.
 const PAPER_TRACK_BYTES: u32 = 264 * 1024;
 
-/// The steps per track, and the largest number of tracks, of the search for an equally efficient
-/// size.
+/// The number of steps per track of the search for an equally efficient size.
 const STEPS_TO_EQUAL: u32 = 8;
+/// The largest number of tracks of that search.
 const EQUAL_TRACKS_MAX: u32 = 16;
 
-/// The first LBN after the ext2 partition. The partition of a comparison has just enough room for
-/// the files, because only their positions matter. Streams lie anywhere in 73 GB, as on paper Q's
-/// drive (on paper T's drive, in all of its 9 GB).
+/// The first LBN after the ext2 partition of a comparison. The partition has just enough room for
+/// the files, because only their positions matter.
 const DIFF_END: u64 = 8_000_000_000 / 512;
+/// The first LBN after the range of the streams. They lie anywhere in 73 GB, as on paper Q's
+/// drive (on paper T's drive, in all of its 9 GB).
 const STREAMS_END: u64 = 142_578_125;
 
-/// The number of runs of the streams, the same as in paper Q; and the startup latency, in seconds,
-/// at which paper Q compares the systems.
+/// The number of runs of the streams, the same as in paper Q.
 const RUNS: u64 = 10;
+/// The startup latency, in seconds, at which paper Q compares the systems.
 const SLOW_S: f64 = 3.0;
 
-/// The points per track of the figure's curves, and their length in tracks.
+/// The number of points per track on the figure's curves.
 const POINTS_PER_TRACK: u32 = 16;
+/// The length of the curves, in tracks.
 const TRACKS: u32 = 2;
 
 /// A question about a drive.

@@ -10,8 +10,9 @@ use super::{Tracks, TracksPanel, colours};
 /// The displayed heights of the first panel and of the others.
 const PANELS: (f64, f64) = (400.0, 210.0);
 
-/// The room for the title, and for a heading.
+/// The room for the title.
 const TITLE: f64 = 44.0;
+/// The room for a heading.
 const HEADING: f64 = 40.0;
 
 impl TracksPanel {

@@ -11,9 +11,9 @@ use traxtent_check::source::{FileSource, Source, SourceError};
 /// The number of bytes at the start and at the end that must be zero for a device to be blank.
 const EDGE_BYTES: u64 = 1 << 20;
 
-/// The number and size of the samples between the edges. Reading them takes about a second on a
-/// disk.
+/// The number of samples between the edges. Reading them takes about a second on a disk.
 const SAMPLES: u64 = 64;
+/// The size of a sample.
 const SAMPLE_BYTES: u64 = 4 << 10;
 
 /// Returns a description of a device's content, unless the device is blank.

@@ -8,9 +8,11 @@ use super::fields::header;
 use crate::layers::Zfs;
 use crate::source::Source;
 
-/// The size of a label, and the position and size of its list.
+/// The size of a label.
 const LABEL_BYTES: u64 = 256 << 10;
+/// The position of the list in a label.
 const LIST_AT: u64 = 16 << 10;
+/// The size of the list.
 const LIST_BYTES: usize = 112 << 10;
 /// Two labels and the space for a boot loader.
 const DATA_AT: u64 = 4 << 20;

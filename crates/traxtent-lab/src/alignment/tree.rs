@@ -12,8 +12,9 @@ use std::path::Path;
 use traxtent_units::Rng;
 use traxtent_workload::Distribution;
 
-/// The median of the sizes in bytes, and the standard deviation of their logarithm.
+/// The median of the file sizes in bytes.
 const MEDIAN: f64 = 4700.0;
+/// The standard deviation of the natural logarithm of the file sizes.
 const SIGMA: f64 = 1.3;
 /// The largest file size in bytes.
 const LARGEST: f64 = (4 << 20) as f64;

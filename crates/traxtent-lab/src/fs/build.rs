@@ -19,11 +19,13 @@ const TESTS: u32 = 100;
 const HEADERS: usize = 25;
 const PROGRAMS: u32 = 6;
 
-/// The processor time in milliseconds for each file unpacked, test, file compiled, and program
-/// linked.
+/// The processor time in milliseconds for each file that is unpacked.
 const UNPACK_MS: f64 = 5.0;
+/// The same for each test.
 const TEST_MS: f64 = 150.0;
+/// The same for each file that is compiled.
 const COMPILE_MS: f64 = 150.0;
+/// The same for each program that is linked.
 const LINK_MS: f64 = 500.0;
 
 /// Runs the three phases.

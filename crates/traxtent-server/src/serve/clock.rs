@@ -71,9 +71,10 @@ const MARGIN_MAX: Duration = Duration::from_millis(1);
 /// The number of sleeps in which the effect of a late sleep on the margin decays to about a third.
 /// It is large enough for the margin to cover one late sleep in a hundred.
 const SLEEPS_REMEMBERED: u64 = 1000;
-/// The number of trial sleeps that measure the oversleep, and the duration of each. It is long
-/// enough for an idle processor to enter a sleep state, as it does while a disk rotates.
+/// The number of trial sleeps that measure the oversleep.
 const TRIALS: u32 = 20;
+/// The duration of a trial sleep: long enough for an idle processor to enter a sleep state, as it
+/// does while a disk rotates.
 const TRIAL: Duration = Duration::from_millis(2);
 
 impl Clock {

@@ -35,8 +35,9 @@ const MODERN_DRIVE: &str = "generic-20tb";
 const POINTS_A_TRACK: u32 = 33;
 const TRACKS: u32 = 4;
 
-/// The displayed width of a panel on a wide page, and on a narrow one.
+/// The displayed width of a panel on a wide page.
 const PANEL_WIDTH: u32 = 480;
+/// The displayed width of a panel on a narrow page.
 const NARROW_WIDTH: u32 = 380;
 
 /// The name of the curve of aligned reads, here and in the paper's experiments.

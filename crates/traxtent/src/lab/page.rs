@@ -222,10 +222,11 @@ fn measured(finding: &Finding) -> String {
     text
 }
 
-/// The displayed widths of a panel that has a row of the page to itself, of one that shares a row,
-/// and of one on a narrow page.
+/// The displayed width of a panel that has a row of the page to itself.
 const WIDE: u32 = 1000;
+/// The displayed width of a panel that shares a row.
 const SHARED: u32 = 490;
+/// The displayed width of a panel on a narrow page.
 const NARROW: u32 = 380;
 
 /// Returns the figure. Each panel is drawn once for wide pages and once for narrow ones, so that

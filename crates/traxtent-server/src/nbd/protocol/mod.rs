@@ -65,6 +65,7 @@ pub mod flag {
     pub const SEND_CACHE: u16 = 1 << 10;
 }
 
-/// The name of the only metadata context, and its identifier in this server.
+/// The name of the only metadata context.
 pub(crate) const ALLOCATION: &str = "base:allocation";
+/// The identifier of that context in this server.
 pub(crate) const ALLOCATION_ID: u32 = 1;
