@@ -321,7 +321,7 @@ proptest! {
     /// Is any damaged trace read or refused, without a panic or an endless stream?
     #[test]
     fn damaged_traces_are_read_or_refused(
-        sample in 0..8usize, at in prop::collection::vec((0..2000usize, any::<u8>()), 0..6), cut in 0..400usize, raw: bool,
+        sample in 0..TraceFormat::all().count(), at in prop::collection::vec((0..2000usize, any::<u8>()), 0..6), cut in 0..400usize, raw: bool,
         noise in prop::collection::vec(any::<u8>(), 0..300),
     ) {
         let (format, mut bytes) = samples().swap_remove(sample);
