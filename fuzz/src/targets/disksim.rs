@@ -34,8 +34,9 @@ fn source(input: &[u8], path: &str) -> Result<Vec<u8>, String> {
 /// A parameter file: its disks serve requests, its workload starts, and its devices accept
 /// requests.
 pub(crate) fn params(input: &[u8]) {
-    /// The disks that are tried, and the requests that are taken from the workload.
+    /// The largest number of disks, and of devices, that are tried.
     const SOME: usize = 2;
+    /// The number of requests that are taken from the workload.
     const REQUESTS: usize = 20;
 
     let sources = |path: &str| {

@@ -11,8 +11,9 @@ use traxtent_model::profile::builtin;
 
 use crate::program::Program;
 
-/// A drive with a write-back cache, and the size of its sectors.
+/// A drive with a write-back cache.
 const DRIVE: &str = "atlas10k";
+/// The size of its sectors in bytes.
 const SECTOR: usize = 512;
 
 /// The program, and a directory for its files.

@@ -10,6 +10,7 @@ use crate::source::Source;
 
 /// The inode that holds the bad blocks.
 const BAD_BLOCKS: u64 = 1;
+/// The inode of the root directory.
 const ROOT: u64 = 2;
 /// The maximum number of bytes of a directory that are read.
 const DIRECTORY_BYTES_MAX: u64 = 64 << 20;

@@ -17,8 +17,9 @@ const LUKS_DATA_BYTES: u64 = 16 << 20;
 const EXTENT_BYTES: u64 = 4 << 20;
 /// Extents are a power of two or a multiple of this.
 const EXTENT_STEP_BYTES: u64 = 128 << 10;
-/// The largest unit in which the log of XFS is written; beyond it, mkfs.xfs uses 32 KiB.
+/// The largest unit in which the log of XFS is written.
 const XFS_LOG_UNIT_MOST: u64 = 256 << 10;
+/// The unit that mkfs.xfs uses for the log instead of a larger one.
 const XFS_LOG_UNIT: u64 = 32 << 10;
 /// `blockdev` and `cryptsetup` count in units of this size.
 const UNIT_BYTES: u64 = 512;

@@ -33,6 +33,7 @@ const ATTACH_TRIES: u32 = 16;
 /// The time for other programs to close a device after it was detached. Programs that examine new
 /// devices open them briefly.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The poll interval while a device is still open.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The time for other programs to close a device before it counts as in use.

@@ -118,6 +118,7 @@ const BOUNDS: &str = "for each kind of request, delivered p50 within 1 % (and p9
 const STARVED: Span = Span(1_000_000_000_000);
 /// The share of processor time used by others above which a late run's receipt mentions it.
 const OTHERS_SHARE: f64 = 0.5;
+/// The same for processor time taken by the hypervisor.
 const STOLEN_SHARE: f64 = 0.01;
 
 /// The subject of a receipt.

@@ -42,11 +42,13 @@ const RESPONSE_DELAY: Duration = Duration::from_millis(2);
 /// The maximum time that is ever subtracted.
 const SUBTRACTED_MAX: Duration = Duration::from_millis(1);
 
-/// The sizes of NBD's messages in bytes: a request; the header of a response, whose first 16 bytes
-/// libnbd reads separately; and the offset after it.
+/// The size of an NBD request in bytes.
 const REQUEST: usize = 28;
+/// The size of the header of a response in bytes. libnbd reads the first 16 bytes separately.
 const HEAD: usize = 20;
+/// The size of the offset after that header in bytes.
 const OFFSET: usize = 8;
+/// The largest amount of data in a response in bytes.
 const BYTES_MAX: usize = SIZES[SIZES.len() - 1] as usize;
 
 impl Transport {

@@ -27,8 +27,9 @@ use crate::pull::{PullMode, Pullable, missing};
 use crate::server::{Server, argument, option, quick_folder};
 use crate::volume::{new_volume, open, scrub};
 
-/// EPERM, which the protocol uses for EROFS, and EIO.
+/// EPERM, which the protocol uses for EROFS.
 const READ_ONLY: u32 = 1;
+/// EIO.
 const FAILED: u32 = 5;
 
 /// A served volume with members that can be pulled.

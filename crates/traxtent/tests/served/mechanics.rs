@@ -15,8 +15,9 @@ use crate::server::{Server, argument, option};
 /// The factor by which the drive is slower than real time. Delays caused by a busy machine are then
 /// a small fraction of a revolution.
 const SLOWDOWN: u32 = 8;
-/// The sectors of each read, and the step between offsets.
+/// The number of sectors of each read.
 const SECTORS: u32 = 64;
+/// The step between offsets, in sectors.
 const STEP: u32 = 16;
 /// The tolerance of a time, as a fraction of a revolution. The skew is 0.1.
 const TOLERANCE: f64 = 0.04;
