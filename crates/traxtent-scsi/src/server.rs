@@ -595,7 +595,6 @@ fn capacity(drive: &Drive) -> Capacity {
 /// Returns the response to a translation request, if the drive has the address.
 fn translate(geometry: &Geometry, request: &TranslateRequest) -> Option<Translation> {
     let mut response = Translation {
-
         supplied: request.supplied,
         translated: request.wanted,
         reserved_area: false,
