@@ -223,6 +223,17 @@ rules! {
     Unreadable "unreadable" Fault "A layer cannot be read.",
 }
 
+impl Rule {
+    /// Returns whether a finding of the rule means that writes may destroy data, whatever else is
+    /// wrong with the drive.
+    pub fn is_damage(self) -> bool {
+        matches!(
+            self,
+            Rule::PartitionOverlap | Rule::BeyondEnd | Rule::Damaged
+        )
+    }
+}
+
 impl Serialize for Rule {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.id())

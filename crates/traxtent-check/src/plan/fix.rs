@@ -3,7 +3,8 @@
 //! Few misalignments can be fixed in place, because moving a layer means moving its data. Otherwise
 //! the data must be copied away, the layer recreated and the data copied back. The commands
 //! recreate the layer. They are printed only if they work as printed. Of several findings on one
-//! drive, only the first has commands, because they may move the layers that the others name.
+//! drive, only the first has commands, because they may move the layers that the others name. On a
+//! damaged drive, none has.
 
 mod contents;
 
@@ -71,9 +72,35 @@ pub fn fix(finding: &Finding, stack: &Stack) -> Option<Fix> {
 /// Keeps only the commands of the first of several findings that share a drive. The notes of the
 /// others say to check again, because their commands would use offsets and lengths from before the
 /// first fix.
-pub fn keep_first_commands(rows: &mut [ReportRow], stack: &Stack) {
+///
+/// No commands are kept on a drive with one of the `damages`, which are findings of rules that
+/// [mean damage](Rule::is_damage).
+pub fn keep_first_commands(
+    rows: &mut [ReportRow],
+    damages: &[(LayerId, &'static str)],
+    stack: &Stack,
+) {
+    let damaged: Vec<(LayerId, &'static str)> = damages
+        .iter()
+        .flat_map(|&(layer, rule)| {
+            drives_below(stack, layer)
+                .into_iter()
+                .map(move |id| (id, rule))
+        })
+        .collect();
     let mut changed: Vec<(LayerId, &'static str)> = Vec::new();
     for row in rows {
+        if !row.finding.rule.is_damage()
+            && let Some(fix) = row.fix.as_mut()
+            && !(fix.commands.is_empty() && is_about_table(row.finding.rule))
+        {
+            let drives = drives_below(stack, row.finding.layer);
+            if let Some((_, rule)) = damaged.iter().find(|(drive, _)| drives.contains(drive)) {
+                *fix = note_only(&format!(
+                    "repair the damage ({rule}) first, then check again: commands for this finding could destroy more data"
+                ));
+            }
+        }
         let Some(fix) = row.fix.as_mut().filter(|fix| !fix.commands.is_empty()) else {
             continue;
         };
@@ -126,6 +153,14 @@ fn without_placeholders(fix: &mut Fix) {
     fix.note.push_str(&commands.join(", then "));
 }
 
+/// Returns whether the findings of a rule are about a partition table itself.
+fn is_about_table(rule: Rule) -> bool {
+    matches!(
+        rule,
+        Rule::TableDamaged | Rule::TableRemnant | Rule::TableSectorSize
+    )
+}
+
 fn note_only(note: &str) -> Fix {
     Fix {
         note: note.to_owned(),
@@ -145,10 +180,7 @@ impl FindingContext<'_> {
     /// Returns the advice to solve another problem first, if commands for this finding would rely
     /// on a wrong partition table, or destroy a hybrid ISO image.
     fn first_problem(&self) -> Option<Fix> {
-        if matches!(
-            self.finding.rule,
-            Rule::TableDamaged | Rule::TableRemnant | Rule::TableSectorSize
-        ) {
+        if is_about_table(self.finding.rule) {
             return None;
         }
         let (id, table) = self.table_below()?;

@@ -22,7 +22,7 @@ const PERMISSION_DENIED: &str = "Permission denied";
 
 type Findings = Vec<Finding>;
 
-/// Returns all findings of a stack, worst first.
+/// Returns all findings of a stack, worst first, and damage before other faults.
 pub fn check(stack: &Stack, tracks: Option<&TrackCheck<'_>>) -> Vec<Finding> {
     let mut findings = Findings::new();
     for (id, layer) in stack.iter() {
@@ -42,6 +42,7 @@ pub fn check(stack: &Stack, tracks: Option<&TrackCheck<'_>>) -> Vec<Finding> {
     findings.sort_by_key(|finding| {
         (
             std::cmp::Reverse(finding.severity),
+            !finding.rule.is_damage(),
             finding.layer,
             finding.rule,
         )
