@@ -5,6 +5,7 @@
 //! reads a bounded number of bytes and never panics.
 
 pub mod btrfs;
+pub mod container;
 mod copies;
 mod error;
 pub mod ext;

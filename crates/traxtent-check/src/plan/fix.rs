@@ -265,6 +265,7 @@ impl FindingContext<'_> {
             Rule::Damaged => Some(note_only(
                 "use the format's own repair (e2fsck, xfs_repair, mdadm --assemble, cryptsetup repair) on a copy first",
             )),
+            Rule::UnknownContent => self.container(),
             Rule::TrackCrossing => Some(Fix {
                 note:
                     "only a new file system can exclude blocks that span two tracks: copy the data away first"
@@ -273,6 +274,28 @@ impl FindingContext<'_> {
             }),
             _ => None,
         }
+    }
+
+    /// Returns the ways to check the disk in an image of another format.
+    fn container(&self) -> Option<Fix> {
+        let Kind::Unknown(Unknown::Container(name)) = &self.layer.kind else {
+            return None;
+        };
+        // QEMU does not recognize every VHD, so the format is stated. QEMU calls VHD vpc.
+        let format = match name.as_str() {
+            "VHD" => "vpc".to_owned(),
+            name => name.to_lowercase(),
+        };
+        let below = self.stack.layer(self.layer.on.first()?.layer);
+        let is_file = matches!(&below.kind, Kind::Disk(_)) && below.node.is_none();
+        let (image, raw) = if is_file {
+            (quoted(&below.name), quoted(&format!("{}.raw", below.name)))
+        } else {
+            (quoted(below.node.as_deref()?), "FILE".to_owned())
+        };
+        Some(note_only(&format!(
+            "attach it with `qemu-nbd --read-only --format={format} --connect=/dev/nbd0 {image}` and check /dev/nbd0, or convert it with `qemu-img convert -f {format} -O raw {image} {raw}` and check {raw}"
+        )))
     }
 
     /// Returns the partition that the finding concerns or lies in, with its layer and its drive.

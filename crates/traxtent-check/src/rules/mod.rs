@@ -108,6 +108,10 @@ fn content(stack: &Stack, id: LayerId, unknown: &Unknown, findings: &mut Finding
             Rule::UnknownContent,
             format!("{name} holds {what}, which is not checked further"),
         ),
+        Unknown::Container(format) => (
+            Rule::UnknownContent,
+            format!("{name} is a {format} image; the disk in it is not examined"),
+        ),
         Unknown::Nameless => (
             Rule::UnknownContent,
             format!("the content of {name} is not known, so its alignment is not checked"),

@@ -277,3 +277,37 @@ fn boot_sectors() {
     let note = fix_of(&stack, Rule::PartitionStart).note;
     assert!(note.contains("sgdisk --hybrid"), "{note}");
 }
+
+/// Is an image of another format than raw reported as such, without looking for tables in it, even
+/// if it has a GPT at an address of the file? A longer image than the drive is no fault then.
+#[test]
+fn images_of_other_formats() {
+    let sgdisk = tool!("sgdisk");
+    let end = 64 * MIB - 512;
+    for (at, signature, format) in [
+        (0, &b"QFI\xfb\0\0\0\x03"[..], "qcow2"),
+        (0x40, b"\x7f\x10\xda\xbe", "vdi"),
+        (0, b"KDMV", "vmdk"),
+        (0, b"# Disk DescriptorFile\n", "vmdk"),
+        (0, b"vhdxfile", "vhdx"),
+        (0, b"conectix", "vpc"),
+        (end, b"conectix", "vpc"),
+    ] {
+        let image = gpt(&sgdisk, &[]);
+        image.write(at, signature);
+        let stack = image.stack_for(&StatedDrive {
+            capacity_bytes: Some(32 * MIB),
+            ..StatedDrive::default()
+        });
+        let found = rules::check(&stack, None);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert_eq!(wrong(&stack), [""; 0], "a note, and exit status 0");
+        let note = fix_of(&stack, Rule::UnknownContent).note;
+        for part in [
+            format!("qemu-nbd --read-only --format={format} "),
+            format!("qemu-img convert -f {format} -O raw "),
+        ] {
+            assert!(note.contains(&part), "{note}");
+        }
+    }
+}
