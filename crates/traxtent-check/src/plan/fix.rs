@@ -747,7 +747,8 @@ impl FindingContext<'_> {
     fn protective_mbr(&self) -> Option<Fix> {
         let device = quoted(&Self::device(self.drive_below(self.id)));
         Some(note_only(&format!(
-            "if the partitions are wanted, write nothing to the drive: restore a saved table (`sgdisk --load-backup=FILE {device}`), or search for the partitions (`testdisk {device}`) and enter them anew with gdisk; if nothing on the drive is wanted, `wipefs --all --backup {device}` removes the remnant"
+            "if the partitions are wanted, write nothing to the drive: restore a saved table (`sgdisk --load-backup=FILE {device}`), or search for the partitions (`testdisk {device}`) and enter them anew with gdisk; if nothing on the drive is wanted, `wipefs --all{} --backup {device}` removes the remnant",
+            force(self.drive_below(self.id))
         )))
     }
 
@@ -755,14 +756,24 @@ impl FindingContext<'_> {
         let Kind::Unknown(Unknown::Remnant(remnant)) = &self.layer.kind else {
             return None;
         };
-        let device = quoted(&Self::device(
-            self.drive_below(self.layer.on.first()?.layer),
-        ));
+        let drive = self.drive_below(self.layer.on.first()?.layer);
+        let device = quoted(&Self::device(drive));
         let types = &remnant.blkid_type;
+        let force = if types.contains("gpt") {
+            force(drive)
+        } else {
+            ""
+        };
         Some(note_only(&format!(
-            "`wipefs {device}` lists all signatures; if the content above is what the drive is used for, `wipefs --all --backup --types {types} {device}` removes this one, and keeps a copy of it in the home directory"
+            "`wipefs {device}` lists all signatures; if the content above is what the drive is used for, `wipefs --all{force} --backup --types {types} {device}` removes this one, and keeps a copy of it in the home directory"
         )))
     }
+}
+
+/// Returns the option with which wipefs removes a partition table. Without it, wipefs takes a table
+/// in a file for a nested one, and removes nothing.
+fn force(drive: &Layer) -> &'static str {
+    if drive.node.is_none() { " --force" } else { "" }
 }
 
 fn level(level: RaidLevel) -> &'static str {
