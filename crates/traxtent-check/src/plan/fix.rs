@@ -266,6 +266,9 @@ impl FindingContext<'_> {
                 "use the format's own repair (e2fsck, xfs_repair, mdadm --assemble, cryptsetup repair) on a copy first",
             )),
             Rule::UnknownContent => self.container(),
+            Rule::ArrayIncomplete if self.layer.node.is_none() => {
+                Some(note_only("name the images of all members together"))
+            }
             Rule::TrackCrossing => Some(Fix {
                 note:
                     "only a new file system can exclude blocks that span two tracks: copy the data away first"

@@ -13,12 +13,17 @@ mod tracks;
 pub(crate) use grid::physical_below;
 pub use tracks::{Extent, TrackCheck};
 
+use std::collections::BTreeSet;
+
 use crate::finding::{Finding, Rule, Severity};
-use crate::layers::{Disk, MediaKind, Remnant, Unknown};
-use crate::stack::{Kind, Layer, LayerId, Stack};
+use crate::layers::{Array, Disk, MediaKind, Remnant, Unknown};
+use crate::stack::{ByteRange, Kind, Layer, LayerId, Stack};
 
 /// The system's message for a file that the user is not permitted to read.
 const PERMISSION_DENIED: &str = "Permission denied";
+
+/// The largest number of missing members that are listed one by one.
+const MISSING_LISTED_MAX: usize = 8;
 
 type Findings = Vec<Finding>;
 
@@ -29,6 +34,7 @@ pub fn check(stack: &Stack, tracks: Option<&TrackCheck<'_>>) -> Vec<Finding> {
         match &layer.kind {
             Kind::Disk(disk) => drive_kind(id, disk, &layer.name, &mut findings),
             Kind::Unknown(unknown) => content(stack, id, unknown, &mut findings),
+            Kind::Array(array) => missing_members(stack, id, array, &mut findings),
             _ => {}
         }
     }
@@ -98,6 +104,49 @@ fn drive_kind(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
         MediaKind::Unknown | MediaKind::Rotating => return,
     };
     findings.push(Finding::new(rule, id, what));
+}
+
+/// Reports the members of an array that are not there. Members are counted from 1, and mdadm's
+/// numbers are added.
+fn missing_members(stack: &Stack, id: LayerId, array: &Array, findings: &mut Findings) {
+    let layer = stack.layer(id);
+    let role = |on: &ByteRange| match &stack.layer(on.layer).kind {
+        Kind::MdMember(member) => member.role,
+        _ => None,
+    };
+    let there: BTreeSet<u32> = layer.on.iter().filter_map(role).collect();
+    let missing: Vec<u32> = (0..array.members)
+        .filter(|role| !there.contains(role))
+        .collect();
+    let (name, of) = (&layer.name, array.members);
+    let absent = if layer.node.is_some() {
+        "missing"
+    } else {
+        "not given"
+    };
+    let what = match missing.as_slice() {
+        [] => return,
+        [role] => format!(
+            "member {} of {of} of {name} (RaidDevice {role} of mdadm) is {absent}: its alignment is not checked",
+            role + 1
+        ),
+        _ if missing.len() > MISSING_LISTED_MAX => format!(
+            "{} of {of} members of {name} are {absent}: their alignment is not checked",
+            missing.len()
+        ),
+        _ => {
+            let list = |first: u32| {
+                let numbers = missing.iter().map(|role| (role + first).to_string());
+                numbers.collect::<Vec<_>>().join(", ")
+            };
+            format!(
+                "members {} of {of} of {name} (RaidDevice {} of mdadm) are {absent}: their alignment is not checked",
+                list(1),
+                list(0)
+            )
+        }
+    };
+    findings.push(Finding::new(Rule::ArrayIncomplete, id, what));
 }
 
 fn content(stack: &Stack, id: LayerId, unknown: &Unknown, findings: &mut Findings) {

@@ -153,6 +153,32 @@ fn as_mdadm_examines() {
     }
 }
 
+/// Are missing members named in a note, by our numbers and mdadm's, and none if all are given?
+#[test]
+fn missing_members() {
+    let (_folder, paths) = members(MEMBER, &[]);
+    let notes = |paths: &[PathBuf]| -> Vec<String> {
+        let stack = examine_images(paths, &StatedDrive::default());
+        let found = traxtent_check::rules::check(&stack, None).into_iter();
+        found
+            .filter(|finding| finding.rule == traxtent_check::Rule::ArrayIncomplete)
+            .map(|finding| finding.what)
+            .collect()
+    };
+    assert_eq!(notes(&paths), [""; 0]);
+    let one = notes(&[paths[0].clone(), paths[2].clone()]);
+    let [one] = one.as_slice() else {
+        panic!("{one:?}")
+    };
+    assert!(
+        one.starts_with("member 2 of 3 of array 73697874 (RaidDevice 1 of mdadm)"),
+        "{one}"
+    );
+    let two = notes(&paths[1..2]);
+    assert!(two[0].starts_with("members 1, 3 of 3 of"), "{two:?}");
+    assert!(two[0].contains("RaidDevice 0, 2"), "{two:?}");
+}
+
 /// Does version 0.90 match what mdadm prints?
 #[test]
 fn old_superblock() {
