@@ -72,6 +72,7 @@ pub fn findings(
         })
         .collect();
     plan::fix::keep_first_commands(&mut rows, &damages, stack);
+    plan::fix::keep_first_of_array(&mut rows, stack);
     rows
 }
 

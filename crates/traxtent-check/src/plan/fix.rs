@@ -9,7 +9,9 @@
 mod contents;
 
 use crate::finding::{Finding, Fix, Rule};
-use crate::layers::{BootSector, Ext, Partition, PartitionRole, RaidLevel, Scheme, Table, Unknown};
+use crate::layers::{
+    BootSector, Ext, MdMember, Partition, PartitionRole, RaidLevel, Scheme, Table, Unknown,
+};
 use crate::report::ReportRow;
 use crate::stack::{ByteRange, Kind, Layer, LayerId, Stack};
 
@@ -117,6 +119,26 @@ pub fn keep_first_commands(
     }
 }
 
+/// Replaces the note for a member of an array by a reference if the same note was given for another
+/// member.
+pub fn keep_first_of_array(rows: &mut [ReportRow], stack: &Stack) {
+    let mut given: Vec<(&str, String)> = Vec::new();
+    for row in rows {
+        let Kind::MdMember(member) = &stack.layer(row.finding.layer).kind else {
+            continue;
+        };
+        let Some(fix) = row.fix.as_mut() else {
+            continue;
+        };
+        let note = (member.array.as_str(), fix.note.clone());
+        if given.contains(&note) {
+            fix.note = "the same as for the first of these members above".to_owned();
+        } else {
+            given.push(note);
+        }
+    }
+}
+
 /// Returns the drives that a layer lies on.
 fn drives_below(stack: &Stack, id: LayerId) -> Vec<LayerId> {
     let mut seen = vec![false; stack.layers.len()];
@@ -138,7 +160,7 @@ fn drives_below(stack: &Stack, id: LayerId) -> Vec<LayerId> {
 fn without_placeholders(fix: &mut Fix) {
     let has_placeholder = |command: &String| {
         let mut words = command.split_whitespace();
-        words.any(|word| [DEVICE, DRIVE, "…"].contains(&word))
+        words.any(|word| [DEVICE, DRIVE].contains(&word))
     };
     if !fix.commands.iter().any(has_placeholder) {
         return;
@@ -147,7 +169,7 @@ fn without_placeholders(fix: &mut Fix) {
     let names = if commands.iter().any(|command| command.contains(DEVICE)) {
         "; DEVICE stands for the device of the assembled array or volume, such as /dev/mdN: "
     } else {
-        "; replace the words in capitals and … in this command: "
+        "; replace the words in capitals in this command: "
     };
     fix.note.push_str(names);
     fix.note.push_str(&commands.join(", then "));
@@ -508,25 +530,13 @@ impl FindingContext<'_> {
     }
 
     fn move_data(&self) -> Option<Fix> {
-        let device = self.device_below()?;
         let every = self.finding.off.map_or(1 << 20, |off| off.every);
+        if let Kind::MdMember(member) = &self.layer.kind {
+            return Some(self.recreate_array(member, every));
+        }
+        let device = self.device_below()?;
         let data = (1_u64 << 20).next_multiple_of(every);
         let (what, commands) = match &self.layer.kind {
-            Kind::MdMember(member) => {
-                let chunk = match member.chunk_bytes {
-                    0 => String::new(),
-                    bytes => format!(" --chunk={}K", bytes >> 10),
-                };
-                let offset = (64_u64 << 20).next_multiple_of(every) >> 10;
-                (
-                    "the data of an array's members",
-                    vec![format!(
-                        "mdadm --create /dev/md0 --level={} --raid-devices={}{chunk} --data-offset={offset}K {device} …",
-                        level(member.level),
-                        member.members
-                    )],
-                )
-            }
             Kind::PhysicalVolume(_) => (
                 "the data of a physical volume (pvmove them to another one if the group has room)",
                 vec![format!("pvcreate --dataalignment {}k {device}", data >> 10)],
@@ -552,6 +562,39 @@ impl FindingContext<'_> {
             note: format!("{what} {COPY_AWAY}"),
             commands,
         })
+    }
+
+    /// Returns the note for an array whose members' data does not begin at a multiple of `every`
+    /// bytes. It is the same for all members.
+    fn recreate_array(&self, member: &MdMember, every: u64) -> Fix {
+        let chunk = match member.chunk_bytes {
+            0 => String::new(),
+            bytes => format!(" --chunk={}K", bytes >> 10),
+        };
+        let offset = (64_u64 << 20).next_multiple_of(every) >> 10;
+        let mut devices = vec![DEVICE.to_owned(); member.members as usize];
+        for (_, layer) in self.stack.iter() {
+            if let Kind::MdMember(other) = &layer.kind
+                && other.array == member.array
+                && let Some(role) = other.role
+                && let Some(device) = devices.get_mut(role as usize)
+                && let Some(on) = layer.on.first()
+                && let Some(node) = &self.stack.layer(on.layer).node
+            {
+                *device = quoted(node);
+            }
+        }
+        let explanation = if devices.iter().any(|device| device == DEVICE) {
+            ", where each DEVICE stands for the device of a member, in their order"
+        } else {
+            ""
+        };
+        note_only(&format!(
+            "the data of an array's members {COPY_AWAY}: `mdadm --create /dev/md0 --level={} --raid-devices={}{chunk} --data-offset={offset}K {}`{explanation}",
+            level(member.level),
+            member.members,
+            devices.join(" ")
+        ))
     }
 
     /// Returns the device that a layer lies on, as a shell word.
