@@ -15,7 +15,7 @@ use crate::layers::lvm::Group;
 use crate::layers::md::data_members;
 use crate::layers::{
     Array, Content, Disk, MappedDevice, Mapper, MdMember, Partition, RaidLevel, Table, Unknown,
-    recognize, remnants,
+    lost_header, recognize, remnants,
 };
 use crate::source::{FileSource, JoinedSource, Source};
 use crate::stack::{ByteRange, Kind, Layer, LayerId, Limits, Spread, Stack};
@@ -185,6 +185,13 @@ impl Examiner<'_> {
                 Content::Unknown(Unknown::Named(
                     "a partition table in a partition".to_owned(),
                 ))
+            }
+            Content::Unknown(Unknown::Nameless) => {
+                let lost = source.as_ref().ok().map(|source| lost_header(&**source));
+                match lost {
+                    Some(Ok(Some(problem))) => Content::Unknown(Unknown::Damaged(problem)),
+                    _ => content,
+                }
             }
             content => content,
         };

@@ -215,12 +215,24 @@ rules! {
     HintDiscard "hint-discard" Info "The discard granularity that a device reports cannot be its erase block.",
     AlignmentOffset "alignment-offset" Warning "LBN 0 of the drive does not begin a physical sector.",
     MixedSectors "mixed-sectors" Fault "The members of an array or volume group have sectors of different sizes.",
+    ArrayIncomplete "array-incomplete" Info "Members of an array are not there, so they are not checked.",
     TrackCrossing "track-crossing" Info "File-system blocks or extents of files cross track boundaries.",
     Shingled "shingled" Info "The drive is shingled: it later rewrites data that was not written sequentially.",
     SolidState "solid-state" Info "The drive has no tracks; only its erase blocks matter.",
     UnknownContent "unknown-content" Info "The content is not known, so its alignment is not checked.",
     Damaged "damaged" Fault "A header contradicts the format that it names.",
     Unreadable "unreadable" Fault "A layer cannot be read.",
+}
+
+impl Rule {
+    /// Returns whether a finding of the rule means that writes may destroy data, whatever else is
+    /// wrong with the drive.
+    pub fn is_damage(self) -> bool {
+        matches!(
+            self,
+            Rule::PartitionOverlap | Rule::BeyondEnd | Rule::Damaged
+        )
+    }
 }
 
 impl Serialize for Rule {

@@ -55,8 +55,15 @@ pub fn findings(
     ignored: &[Rule],
 ) -> Vec<ReportRow> {
     let mut costs = cost::FindingCosts::for_profile(profile);
-    let findings = rules::check(stack, tracks).into_iter();
+    let findings = rules::check(stack, tracks);
+    // Damage that the caller ignores still makes commands dangerous.
+    let damages: Vec<(LayerId, &str)> = findings
+        .iter()
+        .filter(|finding| finding.rule.is_damage())
+        .map(|finding| (finding.layer, finding.rule.id()))
+        .collect();
     let mut rows: Vec<ReportRow> = findings
+        .into_iter()
         .filter(|finding| !ignored.contains(&finding.rule))
         .map(|finding| ReportRow {
             fix: plan::fix::fix(&finding, stack),
@@ -64,7 +71,8 @@ pub fn findings(
             finding,
         })
         .collect();
-    plan::fix::keep_first_commands(&mut rows, stack);
+    plan::fix::keep_first_commands(&mut rows, &damages, stack);
+    plan::fix::keep_first_of_array(&mut rows, stack);
     rows
 }
 

@@ -30,6 +30,9 @@ pub(crate) fn recognized_content(path: &Path) -> Option<String> {
         Content::Ext(_) => "an ext file system",
         Content::Swap(_) => "swap space",
         Content::Unknown(Unknown::Named(name)) => return Some(name),
+        Content::Unknown(Unknown::Container(format)) => {
+            return Some(format!("a disk image in the format {format}"));
+        }
         Content::Unknown(Unknown::Damaged(why)) => {
             return Some(format!("damaged content: {why}"));
         }

@@ -2,7 +2,8 @@
 //!
 //! A format whose first header is damaged can be restored from such a copy. [`recognize`] does not
 //! report it, because a copy alone is often a remnant. A program that is about to overwrite a drive
-//! must know about it. GPT, md and ZFS are missing here, because [`recognize`] finds all their
+//! must know about it. If there are only zeros in place of the first header, but other content
+//! near it, [`lost_header`] reports the loss. GPT, md and ZFS are missing here, because [`recognize`] finds all their
 //! copies.
 //!
 //! Sources: LUKS2 On-Disk Format Specification 1.1.3, section 2.1; Documentation/filesystems/ext4
@@ -17,6 +18,9 @@ use crate::source::Source;
 /// The possible sizes of a LUKS2 header, as powers of two. The second header begins after the
 /// first.
 const LUKS2_HEADERS: std::ops::RangeInclusive<u32> = 14..=22;
+
+/// The length of the binary part of a LUKS2 header.
+const LUKS2_BINARY_BYTES: usize = 4096;
 
 /// The groups of ext file systems that have backups of the superblock.
 const EXT_GROUPS: [u64; 6] = [1, 3, 5, 7, 9, 25];
@@ -91,10 +95,8 @@ const COPIES: &[Copy] = &[
 /// # Errors
 /// Returns an error if the bytes cannot be read.
 pub fn copy_of_header(source: &dyn Source) -> Result<Option<&'static str>, LayerError> {
-    for at in LUKS2_HEADERS.map(|power| 1 << power) {
-        if header(source, at, 6)?.as_deref() == Some(b"SKUL\xba\xbe") {
-            return Ok(Some("a second header of LUKS2"));
-        }
+    if has_second_luks2(source)? {
+        return Ok(Some("a second header of LUKS2"));
     }
     for (what, place, signature) in COPIES {
         let at = match place {
@@ -106,18 +108,53 @@ pub fn copy_of_header(source: &dyn Source) -> Result<Option<&'static str>, Layer
             return Ok(Some(what));
         }
     }
-    Ok(has_ext_backup(source)?.then_some("a backup of the superblock of an ext file system"))
+    Ok(ext_backup(source)?.map(|_| "a backup of the superblock of an ext file system"))
 }
 
-/// Returns whether a group of an ext file system begins with a superblock. It must state this
-/// group, and the block size from which the group's position was computed.
-fn has_ext_backup(source: &dyn Source) -> Result<bool, LayerError> {
+/// Describes the loss of a first header: there are only zeros in its place, but a copy of it is
+/// there. The description names the repair.
+///
+/// # Errors
+/// Returns an error if the bytes cannot be read.
+pub(crate) fn lost_header(source: &dyn Source) -> Result<Option<String>, LayerError> {
+    let is_zero = |at, count| -> Result<bool, LayerError> {
+        let bytes = header(source, at, count)?;
+        Ok(bytes.is_some_and(|bytes| bytes.iter().all(|&byte| byte == 0)))
+    };
+    if is_zero(0, LUKS2_BINARY_BYTES)? && has_second_luks2(source)? {
+        return Ok(Some(
+            "the first header of LUKS2 is zero, but the second one is there (cryptsetup repair)"
+                .to_owned(),
+        ));
+    }
+    if is_zero(1024, 1024)?
+        && let Some((block, block_bytes)) = ext_backup(source)?
+    {
+        return Ok(Some(format!(
+            "the superblock of an ext file system is zero, but a backup is there (e2fsck -b {block} -B {block_bytes})"
+        )));
+    }
+    Ok(None)
+}
+
+fn has_second_luks2(source: &dyn Source) -> Result<bool, LayerError> {
+    for at in LUKS2_HEADERS.map(|power| 1 << power) {
+        if header(source, at, 6)?.as_deref() == Some(b"SKUL\xba\xbe") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns the block of the first backup of an ext superblock, and the block size. The backup must
+/// state its group, and the block size from which the group's position was computed.
+fn ext_backup(source: &dyn Source) -> Result<Option<(u64, u64)>, LayerError> {
     for shift in 0..=EXT_SHIFT_MAX {
         let block_bytes = 1024u64 << shift;
         let first_block = u64::from(shift == 0);
         for group in EXT_GROUPS {
-            let at = (group * 8 * block_bytes + first_block) * block_bytes;
-            let Some(bytes) = header(source, at, 96)? else {
+            let block = group * 8 * block_bytes + first_block;
+            let Some(bytes) = header(source, block * block_bytes, 96)? else {
                 break;
             };
             let fields = Fields(&bytes);
@@ -125,11 +162,11 @@ fn has_ext_backup(source: &dyn Source) -> Result<bool, LayerError> {
                 && fields.le32(24) == shift
                 && u64::from(fields.le16(90)) == group
             {
-                return Ok(true);
+                return Ok(Some((block, block_bytes)));
             }
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 #[cfg(test)]

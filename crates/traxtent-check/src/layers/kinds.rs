@@ -437,6 +437,8 @@ pub struct Swap {
 pub enum Unknown {
     /// The format is known by name only.
     Named(String),
+    /// An image of a disk in this format, such as qcow2. The disk in it is not examined.
+    Container(String),
     /// There are only zeros where headers would be.
     Blank,
     /// The format is not known.

@@ -5,6 +5,7 @@
 //! a bounded number of bytes and never panics.
 
 pub mod btrfs;
+pub mod container;
 mod copies;
 mod error;
 pub mod ext;
@@ -26,6 +27,7 @@ pub mod zfs;
 pub const SIZE_MAX: u64 = 1 << 31;
 
 pub use copies::copy_of_header;
+pub(crate) use copies::lost_header;
 pub use error::{LayerError, Parsed};
 pub use kinds::*;
 pub use recognize::{Content, recognize};

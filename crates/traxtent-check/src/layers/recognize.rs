@@ -4,8 +4,8 @@ use super::error::LayerError;
 use super::lvm::{self, Group};
 use super::mbr::{FirstSector, Partitioned};
 use super::{
-    BootSector, Btrfs, Ext, Luks, MdMember, PhysicalVolume, Swap, Unknown, Xfs, Zfs, btrfs, ext,
-    gpt, luks, mbr, md, named, swap, xfs, zfs,
+    BootSector, Btrfs, Ext, Luks, MdMember, PhysicalVolume, Swap, Unknown, Xfs, Zfs, btrfs,
+    container, ext, gpt, luks, mbr, md, named, swap, xfs, zfs,
 };
 use crate::source::{Source, SourceError};
 
@@ -40,8 +40,8 @@ const BLANK_BYTES: usize = 128 << 10;
 
 /// Recognizes the content of `source`, whose sectors have `sector_bytes`.
 ///
-/// Formats that wrap others are tried first, because a member of a mirrored array looks like the
-/// content of the array. As in the kernel, a GPT counts only if an MBR protects it. Without such an
+/// Formats that wrap others are tried first: a member of a mirrored array looks like the content of
+/// the array, and an image in a format such as qcow2 holds headers at wrong addresses. As in the kernel, a GPT counts only if an MBR protects it. Without such an
 /// MBR, it counts only if nothing else is found. Its backup alone is often a remnant, because few
 /// formats overwrite the end of a drive.
 pub fn recognize(source: &dyn Source, sector_bytes: u64) -> Content {
@@ -56,6 +56,9 @@ pub fn recognize(source: &dyn Source, sector_bytes: u64) -> Content {
 }
 
 fn attempt(source: &dyn Source, sector_bytes: u64) -> Result<Content, LayerError> {
+    if let Some(name) = container::parse(source)? {
+        return Ok(Content::Unknown(Unknown::Container(name.to_owned())));
+    }
     let first = mbr::first_sector(source)?;
     let table = gpt::parse(source, sector_bytes)?;
     if let Some(member) = md::parse(source)?

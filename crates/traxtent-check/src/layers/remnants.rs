@@ -26,7 +26,9 @@ fn find(
     content: &Content,
 ) -> Result<Vec<Unknown>, LayerError> {
     match content {
-        Content::Unknown(Unknown::Unreadable(_) | Unknown::Elsewhere(_)) => Ok(Vec::new()),
+        Content::Unknown(
+            Unknown::Unreadable(_) | Unknown::Elsewhere(_) | Unknown::Container(_),
+        ) => Ok(Vec::new()),
         Content::Table((table, partitions)) => {
             let is_mbr = table.scheme == super::Scheme::Mbr;
             let mut found: Vec<Unknown> = formats_present(source)?

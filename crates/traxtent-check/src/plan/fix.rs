@@ -3,12 +3,15 @@
 //! Few misalignments can be fixed in place, because moving a layer means moving its data. Otherwise
 //! the data must be copied away, the layer recreated and the data copied back. The commands
 //! recreate the layer. They are printed only if they work as printed. Of several findings on one
-//! drive, only the first has commands, because they may move the layers that the others name.
+//! drive, only the first has commands, because they may move the layers that the others name. On a
+//! damaged drive, none has.
 
 mod contents;
 
 use crate::finding::{Finding, Fix, Rule};
-use crate::layers::{BootSector, Ext, Partition, PartitionRole, RaidLevel, Scheme, Table, Unknown};
+use crate::layers::{
+    BootSector, Ext, MdMember, Partition, PartitionRole, RaidLevel, Scheme, Table, Unknown,
+};
 use crate::report::ReportRow;
 use crate::stack::{ByteRange, Kind, Layer, LayerId, Stack};
 
@@ -71,9 +74,35 @@ pub fn fix(finding: &Finding, stack: &Stack) -> Option<Fix> {
 /// Keeps only the commands of the first of several findings that share a drive. The notes of the
 /// others say to check again, because their commands would use offsets and lengths from before the
 /// first fix.
-pub fn keep_first_commands(rows: &mut [ReportRow], stack: &Stack) {
+///
+/// No commands are kept on a drive with one of the `damages`, which are findings of rules that
+/// [mean damage](Rule::is_damage).
+pub fn keep_first_commands(
+    rows: &mut [ReportRow],
+    damages: &[(LayerId, &'static str)],
+    stack: &Stack,
+) {
+    let damaged: Vec<(LayerId, &'static str)> = damages
+        .iter()
+        .flat_map(|&(layer, rule)| {
+            drives_below(stack, layer)
+                .into_iter()
+                .map(move |id| (id, rule))
+        })
+        .collect();
     let mut changed: Vec<(LayerId, &'static str)> = Vec::new();
     for row in rows {
+        if !row.finding.rule.is_damage()
+            && let Some(fix) = row.fix.as_mut()
+            && !(fix.commands.is_empty() && is_about_table(row.finding.rule))
+        {
+            let drives = drives_below(stack, row.finding.layer);
+            if let Some((_, rule)) = damaged.iter().find(|(drive, _)| drives.contains(drive)) {
+                *fix = note_only(&format!(
+                    "repair the damage ({rule}) first, then check again: commands for this finding could destroy more data"
+                ));
+            }
+        }
         let Some(fix) = row.fix.as_mut().filter(|fix| !fix.commands.is_empty()) else {
             continue;
         };
@@ -86,6 +115,26 @@ pub fn keep_first_commands(rows: &mut [ReportRow], stack: &Stack) {
         } else {
             let rule = row.finding.rule.id();
             changed.extend(drives.into_iter().map(|drive| (drive, rule)));
+        }
+    }
+}
+
+/// Replaces the note for a member of an array by a reference if the same note was given for another
+/// member.
+pub fn keep_first_of_array(rows: &mut [ReportRow], stack: &Stack) {
+    let mut given: Vec<(&str, String)> = Vec::new();
+    for row in rows {
+        let Kind::MdMember(member) = &stack.layer(row.finding.layer).kind else {
+            continue;
+        };
+        let Some(fix) = row.fix.as_mut() else {
+            continue;
+        };
+        let note = (member.array.as_str(), fix.note.clone());
+        if given.contains(&note) {
+            fix.note = "the same as for the first of these members above".to_owned();
+        } else {
+            given.push(note);
         }
     }
 }
@@ -111,7 +160,7 @@ fn drives_below(stack: &Stack, id: LayerId) -> Vec<LayerId> {
 fn without_placeholders(fix: &mut Fix) {
     let has_placeholder = |command: &String| {
         let mut words = command.split_whitespace();
-        words.any(|word| [DEVICE, DRIVE, "…"].contains(&word))
+        words.any(|word| [DEVICE, DRIVE].contains(&word))
     };
     if !fix.commands.iter().any(has_placeholder) {
         return;
@@ -120,10 +169,18 @@ fn without_placeholders(fix: &mut Fix) {
     let names = if commands.iter().any(|command| command.contains(DEVICE)) {
         "; DEVICE stands for the device of the assembled array or volume, such as /dev/mdN: "
     } else {
-        "; replace the words in capitals and … in this command: "
+        "; replace the words in capitals in this command: "
     };
     fix.note.push_str(names);
     fix.note.push_str(&commands.join(", then "));
+}
+
+/// Returns whether the findings of a rule are about a partition table itself.
+fn is_about_table(rule: Rule) -> bool {
+    matches!(
+        rule,
+        Rule::TableDamaged | Rule::TableRemnant | Rule::TableSectorSize
+    )
 }
 
 fn note_only(note: &str) -> Fix {
@@ -145,10 +202,7 @@ impl FindingContext<'_> {
     /// Returns the advice to solve another problem first, if commands for this finding would rely
     /// on a wrong partition table, or destroy a hybrid ISO image.
     fn first_problem(&self) -> Option<Fix> {
-        if matches!(
-            self.finding.rule,
-            Rule::TableDamaged | Rule::TableRemnant | Rule::TableSectorSize
-        ) {
+        if is_about_table(self.finding.rule) {
             return None;
         }
         let (id, table) = self.table_below()?;
@@ -233,6 +287,10 @@ impl FindingContext<'_> {
             Rule::Damaged => Some(note_only(
                 "use the format's own repair (e2fsck, xfs_repair, mdadm --assemble, cryptsetup repair) on a copy first",
             )),
+            Rule::UnknownContent => self.container(),
+            Rule::ArrayIncomplete if self.layer.node.is_none() => {
+                Some(note_only("name the images of all members together"))
+            }
             Rule::TrackCrossing => Some(Fix {
                 note:
                     "only a new file system can exclude blocks that span two tracks: copy the data away first"
@@ -241,6 +299,28 @@ impl FindingContext<'_> {
             }),
             _ => None,
         }
+    }
+
+    /// Returns the ways to check the disk in an image of another format.
+    fn container(&self) -> Option<Fix> {
+        let Kind::Unknown(Unknown::Container(name)) = &self.layer.kind else {
+            return None;
+        };
+        // QEMU does not recognize every VHD, so the format is stated. QEMU calls VHD vpc.
+        let format = match name.as_str() {
+            "VHD" => "vpc".to_owned(),
+            name => name.to_lowercase(),
+        };
+        let below = self.stack.layer(self.layer.on.first()?.layer);
+        let is_file = matches!(&below.kind, Kind::Disk(_)) && below.node.is_none();
+        let (image, raw) = if is_file {
+            (quoted(&below.name), quoted(&format!("{}.raw", below.name)))
+        } else {
+            (quoted(below.node.as_deref()?), "FILE".to_owned())
+        };
+        Some(note_only(&format!(
+            "attach it with `qemu-nbd --read-only --format={format} --connect=/dev/nbd0 {image}` and check /dev/nbd0, or convert it with `qemu-img convert -f {format} -O raw {image} {raw}` and check {raw}"
+        )))
     }
 
     /// Returns the partition that the finding concerns or lies in, with its layer and its drive.
@@ -450,25 +530,13 @@ impl FindingContext<'_> {
     }
 
     fn move_data(&self) -> Option<Fix> {
-        let device = self.device_below()?;
         let every = self.finding.off.map_or(1 << 20, |off| off.every);
+        if let Kind::MdMember(member) = &self.layer.kind {
+            return Some(self.recreate_array(member, every));
+        }
+        let device = self.device_below()?;
         let data = (1_u64 << 20).next_multiple_of(every);
         let (what, commands) = match &self.layer.kind {
-            Kind::MdMember(member) => {
-                let chunk = match member.chunk_bytes {
-                    0 => String::new(),
-                    bytes => format!(" --chunk={}K", bytes >> 10),
-                };
-                let offset = (64_u64 << 20).next_multiple_of(every) >> 10;
-                (
-                    "the data of an array's members",
-                    vec![format!(
-                        "mdadm --create /dev/md0 --level={} --raid-devices={}{chunk} --data-offset={offset}K {device} …",
-                        level(member.level),
-                        member.members
-                    )],
-                )
-            }
             Kind::PhysicalVolume(_) => (
                 "the data of a physical volume (pvmove them to another one if the group has room)",
                 vec![format!("pvcreate --dataalignment {}k {device}", data >> 10)],
@@ -494,6 +562,39 @@ impl FindingContext<'_> {
             note: format!("{what} {COPY_AWAY}"),
             commands,
         })
+    }
+
+    /// Returns the note for an array whose members' data does not begin at a multiple of `every`
+    /// bytes. It is the same for all members.
+    fn recreate_array(&self, member: &MdMember, every: u64) -> Fix {
+        let chunk = match member.chunk_bytes {
+            0 => String::new(),
+            bytes => format!(" --chunk={}K", bytes >> 10),
+        };
+        let offset = (64_u64 << 20).next_multiple_of(every) >> 10;
+        let mut devices = vec![DEVICE.to_owned(); member.members as usize];
+        for (_, layer) in self.stack.iter() {
+            if let Kind::MdMember(other) = &layer.kind
+                && other.array == member.array
+                && let Some(role) = other.role
+                && let Some(device) = devices.get_mut(role as usize)
+                && let Some(on) = layer.on.first()
+                && let Some(node) = &self.stack.layer(on.layer).node
+            {
+                *device = quoted(node);
+            }
+        }
+        let explanation = if devices.iter().any(|device| device == DEVICE) {
+            ", where each DEVICE stands for the device of a member, in their order"
+        } else {
+            ""
+        };
+        note_only(&format!(
+            "the data of an array's members {COPY_AWAY}: `mdadm --create /dev/md0 --level={} --raid-devices={}{chunk} --data-offset={offset}K {}`{explanation}",
+            level(member.level),
+            member.members,
+            devices.join(" ")
+        ))
     }
 
     /// Returns the device that a layer lies on, as a shell word.
@@ -692,7 +793,8 @@ impl FindingContext<'_> {
     fn protective_mbr(&self) -> Option<Fix> {
         let device = quoted(&Self::device(self.drive_below(self.id)));
         Some(note_only(&format!(
-            "if the partitions are wanted, write nothing to the drive: restore a saved table (`sgdisk --load-backup=FILE {device}`), or search for the partitions (`testdisk {device}`) and enter them anew with gdisk; if nothing on the drive is wanted, `wipefs --all --backup {device}` removes the remnant"
+            "if the partitions are wanted, write nothing to the drive: restore a saved table (`sgdisk --load-backup=FILE {device}`), or search for the partitions (`testdisk {device}`) and enter them anew with gdisk; if nothing on the drive is wanted, `wipefs --all{} --backup {device}` removes the remnant",
+            force(self.drive_below(self.id))
         )))
     }
 
@@ -700,14 +802,24 @@ impl FindingContext<'_> {
         let Kind::Unknown(Unknown::Remnant(remnant)) = &self.layer.kind else {
             return None;
         };
-        let device = quoted(&Self::device(
-            self.drive_below(self.layer.on.first()?.layer),
-        ));
+        let drive = self.drive_below(self.layer.on.first()?.layer);
+        let device = quoted(&Self::device(drive));
         let types = &remnant.blkid_type;
+        let force = if types.contains("gpt") {
+            force(drive)
+        } else {
+            ""
+        };
         Some(note_only(&format!(
-            "`wipefs {device}` lists all signatures; if the content above is what the drive is used for, `wipefs --all --backup --types {types} {device}` removes this one, and keeps a copy of it in the home directory"
+            "`wipefs {device}` lists all signatures; if the content above is what the drive is used for, `wipefs --all{force} --backup --types {types} {device}` removes this one, and keeps a copy of it in the home directory"
         )))
     }
+}
+
+/// Returns the option with which wipefs removes a partition table. Without it, wipefs takes a table
+/// in a file for a nested one, and removes nothing.
+fn force(drive: &Layer) -> &'static str {
+    if drive.node.is_none() { " --force" } else { "" }
 }
 
 fn level(level: RaidLevel) -> &'static str {

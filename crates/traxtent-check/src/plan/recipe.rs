@@ -242,7 +242,10 @@ impl<'a> RecipeBuilder<'a> {
             Partitioner::Sgdisk => "sgdisk",
         };
         let commands = devices.iter().map(|device| self.partition(device, &site));
-        let commands = commands.collect();
+        let mut commands: Vec<String> = commands.collect();
+        if devices.iter().any(|device| is_udev_link(device)) {
+            commands.push("udevadm settle".to_owned());
+        }
         let what = format!(
             "One partition, from LBN {}: {}",
             site.lbns.start.0, site.why
@@ -493,8 +496,12 @@ impl<'a> RecipeBuilder<'a> {
                 let mut words = vec!["mke2fs".to_owned(), "-t".to_owned(), fs.to_string()];
                 words.extend(plan.arguments(list));
                 words.extend([device.clone(), plan.blocks.to_string()]);
+                // If the device does not exist, mke2fs creates a file of that many blocks.
+                let exists = format!(
+                    "test -b {device} || {{ echo {device}: not a block device >&2; exit 1; }}"
+                );
                 let what = format!("{what}, without those that span two tracks");
-                self.step(&what, "mke2fs", vec![words.join(" ")]);
+                self.step(&what, "mke2fs", vec![exists, words.join(" ")]);
                 self.step(
                     "Is the file system consistent?",
                     "e2fsck",
@@ -650,8 +657,13 @@ impl Content {
     }
 }
 
+/// Returns whether a shell word is a link that udev creates, after the kernel creates the device.
+fn is_udev_link(device: &str) -> bool {
+    device.trim_start_matches('\'').starts_with("/dev/disk/")
+}
+
 /// Returns the node of the first partition: if the device name ends in a digit, a `p` comes before
-/// the number. A quoted shell variable is a loop device.
+/// the number. For links of udev, `-part` does. A quoted shell variable is a loop device.
 fn first_partition(device: &str) -> String {
     if let Some(variable) = device
         .strip_prefix("\"$")
@@ -659,7 +671,10 @@ fn first_partition(device: &str) -> String {
     {
         return format!("\"${{{variable}}}p1\"");
     }
-    let p = if device.ends_with(|c: char| c.is_ascii_digit()) {
+    let name = device.trim_end_matches('\'');
+    let p = if is_udev_link(device) {
+        "-part"
+    } else if name.ends_with(|c: char| c.is_ascii_digit()) {
         "p"
     } else {
         ""
@@ -673,4 +688,25 @@ fn lcm(a: u64, b: u64) -> u64 {
         (x, y) = (y, x % y);
     }
     a / x * b
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Is the node of a partition named as the kernel and udev name it, also in quotes?
+    #[test]
+    fn partition_nodes() {
+        for (device, partition) in [
+            ("/dev/sda", "/dev/sda1"),
+            ("/dev/nvme0n1", "/dev/nvme0n1p1"),
+            ("/dev/disk/by-id/ata-X", "/dev/disk/by-id/ata-X-part1"),
+            ("/dev/disk/by-id/ata-X_7", "/dev/disk/by-id/ata-X_7-part1"),
+            ("'/dev/disk/by-id/a b'", "'/dev/disk/by-id/a b'-part1"),
+            ("'/dev/a b0'", "'/dev/a b0'p1"),
+            ("\"$DISK\"", "\"${DISK}p1\""),
+        ] {
+            assert_eq!(first_partition(device), partition);
+        }
+    }
 }

@@ -13,22 +13,28 @@ mod tracks;
 pub(crate) use grid::physical_below;
 pub use tracks::{Extent, TrackCheck};
 
+use std::collections::BTreeSet;
+
 use crate::finding::{Finding, Rule, Severity};
-use crate::layers::{Disk, MediaKind, Remnant, Unknown};
-use crate::stack::{Kind, Layer, LayerId, Stack};
+use crate::layers::{Array, Disk, MediaKind, Remnant, Unknown};
+use crate::stack::{ByteRange, Kind, Layer, LayerId, Stack};
 
 /// The system's message for a file that the user is not permitted to read.
 const PERMISSION_DENIED: &str = "Permission denied";
 
+/// The largest number of missing members that are listed one by one.
+const MISSING_LISTED_MAX: usize = 8;
+
 type Findings = Vec<Finding>;
 
-/// Returns all findings of a stack, worst first.
+/// Returns all findings of a stack, worst first, and damage before other faults.
 pub fn check(stack: &Stack, tracks: Option<&TrackCheck<'_>>) -> Vec<Finding> {
     let mut findings = Findings::new();
     for (id, layer) in stack.iter() {
         match &layer.kind {
             Kind::Disk(disk) => drive_kind(id, disk, &layer.name, &mut findings),
             Kind::Unknown(unknown) => content(stack, id, unknown, &mut findings),
+            Kind::Array(array) => missing_members(stack, id, array, &mut findings),
             _ => {}
         }
     }
@@ -42,6 +48,7 @@ pub fn check(stack: &Stack, tracks: Option<&TrackCheck<'_>>) -> Vec<Finding> {
     findings.sort_by_key(|finding| {
         (
             std::cmp::Reverse(finding.severity),
+            !finding.rule.is_damage(),
             finding.layer,
             finding.rule,
         )
@@ -99,6 +106,49 @@ fn drive_kind(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
     findings.push(Finding::new(rule, id, what));
 }
 
+/// Reports the members of an array that are not there. Members are counted from 1, and mdadm's
+/// numbers are added.
+fn missing_members(stack: &Stack, id: LayerId, array: &Array, findings: &mut Findings) {
+    let layer = stack.layer(id);
+    let role = |on: &ByteRange| match &stack.layer(on.layer).kind {
+        Kind::MdMember(member) => member.role,
+        _ => None,
+    };
+    let there: BTreeSet<u32> = layer.on.iter().filter_map(role).collect();
+    let missing: Vec<u32> = (0..array.members)
+        .filter(|role| !there.contains(role))
+        .collect();
+    let (name, of) = (&layer.name, array.members);
+    let absent = if layer.node.is_some() {
+        "missing"
+    } else {
+        "not given"
+    };
+    let what = match missing.as_slice() {
+        [] => return,
+        [role] => format!(
+            "member {} of {of} of {name} (RaidDevice {role} of mdadm) is {absent}: its alignment is not checked",
+            role + 1
+        ),
+        _ if missing.len() > MISSING_LISTED_MAX => format!(
+            "{} of {of} members of {name} are {absent}: their alignment is not checked",
+            missing.len()
+        ),
+        _ => {
+            let list = |first: u32| {
+                let numbers = missing.iter().map(|role| (role + first).to_string());
+                numbers.collect::<Vec<_>>().join(", ")
+            };
+            format!(
+                "members {} of {of} of {name} (RaidDevice {} of mdadm) are {absent}: their alignment is not checked",
+                list(1),
+                list(0)
+            )
+        }
+    };
+    findings.push(Finding::new(Rule::ArrayIncomplete, id, what));
+}
+
 fn content(stack: &Stack, id: LayerId, unknown: &Unknown, findings: &mut Findings) {
     let on = stack.layer(id).on.first().map_or(id, |place| place.layer);
     let name = &stack.layer(on).name;
@@ -106,6 +156,10 @@ fn content(stack: &Stack, id: LayerId, unknown: &Unknown, findings: &mut Finding
         Unknown::Named(what) => (
             Rule::UnknownContent,
             format!("{name} holds {what}, which is not checked further"),
+        ),
+        Unknown::Container(format) => (
+            Rule::UnknownContent,
+            format!("{name} is a {format} image; the disk in it is not examined"),
         ),
         Unknown::Nameless => (
             Rule::UnknownContent,

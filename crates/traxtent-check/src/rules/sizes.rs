@@ -5,7 +5,7 @@ use super::grid::{array_below, disks, physical_below};
 use super::tables::luks_remainder;
 use super::{Findings, bytes};
 use crate::finding::{Finding, Rule, Severity};
-use crate::layers::{Ext, Luks, Xfs};
+use crate::layers::{Ext, Luks, Unknown, Xfs};
 use crate::stack::{Kind, Layer, LayerId, Stack};
 
 /// The largest unit in which XFS writes its log.
@@ -41,8 +41,11 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
         }
         match &layer.kind {
             Kind::Disk(disk) => {
+                let is_container =
+                    |layer: &Layer| matches!(layer.kind, Kind::Unknown(Unknown::Container(_)));
                 if let Some(capacity) = disk.capacity_bytes
                     && capacity < layer.bytes
+                    && !stack.above(id).any(|(_, above)| is_container(above))
                 {
                     let what = format!(
                         "{} has {} bytes, but its drive has {capacity}",

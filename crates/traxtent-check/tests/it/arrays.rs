@@ -153,6 +153,56 @@ fn superblock_matches_mdadm() {
     }
 }
 
+/// Is the command for misaligned members of an array given once, with a name for every member, and
+/// complete enough for mdadm?
+#[test]
+fn misaligned_members() {
+    let superblock = Superblock {
+        data_sector: 2047,
+        ..MEMBER
+    };
+    let (_folder, paths) = members(superblock, &[]);
+    let stack = examine_images(&paths, &StatedDrive::default());
+    let rows = traxtent_check::findings(&stack, None, None, &[]);
+    let notes: Vec<&str> = rows
+        .iter()
+        .filter(|row| row.finding.rule == traxtent_check::Rule::DataStart)
+        .map(|row| row.fix.as_ref().unwrap().note.as_str())
+        .collect();
+    let command = "`mdadm --create /dev/md0 --level=5 --raid-devices=3 --chunk=512K \
+                   --data-offset=65536K DEVICE DEVICE DEVICE`, where each DEVICE stands for";
+    assert!(notes[0].contains(command), "{notes:#?}");
+    assert!(!notes[0].contains("$part") && !notes[0].contains("capitals"));
+    let reference = "the same as for the first of these members above";
+    assert_eq!(notes[1..], [reference; 2]);
+}
+
+/// Are missing members named in a note, by our numbers and mdadm's, and none if all are given?
+#[test]
+fn missing_members() {
+    let (_folder, paths) = members(MEMBER, &[]);
+    let notes = |paths: &[PathBuf]| -> Vec<String> {
+        let stack = examine_images(paths, &StatedDrive::default());
+        let found = traxtent_check::rules::check(&stack, None).into_iter();
+        found
+            .filter(|finding| finding.rule == traxtent_check::Rule::ArrayIncomplete)
+            .map(|finding| finding.what)
+            .collect()
+    };
+    assert_eq!(notes(&paths), [""; 0]);
+    let one = notes(&[paths[0].clone(), paths[2].clone()]);
+    let [one] = one.as_slice() else {
+        panic!("{one:?}")
+    };
+    assert!(
+        one.starts_with("member 2 of 3 of array 73697874 (RaidDevice 1 of mdadm)"),
+        "{one}"
+    );
+    let two = notes(&paths[1..2]);
+    assert!(two[0].starts_with("members 1, 3 of 3 of"), "{two:?}");
+    assert!(two[0].contains("RaidDevice 0, 2"), "{two:?}");
+}
+
 /// Does version 0.90 match what mdadm prints?
 #[test]
 fn superblock_0_90_matches_mdadm() {

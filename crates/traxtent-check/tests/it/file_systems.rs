@@ -222,3 +222,40 @@ fn fat_is_no_table() {
     let what = finding(&image.stack(), Rule::UnknownContent).what;
     assert!(what.contains("FAT"), "{what}");
 }
+
+/// Is an ext4 file system with a zeroed superblock reported as damaged, and does the repair that
+/// the finding names bring it back?
+#[test]
+fn superblock_of_zeros() {
+    let (mke2fs, e2fsck) = (tool!("mke2fs"), tool!("e2fsck"));
+    for (block, backup) in [("1024", "8193"), ("4096", "32768")] {
+        let image = Image::new(160 * MIB);
+        image.run(&mke2fs, &["-q", "-F", "-t", "ext4", "-b", block, "@"], "");
+        image.write(1024, &[0; 1024]);
+        let what = crate::image::finding(&image.stack(), traxtent_check::Rule::Damaged).what;
+        let repair = format!("(e2fsck -b {backup} -B {block})");
+        assert!(what.ends_with(&repair), "{what}");
+        // e2fsck has status 1 if it has repaired something.
+        let output = std::process::Command::new(&e2fsck)
+            .args(["-y", "-b", backup, "-B", block])
+            .arg(&image.path)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let stack = image.stack();
+        assert!(stack.layers.iter().any(|layer| layer.name == "ext4"));
+    }
+}
+
+/// Is LUKS2 with a zeroed first header reported as damaged, and other unknown content not?
+#[test]
+fn luks2_header_of_zeros() {
+    let image = Image::new(32 * MIB);
+    image.write(0x8000, b"key slots");
+    assert!(!image.wrong().contains(&"damaged"));
+    image.write(0x4000, b"SKUL\xba\xbe");
+    let what = crate::image::finding(&image.stack(), traxtent_check::Rule::Damaged).what;
+    assert!(what.ends_with("(cryptsetup repair)"), "{what}");
+    image.write(0, b"other content");
+    assert!(!image.wrong().contains(&"damaged"));
+}

@@ -256,18 +256,7 @@ fn circular_chain() {
 #[test]
 fn overlapping() {
     let image = Image::new(64 * MIB);
-    let mut sector = [0; 512];
-    for (index, (first, count)) in [(2048u32, 8192u32), (4096, 8192), (100_000, 200_000)]
-        .into_iter()
-        .enumerate()
-    {
-        let at = 446 + 16 * index;
-        sector[at + 4] = 0x83;
-        sector[at + 8..at + 12].copy_from_slice(&first.to_le_bytes());
-        sector[at + 12..at + 16].copy_from_slice(&count.to_le_bytes());
-    }
-    sector[510..].copy_from_slice(&[0x55, 0xaa]);
-    image.write(0, &sector);
+    write_mbr(&image, &[(2048, 8192), (4096, 8192), (100_000, 200_000)]);
     let wrong = image.wrong();
     let overlaps = wrong
         .iter()
@@ -277,6 +266,64 @@ fn overlapping() {
         overlaps, 2,
         "one that overlaps, one beyond the end: {wrong:?}"
     );
+}
+
+/// Writes an MBR with Linux partitions at the given sectors and of the given lengths.
+fn write_mbr(image: &Image, partitions: &[(u32, u32)]) {
+    let mut sector = [0; 512];
+    for (index, (first, count)) in partitions.iter().enumerate() {
+        let at = 446 + 16 * index;
+        sector[at + 4] = 0x83;
+        sector[at + 8..at + 12].copy_from_slice(&first.to_le_bytes());
+        sector[at + 12..at + 16].copy_from_slice(&count.to_le_bytes());
+    }
+    sector[510..].copy_from_slice(&[0x55, 0xaa]);
+    image.write(0, &sector);
+}
+
+/// On a drive with overlapping partitions or a truncated file system, is the damage the first
+/// finding, and does no finding print commands, even if the damage is ignored?
+#[test]
+fn damage_comes_first() {
+    let mke2fs = tool!("mke2fs");
+    let ext = |bytes| {
+        let image = Image::new(bytes);
+        image.run(&mke2fs, &["-q", "-F", "-t", "ext4", "-b", "1024", "@"], "");
+        image
+    };
+    let content = std::fs::read(&ext(8 * MIB).path).unwrap();
+    let overlapping = Image::new(64 * MIB);
+    write_mbr(&overlapping, &[(2048, 16_384), (16_384, 32_768)]);
+    overlapping.write(2048 * 512, &content);
+    // The second file system begins in the last blocks of the first.
+    overlapping.write(16_384 * 512, &content);
+    let truncated = ext(16 * MIB);
+    let file = std::fs::File::options().write(true).open(&truncated.path);
+    file.unwrap().set_len(12 * MIB).unwrap();
+    for (image, damage) in [
+        (overlapping, Rule::PartitionOverlap),
+        (truncated, Rule::BeyondEnd),
+    ] {
+        let stack = image.stack();
+        for ignored in [&[][..], &[damage]] {
+            let rows = traxtent_check::findings(&stack, None, None, ignored);
+            if ignored.is_empty() {
+                assert_eq!(rows[0].finding.rule, damage);
+            }
+            let blocks: Vec<_> = rows
+                .iter()
+                .filter(|row| row.finding.rule == Rule::FsBlock)
+                .collect();
+            assert!(!blocks.is_empty(), "{rows:#?}");
+            for row in blocks {
+                let fix = row.fix.as_ref().unwrap();
+                assert!(fix.note.contains(damage.id()), "{fix:?}");
+            }
+            let fixes = rows.iter().filter_map(|row| row.fix.as_ref());
+            let commands: Vec<_> = fixes.flat_map(|fix| &fix.commands).collect();
+            assert_eq!(commands, [""; 0], "{rows:#?}");
+        }
+    }
 }
 
 /// Does a check leave an image and its modification time unchanged?

@@ -3,9 +3,11 @@
 mod measure;
 mod text;
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::ops::Range;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -124,6 +126,7 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
+    refuse_duplicates(&args.targets)?;
     let (archives, devices): (Vec<_>, Vec<_>) = args
         .targets
         .iter()
@@ -149,6 +152,30 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             devices[0].0.display()
         ))),
     }
+}
+
+/// Refuses a file or device that is named twice. It would count as two members of an array.
+fn refuse_duplicates(targets: &[PathBuf]) -> Result<()> {
+    let mut seen = BTreeMap::new();
+    for path in targets {
+        // A path without metadata has an error of its own.
+        let Ok(meta) = fs::metadata(path) else {
+            continue;
+        };
+        let key = if meta.file_type().is_block_device() {
+            (None, meta.rdev())
+        } else {
+            (Some(meta.dev()), meta.ino())
+        };
+        if let Some(first) = seen.insert(key, path) {
+            return Err(Failure::input(format!(
+                "{} and {} are the same target; name it once",
+                first.display(),
+                path.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the archive in a file; `None` if the file is not an archive.

@@ -293,6 +293,7 @@ fn describe(layer: &Layer) -> String {
         Kind::Swap(swap) => format!("pages of {}", bytes(swap.page_bytes)),
         Kind::Unknown(unknown) => match unknown {
             Unknown::Named(name) => name.clone(),
+            Unknown::Container(format) => format!("{format} image, not examined"),
             Unknown::Blank => "blank".to_owned(),
             Unknown::Nameless => "unknown".to_owned(),
             Unknown::Elsewhere(_) => "not examined".to_owned(),

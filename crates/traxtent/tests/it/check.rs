@@ -70,6 +70,26 @@ fn exit_status() {
     );
 }
 
+/// Is a target that is given twice a usage error, also under another name?
+#[test]
+fn given_twice() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("disk.img");
+    File::create(&path).unwrap().set_len(1 << 20).unwrap();
+    let link = folder.path().join("link.img");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let other = folder.path().join("other.img");
+    fs::copy(&path, &other).unwrap();
+    let answer = |names: &[&str]| traxtent_in(folder.path(), &[&["check"], names].concat());
+    assert_eq!(answer(&["disk.img", "other.img"]).status, 0);
+    for second in ["disk.img", "./disk.img", "link.img"] {
+        let answer = answer(&["disk.img", second]);
+        assert_eq!(answer.status, 2, "{}", answer.err);
+        let says = format!("disk.img and {second} are the same target; name it once");
+        assert!(answer.err.contains(&says), "{}", answer.err);
+    }
+}
+
 /// Does a truncated table give a line that names it, and status 3 or 1? Is a large sparse image
 /// examined quickly?
 #[test]

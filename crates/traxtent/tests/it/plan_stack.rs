@@ -36,6 +36,38 @@ fn a_recipe_in_a_folder() {
     }
 }
 
+/// On a drive named by a link of udev, are its partitions those that udev names, and does the
+/// script wait for them and end before mke2fs could create a file in place of a missing one?
+#[test]
+fn links_of_udev() {
+    let drive = "/dev/disk/by-id/ata-Q-9";
+    let arguments = ["plan", "stack", "atlas10k2", "--device", drive];
+    let folder = tempfile::tempdir().unwrap();
+    let answer = traxtent_in(
+        folder.path(),
+        &[&arguments[..], &["--output", "out"]].concat(),
+    );
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let lines: Vec<&str> = answer.out.lines().collect();
+    let position = |start: &str| {
+        let found = lines.iter().position(|line| line.starts_with(start));
+        found.unwrap_or_else(|| panic!("{start}: {}", answer.out))
+    };
+    let test = position(&format!("test -b {drive}-part1 || "));
+    assert!(position("sfdisk ") < position("udevadm settle"));
+    assert!(position("udevadm settle") < test);
+    assert_eq!(position("mke2fs "), test + 1);
+    assert!(lines[test + 1].contains(&format!(" {drive}-part1 ")));
+    let answer = std::process::Command::new("sh")
+        .args(["-e", "-c", &format!("{}\necho went on", lines[test])])
+        .output()
+        .unwrap();
+    assert_eq!(answer.status.code(), Some(1));
+    assert_eq!(answer.stdout, b"");
+    let says = format!("{drive}-part1: not a block device\n");
+    assert_eq!(String::from_utf8_lossy(&answer.stderr), says);
+}
+
 /// Does the JSON describe the same steps as the script, without the numbers of the list?
 #[test]
 fn json() {
