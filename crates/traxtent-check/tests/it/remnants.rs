@@ -41,9 +41,9 @@ fn commands(stack: &Stack) -> Vec<String> {
 
 /// Runs the last wipefs command in a note, with another home directory for its copies.
 fn run_wipefs(note: &str) {
-    let words = note.split('`').filter(|word| word.starts_with("wipefs "));
+    let mut words = note.split('`').filter(|word| word.starts_with("wipefs "));
     let home = tempfile::tempdir().unwrap();
-    let command = words.last().unwrap();
+    let command = words.next_back().unwrap();
     let output = std::process::Command::new("sh")
         .args(["-e", "-c", command])
         .env("HOME", home.path())
