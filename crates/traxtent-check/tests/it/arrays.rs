@@ -156,7 +156,7 @@ fn superblock_matches_mdadm() {
 /// Is the command for misaligned members of an array given once, with a name for every member, and
 /// complete enough for mdadm?
 #[test]
-fn misaligned_members() {
+fn misaligned_members_are_recreated() {
     let superblock = Superblock {
         data_sector: 2047,
         ..MEMBER
