@@ -170,7 +170,7 @@ impl<M: MemberIo> Volume<M> {
                     self.compare_parity(&state, &stripe, parity, &mut rows, repair, &mut scrubbed);
                 }
                 (Level::Raid1, None) => {
-                    self.compare_copies(&stripe, &mut rows, repair, &mut scrubbed);
+                    self.compare_replicas(&stripe, &mut rows, repair, &mut scrubbed);
                 }
                 (_, None) => self.report_unreadable(&stripe, &rows, &mut scrubbed),
             }
@@ -238,7 +238,7 @@ impl<M: MemberIo> Volume<M> {
         }
     }
 
-    fn compare_copies(
+    fn compare_replicas(
         &self,
         stripe: &Stripe<'_>,
         rows: &mut StripeRows<M::Buffer>,

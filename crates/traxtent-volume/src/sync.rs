@@ -56,7 +56,7 @@ impl<M: MemberIo> Volume<M> {
         let mut rows = self.read_rows(state, stripe).await;
         let synced = match (self.level(), stripe.parity_member()) {
             (_, Some(parity)) => self.sync_parity(parity, &mut rows),
-            (Level::Raid1, None) => self.sync_copies(state, &mut rows),
+            (Level::Raid1, None) => self.sync_replicas(state, &mut rows),
             (_, None) => SyncedRows::default(),
         };
         let failed = self.write_changed(&rows).await?;
@@ -105,7 +105,7 @@ impl<M: MemberIo> Volume<M> {
     }
 
     /// Sets all mirrors of each row to the contents of one of them.
-    fn sync_copies(&self, state: &State, rows: &mut StripeRows<M::Buffer>) -> SyncedRows {
+    fn sync_replicas(&self, state: &State, rows: &mut StripeRows<M::Buffer>) -> SyncedRows {
         let mut synced = SyncedRows::default();
         let is_doubtful = |chunk: &usize| {
             let member = rows.chunks[*chunk].chunk.member;

@@ -15,7 +15,7 @@ type Signature = (&'static str, u64, &'static [u8]);
 
 const SIGNATURES: &[Signature] = &[
     ("part of a traxtent volume", 0, b"traxtvol"),
-    ("a traxtent volume with copies", 0, b"traxtcpy"),
+    ("a traxtent volume with replicas", 0, b"traxtcpy"),
     ("NTFS", 3, b"NTFS    "),
     ("exFAT", 3, b"EXFAT   "),
     ("FAT", 0x36, b"FAT12   "),

@@ -8,6 +8,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
@@ -215,9 +216,26 @@ pub fn volume_on(path: &Path) -> Option<String> {
     }
     match block_on(find_superblock(&reader, sectors, sector_bytes)) {
         Err(CopiesError::Superblock(SuperblockError::None)) => None,
-        Ok(found) => Some(format!("volume {} with copies", found.volume)),
+        Ok(found) => Some(format!("volume {} with replicas", found.volume)),
         Err(damaged) => Some(damaged.to_string()),
     }
+}
+
+/// Returns the first range of a file, at or after `from`, that the file system does not report as a
+/// hole (`SEEK_DATA`). It can hold zeros. A file system that does not know holes reports the whole
+/// file as data.
+///
+/// # Errors
+/// Returns the system's error.
+pub fn next_data(file: &File, from: u64) -> io::Result<Option<Range<u64>>> {
+    let first = match rustix::fs::seek(file, SeekFrom::Data(from)) {
+        Ok(first) => first,
+        // There is no data at or after this offset.
+        Err(Errno::NXIO) => return Ok(None),
+        Err(errno) => return Err(errno.into()),
+    };
+    let end = rustix::fs::seek(file, SeekFrom::Hole(first))?;
+    Ok(Some(first..end))
 }
 
 /// A file or device that is only read.

@@ -42,7 +42,7 @@ pub use maintenance::{
     DifferenceReport, MaintenanceKind, MaintenanceProgress, MaintenanceTask, RATE_MIN, Repairs,
     maintain,
 };
-pub use server::{LINGERING_MESSAGE, SYNC_RATE, VolumeOrder, VolumeServer};
+pub use server::{LINGERING_MESSAGE, ORDER_LOG, SYNC_RATE, VolumeOrder, VolumeServer};
 pub use status::{LostRange, MemberStatus, StaleMember, UnusableDevice, VolumeStatus};
 pub use verify::{MapVerdict, verify_map, verify_on};
 
@@ -126,7 +126,9 @@ pub fn create(
         }
     }
     block_on(format.write(&superblock, &devices)).map_err(|error| unwritten(error, &devices))?;
-    Ok(VolumeStatus::known(&superblock, &array, &devices))
+    let mut status = VolumeStatus::known(&superblock, &array, &devices);
+    status.count_unused(&array);
+    Ok(status)
 }
 
 /// Opens the devices of a new volume, and reads their track maps as text.

@@ -21,7 +21,7 @@ use super::error::VolumeIoError;
 use super::maintenance::{
     self, MaintenanceKind, MaintenanceProgress, MaintenanceTask, Repairs, maintain,
 };
-use super::status::VolumeStatus;
+use super::status::{MemberStatus, VolumeStatus};
 use super::{DeviceVolume, MEMBER_TIMEOUT, find_to_read, find_within, replace, substitute};
 use crate::control::{Control, OrderHandler};
 use crate::service::{BlockService, BlockSizes, REQUEST_MAX, ServiceError};
@@ -29,6 +29,9 @@ use futures_lite::future::block_on;
 
 pub use shutdown::LINGERING_MESSAGE;
 use shutdown::close_sockets;
+
+/// The `tracing` target of messages about orders. A server logs each order except `status`.
+pub const ORDER_LOG: &str = "traxtent_server::orders";
 
 /// The maximum size of one write of zeros in bytes.
 const ZEROS: usize = 1 << 20;
@@ -88,8 +91,6 @@ pub enum VolumeOrder {
 pub struct VolumeServer {
     kept: Arc<ServedVolume>,
     control: Mutex<Option<Control>>,
-    /// The messages that have been printed. Each is printed only once.
-    reported: Mutex<Vec<String>>,
     /// The rate of the initial sync that begins with the server. With `None`, the sync waits for an
     /// order.
     sync_rate: Option<u64>,
@@ -103,6 +104,38 @@ struct ServedVolume {
     worker: Mutex<Worker>,
     /// The members that are being declared failed.
     failing: Mutex<Vec<usize>>,
+    /// The failures that have been reported. Each is reported only once.
+    reported: Mutex<ReportedFailures>,
+}
+
+/// The failures that the log contains, or that were known before the start.
+#[derive(Debug, Default)]
+struct ReportedFailures {
+    members: Vec<usize>,
+    is_broken: bool,
+}
+
+impl ReportedFailures {
+    /// Adds the failures that a status shows, and returns a message for each new one.
+    fn add(&mut self, status: &VolumeStatus) -> Vec<String> {
+        let mut lines = Vec::new();
+        for one in status.members.iter().filter(|one| one.state == "failed") {
+            if !self.members.contains(&one.member) {
+                self.members.push(one.member);
+                lines.push(failure_of(one));
+            }
+        }
+        if status.broken && !self.is_broken {
+            self.is_broken = true;
+            lines.push("the volume is read-only, and only undamaged data can be read".to_owned());
+        }
+        lines
+    }
+
+    /// Forgets the failure of a member, which can then be reported again.
+    fn forget(&mut self, member: usize) {
+        self.members.retain(|other| *other != member);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -162,16 +195,17 @@ impl VolumeServer {
 
     fn of(volume: DeviceVolume, control: Option<Control>) -> VolumeServer {
         // These failures were known before the start.
-        let reported = failed(&VolumeStatus::of(&volume));
+        let mut reported = ReportedFailures::default();
+        reported.add(&VolumeStatus::of(&volume));
         VolumeServer {
             kept: Arc::new(ServedVolume {
                 volume,
                 stop: AtomicBool::new(false),
                 worker: Mutex::default(),
                 failing: Mutex::default(),
+                reported: Mutex::new(reported),
             }),
             control: Mutex::new(control),
-            reported: Mutex::new(reported),
             sync_rate: Some(SYNC_RATE),
         }
     }
@@ -205,12 +239,9 @@ impl VolumeServer {
             // An error means that the volume is broken without the member, which is reported next.
             let _ = block_on(volume.fail(member));
         }
-        let mut reported = self.reported.lock();
-        for line in failed(&VolumeStatus::served(volume, None)) {
-            if !reported.contains(&line) {
-                tracing::warn!("{line}");
-                reported.push(line);
-            }
+        let mut reported = self.kept.reported.lock();
+        for line in reported.add(&VolumeStatus::served(volume, None)) {
+            tracing::warn!("{line}");
         }
     }
 
@@ -329,16 +360,33 @@ impl BlockService for VolumeServer {
     }
 }
 
-/// Returns a message for each failed member, and one if the volume is broken.
-fn failed(status: &VolumeStatus) -> Vec<String> {
-    let failed = status.members.iter().filter(|one| one.state == "failed");
-    let mut lines: Vec<String> = failed
-        .map(|one| format!("member {} has failed", one.member))
-        .collect();
-    if status.broken {
-        lines.push("the volume is read-only, and only undamaged data can be read".to_owned());
+/// Returns a message on a failed member: its number, its path and the system's error.
+fn failure_of(member: &MemberStatus) -> String {
+    let error = member.error.as_ref();
+    let error = error.map_or(String::new(), |error| format!(": {error}"));
+    format!("{} has failed{error}", named(member))
+}
+
+/// Returns a member's number, and its path if it is present.
+fn named(member: &MemberStatus) -> String {
+    match &member.path {
+        Some(path) => format!("member {} (`{}`)", member.member, path.display()),
+        None => format!("member {}", member.member),
     }
-    lines
+}
+
+/// Describes an order for the log; `None` for one that only asks.
+fn description(order: &VolumeOrder) -> Option<String> {
+    Some(match order {
+        VolumeOrder::Status => return None,
+        VolumeOrder::Fail { member } => format!("fail {member}"),
+        VolumeOrder::Replace { member, with, .. } => {
+            format!("replace {member} --with {}", with.display())
+        }
+        VolumeOrder::Begin { work, .. } => work.name().to_owned(),
+        VolumeOrder::RepairSuperblocks => "repair-superblocks".to_owned(),
+        VolumeOrder::Pause => "pause".to_owned(),
+    })
 }
 
 impl OrderHandler for ServedVolume {
@@ -355,7 +403,18 @@ impl OrderHandler for ServedVolume {
         if self.worker().closed {
             return Err(ServiceError::Stopped.into());
         }
-        let unfinished = self.execute(order)?;
+        let described = description(&order);
+        let executed = self.execute(order);
+        if let Some(order) = described {
+            match &executed {
+                Ok(None) => tracing::info!(target: ORDER_LOG, "order: {order}"),
+                Ok(Some(unfinished)) => {
+                    tracing::info!(target: ORDER_LOG, "order: {order}: {unfinished}");
+                }
+                Err(error) => tracing::info!(target: ORDER_LOG, "order refused: {order}: {error}"),
+            }
+        }
+        let unfinished = executed?;
         let progress = self.worker().progress.clone();
         let mut status = VolumeStatus::served(&self.volume, progress);
         status.unfinished = unfinished;
@@ -392,6 +451,7 @@ impl ServedVolume {
                 // The program that sent the order has checked for other content.
                 let device = substitute(&superblock, devices, member, &with, force, |_| None)?;
                 replace(volume, device, id)?;
+                self.reported.lock().forget(member);
             }
             VolumeOrder::Begin { work, rate, repair } => {
                 self.begin(MaintenanceTask { work, repair, rate })?
@@ -420,7 +480,12 @@ impl ServedVolume {
         let (sender, receiver) = mpsc::sync_channel(1);
         let kept = Arc::clone(self);
         let run = move || {
+            // The order is logged; its effect is no news.
+            kept.reported.lock().members.push(member);
             let done = block_on(kept.volume.mark_failed(member));
+            if done.is_err() {
+                kept.reported.lock().forget(member);
+            }
             kept.failing().retain(|other| *other != member);
             if let Err(mpsc::SendError(Err(error))) = sender.send(done) {
                 tracing::warn!("fail {member}: {error}");

@@ -26,6 +26,9 @@ pub struct VolumeStatus {
     pub sector_bytes: u32,
     /// The capacity in bytes.
     pub bytes: u64,
+    /// The size of the journal on each member in bytes.
+    #[serde(default)]
+    pub journal_bytes: u64,
     /// The generation, which counts the superblocks written.
     pub generation: u64,
     /// Whether the volume was shut down cleanly; always false while it is served.
@@ -103,6 +106,13 @@ pub struct MemberStatus {
     pub id: String,
     /// The member's path, if it is present.
     pub path: Option<PathBuf>,
+    /// The member's size in bytes.
+    #[serde(default)]
+    pub bytes: u64,
+    /// The number of bytes for chunks that belong to no stripe, if the volume has just been
+    /// created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unused_bytes: Option<u64>,
     /// `active`, `failed` or `rebuilding`.
     pub state: String,
     /// The number of stripes that have been restored during a rebuild.
@@ -133,6 +143,13 @@ impl MemberStatus {
     }
 }
 
+/// Returns the system's message without its number.
+fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text[..end].to_owned()
+}
+
 impl VolumeStatus {
     /// Returns the status of an open volume that is not served.
     pub fn of(volume: &DeviceVolume) -> VolumeStatus {
@@ -153,6 +170,10 @@ impl VolumeStatus {
             },
             sector_bytes: superblock.sector_bytes,
             bytes: superblock.capacity.0 * u64::from(superblock.sector_bytes),
+            journal_bytes: {
+                let journal = superblock.journal.end.0 - superblock.journal.start.0;
+                journal * u64::from(superblock.sector_bytes)
+            },
             generation: superblock.generation,
             clean: superblock.clean,
             served: false,
@@ -174,6 +195,8 @@ impl VolumeStatus {
                     member,
                     id: entry.id.to_string(),
                     path: devices.device(member).map(|one| one.path().to_owned()),
+                    bytes: entry.sectors.0 * u64::from(superblock.sector_bytes),
+                    unused_bytes: None,
                     state: match entry.state {
                         MemberState::Active => "active",
                         MemberState::Failed => "failed",
@@ -206,7 +229,7 @@ impl VolumeStatus {
             member.rebuilt_stripes = member.rebuilt_stripes.map(|_| volume.rebuilt());
             let device = volume.members().device(member.member);
             let error = device.and_then(|device| device.last_error());
-            member.error = error.map(|error| error.to_string());
+            member.error = error.map(|error| reason(&error));
             let waiting = volume.members().waiting(member.member);
             member.waiting_seconds = waiting.map(|waiting| waiting.as_secs());
         }
@@ -216,6 +239,14 @@ impl VolumeStatus {
             repaired_sectors: volume.repaired().0,
             work,
             ..status
+        }
+    }
+
+    /// Adds the unused size of each member. This takes time in proportion to the number of runs of
+    /// equally large stripes.
+    pub(super) fn count_unused(&mut self, array: &Array) {
+        for (member, usage) in self.members.iter_mut().zip(array.usage()) {
+            member.unused_bytes = Some(usage.unused().0 * u64::from(self.sector_bytes));
         }
     }
 

@@ -107,7 +107,7 @@ pub(crate) fn print(served: &[Served], session: &Session, runs_command: bool) ->
             writeln!(out, "control     {control}")?;
         }
         for (what, paths) in [
-            ("file", front_ends.files()),
+            ("disk", front_ends.files()),
             ("device", front_ends.loop_devices()),
             ("ublk", front_ends.block_devices()),
         ] {

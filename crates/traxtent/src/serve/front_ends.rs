@@ -33,14 +33,15 @@ pub(crate) struct FrontEndArgs {
     /// The socket's mode in octal digits, to let other users connect [default: 600]
     #[arg(long, value_name = "MODE", value_parser = mode, conflicts_with = "port")]
     socket_mode: Option<u32>,
-    /// Also show the drive as the file DIR/disk, by FUSE; with several drives, as DIR/NAME/disk
+    /// Also show the drive or volume as the file DIR/disk, by FUSE; with several drives, as
+    /// DIR/NAME/disk
     #[arg(long, value_name = "DIR")]
     fuse: Option<PathBuf>,
     /// Attach the file of --fuse to a loop device (as root)
     #[arg(long, requires = "fuse")]
     device: bool,
-    /// Create a block device /dev/ublkbN that shows all of the drive's properties (Linux 6.5 or
-    /// later, with the module ublk_drv)
+    /// Create a block device /dev/ublkbN that shows all properties of the drive or volume (Linux
+    /// 6.5 or later, with the module ublk_drv)
     #[arg(long)]
     ublk: bool,
 }

@@ -1,6 +1,6 @@
 //! `traxtent volume serve`: opens a volume with its warnings, and serves it until it is stopped.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,7 +105,7 @@ fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
         verify_known(&found);
     }
     drop(found);
-    let opened = VolumeServer::open_within(&args.members, Some(control), timeout);
+    let opened = VolumeServer::open_within(&absolute_paths(args)?, Some(control), timeout);
     let mut server = opened.map_err(|error| Failure::Io(error.to_string()))?;
     note_recovery(server.volume());
     server.set_sync_rate(match args.sync_rate {
@@ -114,6 +114,13 @@ fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
         Some(SyncRate::Bytes(rate)) => Some(rate),
     });
     Ok(Arc::new(server))
+}
+
+/// Returns the members' absolute paths. The status of a served volume is read in any directory.
+fn absolute_paths(args: &Serve) -> Result<Vec<PathBuf>> {
+    let absolute =
+        |path: &PathBuf| std::path::absolute(path).map_err(|error| Failure::file(path, &error));
+    args.members.iter().map(absolute).collect()
 }
 
 /// Opens the volume without writing to its members. Returns `None` if it has to be recovered first.
@@ -130,7 +137,7 @@ fn open_to_read(args: &Serve, control: &Path, timeout: Duration) -> Result<Optio
         verify_known(&found);
     }
     drop(found);
-    let opened = VolumeServer::open_to_read(&args.members, Some(control), timeout);
+    let opened = VolumeServer::open_to_read(&absolute_paths(args)?, Some(control), timeout);
     opened.map(Some).map_err(failure)
 }
 
@@ -138,14 +145,16 @@ fn open_to_read(args: &Serve, control: &Path, timeout: Duration) -> Result<Optio
 fn warn_of(status: &VolumeStatus) {
     for member in &status.members {
         let number = member.member;
+        let path = member.path.as_ref();
+        let path = path.map_or(String::new(), |path| format!(" (`{}`)", path.display()));
         match member.state.as_str() {
             "failed" if member.path.is_none() => warn(format!(
                 "member {number} is missing or has failed; its content is computed from the others"
             )),
             "failed" => warn(format!(
-                "member {number} has failed; replace and rebuild it"
+                "member {number}{path} has failed; replace and rebuild it"
             )),
-            "rebuilding" => warn(format!("member {number} is not rebuilt yet")),
+            "rebuilding" => warn(format!("member {number}{path} is not rebuilt yet")),
             _ => {}
         }
     }

@@ -11,6 +11,10 @@ use traxtent_server::volume::{
 use crate::failure::{Failure, Result};
 use crate::output;
 
+/// The smallest unused space of a member that is reported. Less remains after the last stripe of
+/// equal members too.
+const UNUSED_SHOWN: u64 = 1 << 20;
+
 /// Prints the outcome of a rebuild, a sync or a scrub, and returns the failure for the exit status.
 /// `signal` is the signal that interrupted the work, if any.
 pub(super) fn outcome(
@@ -22,26 +26,30 @@ pub(super) fn outcome(
         output::json(progress)?;
     } else {
         let mut out = output::stdout();
-        writeln!(out, "{}", described(progress))?;
+        let summary = scrub_summary(progress);
+        if summary.is_none() || different_rows(progress) > 0 {
+            writeln!(out, "{}", described(progress))?;
+        }
         for difference in &progress.differences {
             writeln!(out, "  {}", difference_line(difference))?;
         }
         let listed: u64 = progress.differences.iter().map(|one| one.rows).sum();
-        let all = progress.wrong_rows + progress.unreadable_rows + progress.lost_rows;
+        let all = different_rows(progress);
         if all > listed {
             writeln!(out, "  and {} more rows", all - listed)?;
         }
         for line in undecided_lines(&progress.differences) {
             writeln!(out, "  {line}")?;
         }
+        if let Some(summary) = summary {
+            writeln!(out, "{summary}")?;
+        }
         output::finish(out)?;
     }
     match (&progress.error, progress.is_clean()) {
         (Some(error), _) => Err(Failure::Io(error.clone())),
         (None, true) => Ok(()),
-        (None, false) if progress.done => Err(Failure::Finding(
-            "problems were found; see the counts above".to_owned(),
-        )),
+        (None, false) if progress.done => Err(Failure::Finding(finding(progress))),
         (None, false) => {
             let line = "interrupted; run it again to resume".to_owned();
             Err(match signal {
@@ -49,6 +57,52 @@ pub(super) fn outcome(
                 None => Failure::Finding(line),
             })
         }
+    }
+}
+
+/// Returns the number of rows in which a scrub or a sync found a fault.
+fn different_rows(progress: &volume::MaintenanceProgress) -> u64 {
+    progress.wrong_rows + progress.unreadable_rows + progress.lost_rows
+}
+
+/// Describes a number of rows that differ.
+fn rows_with_differences(rows: u64) -> String {
+    match rows {
+        1 => "1 row with a difference".to_owned(),
+        rows => format!("{rows} rows with differences"),
+    }
+}
+
+/// Returns the outcome of a complete scrub in one line.
+fn scrub_summary(progress: &volume::MaintenanceProgress) -> Option<String> {
+    if progress.work != MaintenanceKind::Scrub || !progress.done {
+        return None;
+    }
+    let mut line = format!("scrub: {} stripes read", progress.stripes - progress.first);
+    if progress.first > 0 {
+        line += &format!(" (resumed at stripe {})", progress.first);
+    }
+    match different_rows(progress) {
+        0 => line += ", no differences",
+        rows => {
+            let (rows, repaired) = (rows_with_differences(rows), progress.repaired_rows);
+            line += &format!(", {rows}, {repaired} repaired");
+        }
+    }
+    Some(line)
+}
+
+/// Returns the message of a complete scrub or sync that found faults.
+fn finding(progress: &volume::MaintenanceProgress) -> String {
+    if progress.work != MaintenanceKind::Scrub {
+        return "problems were found; see the counts above".to_owned();
+    }
+    let rows = different_rows(progress);
+    let what = rows_with_differences(rows);
+    match progress.repaired_rows {
+        0 => format!("the scrub found {what}; none is repaired"),
+        repaired if repaired == rows => format!("the scrub found and repaired {what}"),
+        repaired => format!("the scrub found {what}; {repaired} of them are repaired"),
     }
 }
 
@@ -149,9 +203,15 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
     let mut out = output::stdout();
     writeln!(
         out,
-        "volume {}: {}, {} chunks, {} bytes",
-        status.volume, status.level, status.chunks, status.bytes
+        "volume {}: {}, {}, {}",
+        status.volume,
+        status.level,
+        chunks(status),
+        size(status.bytes)
     )?;
+    for line in space_lines(status) {
+        writeln!(out, "  {line}")?;
+    }
     if !status.served {
         let how = if status.clean {
             "stopped cleanly"
@@ -220,6 +280,65 @@ pub(super) fn show(status: &VolumeStatus, as_json: bool) -> Result<()> {
     output::finish(out)
 }
 
+/// Describes the size of chunks.
+fn chunks(status: &VolumeStatus) -> String {
+    match (status.chunk_sectors, status.chunks.as_str()) {
+        (0, "tracks") => "chunks of one track".to_owned(),
+        (0, other) => format!("{other} chunks"),
+        (sectors, _) => format!(
+            "chunks of {}",
+            size(sectors * u64::from(status.sector_bytes))
+        ),
+    }
+}
+
+/// Returns a size in the largest unit that it reaches, with at most one decimal.
+fn size(bytes: u64) -> String {
+    let units = [
+        (1u64 << 40, "TiB"),
+        (1 << 30, "GiB"),
+        (1 << 20, "MiB"),
+        (1 << 10, "KiB"),
+    ];
+    match units.into_iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) if bytes.is_multiple_of(unit) => format!("{} {name}", bytes / unit),
+        Some((unit, name)) => format!("{:.1} {name}", bytes as f64 / unit as f64),
+        None => format!("{bytes} B"),
+    }
+}
+
+/// Returns lines on the journal and on unused space of members, if the volume has just been
+/// created.
+fn space_lines(status: &VolumeStatus) -> Vec<String> {
+    let mut lines = Vec::new();
+    let unused = |member: &MemberStatus| member.unused_bytes.unwrap_or(0);
+    if status.members.iter().all(|one| one.unused_bytes.is_none()) {
+        return lines;
+    }
+    let smallest = status.members.iter().map(|one| one.bytes).min();
+    if status.journal_bytes > 0 {
+        let share = status.journal_bytes as f64 / smallest.unwrap_or(0).max(1) as f64;
+        lines.push(format!(
+            "journal: {} of each member ({:.1} % of the smallest)",
+            size(status.journal_bytes),
+            100.0 * share
+        ));
+    }
+    let members = status.members.iter();
+    let members = members.filter(|one| unused(one) >= UNUSED_SHOWN);
+    let members: Vec<String> = members
+        .map(|one| {
+            let path = one.path.as_ref();
+            let path = path.map_or(String::new(), |path| format!(" ({})", path.display()));
+            format!("{} of member {}{path}", size(unused(one)), one.member)
+        })
+        .collect();
+    if !members.is_empty() {
+        lines.push(format!("not used: {}", members.join(", ")));
+    }
+    lines
+}
+
 /// Returns lines on the problems with a member's superblocks, and on the remedy.
 fn superblock_lines(member: &MemberStatus) -> Vec<String> {
     let mut lines = Vec::new();
@@ -243,7 +362,7 @@ fn superblock_lines(member: &MemberStatus) -> Vec<String> {
 mod tests {
     use serde_json::json;
 
-    use super::{described, difference_line, undecided_lines};
+    use super::{described, difference_line, finding, scrub_summary, undecided_lines};
 
     /// Does a line state a speed and a remaining time only once they are known?
     #[test]
@@ -261,6 +380,59 @@ mod tests {
             line(Some(65536.0), Some(0.3)),
             "scrub: 1 of 4 stripes (25.0 %), 0.1 MB/s per member, less than a second left"
         );
+    }
+
+    /// Are sizes written with at most one decimal?
+    #[test]
+    fn sizes() {
+        let text = [0, 512, 65536, 3 << 19, 12_345_344, 5 << 40].map(super::size);
+        assert_eq!(
+            text,
+            ["0 B", "512 B", "64 KiB", "1.5 MiB", "11.8 MiB", "5 TiB"]
+        );
+    }
+
+    /// Does a complete scrub state its outcome in words, and an incomplete one nothing?
+    #[test]
+    fn outcome_of_a_scrub() {
+        let scrub = |done: bool, first: u64, wrong: u64, repaired: u64| {
+            serde_json::from_value(json!({
+                "work": "scrub", "under_way": false, "done": done, "first": first, "next": 15360,
+                "stripes": 15360, "share": 1.0, "rate": null, "bytes_per_second": null,
+                "seconds": 1.0, "seconds_left": null, "wrong_rows": wrong,
+                "repaired_rows": repaired, "error": null,
+            }))
+            .unwrap()
+        };
+        let summary = |done, first, wrong, repaired| {
+            scrub_summary(&scrub(done, first, wrong, repaired)).unwrap_or_default()
+        };
+        assert_eq!(
+            summary(true, 0, 0, 0),
+            "scrub: 15360 stripes read, no differences"
+        );
+        assert_eq!(
+            summary(true, 360, 1, 0),
+            "scrub: 15000 stripes read (resumed at stripe 360), 1 row with a difference, 0 repaired"
+        );
+        assert_eq!(
+            summary(true, 0, 3, 2),
+            "scrub: 15360 stripes read, 3 rows with differences, 2 repaired"
+        );
+        assert_eq!(summary(false, 0, 0, 0), "");
+        for (repaired, says) in [
+            (
+                0,
+                "the scrub found 3 rows with differences; none is repaired",
+            ),
+            (
+                2,
+                "the scrub found 3 rows with differences; 2 of them are repaired",
+            ),
+            (3, "the scrub found and repaired 3 rows with differences"),
+        ] {
+            assert_eq!(finding(&scrub(true, 0, 3, repaired)), says);
+        }
     }
 
     /// Unless a difference is repaired, does a scrub report that the wrong member is unknown, and

@@ -1,7 +1,7 @@
 //! `traxtent volume` on files: the life of a volume, its maps and status, and refusals.
 
 use std::fs::{self, File, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -91,10 +91,30 @@ fn a_life() {
     let middle = image.len() / 2;
     image[middle] ^= 1;
     fs::write(at.join("a"), image).unwrap();
-    let scrubbed = volume(at, "scrub a c d");
-    assert_eq!(scrubbed.status, 1, "{}", scrubbed.out);
-    assert_eq!(volume(at, "scrub --repair a c d").status, 1);
-    assert_eq!(volume(at, "scrub --repair=parity a c d").status, 1);
+    let scrubbed = |line: &str, summary: &str, message: &str| {
+        let answer = volume(at, line);
+        assert_eq!(answer.status, 1, "{}", answer.out);
+        let last = answer.out.lines().last().unwrap_or_default();
+        assert!(
+            last.starts_with("scrub: ") && last.ends_with(summary),
+            "{last}"
+        );
+        assert!(answer.err.contains(message), "{}", answer.err);
+    };
+    let (left, found) = ("1 row with a difference, 0 repaired", "; none is repaired");
+    scrubbed("scrub a c d", left, found);
+    scrubbed("scrub --repair a c d", left, found);
+    scrubbed(
+        "scrub --repair=parity a c d",
+        "1 row with a difference, 1 repaired",
+        "the scrub found and repaired 1 row with a difference",
+    );
+    let clean = volume(at, "scrub a c d").out;
+    assert!(
+        clean.ends_with(" stripes read, no differences\n"),
+        "{clean}"
+    );
+    assert_eq!(clean.lines().count(), 1, "{clean}");
     assert_eq!(good(at, "scrub --json a c d")["wrong_rows"], 0);
     assert_eq!(volume(at, "destroy a c d").status, 2);
     good(at, "destroy --force a c d");
@@ -437,6 +457,77 @@ fn status_shows_all_members() {
         // If nothing is usable, this is an error.
         assert!(volume(at, &format!("status {given}")).status >= 2);
     }
+}
+
+/// Does `create` name the journal's share and the unused space of larger members, and are sizes
+/// written with units in text and in bytes in JSON?
+#[test]
+fn space_of_unequal_members() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "c"]);
+    let create = |members: &str| {
+        let answer = volume(
+            at,
+            &format!("create --level raid-5 --chunk 64K --journal 2M {members}"),
+        );
+        assert_eq!(answer.status, 0, "{}", answer.err);
+        answer.out
+    };
+    let equal = create("a b c");
+    assert!(
+        equal.contains(": raid-5, chunks of 64 KiB, 12.0 MiB\n"),
+        "{equal}"
+    );
+    let journal = "  journal: 2 MiB of each member (25.0 % of the smallest)\n";
+    assert!(equal.contains(journal), "{equal}");
+    assert!(!equal.contains("not used"), "{equal}");
+    let status = volume(at, "status a b c").out;
+    assert!(
+        status.contains(" MiB\n") && !status.contains("journal"),
+        "{status}"
+    );
+    let json = good(at, "status --json a b c");
+    assert!(json["bytes"].as_u64().unwrap() > 11 << 20, "{json}");
+    good(at, "destroy --force a b c");
+    let c = File::options().write(true).open(at.join("c")).unwrap();
+    c.set_len(12 << 20).unwrap();
+    let unequal = create("a b c");
+    let lines: Vec<&str> = unequal
+        .lines()
+        .filter(|line| line.contains("not used"))
+        .collect();
+    assert!(
+        matches!(lines[..], [line] if line.starts_with("  not used: 4") && line.ends_with(" MiB of member 2 (c)")),
+        "{unequal}"
+    );
+}
+
+/// Is a file with data only in its middle refused without --force, and a file of zeros accepted?
+#[test]
+fn data_in_the_middle_of_a_file_is_kept() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b", "c", "d"]);
+    fs::write(at.join("zeros"), vec![0; 8 << 20]).unwrap();
+    let d = File::options().write(true).open(at.join("d")).unwrap();
+    let offset = (3 << 20) + 4321;
+    d.write_all_at(b"x", offset).unwrap();
+    let says =
+        format!("d: the device holds data of an unknown format (at byte {offset}); use --force");
+    let create = "create --level raid-1 --chunk 64K --journal 2M";
+    let refused = |line: &str| {
+        let answer = volume(at, line);
+        assert_eq!(answer.status, 2, "{line}: {}", answer.err);
+        assert!(answer.err.contains(&says), "{line}: {}", answer.err);
+    };
+    refused(&format!("{create} a d"));
+    good(at, &format!("{create} a b zeros"));
+    good(at, "fail 1 a b zeros");
+    refused("replace 1 --with d a zeros");
+    good(at, "replace 1 --with c a zeros");
+    good(at, "destroy --force a zeros c");
+    good(at, &format!("{create} --force a d"));
 }
 
 /// Are member time-outs out of range refused?

@@ -2,6 +2,7 @@
 //! member that hangs, and volumes whose server ended or crashed.
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -47,17 +48,61 @@ fn failures_are_reported() {
             .filter(|line| line.contains(what))
             .count()
     };
-    assert_eq!(
-        said("traxtent: warning: member 1 has failed"),
-        1,
-        "{}",
-        answer.err
+    let member = fs::canonicalize(at).unwrap().join("b");
+    let message = format!(
+        "traxtent: warning: member 1 (`{}`) has failed: the file has become shorter",
+        member.display()
     );
+    assert_eq!(said(&message), 1, "{}", answer.err);
     assert_eq!(
         said("warning: the volume is read-only, and only undamaged data can be read"),
         1,
         "{}",
         answer.err
+    );
+}
+
+/// Are the printed names of addresses and devices those of the variables that the help lists?
+#[test]
+fn printed_names_are_those_of_variables() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    files(at, &["a", "b"]);
+    good(at, "create --level raid-0 --chunk 64K a b");
+    let help = volume(at, "serve --help").out;
+    for name in ["uri", "socket", "port", "control", "disk", "device", "ublk"] {
+        assert!(help.contains(&format!("${name}")), "{name}: {help}");
+    }
+    if File::options().write(true).open("/dev/fuse").is_err() {
+        testkit::skip!("/dev/fuse cannot be opened for writing");
+    }
+    fs::create_dir(at.join("shown")).unwrap();
+    let script = "echo \"$disk\"; test -S \"$socket\" -a -S \"$control\" -a -n \"$uri\"";
+    let line = ["volume", "serve", "--fuse", "shown", "a", "b"];
+    let answer = traxtent_in(at, &[&line[..], &["--", "sh", "-c", script]].concat());
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let disk = answer.out.trim().to_owned();
+    let child = Command::new(env!("CARGO_BIN_EXE_traxtent"))
+        .args(line)
+        .current_dir(at)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut running = Running(child);
+    let out = BufReader::new(running.0.stdout.take().unwrap());
+    let lines = out.lines().map(Result::unwrap);
+    let printed: Vec<String> = lines
+        .take_while(|line| !line.starts_with("stop "))
+        .collect();
+    send("TERM", &running.0);
+    running.0.wait().unwrap();
+    assert!(
+        printed.contains(&format!("disk        {disk}")),
+        "{printed:?}"
+    );
+    assert!(
+        !printed.iter().any(|line| line.starts_with("file ")),
+        "{printed:?}"
     );
 }
 
@@ -94,6 +139,32 @@ fn orders_while_served() {
     let sh = sh.display().to_string();
     let served = volume(at, &format!("serve a b c -- {sh} script"));
     assert_eq!(served.status, 0, "{}", served.err);
+    let logged: Vec<&str> = served
+        .err
+        .lines()
+        .filter(|line| line.contains("order"))
+        .collect();
+    let with = at.join("d");
+    for (index, line) in [
+        "note: order: scrub",
+        "note: order: fail 1",
+        "note: order refused: scrub: member 1 is missing",
+        "note: order refused: fail 0: member 0 cannot be marked as failed",
+        &format!("note: order: replace 1 --with {}", with.display()),
+        "note: order: rebuild",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let logged = logged.get(index).copied().unwrap_or_default();
+        assert!(
+            logged.starts_with(&format!("traxtent: {line}")),
+            "{line}: {}",
+            served.err
+        );
+    }
+    // The order itself is logged, and nothing has failed.
+    assert!(!served.err.contains("has failed"), "{}", served.err);
     let text = |name: &str| fs::read_to_string(at.join(name)).unwrap();
     let parsed = |name: &str| serde_json::from_str::<serde_json::Value>(&text(name)).unwrap();
     assert!(

@@ -227,12 +227,11 @@ fn a_member_hangs_under_reads() {
         hanging.pullable.hang();
         hanging.until("failed", is_failed);
     });
+    let output = hanging.served.server.output();
+    let line = output.lines().find(|line| line.contains("member 1 (`"));
     assert!(
-        hanging
-            .served
-            .server
-            .output()
-            .contains("member 1 has failed")
+        line.is_some_and(|line| line.contains("`) has failed: no response for ")),
+        "{output}"
     );
 }
 

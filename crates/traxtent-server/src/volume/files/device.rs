@@ -250,6 +250,10 @@ impl Device {
             let why = format!("no response for {:.1} s", silent.as_secs_f64());
             return Some(io::Error::new(io::ErrorKind::TimedOut, why));
         }
+        if self.is_cut.load(Ordering::Relaxed) {
+            let why = "the file has become shorter";
+            return Some(io::Error::new(io::ErrorKind::UnexpectedEof, why));
+        }
         if self.is_full.load(Ordering::Relaxed) {
             return Some(io::Error::new(io::ErrorKind::StorageFull, FULL));
         }
