@@ -35,7 +35,7 @@ pub struct System {
     pub buses: Vec<Vec<u32>>,
     /// The mapping from a trace's devices to disks. Empty if the numbers are the same.
     pub devices: Vec<DeviceMap>,
-    /// Parameters of the file that are not modelled.
+    /// Parameters of the loaded disks and of the host that are not modelled.
     pub warnings: Vec<String>,
 }
 
@@ -99,6 +99,7 @@ pub fn load_system(
         document: &document,
         sources,
         warnings: Vec::new(),
+        loaded: Vec::new(),
         buses: BTreeMap::new(),
     };
     let mut disks = loader.disks(only)?;
@@ -154,6 +155,8 @@ struct Loader<'a> {
     document: &'a Document,
     sources: &'a Sources<'a>,
     warnings: Vec<String>,
+    /// The blocks from which profiles were made. Blocks of other disks were not read.
+    loaded: Vec<&'a Block>,
     /// The bus to which each disk is connected.
     buses: BTreeMap<String, String>,
 }
@@ -196,7 +199,7 @@ impl DeviceNames {
     }
 }
 
-impl Loader<'_> {
+impl<'a> Loader<'a> {
     /// Returns the error for a file without a disk, or without the requested one.
     fn no_disk(&mut self, file: &str, only: Option<&str>) -> Result<ParamError, ParamError> {
         let disks = self.disks(None)?.into_iter();
@@ -253,7 +256,7 @@ impl Loader<'_> {
 
     /// Returns all warnings, including those about unused parameters.
     fn warnings(mut self) -> Vec<String> {
-        for block in self.document.blocks().filter(|block| is_drive(block)) {
+        for block in self.loaded {
             for unused in block.unused() {
                 self.warnings.push(format!(
                     "{}:{}: \"{}\" is not modelled",
@@ -320,7 +323,13 @@ impl Loader<'_> {
         Ok(disks)
     }
 
-    fn profile(&mut self, block: &Block, name: &str, bus: BusTimes) -> Result<Profile, ParamError> {
+    fn profile(
+        &mut self,
+        block: &'a Block,
+        name: &str,
+        bus: BusTimes,
+    ) -> Result<Profile, ParamError> {
+        self.loaded.push(block);
         if block.kind == "dm_disk" {
             self.warnings.push(format!(
                 "{}:{}: the block has a layout only: the drive is modelled with no cache, no overheads and an infinitely fast bus",
@@ -739,5 +748,43 @@ fn collect_buses(node: &Node, bus: Option<&str>, buses: &mut BTreeMap<String, St
     };
     for child in children {
         collect_buses(child, bus, buses);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A system of two disks. Each file has a parameter that is not modelled.
+    const SYSTEM: &str = "source a\nsource b\ninstantiate [ a0 ] as A\ninstantiate [ b0 ] as B";
+
+    fn drive(name: &str) -> String {
+        format!(
+            "dm_disk {} {{ Number of data surfaces = 1, Number of cylinders = 1, Block count = 1,
+            Invented = 1,
+            Layout Model = dm_layout_g1 {{ LBN-to-PBN mapping scheme = 0,
+            Sparing scheme used = 0, Zones = [ dm_layout_g1_zone {{
+            First cylinder number = 0, Last cylinder number = 0, Blocks per track = 1 }} ] }},
+            Mechanical Model = dm_mech_g1 {{ Seek type = constant, Constant seek time = 1,
+            Rotation speed (in rpms) = 5400 }} }}",
+            name.to_uppercase()
+        )
+    }
+
+    /// Are the parameters reported that the selected disk does not use, but not those of other
+    /// disks, which were not read?
+    #[test]
+    fn warnings_concern_the_selected_disk() {
+        let source = |file: &str| Ok(drive(file).into_bytes());
+        let warnings = |only| {
+            let system = load_system("f", SYSTEM.as_bytes(), only, &source).unwrap();
+            let unused = system.warnings.into_iter();
+            let unused = unused.filter(|warning| warning.ends_with("is not modelled"));
+            unused.collect::<Vec<_>>()
+        };
+        let of = |file| format!("{file}:2: \"Invented\" is not modelled");
+        assert_eq!(warnings(Some("a0")), [of("a")]);
+        assert_eq!(warnings(Some("b0")), [of("b")]);
+        assert_eq!(warnings(None), [of("a"), of("b")]);
     }
 }

@@ -3,7 +3,8 @@
 //! - aligned data is blue
 //! - conventional (unaligned) data is orange
 //! - a reference such as sequential access is grey
-//! - anything else takes the remaining colours in order; after the third such name, those above
+//! - anything else takes the remaining colours in order; after the third such name, those above;
+//!   after the sixth name of all, every colour again
 //!
 //! Measured values are lines, dots or bars. Published values are diamonds. The colours differ for
 //! readers with any of the three colour vision deficiencies (a test computes this), on light and on
@@ -79,6 +80,7 @@ fn of_meaning(name: &str) -> Option<usize> {
 }
 
 /// Returns the index of a colour for each name. Names that share a meaning take further colours.
+/// Once every colour is taken, all colours are free again for the names that follow.
 pub fn of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<usize> {
     // Many names need the colours with a meaning as well.
     const NEUTRAL: [usize; DATA.len()] = [
@@ -89,14 +91,15 @@ pub fn of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<usize> {
         CONVENTIONAL,
         ALIGNED,
     ];
-    let mut taken = Vec::new();
+    let mut colours = Vec::new();
     for name in names {
+        let taken = &colours[colours.len() / DATA.len() * DATA.len()..];
         let free = |colour: &usize| !taken.contains(colour);
         let neutral = NEUTRAL.into_iter().find(free);
         let colour = of_meaning(name).filter(free).or(neutral);
-        taken.push(colour.unwrap_or_else(|| other(taken.len())));
+        colours.push(colour.expect("fewer names than colours have taken one"));
     }
-    taken
+    colours
 }
 
 /// Returns the colour as a style sheet and an SVG name it.
@@ -222,5 +225,7 @@ mod tests {
             [ALIGNED, OTHER]
         );
         assert_eq!(of_names(["seek", "rotation"]), [OTHER, OTHER + 1]);
+        let late = ["a", "b", "c", "d", "e", "f", "g", "aligned"];
+        assert_eq!(of_names(late)[6..], [OTHER, ALIGNED]);
     }
 }

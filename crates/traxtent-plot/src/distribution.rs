@@ -92,13 +92,14 @@ pub(super) fn draw_curves<DB: DrawingBackend>(
 }
 
 /// The drawing of a curve, with the index of its colour.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stroke {
     Line(usize),
     Dashes(usize),
 }
 
-/// Returns a stroke for each curve. Once every colour is taken, curves are dashed.
+/// Returns a stroke for each curve. Once every colour is taken, curves are dashed. Up to 12 curves
+/// have different strokes.
 fn strokes(curves: &[Distribution]) -> Vec<Stroke> {
     let colours = colours::of_names(curves.iter().map(|curve| curve.name.as_str()));
     let strokes = colours.into_iter().enumerate();
@@ -184,6 +185,29 @@ mod tests {
             name: String::new(),
             steps: steps.to_vec(),
             p99_9_ms: steps.last().unwrap().0,
+        }
+    }
+
+    /// Do as many curves as `sim --plot` draws differ in colour or dashes, whatever their names mean?
+    #[test]
+    fn strokes_differ() {
+        let numbered = |index| format!("case {index}");
+        let meaning = |index: usize| {
+            let kinds = ["aligned", "unaligned", "sequential", "random"];
+            format!("{} {index}", kinds[index % kinds.len()])
+        };
+        for name in [&numbered as &dyn Fn(usize) -> String, &meaning] {
+            let curves: Vec<Distribution> = (0..12)
+                .map(|index| Distribution {
+                    name: name(index),
+                    ..curve(&[(1.0, 1.0)])
+                })
+                .collect();
+            let strokes = strokes(&curves);
+            for (index, stroke) in strokes.iter().enumerate() {
+                let earlier = &strokes[..index];
+                assert!(!earlier.contains(stroke), "{}: {stroke:?}", name(index));
+            }
         }
     }
 

@@ -1,5 +1,8 @@
 //! The errors in a profile.
 
+/// The form of the scheduler `aged-sptf`, which requires a weight.
+pub(super) const AGED_SPTF_FORM: &str = "{aged-sptf={weight=0.1}}";
+
 /// The reason why a text is not a valid profile.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -67,7 +70,8 @@ fn geometry(problem: &str) -> String {
     }
 }
 
-/// Returns serde's message on one line, with the bounds of an integer type in place of its name.
+/// Returns serde's message on one line, with the bounds of an integer type in place of its name, and
+/// with the form of a scheduler that has a weight.
 pub(super) fn in_words(message: &str) -> String {
     let bounds = [
         ("expected u8", "0 to 255"),
@@ -75,7 +79,11 @@ pub(super) fn in_words(message: &str) -> String {
         ("expected u32", "0 to 4294967295"),
         ("expected i32", "-2147483648 to 2147483647"),
     ];
-    let message = message.replace('\n', " ");
+    let mut message = message.replace('\n', " ");
+    // serde lists the name alone, which is not a valid value.
+    if message.starts_with("unknown variant") {
+        message = message.replace(", `aged-sptf`", &format!(", `{AGED_SPTF_FORM}`"));
+    }
     // `PerSurface` is the only type with several forms.
     if message.ends_with("untagged enum PerSurface") {
         return "expected a whole number, or a list of them with one for each surface".to_owned();

@@ -91,9 +91,8 @@ impl Profile {
                 toml::Value::String(value.to_owned())
             }
             _ if key == "queue.scheduler" && value == "aged-sptf" => {
-                return Err(bad(
-                    "aged-sptf with its weight, such as {aged-sptf={weight=0.1}}",
-                ));
+                let form = super::error::AGED_SPTF_FORM;
+                return Err(bad(&format!("aged-sptf with its weight, such as {form}")));
             }
             _ => toml::from_str::<toml::Table>(&format!("v = {value}"))
                 .ok()
@@ -121,5 +120,28 @@ impl Profile {
         }
         changed.check()?;
         Ok(changed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::profile::builtin;
+
+    /// Does the error for an unknown scheduler list only values that are accepted? `aged-sptf`
+    /// requires a weight.
+    #[test]
+    fn listed_schedulers_are_accepted() {
+        let profile = builtin("instant").unwrap();
+        let set = |value: &str| profile.with_value("queue.scheduler", value);
+        let error = set("elevator").unwrap_err().to_string();
+        let (_, listed) = error.split_once("expected one of ").unwrap();
+        let listed: Vec<&str> = listed
+            .split(", ")
+            .map(|word| word.trim_matches('`'))
+            .collect();
+        assert_eq!(listed.len(), 6, "{error}");
+        for value in listed {
+            assert!(set(value).is_ok(), "{value}");
+        }
     }
 }
