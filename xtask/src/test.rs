@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::libtest::{Reader, Show};
 use crate::tally::Tally;
@@ -25,14 +25,15 @@ pub(crate) fn run() -> Result<ExitCode> {
     tally.check("words", check_words());
     tally.check("imports", check_imports());
     tally.check("clippy", shell::run(&mut clippy()));
-    tally.check("the small install", shell::run(&mut small_install()));
     tally.check("rustdoc", shell::run(&mut rustdoc()));
-    heading("packages");
-    tally.check("the crates, packaged alone", shell::run(&mut package()));
     heading("tests");
     // Tests of real time leave the processor idle for much of their time.
     let fuzz_build = fuzz::start_smoke_build();
+    let packaging = std::thread::spawn(|| shell::run(&mut package()));
     tally.add(cargo_test(test_command(&[], None))?);
+    heading("packages");
+    let packaged = packaging.join().unwrap_or_else(|_| bail!("it panicked"));
+    tally.check("the crates, packaged alone", packaged);
     heading("fuzzing");
     tally.add(fuzz::smoke(fuzz_build));
     Ok(tally.report())
@@ -94,13 +95,6 @@ fn clippy() -> Command {
     cargo
 }
 
-/// Checks the command without its features. Clippy has seen the same code, except for stand-ins.
-fn small_install() -> Command {
-    let mut cargo = shell::cargo();
-    cargo.args(["check", "--package", "traxtent", "--no-default-features"]);
-    cargo
-}
-
 fn rustdoc() -> Command {
     let mut cargo = shell::cargo();
     cargo.args([
@@ -140,18 +134,21 @@ const PUBLISHED: [&str; 9] = [
 ];
 
 /// Does the same as `cargo publish --dry-run` without contacting the registry: packs the crates
-/// without I/O, and builds them from the packages' contents alone.
+/// without I/O, and builds them from the packages' contents alone. Runs at low priority beside the
+/// tests, in a build folder of its own because builds in one folder wait for each other.
 fn package() -> Command {
-    forget_packages();
-    let mut cargo = shell::cargo();
-    cargo.args(["package", "--allow-dirty", "--offline"]);
+    let folder = shell::target_dir().join("packaged");
+    forget_packages(&folder);
+    let mut cargo = shell::background_cargo();
+    cargo.args(["package", "--quiet", "--allow-dirty", "--offline"]);
+    cargo.arg("--target-dir").arg(&folder);
     cargo.args(PUBLISHED.iter().flat_map(|name| ["--package", name]));
     cargo
 }
 
 /// Removes the packages of earlier runs, unpacked and built. Cargo would take them for the present
 /// ones, since the versions are the same.
-fn forget_packages() {
+fn forget_packages(build: &Path) {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
     let sources = home.and_then(|home| home.join("registry/src").read_dir().ok());
@@ -165,7 +162,7 @@ fn forget_packages() {
             let _ = fs::remove_dir_all(folder);
         }
     }
-    let built = fs::read_dir(shell::target_dir().join("debug/.fingerprint"));
+    let built = fs::read_dir(build.join("debug/.fingerprint"));
     for folder in built.into_iter().flatten().flatten() {
         let name = folder.file_name().to_string_lossy().into_owned();
         let library = name.rsplit_once('-').map_or("", |(name, _)| name);
