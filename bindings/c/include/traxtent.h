@@ -41,7 +41,8 @@
 // completes.
 #define TRAXTENT_FUA 1
 
-// The result of `traxtent_next_wakeup` if nothing is outstanding.
+// The result of `traxtent_next_wakeup` if nothing is outstanding. `traxtent_poll` at this time
+// does not advance the clock.
 #define TRAXTENT_NEVER 18446744073709551615ull
 
 // The result of a call. `traxtent_error` returns the message.
@@ -304,7 +305,11 @@ enum traxtent_status traxtent_submit(struct traxtent_disk *disk,
 // If a request has completed by `now`, in picoseconds, writes its completion to `completion` and
 // returns true. Otherwise returns false and writes nothing. Completions are returned in order of
 // time. The disk's clock advances to `now`, so do not poll at a time in the future. `now` is
-// limited to the range from `traxtent_now` to `TRAXTENT_TIME_MAX`.
+// limited to the range from `traxtent_now` to `TRAXTENT_TIME_MAX`. `TRAXTENT_NEVER` counts as
+// `traxtent_now`, so `traxtent_poll(disk, traxtent_next_wakeup(disk), &completion)` is safe while
+// nothing is outstanding.
+//
+// Requests that are not complete by `TRAXTENT_TIME_MAX` complete then, with `TRAXTENT_FAILED`.
 //
 // If the request failed, `completion->status` is not `TRAXTENT_OK`, and `traxtent_error` returns
 // the reason.
@@ -331,7 +336,8 @@ enum traxtent_status traxtent_fetch(struct traxtent_disk *disk,
                                     uint8_t *into);
 
 // Returns the next time at which something happens, in picoseconds, or `TRAXTENT_NEVER` if nothing
-// is outstanding. Call `traxtent_poll` at that time. It may return no completion, because drives
+// is outstanding. No other result is after `TRAXTENT_TIME_MAX`. Call `traxtent_poll` at that time.
+// It may return no completion, because drives
 // also have internal events.
 uint64_t traxtent_next_wakeup(const struct traxtent_disk *disk);
 

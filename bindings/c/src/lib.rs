@@ -20,7 +20,7 @@ use std::path::Path;
 use std::ptr;
 
 use medium::Medium;
-use traxtent_model::disk::{Disk as Model, DiskError, Fault, MediaError, Tag};
+use traxtent_model::disk::{Disk as Model, DiskError, END_OF_TIME, Fault, MediaError, Tag};
 use traxtent_model::drive::Drive;
 use traxtent_model::profile::{Profile, builtin};
 use traxtent_units::Span;
@@ -67,6 +67,8 @@ use Status::{
 
 /// The latest time that a disk's clock reaches, in picoseconds: 106 days.
 pub const TRAXTENT_TIME_MAX: u64 = 0x7fff_ffff_ffff_ffff;
+
+const _: () = assert!(TRAXTENT_TIME_MAX == END_OF_TIME.0);
 
 /// Creates a zero-filled disk, at rest, with its data in memory. `drive` is the name of a built-in
 /// drive or the TOML text of a profile. On failure, returns null and writes the reason to `error`,
@@ -211,8 +213,7 @@ pub extern "C" fn traxtent_now(disk: &Disk) -> u64 {
 /// wait in real time.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_sleep(disk: &mut Disk, picoseconds: u64) {
-    let room = TRAXTENT_TIME_MAX.saturating_sub(disk.model.now().0);
-    disk.model.sleep(Span(picoseconds.min(room)));
+    disk.model.sleep(Span(picoseconds));
 }
 
 /// Cuts the power and restores it. `seed` determines which parts of the data that was not durable

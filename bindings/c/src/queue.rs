@@ -32,7 +32,8 @@ use Op::{TRAXTENT_FLUSH, TRAXTENT_READ, TRAXTENT_TRIM, TRAXTENT_WRITE, TRAXTENT_
 /// completes.
 pub const TRAXTENT_FUA: u32 = 1;
 
-/// The result of `traxtent_next_wakeup` if nothing is outstanding.
+/// The result of `traxtent_next_wakeup` if nothing is outstanding. `traxtent_poll` at this time
+/// does not advance the clock.
 pub const TRAXTENT_NEVER: u64 = 0xffff_ffff_ffff_ffff;
 
 /// A request. Set unused fields to zero.
@@ -141,7 +142,11 @@ pub unsafe extern "C" fn traxtent_submit(disk: &mut Disk, now: u64, request: &Re
 /// If a request has completed by `now`, in picoseconds, writes its completion to `completion` and
 /// returns true. Otherwise returns false and writes nothing. Completions are returned in order of
 /// time. The disk's clock advances to `now`, so do not poll at a time in the future. `now` is
-/// limited to the range from `traxtent_now` to `TRAXTENT_TIME_MAX`.
+/// limited to the range from `traxtent_now` to `TRAXTENT_TIME_MAX`. `TRAXTENT_NEVER` counts as
+/// `traxtent_now`, so `traxtent_poll(disk, traxtent_next_wakeup(disk), &completion)` is safe while
+/// nothing is outstanding.
+///
+/// Requests that are not complete by `TRAXTENT_TIME_MAX` complete then, with `TRAXTENT_FAILED`.
 ///
 /// If the request failed, `completion->status` is not `TRAXTENT_OK`, and `traxtent_error` returns
 /// the reason.
@@ -154,7 +159,10 @@ pub unsafe extern "C" fn traxtent_poll(
     now: u64,
     completion: *mut Completion,
 ) -> bool {
-    let now = SimTime(now.min(TRAXTENT_TIME_MAX));
+    let now = match now {
+        TRAXTENT_NEVER => disk.model.now(),
+        now => SimTime(now),
+    };
     let Some(done) = disk.model.poll(now) else {
         return false;
     };
@@ -193,8 +201,8 @@ pub unsafe extern "C" fn traxtent_fetch(
 }
 
 /// Returns the next time at which something happens, in picoseconds, or `TRAXTENT_NEVER` if nothing
-/// is outstanding. Call `traxtent_poll` at that time. It may return no completion, because drives
-/// also have internal events.
+/// is outstanding. No other result is after `TRAXTENT_TIME_MAX`. Call `traxtent_poll` at that time.
+/// It may return no completion, because drives also have internal events.
 #[unsafe(no_mangle)]
 pub extern "C" fn traxtent_next_wakeup(disk: &Disk) -> u64 {
     disk.model.next_wakeup().map_or(TRAXTENT_NEVER, |at| at.0)

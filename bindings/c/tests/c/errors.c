@@ -30,6 +30,40 @@ static void poll_all(void)
         }
 }
 
+/* Runs an event loop that polls at TRAXTENT_NEVER once nothing is outstanding. */
+static void poll_until_idle(void)
+{
+    traxtent_completion done;
+    while (traxtent_outstanding(disk))
+        while (traxtent_poll(disk, traxtent_next_wakeup(disk), &done)) {
+            printf("tag %" PRIu64 ", ", done.tag);
+            report("completion", done.status);
+        }
+}
+
+/* Polls at TRAXTENT_NEVER, and submits requests shortly before and at the end of time. */
+static void reach_end_of_time(void)
+{
+    uint8_t sector[512];
+    char why[200];
+    disk = traxtent_new("atlas10k2", why, sizeof why);
+    SUBMIT(.op = TRAXTENT_READ, .tag = 5, .sectors = 1);
+    poll_until_idle();
+    SUBMIT(.op = TRAXTENT_READ, .tag = 6, .lbn = 5000, .sectors = 1);
+    poll_until_idle();
+    printf("less than a second passed: %d\n", traxtent_now(disk) < UINT64_C(1000000000000));
+    submit_at(TRAXTENT_TIME_MAX - 1000,
+              (traxtent_request){.op = TRAXTENT_READ, .tag = 7, .lbn = 9000, .sectors = 1});
+    printf("wakes by the end: %d\n", traxtent_next_wakeup(disk) <= TRAXTENT_TIME_MAX);
+    poll_until_idle();
+    submit_at(TRAXTENT_TIME_MAX,
+              (traxtent_request){.op = TRAXTENT_READ, .tag = 8, .sectors = 1});
+    poll_until_idle();
+    report("read", traxtent_read(disk, 0, 1, sector, NULL));
+    printf("now at the end: %d\n", traxtent_now(disk) == TRAXTENT_TIME_MAX);
+    traxtent_free(disk);
+}
+
 int main(void)
 {
     static uint8_t sector[512], found[512];
@@ -80,5 +114,6 @@ int main(void)
     poll_all();
     SUBMIT(.op = TRAXTENT_WRITE, .lbn = 8, .sectors = 1, .data = sector);
     traxtent_free(disk);
+    reach_end_of_time();
     return 0;
 }

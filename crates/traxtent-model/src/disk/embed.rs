@@ -83,10 +83,10 @@ impl<M: Media> Disk<M> {
         Ok(cut.unwrap_or_default())
     }
 
-    /// Advances the disk's clock by `length`. Faults and outstanding commands that become due are
+    /// Advances the disk's clock by `length`, but not beyond [`super::END_OF_TIME`]. Faults and outstanding commands that become due are
     /// processed.
     pub fn sleep(&mut self, length: Span) {
-        self.advance(self.now + length);
+        self.advance(SimTime(self.now.0.saturating_add(length.0)));
     }
 
     fn write_command(&mut self, lbn: u64, data: &[u8], fua: bool) -> Result<Breakdown, DiskError> {
@@ -110,12 +110,6 @@ impl<M: Media> Disk<M> {
             let wake = self.next_change().unwrap_or_else(|| lost_command(tag));
             self.advance(wake);
         }
-    }
-
-    /// The time of the next event, regardless of completions that are not yet reported.
-    fn next_change(&self) -> Option<SimTime> {
-        let fault = self.upcoming.front().map(|fault| fault.at);
-        self.drive.next_wakeup().into_iter().chain(fault).min()
     }
 }
 

@@ -37,6 +37,11 @@ pub enum DiskError {
     /// The power was cut while the request was outstanding.
     #[error("power was cut during the request")]
     PowerCut,
+    /// The disk's clock reached its end before the request was complete.
+    #[error(
+        "the disk's clock has reached its end, after 106 days, before the request was complete"
+    )]
+    EndOfTime,
     /// A fault refers to sectors that the drive does not have.
     #[error("{fault} of {sectors} sectors at LBN {lbn}: the drive ends at LBN {capacity}")]
     FaultBeyondEnd {

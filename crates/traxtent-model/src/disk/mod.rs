@@ -35,6 +35,9 @@
 //! - A command that fails because the storage is full leaves acknowledged data unchanged. The same
 //!   flush may succeed later.
 //!
+//! The clock ends at [`END_OF_TIME`]. Later times count as this one. Commands that are not complete
+//! by then fail with [`DiskError::EndOfTime`].
+//!
 //! Left out: the time to spin up (a scenario sets how long the power is off), and a time for TRIM,
 //! because no source gives one for hard disks.
 
@@ -110,6 +113,10 @@ enum CommandEffect {
     Write { data: WriteData, fua: bool },
     Flush { before: WriteMark },
 }
+
+/// The latest time that a disk's clock reaches: 106 days. The drive can compute the time of a
+/// command that it begins then, because an instant can hold twice as much.
+pub const END_OF_TIME: SimTime = SimTime(u64::MAX >> 1);
 
 /// Indexes into [`Disk::ignores_until`].
 const FLUSH: usize = 0;
@@ -251,14 +258,20 @@ impl<M: Media> Disk<M> {
     }
 
     /// Returns the time of the next event or report, or `None` if nothing is outstanding and no
-    /// fault is scheduled.
+    /// fault is scheduled. The time is never after [`END_OF_TIME`].
     pub fn next_wakeup(&self) -> Option<SimTime> {
         let report = self.done.front().map(|done| done.completed);
+        report.into_iter().chain(self.next_change()).min()
+    }
+
+    /// Returns the time of the next event, regardless of completions that are not yet reported.
+    fn next_change(&self) -> Option<SimTime> {
         let fault = self.upcoming.front().map(|fault| fault.at);
-        [report, self.drive.next_wakeup(), fault]
-            .into_iter()
-            .flatten()
-            .min()
+        let events = self.drive.next_wakeup().into_iter().chain(fault);
+        // Commands that remain outstanding fail at the end of time.
+        let end = (!self.outstanding.is_empty()).then_some(END_OF_TIME);
+        let reached = events.filter(|at| *at <= END_OF_TIME);
+        reached.chain(end).min()
     }
 
     /// Returns the outstanding commands whose completion time is certain unless a fault occurs
@@ -304,15 +317,21 @@ impl<M: Media> Disk<M> {
         })
     }
 
-    /// Advances to `now`. All events until then are processed in order.
+    /// Advances to `now`, but not beyond [`END_OF_TIME`]. All events until then are processed in
+    /// order.
     fn advance(&mut self, now: SimTime) {
-        let now = now.max(self.now);
+        let now = now.min(END_OF_TIME).max(self.now);
         while let Some(&next) = self.upcoming.front().filter(|next| next.at <= now) {
             self.upcoming.pop_front();
             self.settle(next.at.max(self.now));
             self.apply_scheduled(next.fault);
         }
         self.settle(now);
+        if now == END_OF_TIME {
+            for (job, _) in std::mem::take(&mut self.outstanding).into_values() {
+                self.end_unserved(job, Err(DiskError::EndOfTime));
+            }
+        }
     }
 
     /// Carries out the commands that the drive has completed by `until`.

@@ -1,11 +1,11 @@
 //! The times of a disk, which equal those of its drive.
 
-use traxtent_model::disk::{Command, Disk, Scenario};
+use traxtent_model::disk::{Command, Disk, DiskError, END_OF_TIME, Scenario};
 use traxtent_model::drive::Drive;
 use traxtent_model::profile::builtin;
 use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
-use traxtent_units::{SimTime, Span};
+use traxtent_units::{Lbn, SimTime, Span};
 
 use super::random;
 
@@ -144,4 +144,37 @@ fn events_do_not_depend_on_polling() {
             assert_eq!(done.breakdown.total(), done.response(), "{done:?}");
         }
     }
+}
+
+/// Does a command that cannot complete before the end of time fail at the end, in both interfaces,
+/// without a wakeup after it? Does one that completes just before the end succeed?
+#[test]
+fn commands_fail_at_the_end_of_time() {
+    let read = Command::Read {
+        lbn: Lbn(0),
+        sectors: 8,
+    };
+    let profile = builtin("atlas10k2").unwrap();
+    for (before, outcome) in [
+        (Span::from_ms(1000.0), Ok(())),
+        (Span::from_ms(0.001), Err(DiskError::EndOfTime)),
+        (Span::ZERO, Err(DiskError::EndOfTime)),
+    ] {
+        let mut disk = Disk::new(&profile).unwrap();
+        disk.submit(END_OF_TIME - before, read, Vec::new()).unwrap();
+        let mut found = None;
+        while let Some(wake) = disk.next_wakeup() {
+            assert!(wake <= END_OF_TIME, "{before}: {wake}");
+            found = found.or(disk.poll(wake));
+        }
+        let found = found.unwrap();
+        assert_eq!(found.outcome, outcome, "{before}");
+        assert!(found.completed <= END_OF_TIME, "{before}");
+    }
+    let mut disk = Disk::new(&profile).unwrap();
+    disk.sleep(Span(u64::MAX));
+    assert_eq!(disk.now(), END_OF_TIME);
+    assert_eq!(disk.read(0, &mut [0; 512]), Err(DiskError::EndOfTime));
+    assert!(disk.poll(SimTime(u64::MAX)).is_none());
+    assert_eq!((disk.now(), disk.next_wakeup()), (END_OF_TIME, None));
 }
