@@ -188,7 +188,8 @@ mod tests {
         }
     }
 
-    /// Do as many curves as `sim --plot` draws differ in colour or dashes, whatever their names mean?
+    /// Do as many curves as `sim --plot` draws differ in colour or dashes, whatever their names
+    /// mean?
     #[test]
     fn strokes_differ() {
         let numbered = |index| format!("case {index}");

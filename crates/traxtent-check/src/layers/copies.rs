@@ -2,9 +2,9 @@
 //!
 //! A format whose first header is damaged can be restored from such a copy. [`recognize`] does not
 //! report it, because a copy alone is often a remnant. A program that is about to overwrite a drive
-//! must know about it. If there are only zeros in place of the first header, but other content
-//! near it, [`lost_header`] reports the loss. GPT, md and ZFS are missing here, because [`recognize`] finds all their
-//! copies.
+//! must know about it. If there are only zeros in place of the first header, but other content near
+//! it, [`lost_header`] reports the loss. GPT, md and ZFS are missing here, because [`recognize`]
+//! finds all their copies.
 //!
 //! Sources: LUKS2 On-Disk Format Specification 1.1.3, section 2.1; Documentation/filesystems/ext4
 //! of the Linux kernel; fs/btrfs/disk-io.h; the list of libblkid (util-linux).

@@ -41,9 +41,10 @@ const BLANK_BYTES: usize = 128 << 10;
 /// Recognizes the content of `source`, whose sectors have `sector_bytes`.
 ///
 /// Formats that wrap others are tried first: a member of a mirrored array looks like the content of
-/// the array, and an image in a format such as qcow2 holds headers at wrong addresses. As in the kernel, a GPT counts only if an MBR protects it. Without such an
-/// MBR, it counts only if nothing else is found. Its backup alone is often a remnant, because few
-/// formats overwrite the end of a drive.
+/// the array, and an image in a format such as qcow2 holds headers at wrong addresses. As in the
+/// kernel, a GPT counts only if an MBR protects it. Without such an MBR, it counts only if nothing
+/// else is found. Its backup alone is often a remnant, because few formats overwrite the end of a
+/// drive.
 pub fn recognize(source: &dyn Source, sector_bytes: u64) -> Content {
     attempt(source, sector_bytes).unwrap_or_else(|error| {
         let reason = error.to_string();

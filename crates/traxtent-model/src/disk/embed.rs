@@ -83,8 +83,8 @@ impl<M: Media> Disk<M> {
         Ok(cut.unwrap_or_default())
     }
 
-    /// Advances the disk's clock by `length`, but not beyond [`super::END_OF_TIME`]. Faults and outstanding commands that become due are
-    /// processed.
+    /// Advances the disk's clock by `length`, but not beyond [`super::END_OF_TIME`]. Faults and
+    /// outstanding commands that become due are processed.
     pub fn sleep(&mut self, length: Span) {
         self.advance(SimTime(self.now.0.saturating_add(length.0)));
     }

@@ -70,8 +70,8 @@ fn geometry(problem: &str) -> String {
     }
 }
 
-/// Returns serde's message on one line, with the bounds of an integer type in place of its name, and
-/// with the form of a scheduler that has a weight.
+/// Returns serde's message on one line, with the bounds of an integer type in place of its name,
+/// and with the form of a scheduler that has a weight.
 pub(super) fn in_words(message: &str) -> String {
     let bounds = [
         ("expected u8", "0 to 255"),
