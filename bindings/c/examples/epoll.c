@@ -99,6 +99,9 @@ static int serve(traxtent_disk *disk, int events, int timer, uint64_t requests)
 int main(int argc, char **argv)
 {
     char why[200];
+    uint64_t requests = argc > 2 ? strtoull(argv[2], NULL, 10) : 200;
+    if (requests == 0)
+        return fail("REQUESTS must be a number above zero");
     traxtent_disk *disk = traxtent_new(argc > 1 ? argv[1] : "cheetah15k7", why, sizeof why);
     if (!disk)
         return fail(why);
@@ -107,7 +110,7 @@ int main(int argc, char **argv)
     struct epoll_event event = {.events = EPOLLIN};
     if (events < 0 || timer < 0 || epoll_ctl(events, EPOLL_CTL_ADD, timer, &event))
         return perror("epoll"), 1;
-    int status = serve(disk, events, timer, argc > 2 ? strtoull(argv[2], NULL, 10) : 200);
+    int status = serve(disk, events, timer, requests);
     close(timer);
     close(events);
     traxtent_free(disk);

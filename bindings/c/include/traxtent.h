@@ -337,8 +337,7 @@ enum traxtent_status traxtent_fetch(struct traxtent_disk *disk,
 
 // Returns the next time at which something happens, in picoseconds, or `TRAXTENT_NEVER` if nothing
 // is outstanding. No other result is after `TRAXTENT_TIME_MAX`. Call `traxtent_poll` at that time.
-// It may return no completion, because drives
-// also have internal events.
+// It may return no completion, because drives also have internal events.
 uint64_t traxtent_next_wakeup(const struct traxtent_disk *disk);
 
 // Returns the number of submitted requests that `traxtent_poll` has not returned yet.

@@ -70,8 +70,12 @@ int main(void)
     char why[200];
     traxtent_completion done;
 
-    disk = traxtent_new("no-such-drive", why, sizeof why);
-    printf("%d %.40s\n", disk == NULL, why);
+    disk = traxtent_new("atlas10", why, sizeof why);
+    printf("%d %s\n", disk == NULL, why);
+    disk = traxtent_new("/", why, sizeof why);
+    printf("%d %s\n", disk == NULL, why);
+    disk = traxtent_new("model = ", why, sizeof why);
+    printf("%d %.32s\n", disk == NULL, why);
     disk = traxtent_new("atlas10k2", why, sizeof why);
 
     uint64_t end = traxtent_sectors(disk);
