@@ -22,7 +22,6 @@ use std::ptr;
 use medium::Medium;
 use traxtent_model::disk::{Disk as Model, DiskError, END_OF_TIME, Fault, MediaError, Tag};
 use traxtent_model::drive::Drive;
-use traxtent_model::profile::builtin::names;
 use traxtent_model::profile::{Profile, builtin};
 use traxtent_units::Span;
 
@@ -53,9 +52,6 @@ pub enum Status {
     /// The file that holds the data cannot grow: its file system is full.
     TRAXTENT_NO_SPACE = 5,
 }
-
-/// The similarity above which an error suggests the name of a drive; same as in the command.
-const LIKENESS_MIN: f64 = 0.75;
 
 /// The header promises that any thread may use a disk, and that calls of functions that take a
 /// const disk may overlap.
@@ -321,7 +317,12 @@ fn model(
 ) -> Result<Model<Medium>, String> {
     let profile = match builtin(drive) {
         Some(profile) => profile,
-        None if !drive.contains(['\n', '=']) => return Err(unknown(drive)),
+        // The text of a profile contains at least one of these characters.
+        None if !drive.contains(['\n', '=']) => {
+            return Err(format!(
+                "no built-in drive is called {drive:?}; give the name of one, or the text of a profile"
+            ));
+        }
         None => Profile::from_toml(drive)
             .map_err(|error| format!("the text of the profile: {error}"))?,
     };
@@ -329,19 +330,6 @@ fn model(
     let bytes = drive.geometry().capacity().0 * u64::from(profile.sector.logical_bytes);
     // The medium is created last, so that no later error leaves a file without a disk.
     Ok(Model::with_media(drive, medium(bytes)?))
-}
-
-/// Returns the message for a name that no built-in drive has.
-fn unknown(name: &str) -> String {
-    let lower = name.to_lowercase();
-    let nearest = names()
-        .map(|known| (strsim::jaro_winkler(known, &lower), known))
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    let hint = match nearest {
-        Some((likeness, known)) if likeness > LIKENESS_MIN => format!("did you mean {known}?"),
-        _ => "give the name of a built-in drive or the text of a profile".to_owned(),
-    };
-    format!("no built-in drive is called {name:?}: {hint}")
 }
 
 /// Returns a C string as a path.

@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use traxtent_units::system_message;
+
 use crate::layers::lvm::Group;
 use crate::layers::md::data_members;
 use crate::layers::{
@@ -60,7 +62,7 @@ impl DeviceNodes<'_> {
 
     fn open(&self, name: &str) -> Bytes {
         let source = FileSource::open(&self.path(name))
-            .map_err(|error| Unknown::Unreadable(crate::source::reason(&error)))?;
+            .map_err(|error| Unknown::Unreadable(system_message(&error)))?;
         Ok(Rc::new(source))
     }
 }

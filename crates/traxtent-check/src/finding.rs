@@ -215,7 +215,7 @@ rules! {
     HintDiscard "hint-discard" Info "The discard granularity that a device reports cannot be its erase block.",
     AlignmentOffset "alignment-offset" Warning "LBN 0 of the drive does not begin a physical sector.",
     MixedSectors "mixed-sectors" Fault "The members of an array or volume group have sectors of different sizes.",
-    ArrayIncomplete "array-incomplete" Info "Members of an array are not there, so they are not checked.",
+    ArrayIncomplete "array-incomplete" Info "Members of an array are missing, so they are not checked.",
     TrackCrossing "track-crossing" Info "File-system blocks or extents of files cross track boundaries.",
     Shingled "shingled" Info "The drive is shingled: it later rewrites data that was not written sequentially.",
     SolidState "solid-state" Info "The drive has no tracks; only its erase blocks matter.",

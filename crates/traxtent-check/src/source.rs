@@ -9,6 +9,8 @@ use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 use std::rc::Rc;
 
+use traxtent_units::system_message;
+
 /// A readable sequence of bytes.
 pub trait Source {
     /// Returns the length in bytes.
@@ -85,15 +87,6 @@ fn check_range(offset: u64, wanted: u64, bytes: u64) -> Result<(), SourceError> 
     }
 }
 
-/// Returns the system's message without its number.
-pub(crate) fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
-    }
-}
-
 /// An image file or a block device.
 #[derive(Debug)]
 pub struct FileSource {
@@ -134,7 +127,7 @@ impl Source for FileSource {
             .read_exact_at(buffer, offset)
             .map_err(|error| SourceError::Io {
                 offset,
-                reason: reason(&error),
+                reason: system_message(&error),
             })
     }
 }

@@ -6,9 +6,11 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use traxtent_units::system_message;
+
 use crate::drive::StatedDrive;
 use crate::examine::{DeviceNodes, StackRoot, examine};
-use crate::source::{FileSource, Source, reason};
+use crate::source::{FileSource, Source};
 use crate::stack::Stack;
 use crate::sysfs::{Device, Machine};
 
@@ -182,6 +184,6 @@ fn drive(name: &str, nodes: &DeviceNodes<'_>, stated: &StatedDrive) -> StackRoot
 fn open(path: &Path) -> Result<Rc<dyn Source>, String> {
     match FileSource::open(path) {
         Ok(source) => Ok(Rc::new(source)),
-        Err(error) => Err(reason(&error)),
+        Err(error) => Err(system_message(&error)),
     }
 }

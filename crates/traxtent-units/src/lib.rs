@@ -8,7 +8,7 @@
 //! - [`Rng`] draws seeded random numbers. [`intervals`] maps ranges to values. With the feature
 //!   `statistics`, the module `stats` summarizes times.
 //! - [`byte_size`] parses sizes such as 64K. [`turns`] reduces angles that are numbers of
-//!   revolutions.
+//!   revolutions. [`system_message`] is the text of an operating system's error.
 //!
 //! # Invariants
 //! Neither time nor angle drifts: a week of simulated time is exact to the last picosecond, and
@@ -22,9 +22,11 @@ pub mod request;
 mod rng;
 #[cfg(feature = "statistics")]
 pub mod stats;
+mod system;
 pub mod turns;
 
 pub use rng::Rng;
+pub use system::system_message;
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};

@@ -1,8 +1,8 @@
 //! The content of a device, recognized before something writes to it.
 //!
 //! A device counts as blank only if no format is recognized, neither at its start nor by a copy of
-//! a header elsewhere, and all its samples are zero. Reading the whole device would take hours. Of
-//! a file, the file system names the ranges that hold data; these are read, or sampled if they are
+//! a header elsewhere, and all its samples are zero. Reading the whole device would take hours. For
+//! a file, the file system reports the ranges that hold data. They are read, or sampled if they are
 //! large.
 
 use std::fs::File;
@@ -22,7 +22,7 @@ const SAMPLES: u64 = 64;
 const SAMPLE_BYTES: u64 = 4 << 10;
 
 /// The number of bytes of a file's data that are read completely. Reading them takes a second on a
-/// slow disk. Of ranges beyond them, the edges and samples are read.
+/// slow disk. Ranges that exceed the rest of this budget are sampled.
 const DATA_BYTES: u64 = 64 << 20;
 
 /// The size of one read.
@@ -90,8 +90,8 @@ fn first_in_samples(source: &dyn Source, range: Range<u64>) -> Result<Option<u64
     Ok(None)
 }
 
-/// Returns the offset of the first byte that is not zero in the ranges of a file that hold data, of
-/// those that are read. A block device has no such ranges.
+/// Returns the offset of the first byte that is not zero in the data ranges of a file. Large ranges
+/// are sampled. A block device has no such ranges.
 fn first_in_data_ranges(path: &Path, source: &dyn Source) -> Result<Option<u64>, SourceError> {
     let Some(file) = File::open(path).ok().filter(is_regular) else {
         return Ok(None);

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use traxtent_units::system_message;
+
 /// An error for the user: one line and an exit status.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -46,7 +48,7 @@ impl Failure {
 
     /// Returns the error for a file that cannot be used.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Failure {
-        Failure::Io(format!("{}: {}", path.display(), reason(error)))
+        Failure::Io(format!("{}: {}", path.display(), system_message(error)))
     }
 
     /// Returns the error for a file that cannot be created.
@@ -97,7 +99,7 @@ impl From<io::Error> for Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             Failure::Closed
         } else {
-            Failure::Io(format!("standard output: {}", reason(&error)))
+            Failure::Io(format!("standard output: {}", system_message(&error)))
         }
     }
 }
@@ -131,13 +133,4 @@ pub(crate) fn print_line(line: &str) {
     // `eprintln!` would panic if the terminal is gone.
     use io::Write;
     let _ = writeln!(io::stderr(), "traxtent: {line}");
-}
-
-/// Returns the system's message without its number.
-fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
-    }
 }

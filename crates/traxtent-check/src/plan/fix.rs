@@ -7,13 +7,16 @@
 //! damaged drive, none has.
 
 mod contents;
+mod report;
+mod tables;
 
 use crate::finding::{Finding, Fix, Rule};
 use crate::layers::{
-    BootSector, Ext, MdMember, Partition, PartitionRole, RaidLevel, Scheme, Table, Unknown,
+    BootSector, Ext, MdMember, Partition, PartitionRole, RaidLevel, Table, Unknown,
 };
-use crate::report::ReportRow;
-use crate::stack::{ByteRange, Kind, Layer, LayerId, Stack};
+use crate::stack::{Kind, Layer, LayerId, Stack};
+
+pub use report::{keep_first_commands, keep_first_of_array};
 
 /// The note for a layer that must be recreated.
 const COPY_AWAY: &str =
@@ -71,91 +74,6 @@ pub fn fix(finding: &Finding, stack: &Stack) -> Option<Fix> {
     Some(fix)
 }
 
-/// Keeps only the commands of the first of several findings that share a drive. The notes of the
-/// others say to check again, because their commands would use offsets and lengths from before the
-/// first fix.
-///
-/// No commands are kept on a drive with one of the `damages`, which are findings of rules that
-/// [mean damage](Rule::is_damage).
-pub fn keep_first_commands(
-    rows: &mut [ReportRow],
-    damages: &[(LayerId, &'static str)],
-    stack: &Stack,
-) {
-    let damaged: Vec<(LayerId, &'static str)> = damages
-        .iter()
-        .flat_map(|&(layer, rule)| {
-            drives_below(stack, layer)
-                .into_iter()
-                .map(move |id| (id, rule))
-        })
-        .collect();
-    let mut changed: Vec<(LayerId, &'static str)> = Vec::new();
-    for row in rows {
-        if !row.finding.rule.is_damage()
-            && let Some(fix) = row.fix.as_mut()
-            && !(fix.commands.is_empty() && is_about_table(row.finding.rule))
-        {
-            let drives = drives_below(stack, row.finding.layer);
-            if let Some((_, rule)) = damaged.iter().find(|(drive, _)| drives.contains(drive)) {
-                *fix = note_only(&format!(
-                    "repair the damage ({rule}) first, then check again: commands for this finding could destroy more data"
-                ));
-            }
-        }
-        let Some(fix) = row.fix.as_mut().filter(|fix| !fix.commands.is_empty()) else {
-            continue;
-        };
-        let drives = drives_below(stack, row.finding.layer);
-        let earlier = changed.iter().find(|(drive, _)| drives.contains(drive));
-        if let Some((_, rule)) = earlier {
-            *fix = note_only(&format!(
-                "run the commands for {rule} above first, then check again: they may change what is needed here"
-            ));
-        } else {
-            let rule = row.finding.rule.id();
-            changed.extend(drives.into_iter().map(|drive| (drive, rule)));
-        }
-    }
-}
-
-/// Replaces the note for a member of an array by a reference if the same note was given for another
-/// member.
-pub fn keep_first_of_array(rows: &mut [ReportRow], stack: &Stack) {
-    let mut given: Vec<(&str, String)> = Vec::new();
-    for row in rows {
-        let Kind::MdMember(member) = &stack.layer(row.finding.layer).kind else {
-            continue;
-        };
-        let Some(fix) = row.fix.as_mut() else {
-            continue;
-        };
-        let note = (member.array.as_str(), fix.note.clone());
-        if given.contains(&note) {
-            fix.note = "the same as for the first of these members above".to_owned();
-        } else {
-            given.push(note);
-        }
-    }
-}
-
-/// Returns the drives that a layer lies on.
-fn drives_below(stack: &Stack, id: LayerId) -> Vec<LayerId> {
-    let mut seen = vec![false; stack.layers.len()];
-    seen[id.0] = true;
-    let mut drives = Vec::new();
-    // A layer comes after the layers that it lies on.
-    for (id, layer) in stack.iter().rev().filter(|(at, _)| *at <= id) {
-        if seen[id.0] {
-            layer.on.iter().for_each(|place| seen[place.layer.0] = true);
-            if layer.on.is_empty() {
-                drives.push(id);
-            }
-        }
-    }
-    drives
-}
-
 /// Moves commands that contain placeholders into the note.
 fn without_placeholders(fix: &mut Fix) {
     let has_placeholder = |command: &String| {
@@ -175,14 +93,6 @@ fn without_placeholders(fix: &mut Fix) {
     fix.note.push_str(&commands.join(", then "));
 }
 
-/// Returns whether the findings of a rule are about a partition table itself.
-fn is_about_table(rule: Rule) -> bool {
-    matches!(
-        rule,
-        Rule::TableDamaged | Rule::TableRemnant | Rule::TableSectorSize
-    )
-}
-
 fn note_only(note: &str) -> Fix {
     Fix {
         note: note.to_owned(),
@@ -199,41 +109,6 @@ struct FindingContext<'a> {
 }
 
 impl FindingContext<'_> {
-    /// Returns the advice to solve another problem first, if commands for this finding would rely
-    /// on a wrong partition table, or destroy a hybrid ISO image.
-    fn first_problem(&self) -> Option<Fix> {
-        if is_about_table(self.finding.rule) {
-            return None;
-        }
-        let (id, table) = self.table_below()?;
-        let name = &self.stack.layer(id).name;
-        let drive = self.stack.layer(id).on.first()?.layer;
-        let mut beside = self.stack.above(drive).map(|(_, layer)| &layer.kind);
-        if beside.any(|kind| matches!(kind, Kind::Unknown(Unknown::Named(_)))) {
-            return Some(note_only(
-                "the partitions are parts of a hybrid ISO image, so nothing in it can be moved: create the image anew with aligned partitions",
-            ));
-        }
-        let is_wrong = !table.damage.is_empty() || table.boot_sector == BootSector::ProtectsNothing;
-        is_wrong.then(|| {
-            note_only(&format!(
-                "repair the {name} first, then check again: with a wrong table, commands would move or overwrite the wrong sectors"
-            ))
-        })
-    }
-
-    /// Returns the partition table that the layer of the finding lies in.
-    fn table_below(&self) -> Option<(LayerId, &Table)> {
-        let mut id = self.id;
-        loop {
-            let layer = self.stack.layer(id);
-            if let Kind::Table(table) = &layer.kind {
-                return Some((id, table));
-            }
-            id = layer.on.first()?.layer;
-        }
-    }
-
     fn fix(&self) -> Option<Fix> {
         match self.finding.rule {
             Rule::PartitionStart
@@ -742,84 +617,6 @@ impl FindingContext<'_> {
             commands: vec![format!("mkfs.xfs -f -s size=4096{stripes} {device}")],
         })
     }
-
-    fn table(&self) -> Option<Fix> {
-        let Kind::Table(table) = &self.layer.kind else {
-            return None;
-        };
-        let drive = self.drive_below(self.id);
-        let device = quoted(&Self::device(drive));
-        if table.scheme == Scheme::Mbr {
-            return Some(Fix {
-                note: "keep a dump, correct it, and write it back".to_owned(),
-                commands: vec![format!("sfdisk --dump {device} >table.txt")],
-            });
-        }
-        let mut partitions = self.stack.above(self.id);
-        if partitions.any(|(_, partition)| self.ends_beyond(partition, drive)) {
-            return Some(note_only(
-                "the drive or the image was longer when the table was written: restore its length first, and write nothing until then",
-            ));
-        }
-        if table.no_intact_copy {
-            return Some(note_only(&format!(
-                "no copy of the table is intact, so nothing on the drive says which partitions are right, and tools that rewrite the table would make its errors permanent: restore a saved table (`sgdisk --load-backup=FILE {device}`), or search for the partitions (`testdisk {device}`) and compare them with `sgdisk --print {device}`"
-            )));
-        }
-        if table.boot_sector == BootSector::Missing {
-            return Some(Fix {
-                note: "the first command writes an MBR that protects the GPT (boot code in the first sector is lost); the second rewrites both copies of the GPT from the intact one".to_owned(),
-                commands: vec![
-                    format!("printf 'label: dos\\nstart=1,type=ee\\n' | sfdisk --wipe never {device}"),
-                    format!("sgdisk --move-second-header {device}"),
-                ],
-            });
-        }
-        Some(Fix {
-            note: "rewrites both copies, and the MBR that protects them, from the intact copy; check first that `sgdisk --print` lists the partitions that should be there".to_owned(),
-            commands: vec![format!("sgdisk --move-second-header {device}")],
-        })
-    }
-
-    /// Returns whether a partition reaches into the place of a GPT's second copy.
-    fn ends_beyond(&self, partition: &Layer, drive: &Layer) -> bool {
-        let last = drive.bytes.saturating_sub(33 * self.sector_bytes());
-        let end = |place: &ByteRange| place.start.saturating_add(place.bytes);
-        partition.on.first().is_some_and(|place| end(place) > last)
-    }
-
-    /// Returns the advice for an MBR that protects nothing. The right command depends on whether
-    /// the partitions are wanted, so the note explains both cases.
-    fn protective_mbr(&self) -> Option<Fix> {
-        let device = quoted(&Self::device(self.drive_below(self.id)));
-        Some(note_only(&format!(
-            "if the partitions are wanted, write nothing to the drive: restore a saved table (`sgdisk --load-backup=FILE {device}`), or search for the partitions (`testdisk {device}`) and enter them anew with gdisk; if nothing on the drive is wanted, `wipefs --all{} --backup {device}` removes the remnant",
-            force(self.drive_below(self.id))
-        )))
-    }
-
-    fn remnant(&self) -> Option<Fix> {
-        let Kind::Unknown(Unknown::Remnant(remnant)) = &self.layer.kind else {
-            return None;
-        };
-        let drive = self.drive_below(self.layer.on.first()?.layer);
-        let device = quoted(&Self::device(drive));
-        let types = &remnant.blkid_type;
-        let force = if types.contains("gpt") {
-            force(drive)
-        } else {
-            ""
-        };
-        Some(note_only(&format!(
-            "`wipefs {device}` lists all signatures; if the content above is what the drive is used for, `wipefs --all{force} --backup --types {types} {device}` removes this one, and keeps a copy of it in the home directory"
-        )))
-    }
-}
-
-/// Returns the option with which wipefs removes a partition table. Without it, wipefs takes a table
-/// in a file for a nested one, and removes nothing.
-fn force(drive: &Layer) -> &'static str {
-    if drive.node.is_none() { " --force" } else { "" }
 }
 
 fn level(level: RaidLevel) -> &'static str {

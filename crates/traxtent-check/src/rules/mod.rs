@@ -106,7 +106,7 @@ fn drive_kind(id: LayerId, disk: &Disk, name: &str, findings: &mut Findings) {
     findings.push(Finding::new(rule, id, what));
 }
 
-/// Reports the members of an array that are not there. Members are counted from 1, and mdadm's
+/// Reports the missing members of an array. Members are counted from 1, and mdadm's
 /// numbers are added.
 fn missing_members(stack: &Stack, id: LayerId, array: &Array, findings: &mut Findings) {
     let layer = stack.layer(id);

@@ -375,7 +375,7 @@ fn named(member: &MemberStatus) -> String {
     }
 }
 
-/// Describes an order for the log; `None` for one that only asks.
+/// Describes an order for the log; `None` for a query.
 fn description(order: &VolumeOrder) -> Option<String> {
     Some(match order {
         VolumeOrder::Status => return None,
@@ -480,7 +480,7 @@ impl ServedVolume {
         let (sender, receiver) = mpsc::sync_channel(1);
         let kept = Arc::clone(self);
         let run = move || {
-            // The order is logged; its effect is no news.
+            // The order itself is logged, so its effect is not reported again.
             kept.reported.lock().members.push(member);
             let done = block_on(kept.volume.mark_failed(member));
             if done.is_err() {

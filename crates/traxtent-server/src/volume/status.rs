@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use traxtent_layout::raid::{Array, ChunkRule};
+use traxtent_units::system_message;
 use traxtent_volume::SuperblockPair;
 use traxtent_volume::superblock::{MemberState, Superblock, SuperblockError};
 
@@ -143,13 +144,6 @@ impl MemberStatus {
     }
 }
 
-/// Returns the system's message without its number.
-fn reason(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let end = text.find(" (os error").unwrap_or(text.len());
-    text[..end].to_owned()
-}
-
 impl VolumeStatus {
     /// Returns the status of an open volume that is not served.
     pub fn of(volume: &DeviceVolume) -> VolumeStatus {
@@ -229,7 +223,7 @@ impl VolumeStatus {
             member.rebuilt_stripes = member.rebuilt_stripes.map(|_| volume.rebuilt());
             let device = volume.members().device(member.member);
             let error = device.and_then(|device| device.last_error());
-            member.error = error.map(|error| reason(&error));
+            member.error = error.map(|error| system_message(&error));
             let waiting = volume.members().waiting(member.member);
             member.waiting_seconds = waiting.map(|waiting| waiting.as_secs());
         }

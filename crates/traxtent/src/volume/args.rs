@@ -158,8 +158,8 @@ pub(super) struct Serve {
     /// Refuse writes
     #[arg(long)]
     pub(super) read_only: bool,
-    /// Run this command with $uri, $socket or $port, $control, and for other front ends $disk,
-    /// $device and $ublk in its environment, and stop serving when it ends
+    /// Run this command with $uri, $socket or $port, and $control in its environment, also $disk,
+    /// $device and $ublk if they exist, and stop serving when it ends
     #[arg(last = true, value_name = "COMMAND")]
     pub(super) command: Vec<String>,
 }

@@ -1,0 +1,91 @@
+//! The fixes of a whole report: commands that would interfere with each other, and repeated notes.
+
+use super::note_only;
+use super::tables::is_about_table;
+use crate::report::ReportRow;
+use crate::stack::{Kind, LayerId, Stack};
+
+/// Keeps only the commands of the first of several findings that share a drive. The notes of the
+/// others say to check again, because their commands would use offsets and lengths from before the
+/// first fix.
+///
+/// No commands are kept on a drive with one of the `damages`, which are findings of rules that
+/// [mean damage](Rule::is_damage).
+pub fn keep_first_commands(
+    rows: &mut [ReportRow],
+    damages: &[(LayerId, &'static str)],
+    stack: &Stack,
+) {
+    let damaged: Vec<(LayerId, &'static str)> = damages
+        .iter()
+        .flat_map(|&(layer, rule)| {
+            drives_below(stack, layer)
+                .into_iter()
+                .map(move |id| (id, rule))
+        })
+        .collect();
+    let mut changed: Vec<(LayerId, &'static str)> = Vec::new();
+    for row in rows {
+        if !row.finding.rule.is_damage()
+            && let Some(fix) = row.fix.as_mut()
+            && !(fix.commands.is_empty() && is_about_table(row.finding.rule))
+        {
+            let drives = drives_below(stack, row.finding.layer);
+            if let Some((_, rule)) = damaged.iter().find(|(drive, _)| drives.contains(drive)) {
+                *fix = note_only(&format!(
+                    "repair the damage ({rule}) first, then check again: commands for this finding could destroy more data"
+                ));
+            }
+        }
+        let Some(fix) = row.fix.as_mut().filter(|fix| !fix.commands.is_empty()) else {
+            continue;
+        };
+        let drives = drives_below(stack, row.finding.layer);
+        let earlier = changed.iter().find(|(drive, _)| drives.contains(drive));
+        if let Some((_, rule)) = earlier {
+            *fix = note_only(&format!(
+                "run the commands for {rule} above first, then check again: they may change what is needed here"
+            ));
+        } else {
+            let rule = row.finding.rule.id();
+            changed.extend(drives.into_iter().map(|drive| (drive, rule)));
+        }
+    }
+}
+
+/// Replaces the note for a member of an array by a reference if the same note was given for another
+/// member.
+pub fn keep_first_of_array(rows: &mut [ReportRow], stack: &Stack) {
+    let mut given: Vec<(&str, String)> = Vec::new();
+    for row in rows {
+        let Kind::MdMember(member) = &stack.layer(row.finding.layer).kind else {
+            continue;
+        };
+        let Some(fix) = row.fix.as_mut() else {
+            continue;
+        };
+        let note = (member.array.as_str(), fix.note.clone());
+        if given.contains(&note) {
+            fix.note = "the same as for the first of these members above".to_owned();
+        } else {
+            given.push(note);
+        }
+    }
+}
+
+/// Returns the drives that a layer lies on.
+fn drives_below(stack: &Stack, id: LayerId) -> Vec<LayerId> {
+    let mut seen = vec![false; stack.layers.len()];
+    seen[id.0] = true;
+    let mut drives = Vec::new();
+    // A layer comes after the layers that it lies on.
+    for (id, layer) in stack.iter().rev().filter(|(at, _)| *at <= id) {
+        if seen[id.0] {
+            layer.on.iter().for_each(|place| seen[place.layer.0] = true);
+            if layer.on.is_empty() {
+                drives.push(id);
+            }
+        }
+    }
+    drives
+}
