@@ -10,7 +10,7 @@ use crate::stack::{Kind, LayerId, Stack};
 /// first fix.
 ///
 /// No commands are kept on a drive with one of the `damages`, which are findings of rules that
-/// [mean damage](Rule::is_damage).
+/// [mean damage](crate::finding::Rule::is_damage).
 pub fn keep_first_commands(
     rows: &mut [ReportRow],
     damages: &[(LayerId, &'static str)],
