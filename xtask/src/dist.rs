@@ -41,7 +41,6 @@ struct Artifacts {
 /// The files of the project that are shipped with the command.
 const DOCUMENTS: &[&str] = &[
     "README.md",
-    "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "LICENSE-MIT",

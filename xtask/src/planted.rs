@@ -232,10 +232,11 @@ mod tests {
         }
     }
 
-    /// Does docs/validation.md list exactly the planted bugs, each with its fault and its test?
+    /// Does docs/results/validation.md list exactly the planted bugs, each with its fault and its
+    /// test?
     #[test]
     fn the_page_names_them() {
-        let page = fs::read_to_string(shell::root().join("docs/validation.md")).unwrap();
+        let page = fs::read_to_string(shell::root().join("docs/results/validation.md")).unwrap();
         let rows: BTreeSet<String> = page
             .lines()
             .filter(|line| line.starts_with("| `"))

@@ -253,5 +253,5 @@ impl std::str::FromStr for Rule {
 
 /// The error for a name that no rule has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown finding {0:?}; docs/check.md lists all findings")]
+#[error("unknown finding {0:?}; docs/reference/check.md lists all findings")]
 pub struct UnknownRule(String);

@@ -4,8 +4,8 @@
 //! [`disk_geometry`] reads the layout of a drive and [`parse_seeks`] a seek curve. [`Document`] is
 //! the parameter language itself.
 //!
-//! Source: the DiskSim 4.0 reference manual and the behaviour of its code. ARCHITECTURE.md lists
-//! the differences between the model and DiskSim.
+//! Source: the DiskSim 4.0 reference manual and the behaviour of its code.
+//! docs/internals/architecture.md lists the differences between the model and DiskSim.
 //!
 //! # Invariants
 //! Nothing here opens a file; the caller supplies the text of files that others refer to

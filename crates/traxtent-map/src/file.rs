@@ -1,7 +1,7 @@
 //! The track map as a file: the tracks, the drive that they belong to, and how they were found.
 //!
-//! The format is specified byte by byte in `docs/trackmap.md`. The same format serves as the
-//! checkpoint of an unfinished probe; see [`MapFile::complete`].
+//! The format is specified byte by byte in `docs/reference/trackmap.md`. The same format serves as
+//! the checkpoint of an unfinished probe; see [`MapFile::complete`].
 
 use std::ops::Range;
 

@@ -38,7 +38,7 @@
 //! the data of all writes since the last flush. Otherwise it flushes the members, and with parity
 //! it also settles the records.
 //!
-//! The on-disk format is described in docs/volume-format.md.
+//! The on-disk format is described in docs/reference/volume-format.md.
 //!
 //! # Left out
 //! RAID-6; a journal on a separate device; growing and reshaping.

@@ -1,4 +1,4 @@
-//! The records of the journal. The exact format is in docs/volume-format.md.
+//! The records of the journal. The exact format is in docs/reference/volume-format.md.
 
 use uuid::Uuid;
 use zerocopy::little_endian::{U32, U64};

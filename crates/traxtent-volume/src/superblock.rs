@@ -1,5 +1,5 @@
 //! The superblocks at the beginning and the end of each member. The exact format is in
-//! docs/volume-format.md.
+//! docs/reference/volume-format.md.
 
 use std::ops::Range;
 

@@ -5,7 +5,7 @@
 //! kind     := "random" | "sequential" | "mixed"
 //! ```
 //!
-//! `docs/workloads.md` describes every key, and [`WORKLOAD_KEYS`] lists them. [`WorkloadSpec::set`]
+//! `docs/reference/workloads.md` describes every key, and [`WORKLOAD_KEYS`] lists them. [`WorkloadSpec::set`]
 //! is the only place where a value is parsed, so that a command line, a TOML file and an override
 //! of a single value follow the same rules. The text form of a specification ([`fmt::Display`])
 //! parses back to the same specification.

@@ -12,7 +12,7 @@ use crate::output;
 /// Inject a fault into a served drive
 ///
 /// SOCKET is the control socket that `traxtent serve` prints. A command run by `traxtent serve`
-/// finds it in $control. docs/faults.md lists the faults and their figures.
+/// finds it in $control. docs/guides/faults.md lists the faults and their figures.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub(crate) struct Args {

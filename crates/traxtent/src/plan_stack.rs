@@ -28,7 +28,7 @@ use crate::target::{Machine, TARGET_HELP, Target};
 /// Every layer is aligned with those below it. If tracks are known, the partition begins at a track
 /// boundary if that costs little, and ext2, ext3 and ext4 exclude the blocks that span two tracks.
 /// Nothing is run, and nothing is written to the target. The output is a shell script;
-/// docs/plan-stack.md explains it.
+/// docs/guides/plan-stack.md explains it.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = after_help())]
 pub(crate) struct StackArgs {

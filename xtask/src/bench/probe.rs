@@ -21,10 +21,15 @@ pub(super) struct Options {
     bound: u64,
 }
 
-/// Renews the rows of `docs/probe-bench.csv` and the tables of `docs/probe.md`.
+/// Renews the rows of `docs/internals/probe-bench.csv` and the tables of `docs/internals/probe.md`.
 pub(super) fn run(seed: u64, options: &Options) -> Result<()> {
     let mut cargo = shell::example("traxtent-lab", "probe_table");
-    cargo.args(["--csv", "docs/probe-bench.csv", "--page", "docs/probe.md"]);
+    cargo.args([
+        "--csv",
+        "docs/internals/probe-bench.csv",
+        "--page",
+        "docs/internals/probe.md",
+    ]);
     cargo.args(["--machine", &machine::name()]);
     cargo.args(["--commit", &machine::commit()]);
     cargo.args(["--seed", &seed.to_string()]);

@@ -108,7 +108,7 @@ fn every_drive_loads_and_round_trips() {
     }
 }
 
-/// Is every file in `drives/` listed, and described in docs/drives.md?
+/// Is every file in `drives/` listed, and described in docs/reference/drives.md?
 #[test]
 fn the_list_of_drives_is_complete() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -123,11 +123,11 @@ fn the_list_of_drives_is_complete() {
     let mut listed: Vec<&str> = builtin::names().collect();
     listed.sort_unstable();
     assert_eq!(files, listed);
-    let text = std::fs::read_to_string(root.join("docs/drives.md")).unwrap();
+    let text = std::fs::read_to_string(root.join("docs/reference/drives.md")).unwrap();
     for name in listed {
         assert!(
             text.contains(&format!("`{name}`")),
-            "docs/drives.md lacks {name}"
+            "docs/reference/drives.md lacks {name}"
         );
     }
 }

@@ -117,7 +117,7 @@ checksum: ";
     let text = small().to_text();
     assert_eq!(&text[..text.len() - 9], expected);
     assert_eq!(MapFile::read(text.as_bytes()).unwrap(), small());
-    let document = include_str!("../../../../docs/trackmap.md");
+    let document = include_str!("../../../../docs/reference/trackmap.md");
     assert!(
         document.contains(&text),
         "the documentation shows this file"

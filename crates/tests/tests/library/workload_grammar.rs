@@ -123,7 +123,7 @@ fn grammar_1_starts_at_any_sector() {
 /// Does the documentation list every key, and are its examples valid workloads?
 #[test]
 fn documentation_agrees() {
-    let text = include_str!("../../../../docs/workloads.md");
+    let text = include_str!("../../../../docs/reference/workloads.md");
     for (key, _) in WORKLOAD_KEYS {
         assert!(text.contains(&format!("\n| `{key}` |")), "{key}");
     }

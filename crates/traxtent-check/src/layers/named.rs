@@ -1,7 +1,7 @@
 //! Formats that are recognized by their signature and not checked further.
 //!
-//! Sources: the list of libblkid (util-linux), magic(5); docs/volume-format.md for traxtent's own
-//! formats.
+//! Sources: the list of libblkid (util-linux), magic(5); docs/reference/volume-format.md for
+//! traxtent's own formats.
 
 use super::error::Parsed;
 use super::fields::header;

@@ -7,7 +7,8 @@ use traxtent_check::{Rule, Severity};
 /// Does the page list every rule with its severity, and nothing else?
 #[test]
 fn page_lists_the_rules() {
-    let page = std::fs::read_to_string(testkit::workspace().join("docs/check.md")).unwrap();
+    let page =
+        std::fs::read_to_string(testkit::workspace().join("docs/reference/check.md")).unwrap();
     let rows = page
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));

@@ -1,4 +1,4 @@
-//! Prints the tables of docs/tpl.md: the benefit and the cost of replicas around the track.
+//! Prints the tables of docs/results/tpl.md: the benefit and the cost of replicas around the track.
 
 use std::cell::RefCell;
 use std::path::PathBuf;

@@ -11,7 +11,7 @@ use traxtent_sim::{DefectLists, Noise};
 /// Seeds of drives that `tree` is known to miss. Each has an irregular layout with a group of
 /// tracks that differs from those before and after it but has the same total number of sectors. No
 /// translation shows this unless every group is tested, which would cost what `tree` is designed to
-/// save (docs/probe.md, "How translations show where a track ends").
+/// save (docs/internals/probe.md, "How translations show where a track ends").
 const MISSED_BY_TREE: [u64; 1] = [13370];
 
 /// Probes `drives` drives, multiplied by the soak factor, and asserts that each is recovered

@@ -12,7 +12,7 @@
 //! leaves its end empty. A shorter one counts as zero beyond its end. Parity moves to another
 //! member with each stripe, whatever the sizes. This is the left-symmetric rotation, the default of
 //! Linux's md. [`Array::usage`] returns how much space this wastes, and how evenly; figures are in
-//! docs/raid.md.
+//! docs/results/raid.md.
 //!
 //! A [`StripePlanner`] turns a request into [`StripePlan`]s, one per stripe. They can be carried
 //! out on simulated drives, or with data.

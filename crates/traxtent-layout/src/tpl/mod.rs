@@ -94,8 +94,8 @@ pub struct Config {
 }
 
 /// The number of regions of a device whose partitions follow free space. Two replicas are
-/// worthwhile as long as they do not spread data over more than a quarter of a drive (docs/tpl.md,
-/// "Partitions that follow free space").
+/// worthwhile as long as they do not spread data over more than a quarter of a drive
+/// (docs/results/tpl.md, "Partitions that follow free space").
 pub const REGIONS: u16 = 4;
 
 /// A track partition layout. See [the module](self).

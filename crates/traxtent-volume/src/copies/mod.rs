@@ -15,8 +15,8 @@
 //! # Design
 //! A write goes to the replica that passes first. The other replicas are written from memory: as
 //! the head passes them while no other request waits, or when the drive has been idle for a
-//! revolution. This was the best of three methods that were measured (docs/tpl.md). The caller
-//! polls the time at which work is [`due`](ReplicatedVolume::due), and then calls
+//! revolution. This was the best of three methods that were measured (docs/results/tpl.md). The
+//! caller polls the time at which work is [`due`](ReplicatedVolume::due), and then calls
 //! [`work`](ReplicatedVolume::work). A flush writes the first replicas that are out of date,
 //! because only these are trusted after a crash. When too much data is out of date, a write goes to
 //! all replicas at once.

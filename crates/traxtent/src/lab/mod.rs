@@ -70,14 +70,14 @@ enum Verb {
     /// Run the papers' experiments on current drives: the benefit of traxtents, with and without
     /// zero-latency access
     ///
-    /// The drives are the papers' drive for reference, one of 3 TB and one of 20 TB. docs/today.md
-    /// explains the results.
+    /// The drives are the papers' drive for reference, one of 3 TB and one of 20 TB.
+    /// docs/results/today.md explains the results.
     Today(today::Args),
     /// Run fio's usual jobs on drives, and compare the results with the makers' figures
     ///
     /// The jobs are sequential and random reads and writes, and sequential reads of every size from
     /// 4 KiB to 4 MiB at every depth from 1 to 32. Exit status 1 means that a bound is violated.
-    /// docs/jobs.md has the bounds and the table.
+    /// docs/results/jobs.md has the bounds and the table.
     Jobs(jobs::Args),
 }
 

@@ -133,7 +133,7 @@ fn print(drives: &[DriveAnswers], args: &Args) -> Result<()> {
     }
     writeln!(
         out,
-        "In the outermost zone; streams in soft real time, with I/Os of one track. docs/today.md explains the results."
+        "In the outermost zone; streams in soft real time, with I/Os of one track. docs/results/today.md explains the results."
     )?;
     if args.quick {
         writeln!(out, "A quick run: a tenth of the requests and rounds.")?;

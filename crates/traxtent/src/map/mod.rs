@@ -68,7 +68,7 @@ enum Format {
     Csv,
     /// One object
     Json,
-    /// A map file (docs/trackmap.md)
+    /// A map file (docs/reference/trackmap.md)
     Map,
     /// File-system blocks that span two tracks, in the format of `mke2fs -l`
     Badblocks,

@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Probe only these LBNs
     #[arg(long, value_name = "FIRST..END", value_parser = parse::lbns, conflicts_with_all = ["profile", "fit"])]
     region: Option<Range<Lbn>>,
-    /// Write the track map to this file (docs/trackmap.md)
+    /// Write the track map to this file (docs/reference/trackmap.md)
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
     /// Write the drive's characterization to this file, as a profile that `traxtent sim` runs

@@ -171,7 +171,7 @@ fn summary(drive: &ServedDrive) -> String {
 }
 
 /// Returns the commands that attach an export on this machine. An empty `export` means the default
-/// export. docs/serve.md describes how each command presents the sectors.
+/// export. docs/guides/serve.md describes how each command presents the sectors.
 fn attach_commands(
     address: &Address,
     export: &str,

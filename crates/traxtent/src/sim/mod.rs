@@ -35,10 +35,10 @@ pub(crate) use run::{TracePlan, simulation_failure};
 ///   my.toml                               the same in a TOML file
 ///   my.trace                              a trace, plain or as gzip or zstd; - is standard input
 ///
-/// Lengths are in sectors (8), or in bytes (4096B, 4K, 4KiB; 4kB is 4000). docs/workloads.md lists
-/// the keys. Random requests start at multiples of their size, as in fio; align=none lets them
-/// start at any sector. Without a WORKLOAD, DiskSim parameters run the synthetic workload that they
-/// contain.
+/// Lengths are in sectors (8), or in bytes (4096B, 4K, 4KiB; 4kB is 4000).
+/// docs/reference/workloads.md lists the keys. Random requests start at multiples of their size, as
+/// in fio; align=none lets them start at any sector. Without a WORKLOAD, DiskSim parameters run the
+/// synthetic workload that they contain.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES, override_usage = USAGE)]
 pub(crate) struct Args {

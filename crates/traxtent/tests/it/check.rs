@@ -159,7 +159,7 @@ fn for_a_drive() {
     assert!(printed.contains(&count), "{count} in {printed}");
 }
 
-/// Does the JSON have the fields documented in docs/check.md?
+/// Does the JSON have the fields documented in docs/reference/check.md?
 #[test]
 fn schema() {
     let _ = tool!("sfdisk");

@@ -172,10 +172,11 @@ fn new_drives() {
     );
 }
 
-/// Does the drive that docs/drives.md derives from a data sheet reach the rates stated there?
+/// Does the drive that docs/reference/drives.md derives from a data sheet reach the rates stated
+/// there?
 #[test]
 fn the_drive_from_a_data_sheet() {
-    let page = fs::read_to_string(workspace().join("docs/drives.md")).unwrap();
+    let page = fs::read_to_string(workspace().join("docs/reference/drives.md")).unwrap();
     let section = page
         .split_once("### A drive from its data sheet")
         .unwrap()
@@ -201,14 +202,14 @@ fn the_drive_from_a_data_sheet() {
     }
 }
 
-/// Does docs/profile-reference.md match the schema?
+/// Does docs/reference/profile.md match the schema?
 #[test]
 fn the_reference_is_current() {
-    let page = fs::read_to_string(workspace().join("docs/profile-reference.md")).unwrap();
+    let page = fs::read_to_string(workspace().join("docs/reference/profile.md")).unwrap();
     let printed = prints(&["drives", "reference"]);
     assert!(
         page == printed,
-        "regenerate it: traxtent drives reference > docs/profile-reference.md"
+        "regenerate it: traxtent drives reference > docs/reference/profile.md"
     );
 }
 

@@ -25,11 +25,11 @@ fn list() {
         .collect();
     let once: BTreeSet<&str> = ids.iter().copied().collect();
     assert_eq!(once.len(), ids.len());
-    let docs = fs::read_to_string(testkit::workspace().join("docs/lab.md")).unwrap();
+    let docs = fs::read_to_string(testkit::workspace().join("docs/results/lab.md")).unwrap();
     for id in ids {
         assert!(
             docs.contains(&format!("| {id} |")),
-            "docs/lab.md lacks {id}"
+            "docs/results/lab.md lacks {id}"
         );
     }
     let some = json(&["lab", "list", "t13A", "LINUX", "--json"]);

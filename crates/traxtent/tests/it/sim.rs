@@ -354,8 +354,8 @@ fn disksim_set_ups() {
 
 /// Are DiskSim's arrays simulated with means close to those that DiskSim's own script prints: of
 /// the requests to the disks in the one, of those to the arrays in the other? With DiskSim's own
-/// arrivals both are within 3 %, as docs/raid.md states; with ours, the mean of five seeds has
-/// itself an uncertainty of about 3 %.
+/// arrivals both are within 3 %, as docs/results/raid.md states; with ours, the mean of five seeds
+/// has itself an uncertainty of about 3 %.
 #[test]
 fn arrays_of_disksim() {
     let data = shared_data!("disksim");

@@ -9,13 +9,13 @@ use tempfile::TempDir;
 
 use crate::server::TRAXTENT;
 
-/// Does the power cut of `docs/faults.md`, run as printed, print what the guide prints?
+/// Does the power cut of `docs/guides/faults.md`, run as printed, print what the guide prints?
 #[test]
 fn the_power_cut_of_the_guide() {
     if File::options().write(true).open("/dev/fuse").is_err() {
         testkit::skip!("/dev/fuse cannot be opened for writing");
     }
-    let guide = fs::read_to_string(testkit::workspace().join("docs/faults.md")).unwrap();
+    let guide = fs::read_to_string(testkit::workspace().join("docs/guides/faults.md")).unwrap();
     let section = guide.split("## Example: a power cut\n").nth(1).unwrap();
     let folder = TempDir::new().unwrap();
     let output = shell(block(section, "sh"), folder.path()).output().unwrap();
@@ -25,11 +25,11 @@ fn the_power_cut_of_the_guide() {
     assert_eq!(stdout, block(section, "text"), "{stderr}");
 }
 
-/// Do the faults of `docs/ci.md`, run as printed, end with status 0?
+/// Do the faults of `docs/guides/ci.md`, run as printed, end with status 0?
 #[test]
 fn the_faults_of_the_guide_for_ci() {
     testkit::tool!("qemu-io");
-    let guide = fs::read_to_string(testkit::workspace().join("docs/ci.md")).unwrap();
+    let guide = fs::read_to_string(testkit::workspace().join("docs/guides/ci.md")).unwrap();
     let section = guide.split("## Faults\n").nth(1).unwrap();
     let folder = TempDir::new().unwrap();
     let output = shell(block(section, "sh"), folder.path()).output().unwrap();

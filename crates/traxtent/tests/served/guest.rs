@@ -55,10 +55,10 @@ done
 /bin/nbd-client -d /dev/nbd0 && echo "nbd0 gone"
 "#;
 
-/// Is the command the same as in `docs/serve.md`?
+/// Is the command the same as in `docs/guides/serve.md`?
 #[test]
 fn nbd_client_is_run_as_documented() {
-    let docs = std::fs::read_to_string(testkit::workspace().join("docs/serve.md")).unwrap();
+    let docs = std::fs::read_to_string(testkit::workspace().join("docs/guides/serve.md")).unwrap();
     let documented = "nbd-client -b 512 -unix $socket /dev/nbd0";
     assert!(docs.contains(documented));
     assert!(BY_KERNEL.contains(&documented.replace("$socket", "/tmp/socket")));

@@ -17,7 +17,7 @@ exactly these findings. For the other tools, every complaint counts, regardless 
 parted's `opt` expects multiples of 1 MiB in any image, and sgdisk also reports partition ends that
 are not a multiple of the alignment that it infers.
 
-Written by `TRAXTENT_GALLERY_PAGE=docs/check-gallery.md cargo test -p traxtent-check --test it gallery`.\n\n";
+Written by `TRAXTENT_GALLERY_PAGE=docs/reference/check-gallery.md cargo test -p traxtent-check --test it gallery`.\n\n";
 
 /// Returns the page.
 pub(super) fn page(cases: &[(&Case, CreatedCase)]) -> String {
