@@ -5,7 +5,7 @@
 //! the parameter language itself.
 //!
 //! Source: the DiskSim 4.0 reference manual and the behaviour of its code.
-//! docs/internals/architecture.md lists the differences between the model and DiskSim.
+//! docs/internals/differences-from-disksim.md lists the differences from DiskSim.
 //!
 //! # Invariants
 //! Nothing here opens a file; the caller supplies the text of files that others refer to

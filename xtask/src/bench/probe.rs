@@ -21,14 +21,15 @@ pub(super) struct Options {
     bound: u64,
 }
 
-/// Renews the rows of `docs/internals/probe-bench.csv` and the tables of `docs/internals/probe.md`.
+/// Renews the rows of `docs/internals/probe-bench.csv` and the tables of
+/// `docs/internals/probe-costs.md`.
 pub(super) fn run(seed: u64, options: &Options) -> Result<()> {
     let mut cargo = shell::example("traxtent-lab", "probe_table");
     cargo.args([
         "--csv",
         "docs/internals/probe-bench.csv",
         "--page",
-        "docs/internals/probe.md",
+        "docs/internals/probe-costs.md",
     ]);
     cargo.args(["--machine", &machine::name()]);
     cargo.args(["--commit", &machine::commit()]);

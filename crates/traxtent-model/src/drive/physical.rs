@@ -3,7 +3,7 @@
 //! sector and the buffer holds all of it, it is written with the first of them.
 //!
 //! Left out: such a drive also reads physical sectors as a whole, so an unaligned read takes up to
-//! seven logical sectors longer. `docs/internals/architecture.md` states the reason.
+//! seven logical sectors longer. `docs/internals/decisions.md` states the reason.
 
 use super::Drive;
 use super::sweep::{Access, Leg};
