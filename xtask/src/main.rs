@@ -2,6 +2,7 @@
 
 mod bench;
 mod blind;
+mod book;
 mod cycles;
 mod dist;
 mod fuzz;
@@ -41,6 +42,8 @@ enum Verb {
     Planted(planted::Options),
     /// Make the tarball and the Debian package, and try the package in a root without Rust
     Dist(dist::Options),
+    /// Build the book into target/book, and read every page in a browser
+    Book,
     /// Write the man pages and shell completions into a directory
     #[cfg(feature = "pages")]
     #[command(hide = true)]
@@ -67,6 +70,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Soak(options) => soak::run(&options),
         Verb::Planted(options) => planted::run(&options),
         Verb::Dist(options) => dist::run(&options),
+        Verb::Book => book::run(),
         #[cfg(feature = "pages")]
         Verb::Pages { folder } => pages::write(&folder),
     }

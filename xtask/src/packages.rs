@@ -110,6 +110,9 @@ pub(crate) const FOR_SERVE: &[Package] = &[
     package("nbdkit", "nbdkit", "the comparison with its plugins"),
 ];
 
+/// The packages for `cargo xtask book`.
+pub(crate) const FOR_BOOK: &[Package] = &[package("chromium", "chromium", "pages in a browser")];
+
 /// The packages for `cargo xtask dist`.
 pub(crate) const FOR_DIST: &[Package] = &[
     package("binutils", "readelf", "the libraries that the binary needs"),

@@ -1,10 +1,11 @@
-//! `cargo xtask soak`: the tests at many times their usual repetitions, then long fuzzing.
+//! `cargo xtask soak`: the tests at many times their usual repetitions, the book in a browser, then
+//! long fuzzing.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::{guest, packages, test};
+use crate::{book, guest, packages, test};
 
 /// The length of the soak.
 #[derive(clap::Args)]
@@ -26,18 +27,23 @@ pub(crate) struct Options {
 /// The number of cases that a property test tries by default.
 const USUAL_CASES: u64 = 256;
 
-/// Tests, then fuzzes; fails if either does. If only a part of the tests is selected, there is no
-/// fuzzing.
+/// Tests, reads the book, then fuzzes; fails if one of them does. If only a part of the tests is
+/// selected, the rest is omitted.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     packages::install(packages::FOR_TESTS);
     guest::prepare_kernels();
     let mut command = test::test_command(&options.package, options.tests.as_deref());
     command.env("TRAXTENT_SOAK", options.factor.to_string());
     command.env("PROPTEST_CASES", (USUAL_CASES * options.factor).to_string());
-    let tests = test::cargo_test(command)?.report();
+    let mut tally = test::cargo_test(command)?;
     if !options.package.is_empty() || options.tests.is_some() {
-        return Ok(tests);
+        return Ok(tally.report());
     }
+    match book::check() {
+        Ok(book) => tally.add(book),
+        Err(error) => tally.check("the book", Err(error)),
+    }
+    let tests = tally.report();
     let fuzzing = crate::fuzz::run(&options.fuzz)?;
     Ok(if tests == ExitCode::SUCCESS {
         fuzzing

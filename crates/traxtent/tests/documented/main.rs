@@ -1,0 +1,186 @@
+//! The README and the book: does every command do what the page shows, and does every link resolve?
+//!
+//! The commands of a page run in order, in one shell and one empty folder, as a reader would type
+//! them. See [`page`] for the form of a page.
+
+mod links;
+mod page;
+mod shell;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use page::{Page, Run};
+
+/// Do the commands of the README work as typed?
+#[test]
+fn the_readme() {
+    works(&[testkit::workspace().join("README.md")]);
+}
+
+/// Does a newcomer's first hour work as typed?
+#[test]
+fn the_start_and_the_concepts() {
+    works(&[pages("start"), pages("concepts")].concat());
+}
+
+/// Do the guides work as typed?
+#[test]
+fn the_guides() {
+    works(&pages("guides"));
+}
+
+/// Do the examples of the manual pages work as typed?
+#[test]
+fn the_commands() {
+    works(&pages("reference/commands"));
+}
+
+/// Runs the commands of each page, and fails with all differences. `TRAXTENT_PAGE` selects the
+/// pages whose paths contain its value.
+fn works(paths: &[PathBuf]) {
+    let soak = std::env::var_os("TRAXTENT_SOAK").is_some();
+    let selected = std::env::var("TRAXTENT_PAGE").unwrap_or_default();
+    let has_data = testkit::shared_data(shell::DATA).is_some();
+    let mut failures = Vec::new();
+    let mut left = Vec::new();
+    for path in paths {
+        let name = path.strip_prefix(testkit::workspace()).unwrap();
+        let name = name.display().to_string();
+        if !name.contains(&selected) {
+            continue;
+        }
+        let text = fs::read_to_string(path).unwrap();
+        if text.contains("$DISKSIM") && !has_data {
+            left.push(name);
+            continue;
+        }
+        let found = match Page::parse(&text) {
+            Ok(page) => {
+                let [run, not_run] = page.counts(soak);
+                println!("{name}: {run} commands, {not_run} not run");
+                shell::run(&page, soak)
+            }
+            Err(error) => vec![error],
+        };
+        failures.extend(found.into_iter().map(|failure| format!("{name}:{failure}")));
+    }
+    assert!(failures.is_empty(), "\n{}", failures.join("\n\n"));
+    if !left.is_empty() {
+        let (data, left) = (shell::DATA, left.join(", "));
+        testkit::skip!("reference data {data} is not available to {left}");
+    }
+}
+
+/// Returns the pages of a folder of the book, in the order of their names.
+fn pages(folder: &str) -> Vec<PathBuf> {
+    let folder = testkit::workspace().join("docs").join(folder);
+    let mut pages: Vec<PathBuf> = fs::read_dir(&folder)
+        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .collect();
+    pages.sort();
+    assert!(!pages.is_empty(), "{}", folder.display());
+    pages
+}
+
+/// Can the runner fail? Differences in the output and in the status are both reported, and a block
+/// that is not run is not.
+#[test]
+fn the_runner_notices() {
+    let text = "\
+# Page
+
+```console
+$ printf 'one two\\nthree\\n'
+one …
+three
+$ echo other
+expected
+$ false
+```
+
+<!-- not run: it would fail -->
+```console
+$ false
+```
+
+<!-- status: 3 -->
+```console
+$ exit_with() { return 3; }; exit_with
+```
+";
+    let page = Page::parse(text).unwrap();
+    assert_eq!(page.counts(false), [4, 1]);
+    assert!(page.blocks.iter().any(|block| block.run == Run::Never));
+    let failures = shell::run(&page, false);
+    assert_eq!(failures.len(), 2, "{failures:?}");
+    assert!(failures[0].starts_with("7: `echo other`"), "{failures:?}");
+    assert!(failures[1].starts_with("9: `false`"), "{failures:?}");
+    // Each mistake in a page's form is named with its line.
+    for (text, error) in [
+        (
+            "```console\noutput\n```\n",
+            "2: output precedes the first command",
+        ),
+        (
+            "<!-- skip: it -->\n```console\n$ true\n```\n",
+            "1: unknown instruction \"skip\"",
+        ),
+        (
+            "<!-- not run: -->\n```console\n$ true\n```\n",
+            "1: \"not run\" needs a reason",
+        ),
+    ] {
+        assert_eq!(Page::parse(text).err().as_deref(), Some(error));
+    }
+}
+
+/// Returns every page of the project that a reader may open.
+fn all_pages() -> Vec<PathBuf> {
+    let root = testkit::workspace();
+    let mut pages = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
+    let mut folders = ["docs", "crates", "bindings", "experiments", "drives"]
+        .map(|folder| root.join(folder))
+        .to_vec();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages.sort();
+    pages
+}
+
+/// Does every link of every page lead to a file, and to a heading of it?
+#[test]
+fn links_resolve() {
+    let broken: Vec<String> = all_pages()
+        .iter()
+        .flat_map(|page| links::broken(page))
+        .collect();
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+/// Does the table of contents list every page of the book, once?
+#[test]
+fn the_contents_are_complete() {
+    let docs = testkit::workspace().join("docs");
+    let contents = docs.join("SUMMARY.md");
+    let mut listed = links::targets(&contents);
+    listed.sort();
+    let mut present: Vec<PathBuf> = all_pages()
+        .into_iter()
+        .filter(|page| page.starts_with(&docs) && *page != contents)
+        .collect();
+    present.sort();
+    let missing: Vec<&Path> = present.iter().map(PathBuf::as_path).collect();
+    let listed: Vec<&Path> = listed.iter().map(PathBuf::as_path).collect();
+    assert_eq!(listed, missing, "docs/SUMMARY.md");
+}
