@@ -14,7 +14,6 @@ use crate::target::{Machine, TARGET_HELP};
 /// Simulating the profile gives the same results as the original. A comment states the meaning,
 /// unit, bounds and origin of every figure.
 #[derive(clap::Args, Debug)]
-#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[arg(help = TARGET_HELP)]
     target: String,
@@ -28,10 +27,6 @@ pub(crate) struct Args {
     #[arg(long)]
     quiet: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  traxtent convert disksim:atlas10k.parv --out my.toml
-  traxtent convert disksim:3disks.parv#quantum";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {

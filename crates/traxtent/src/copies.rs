@@ -21,17 +21,11 @@ use crate::progress::Progress;
 /// capacity decreases accordingly. `volume serve` serves the volume. docs/results/tpl.md explains
 /// when replicas are worthwhile, and when a smaller partition is better.
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment, after_help = EXAMPLES)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
 }
-
-const EXAMPLES: &str = "Examples:
-  traxtent probe /dev/sdb --map sdb.map
-  traxtent volume copies create --copies 1..2 --map sdb.map /dev/sdb
-  traxtent volume serve /dev/sdb -- sh -c 'nbdinfo \"$uri\"'
-  traxtent volume copies status /dev/sdb";
 
 #[derive(clap::Subcommand, Debug)]
 enum Verb {

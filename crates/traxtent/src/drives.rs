@@ -20,7 +20,6 @@ use crate::target::{Machine, TARGET_HELP, Target};
 /// The last columns show how well founded a drive's figures are: the shares that were measured on a
 /// real drive, published by its maker or in a paper, fitted to measurements, and assumed.
 #[derive(clap::Args, Debug)]
-#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -28,12 +27,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  traxtent drives
-  traxtent drives show atlas10k2
-  traxtent drives new my --like atlas10k2
-  traxtent drives schema > profile.schema.json";
 
 #[derive(clap::Subcommand, Debug)]
 enum Verb {

@@ -14,7 +14,7 @@ use crate::output;
 /// SOCKET is the control socket that `traxtent serve` prints. A command run by `traxtent serve`
 /// finds it in $control. docs/guides/faults.md lists the faults and their figures.
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment, after_help = EXAMPLES)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// The served drive's control socket
     socket: PathBuf,
@@ -24,11 +24,6 @@ pub(crate) struct Args {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     figures: Vec<String>,
 }
-
-const EXAMPLES: &str = "Examples:
-  traxtent fault $control power-cut --seed 7
-  traxtent fault $control latent-error --lbn 1000 --sectors 8
-  traxtent fault $control stall --for 2s";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {

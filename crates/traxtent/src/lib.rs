@@ -21,6 +21,7 @@ mod input;
 #[cfg(feature = "lab")]
 mod lab;
 mod logging;
+mod manual;
 mod map;
 mod output;
 mod overwrite;
@@ -87,17 +88,19 @@ enum Verb {
     /// Print a manual page
     #[command(hide = true)]
     Man {
-        /// The subcommand; without it, the command's own page
-        verb: Option<String>,
+        /// The subcommand, such as `volume create`; without it, the command's own page
+        verb: Vec<String>,
     },
 }
 
 /// The message of a build without the experiments.
 const NO_LAB: &str = "this build lacks the experiments; rebuild it with the feature `lab`";
 
+pub use manual::man_page;
+
 /// Returns the definition of the command line, for generating manual pages and completions.
 pub fn command() -> clap::Command {
-    Cli::command()
+    manual::with_examples(Cli::command())
 }
 
 /// Runs the command with the arguments of the process.
@@ -126,7 +129,7 @@ pub fn main() -> ExitCode {
         Verb::Validate(args) => validate::run(args),
         Verb::Volume(args) => volume::run(args),
         Verb::Completions { shell } => completions(*shell),
-        Verb::Man { verb } => man(verb.as_deref()),
+        Verb::Man { verb } => man(verb),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -160,19 +163,16 @@ fn completions(shell: Shell) -> failure::Result<()> {
     print(&bytes)
 }
 
-fn man(verb: Option<&str>) -> failure::Result<()> {
+fn man(verb: &[String]) -> failure::Result<()> {
     let mut root = command();
     root.build();
-    let page = match verb {
-        None => root,
-        Some(name) => root
+    let mut page = &root;
+    for name in verb {
+        page = page
             .find_subcommand(name)
-            .ok_or_else(|| failure::Failure::input(format!("unknown subcommand {name:?}")))?
-            .clone(),
-    };
-    let mut bytes = Vec::new();
-    clap_mangen::Man::new(page).render(&mut bytes)?;
-    print(&bytes)
+            .ok_or_else(|| failure::Failure::input(format!("unknown subcommand {name:?}")))?;
+    }
+    print(&man_page(page)?)
 }
 
 fn print(bytes: &[u8]) -> failure::Result<()> {

@@ -44,7 +44,7 @@ enum Verb {
 /// plays. Exit status 1 means that it is impossible, aligned or not. docs/guides/video.md explains
 /// the terms.
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment, after_help = EXAMPLES)]
+#[command(verbatim_doc_comment)]
 struct VideoArgs {
     #[arg(value_name = "DRIVE", help = TARGET_HELP)]
     target: String,
@@ -83,11 +83,6 @@ struct VideoArgs {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "Examples:
-  traxtent plan video atlas10k2 --bitrate 4Mb/s --streams 700 --disks 10
-  traxtent plan video generic-20tb --bitrate 25Mb/s --round 2s --hard
-  traxtent plan video generic-20tb --bitrate 25Mb/s --set access.zero_latency_read=false";
 
 fn orders() -> impl clap::builder::TypedValueParser<Value = Order> {
     use clap::builder::{PossibleValuesParser, TypedValueParser};

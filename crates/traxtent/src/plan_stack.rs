@@ -64,12 +64,8 @@ const LIST: &str = "badblocks.txt";
 const IMAGE_PHYSICAL_BYTES: u32 = 4096;
 
 fn after_help() -> String {
-    format!(
-        "The words of --for:\n  {}\n\n{BYTE_SIZE_HELP}\n\nExamples:\n  traxtent plan stack atlas10k2 --for fs=ext4 --output recipe\n  \
-         traxtent plan stack dt01aca300 --for fs=xfs,raid=5x64K,disks=4 --device /dev/sdb --device /dev/sdc --device /dev/sdd --device /dev/sde\n  \
-         traxtent plan stack /dev/sdb --drive my.map --for fs=ext4,luks",
-        GRAMMAR.replace('\n', "\n  ")
-    )
+    let words = GRAMMAR.replace('\n', "\n  ");
+    format!("The words of --for:\n  {words}\n\n{BYTE_SIZE_HELP}")
 }
 
 /// Parses the size of a physical sector.

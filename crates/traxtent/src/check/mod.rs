@@ -44,7 +44,7 @@ const ARCHIVE_BYTES_MAX: u64 = 64 << 20;
 /// at or above --fail-on; 3 means that a layer could not be read. docs/reference/check.md lists the
 /// findings.
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment, after_help = after_help())]
+#[command(verbatim_doc_comment, after_help = BYTE_SIZE_HELP)]
 pub(crate) struct Args {
     /// Images, block devices, or files that --collect wrote
     #[arg(value_name = "TARGET")]
@@ -88,17 +88,6 @@ pub(crate) struct Args {
     json: bool,
     #[command(flatten)]
     measure: measure::Measure,
-}
-
-const EXAMPLES: &str = "Examples:
-  traxtent check
-  traxtent check disk.img --drive wd10ears
-  traxtent check /dev/sda --physical-sector 4K
-  traxtent check /dev/sdb --measure --scratch 1000000..3000000
-  traxtent check --collect $(hostname).json; traxtent check *.json";
-
-fn after_help() -> String {
-    format!("{BYTE_SIZE_HELP}\n\n{EXAMPLES}")
 }
 
 fn rules() -> impl TypedValueParser<Value = Rule> {

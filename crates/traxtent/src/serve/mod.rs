@@ -40,7 +40,7 @@ use session::{Session, Signals};
 /// With several drives, each is an export under its name, and an option that takes a file names the
 /// drive: NAME=FILE.
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment, after_help = EXAMPLES)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// The drives: built-in drives' names (see `traxtent drives`), profiles (my.toml), or DiskSim
     /// parameters (disksim:FILE, or disksim:FILE#DISK); each optionally as NAME=DRIVE
@@ -91,13 +91,6 @@ pub(crate) struct Args {
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
-
-const EXAMPLES: &str = "Examples:
-  traxtent serve atlas10k2
-  traxtent serve atlas10k2 --file disk.img --log requests.csv.zst
-  traxtent serve cheetah15k7 -- sh -c 'fio --name=t --ioengine=nbd --uri=\"$uri\" --rw=randread --size=64m'
-  traxtent serve generic-20tb --fuse /mnt/drive --device
-  traxtent serve a=atlas10k2 b=atlas10k2 --file a=a.img --port 10809";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {

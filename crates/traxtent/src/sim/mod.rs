@@ -40,7 +40,7 @@ pub(crate) use run::{TracePlan, simulation_failure};
 /// in fio; align=none lets them start at any sector. Without a WORKLOAD, DiskSim parameters run the
 /// synthetic workload that they contain.
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment, after_help = EXAMPLES, override_usage = USAGE)]
+#[command(verbatim_doc_comment, override_usage = USAGE)]
 pub(crate) struct Args {
     #[arg(help = TARGET_HELP, required_unless_present = "drives")]
     target: Option<String>,
@@ -113,12 +113,6 @@ pub(crate) struct Args {
 
 const USAGE: &str = "traxtent sim [OPTIONS] TARGET [WORKLOAD]
        traxtent sim [OPTIONS] --drives TARGET,TARGET… [WORKLOAD]";
-
-const EXAMPLES: &str = "Examples:
-  traxtent sim atlas10k2 random,size=528,align=track,zone=0
-  traxtent sim atlas10k random,read=66%,size=8 --set queue.scheduler=fcfs,sptf --set workload.outstanding=1..16:5
-  traxtent sim --drives atlas10k,cheetah15k7 random,count=5000 --summary drives.csv --plot response.svg
-  traxtent sim disksim:my.parv my.trace.gz --log requests.csv.zst --plot response.svg";
 
 /// Returns the number of points of a sweep; 0 if the options are malformed.
 pub(crate) fn sweep_points(options: &[String]) -> usize {

@@ -15,22 +15,11 @@ use crate::serve::front_ends::FrontEndArgs;
 /// that case, pass the control socket instead of the members to status, fail, replace, rebuild,
 /// sync, scrub and repair-superblocks.
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment, after_help = EXAMPLES)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(super) verb: Verb,
 }
-
-const EXAMPLES: &str = "Examples:
-  truncate -s 1G a b c
-  traxtent volume create --level raid-5 --chunk 64K a b c
-  traxtent volume serve a b c -- sh -c 'nbdinfo \"$uri\"'
-  traxtent volume fail 1 a b c
-  traxtent volume assemble --force a c
-  traxtent volume replace 1 --with d a c && traxtent volume rebuild a c d
-  traxtent volume serve --control orders a c d &
-  traxtent volume scrub --rate 50M orders
-  traxtent volume scrub --repair --from 0 a b";
 
 #[derive(clap::Subcommand, Debug)]
 pub(super) enum Verb {

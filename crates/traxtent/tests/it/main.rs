@@ -12,6 +12,7 @@ mod drives;
 mod guard;
 #[cfg(feature = "lab")]
 mod lab;
+mod manual;
 mod map;
 mod pages;
 #[cfg(feature = "parquet")]
