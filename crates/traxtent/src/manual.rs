@@ -93,11 +93,13 @@ pub fn man_page(command: &Command) -> io::Result<Vec<u8>> {
     if command.get_subcommands().any(|verb| !verb.is_hide_set()) {
         man.render_subcommands_section(&mut page)?;
     }
-    if let Some(notes) = command.get_after_help() {
+    let name = command.get_bin_name().unwrap_or(command.get_name());
+    // What the command itself notes after its options is its exit status, which its manual has.
+    let is_verb = name.contains(' ');
+    if let Some(notes) = command.get_after_help().filter(|_| is_verb) {
         render_notes(&notes.to_string()).to_writer(&mut page)?;
     }
     man.render_version_section(&mut page)?;
-    let name = command.get_bin_name().unwrap_or(command.get_name());
     render(&manual(name)).to_writer(&mut page)?;
     Ok(page)
 }
