@@ -147,7 +147,9 @@ fn all_pages() -> Vec<PathBuf> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() {
+            if path.ends_with("traxtent/src/manual") {
+                // These files become part of the pages in docs/reference/commands.
+            } else if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "md") {
                 pages.push(path);
