@@ -16,6 +16,7 @@ mod cache;
 mod controller;
 mod disturbances;
 mod oversize;
+mod passes;
 mod physical;
 mod readahead;
 mod reads;
@@ -25,6 +26,7 @@ mod sweep;
 mod writes;
 
 pub use breakdown::Breakdown;
+pub use passes::Pass;
 pub use schedule::{Candidate, Schedule};
 
 use crate::geometry::{Geometry, Piece};
