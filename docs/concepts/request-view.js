@@ -35,12 +35,13 @@
     #request-view .buttons input { flex: 1 1 110px; margin: 0; width: auto; min-width: 90px; }
     #request-view .platters { display: grid; grid-template-columns: 1fr 1fr; gap: 8px;
       max-width: 560px; margin: 0 auto; }
-    #request-view .platters div { min-width: 0; text-align: center; font-size: 0.85em; }
+    #request-view .platters > div { min-width: 0; text-align: center; font-size: 0.85em; }
     #request-view svg { width: 100%; height: auto; display: block; }
     #request-view .name { font-weight: bold; }
     #request-view .line { position: relative; height: 22px; margin: 2px 0 10px; }
     #request-view .line span { position: absolute; top: 0; bottom: 0; box-sizing: border-box;
-      border: 0.5px solid var(--bg, #fff); }
+      border: 0.5px solid var(--bg, #fff); opacity: 0.65; }
+    #request-view .line .passing { opacity: 1; }
     #request-view .line i { position: absolute; top: -3px; bottom: -3px; width: 2px;
       margin-left: -1px; background: var(--fg, #000); }
     #request-view table { width: 100%; margin: 8px 0 0; font-size: 0.85em; }
@@ -48,8 +49,7 @@
     #request-view td:first-child, #request-view th:first-child { text-align: left; }
     #request-view td b { display: inline-block; width: 0.8em; height: 0.8em; margin-right: 5px;
       border: 1px solid var(--table-border-color, #888); }
-    #request-view .caption { font-size: 0.85em; margin: 6px 0 0; }
-    #request-view tr.now td { font-weight: bold; }`;
+    #request-view .caption { font-size: 0.85em; margin: 6px 0 0; }`;
   document.head.append(style);
 
   function html(tag, parent, text, className) {
@@ -214,7 +214,7 @@
     html('span', title, `: ${ms(one.end)} ms at this angle, ${ms(one.mean)} ms on average`);
     const line = html('div', lines, '', 'line');
     for (const { phase, begin, end } of one.steps) {
-      const part = html('span', line);
+      const part = html('span', line, '', phase === TRANSFER ? 'passing' : '');
       part.style.left = `${(begin / longest) * 100}%`;
       part.style.width = `${((end - begin) / longest) * 100}%`;
       part.style.background = phaseColour(one, phase);
@@ -231,10 +231,10 @@
     const spent = (one, phase) => one.steps
       .filter((item) => item.phase === phase)
       .reduce((sum, item) => sum + item.end - item.begin, 0);
-    const row = (name, values, colour) => {
+    const row = (name, values, colour, opacity = 1) => {
       const line = html('tr', body);
       const cell = html('td', line);
-      if (colour) html('b', cell).style.background = colour;
+      if (colour) Object.assign(html('b', cell).style, { background: colour, opacity });
       cell.append(name);
       values.forEach((value) => html('td', line, ms(value)));
       return line;
@@ -246,7 +246,7 @@
       const colour = index === TRANSFER
         ? `linear-gradient(90deg, ${sides[0].colour} 50%, ${sides[1].colour} 50%)`
         : phaseColour(sides[0], index);
-      const line = row(phase.name, values, colour);
+      const line = row(phase.name, values, colour, index === TRANSFER ? 1 : 0.65);
       sides.forEach((one, k) => { one.rows[index] = line.children[k + 1]; });
     });
     row('response time', sides.map((one) => one.end));
@@ -353,6 +353,15 @@
     draw(Number(time.value));
   });
 
+  // Chooses the angle at which both requests take nearly as long as on average.
+  function chooseAngle() {
+    const starts = [0, startRange.value].map((start) => size().starts[start]);
+    const distance = (angle) => starts.reduce((sum, { requests, mean }) =>
+      sum + Math.abs(requests[angle][requests[angle].length - 1] - mean), 0);
+    const angles = [...Array(data.eighths).keys()];
+    angleRange.value = angles.reduce((a, b) => (distance(b) < distance(a) ? b : a));
+  }
+
   function chooseDrive() {
     const chosen = sizeSelect.value || 3;
     sizeSelect.textContent = '';
@@ -364,6 +373,7 @@
 
   driveSelect.addEventListener('change', () => {
     chooseDrive();
+    chooseAngle();
     pause();
     now = 0;
     rebuild();
@@ -377,5 +387,6 @@
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', rebuild);
 
   chooseDrive();
+  chooseAngle();
   rebuild();
 }());

@@ -1,6 +1,6 @@
 // Written by `cargo run -p traxtent-plot --example concepts -- docs/concepts`.
 const TRAXTENT_REQUESTS = {
-phases: [{name: "command overhead", colour: ["#6A6A6A", "#9C9C9C"]}, {name: "seek", colour: ["#00A878", "#3BD6A0"]}, {name: "track switch", colour: ["#2A2A2A", "#F2E8A0"]}, {name: "settle", colour: ["#787878", "#9A9A9A"]}, {name: "rotational latency", colour: ["#7A1F5C", "#C05FA0"]}, {name: "transfer", colour: ["#0072B2", "#4AA8E8"]}, {name: "bus", colour: ["#E1E1E1", "#34373C"]}],
+phases: [{name: "command overhead", colour: ["#6A6A6A", "#9C9C9C"]}, {name: "seek", colour: ["#00A878", "#3BD6A0"]}, {name: "track switch", colour: ["#2A2A2A", "#F2E8A0"]}, {name: "settle", colour: ["#2A2A2A", "#F2E8A0"]}, {name: "rotational latency", colour: ["#7A1F5C", "#C05FA0"]}, {name: "transfer", colour: ["#0072B2", "#4AA8E8"]}, {name: "bus", colour: ["#E1E1E1", "#34373C"]}],
 aligned: ["#0072B2", "#4AA8E8"],
 unaligned: ["#D55E00", "#FF8A3D"],
 eighths: 8,

@@ -1,5 +1,6 @@
 //! Single requests to a drive at rest, and the phases that each goes through.
 
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use traxtent_model::drive::{Caching, Completion, Drive, Pass};
@@ -10,9 +11,8 @@ use traxtent_plot::colours::{self, Colour};
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Cylinder, Lbn, SimTime, Span};
 
-/// The revolutions from the drive's start to the request, in which it completes a request that
-/// brings its head to the starting cylinder.
-const REVOLUTIONS_BEFORE: u64 = 64;
+/// The revolutions within which a request is complete.
+const REVOLUTIONS_MAX: u64 = 32;
 
 /// A part of a request's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +54,8 @@ impl Phase {
         match self {
             Phase::Overhead => colours::DATA[2],
             Phase::Seek => colours::DATA[3],
-            Phase::TrackSwitch => colours::DATA[5],
-            Phase::Settle => colours::AXIS,
+            // Both bring the head to a track once the arm is there.
+            Phase::TrackSwitch | Phase::Settle => colours::DATA[5],
             Phase::Rotation => colours::DATA[4],
             Phase::Transfer => colours::DATA[colours::ALIGNED],
             Phase::Bus => colours::GRID,
@@ -82,6 +82,9 @@ pub(crate) struct Bench {
     pub(crate) profile: Arc<Profile>,
     pub(crate) geometry: Arc<Geometry>,
     pub(crate) revolution: Span,
+    drive: RefCell<Drive>,
+    /// The revolutions that the drive has made.
+    revolutions: Cell<u64>,
 }
 
 impl Bench {
@@ -92,11 +95,15 @@ impl Bench {
 
     pub(crate) fn of(profile: Profile) -> Bench {
         let geometry = Geometry::build(&profile.geometry).expect("a valid geometry");
-        let spec = profile.mechanics.as_ref().expect("a drive that rotates");
+        let (profile, geometry) = (Arc::new(profile), Arc::new(geometry));
+        let mut drive = Drive::with_geometry(profile.clone(), geometry.clone());
+        drive.set_caching(SimTime::ZERO, Caching::OFF);
         Bench {
-            revolution: Mechanics::new(spec, geometry.cylinders()).revolution(),
-            profile: Arc::new(profile),
-            geometry: Arc::new(geometry),
+            revolution: mechanics(&profile, &geometry).revolution(),
+            profile,
+            geometry,
+            drive: RefCell::new(drive),
+            revolutions: Cell::new(0),
         }
     }
 
@@ -109,12 +116,7 @@ impl Bench {
 
     /// Returns the mechanics of the drive.
     pub(crate) fn mechanics(&self) -> Mechanics {
-        let spec = self
-            .profile
-            .mechanics
-            .as_ref()
-            .expect("a drive that rotates");
-        Mechanics::new(spec, self.geometry.cylinders())
+        mechanics(&self.profile, &self.geometry)
     }
 
     /// Returns the mean distance between two random cylinders of the first zone.
@@ -142,12 +144,15 @@ impl Bench {
     /// turned by `turned` within its revolution. Nothing comes from the buffer, and a write
     /// completes on the media.
     pub(crate) fn serve(&self, from: Lbn, turned: Span, request: Request) -> Served {
-        let mut drive = Drive::with_geometry(self.profile.clone(), self.geometry.clone());
-        drive.set_caching(SimTime::ZERO, Caching::OFF);
-        let before = drive.serve(SimTime::ZERO, Request::read(from, 1));
-        let submitted = SimTime(REVOLUTIONS_BEFORE * self.revolution.0) + turned;
+        let mut drive = self.drive.borrow_mut();
+        let begun = SimTime(self.revolutions.get() * self.revolution.0);
+        let submitted = begun + Span(REVOLUTIONS_MAX * self.revolution.0) + turned;
+        let before = drive.serve(begun, Request::read(from, 1));
         assert!(before.expect("a valid request").completed < submitted);
         let done = drive.serve(submitted, request).expect("a valid request");
+        let revolutions = self.revolutions.get() + 2 * REVOLUTIONS_MAX;
+        assert!(done.completed.0 < revolutions * self.revolution.0);
+        self.revolutions.set(revolutions);
         let passes: Vec<Pass> = drive.passes().collect();
         let steps = steps(&done, &passes);
         Served {
@@ -175,6 +180,11 @@ impl Bench {
     pub(crate) fn kib(&self, sectors: u32) -> f64 {
         f64::from(sectors) * f64::from(self.profile.sector.logical_bytes) / 1024.0
     }
+}
+
+fn mechanics(profile: &Profile, geometry: &Geometry) -> Mechanics {
+    let spec = profile.mechanics.as_ref();
+    Mechanics::new(spec.expect("a drive that rotates"), geometry.cylinders())
 }
 
 /// Returns the phases of a request in order.

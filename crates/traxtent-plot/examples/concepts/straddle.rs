@@ -103,14 +103,14 @@ pub(crate) fn picture() -> String {
             "{response:.2} ms; mean over all angles {:.2} ms",
             mean(offset)
         );
-        sheet.bold((MARGIN, top), Anchor::Start, &label, DATA[colour]);
+        sheet.bold((MARGIN, top - 6.0), Anchor::Start, &label, DATA[colour]);
         scale.draw(&mut sheet, top + 24.0, served, DATA[colour]);
         let since = |time: SimTime| scale.x(time.since(served.done.submitted));
         let (write, reads) = served.passes.split_last().expect("a pass");
         let written = since(write.begun);
         if let [first, .., last] = reads {
             let read = since(last.end);
-            sheet.text((since(first.begun), top + 19.0), Anchor::End, "read");
+            sheet.text((since(first.begun), top + 18.0), Anchor::End, "read");
             sheet.text(
                 ((read + written) / 2.0, top + 12.0),
                 Anchor::Middle,
@@ -122,7 +122,7 @@ pub(crate) fn picture() -> String {
             true => (written - 6.0, Anchor::End),
             false => (written + 3.0, Anchor::Start),
         };
-        sheet.text((at, top + 14.0), anchor, "write");
+        sheet.text((at, top + 12.0), anchor, "write");
     }
     scale.axis(&mut sheet, 394.0, 5);
     let phases = legend(&served.each_ref());
