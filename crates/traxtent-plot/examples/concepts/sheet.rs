@@ -166,7 +166,7 @@ impl Sheet {
             self.frame((x, y - 10.0), (12.0, 11.0), AXIS, 0.6);
             self.text((x + 17.0, y), Anchor::Start, name);
             // A generous estimate of the width of a letter.
-            x += 17.0 + 7.6 * name.chars().count() as f64 + 12.0;
+            x += 17.0 + 8.4 * name.chars().count() as f64 + 12.0;
         }
     }
 

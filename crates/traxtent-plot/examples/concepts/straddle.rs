@@ -50,10 +50,7 @@ pub(crate) fn picture() -> String {
          a physical sector and covers two in part. Below: the time line of each. The second reads \
          both sectors and waits a revolution before it can write them.",
     );
-    let rows = [
-        (0, "aligned", ALIGNED),
-        (OFFSET, "begins at 1 KiB", CONVENTIONAL),
-    ];
+    let rows = [(0, "aligned", ALIGNED), (OFFSET, "at 1 KiB", CONVENTIONAL)];
     let cell = (WIDTH - 2.0 * MARGIN) / f64::from(PHYSICAL * ratio);
     let x = |sector: u32| MARGIN + cell * f64::from(sector);
     for physical in 0..PHYSICAL {
@@ -85,8 +82,8 @@ pub(crate) fn picture() -> String {
         let served = serve(turned, offset);
         let reads = served.passes.len() - 1;
         let label = match reads {
-            0 => format!("{name}: 1 physical sector is written"),
-            reads => format!("{name}: {reads} physical sectors are read, then written"),
+            0 => format!("{name}: writes 1 physical sector"),
+            reads => format!("{name}: reads {reads} physical sectors, then writes"),
         };
         sheet.bold((MARGIN, top + 45.0), Anchor::Start, &label, DATA[colour]);
     }
@@ -132,11 +129,11 @@ pub(crate) fn picture() -> String {
     sheet.note(
         490.0,
         &[
+            "The sectors come under the head again for the write one",
             &format!(
-                "Between the read and the write passes one revolution, {:.2} ms,",
+                "revolution, {:.2} ms, after the read. The write cache is off.",
                 bench.revolution.as_ms()
             ),
-            "less the time of the sectors. The write cache is off.",
         ],
     );
     sheet.finish()

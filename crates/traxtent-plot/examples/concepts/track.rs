@@ -9,7 +9,7 @@ use crate::sheet::{Anchor, MARGIN, Sheet, WIDTH, grouped};
 const DRIVE: &str = "atlas10k2";
 
 /// The place of the strips.
-const LEFT: f64 = 86.0;
+const LEFT: f64 = 96.0;
 const RIGHT: f64 = WIDTH - 20.0;
 const TOP: f64 = 96.0;
 const STRIP: f64 = 26.0;

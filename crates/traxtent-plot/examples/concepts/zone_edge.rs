@@ -80,7 +80,7 @@ pub(crate) fn picture() -> String {
     let [tracks, chunks] = [None, Some(chunk)].map(|chunk| mean_ms(&bench, &edge, chunk));
     sheet.note(
         bottom + 26.0,
-        &["Mean time of reads throughout the second zone, seeks left out:"],
+        &["Mean time of a read in the second zone, without seek:"],
     );
     for (row, (name, ms, colour)) in (0..).zip([
         (
