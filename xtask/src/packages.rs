@@ -79,6 +79,7 @@ pub(crate) const FOR_TESTS: &[Package] = &[
     package("dosfstools", "mkfs.fat", "images to check"),
     package("gzip", "gzip", "compressed traces and logs"),
     package("zstd", "zstd", "compressed traces and logs"),
+    package("jq", "jq", "commands that pages of the book print"),
     package("chromium", "chromium", "pages in a browser"),
     package("g++", "c++", "the fuzzing engine"),
     package(
