@@ -15,7 +15,7 @@ use super::page::{Page, Typed};
 const TRAXTENT: &str = env!("CARGO_BIN_EXE_traxtent");
 
 /// The files of DiskSim that pages find in `$DISKSIM`, below the reference data.
-pub(crate) const DATA: &str = "disksim/valid";
+pub(crate) const DATA: &str = "disksim";
 
 /// The seconds after which the commands of a page are killed, usually and in a soak.
 const LIMIT: [&str; 2] = ["120", "3600"];
