@@ -1,4 +1,4 @@
-//! The request log, version 1 (docs/guides/sim.md), with one row per request. Simulations and
+//! The request log, version 1 (docs/reference/request-log.md), with one row per request. Simulations and
 //! served drives write it, and it can be replayed as a trace
 //! ([`traxtent_workload::TraceFormat::RequestLog`]).
 

@@ -1,4 +1,4 @@
-//! Our own request log, version 1 (docs/guides/sim.md), written by `traxtent sim --log` and by a
+//! Our own request log, version 1 (docs/reference/request-log.md), written by `traxtent sim --log` and by a
 //! served drive.
 //!
 //! The log is a CSV file with a line of column names. The reader uses number, device, op, fua, LBN,
