@@ -1,5 +1,5 @@
 //! The superblocks and attachments of a volume with replicas, at the beginning and the end of its
-//! device. The exact format is in docs/results/tpl.md.
+//! device. docs/reference/volume-format.md specifies them.
 //!
 //! A superblock is written once. The *attachments* follow the first superblock and precede the
 //! second one. They are the text of the track map, and the survey if there is one.
