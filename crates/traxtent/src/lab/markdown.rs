@@ -1,51 +1,85 @@
-//! Findings as Markdown, with each claim and the command that measures it.
+//! Findings as Markdown, experiment by experiment, as the pages docs/results/paper-*.md show them.
 
 use std::io::Write;
 use std::path::PathBuf;
 
-use traxtent_experiments::{Finding, PAPERS};
+use traxtent_experiments::{Experiment, Finding, PAPERS, Verdict, experiments, reasons};
 
 use crate::claims::{Findings, measured};
 use crate::failure::Result;
 use crate::output;
 
-/// Prints the findings by paper, then the reasons for missed claims, then the pictures.
+/// Prints each experiment with its picture, its claims, and the reasons for those that are not met.
 pub(super) fn print(findings: &Findings, pictures: &[PathBuf]) -> Result<()> {
     let mut out = output::stdout();
-    for paper in PAPERS {
-        let of_paper = |finding: &&Finding| finding.claim.id.starts_with(paper.letter);
-        let findings: Vec<&Finding> = findings.0.iter().filter(of_paper).collect();
-        if findings.is_empty() {
-            continue;
+    let mut paper = None;
+    for findings in findings.0.chunk_by(|a, b| number(a) == number(b)) {
+        let its = PAPERS
+            .iter()
+            .find(|paper| number(&findings[0]).starts_with(paper.letter));
+        if let Some(its) = its.filter(|its| paper != Some(its.letter)) {
+            writeln!(out, "# {}: {}\n", its.letter, its.title)?;
+            paper = Some(its.letter);
         }
-        writeln!(out, "## {}: {}\n", paper.letter, paper.title)?;
+        section(&mut out, findings, pictures)?;
+    }
+    writeln!(out, "{}", findings.score())?;
+    output::finish(out)
+}
+
+/// Prints the findings of one experiment.
+fn section(out: &mut impl Write, findings: &[Finding], pictures: &[PathBuf]) -> Result<()> {
+    let experiment = experiment(&findings[0]);
+    let (number, title) = (&experiment.number, &experiment.title);
+    writeln!(out, "## {number}: {title}\n")?;
+    let stem = number.to_lowercase();
+    let picture = pictures
+        .iter()
+        .find(|path| path.file_stem().is_some_and(|name| *name == *stem));
+    if let Some(path) = picture {
+        writeln!(out, "![{number}: {title}]({})\n", path.display())?;
+    }
+    writeln!(
+        out,
+        "| claim | verdict | measured | published | within |\n|---|---|---|---|---|"
+    )?;
+    for finding in findings {
+        let claim = finding.claim;
+        let verdict = match finding.verdict() {
+            Verdict::Missed => "**missed**",
+            other => other.word(),
+        };
         writeln!(
             out,
-            "| claim | | published | measured | within | verdict | command |\n|---|---|---|---|---|---|---|"
+            "| **{}** {} | {verdict} | {} | {} | {} |",
+            claim.id,
+            claim.says,
+            measured(finding),
+            claim.published(),
+            claim.tolerance(),
         )?;
-        for finding in findings {
-            let claim = finding.claim;
-            writeln!(
-                out,
-                "| {} | {} | {} | {} | {} | {} | `traxtent lab run {}` |",
-                claim.id,
-                claim.says,
-                claim.published(),
-                measured(finding),
-                claim.tolerance(),
-                finding.verdict().word(),
-                claim.id,
-            )?;
-        }
-        writeln!(out)?;
     }
-    writeln!(out, "{}\n", findings.score())?;
-    for reason in findings.reasons() {
+    writeln!(out)?;
+    let reasons = reasons(findings);
+    for reason in &reasons {
         writeln!(out, "- {reason}")?;
     }
-    for picture in pictures {
-        let name = picture.file_stem().unwrap_or_default().to_string_lossy();
-        writeln!(out, "\n![{name}]({})", picture.display())?;
+    if !reasons.is_empty() {
+        writeln!(out)?;
     }
-    output::finish(out)
+    Ok(())
+}
+
+/// Returns the experiment that measured this finding.
+fn experiment(finding: &Finding) -> &'static Experiment {
+    let id = &finding.claim.id;
+    experiments()
+        .iter()
+        .find(|experiment| experiment.claims.iter().any(|claim| claim.id == *id))
+        .expect("a finding is for a claim of an experiment")
+}
+
+/// Returns the common number of the claims of the finding's experiment, such as T2.
+fn number(finding: &Finding) -> &'static str {
+    &experiment(finding).number
 }

@@ -14,7 +14,17 @@ fn ids(answer: &Value) -> Vec<&str> {
     claims.map(|claim| claim["id"].as_str().unwrap()).collect()
 }
 
-/// Does the list name every claim once, and do the documents contain it?
+/// Returns the text of all pages about a paper.
+fn pages_of_papers() -> String {
+    let folder = testkit::workspace().join("docs/results");
+    let files = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    files
+        .filter(|file| file.file_name().to_string_lossy().starts_with("paper-"))
+        .map(|file| fs::read_to_string(file.path()).unwrap())
+        .collect()
+}
+
+/// Does the list name every claim once, and do the papers' pages have a row for it?
 #[test]
 fn list() {
     let list = json(&["lab", "list", "--json"]);
@@ -25,12 +35,10 @@ fn list() {
         .collect();
     let once: BTreeSet<&str> = ids.iter().copied().collect();
     assert_eq!(once.len(), ids.len());
-    let docs = fs::read_to_string(testkit::workspace().join("docs/results/lab.md")).unwrap();
+    let docs = pages_of_papers();
     for id in ids {
-        assert!(
-            docs.contains(&format!("| {id} |")),
-            "docs/results/lab.md lacks {id}"
-        );
+        let rows = docs.matches(&format!("\n| **{id}** ")).count();
+        assert_eq!(rows, 1, "docs/results/paper-*.md: rows of {id}");
     }
     let some = json(&["lab", "list", "t13A", "LINUX", "--json"]);
     let numbers = some.as_array().unwrap().iter();
@@ -126,6 +134,25 @@ fn missed() {
     assert_eq!(answer.status, 1);
     assert!(answer.out.contains("Missed Q5b: ") && answer.out.contains("met"));
     assert!(answer.err.contains("1 scored claim") || answer.err.contains("a scored claim"));
+}
+
+/// Does Markdown have the heading, the row and the reason that the papers' pages show?
+#[test]
+fn markdown() {
+    let answer = traxtent(&["lab", "report", "--markdown", "Q3d", "Q5b", "T7c"]);
+    assert_eq!(answer.status, 1, "{}", answer.err);
+    let docs = pages_of_papers();
+    // The row of Q5b has the mean of five seeds on the page.
+    let kept = ["## ", "| **Q3d** ", "| **T7c** "];
+    let lines = answer.out.lines();
+    let lines = lines.filter(|line| kept.iter().any(|start| line.starts_with(start)));
+    let lines: Vec<&str> = lines.collect();
+    assert_eq!(lines.len(), 5, "{}", answer.out);
+    for line in lines {
+        assert!(docs.contains(&format!("\n{line}\n")), "{line}");
+    }
+    assert!(answer.out.contains("\n- Missed Q5b: ") && docs.contains("\n- Missed Q5b: "));
+    assert!(answer.out.starts_with("# T: Schindler") && answer.out.contains("\n# Q: Qian"));
 }
 
 /// Does `--set` apply to the drives, and is this reported?
