@@ -30,7 +30,7 @@ pub(crate) fn table(input: &[u8]) {
     }
 }
 
-/// A trace. The first byte selects the format (the characters 0 to 7 select all eight). Bits of the
+/// A trace. The first byte, modulo the number of formats, selects the format. Bits of the
 /// second select the sector size, the event of blkparse, and whether the order of arrivals is
 /// checked.
 pub(crate) fn trace(input: &[u8]) {

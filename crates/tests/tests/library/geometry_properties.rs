@@ -203,15 +203,7 @@ fn random_skew(random: &mut Random) -> Skew {
 fn random_spec(random: &mut Random) -> GeometrySpec {
     let order = random.of(&Order::ALL);
     let mut sparing = random.of(&Sparing::ALL);
-    let by_cylinder = matches!(
-        sparing,
-        Sparing::SectorsPerCylinder
-            | Sparing::SectorsPerCylinderSlipToEnd
-            | Sparing::SectorsAtCylinderFront
-            | Sparing::SectorsAtCylinderFrontSlipToEnd
-            | Sparing::SectorsPerCylinderRange
-    );
-    if by_cylinder && !order.is_head_first() {
+    if sparing.by_cylinder() && !order.is_head_first() {
         sparing = Sparing::SectorsPerZone;
     }
     let range = (sparing == Sparing::SectorsPerCylinderRange).then(|| random.pick(1..4) as u32);
@@ -367,14 +359,7 @@ fn all_tiny_drives_equal_a_naive_layout() {
 fn tiny(order: Order, sparing: Sparing, size: (u16, u32, u32), spares: u32, reserved: u64) {
     let (surfaces, cylinders, slots) = size;
     let has_no_spares = matches!(sparing, Sparing::None | Sparing::SectorsAtDriveEnd);
-    let by_cylinder = !has_no_spares
-        && !matches!(
-            sparing,
-            Sparing::TracksPerZone
-                | Sparing::SectorsPerTrack
-                | Sparing::SectorsPerZone
-                | Sparing::SectorsPerZoneSlipToEnd
-        );
+    let by_cylinder = sparing.by_cylinder();
     if (spares > 0 && has_no_spares) || (spares > 0 && by_cylinder && !order.is_head_first()) {
         return;
     }

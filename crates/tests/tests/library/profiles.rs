@@ -1,5 +1,7 @@
 //! The built-in drives, compared with the tables and files from which they were taken.
 
+use std::collections::BTreeSet;
+
 use traxtent_model::geometry::{Geometry, PerSurface, Track};
 use traxtent_model::profile::{MechanicsSpec, Profile, SeekSpec, builtin};
 use traxtent_units::Lbn;
@@ -112,22 +114,24 @@ fn every_drive_loads_and_round_trips() {
 #[test]
 fn the_list_of_drives_is_complete() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut files: Vec<String> = std::fs::read_dir(root.join("drives"))
+    let files: BTreeSet<String> = std::fs::read_dir(root.join("drives"))
         .unwrap()
         .map(|entry| {
             let path = entry.unwrap().path();
             path.file_stem().unwrap().to_str().unwrap().to_owned()
         })
         .collect();
-    files.sort();
-    let mut listed: Vec<&str> = builtin::names().collect();
-    listed.sort_unstable();
-    assert_eq!(files, listed);
+    for file in files {
+        assert!(
+            builtin::names().any(|name| name == file),
+            "drives/{file}.toml is not in the list DRIVES of crates/traxtent-model/src/profile/builtin.rs"
+        );
+    }
     let text = std::fs::read_to_string(root.join("docs/reference/drives.md")).unwrap();
-    for name in listed {
+    for name in builtin::names() {
         assert!(
             text.contains(&format!("`{name}`")),
-            "docs/reference/drives.md lacks {name}"
+            "docs/reference/drives.md lacks `{name}`"
         );
     }
 }

@@ -177,6 +177,11 @@ impl Builder<'_> {
             tracks: 0,
             trim: 0,
         };
+        let by_cylinder = self.spec.sparing.by_cylinder();
+        if by_cylinder && !ordered.order.is_head_first() && zone.spares > 0 {
+            let problem = "spares per cylinder require a head-first order";
+            return Err(GeometryError::inconsistent(name, problem));
+        }
         match self.spec.sparing {
             Sparing::None | Sparing::SectorsAtDriveEnd if zone.spares > 0 => {
                 let problem = format!(
@@ -189,10 +194,6 @@ impl Builder<'_> {
             Sparing::SectorsPerZone | Sparing::SectorsPerZoneSlipToEnd => {}
             Sparing::TracksPerZone => (spares.sectors, spares.tracks) = (0, spares.sectors),
             Sparing::SectorsPerTrack => (spares.sectors, spares.trim) = (0, zone.spares),
-            _ if !ordered.order.is_head_first() && zone.spares > 0 => {
-                let problem = "spares per cylinder require a head-first order";
-                return Err(GeometryError::inconsistent(name, problem));
-            }
             Sparing::SectorsPerCylinderRange => {
                 spares.region = per_cylinder * u64::from(self.sparing_range()?);
             }

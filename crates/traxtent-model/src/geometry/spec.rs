@@ -179,6 +179,18 @@ impl Sparing {
         )
     }
 
+    /// Returns whether spares are counted by cylinder, which requires a head-first order.
+    pub fn by_cylinder(self) -> bool {
+        matches!(
+            self,
+            Sparing::SectorsPerCylinder
+                | Sparing::SectorsPerCylinderSlipToEnd
+                | Sparing::SectorsAtCylinderFront
+                | Sparing::SectorsAtCylinderFrontSlipToEnd
+                | Sparing::SectorsPerCylinderRange
+        )
+    }
+
     /// Returns whether a slip shortens the zone instead of using a spare.
     pub fn slips_to_end(self) -> bool {
         matches!(

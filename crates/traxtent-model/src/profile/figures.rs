@@ -126,6 +126,7 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use crate::profile::builtin;
+    use crate::profile::schema::SCHEDULERS;
 
     /// Does the error for an unknown scheduler list only values that are accepted? `aged-sptf`
     /// requires a weight.
@@ -139,7 +140,7 @@ mod tests {
             .split(", ")
             .map(|word| word.trim_matches('`'))
             .collect();
-        assert_eq!(listed.len(), 6, "{error}");
+        assert_eq!(listed.len(), SCHEDULERS.len() + 1, "{error}");
         for value in listed {
             assert!(set(value).is_ok(), "{value}");
         }

@@ -5,8 +5,8 @@
 //! DiskSim Simulation Environment", CMU-PDL-08-101, section 3.5). A drive that was extracted for
 //! DiskSim thus keeps its timing here.
 
+use super::Scheduler;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// Data transfer between the drive and its host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -78,49 +78,6 @@ impl Default for QueueSpec {
             scheduler: Scheduler::default(),
             preseek: Preseek::default(),
         }
-    }
-}
-
-/// Disk scheduling policies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scheduler {
-    /// First come, first served.
-    #[default]
-    Fcfs,
-    /// Shortest seek time first: the LBN nearest to the position of the arm.
-    Sstf,
-    /// Up and down over the LBNs, reversing at the last request in each direction.
-    Look,
-    /// Upward over the LBNs, then back to the lowest request.
-    CLook,
-    /// Shortest positioning time first: seek and rotation.
-    Sptf,
-    /// Shortest positioning time first, minus a bonus for age that prevents starvation. Each
-    /// millisecond of waiting offsets `weight` milliseconds of positioning.
-    AgedSptf {
-        /// Milliseconds of positioning offset per millisecond of waiting.
-        weight: f64,
-    },
-}
-
-impl fmt::Display for Scheduler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Scheduler::Fcfs => "fcfs",
-            Scheduler::Sstf => "sstf",
-            Scheduler::Look => "look",
-            Scheduler::CLook => "c-look",
-            Scheduler::Sptf => "sptf",
-            Scheduler::AgedSptf { weight } => return write!(f, "aged-sptf with weight {weight}"),
-        })
-    }
-}
-
-impl Scheduler {
-    /// Returns whether the policy takes rotation into account.
-    pub fn is_positional(self) -> bool {
-        matches!(self, Scheduler::Sptf | Scheduler::AgedSptf { .. })
     }
 }
 

@@ -18,6 +18,7 @@ mod firmware;
 mod host;
 mod mechanics;
 mod provenance;
+mod scheduler;
 pub mod schema;
 mod scsi;
 mod text;
@@ -31,6 +32,7 @@ pub use firmware::*;
 pub use host::HostSpec;
 pub use mechanics::*;
 pub use provenance::{Origin, OriginKind, Provenance};
+pub use scheduler::Scheduler;
 pub use scsi::{ScsiSpec, Unmap};
 
 use crate::geometry::GeometrySpec;

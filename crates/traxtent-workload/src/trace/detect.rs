@@ -58,14 +58,9 @@ pub fn detect(bytes: &[u8]) -> Result<TraceFormat, TraceError> {
     if whole.starts_with(log::COLUMNS.as_bytes()) {
         return Ok(TraceFormat::RequestLog);
     }
-    let tried = [
-        TraceFormat::DiskSimValidate,
-        TraceFormat::DiskSimAscii,
-        TraceFormat::Msr,
-        TraceFormat::Spc,
-        TraceFormat::Blkparse,
-    ]
-    .map(|format| (format, reads(format, whole)));
+    let tried: Vec<_> = TraceFormat::all()
+        .map(|format| (format, reads(format, whole)))
+        .collect();
     let fits = |least| tried.iter().find(|(_, fit)| *fit >= least);
     // If a format parses the first line, or finds an empty request there, reading the trace in that
     // format reports the error and its line.

@@ -48,12 +48,19 @@ fn preseek_overlaps_the_next_seek_with_the_end_of_a_request() {
 #[test]
 fn each_policy_has_its_order() {
     let waiting = [read(300, 1), read(900, 1), read(1700, 1), read(750, 1)];
-    for (scheduler, expected) in [
+    let orders = [
         (Scheduler::Fcfs, [0, 1, 2, 3]),
         (Scheduler::Sstf, [3, 1, 0, 2]),
         (Scheduler::Look, [1, 2, 3, 0]),
         (Scheduler::CLook, [1, 2, 0, 3]),
-    ] {
+    ];
+    for policy in Scheduler::plain().filter(|policy| !policy.is_positional()) {
+        assert!(
+            orders.iter().any(|(known, _)| *known == policy),
+            "{policy}: this test states no order for it"
+        );
+    }
+    for (scheduler, expected) in orders {
         assert_eq!(
             order(&with_scheduler(scheduler), read(800, 1), &waiting),
             expected,

@@ -117,17 +117,10 @@ fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
 fn vary(p: &mut Profile, rng: &mut Rng) {
     let coin = |rng: &mut Rng| rng.chance(0.5);
     p.queue.depth = 32;
-    p.queue.scheduler = pick(
-        rng,
-        &[
-            Scheduler::Fcfs,
-            Scheduler::Sstf,
-            Scheduler::Look,
-            Scheduler::CLook,
-            Scheduler::Sptf,
-            Scheduler::AgedSptf { weight: 0.2 },
-        ],
-    );
+    let schedulers: Vec<Scheduler> = Scheduler::plain()
+        .chain([Scheduler::AgedSptf { weight: 0.2 }])
+        .collect();
+    p.queue.scheduler = pick(rng, &schedulers);
     p.queue.preseek = pick(
         rng,
         &[

@@ -126,7 +126,14 @@ fn open(format: TraceFormat, arrival_us: u64, device: u32, request: Request) -> 
 /// Is every format recognized by its content, and by its name?
 #[test]
 fn formats_are_distinguished() {
-    assert_eq!(samples().len(), TraceFormat::all().count());
+    for format in TraceFormat::all() {
+        let mut samples = samples().into_iter();
+        assert!(
+            samples.any(|(known, _)| known == format),
+            "{format}: `samples` has no trace of it"
+        );
+    }
+    assert_eq!(samples().len(), TraceFormat::all().count(), "`NAMES`");
     for (format, bytes) in samples() {
         assert_eq!(detect(&bytes).unwrap(), format);
         assert_eq!(format.to_string().parse::<TraceFormat>().unwrap(), format);

@@ -2,7 +2,7 @@
 
 use super::Absent::{Is, Means};
 use super::Kind::{Boolean, Choice, Number, Scheduler, Whole};
-use super::{Key, Section, duration, key_of, section, switch, table};
+use super::{HOST_SCHEDULERS, Key, Section, duration, key_of, section, switch, table};
 
 /// The maximum number of replicas of a sector on its track.
 const PARTITIONS_MAX: f64 = 1024.0;
@@ -213,15 +213,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             key_of(
                 "scheduler",
-                Choice(&[
-                    ("fcfs", "first come, first served"),
-                    ("sstf", "shortest seek time first"),
-                    ("look", "up and down over the LBNs"),
-                    (
-                        "c-look",
-                        "upward over the LBNs, then back to the lowest request",
-                    ),
-                ]),
+                Choice(HOST_SCHEDULERS),
                 "",
                 Is("\"fcfs\""),
                 "The order in which the host passes requests on.",

@@ -8,6 +8,8 @@ mod geometry;
 mod mechanics;
 mod top;
 
+pub use super::scheduler::{AGED_SPTF, HOST_SCHEDULERS, SCHEDULERS, WEIGHT};
+
 /// A table of a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
@@ -86,25 +88,6 @@ pub enum Kind {
     /// Origins by the dotted path of the values that they cover.
     Origins,
 }
-
-/// The schedulers of a drive's queue that are a single word.
-pub const SCHEDULERS: &[(&str, &str)] = &[
-    ("fcfs", "first come, first served"),
-    ("sstf", "shortest seek time first"),
-    ("look", "up and down over the LBNs"),
-    (
-        "c-look",
-        "upward over the LBNs, then back to the lowest request",
-    ),
-    ("sptf", "shortest positioning time first"),
-];
-
-/// The meaning of `aged-sptf`, and of its weight.
-pub const AGED_SPTF: &str = "`sptf`, but each millisecond of waiting offsets `weight` milliseconds of positioning; DiskSim's parameter is in thousandths, so that its 6 is 0.006";
-
-/// The bounds of the weight of `aged-sptf`, in milliseconds of positioning per millisecond of
-/// waiting.
-pub const WEIGHT: (f64, f64) = (0.0, 1_000.0);
 
 /// The longest overhead, seek or switch of any drive, in milliseconds.
 pub const LONGEST_MS: f64 = 10_000.0;
