@@ -1,29 +1,13 @@
-//! Do the examples in the guides work as described?
+//! Do the examples in the guide for CI work as described?
 
 use std::env;
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
 
 use crate::server::TRAXTENT;
-
-/// Does the power cut of `docs/guides/faults.md`, run as printed, print what the guide prints?
-#[test]
-fn the_power_cut_of_the_guide() {
-    if File::options().write(true).open("/dev/fuse").is_err() {
-        testkit::skip!("/dev/fuse cannot be opened for writing");
-    }
-    let guide = fs::read_to_string(testkit::workspace().join("docs/guides/faults.md")).unwrap();
-    let section = guide.split("## Example: a power cut\n").nth(1).unwrap();
-    let folder = TempDir::new().unwrap();
-    let output = shell(block(section, "sh"), folder.path()).output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{stderr}");
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(stdout, block(section, "text"), "{stderr}");
-}
 
 /// Do the faults of `docs/guides/ci.md`, run as printed, end with status 0?
 #[test]
