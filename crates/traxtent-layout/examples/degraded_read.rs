@@ -36,12 +36,15 @@ fn main() -> Result<(), RaidError> {
         let mut plan = StripePlan::default();
         let health = StripeHealth::without(failed);
         planner.read(&location.stripe, sector..Lbn(1001), health, &mut plan)?;
-        println!("without {:?}:", failed.iter().collect::<Vec<_>>());
+        match failed.iter().next() {
+            None => println!("LBN {sector}, with all members:"),
+            Some(member) => println!("LBN {sector}, without member {member}:"),
+        }
         for read in &plan.reads {
             println!("  read member {} at LBN {}", read.member, read.lbn);
         }
         for sum in &plan.sums {
-            println!("  compute the rows {:?} of member {}", sum.rows, sum.member);
+            println!("  XOR them into the chunk of member {}", sum.member);
         }
     }
     Ok(())

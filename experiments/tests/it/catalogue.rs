@@ -23,7 +23,11 @@ fn every_directory_is_listed() {
         .iter()
         .map(|experiment| padded(&experiment.number))
         .collect();
-    assert_eq!(found, listed);
+    let missing: Vec<&String> = found.difference(&listed).collect();
+    assert!(
+        missing.is_empty(),
+        "{missing:?}: not in the list TEXTS of experiments/src/catalogue.rs"
+    );
 }
 
 /// Does every claim have a unique name, and every measurement of the lab an experiment?
@@ -44,7 +48,11 @@ fn names_are_unique_and_measurements_are_used() {
         .iter()
         .map(|known| known.name)
         .collect();
-    assert_eq!(used, known);
+    let unused: Vec<&&str> = known.difference(&used).collect();
+    assert!(
+        unused.is_empty(),
+        "{unused:?}: no experiment names these measurements in `measure`"
+    );
     assert_eq!(known.len(), traxtent_lab::MEASUREMENTS.len());
     let drawn = experiments()
         .iter()

@@ -104,20 +104,6 @@ impl Row {
             other => format!("{other}: {}", self.note),
         }
     }
-
-    /// The table cell that states how the ends of tracks are confirmed.
-    fn confidence(&self) -> String {
-        let shares = [
-            (self.tested, "tested"),
-            (self.sampled, "sampled"),
-            (self.predicted, "predicted"),
-        ];
-        let some = shares.iter().filter(|(share, _)| *share > 0.0);
-        let parts: Vec<String> = some
-            .map(|(share, word)| format!("{} {word}", percent(*share)))
-            .collect();
-        parts.join(", ")
-    }
 }
 
 impl fmt::Display for Row {
@@ -216,50 +202,61 @@ impl Table {
         fs::write(&self.page, format!("{before}\n{}{after}", self.markdown())).with_context(context)
     }
 
-    /// Formats a table for each method, followed by the drives left out.
+    /// Formats a table of drive times, one of requests per track, and the exceptions.
     fn markdown(&self) -> String {
-        let mut out = String::new();
-        for method in Method::ALL {
-            let name = method.name();
-            let rows: Vec<&Row> = self.rows.iter().filter(|row| row.method == name).collect();
-            if rows.is_empty() {
-                continue;
-            }
-            let unit = if method.algorithm.translates() {
-                "translations"
-            } else {
-                "reads"
-            };
-            out += &format!(
-                "\n### {name}\n\n| drive | tracks | {unit} | per track | drive time | host CPU | result | ends of tracks |\n\
-                 |---|--:|--:|--:|--:|--:|---|---|\n"
-            );
-            for row in rows {
-                let count = if method.algorithm.translates() {
-                    row.translations
-                } else {
-                    row.reads
+        let time = |row: &Row| duration(row.drive_time_s);
+        let per_track = |row: &Row| {
+            let count = row.reads.max(row.translations);
+            format!("{:.3}", count as f64 / row.tracks.max(1) as f64)
+        };
+        format!(
+            "\n## Drive time\n\n{}\n## Requests per track\n\n{}\n## Results\n\n{}\n",
+            self.by_method(time),
+            self.by_method(per_track),
+            self.results()
+        )
+    }
+
+    /// Formats a table with a line per drive and a column per method.
+    fn by_method(&self, cell: impl Fn(&Row) -> String) -> String {
+        let names = Method::ALL.map(Method::name);
+        let mut out = format!("| drive | tracks | {} |\n|---|--:", names.join(" | "));
+        out += &"|--:".repeat(names.len());
+        out += "|\n";
+        let measured = |row: &&Row| row.result != "left out";
+        let measured: Vec<&Row> = self.rows.iter().filter(measured).collect();
+        for rows in measured.chunk_by(|a, b| a.drive == b.drive) {
+            out += &format!("| {} | {} |", rows[0].drive, rows[0].tracks);
+            for name in &names {
+                let text = match rows.iter().find(|row| row.method == *name) {
+                    Some(row) if row.result == "exact" => cell(row),
+                    Some(row) => row.result.clone(),
+                    None => String::new(),
                 };
-                out += &format!(
-                    "| {} | {} | {count} | {} | {} | {:.2} s | {} | {} |\n",
-                    row.drive,
-                    row.tracks,
-                    if row.result == "stopped" {
-                        "".to_owned()
-                    } else {
-                        format!("{:.3}", count as f64 / row.tracks.max(1) as f64)
-                    },
-                    duration(row.drive_time_s),
-                    row.host_cpu_s,
-                    row.outcome(),
-                    row.confidence()
-                );
+                out += &format!(" {text} |");
             }
+            out += "\n";
         }
-        for row in self.rows.iter().filter(|row| row.result == "left out") {
+        out
+    }
+
+    /// States how many rows are exact, and lists those that are not.
+    fn results(&self) -> String {
+        let (left_out, measured): (Vec<&Row>, Vec<&Row>) =
+            self.rows.iter().partition(|row| row.result == "left out");
+        let other = measured.iter().filter(|row| row.result != "exact");
+        let mut out = format!(
+            "{} of {} results are exact.\n",
+            measured.len() - other.clone().count(),
+            measured.len()
+        );
+        for row in other {
+            out += &format!("\n- `{}`, `{}`: {}\n", row.drive, row.method, row.outcome());
+        }
+        for row in left_out {
             out += &format!("\nLeft out: `{}`, because {}.\n", row.drive, row.note);
         }
-        out + "\n"
+        out
     }
 }
 
