@@ -4,6 +4,7 @@ use std::slice;
 
 use traxtent_model::disk::DiskError;
 use traxtent_model::drive::Breakdown;
+use traxtent_units::Count;
 
 use crate::{Disk, Status};
 
@@ -124,7 +125,8 @@ impl Disk {
     pub(crate) fn beyond_end(&mut self, command: &str, lbn: u64, sectors: u32) -> Status {
         let capacity = self.model.capacity().0;
         self.refuse(&format!(
-            "{command} of {sectors} sectors at LBN {lbn}: the drive ends at LBN {capacity}"
+            "{command} of {} at LBN {lbn}: the drive ends at LBN {capacity}",
+            Count(sectors, "sector")
         ))
     }
 }

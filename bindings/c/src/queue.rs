@@ -4,7 +4,7 @@
 use std::slice;
 
 use traxtent_model::disk::{Command, Completion as Done};
-use traxtent_units::{Lbn, SimTime};
+use traxtent_units::{Count, Lbn, SimTime};
 
 use crate::{Disk, Status, TRAXTENT_TIME_MAX};
 
@@ -279,7 +279,8 @@ fn command(request: &Request) -> Result<Command, String> {
     match command {
         Command::Write { .. } | Command::WriteZeroes { .. } => Ok(command),
         Command::Flush if (lbn, sectors) != (Lbn(0), 0) => Err(format!(
-            "flush of {sectors} sectors at LBN {lbn}: a flush addresses no sectors"
+            "flush of {} at LBN {lbn}: a flush addresses no sectors",
+            Count(sectors, "sector")
         )),
         _ if fua => Err(format!(
             "{}: TRAXTENT_FUA applies to writes only",

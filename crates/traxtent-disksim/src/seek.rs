@@ -4,6 +4,7 @@
 //! seek for a write.
 
 use super::params::ParamError;
+use traxtent_units::Count;
 
 /// A measured seek.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,8 +64,8 @@ pub fn parse_seeks(file: &str, text: &[u8]) -> Result<Vec<SeekPoint>, ParamError
             [read, _, write] => (read, Some(write)),
             _ => {
                 return Err(error(format!(
-                    "{} columns; a row must have two to four",
-                    times.len() + 1
+                    "{}; a row must have two to four",
+                    Count(times.len() + 1, "column")
                 )));
             }
         };
@@ -89,8 +90,8 @@ pub fn parse_seeks(file: &str, text: &[u8]) -> Result<Vec<SeekPoint>, ParamError
     };
     match announced {
         Some(count) if count > points.len() => Err(short(format!(
-            "{} seeks found; the heading announces {count}",
-            points.len()
+            "{} found; the heading announces {count}",
+            Count(points.len(), "seek")
         ))),
         _ if points.is_empty() => Err(short("no seeks found".to_string())),
         _ => Ok(points),

@@ -3,7 +3,7 @@
 use traxtent_map::Identity;
 use traxtent_model::geometry::Place;
 use traxtent_units::request::{Request, Timing};
-use traxtent_units::{Lbn, SimTime};
+use traxtent_units::{Count, Lbn, SimTime};
 
 /// A drive under test: a clock, timed requests and, on some drives, translation.
 ///
@@ -84,7 +84,7 @@ pub enum TargetError {
     #[error("the drive does not support {0}")]
     Unsupported(&'static str),
     /// The sectors cannot be read. The drive keeps working.
-    #[error("{sectors} sectors from LBN {lbn} cannot be read")]
+    #[error("{} from LBN {lbn} cannot be read", Count(sectors, "sector"))]
     Unreadable {
         /// The first sector of the request.
         lbn: Lbn,

@@ -87,7 +87,8 @@ pub enum SimulateError {
     },
     /// The request names a device that does not exist.
     #[error(
-        "request {number}: device {device} does not exist; there are {devices} devices, numbered from 0"
+        "request {number}: device {device} does not exist; {}",
+        numbered(*devices)
     )]
     Device {
         /// The number of the request, from 1 in order of issue.
@@ -97,6 +98,14 @@ pub enum SimulateError {
         /// The number of devices.
         devices: usize,
     },
+}
+
+/// Returns how many devices there are, and how they are numbered.
+fn numbered(devices: usize) -> String {
+    match devices {
+        1 => "there is only device 0".to_owned(),
+        devices => format!("there are {devices} devices, numbered from 0"),
+    }
 }
 
 impl Host {

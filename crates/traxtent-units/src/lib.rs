@@ -8,7 +8,8 @@
 //! - [`Rng`] draws seeded random numbers. [`intervals`] maps ranges to values. With the feature
 //!   `statistics`, the module `stats` summarizes times.
 //! - [`byte_size`] parses sizes such as 64K. [`turns`] reduces angles that are numbers of
-//!   revolutions. [`system_message`] is the text of an operating system's error.
+//!   revolutions. [`system_message`] is the text of an operating system's error. [`Count`] is a
+//!   number with its noun, for messages.
 //!
 //! # Invariants
 //! Neither time nor angle drifts: a week of simulated time is exact to the last picosecond, and
@@ -17,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod byte_size;
+mod count;
 pub mod intervals;
 pub mod request;
 mod rng;
@@ -25,6 +27,7 @@ pub mod stats;
 mod system;
 pub mod turns;
 
+pub use count::Count;
 pub use rng::Rng;
 pub use system::system_message;
 

@@ -20,7 +20,7 @@ use super::spec::{
 use traxtent_model::geometry::Geometry;
 use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
-use traxtent_units::{Lbn, Sectors};
+use traxtent_units::{Count, Lbn, Sectors};
 
 /// The properties of a drive that a workload needs: its capacity, tracks and zones.
 pub trait TrackSource {
@@ -216,8 +216,8 @@ impl<'a> RequestGenerator<'a> {
                 _ => "",
             };
             let reason = format!(
-                "no aligned request fits the {} LBNs from {}{by_itself}",
-                generator.region.end - generator.region.start,
+                "no aligned request fits the {} from {}{by_itself}",
+                Count(generator.region.end - generator.region.start, "LBN"),
                 generator.region.start
             );
             return Err(WorkloadProblem::Conflict {

@@ -10,7 +10,7 @@ use traxtent_sim::TestDrive;
 use traxtent_sim::video::{
     self, Guarantee, Offer, Order, Placement, ROUNDS, ServerRequirements, VideoPlan,
 };
-use traxtent_units::Span;
+use traxtent_units::{Count, Span};
 
 use crate::drives::bytes;
 use crate::failure::{Failure, Result};
@@ -229,8 +229,10 @@ impl VideoResult<'_> {
             time(self.requirements.bitrate.play_time(self.plan.track_bytes)),
             match self.requirements.guarantee {
                 Guarantee::Hard => "every deadline met".to_owned(),
-                Guarantee::Soft { rounds, .. } =>
-                    format!("99.99 % of deadlines met in {rounds} simulated rounds"),
+                Guarantee::Soft { rounds, .. } => format!(
+                    "99.99 % of deadlines met in {}",
+                    Count(rounds, "simulated round")
+                ),
             }
         )?;
         let mut table = Table::new([
@@ -245,8 +247,9 @@ impl VideoResult<'_> {
             table.row([title.to_owned()].into_iter().chain(cells));
         };
         row("I/O", &|offer| match offer.placement {
-            Placement::Aligned { tracks: 1 } => format!("1 track, {}", bytes(offer.io_bytes)),
-            Placement::Aligned { tracks } => format!("{tracks} tracks, {}", bytes(offer.io_bytes)),
+            Placement::Aligned { tracks } => {
+                format!("{}, {}", Count(tracks, "track"), bytes(offer.io_bytes))
+            }
             Placement::Unaligned { .. } => bytes(offer.io_bytes),
         });
         row("round", &|offer| time(offer.round));
@@ -279,7 +282,7 @@ impl VideoResult<'_> {
         let streams = self
             .requirements
             .streams
-            .map_or("a stream".to_owned(), |n| format!("{n} streams"));
+            .map_or("a stream".to_owned(), |n| Count(n, "stream").to_string());
         let within = match self.requirements.round {
             Some(round) => format!("within rounds of {}", time(round)),
             None => format!("with I/Os of up to {} tracks", video::TRACKS_MAX),

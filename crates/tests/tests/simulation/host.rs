@@ -201,7 +201,7 @@ fn impossible_requests_end_the_run() {
     for (bad, message) in [
         (
             (1, Request::read(Lbn(0), 8)),
-            "request 2: device 1 does not exist; there are 1 devices, numbered from 0".to_owned(),
+            "request 2: device 1 does not exist; there is only device 0".to_owned(),
         ),
         (
             (0, Request::read(Lbn(0), 0)),

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use super::{DiskSize, ImportedLayout, in_revolutions};
 use crate::params::{Block, ParamError, Sources};
 use traxtent_model::geometry::{BranchSpec, Child, GeometrySpec, TrackSpec, TreeSpec};
+use traxtent_units::Count;
 
 /// Consecutive LBNs on one track.
 #[derive(Clone, Copy)]
@@ -83,7 +84,8 @@ pub(super) fn layout(
     let mut notes = Vec::new();
     if disk.blocks > next {
         notes.push(format!(
-            "the map holds {next} blocks, fewer than Block count, which is {}",
+            "the map holds {}, fewer than Block count, which is {}",
+            Count(next, "block"),
             disk.blocks
         ));
     }

@@ -5,6 +5,7 @@ use crate::params::{Block, Node, ParamError};
 use traxtent_model::geometry::{
     BranchSpec, Child, GeometrySpec, MovedSpec, SlipSpec, TrackSpec, TreeSpec,
 };
+use traxtent_units::Count;
 
 /// The maximum depth of the tree in DiskSim.
 const DEPTH_MAX: usize = 16;
@@ -30,14 +31,15 @@ pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, 
     let mut notes = Vec::new();
     if disk.blocks > held {
         notes.push(format!(
-            "the tree holds {held} blocks, fewer than Block count, which is {}",
+            "the tree holds {}, fewer than Block count, which is {}",
+            Count(held, "block"),
             disk.blocks
         ));
     }
     if innermost >= disk.cylinders.into() {
         notes.push(format!(
-            "the tree needs {} cylinders; Number of cylinders is {}",
-            innermost + 1,
+            "the tree needs {}; Number of cylinders is {}",
+            Count(innermost + 1, "cylinder"),
             disk.cylinders
         ));
     }

@@ -13,7 +13,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 use traxtent_probe::{Identity, Target, TargetError, Timing};
 use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
-use traxtent_units::{Lbn, Sectors, SimTime};
+use traxtent_units::{Count, Lbn, Sectors, SimTime};
 
 use super::clock::Clock;
 use super::error::DeviceError;
@@ -287,7 +287,8 @@ impl Target for BlockTarget {
         let bytes = u64::from(sectors) * sector;
         if sectors == 0 || bytes > TRANSFER_BYTES_MAX {
             let why = format!(
-                "{sectors} sectors at LBN {lbn}: expected 1 to {}",
+                "{} at LBN {lbn}: expected 1 to {}",
+                Count(sectors, "sector"),
                 TRANSFER_BYTES_MAX / sector
             );
             return Err(TargetError::Refused(why));

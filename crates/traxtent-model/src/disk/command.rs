@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::error::DiskError;
 use crate::drive::{Breakdown, ServedBy};
-use traxtent_units::{Lbn, SimTime, Span};
+use traxtent_units::{Count, Lbn, SimTime, Span};
 
 /// The identifier of a command, unique and ascending over the disk's lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,7 +105,10 @@ impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.sectors() {
             (_, 0) => f.write_str(self.name()),
-            (lbn, sectors) => write!(f, "{} of {sectors} sectors at LBN {lbn}", self.name()),
+            (lbn, sectors) => {
+                let sectors = Count(sectors, "sector");
+                write!(f, "{} of {sectors} at LBN {lbn}", self.name())
+            }
         }
     }
 }

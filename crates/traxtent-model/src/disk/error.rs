@@ -3,6 +3,7 @@
 use super::media::MediaError;
 use crate::drive::RequestError;
 use crate::profile::ProfileError;
+use traxtent_units::Count;
 
 /// The reason why a disk did not carry out a command.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -43,7 +44,10 @@ pub enum DiskError {
     )]
     EndOfTime,
     /// A fault refers to sectors that the drive does not have.
-    #[error("{fault} of {sectors} sectors at LBN {lbn}: the drive ends at LBN {capacity}")]
+    #[error(
+        "{fault} of {} at LBN {lbn}: the drive ends at LBN {capacity}",
+        Count(sectors, "sector")
+    )]
     FaultBeyondEnd {
         /// The fault's name.
         fault: &'static str,

@@ -43,7 +43,7 @@ use std::sync::Arc;
 use sweep::{AccessModel, DataArrival, Leg};
 use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
-use traxtent_units::{Lbn, Sectors, SimTime, Span};
+use traxtent_units::{Count, Lbn, Sectors, SimTime, Span};
 
 /// The identifier of a request, unique and ascending over the drive's lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,7 +89,10 @@ impl Completion {
 #[non_exhaustive]
 pub enum RequestError {
     /// The request extends beyond the last sector.
-    #[error("{op} of {sectors} sectors at LBN {lbn}: the drive ends at LBN {capacity}")]
+    #[error(
+        "{op} of {} at LBN {lbn}: the drive ends at LBN {capacity}",
+        Count(sectors, "sector")
+    )]
     BeyondEnd {
         /// The operation.
         op: Op,
@@ -109,7 +112,10 @@ pub enum RequestError {
         lbn: u64,
     },
     /// A flush that addresses sectors.
-    #[error("flush of {sectors} sectors at LBN {lbn}: a flush addresses no sectors")]
+    #[error(
+        "flush of {} at LBN {lbn}: a flush addresses no sectors",
+        Count(sectors, "sector")
+    )]
     FlushOfSectors {
         /// The first sector.
         lbn: u64,

@@ -11,7 +11,7 @@ use super::spec::{GeometrySpec, PerSurface, Sparing, ZoneSpec};
 use super::tree::{NodeId, Tree};
 use super::zone::{BadSlots, ZoneBranches, ZoneTracks, keep_lbns};
 use super::{Geometry, Place, ZoneInfo, overlap};
-use traxtent_units::{Cylinder, Lbn, Surface};
+use traxtent_units::{Count, Cylinder, Lbn, Surface};
 
 /// The maximum number of runs of bad slots in an area. A run lies on one track.
 const BAD_MAX: u64 = 1 << 18;
@@ -185,8 +185,8 @@ impl Builder<'_> {
         match self.spec.sparing {
             Sparing::None | Sparing::SectorsAtDriveEnd if zone.spares > 0 => {
                 let problem = format!(
-                    "{} spares, but this sparing scheme has no spares in a zone",
-                    zone.spares
+                    "{}, but this sparing scheme has no spares in a zone",
+                    Count(zone.spares, "spare")
                 );
                 return Err(GeometryError::inconsistent(name, problem));
             }
@@ -251,8 +251,9 @@ impl Builder<'_> {
             PerSurface::Each(slots) if slots.len() == surfaces => slots.clone(),
             PerSurface::Each(slots) => {
                 let problem = format!(
-                    "sectors_per_track has {} entries; the zone has {surfaces} surfaces",
-                    slots.len()
+                    "sectors_per_track states {}; the zone has {}",
+                    Count(slots.len(), "value"),
+                    Count(surfaces, "surface")
                 );
                 return Err(GeometryError::inconsistent(name, problem));
             }

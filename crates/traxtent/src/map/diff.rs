@@ -54,8 +54,12 @@ fn verdict(left: &Subject, right: &Subject, count: u64) -> Result<()> {
         return Ok(());
     }
     Err(Failure::Finding(format!(
-        "{} and {} differ: {count} tracks are in only one of them",
+        "{} and {} differ: {} in only one of them",
         left.name(),
-        right.name()
+        right.name(),
+        match count {
+            1 => "1 track is".to_owned(),
+            count => format!("{count} tracks are"),
+        }
     )))
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::{Value, json};
 use traxtent_map::{LbnRanges, MapFile, MapSource};
 use traxtent_model::geometry::{Geometry, Track, write_csv};
-use traxtent_units::Lbn;
+use traxtent_units::{Count, Lbn};
 
 use super::{Format, Subject};
 use crate::failure::{Failure, Result};
@@ -91,7 +91,7 @@ fn add_confirm(file: &MapFile, index: usize, object: &mut Value) {
 
 fn write_map_text(file: &MapFile, out: &mut impl Write) -> Result<()> {
     let map = &file.tracks;
-    writeln!(out, "{} tracks up to LBN {}", map.len(), map.end())?;
+    writeln!(out, "{} up to LBN {}", Count(map.len(), "track"), map.end())?;
     writeln!(out, "{:>12} {:>14} {:>8}", "track", "first LBN", "sectors")?;
     for track in map.tracks() {
         let (index, first, sectors) = (track.index, track.first_lbn.0, track.sectors.0);
@@ -213,12 +213,12 @@ fn write_text(drive: &NamedDrive, out: &mut impl Write) -> Result<()> {
     let geometry: &Geometry = &drive.geometry;
     writeln!(
         out,
-        "{}: {} LBNs on {} tracks of {} cylinders and {} heads",
+        "{}: {} on {} of {} and {}",
         drive.name,
-        geometry.capacity().0,
-        geometry.track_count(),
-        geometry.cylinders(),
-        geometry.surfaces()
+        Count(geometry.capacity().0, "LBN"),
+        Count(geometry.track_count(), "track"),
+        Count(geometry.cylinders(), "cylinder"),
+        Count(geometry.surfaces(), "head")
     )?;
     writeln!(
         out,

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use traxtent_map::{LbnRanges, MapFile, MapSource};
 use traxtent_probe::Confirm;
+use traxtent_units::Count;
 
 use super::Subject;
 
@@ -13,11 +14,11 @@ pub(super) fn write(subject: &Subject, out: &mut impl Write) -> io::Result<()> {
     if let Some(geometry) = subject.geometry() {
         writeln!(
             out,
-            "{:>12}  {} cylinders, {} heads, {} zones",
+            "{:>12}  {}, {}, {}",
             "geometry",
-            geometry.cylinders(),
-            geometry.surfaces(),
-            geometry.zones().len()
+            Count(geometry.cylinders(), "cylinder"),
+            Count(geometry.surfaces(), "head"),
+            Count(geometry.zones().len(), "zone")
         )?;
     }
     Ok(())
@@ -28,8 +29,8 @@ pub(crate) fn of_file(name: &str, file: &MapFile, out: &mut impl Write) -> io::R
     let (first, end) = (file.tracks.first(), file.tracks.end());
     writeln!(
         out,
-        "{name}: {} tracks, LBNs {first} to {}{}",
-        file.tracks.len(),
+        "{name}: {}, LBNs {first} to {}{}",
+        Count(file.tracks.len(), "track"),
         end.0 - 1,
         if first.0 == 0 && end.0 == file.identity.capacity.0 {
             String::new()
@@ -91,9 +92,10 @@ fn sizes(file: &MapFile) -> String {
         last = Some(sectors);
     }
     if least == most {
-        format!("{most} sectors on every track")
+        format!("{} on every track", Count(most, "sector"))
     } else {
-        format!("{least} to {most} sectors, {changes} changes of size between consecutive tracks")
+        let changes = Count(changes, "change");
+        format!("{least} to {most} sectors, {changes} of size between consecutive tracks")
     }
 }
 
@@ -102,11 +104,11 @@ fn method(file: &MapFile) -> String {
         MapSource::Model => "the drive's model".to_owned(),
         MapSource::List => "a list of tracks".to_owned(),
         MapSource::Probe(algorithm, verify) => format!(
-            "a probe by {}, verification {}: {} reads, {} translations, {:.1} s of the drive's time",
+            "a probe by {}, verification {}: {}, {}, {:.1} s of the drive's time",
             algorithm.name(),
             verify.name(),
-            file.cost.reads,
-            file.cost.translations,
+            Count(file.cost.reads, "read"),
+            Count(file.cost.translations, "translation"),
             file.cost.drive_time.as_ms() / 1000.0
         ),
     }
@@ -142,5 +144,5 @@ fn listed(ranges: &LbnRanges) -> String {
     if ranges.len() > SHOWN {
         shown.push("…".to_owned());
     }
-    format!("{count} LBNs: {}", shown.join(" "))
+    format!("{}: {}", Count(count, "LBN"), shown.join(" "))
 }

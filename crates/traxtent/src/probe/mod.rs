@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use traxtent_probe::{Algorithm, Target, TargetError, Verify};
-use traxtent_units::Lbn;
+use traxtent_units::{Count, Lbn};
 
 use crate::failure::{Failure, Result, note};
 use crate::output;
@@ -125,7 +125,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match (done.untested, done.doubtful) {
         (_, 0) => Ok(()),
         (0, count) => Err(Failure::Finding(format!(
-            "{name}: {count} groups of sectors may be tracks of their own; use --algorithm tree on a drive that translates addresses"
+            "{name}: {} of sectors may be tracks of their own; use --algorithm tree on a drive that translates addresses",
+            Count(count, "group")
         ))),
         (count, _) => Err(Failure::Finding(format!(
             "{name}: tracks are irregular, and {count} boundaries are predicted, not tested; use --verify full to test all"

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use traxtent_disksim::System;
+use traxtent_units::Count;
 use traxtent_workload::trace::{DETECT_BYTES, TracePosition, detect};
 use traxtent_workload::{
     SynthioSpec, TraceError, TraceFormat, TraceOptions, TraceProblem, TraceReader, TraceRecord,
@@ -107,7 +108,8 @@ impl Workload {
         match self {
             Workload::Drawn(spec) => spec.to_string(),
             Workload::Synthio(spec) => {
-                format!("synthetic, as in the parameters: {} requests", spec.count)
+                let requests = Count(spec.count, "request");
+                format!("synthetic, as in the parameters: {requests}")
             }
             Workload::Trace(path) => path.display().to_string(),
         }
@@ -196,8 +198,8 @@ impl Trace {
         let gaps = self.reader.gap_warning().map(|warning| warning.to_string());
         let misplaced = (self.misplaced > 0).then(|| {
             format!(
-                "omitted {} requests for devices that the parameters do not map",
-                self.misplaced
+                "omitted {} for devices that the parameters do not map",
+                Count(self.misplaced, "request")
             )
         });
         let order = self.reader.order_warning();

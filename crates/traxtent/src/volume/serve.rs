@@ -99,7 +99,11 @@ fn open_volume(args: &Serve, control: &Path) -> Result<Arc<dyn BlockService>> {
             Some(SyncRate::Off) => "run `sync` with the control socket",
             _ => "the sync continues while the volume is served",
         };
-        note(format!("{left} stripes are not synced yet; {how}"));
+        let are = match left {
+            1 => "1 stripe is".to_owned(),
+            left => format!("{left} stripes are"),
+        };
+        note(format!("{are} not synced yet; {how}"));
     }
     if !args.trust_map {
         verify_known(&found);

@@ -7,6 +7,7 @@ use traxtent_server::remaining_time::time_left;
 use traxtent_server::volume::{
     self, DifferenceReport, MaintenanceKind, MemberStatus, VolumeStatus,
 };
+use traxtent_units::Count;
 
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -36,7 +37,7 @@ pub(super) fn outcome(
         let listed: u64 = progress.differences.iter().map(|one| one.rows).sum();
         let all = different_rows(progress);
         if all > listed {
-            writeln!(out, "  and {} more rows", all - listed)?;
+            writeln!(out, "  and {}", Count(all - listed, "more row"))?;
         }
         for line in undecided_lines(&progress.differences) {
             writeln!(out, "  {line}")?;
@@ -78,7 +79,10 @@ fn scrub_summary(progress: &volume::MaintenanceProgress) -> Option<String> {
     if progress.work != MaintenanceKind::Scrub || !progress.done {
         return None;
     }
-    let mut line = format!("scrub: {} stripes read", progress.stripes - progress.first);
+    let mut line = format!(
+        "scrub: {} read",
+        Count(progress.stripes - progress.first, "stripe")
+    );
     if progress.first > 0 {
         line += &format!(" (resumed at stripe {})", progress.first);
     }
@@ -113,10 +117,10 @@ fn described(progress: &volume::MaintenanceProgress) -> String {
         return "rebuild: nothing to rebuild; all members are active".to_owned();
     }
     let mut line = format!(
-        "{}: {} of {} stripes ({:.1} %)",
+        "{}: {} of {} ({:.1} %)",
         progress.work.name(),
         progress.next,
-        progress.stripes,
+        Count(progress.stripes, "stripe"),
         100.0 * progress.share
     );
     if let Some(speed) = progress.bytes_per_second.filter(|_| progress.under_way) {

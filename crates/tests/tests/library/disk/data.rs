@@ -118,7 +118,7 @@ fn refusals() {
     let mut sector = [0; 512];
     assert_eq!(
         refused(disk.read(2000, &mut sector).unwrap_err()),
-        "read of 1 sectors at LBN 2000: the drive ends at LBN 2000"
+        "read of 1 sector at LBN 2000: the drive ends at LBN 2000"
     );
     assert_eq!(
         refused(disk.write(0, &[0; 100]).unwrap_err()),

@@ -17,7 +17,7 @@ fn impossible_requests_are_refused_with_a_reason() {
         ),
         (
             write(2000, 1),
-            "write of 1 sectors at LBN 2000: the drive ends at LBN 2000",
+            "write of 1 sector at LBN 2000: the drive ends at LBN 2000",
         ),
         (
             Request {
@@ -32,7 +32,7 @@ fn impossible_requests_are_refused_with_a_reason() {
                 op: Op::Flush,
                 ..read(7, 1)
             },
-            "flush of 1 sectors at LBN 7: a flush addresses no sectors",
+            "flush of 1 sector at LBN 7: a flush addresses no sectors",
         ),
     ] {
         let error = drive.submit(SimTime::ZERO, request).unwrap_err();
