@@ -22,7 +22,7 @@ use std::ptr;
 use medium::Medium;
 use traxtent_model::disk::{Disk as Model, DiskError, END_OF_TIME, Fault, MediaError, Tag};
 use traxtent_model::drive::Drive;
-use traxtent_model::profile::{Profile, builtin};
+use traxtent_model::profile::{Profile, builtin, nearest_name};
 use traxtent_units::Span;
 
 /// A modelled disk. Its data is in memory or in a file, and its times are those of a drive. Calls
@@ -319,9 +319,11 @@ fn model(
         Some(profile) => profile,
         // The text of a profile contains at least one of these characters.
         None if !drive.contains(['\n', '=']) => {
-            return Err(format!(
-                "no built-in drive is called {drive:?}; give the name of one, or the text of a profile"
-            ));
+            let hint = match nearest_name(drive, builtin::names()) {
+                Some(known) => format!(": did you mean {known}?"),
+                None => "; give the name of one, or the text of a profile".to_owned(),
+            };
+            return Err(format!("no built-in drive is called {drive:?}{hint}"));
         }
         None => Profile::from_toml(drive)
             .map_err(|error| format!("the text of the profile: {error}"))?,

@@ -11,7 +11,7 @@ use traxtent_map::MapFile;
 use traxtent_model::disk::Scenario;
 use traxtent_model::drive::Drive;
 use traxtent_model::geometry::Geometry;
-use traxtent_model::profile::{self, Profile, ProfileError};
+use traxtent_model::profile::{self, Profile, ProfileError, nearest_name};
 use traxtent_sim::Host;
 use traxtent_workload::{SynthioSpec, WORKLOAD_KEYS};
 
@@ -364,22 +364,12 @@ fn meant_key(key: &str, profile: &Profile) -> Option<String> {
     if WORKLOAD_KEYS.iter().any(|(known, _)| *known == key) {
         return Some(format!("workload.{key}"));
     }
-    nearest(key, figures.iter().map(String::as_str)).map(str::to_owned)
-}
-
-/// Returns the most similar known name, if it is similar enough.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let name = name.to_lowercase();
-    known
-        .map(|known| (strsim::jaro_winkler(known, &name), known))
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .map(|(_, known)| known)
+    nearest_name(key, figures.iter().map(String::as_str)).map(str::to_owned)
 }
 
 fn unknown(name: &str) -> Failure {
     let file = format!("{name}.toml");
-    let hint = match nearest(name, profile::builtin::names()) {
+    let hint = match nearest_name(name, profile::builtin::names()) {
         _ if Path::new(&file).is_file() => format!("for the profile, write {file}"),
         Some(known) => format!("did you mean {known}?"),
         None => "`traxtent drives` lists them; there is no file of this name either".to_owned(),
