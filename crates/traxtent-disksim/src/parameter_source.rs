@@ -139,7 +139,7 @@ pub(super) fn origins(drive: &Block, bus: Option<&Block>, profile: &Profile) -> 
 }
 
 /// Returns a parameter's value as text. For a layout, this is its type and its map file.
-fn shown(drive: &Block, name: &str, value: &Value) -> String {
+pub(super) fn shown(drive: &Block, name: &str, value: &Value) -> String {
     match value {
         Value::Block(layout) if name == "Layout Model" => match layout.get_str("Layout Map File") {
             Ok(Some(file)) => format!("{} with {}", layout.kind, drive.path(file)),

@@ -4,12 +4,13 @@ use super::drive::{BusTimes, disk_profile, model_profile, ms};
 use super::parameter_source::{error_at_parameter, origins};
 use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
 use super::scheduling::{QueueOwner, origin_of_replacement, scheduler};
+use super::synthio_places::SynthioPlaces;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use traxtent_layout::raid::Level;
 use traxtent_model::profile::{HostSpec, Profile, Scheduler};
 use traxtent_units::{Lbn, Sectors, SimTime, Span};
-use traxtent_workload::{Distribution, SynthioGenerator, SynthioSpec, TraceRecord};
+use traxtent_workload::{Distribution, SynthioError, SynthioGenerator, SynthioSpec, TraceRecord};
 
 /// The maximum number of disks. DiskSim itself has room for 100 devices.
 const DISKS_MAX: usize = 1000;
@@ -37,6 +38,8 @@ pub struct System {
     pub devices: Vec<DeviceMap>,
     /// Parameters of the loaded disks and of the host that are not modelled.
     pub warnings: Vec<String>,
+    /// The places of the synthetic workload's parameters; `None` without such a workload.
+    synthio_places: Option<SynthioPlaces>,
 }
 
 /// A disk of a system.
@@ -114,6 +117,7 @@ pub fn load_system(
     } else {
         None
     };
+    let (synthio, synthio_places) = synthio.unzip();
     Ok(System {
         devices: loader.device_maps(&names)?,
         seed: loader.seed(),
@@ -124,10 +128,23 @@ pub fn load_system(
         host_scheduler,
         queueing_in_disks,
         synthio,
+        synthio_places,
     })
 }
 
 impl System {
+    /// Converts an error in the synthetic workload to an error that refers to the parameter in the
+    /// file. Returns `None` if the file has no such workload.
+    pub fn synthio_error(&self, error: &SynthioError) -> Option<ParamError> {
+        Some(self.synthio_places.as_ref()?.error(error))
+    }
+
+    /// Returns an error in the requests of the synthetic workload, with the place of its block.
+    /// Returns `None` if the file has no such workload.
+    pub fn synthio_request_error(&self, problem: impl ToString) -> Option<ParamError> {
+        Some(self.synthio_places.as_ref()?.at_block(problem.to_string()))
+    }
+
     /// Returns a trace record with its device mapped to a disk, or `None` if the file maps devices
     /// but not this one.
     pub fn map_record(&self, mut record: TraceRecord) -> Option<TraceRecord> {
@@ -567,7 +584,11 @@ impl<'a> Loader<'a> {
         Ok(all)
     }
 
-    fn synthio(&self, names: &DeviceNames) -> Result<Option<SynthioSpec>, ParamError> {
+    /// Returns the synthetic workload and the places of its parameters.
+    fn synthio(
+        &self,
+        names: &DeviceNames,
+    ) -> Result<Option<(SynthioSpec, SynthioPlaces)>, ParamError> {
         let Some(block) = self
             .document
             .blocks()
@@ -607,7 +628,7 @@ impl<'a> Loader<'a> {
         let seconds = block
             .get_f64("Maximum time of trace generated")?
             .unwrap_or(0.0);
-        Ok(Some(SynthioSpec {
+        let spec = SynthioSpec {
             count: block
                 .require_int("Number of I/O requests to generate")?
                 .max(0) as u64,
@@ -615,7 +636,9 @@ impl<'a> Loader<'a> {
             processors,
             system_calls,
             generators,
-        }))
+        };
+        let places = SynthioPlaces::new(block, process_flow.map(|flow| &**flow))?;
+        Ok(Some((spec, places)))
     }
 
     fn device_maps(&self, names: &DeviceNames) -> Result<Vec<DeviceMap>, ParamError> {

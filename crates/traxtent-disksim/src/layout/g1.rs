@@ -10,6 +10,7 @@ use emulate::Mapping;
 use traxtent_model::geometry::{
     GeometrySpec, MovedSpec, Order, PerSurface, Skew, Sparing, Start, ZoneSpec,
 };
+use traxtent_units::Count;
 
 /// The schemes by DiskSim's number, as its translation handles them.
 ///
@@ -95,9 +96,9 @@ pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, 
         let collisions = map.collisions(&band);
         if !collisions.is_empty() {
             imported.notes.push(format!(
-                "line {}: DiskSim's translation puts {} LBNs on sectors that hold another LBN; the import does the same",
+                "line {}: DiskSim's translation puts {} on sectors that hold another LBN; the import does the same",
                 block.line,
-                collisions.len()
+                Count(collisions.len(), "LBN")
             ));
         }
         for (lbn, position) in collisions {
@@ -113,13 +114,29 @@ pub(super) fn layout(layout: &Block, disk: &DiskSize) -> Result<ImportedLayout, 
     if disk.blocks != first_lbn {
         let blocks = disk.blocks;
         imported.notes.push(format!(
-            "the zones hold {first_lbn} blocks; Block count is {blocks}"
+            "the zones hold {}; Block count is {blocks}",
+            Count(first_lbn, "block")
+        ));
+    }
+    // DiskSim accepts this too. It derives the capacity from the zones.
+    let zones = imported.spec.zones.iter();
+    let end = zones.map(|zone| zone.last_cylinder + 1).max().unwrap_or(0);
+    if end > 0 && end < disk.cylinders {
+        let last = disk.cylinders - 1;
+        let rest = match disk.cylinders - end {
+            1 => format!("cylinder {last} holds"),
+            _ => format!("cylinders {end} to {last} hold"),
+        };
+        imported.notes.push(format!(
+            "the zones end at cylinder {}; Number of cylinders is {}: {rest} no blocks, as in DiskSim",
+            end - 1,
+            disk.cylinders
         ));
     }
     if imported.spec.cylinders > disk.cylinders {
         imported.notes.push(format!(
-            "the zones extend beyond the disk's {} cylinders",
-            disk.cylinders
+            "the zones extend beyond the disk's {}",
+            Count(disk.cylinders, "cylinder")
         ));
     }
     Ok(imported)

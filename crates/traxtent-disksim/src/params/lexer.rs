@@ -121,7 +121,8 @@ impl<'a> Lexer<'a> {
 
     fn include(&mut self, at: &Lexeme, name: &str) -> Result<(), ParamError> {
         let path = join(&at.file, name);
-        if self.stack.len() >= DEPTH_MAX {
+        // The first file is on the stack, but is not included.
+        if self.stack.len() > DEPTH_MAX {
             return Err(at.error(format!(
                 "included files are nested more than {DEPTH_MAX} deep"
             )));
@@ -190,5 +191,28 @@ impl Text {
             }
             self.at += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Document;
+    use super::*;
+
+    /// Can included files be nested as deep as the error states, and not deeper?
+    #[test]
+    fn includes_nest_to_the_limit() {
+        let parsed = |depth: usize| {
+            let source = |file: &str| {
+                let number: usize = file.parse().unwrap();
+                let more = format!("source {}", number + 1);
+                Ok(if number < depth { more } else { String::new() }.into_bytes())
+            };
+            Document::parse("0", b"source 1", &source)
+        };
+        assert!(parsed(DEPTH_MAX).is_ok());
+        let error = parsed(DEPTH_MAX + 1).unwrap_err();
+        let limit = format!("nested more than {DEPTH_MAX} deep");
+        assert!(error.to_string().contains(&limit), "{error}");
     }
 }

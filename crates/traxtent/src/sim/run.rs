@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use traxtent_disksim::ParamError;
 use traxtent_model::profile::SectorSpec;
 use traxtent_sim::{Host, Outcome, SimulateError, simulate};
 use traxtent_workload::{
@@ -150,9 +151,21 @@ fn simulate_run(
             )
         }
         Workload::Synthio(spec) => {
-            let at = |error: &dyn std::fmt::Display| Failure::at(&machine.target, error);
-            let mut source = Synthio::new(spec, run.seed).map_err(|error| at(&error))?;
-            simulate_source(run, &mut host, &mut source, progress, sink).map_err(|error| at(&error))
+            let system = machine.system.as_deref();
+            let at = |placed: Option<ParamError>, error: &dyn std::fmt::Display| match placed {
+                Some(placed) => Failure::input(placed),
+                None => Failure::at(&machine.target, error),
+            };
+            let mut source = Synthio::new(spec, run.seed).map_err(|error| {
+                at(
+                    system.and_then(|system| system.synthio_error(&error)),
+                    &error,
+                )
+            })?;
+            simulate_source(run, &mut host, &mut source, progress, sink).map_err(|error| {
+                let placed = system.and_then(|system| system.synthio_request_error(&error));
+                at(placed, &error)
+            })
         }
         Workload::Trace(path) => {
             let mut source = run.trace.open(path, machine)?;

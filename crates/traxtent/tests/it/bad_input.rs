@@ -4,6 +4,114 @@ use std::fs;
 
 use super::command::traxtent_in;
 
+/// A DiskSim system of one disk with 11 cylinders, whose only zone ends at cylinder `last`, and a
+/// generator with this probability of local access.
+fn synthetic(last: u32, local: &str, capacity: u32) -> String {
+    format!(
+        "dm_disk D {{
+Number of data surfaces = 1,
+Number of cylinders = 11,
+Block count = 1000,
+Layout Model = dm_layout_g1 {{ LBN-to-PBN mapping scheme = 0, Sparing scheme used = 0,
+Zones = [ dm_layout_g1_zone {{ First cylinder number = 0, Last cylinder number = {last}, Blocks per track = 100 }} ] }},
+Mechanical Model = dm_mech_g1 {{ Seek type = constant, Constant seek time = 1, Rotation speed (in rpms) = 5400 }}
+}}
+instantiate [ d ] as D
+disksim_synthio S {{
+Number of I/O requests to generate = 5,
+Generators = [ disksim_synthgen {{
+devices = [ d ],
+Storage capacity per device = {capacity},
+Blocking factor = 8,
+Probability of local access = {local},
+Time-limited think times = [ normal, 30.0, 100.0 ],
+General inter-arrival times = [ exponential, 0.0, 25.0 ],
+Sequential inter-arrival times = [ normal, 0.0, 0.0 ],
+Local inter-arrival times = [ exponential, 0.0, 0.0 ],
+Local distances = [ normal, 0.0, 40000.0 ],
+Sizes = [ exponential, 0.0, 8.0 ] }} ]
+}}
+"
+    )
+}
+
+/// Does an error in a generator of a DiskSim file name the file, the line, the key and the value,
+/// and an error in its requests the line of the workload?
+#[test]
+fn generators_have_a_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let simulated = |local: &str, capacity: u32| {
+        let text = synthetic(10, local, capacity);
+        fs::write(folder.path().join("s.parv"), text).unwrap();
+        traxtent_in(folder.path(), &["sim", "disksim:s.parv"])
+    };
+    for (local, capacity, says) in [
+        (
+            "1.5",
+            1000,
+            "traxtent: s.parv:16: generator 0: Probability of local access = 1.5: expected 0 to 1",
+        ),
+        ("0.5", 1_000_000, "traxtent: s.parv:10: request "),
+    ] {
+        let answer = simulated(local, capacity);
+        assert_eq!(answer.status, 2, "{}", answer.err);
+        let last = answer.err.lines().last().unwrap();
+        assert!(last.starts_with(says), "{last}");
+    }
+    let answer = simulated("0.5", 1000);
+    assert_eq!(answer.status, 0, "{}", answer.err);
+}
+
+/// Is there one clear warning if the zones of a DiskSim file end before the disk does, and none if
+/// they end with it? DiskSim accepts such files.
+#[test]
+fn short_zones_are_mentioned() {
+    let folder = tempfile::tempdir().unwrap();
+    for (last, says) in [
+        (10, None),
+        (9, Some("cylinder 10 holds no blocks")),
+        (8, Some("cylinders 9 to 10 hold no blocks")),
+    ] {
+        fs::write(folder.path().join("s.parv"), synthetic(last, "0", 800)).unwrap();
+        let answer = traxtent_in(folder.path(), &["map", "disksim:s.parv"]);
+        assert_eq!(answer.status, 0, "{}", answer.err);
+        let lines = answer.err.lines();
+        let found: Vec<&str> = lines
+            .filter(|line| line.contains("the zones end"))
+            .collect();
+        assert_eq!(found.len(), usize::from(says.is_some()), "{}", answer.err);
+        if let Some(says) = says {
+            assert!(
+                found[0].starts_with("traxtent: warning: s.parv:1: "),
+                "{found:?}"
+            );
+            assert!(found[0].contains(says), "{found:?}");
+        }
+    }
+}
+
+/// Does the error for a file in a directory that refuses new files differ from that for a directory
+/// that does not exist?
+#[test]
+fn directories_that_refuse_files() {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, says) in [
+        (
+            "/proc/traxtent.csv",
+            "/proc/traxtent.csv: cannot be created: its directory does not accept new files",
+        ),
+        (
+            "none/log.csv",
+            "none/log.csv: cannot be created: there is no directory none",
+        ),
+    ] {
+        let words = ["sim", "instant", "random,count=1", "--log", path];
+        let answer = traxtent_in(folder.path(), &words);
+        assert_eq!(answer.status, 3, "{}", answer.err);
+        assert_eq!(answer.err, format!("traxtent: {says}\n"));
+    }
+}
+
 /// Is the error in each kind of file reported in one line that names the place?
 #[test]
 fn one_clear_line() {
