@@ -16,7 +16,7 @@ use super::MemberClock;
 use traxtent_layout::tpl::{Accuracy, HeadTracker};
 use traxtent_units::{Lbn, SimTime};
 
-/// The oldest waiter is next once more than this many other requests were served while it waited.
+/// The oldest waiter is next once this many other requests were served while it waited.
 const BYPASS_MAX: u64 = 64;
 
 /// LBNs at which a request could begin.
@@ -152,7 +152,7 @@ impl State {
         let oldest = oldest.expect("the list is not empty");
         let is_work = self.waiting.iter().all(|waiting| waiting.is_work);
         let is_eligible = |waiting: &&Waiting| {
-            if oldest.since + BYPASS_MAX < self.served {
+            if is_overdue(oldest.since, self.served) {
                 waiting.ticket == oldest.ticket
             } else {
                 waiting.is_work == is_work
@@ -183,6 +183,12 @@ impl State {
     }
 }
 
+/// Returns whether a waiter that arrived when `since` others had been served has been bypassed as
+/// often as permitted.
+fn is_overdue(since: u64, served: u64) -> bool {
+    served - since >= BYPASS_MAX
+}
+
 impl<M: MemberClock> Drop for DeviceLock<'_, M> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
@@ -196,5 +202,17 @@ impl<M: MemberClock> Drop for DeviceLock<'_, M> {
                 state.grant(now);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Is a waiter bypassed [`BYPASS_MAX`] times, and not once more?
+    #[test]
+    fn bypasses_are_limited() {
+        let bypassed = (10..).take_while(|served| !is_overdue(10, *served)).count();
+        assert_eq!(bypassed as u64, BYPASS_MAX);
     }
 }
