@@ -35,7 +35,7 @@ pub enum Load {
     /// Files of 8 KiB made durable one by one: the data and 16 KiB of journal, each after the
     /// previous ones in LBN order, then a flush.
     SmallFiles,
-    /// Sequential writes of 512 KiB, one at a time.
+    /// Writes of 512 KiB, one at a time, in sequential runs that begin at random blocks.
     LargeWrites,
     /// Random reads of 4 KiB, one at a time.
     Reads,
@@ -127,6 +127,10 @@ pub fn typical() -> Profile {
 
 /// The 4 KiB blocks in a large write.
 const LARGE_BLOCKS: u64 = 128;
+/// The number of large writes in a sequential run. A run begins at a random block, because places
+/// relative to tracks must not depend on the offset: on the WD10EARS, every fifth large write from
+/// LBN 0 would end exactly with a track, and the next one would begin too late for the skew.
+const LARGE_RUN: u64 = 250;
 /// The mean turnaround of a host that sends one request at a time, in milliseconds. Assumed.
 const TURNAROUND_MS: f64 = 0.1;
 /// The number of units of work before counting begins, which fill the drive's buffer.
@@ -234,6 +238,8 @@ struct Requests {
     block: u64,
     /// The number of blocks over which work is spread.
     blocks: u64,
+    /// The first block of the current run of large writes.
+    run: u64,
     number: u64,
 }
 
@@ -249,6 +255,7 @@ impl Requests {
             first: u64::from(sector.lowest_aligned_lbn) + u64::from(offset),
             block,
             blocks: (SPREAD_BYTES / bytes).min(capacity / 2) / block,
+            run: 0,
             number: 0,
         }
     }
@@ -267,7 +274,12 @@ impl Requests {
             }
             Load::LargeWrites => {
                 let blocks = LARGE_BLOCKS.min(self.blocks);
-                let block = number * blocks % (self.blocks - blocks + 1);
+                let starts = self.blocks - blocks + 1;
+                let within = number % LARGE_RUN;
+                if within == 0 {
+                    self.run = self.rng.below(starts);
+                }
+                let block = (self.run + within * blocks) % starts;
                 Request::write(self.lbn(block), (blocks * self.block) as u32)
             }
             Load::SmallFiles => self.file(number),
@@ -318,6 +330,21 @@ mod tests {
         let cost = work_cost(&profile, Load::SmallWrites, 2).unwrap();
         let revolutions = cost.extra_ms() / profile.revolution_ms();
         assert!((0.9..1.1).contains(&revolutions), "{cost:?}");
+    }
+
+    /// Do large writes take as long at an offset of whole physical sectors as at none, so that a
+    /// cost is due to physical sectors alone and not to other places relative to tracks?
+    #[test]
+    fn places_relative_to_tracks_cost_nothing() {
+        for name in ["wd10ears", "st2000l003", "dt01aca300"] {
+            let profile = builtin(name).unwrap();
+            for offset in [8, 16] {
+                let cost = work_cost(&profile, Load::LargeWrites, offset).unwrap();
+                assert!(cost.percent().abs() < 1.0, "{name}, {offset}: {cost:?}");
+            }
+            let cost = work_cost(&profile, Load::LargeWrites, 2).unwrap();
+            assert!((-1.0..15.0).contains(&cost.percent()), "{name}: {cost:?}");
+        }
     }
 
     /// Do misaligned writes cost more than misaligned reads, and is the shifted numbering of a

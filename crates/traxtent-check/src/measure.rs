@@ -26,11 +26,11 @@ use std::fmt;
 use std::ops::Range;
 
 use serde::Serialize;
-use traxtent_probe::{Target, TargetError};
-use traxtent_units::Lbn;
+use traxtent_probe::{Identity, Target, TargetError};
 use traxtent_units::Rng;
 use traxtent_units::request::Request;
 use traxtent_units::stats::Moments;
+use traxtent_units::{Lbn, Span};
 
 use crate::layers::SizeSource;
 use crate::stack::{Kind, Limits, Stack};
@@ -82,6 +82,32 @@ impl MeasuredGrid {
             MeasuredGrid::EraseBlock => limits.discard_bytes,
         };
         bytes.filter(|&bytes| bytes > 0)
+    }
+
+    /// Returns the number of requests that the measurement usually needs on this device, and the
+    /// most that it can need. It needs fewer if it finds the grid early.
+    pub fn requests(self, identity: &Identity) -> (u64, u64) {
+        let logical = u64::from(identity.logical_bytes.max(1));
+        match self {
+            MeasuredGrid::Chunk => {
+                let sizes = chunk_sizes(logical).filter(|size| {
+                    let places = chunk_places(identity.capacity.0, logical, *size);
+                    places > CHUNK_PLACES_MIN
+                });
+                let sizes = sizes.count() as u64;
+                let all = 2 * READS as u64 * sizes;
+                (all / PARTS as u64, all)
+            }
+            MeasuredGrid::PhysicalSector => {
+                let shifts: u64 = sector_sizes(identity.logical_bytes).map(u64::from).sum();
+                let all = WRITES as u64 * shifts;
+                (all, all)
+            }
+            MeasuredGrid::EraseBlock => {
+                let all = 2 * (ERASING as u64 + 1) * erase_block_sizes().count() as u64;
+                (all, all)
+            }
+        }
     }
 
     /// Measures the grid.
@@ -185,6 +211,10 @@ const WRITES: usize = 200;
 const MEDIA_LEAST_MS: f64 = 1.0;
 /// The number of reads of each kind at each size.
 const READS: usize = 900;
+/// The number of reads from which the time of a measurement is estimated.
+const ESTIMATE_READS: usize = 32;
+/// The least number of chunks, exclusive, among which reads can be spread.
+const CHUNK_PLACES_MIN: u64 = 2;
 /// The number of parts into which the reads are divided. After each part, the search stops if more
 /// are not useful.
 const PARTS: usize = 4;
@@ -204,6 +234,24 @@ fn number<S: serde::Serializer>(lbn: &Lbn, serializer: S) -> Result<S::Ok, S::Er
 
 fn refused(why: String) -> TargetError {
     TargetError::Refused(why)
+}
+
+/// Returns the mean time of a read at a random place, from a few reads, for an estimate of the time
+/// that measurements take.
+///
+/// # Errors
+/// Returns an error if the target does not respond.
+pub fn read_time(target: &mut dyn Target, seed: u64) -> Result<Span, TargetError> {
+    let identity = target.identity();
+    let logical = u64::from(identity.logical_bytes.max(1));
+    let lbns = identity.capacity.0.min(SPREAD / logical).max(1);
+    let mut rng = Rng::new(seed);
+    let mut times = Moments::default();
+    for _ in 0..ESTIMATE_READS {
+        let read = Request::read(Lbn(rng.below(lbns)), 1);
+        times.push(target.request(read)?.response().as_ms());
+    }
+    Ok(Span::from_ms(times.mean()))
 }
 
 /// Finds the physical sector by writing to `scratch`, whose data is lost.
@@ -230,7 +278,7 @@ pub fn physical_sector(
     );
     let mut all = Moments::default();
     let mut unclear = false;
-    for size in (1..=most.ilog2()).map(|power| 1 << power) {
+    for size in sector_sizes(logical) {
         let mut by_shift = vec![Moments::default(); size as usize];
         // The shifts take turns, so temporary disturbances of the machine affect all of them alike.
         for _ in 0..WRITES {
@@ -320,13 +368,13 @@ pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<GridMeasurement, Targ
     );
     let mut rng = Rng::new(seed);
     let mut measured = GridMeasurement::unknown(MeasuredGrid::Chunk, MeasurementReason::ReadsAlike);
-    let mut size = CHUNK_BYTES.end - 1;
-    while size >= CHUNK_BYTES.start && size >= 4 * logical {
+    for size in chunk_sizes(logical) {
         let sectors = size / logical;
         let (mut across, mut halves) = (Moments::default(), Moments::default());
-        let places = capacity.min(SPREAD / logical) / sectors;
+        let places = chunk_places(capacity, logical, size);
         let mut sigmas = 0.0;
-        for part in 1..=if places > 2 { PARTS } else { 0 } {
+        let parts = if places > CHUNK_PLACES_MIN { PARTS } else { 0 };
+        for part in 1..=parts {
             for _ in 0..READS / PARTS {
                 for (times, before) in [(&mut across, 1), (&mut halves, 1 + sectors / 2)] {
                     let line = (1 + rng.below(places - 1)) * sectors;
@@ -351,9 +399,33 @@ pub fn chunk(target: &mut dyn Target, seed: u64) -> Result<GridMeasurement, Targ
             });
         }
         measured.sigmas = measured.sigmas.max(sigmas);
-        size /= 2;
     }
     Ok(measured)
+}
+
+/// Returns the chunk sizes to try in bytes, the largest first.
+fn chunk_sizes(logical: u64) -> impl Iterator<Item = u64> {
+    let halved = |size: &u64| Some(size / 2);
+    let least = CHUNK_BYTES.start.max(4 * logical);
+    std::iter::successors(Some(CHUNK_BYTES.end - 1), halved).take_while(move |size| *size >= least)
+}
+
+/// Returns the number of chunks of a size among which reads are spread.
+fn chunk_places(capacity: u64, logical: u64, size: u64) -> u64 {
+    capacity.min(SPREAD / logical) / (size / logical)
+}
+
+/// Returns the sizes of physical sectors to try, in logical sectors.
+fn sector_sizes(logical: u32) -> impl Iterator<Item = u32> {
+    let most = (SECTOR_MAX / logical.max(1)).max(1);
+    (1..=most.ilog2()).map(|power| 1 << power)
+}
+
+/// Returns the sizes of erase blocks to try in bytes.
+fn erase_block_sizes() -> impl Iterator<Item = u64> {
+    let doubled = |size: &u64| Some(2 * size).filter(|size| ERASE_BLOCK_BYTES.contains(size));
+    let powers = std::iter::successors(Some(ERASE_BLOCK_BYTES.start), doubled);
+    powers.flat_map(|size| [size, size + size / 2])
 }
 
 /// Finds the erase block of flash memory by writing to `scratch`, whose data is lost. At most 2.7
@@ -379,9 +451,7 @@ pub fn erase_block(
     let mut measured =
         GridMeasurement::unknown(MeasuredGrid::EraseBlock, MeasurementReason::NotFastAtBlocks);
     let mut gain_most = 0.0;
-    let doubled = |size: &u64| Some(2 * size).filter(|size| ERASE_BLOCK_BYTES.contains(size));
-    let powers = std::iter::successors(Some(ERASE_BLOCK_BYTES.start), doubled);
-    for size in powers.flat_map(|size| [size, size + size / 2]) {
+    for size in erase_block_sizes() {
         let sectors = size / logical;
         let first = scratch.start.0.next_multiple_of(sectors);
         let places = scratch.end.0.saturating_sub(first) / sectors;
@@ -459,7 +529,7 @@ mod tests {
 
     use traxtent_model::geometry::Geometry;
     use traxtent_model::profile::{Profile, builtin};
-    use traxtent_probe::{Identity, Timing};
+    use traxtent_probe::Timing;
     use traxtent_sim::{Noise, SimTarget};
     use traxtent_units::request::Op;
     use traxtent_units::{Sectors, SimTime, Span};
@@ -577,6 +647,29 @@ mod tests {
         let found = chunk(&mut drive(&profile, 1), 1).unwrap();
         println!("{found:?}");
         assert_eq!(found.bytes, None);
+    }
+
+    /// Does a measurement need as many requests as announced?
+    #[test]
+    fn requests_are_as_announced() {
+        let profile = builtin("dt01aca300").unwrap();
+        let mut single = drive(&profile, 1);
+        let (usual, most) = MeasuredGrid::Chunk.requests(single.identity());
+        assert_eq!((usual, most), (5850, 23_400));
+        let needed = chunk(&mut single, 1).unwrap().requests;
+        assert!((usual..=most).contains(&needed), "{needed}");
+        assert!(needed < 2 * usual, "{needed}");
+
+        let (usual, most) = MeasuredGrid::PhysicalSector.requests(single.identity());
+        assert_eq!((usual, most), (2800, 2800));
+        assert_eq!(sector(&profile, 1).requests, most);
+
+        let mut flash = Flash::new(Some(128 << 10), 1);
+        let (_, most) = MeasuredGrid::EraseBlock.requests(flash.identity());
+        let needed = erase_block(&mut flash, Lbn(0)..Lbn(32 << 20), 1)
+            .unwrap()
+            .requests;
+        assert_eq!(needed, most);
     }
 
     /// Flash memory that maps whole erase blocks, or every page separately.

@@ -79,14 +79,19 @@ impl RemainingTime {
 
 /// Returns a remaining time as text, rounded up and never zero.
 pub fn time_left(left: Duration) -> String {
-    let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+    format!("{} left", estimated(left))
+}
+
+/// Returns an estimated time as text, rounded up and never zero.
+pub fn estimated(time: Duration) -> String {
+    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     match seconds {
-        _ if left < Duration::from_secs(1) => "less than a second left".to_owned(),
-        0..=119 => format!("{seconds} s left"),
-        120..=7199 => format!("{} min left", seconds.div_ceil(60)),
+        _ if time < Duration::from_secs(1) => "less than a second".to_owned(),
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds.div_ceil(60)),
         _ => {
             let minutes = seconds.div_ceil(60);
-            format!("{} h {} min left", minutes / 60, minutes % 60)
+            format!("{} h {} min", minutes / 60, minutes % 60)
         }
     }
 }

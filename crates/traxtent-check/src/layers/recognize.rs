@@ -64,6 +64,7 @@ fn attempt(source: &dyn Source, sector_bytes: u64) -> Result<Content, LayerError
     let table = gpt::parse(source, sector_bytes)?;
     if let Some(member) = md::parse(source)?
         && !is_below_table(&member, table.as_ref(), source)?
+        && !is_outgrown(&member, source, sector_bytes)?
     {
         return Ok(Content::MdMember(member));
     }
@@ -154,6 +155,38 @@ fn is_below_table(
     let bytes = source.bytes();
     let is_of_last_partition = member.version == "0.90" && member.used_bytes < bytes - bytes / 1024;
     Ok(is_of_last_partition || gpt::spans(source, table.sector_bytes)?)
+}
+
+/// Returns whether an md superblock near the end is a remnant: the content at the start, which would
+/// be that of the array, extends beyond the bytes that the array uses on this member, to the end of
+/// the drive. It was therefore created on the whole drive, after the array.
+fn is_outgrown(
+    member: &MdMember,
+    source: &dyn Source,
+    sector_bytes: u64,
+) -> Result<bool, LayerError> {
+    // In other versions, the superblock comes before the data.
+    if !matches!(member.version.as_str(), "0.90" | "1.0") {
+        return Ok(false);
+    }
+    let end = match mbr::first_sector(source)? {
+        FirstSector::Partitions => mbr::parse(source, sector_bytes)?.and_then(|(_, partitions)| {
+            let ends = partitions.iter().map(|partition| {
+                let end = partition.first_sector.saturating_add(partition.sectors);
+                end.saturating_mul(sector_bytes)
+            });
+            ends.max()
+        }),
+        FirstSector::NoTable => match file_system_or_wrapper(source)? {
+            Some(Content::Ext(ext)) => Some(ext.blocks.saturating_mul(ext.block_bytes)),
+            Some(Content::Xfs(xfs)) => Some(xfs.blocks.saturating_mul(xfs.block_bytes)),
+            Some(Content::Btrfs(btrfs)) => Some(btrfs.device_bytes),
+            Some(Content::Swap(swap)) => Some(swap.pages.saturating_mul(swap.page_bytes)),
+            _ => None,
+        },
+        _ => None,
+    };
+    Ok(end.is_some_and(|end| member.used_bytes < end && end <= source.bytes()))
 }
 
 fn is_blank(source: &dyn Source) -> Result<bool, SourceError> {

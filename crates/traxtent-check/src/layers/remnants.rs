@@ -60,10 +60,10 @@ fn find(
                 FirstSector::Protective | FirstSector::Hybrid
             );
             let has_gpt = gpt::parse(source, sector_bytes)?.is_some();
-            Ok(has_gpt
-                .then(|| remnant(("a GPT", "gpt", 0), is_protected))
-                .into_iter()
-                .collect())
+            let table = has_gpt.then(|| remnant(("a GPT", "gpt", 0), is_protected));
+            // Content comes before a superblock of md only if the superblock is a remnant.
+            let superblock = superblock(source)?.map(|format| remnant(format, true));
+            Ok(table.into_iter().chain(superblock).collect())
         }
     }
 }
@@ -78,16 +78,7 @@ fn remnant((what, blkid_type, _): Format, is_ambiguous: bool) -> Unknown {
 
 /// Returns the formats other than partition tables whose signatures are present.
 fn formats_present(source: &dyn Source) -> Result<Vec<Format>, LayerError> {
-    let mut found = Vec::new();
-    if let Some(member) = md::parse(source)?
-        && member.used_bytes >= source.bytes() - source.bytes() / 1024
-    {
-        found.push((
-            "a superblock of md",
-            "linux_raid_member",
-            member.data_bytes + member.data_start,
-        ));
-    }
+    let mut found: Vec<Format> = superblock(source)?.into_iter().collect();
     let mut add = |is_there: bool, format: Format| found.extend(is_there.then_some(format));
     add(
         lvm::parse(source)?.is_some(),
@@ -110,6 +101,31 @@ fn formats_present(source: &dyn Source) -> Result<Vec<Format>, LayerError> {
         ("a label of ZFS", "zfs_member", 16 << 10),
     );
     Ok(found)
+}
+
+/// Returns the superblock of md that is present, if it belongs to the whole drive.
+fn superblock(source: &dyn Source) -> Result<Option<Format>, LayerError> {
+    const WHAT: &str = "a superblock of md";
+    const BLKID_TYPE: &str = "linux_raid_member";
+    Ok(
+        md::parse(source)?.and_then(|member| match member.version.as_str() {
+            // A superblock of version 0.90 does not state its position. It may be that of the last
+            // partition.
+            "0.90" => (member.used_bytes >= source.bytes() - source.bytes() / 1024).then_some((
+                WHAT,
+                BLKID_TYPE,
+                member.data_bytes,
+            )),
+            // A superblock of version 1.0 states its position on the whole drive, so it belongs to no
+            // partition, even if one extends to it.
+            "1.0" => Some((
+                "a superblock of md, version 1.0, at the end",
+                BLKID_TYPE,
+                source.bytes(),
+            )),
+            _ => Some((WHAT, BLKID_TYPE, member.data_start + member.data_bytes)),
+        }),
+    )
 }
 
 /// Returns whether a byte lies in a partition.

@@ -273,6 +273,63 @@ fn superblock_of_a_former_array() {
     );
 }
 
+/// Is a superblock of version 1.0, at the end of the drive, named as a remnant beside content that
+/// was created later on the whole drive: a partition to the end, or a file system? Is it still the
+/// drive's content if a file system fits the array?
+#[test]
+fn superblock_at_the_end() {
+    let (sfdisk, mke2fs) = (tool!("sfdisk"), tool!("mke2fs"));
+    let sector = SECTORS - 16;
+    // The array keeps space for a bitmap, so its data ends well before the superblock.
+    let data_sectors = SECTORS - 512;
+    let superblock = {
+        let mut bytes = [0; 512];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(0, &0xa92b_4efcu32.to_le_bytes());
+        put(4, &1u32.to_le_bytes());
+        put(16, b"sixteen bytes id");
+        put(72, &1u32.to_le_bytes());
+        put(80, &data_sectors.to_le_bytes());
+        put(92, &2u32.to_le_bytes());
+        put(136, &data_sectors.to_le_bytes());
+        put(144, &sector.to_le_bytes());
+        bytes
+    };
+    let with = |create: &dyn Fn(&Image)| {
+        let image = Image::new(64 * MIB);
+        create(&image);
+        image.write(sector * 512, &superblock);
+        image.stack()
+    };
+    let is_member = |stack: &Stack| {
+        let mut layers = stack.layers.iter();
+        layers.any(|layer| matches!(layer.kind, Kind::MdMember(_)))
+    };
+    let partition = with(&|image| {
+        let all = format!("label: dos\nstart=2048,size={},type=83\n", SECTORS - 2048);
+        image.run(&sfdisk, &["-q", "@"], &all);
+    });
+    let file_system = with(&|image| {
+        image.run(&mke2fs, &["-q", "-F", "-b", "4096", "@"], "");
+    });
+    for stack in [partition, file_system] {
+        assert!(!is_member(&stack), "{stack:#?}");
+        assert_eq!(wrong(&stack), ["remnant"]);
+        let what = finding(&stack, Rule::Remnant).what;
+        assert!(
+            what.contains("a superblock of md, version 1.0, at the end"),
+            "{what}"
+        );
+        let note = fix_of(&stack, Rule::Remnant).note;
+        assert!(note.contains("--types linux_raid_member"), "{note}");
+    }
+    let blocks = (data_sectors / 8).to_string();
+    let array = with(&|image| {
+        image.run(&mke2fs, &["-q", "-F", "-b", "4096", "@", &blocks], "");
+    });
+    assert!(is_member(&array), "{array:#?}");
+}
+
 /// Is no command printed for a hybrid ISO image? Its partitions are parts of the image.
 #[test]
 fn hybrid_iso() {

@@ -6,16 +6,20 @@ use std::io::{BufRead, IsTerminal, Write, stderr, stdin};
 use std::ops::Range;
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use traxtent_check::layers::MediaKind;
-use traxtent_check::measure::{GridMeasurement, MeasuredGrid, apply_measured};
+use traxtent_check::measure::{GridMeasurement, MeasuredGrid, apply_measured, read_time};
 use traxtent_check::report::Measurement;
 use traxtent_check::stack::{ByteRange, Spread};
 use traxtent_check::{Kind, Stack};
 use traxtent_io::device::BlockTarget;
-use traxtent_probe::{ObservedTarget, Target, TargetError, TargetObserver, TargetOperation};
-use traxtent_units::{Lbn, SimTime};
+use traxtent_probe::{
+    Identity, ObservedTarget, Target, TargetError, TargetObserver, TargetOperation,
+};
+use traxtent_server::remaining_time::estimated;
+use traxtent_units::{Count, Lbn, SimTime, Span};
 
 use crate::failure::{Failure, Result, note, warn};
 use crate::parse;
@@ -111,13 +115,16 @@ impl Measure {
                 .allow_writes(scratch.clone(), self.seed)
                 .map_err(|error| Failure::Io(error.to_string()))?;
         }
-        note(format!("measuring {node}, seed {}", self.seed));
+        let failed = |error: TargetError| Failure::Io(format!("{node}: {error}"));
+        let read_time = read_time(&mut target, self.seed).map_err(failed)?;
+        let announced = announcement(&grids, target.identity(), read_time);
+        note(format!("measuring {node}, seed {}: {announced}", self.seed));
         let shown = ShownRequests(Progress::new("requests", None));
         let mut target = ObservedTarget::new(target, shown);
         let mut found: Vec<GridMeasurement> = Vec::new();
         for grid in grids {
             let measured = grid.measure(&mut target, self.scratch.clone(), self.seed);
-            found.push(measured.map_err(|error| Failure::Io(format!("{node}: {error}")))?);
+            found.push(measured.map_err(failed)?);
         }
         drop(target);
         apply_measured(stack, &node, &found);
@@ -195,6 +202,31 @@ impl Measure {
     }
 }
 
+/// Returns what the measurements do, and the time that they take if each request takes as long as a
+/// read.
+fn announcement(grids: &[MeasuredGrid], identity: &Identity, read_time: Span) -> String {
+    let requests = grids.iter().map(|grid| grid.requests(identity));
+    let (usual, most) = requests.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let time = |requests: u64| {
+        estimated(Duration::from_millis(
+            (read_time.as_ms() * requests as f64) as u64,
+        ))
+    };
+    let what = if grids.iter().any(|grid| grid.writes()) {
+        "it reads, and writes to --scratch"
+    } else {
+        "it only reads"
+    };
+    let usually = format!("about {} for {}", time(usual), Count(usual, "request"));
+    if most == usual {
+        return format!("{what}; {usually}");
+    }
+    format!(
+        "{what}; {usually}, or up to {} for {most} if times vary",
+        time(most)
+    )
+}
+
 /// Returns the layers above a device that have, or may have, bytes in a range of the device.
 fn layers_in(stack: &Stack, node: &str, range: &Range<u64>) -> Vec<String> {
     // The start of each layer on the device; the inner value is `None` if the layer's pieces are
@@ -235,5 +267,32 @@ impl TargetObserver for ShownRequests {
         if operation == TargetOperation::Request {
             self.0.add(1);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use traxtent_units::Sectors;
+
+    use super::*;
+
+    /// Does the announcement say what is done and how long it takes, for reads alone and with
+    /// writes?
+    #[test]
+    fn measurements_are_announced() {
+        let identity = Identity {
+            capacity: Sectors(1 << 31),
+            logical_bytes: 512,
+            ..Identity::default()
+        };
+        let announced = |grids: &[MeasuredGrid]| announcement(grids, &identity, Span::from_ms(8.0));
+        assert_eq!(
+            announced(&[MeasuredGrid::Chunk]),
+            "it only reads; about 47 s for 5850 requests, or up to 4 min for 23400 if times vary"
+        );
+        assert_eq!(
+            announced(&[MeasuredGrid::PhysicalSector]),
+            "it reads, and writes to --scratch; about 23 s for 2800 requests"
+        );
     }
 }

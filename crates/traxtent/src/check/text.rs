@@ -110,7 +110,8 @@ fn words(text: &mut String, row: &ReportRow) {
                     item.load.name(),
                     item.actual_ms,
                     item.aligned_ms,
-                    item.percent()
+                    // Rounding could leave a negative zero.
+                    item.percent().round() + 0.0
                 );
             }
         }
