@@ -17,6 +17,8 @@ pub(crate) enum Failure {
     Io(String),
     /// The result is negative, or a problem was found: status 1.
     Finding(String),
+    /// A served drive did not keep to the model's times: status 4. One line for each drive.
+    NotTrustworthy(String),
     /// A signal has interrupted the work: the line to print, and the signal that then ends the
     /// process.
     Interrupted(String, i32),
@@ -54,11 +56,24 @@ impl Failure {
     /// Returns the error for a file that cannot be created.
     pub(crate) fn cannot_create(path: &Path, error: &io::Error) -> Failure {
         match path.parent() {
-            Some(folder) if error.kind() == io::ErrorKind::NotFound => Failure::Io(format!(
-                "{}: cannot be created: there is no directory {}",
-                path.display(),
-                folder.display()
-            )),
+            Some(folder) if error.kind() == io::ErrorKind::NotFound => {
+                // Directories such as /proc refuse a new file with the same error.
+                let why = if folder == Path::new("") || folder.exists() {
+                    "its directory does not accept new files".to_owned()
+                } else {
+                    format!("there is no directory {}", folder.display())
+                };
+                Failure::Io(format!("{}: cannot be created: {why}", path.display()))
+            }
+            _ => Failure::file(path, error),
+        }
+    }
+
+    /// Returns the error for a file to which the results cannot be written. A pipe whose reader is
+    /// gone ends the command quietly, as for standard output.
+    pub(crate) fn output(path: &Path, error: &io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::Closed,
             _ => Failure::file(path, error),
         }
     }
@@ -66,7 +81,8 @@ impl Failure {
     /// Prints the error, and returns the exit status. If a signal has interrupted the work, the
     /// process ends by this signal, so that the shell that runs it stops too.
     pub(crate) fn report(&self) -> ExitCode {
-        self.line().into_iter().for_each(print_line);
+        let lines = self.line().into_iter().flat_map(str::lines);
+        lines.for_each(print_line);
         if let Failure::Interrupted(_, signal) = self {
             // This returns only if the signal does not end processes.
             let _ = signal_hook::low_level::emulate_default_handler(*signal);
@@ -76,17 +92,19 @@ impl Failure {
             Failure::Finding(_) => 1,
             Failure::Input(_) => 2,
             Failure::Io(_) => 3,
+            Failure::NotTrustworthy(_) => 4,
             Failure::Interrupted(_, signal) => u8::try_from(128 + signal).unwrap_or(3),
             Failure::Status(status) => *status,
         })
     }
 
-    /// Returns the line to print, if any.
+    /// Returns the line to print, or the lines, if any.
     pub(crate) fn line(&self) -> Option<&str> {
         match self {
             Failure::Finding(line)
             | Failure::Input(line)
             | Failure::Io(line)
+            | Failure::NotTrustworthy(line)
             | Failure::Interrupted(line, _) => Some(line),
             Failure::Closed | Failure::Status(_) => None,
         }

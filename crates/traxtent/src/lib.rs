@@ -3,7 +3,8 @@
 //! The command parses arguments, calls the other crates, and prints results. All computations are
 //! in the other crates. Results go to standard output, and everything else goes to standard error,
 //! one message per line. The exit status is 0 for success; 1 for success with findings; 2 for wrong
-//! usage or bad input; and 3 if a file or device cannot be used.
+//! usage or bad input; 3 if a file or device cannot be used; and 4 if a served run is not
+//! trustworthy and `--require-trustworthy` is given.
 //!
 //! # Which crate is for what
 //!
@@ -77,7 +78,8 @@ struct Cli {
 }
 
 const EXIT_STATUS: &str = "\
-Exit status: 0 success; 1 success, with findings; 2 wrong usage or bad input; 3 a file or device cannot be used.
+Exit status: 0 success; 1 success, with findings; 2 wrong usage or bad input; 3 a file or device cannot be used;
+4 a served run is not trustworthy (serve --require-trustworthy).
 Signals: Ctrl-C and SIGTERM end a server normally (0, or the receipt's verdict); any other command is ended by the signal (130 after Ctrl-C).";
 
 #[derive(Subcommand, Debug)]

@@ -31,7 +31,9 @@ use traxtent_units::{Lbn, Sectors};
 pub use clock::Speed;
 pub use error::ServeError;
 pub use load::MachineLoad;
-pub use receipt::{Percentiles, Receipt, ReceiptVerdict};
+pub use receipt::{
+    KindTimes, KindsOfRequests, MeanAndMaximum, Percentiles, Receipt, ReceiptVerdict,
+};
 pub use settings::Settings;
 pub use store::memory_limit;
 
@@ -164,7 +166,7 @@ impl DriveServer {
                 Ok(())
             }
             Err(error) => {
-                tally.add_error();
+                tally.add_error(&error);
                 Err(error)
             }
         }

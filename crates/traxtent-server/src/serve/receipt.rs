@@ -12,12 +12,13 @@ use sha2::{Digest, Sha256};
 use traxtent_model::disk::{Command, Completion, FaultEvent};
 use traxtent_model::drive::ServedBy;
 use traxtent_model::profile::{Profile, Scheduler};
-use traxtent_units::Span;
-use traxtent_units::stats::Quantiles;
+use traxtent_units::stats::{Moments, Quantiles};
+use traxtent_units::{Count, Span};
 
 use super::clock::{Clock, cpus};
 use super::load::{Load, MachineLoad};
 use super::paced::{Delivered, FAULTS_KEPT};
+use crate::service::ServiceError;
 
 /// The receipt, format 1. Times are in simulated milliseconds, lateness in real microseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,6 +47,13 @@ pub struct Receipt {
     pub flushes: u64,
     /// The number of failed requests. No other figure counts them.
     pub errors: u64,
+    /// The number of requests among these that failed because of the storage below the drive, such
+    /// as a full disk that holds the data file.
+    #[serde(default)]
+    pub storage_errors: u64,
+    /// The last error of that storage.
+    #[serde(default)]
+    pub storage_error: Option<String>,
     /// The last thousand faults that occurred, from the scenario and from `traxtent fault`, with
     /// their simulated times.
     pub faults: Vec<String>,
@@ -61,6 +69,9 @@ pub struct Receipt {
     pub modelled_ms: Percentiles,
     /// The response times as delivered.
     pub delivered_ms: Percentiles,
+    /// The response times of each kind of request.
+    #[serde(default)]
+    pub kinds: KindsOfRequests,
     /// The state of the machine during the run.
     pub machine: MachineLoad,
     /// Whether the delivered times are accurate enough to represent the model's.
@@ -72,6 +83,35 @@ pub struct Receipt {
     /// Unexpected properties of the drive that affected the run.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// The response times of each kind of request. Writes include requests to write zeros.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KindsOfRequests {
+    /// The reads.
+    pub reads: KindTimes,
+    /// The writes.
+    pub writes: KindTimes,
+    /// The flushes.
+    pub flushes: KindTimes,
+}
+
+/// The response times of one kind of request in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KindTimes {
+    /// In the model.
+    pub modelled_ms: MeanAndMaximum,
+    /// As delivered.
+    pub delivered_ms: MeanAndMaximum,
+}
+
+/// A mean and a maximum; both 0 if there are no values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MeanAndMaximum {
+    /// The mean.
+    pub mean: f64,
+    /// The maximum.
+    pub max: f64,
 }
 
 /// Percentiles by the nearest rank; all 0 if there are no values.
@@ -177,10 +217,55 @@ impl Kind {
         }
     }
 
+    /// Returns the operation, which is what a receipt's means distinguish.
+    fn operation(self) -> Operation {
+        match self {
+            Kind::ReadFromBuffer | Kind::ReadFromMedia => Operation::Read,
+            Kind::WriteToBuffer | Kind::WriteToMedia => Operation::Write,
+            Kind::Flush => Operation::Flush,
+        }
+    }
+
     /// Returns whether the media's time dominates. The 99th percentile is then judged relative to
     /// it.
     fn is_dominated_by_media(self) -> bool {
         !matches!(self, Kind::ReadFromBuffer | Kind::WriteToBuffer)
+    }
+}
+
+/// The operations whose means a receipt states.
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Read,
+    Write,
+    Flush,
+}
+
+impl Operation {
+    const COUNT: usize = 3;
+}
+
+/// The means and maxima of one operation's response times, in milliseconds.
+#[derive(Debug, Default)]
+struct OperationTimes {
+    modelled: Moments,
+    delivered: Moments,
+}
+
+impl OperationTimes {
+    fn count(&self) -> u64 {
+        self.modelled.count()
+    }
+
+    fn times(&self) -> KindTimes {
+        let of = |moments: &Moments| MeanAndMaximum {
+            mean: moments.mean(),
+            max: moments.max().unwrap_or(0.0),
+        };
+        KindTimes {
+            modelled_ms: of(&self.modelled),
+            delivered_ms: of(&self.delivered),
+        }
     }
 }
 
@@ -195,10 +280,10 @@ struct ResponseTimes {
 /// run.
 #[derive(Debug, Default)]
 pub(super) struct ReceiptStatistics {
-    reads: u64,
-    writes: u64,
-    flushes: u64,
+    operations: [OperationTimes; Operation::COUNT],
     errors: u64,
+    storage_errors: u64,
+    storage_error: Option<String>,
     faults: VecDeque<String>,
     late: u64,
     /// In simulated time.
@@ -219,11 +304,6 @@ impl ReceiptStatistics {
         let Some(kind) = Kind::of(completion) else {
             return;
         };
-        match kind {
-            Kind::ReadFromBuffer | Kind::ReadFromMedia => self.reads += 1,
-            Kind::WriteToBuffer | Kind::WriteToMedia => self.writes += 1,
-            Kind::Flush => self.flushes += 1,
-        }
         let wait = completion.breakdown.queue;
         self.starved += u64::from(wait > STARVED);
         self.longest_wait = self.longest_wait.max(wait);
@@ -238,6 +318,9 @@ impl ReceiptStatistics {
         if let Some(subtracted) = delivered.transport_subtracted {
             self.transport.push(subtracted);
         }
+        let operation = &mut self.operations[kind.operation() as usize];
+        operation.modelled.push(modelled.as_ms());
+        operation.delivered.push((modelled + lateness).as_ms());
         let kind = &mut self.kinds[kind as usize];
         for times in [&mut self.modelled, &mut kind.modelled] {
             times.push(modelled);
@@ -248,8 +331,12 @@ impl ReceiptStatistics {
     }
 
     /// Counts a failed request.
-    pub(super) fn add_error(&mut self) {
+    pub(super) fn add_error(&mut self, error: &ServiceError) {
         self.errors += 1;
+        if error.is_of_storage() {
+            self.storage_errors += 1;
+            self.storage_error = Some(error.to_string());
+        }
     }
 
     /// Records a fault.
@@ -273,6 +360,7 @@ impl ReceiptStatistics {
         let us = |span| as_us(speed.real(span));
         let ms = |span: Span| span.as_ms();
         let requests = self.lateness.count();
+        let [reads, writes, flushes] = &self.operations;
         let mut receipt = Receipt {
             receipt: 1,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -282,10 +370,17 @@ impl ReceiptStatistics {
             speed: speed.to_string().parse().unwrap_or(1.0),
             simulated_ms: clock.now().as_ms(),
             requests,
-            reads: self.reads,
-            writes: self.writes,
-            flushes: self.flushes,
+            reads: reads.count(),
+            writes: writes.count(),
+            flushes: flushes.count(),
             errors: self.errors,
+            storage_errors: self.storage_errors,
+            storage_error: self.storage_error.clone(),
+            kinds: KindsOfRequests {
+                reads: reads.times(),
+                writes: writes.times(),
+                flushes: flushes.times(),
+            },
             faults: self.faults.iter().cloned().collect(),
             lateness_us: Percentiles::of(&mut self.lateness, us),
             transport_us: Percentiles::of(&mut self.transport, us),
@@ -404,8 +499,13 @@ impl Receipt {
             (0, 0) => "requests    none".to_owned(),
             (0, errors) => format!("requests    none completed, {errors} failed"),
             (requests, errors) => format!(
-                "requests    {requests} ({} reads, {} writes, {} flushes), {errors} failed",
-                self.reads, self.writes, self.flushes
+                "requests    {requests} ({}, {}, {}), {errors} failed",
+                Count(self.reads, "read"),
+                Count(self.writes, "write"),
+                match self.flushes {
+                    1 => "1 flush".to_owned(),
+                    flushes => format!("{flushes} flushes"),
+                }
             ),
         }];
         if self.requests > 0 {
@@ -419,6 +519,23 @@ impl Receipt {
                     100.0 * self.share_late_1_percent
                 ),
             ]);
+            let kinds = &self.kinds;
+            lines.extend(
+                [
+                    ("reads", self.reads, kinds.reads),
+                    ("writes", self.writes, kinds.writes),
+                    ("flushes", self.flushes, kinds.flushes),
+                ]
+                .into_iter()
+                .filter(|(_, count, _)| *count > 0)
+                .map(|(name, _, times)| times.line(name)),
+            );
+        }
+        if let Some(error) = &self.storage_error {
+            let failed = Count(self.storage_errors, "request");
+            lines.push(format!(
+                "storage     {failed} failed; the last error: {error}"
+            ));
         }
         if let Some(last) = self.faults.last() {
             lines.push(format!(
@@ -441,6 +558,17 @@ impl Receipt {
         }
         lines.extend(self.notes.iter().map(|note| format!("drive       {note}")));
         lines
+    }
+}
+
+impl KindTimes {
+    /// Returns the line of a receipt for the kind of request called `name`.
+    fn line(&self, name: &str) -> String {
+        let (delivered, modelled) = (self.delivered_ms, self.modelled_ms);
+        format!(
+            "{name:<11} mean {:.3}, max {:.3} ms; in the model mean {:.3}, max {:.3} ms",
+            delivered.mean, delivered.max, modelled.mean, modelled.max
+        )
     }
 }
 
@@ -562,6 +690,40 @@ mod tests {
                 "delivered p99 of flushes is 2.07 % above the model's"
             ]
         );
+    }
+
+    /// Are the means and maxima of reads, writes and flushes separate, and does the text name only
+    /// those that occurred?
+    #[test]
+    fn kinds_have_means_and_maxima() {
+        let mut statistics = ReceiptStatistics::default();
+        for request in [write(6.0), write(16.0), flush(100.0)] {
+            statistics.add(&request);
+        }
+        let [reads, writes, flushes] = statistics.operations.each_ref().map(OperationTimes::times);
+        assert_eq!(reads, KindTimes::default());
+        let near = |value: f64, expected: f64| assert!((value - expected).abs() < 1e-6, "{value}");
+        near(writes.modelled_ms.mean, 0.114);
+        near(writes.delivered_ms.mean, 0.125);
+        near(writes.delivered_ms.max, 0.130);
+        near(flushes.modelled_ms.max, 8.2);
+        assert_eq!(
+            flushes.line("flushes"),
+            "flushes     mean 8.300, max 8.300 ms; in the model mean 8.200, max 8.200 ms"
+        );
+    }
+
+    /// Is the last error of the storage kept, and is an error of the client not counted as one?
+    #[test]
+    fn errors_of_the_storage_are_kept() {
+        use traxtent_model::disk::{DiskError, MediaError};
+        let mut statistics = ReceiptStatistics::default();
+        statistics.add_error(&ServiceError::Stopped);
+        assert_eq!((statistics.errors, statistics.storage_errors), (1, 0));
+        let full = ServiceError::Disk(DiskError::Media(MediaError::NoSpace));
+        statistics.add_error(&full);
+        assert_eq!((statistics.errors, statistics.storage_errors), (2, 1));
+        assert_eq!(statistics.storage_error, Some(full.to_string()));
     }
 
     /// Is a response that takes no time in the model judged by its lateness alone?

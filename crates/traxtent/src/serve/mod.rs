@@ -77,7 +77,7 @@ pub(crate) struct Args {
     /// Write the receipt to this file, at the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
     receipt: Vec<PathBuf>,
-    /// Exit with status 1 if the run is not trustworthy according to a receipt, or no request was
+    /// Exit with status 4 if the run is not trustworthy according to a receipt, or no request was
     /// completed; if COMMAND fails, exit with its status
     #[arg(long)]
     require_trustworthy: bool,
@@ -209,19 +209,27 @@ fn show_receipts(args: &Args, receipts: &[(&str, Receipt)]) -> Result<()> {
     }
 }
 
-/// Returns an error if a run is not trustworthy according to its receipt, or had no requests. A
-/// drive that takes no time passes.
+/// Returns an error that names all drives whose run is not trustworthy according to its receipt, or
+/// had no requests. A drive that takes no time passes.
 fn check_receipts(receipts: &[(&str, Receipt)]) -> Result<()> {
-    for (name, receipt) in receipts {
-        let verdict = match receipt.verdict {
-            ReceiptVerdict::NotTrustworthy => "the run is not trustworthy",
-            ReceiptVerdict::NothingToJudge if receipt.requests == 0 => "there is nothing to judge",
-            _ => continue,
-        };
-        let reasons = receipt.reasons.join("; ");
-        return Err(Failure::Finding(format!("{name}: {verdict}: {reasons}")));
+    let lines: Vec<String> = receipts
+        .iter()
+        .filter_map(|(name, receipt)| {
+            let verdict = match receipt.verdict {
+                ReceiptVerdict::NotTrustworthy => "the run is not trustworthy",
+                ReceiptVerdict::NothingToJudge if receipt.requests == 0 => {
+                    "there is nothing to judge"
+                }
+                _ => return None,
+            };
+            let reasons = receipt.reasons.join("; ");
+            Some(format!("{name}: {verdict}: {reasons}"))
+        })
+        .collect();
+    if lines.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    Err(Failure::NotTrustworthy(lines.join("\n")))
 }
 
 /// Returns an error if a path's directory does not exist.

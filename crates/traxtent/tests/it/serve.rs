@@ -52,7 +52,7 @@ fn a_command_with_its_drive() {
     assert_eq!(lines.collect::<Vec<_>>(), ["600", "600"]);
 }
 
-/// With `--require-trustworthy`, is the exit status of a run with late responses 1, and that of any
+/// With `--require-trustworthy`, is the exit status of a run with late responses 4, and that of any
 /// other run unchanged? A drive whose time passes a thousand times as fast as real time has
 /// response times of some microseconds, which no machine delivers on time. A drive without
 /// mechanics has none to deliver late.
@@ -71,7 +71,7 @@ fn untrustworthy_runs_can_fail() {
         (answer.status, answer.err)
     };
     let (late, err) = status("atlas10k2", "true");
-    assert_eq!(late, 1, "{err}");
+    assert_eq!(late, 4, "{err}");
     let last = err.lines().last().unwrap();
     assert!(
         last.starts_with("traxtent: atlas10k2: the run is not trustworthy: "),
@@ -82,12 +82,31 @@ fn untrustworthy_runs_can_fail() {
     assert_eq!(not_judged, 0, "{err}");
     // A run without requests says nothing about a machine.
     let unused = traxtent(&["serve", "atlas10k2", "--require-trustworthy", "--", "true"]);
-    assert_eq!(unused.status, 1, "{}", unused.err);
+    assert_eq!(unused.status, 4, "{}", unused.err);
     let last = unused.err.lines().last().unwrap();
     assert_eq!(
         last,
         "traxtent: atlas10k2: there is nothing to judge: no request was completed"
     );
+    // Every such drive is named.
+    let two = [
+        "serve",
+        "a=atlas10k2",
+        "b=atlas10k2",
+        "--require-trustworthy",
+        "--",
+        "true",
+    ];
+    let unused = traxtent(&two);
+    assert_eq!(unused.status, 4, "{}", unused.err);
+    for name in ["a", "b"] {
+        let line = format!("traxtent: {name}: there is nothing to judge: no request was completed");
+        assert!(
+            unused.err.lines().any(|found| found == line),
+            "{}",
+            unused.err
+        );
+    }
 }
 
 /// Does a signal to the server end its command and remove its directory, SIGHUP as well as SIGTERM?

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::server::{Server, argument, option, run};
 
 /// Waits for a receipt and returns its content.
-fn read(path: &Path) -> Value {
+pub(crate) fn read(path: &Path) -> Value {
     let started = Instant::now();
     loop {
         if let Ok(text) = fs::read(path) {
@@ -61,6 +61,20 @@ fn on_signals() {
         assert!(
             percentile_ms("delivered_ms", percentile) >= percentile_ms("modelled_ms", percentile),
             "{last}"
+        );
+    }
+    // Each kind of request has its own mean and maximum.
+    for (kind, times) in last["kinds"].as_object().unwrap() {
+        let ms = |times: &Value, what: &str| times[what].as_f64().unwrap();
+        let (modelled, delivered) = (&times["modelled_ms"], &times["delivered_ms"]);
+        assert!(ms(modelled, "mean") > 0.0, "{kind}: {last}");
+        assert!(
+            ms(delivered, "mean") >= ms(modelled, "mean"),
+            "{kind}: {last}"
+        );
+        assert!(
+            ms(delivered, "max") >= ms(delivered, "mean"),
+            "{kind}: {last}"
         );
     }
     // The transfer of 64 KB from the media takes more than a millisecond.

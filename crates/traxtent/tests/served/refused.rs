@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use crate::attach::{Loop, Mount};
 use crate::client::{Client, EINVAL, ENOSPC};
+use crate::receipt;
 use crate::server::{Server, TRAXTENT, argument, option, run, small, write};
 
 /// Returns the message of a server that refuses to start.
@@ -151,10 +152,12 @@ fn a_full_disk_below() {
     };
     let mut profile = traxtent_model::profile::builtin("atlas10k2").unwrap();
     profile.cache.write_back = traxtent_model::profile::WriteBack::Full;
+    let path = folder.path().join("receipt.json");
     let keys = [
         argument(write(folder.path(), &profile)),
         option("file", below.folder().join("disk.img").display()),
         option("speed", 100),
+        option("receipt", path.display()),
     ];
     let server = Server::start(&keys);
     let mut client = Client::new(&server);
@@ -187,6 +190,13 @@ fn a_full_disk_below() {
         "{}",
         server.output()
     );
+    // The receipt says so too, although the client was the first to know.
+    server.signal("USR1");
+    let receipt = receipt::read(&path);
+    assert_eq!(receipt["storage_errors"], 1, "{receipt}");
+    assert_eq!(receipt["errors"], 1, "{receipt}");
+    let error = receipt["storage_error"].as_str().unwrap();
+    assert!(error.starts_with("no space left"), "{error}");
     server.kill();
     let server = Server::start(&keys);
     let mut client = Client::new(&server);
