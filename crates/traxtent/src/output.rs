@@ -126,7 +126,7 @@ impl AtomicFile {
     /// Gives the file its final name.
     pub(crate) fn finish(self) -> Result<()> {
         let AtomicFile { path, sink } = self;
-        let fail = |error: &io::Error| Failure::file(&path, error);
+        let fail = |error: &io::Error| Failure::output(&path, error);
         match sink {
             Sink::Direct(mut file) => file.flush().map_err(|error| fail(&error)),
             Sink::Nameless(file) => {
@@ -144,7 +144,7 @@ impl AtomicFile {
 
     /// Returns an error about this file.
     pub(crate) fn error(&self, error: &io::Error) -> Failure {
-        Failure::file(&self.path, error)
+        Failure::output(&self.path, error)
     }
 }
 

@@ -70,7 +70,7 @@ impl Log {
             let mut out = CompressedWriter::new(AtomicFile::create(path)?, path);
             out.write_all(&head)
                 .and_then(|()| request_log::write_head(&mut out))
-                .map_err(|error| Failure::file(path, &error))?;
+                .map_err(|error| Failure::output(path, &error))?;
             Form::Csv {
                 path: path.to_owned(),
                 out: Box::new(out),
@@ -117,7 +117,7 @@ impl Log {
                 line.extend_from_slice(begin);
                 request_log::write_row(line, outcome)
                     .and_then(|()| out.write_all(line))
-                    .map_err(|error| Failure::file(path, &error))
+                    .map_err(|error| Failure::output(path, &error))
             }
             Form::Table {
                 file,
@@ -137,7 +137,7 @@ impl Log {
             Form::Csv { path, out, .. } => {
                 let finished = out.finish();
                 finished
-                    .map_err(|error| Failure::file(&path, &error))?
+                    .map_err(|error| Failure::output(&path, &error))?
                     .finish()
             }
             Form::Table { file, .. } => file.finish(),

@@ -21,6 +21,9 @@ const PERCENTILES: [(&str, &str, f64); 5] = [
     ("p99_9", "99.9 %", 0.999),
 ];
 
+/// The maximum number of decimals of a rate.
+const RATE_DECIMALS_MAX: usize = 9;
+
 /// The results of one run. Its size does not depend on the length of the run.
 #[derive(Clone, Default)]
 pub(crate) struct Summary {
@@ -256,8 +259,8 @@ impl Figures {
         writeln!(
             out,
             "throughput  {} requests/s, {} MB/s",
-            show(requests, 2),
-            show(megabytes, 3)
+            show(requests, decimals_of_rate(requests.0, 2)),
+            show(megabytes, decimals_of_rate(megabytes.0, 3))
         )?;
         writeln!(out, "\nresponse time, ms")?;
         for key in ["mean", "deviation", "min"] {
@@ -315,6 +318,15 @@ impl Figures {
         }
         Ok(())
     }
+}
+
+/// Returns the number of decimals for a rate: `usual`, or more for a small rate, so that two
+/// significant digits remain.
+fn decimals_of_rate(rate: f64, usual: usize) -> usize {
+    let digits_remain = |decimals: &usize| rate * 10f64.powi(*decimals as i32) >= 10.0;
+    (usual..RATE_DECIMALS_MAX)
+        .find(digits_remain)
+        .unwrap_or(if rate > 0.0 { RATE_DECIMALS_MAX } else { usual })
 }
 
 /// Formats a figure and its interval with the given number of decimals.

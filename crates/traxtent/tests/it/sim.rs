@@ -56,6 +56,48 @@ fn parts_sum() {
     assert_eq!(rows, 3000);
 }
 
+/// Does the command end quietly if the reader of a log on standard output does not read it all, and
+/// does it still report a log that cannot be written for another reason?
+#[test]
+fn logs_end_with_their_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "{ \"$0\" sim instant random,count=50000 --log /dev/stdout 2>err; echo $? >status; } | head -n 1";
+    let output = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_traxtent")])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    assert_eq!((read("err").as_str(), read("status").as_str()), ("", "0\n"));
+    assert!(output.stdout.starts_with(b"request,"), "{output:?}");
+    let full = traxtent(&["sim", "instant", "random,count=50000", "--log", "/dev/full"]);
+    assert_eq!(full.status, 3, "{}", full.err);
+    assert_eq!(full.err, "traxtent: /dev/full: No space left on device\n");
+}
+
+/// Does a small throughput have significant digits, and a usual one the usual decimals?
+#[test]
+fn small_throughputs_have_digits() {
+    let throughput = |arrive: &str| {
+        let workload = format!("random,size=8,count=20,arrive={arrive}");
+        let text = prints(&["sim", "atlas10k", &workload]);
+        let line = text.lines().find(|line| line.starts_with("throughput"));
+        line.unwrap().to_owned()
+    };
+    assert_eq!(
+        throughput("1h"),
+        "throughput  0.00028 requests/s, 0.0000011 MB/s"
+    );
+    let usual = throughput("20ms");
+    let numbers: Vec<&str> = usual.split_whitespace().collect();
+    let decimals = |text: &str| text.split_once('.').unwrap().1.len();
+    assert_eq!(
+        (decimals(numbers[1]), decimals(numbers[3])),
+        (2, 3),
+        "{usual}"
+    );
+}
+
 /// Does the same command produce the same bytes, and another seed different ones?
 #[test]
 fn repeatable() {
