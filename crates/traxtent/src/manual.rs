@@ -222,7 +222,7 @@ fn inlines(text: &str) -> Vec<Inline> {
         plain += before;
         let page = target.split('#').next().unwrap_or(target);
         plain += &match page.strip_suffix(".md") {
-            Some("README") => "`traxtent(1)`".to_owned(),
+            Some("index") => "`traxtent(1)`".to_owned(),
             Some(verb) if !verb.contains('/') => format!("`traxtent-{verb}(1)`"),
             _ => {
                 let page = page.replace("../../", "docs/");

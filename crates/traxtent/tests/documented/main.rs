@@ -163,10 +163,14 @@ fn all_pages() -> Vec<PathBuf> {
 /// Does every link of every page lead to a file, and to a heading of it?
 #[test]
 fn links_resolve() {
-    let broken: Vec<String> = all_pages()
-        .iter()
-        .flat_map(|page| links::broken(page))
-        .collect();
+    let pages = all_pages();
+    let mut broken: Vec<String> = pages.iter().flat_map(|page| links::broken(page)).collect();
+    // mdBook publishes a README as index.html, but does not change the links to it.
+    let docs = testkit::workspace().join("docs");
+    let nested = pages.iter().filter(|page| {
+        page.ends_with("README.md") && page.starts_with(&docs) && page.parent() != Some(&docs)
+    });
+    broken.extend(nested.map(|page| format!("{}: name it index.md", page.display())));
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
 }
 

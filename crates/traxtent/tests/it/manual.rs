@@ -16,7 +16,7 @@ fn pages_of_the_commands_are_current() {
     }
     let root = root();
     let verbs = shown(&root).map(|verb| (verb.get_name().to_owned(), page(verb)));
-    let pages: Vec<_> = verbs.chain([("README".to_owned(), index(&root))]).collect();
+    let pages: Vec<_> = verbs.chain([("index".to_owned(), index(&root))]).collect();
     let folder = testkit::workspace().join("docs/reference/commands");
     for (name, page) in &pages {
         let path = folder.join(format!("{name}.md"));
