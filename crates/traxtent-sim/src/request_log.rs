@@ -1,5 +1,5 @@
-//! The request log, version 1 (docs/reference/request-log.md), with one row per request. Simulations and
-//! served drives write it, and it can be replayed as a trace
+//! The request log, version 1 (docs/reference/request-log.md), with one row per request.
+//! Simulations and served drives write it, and it can be replayed as a trace
 //! ([`traxtent_workload::TraceFormat::RequestLog`]).
 
 use std::io::{self, Write};

@@ -5,10 +5,10 @@
 //! kind     := "random" | "sequential" | "mixed"
 //! ```
 //!
-//! `docs/reference/workloads.md` describes every key, and [`WORKLOAD_KEYS`] lists them. [`WorkloadSpec::set`]
-//! is the only place where a value is parsed, so that a command line, a TOML file and an override
-//! of a single value follow the same rules. The text form of a specification ([`fmt::Display`])
-//! parses back to the same specification.
+//! `docs/reference/workloads.md` describes every key, and [`WORKLOAD_KEYS`] lists them.
+//! [`WorkloadSpec::set`] is the only place where a value is parsed, so that a command line, a TOML
+//! file and an override of a single value follow the same rules. The text form of a specification
+//! ([`fmt::Display`]) parses back to the same specification.
 
 use std::fmt;
 use std::ops::Range;

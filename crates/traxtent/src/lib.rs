@@ -12,23 +12,67 @@
 //!
 //! | to … | use | begin with |
 //! |---|---|---|
-//! | test software on a modelled disk: times, data, power cuts, faults | [`traxtent-model`](../traxtent_model/index.html) | [`disk::Disk`](../traxtent_model/disk/struct.Disk.html), [`drive::Drive`](../traxtent_model/drive/struct.Drive.html), [`profile::builtin`](../traxtent_model/profile/builtin/fn.builtin.html) |
-//! | run workloads and traces on drives, on a virtual clock | [`traxtent-sim`](../traxtent_sim/index.html), [`traxtent-workload`](../traxtent_workload/index.html) | [`TestDrive`](../traxtent_sim/struct.TestDrive.html), [`simulate`](../traxtent_sim/simulate/fn.simulate.html), [`WorkloadSpec`](../traxtent_workload/struct.WorkloadSpec.html), [`TraceReader`](../traxtent_workload/trace/struct.TraceReader.html) |
-//! | find the tracks of a drive | [`traxtent-probe`](../traxtent_probe/index.html) | [`Target`](../traxtent_probe/trait.Target.html), [`extract`](../traxtent_probe/fn.extract.html) |
-//! | keep and look up tracks | [`traxtent-map`](../traxtent_map/index.html) | [`TrackMap`](../traxtent_map/struct.TrackMap.html), [`MapFile`](../traxtent_map/struct.MapFile.html) |
-//! | lay data out along tracks: extents, RAID, replicas, a log | [`traxtent-layout`](../traxtent_layout/index.html) | [`Partition`](../traxtent_layout/struct.Partition.html), [`Allocator`](../traxtent_layout/struct.Allocator.html), [`raid::Array`](../traxtent_layout/raid/struct.Array.html) |
-//! | keep data on several disks, through crashes | [`traxtent-volume`](../traxtent_volume/index.html) | [`NewVolume`](../traxtent_volume/struct.NewVolume.html), [`Volume`](../traxtent_volume/struct.Volume.html) |
-//! | read DiskSim's files | [`traxtent-disksim`](../traxtent_disksim/index.html) | [`load_system`](../traxtent_disksim/fn.load_system.html) |
-//! | encode and decode SCSI commands, or serve them from a model | [`traxtent-scsi`](../traxtent_scsi/index.html) | [`DeviceServer`](../traxtent_scsi/struct.DeviceServer.html) |
-//! | access real devices | [`traxtent-io`](../traxtent_io/index.html) | [`device::open`](../traxtent_io/device/fn.open.html) |
-//! | serve drives and volumes over NBD, FUSE or ublk | [`traxtent-server`](../traxtent_server/index.html) | [`service::BlockService`](../traxtent_server/service/trait.BlockService.html) |
-//! | check whether partitions, arrays and file systems are aligned | [`traxtent-check`](../traxtent_check/index.html) | [`findings`](../traxtent_check/fn.findings.html) |
-//! | repeat a paper's measurement | [`traxtent-lab`](../traxtent_lab/index.html), [`traxtent-experiments`](../traxtent_experiments/index.html) | [`MEASUREMENTS`](../traxtent_lab/constant.MEASUREMENTS.html) |
-//! | draw results | [`traxtent-plot`](../traxtent_plot/index.html) | [`Draw`](../traxtent_plot/trait.Draw.html) |
-//! | count time, angles and LBNs without mixing them up | [`traxtent-units`](../traxtent_units/index.html) | [`SimTime`](../traxtent_units/struct.SimTime.html), [`Span`](../traxtent_units/struct.Span.html), [`Lbn`](../traxtent_units/struct.Lbn.html) |
+//! | test on a modelled disk | [`traxtent-model`] | [`disk::Disk`], [`drive::Drive`], [`profile::builtin`] |
+//! | simulate workloads | [`traxtent-sim`] | [`TestDrive`], [`simulate`] |
+//! | make workloads, read traces | [`traxtent-workload`] | [`WorkloadSpec`], [`TraceReader`] |
+//! | find the tracks of a drive | [`traxtent-probe`] | [`Target`], [`extract`] |
+//! | keep and look up tracks | [`traxtent-map`] | [`TrackMap`], [`MapFile`] |
+//! | lay data out along tracks | [`traxtent-layout`] | [`Partition`], [`Allocator`], [`raid::Array`] |
+//! | keep data on several disks | [`traxtent-volume`] | [`NewVolume`], [`Volume`] |
+//! | read DiskSim's files | [`traxtent-disksim`] | [`load_system`] |
+//! | encode, decode or serve SCSI commands | [`traxtent-scsi`] | [`DeviceServer`] |
+//! | access real devices | [`traxtent-io`] | [`device::open`] |
+//! | serve drives and volumes | [`traxtent-server`] | [`service::BlockService`] |
+//! | check alignment | [`traxtent-check`] | [`findings`] |
+//! | repeat a paper's measurement | [`traxtent-lab`], [`traxtent-experiments`] | [`MEASUREMENTS`] |
+//! | draw results | [`traxtent-plot`] | [`Draw`] |
+//! | count time, angles and LBNs | [`traxtent-units`] | [`SimTime`], [`Span`], [`Lbn`] |
 //!
 //! `docs/internals/architecture.md` in the repository has the invariants of each crate, and a list
 //! of examples.
+//!
+//! [`traxtent-model`]: ../traxtent_model/index.html
+//! [`disk::Disk`]: ../traxtent_model/disk/struct.Disk.html
+//! [`drive::Drive`]: ../traxtent_model/drive/struct.Drive.html
+//! [`profile::builtin`]: ../traxtent_model/profile/builtin/fn.builtin.html
+//! [`traxtent-sim`]: ../traxtent_sim/index.html
+//! [`traxtent-workload`]: ../traxtent_workload/index.html
+//! [`TestDrive`]: ../traxtent_sim/struct.TestDrive.html
+//! [`simulate`]: ../traxtent_sim/simulate/fn.simulate.html
+//! [`WorkloadSpec`]: ../traxtent_workload/struct.WorkloadSpec.html
+//! [`TraceReader`]: ../traxtent_workload/trace/struct.TraceReader.html
+//! [`traxtent-probe`]: ../traxtent_probe/index.html
+//! [`Target`]: ../traxtent_probe/trait.Target.html
+//! [`extract`]: ../traxtent_probe/fn.extract.html
+//! [`traxtent-map`]: ../traxtent_map/index.html
+//! [`TrackMap`]: ../traxtent_map/struct.TrackMap.html
+//! [`MapFile`]: ../traxtent_map/struct.MapFile.html
+//! [`traxtent-layout`]: ../traxtent_layout/index.html
+//! [`Partition`]: ../traxtent_layout/struct.Partition.html
+//! [`Allocator`]: ../traxtent_layout/struct.Allocator.html
+//! [`raid::Array`]: ../traxtent_layout/raid/struct.Array.html
+//! [`traxtent-volume`]: ../traxtent_volume/index.html
+//! [`NewVolume`]: ../traxtent_volume/struct.NewVolume.html
+//! [`Volume`]: ../traxtent_volume/struct.Volume.html
+//! [`traxtent-disksim`]: ../traxtent_disksim/index.html
+//! [`load_system`]: ../traxtent_disksim/fn.load_system.html
+//! [`traxtent-scsi`]: ../traxtent_scsi/index.html
+//! [`DeviceServer`]: ../traxtent_scsi/struct.DeviceServer.html
+//! [`traxtent-io`]: ../traxtent_io/index.html
+//! [`device::open`]: ../traxtent_io/device/fn.open.html
+//! [`traxtent-server`]: ../traxtent_server/index.html
+//! [`service::BlockService`]: ../traxtent_server/service/trait.BlockService.html
+//! [`traxtent-check`]: ../traxtent_check/index.html
+//! [`findings`]: ../traxtent_check/fn.findings.html
+//! [`traxtent-lab`]: ../traxtent_lab/index.html
+//! [`traxtent-experiments`]: ../traxtent_experiments/index.html
+//! [`MEASUREMENTS`]: ../traxtent_lab/constant.MEASUREMENTS.html
+//! [`traxtent-plot`]: ../traxtent_plot/index.html
+//! [`Draw`]: ../traxtent_plot/trait.Draw.html
+//! [`traxtent-units`]: ../traxtent_units/index.html
+//! [`SimTime`]: ../traxtent_units/struct.SimTime.html
+//! [`Span`]: ../traxtent_units/struct.Span.html
+//! [`Lbn`]: ../traxtent_units/struct.Lbn.html
 
 mod check;
 #[cfg(feature = "lab")]

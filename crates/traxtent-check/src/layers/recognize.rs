@@ -157,9 +157,9 @@ fn is_below_table(
     Ok(is_of_last_partition || gpt::spans(source, table.sector_bytes)?)
 }
 
-/// Returns whether an md superblock near the end is a remnant: the content at the start, which would
-/// be that of the array, extends beyond the bytes that the array uses on this member, to the end of
-/// the drive. It was therefore created on the whole drive, after the array.
+/// Returns whether an md superblock near the end is a remnant: the content at the start, which
+/// would be that of the array, extends beyond the bytes that the array uses on this member, to the
+/// end of the drive. It was therefore created on the whole drive, after the array.
 fn is_outgrown(
     member: &MdMember,
     source: &dyn Source,

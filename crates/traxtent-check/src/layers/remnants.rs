@@ -116,8 +116,8 @@ fn superblock(source: &dyn Source) -> Result<Option<Format>, LayerError> {
                 BLKID_TYPE,
                 member.data_bytes,
             )),
-            // A superblock of version 1.0 states its position on the whole drive, so it belongs to no
-            // partition, even if one extends to it.
+            // A superblock of version 1.0 states its position on the whole drive, so it belongs to
+            // no partition, even if one extends to it.
             "1.0" => Some((
                 "a superblock of md, version 1.0, at the end",
                 BLKID_TYPE,

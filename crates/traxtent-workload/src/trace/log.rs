@@ -1,5 +1,5 @@
-//! Our own request log, version 1 (docs/reference/request-log.md), written by `traxtent sim --log` and by a
-//! served drive.
+//! Our own request log, version 1 (docs/reference/request-log.md), written by `traxtent sim --log`
+//! and by a served drive.
 //!
 //! The log is a CSV file with a line of column names. The reader uses number, device, op, fua, LBN,
 //! sectors, time of issue, and measured time. Times are exact to the picosecond, so that a replay
