@@ -12,12 +12,12 @@
 //!
 //! | to … | use | begin with |
 //! |---|---|---|
-//! | test on a modelled disk | [`traxtent-model`] | [`disk::Disk`], [`drive::Drive`], [`profile::builtin`] |
+//! | test on a disk | [`traxtent-model`] | [`disk::Disk`], [`drive::Drive`], [`profile::builtin`] |
 //! | simulate workloads | [`traxtent-sim`] | [`TestDrive`], [`simulate`] |
 //! | make workloads, read traces | [`traxtent-workload`] | [`WorkloadSpec`], [`TraceReader`] |
 //! | find the tracks of a drive | [`traxtent-probe`] | [`Target`], [`extract`] |
 //! | keep and look up tracks | [`traxtent-map`] | [`TrackMap`], [`MapFile`] |
-//! | lay data out along tracks | [`traxtent-layout`] | [`Partition`], [`Allocator`], [`raid::Array`] |
+//! | place data | [`traxtent-layout`] | [`Partition`], [`Allocator`], [`raid::Array`] |
 //! | keep data on several disks | [`traxtent-volume`] | [`NewVolume`], [`Volume`] |
 //! | read DiskSim's files | [`traxtent-disksim`] | [`load_system`] |
 //! | encode, decode or serve SCSI commands | [`traxtent-scsi`] | [`DeviceServer`] |
