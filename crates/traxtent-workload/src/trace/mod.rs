@@ -81,7 +81,7 @@ pub enum TraceFormat {
     FioV2,
     /// fio's iolog, version 3.
     FioV3,
-    /// Our own request log, from a simulation or a served drive.
+    /// Our own request log, from a simulation or a served drive. It stays the last format.
     RequestLog,
 }
 
@@ -97,6 +97,11 @@ const NAMES: &[(TraceFormat, &str)] = &[
     (TraceFormat::FioV3, "fio-v3"),
     (TraceFormat::RequestLog, "request-log"),
 ];
+
+const _: () = assert!(
+    NAMES.len() == TraceFormat::RequestLog as usize + 1,
+    "NAMES lists every format"
+);
 
 impl TraceFormat {
     /// Returns all formats.

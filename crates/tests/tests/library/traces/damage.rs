@@ -324,7 +324,8 @@ proptest! {
         sample in 0..TraceFormat::all().count(), at in prop::collection::vec((0..2000usize, any::<u8>()), 0..6), cut in 0..400usize, raw: bool,
         noise in prop::collection::vec(any::<u8>(), 0..300),
     ) {
-        let (format, mut bytes) = samples().swap_remove(sample);
+        let mut samples = samples();
+        let (format, mut bytes) = samples.swap_remove(sample % samples.len());
         for (place, byte) in at {
             let place = place % bytes.len();
             bytes[place] = byte;
