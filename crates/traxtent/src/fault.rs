@@ -12,7 +12,8 @@ use crate::output;
 /// Inject a fault into a served drive
 ///
 /// SOCKET is the control socket that `traxtent serve` prints. A command run by `traxtent serve`
-/// finds it in $control. docs/guides/faults.md lists the faults and their figures.
+/// finds it in $control. With several drives, $control is the first drive's socket;
+/// $control_NAME is that of drive NAME. docs/guides/faults.md lists the faults and their keys.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -20,7 +21,7 @@ pub(crate) struct Args {
     socket: PathBuf,
     /// The fault's name
     fault: String,
-    /// The fault's figures: --lbn 1000, or lbn=1000
+    /// The fault's keys and values: `--lbn 1000` or `lbn=1000`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     figures: Vec<String>,
 }
