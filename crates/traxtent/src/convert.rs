@@ -9,10 +9,10 @@ use crate::output;
 use crate::overwrite;
 use crate::target::{Machine, TARGET_HELP};
 
-/// Convert a drive in a DiskSim parameter file to an editable profile
+/// Convert a drive, such as one in a DiskSim parameter file, to an editable profile
 ///
-/// Simulating the profile gives the same results as the original. A comment states the meaning,
-/// unit, bounds and origin of every figure.
+/// `traxtent sim` gives the same results for the profile as for the original TARGET. A comment
+/// states the meaning, unit, bounds and origin of every figure.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[arg(help = TARGET_HELP)]
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// Write the profile to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Replace an existing file
+    /// Replace an existing file; needs --out
     #[arg(long, requires = "out")]
     force: bool,
     /// Omit notes and warnings
