@@ -23,7 +23,7 @@ pub(crate) struct Args {
     fault: String,
     /// The fault's keys and values: `--lbn 1000` or `lbn=1000`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    figures: Vec<String>,
+    keys: Vec<String>,
 }
 
 /// Runs the command.
@@ -41,18 +41,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 /// Returns the fault as text, such as `stall,for=2s`.
 fn line(args: &Args) -> Result<String> {
     let mut line = args.fault.clone();
-    let mut figures = args.figures.iter();
-    while let Some(figure) = figures.next() {
-        let (dashed, figure) = match figure.strip_prefix("--") {
-            Some(figure) => (true, figure),
-            None => (false, figure.as_str()),
+    let mut keys = args.keys.iter();
+    while let Some(key) = keys.next() {
+        let (dashed, key) = match key.strip_prefix("--") {
+            Some(key) => (true, key),
+            None => (false, key.as_str()),
         };
         line.push(',');
-        line.push_str(figure);
-        if dashed && !figure.contains('=') {
-            let value = figures
+        line.push_str(key);
+        if dashed && !key.contains('=') {
+            let value = keys
                 .next()
-                .ok_or_else(|| Failure::input(format!("--{figure}: missing value")))?;
+                .ok_or_else(|| Failure::input(format!("--{key}: missing value")))?;
             line.push('=');
             line.push_str(value);
         }
