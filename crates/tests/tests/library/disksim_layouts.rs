@@ -80,7 +80,7 @@ fn slips_under_scheme_2_collide() {
     let text = g1(2, 0, 2, "3", "");
     let imported = import_with(&text, "").unwrap();
     assert!(
-        imported.notes[0].contains("puts 1 LBNs on sectors that hold another"),
+        imported.notes[0].contains("puts 1 LBN on sectors that hold another"),
         "{:?}",
         imported.notes
     );

@@ -201,7 +201,7 @@ fn seek_files() {
         ("", "x.seek:1: no seeks found"),
         (
             "Seek distances measured: 2\n1, 0.5\n",
-            "x.seek:2: 1 seeks found; the heading announces 2",
+            "x.seek:2: 1 seek found; the heading announces 2",
         ),
         (
             "1, nan\n",
@@ -212,7 +212,7 @@ fn seek_files() {
             "x.seek:2: distance 1 is not greater than the one before it",
         ),
         ("x, 2\n", "x.seek:1: \"x\" is not a seek distance"),
-        ("1\n", "x.seek:1: 1 columns; a row must have two to four"),
+        ("1\n", "x.seek:1: 1 column; a row must have two to four"),
     ] {
         assert_eq!(parse(text).unwrap_err(), message);
     }

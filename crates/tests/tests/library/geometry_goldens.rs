@@ -181,7 +181,7 @@ fn impossible_descriptions_are_refused() {
         ),
         (
             |s| s.zones[0].sectors_per_track = PerSurface::Each(vec![1]),
-            "zone 0: sectors_per_track has 1 entries; the zone has 2 surfaces",
+            "zone 0: sectors_per_track states 1 value; the zone has 2 surfaces",
         ),
         (
             |s| s.zones[0].slips = vec![80],
@@ -193,7 +193,7 @@ fn impossible_descriptions_are_refused() {
         ),
         (
             |s| s.zones[0].spares = 1,
-            "zone 0: 1 spares, but this sparing scheme has no spares in a zone",
+            "zone 0: 1 spare, but this sparing scheme has no spares in a zone",
         ),
         (
             |s| s.zones[0].track_skew = Skew::Revolutions(f64::NAN),

@@ -67,7 +67,11 @@ fn on_signals() {
     for (kind, times) in last["kinds"].as_object().unwrap() {
         let ms = |times: &Value, what: &str| times[what].as_f64().unwrap();
         let (modelled, delivered) = (&times["modelled_ms"], &times["delivered_ms"]);
-        assert!(ms(modelled, "mean") > 0.0, "{kind}: {last}");
+        // A flush of an empty cache takes no time in the model.
+        assert!(
+            ms(modelled, "mean") > 0.0 || kind == "flushes",
+            "{kind}: {last}"
+        );
         assert!(
             ms(delivered, "mean") >= ms(modelled, "mean"),
             "{kind}: {last}"
