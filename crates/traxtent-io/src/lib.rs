@@ -6,7 +6,8 @@
 //!
 //! # Invariants
 //! Data is written only within ranges that the caller has released, and never to a path that is in
-//! use. The only hand-written `unsafe` is around the SG_IO call.
+//! use; a generic SCSI node is opened for writing, because it passes every command only then. The
+//! only hand-written `unsafe` is around the SG_IO call.
 
 pub mod device;
 pub mod packed;
