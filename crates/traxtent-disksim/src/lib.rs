@@ -19,6 +19,7 @@ mod parameter_source;
 mod params;
 mod scheduling;
 mod seek;
+mod synthio;
 mod synthio_places;
 mod system;
 

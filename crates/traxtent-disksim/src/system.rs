@@ -4,13 +4,14 @@ use super::drive::{BusTimes, disk_profile, model_profile, ms};
 use super::parameter_source::{error_at_parameter, origins};
 use super::params::{Block, Document, Entry, Node, ParamError, Sources, Value};
 use super::scheduling::{QueueOwner, origin_of_replacement, scheduler};
+use super::synthio;
 use super::synthio_places::SynthioPlaces;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use traxtent_layout::raid::Level;
 use traxtent_model::profile::{HostSpec, Profile, Scheduler};
-use traxtent_units::{Lbn, Sectors, SimTime, Span};
-use traxtent_workload::{Distribution, SynthioError, SynthioGenerator, SynthioSpec, TraceRecord};
+use traxtent_units::{Lbn, Sectors};
+use traxtent_workload::{SynthioError, SynthioSpec, TraceRecord};
 
 /// The maximum number of disks. DiskSim itself has room for 100 devices.
 const DISKS_MAX: usize = 1000;
@@ -113,7 +114,7 @@ pub fn load_system(
     let (host_scheduler, queueing_in_disks) = loader.driver()?;
     loader.state_host(&mut disks, host_scheduler, queueing_in_disks);
     let synthio = if only.is_none() {
-        loader.synthio(&names)?
+        synthio::load(&document, &|name| names.numbers(name))?
     } else {
         None
     };
@@ -584,63 +585,6 @@ impl<'a> Loader<'a> {
         Ok(all)
     }
 
-    /// Returns the synthetic workload and the places of its parameters.
-    fn synthio(
-        &self,
-        names: &DeviceNames,
-    ) -> Result<Option<(SynthioSpec, SynthioPlaces)>, ParamError> {
-        let Some(block) = self
-            .document
-            .blocks()
-            .find(|block| block.kind == "disksim_synthio")
-        else {
-            return Ok(None);
-        };
-        let process_flow = self
-            .document
-            .blocks()
-            .find(|block| block.kind == "disksim_pf");
-        let processors = match process_flow {
-            Some(flow) => flow
-                .get_bounded("Number of processors", 1u32, 1 << 16)?
-                .unwrap_or(1),
-            None => 1,
-        };
-        let mut generators = Vec::new();
-        for node in block.need_list("Generators")? {
-            generators.push(generator(node.block()?, names)?);
-        }
-        let system_calls = match block.get_int("System call/return with each request")? {
-            Some(0) | None => None,
-            Some(_) => Some((
-                Span::from_ms(
-                    block
-                        .get_f64("Think time from call to request")?
-                        .unwrap_or(0.0),
-                ),
-                Span::from_ms(
-                    block
-                        .get_f64("Think time from request to return")?
-                        .unwrap_or(0.0),
-                ),
-            )),
-        };
-        let seconds = block
-            .get_f64("Maximum time of trace generated")?
-            .unwrap_or(0.0);
-        let spec = SynthioSpec {
-            count: block
-                .require_int("Number of I/O requests to generate")?
-                .max(0) as u64,
-            time: SimTime::from_ms(seconds * 1e3),
-            processors,
-            system_calls,
-            generators,
-        };
-        let places = SynthioPlaces::new(block, process_flow.map(|flow| &**flow))?;
-        Ok(Some((spec, places)))
-    }
-
     fn device_maps(&self, names: &DeviceNames) -> Result<Vec<DeviceMap>, ParamError> {
         let mut maps = Vec::new();
         for block in self
@@ -705,51 +649,6 @@ fn number(node: &Node) -> Result<u32, ParamError> {
     value
         .and_then(|n| u32::try_from(n).ok())
         .ok_or_else(|| node.error("not a device number"))
-}
-
-fn generator(block: &Block, names: &DeviceNames) -> Result<SynthioGenerator, ParamError> {
-    let mut devices = Vec::new();
-    for node in block.need_list("devices")? {
-        devices.extend_from_slice(&names.numbers(node)?);
-    }
-    let share = |key: &str| Ok::<_, ParamError>(block.get_f64(key)?.unwrap_or(0.0));
-    Ok(SynthioGenerator {
-        devices,
-        device_sectors: block.require_int("Storage capacity per device")?.max(0) as u64,
-        block_sectors: block.need_bounded("Blocking factor", 1u32, 1 << 24)?,
-        sequential: share("Probability of sequential access")?,
-        local: share("Probability of local access")?,
-        read: share("Probability of read access")?,
-        critical: share("Probability of time-critical request")?,
-        limited: share("Probability of time-limited request")?,
-        limits: distribution(block.require("Time-limited think times")?)?,
-        general: distribution(block.require("General inter-arrival times")?)?,
-        sequential_gaps: distribution(block.require("Sequential inter-arrival times")?)?,
-        local_gaps: distribution(block.require("Local inter-arrival times")?)?,
-        distances: distribution(block.require("Local distances")?)?,
-        sizes: distribution(block.require("Sizes")?)?,
-    })
-}
-
-fn distribution(node: &Node) -> Result<Distribution, ParamError> {
-    let [kind, values @ ..] = node.list()? else {
-        return Err(node.error("a distribution must begin with its name"));
-    };
-    let values = values
-        .iter()
-        .map(Node::f64)
-        .collect::<Result<Vec<_>, _>>()?;
-    match (kind.str()?, &values[..]) {
-        ("uniform", &[low, high]) => Ok(Distribution::Uniform { low, high }),
-        ("normal", &[mean, deviation]) => Ok(Distribution::Normal { mean, deviation }),
-        ("exponential", &[base, mean]) => Ok(Distribution::Exponential { base, mean }),
-        ("poisson", &[base, mean]) => Ok(Distribution::Poisson { base, mean }),
-        ("twovalue", &[first, second, probability]) => Ok(Distribution::two_value(first, second, probability)),
-        (name, values) => Err(node.error(format!(
-            "{name} with {} numbers is not one of uniform, normal, exponential, poisson (2), twovalue (3)",
-            values.len()
-        ))),
-    }
 }
 
 fn collect_buses(node: &Node, bus: Option<&str>, buses: &mut BTreeMap<String, String>) {
