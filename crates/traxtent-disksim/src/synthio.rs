@@ -6,7 +6,7 @@ use std::rc::Rc;
 use traxtent_units::{SimTime, Span};
 use traxtent_workload::{Distribution, SynthioGenerator, SynthioSpec};
 
-/// Returns the numbers of the devices to which a name refers.
+/// A function that returns the numbers of the devices to which a name refers.
 pub(super) type Devices<'a> = dyn Fn(&Node) -> Result<Rc<[u32]>, ParamError> + 'a;
 
 /// Returns the synthetic workload of a file and the places of its parameters, if it has one.
