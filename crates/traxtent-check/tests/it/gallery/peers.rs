@@ -9,19 +9,27 @@ use super::{Case, CreatedCase, findings_of};
 
 /// The text of the page before its table.
 const HEAD: &str = "# Findings of each tool\n
-Aligned and misaligned images made by real tools, and the findings for each: by `traxtent check` for
-the drive that the image is meant for, by `parted align-check` (`min` and `opt`) for each partition,
-and by `sgdisk --verify`. parted and sgdisk accept no drive, and read only partition tables. The
-column of `traxtent check` shows warnings and faults, each with its rule and layer. A test asserts
-exactly these findings. For the other tools, every complaint counts, regardless of its subject:
-parted's `opt` expects multiples of 1 MiB in any image, and sgdisk also reports partition ends that
-are not a multiple of the alignment that it infers.
+Correct and faulty images made by real tools, and the findings for each: by `traxtent check` for the
+drive that the image is meant for, by `parted align-check` (`min` and `opt`) for each partition, and
+by `sgdisk --verify`. parted and sgdisk accept no drive, and read only partition tables. *no table*
+means that parted found no partition table, or sgdisk no GPT; it counts as an image without
+findings.
 
-Written by `TRAXTENT_GALLERY_PAGE=docs/reference/check-gallery.md cargo test -p traxtent-check --test it gallery`.\n\n";
+The column of `traxtent check` shows warnings and faults, each with its rule and layer. A test
+asserts exactly these findings. For the other tools, every complaint counts, regardless of its
+subject: parted's `opt` expects multiples of 1 MiB in any image, and sgdisk also reports partition
+ends that are not a multiple of the alignment that it infers.
+
+Written by `TRAXTENT_GALLERY_PAGE=docs/reference/check-gallery.md cargo test -p traxtent-check
+--test it gallery`";
 
 /// Returns the page.
 pub(super) fn page(cases: &[(&Case, CreatedCase)]) -> String {
-    let mut page = HEAD.to_owned();
+    let mut page = format!(
+        "{HEAD}, with {} and {}.\n\n",
+        version("parted"),
+        version("sgdisk")
+    );
     let made = cases.iter().filter_map(|(case, made)| match made {
         CreatedCase::Images(images) => Some((case, images)),
         CreatedCase::Unavailable(_) => None,
@@ -49,7 +57,7 @@ pub(super) fn page(cases: &[(&Case, CreatedCase)]) -> String {
             "| {} | {} | {} | {} | {} |",
             case.name,
             case.drive.name(),
-            if wrong { "wrong" } else { "right" },
+            if wrong { "faulty" } else { "correct" },
             if ours.is_empty() {
                 "nothing".to_owned()
             } else {
@@ -59,7 +67,7 @@ pub(super) fn page(cases: &[(&Case, CreatedCase)]) -> String {
         );
     }
     score.write(&mut page);
-    page += "| image | drive, bytes | is | traxtent check | parted min | parted opt | sgdisk |\n|---|---|---|---|---|---|---|\n";
+    page += "| image | drive (sizes in bytes) | image is | traxtent check | parted min | parted opt | sgdisk |\n|---|---|---|---|---|---|---|\n";
     page + &rows
 }
 
@@ -103,8 +111,8 @@ impl Score {
             "| | traxtent check | parted min | parted opt | sgdisk |\n|---|---|---|---|---|"
         );
         for (name, counts, all) in [
-            ("misaligned images with findings", self.found, self.wrong),
-            ("aligned images with findings", self.flagged, self.right),
+            ("faulty images with findings", self.found, self.wrong),
+            ("correct images with findings", self.flagged, self.right),
         ] {
             let counts = counts.map(|count| format!("{count} of {all}"));
             let _ = writeln!(page, "| {name} | {} |", counts.join(" | "));
@@ -125,6 +133,15 @@ fn output(program: &str, arguments: &[&str]) -> (bool, String) {
         output.status.success(),
         String::from_utf8_lossy(&says).into_owned(),
     )
+}
+
+/// Returns the name and version of a tool, such as `parted 3.5`.
+fn version(program: &str) -> String {
+    let (_, says) = output(program, &["--version"]);
+    let number = says
+        .split_whitespace()
+        .find(|word| word.starts_with(|first: char| first.is_ascii_digit()));
+    format!("{program} {}", number.expect("a version number"))
 }
 
 /// Returns whether parted accepts every partition, or `None` if it finds none.
