@@ -41,8 +41,8 @@ const ARCHIVE_BYTES_MAX: u64 = 64 << 20;
 /// A TARGET is an image file, a block device, or a file that --collect wrote; without one, every
 /// drive of the machine is checked. A block device is checked with all layers above and below it.
 /// Nothing is written to it, except in the range that --scratch names. Exit status 1 means findings
-/// at or above --fail-on; 3 means that a layer could not be read. docs/reference/check.md lists the
-/// findings.
+/// at or above --fail-on; 3 means that a layer could not be read or contradicts its format.
+/// docs/reference/check.md lists the findings.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, after_help = BYTE_SIZE_HELP)]
 pub(crate) struct Args {
