@@ -76,7 +76,7 @@ struct Status {
 struct Destroy {
     /// The device
     device: PathBuf,
-    /// Confirm the loss of the volume's data
+    /// Confirm the loss of the volume's data; required
     #[arg(long)]
     force: bool,
 }
@@ -179,9 +179,14 @@ fn show(superblock: &ReplicatedSuperblock, layout: &Tpl, as_json: bool) -> Resul
         }));
     }
     let mut out = output::stdout();
+    let replicas = match (least.get(), most.get()) {
+        (1, 1) => "1 replica".to_owned(),
+        (least, most) if least == most => format!("{most} replicas"),
+        (least, most) => format!("{least} to {most} replicas"),
+    };
     writeln!(
         out,
-        "volume {}: {least} to {most} replicas of each block, {all} bytes, {used} in use",
+        "volume {}: {replicas} of each block, {all} bytes, {used} in use",
         superblock.volume
     )?;
     for (count, tracks) in counted() {

@@ -41,8 +41,8 @@ enum Verb {
 /// unaligned I/Os can begin anywhere. Results for both are shown side by side. Use --streams to
 /// find the shortest round that supports this number of streams, --round to find how many streams
 /// it supports, both to test the combination, or neither for rounds that last as long as a track
-/// plays. Exit status 1 means that it is impossible, aligned or not. docs/guides/video.md explains
-/// the terms.
+/// plays. Exit status 1 means that neither aligned nor unaligned I/Os support the request.
+/// docs/guides/video.md explains the terms.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 struct VideoArgs {

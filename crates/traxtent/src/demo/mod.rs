@@ -54,7 +54,7 @@ const SEED: u64 = 1;
 /// request size for this drive and a current one. Takes less than a minute.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The directory for the picture and the report
+    /// The directory for the report and its pictures
     #[arg(long, value_name = "DIR", default_value = "traxtent-demo")]
     out: PathBuf,
     /// Print JSON

@@ -58,10 +58,10 @@ pub(super) struct Create {
     /// raid-0, raid-1, raid-4 or raid-5
     #[arg(long, value_parser = level)]
     pub(super) level: Level,
-    /// The size of a chunk in bytes, such as 64K; without it, chunks are tracks
+    /// The size of a chunk in bytes, such as 64K; without it, chunks are the tracks of --map
     #[arg(long, value_name = "BYTES", value_parser = parse_byte_size)]
     pub(super) chunk: Option<u64>,
-    /// A member's track map; once for each member, in the same order
+    /// A member's track map; once for each member, in the same order; required without --chunk
     #[arg(long = "map", value_name = "FILE")]
     pub(super) maps: Vec<PathBuf>,
     /// The size of the journal on each member in bytes, such as 64M
@@ -147,8 +147,8 @@ pub(super) struct Serve {
     /// Refuse writes
     #[arg(long)]
     pub(super) read_only: bool,
-    /// Run this command with $uri, $socket or $port, and $control in its environment, also $disk,
-    /// $device and $ublk if they exist, and stop serving when it ends
+    /// Run this command, and stop serving when it ends. Its environment has $uri, $socket or $port,
+    /// and $control, and also $disk, $device and $ublk if they exist
     #[arg(last = true, value_name = "COMMAND")]
     pub(super) command: Vec<String>,
 }
@@ -197,7 +197,7 @@ pub(super) struct WorkArgs {
 /// The repairs that `--repair` permits.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RepairScope {
-    /// Rewrite sectors that cannot be read from the other members, and replicas that a majority
+    /// Rewrite unreadable sectors with data from the other members, and replicas that a majority
     /// disagrees with
     Sectors,
     /// The same, and recompute mismatched parity from the data, right or wrong
@@ -208,8 +208,8 @@ pub(super) enum RepairScope {
 pub(super) struct Scrub {
     #[command(flatten)]
     pub(super) work: WorkArgs,
-    /// Repair what is certain: sectors that cannot be read, and replicas that a majority disagrees
-    /// with; =parity also recomputes parity
+    /// Repair what is certain: unreadable sectors, and replicas that a majority disagrees with;
+    /// =parity also recomputes parity
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "sectors")]
     pub(super) repair: Option<RepairScope>,
     /// The member whose replica is correct if replicas differ without a majority
@@ -232,7 +232,7 @@ pub(super) struct Destroy {
     /// The members
     #[arg(required = true)]
     pub(super) members: Vec<PathBuf>,
-    /// Confirm the loss of the volume's data
+    /// Confirm the loss of the volume's data; required
     #[arg(long)]
     pub(super) force: bool,
 }
