@@ -68,7 +68,7 @@ pub(crate) fn request(input: &[u8]) {
             }
             Err(invalid) => {
                 let text = invalid.to_string();
-                assert!(reply::failure(&request, invalid.error(), &text, true).len() > 26);
+                assert!(reply::failure(&request, invalid.error_number(), &text, true).len() > 26);
             }
         }
     }

@@ -184,13 +184,13 @@ impl Connection {
         let Some(request) = request else {
             return Ok(None);
         };
-        let discarded = request.payload() > self.info().sizes.maximum;
+        let discarded = request.payload_bytes() > self.info().sizes.maximum;
         let mut data = Vec::new();
         if discarded {
-            let mut payload = input.take(u64::from(request.payload()));
+            let mut payload = input.take(u64::from(request.payload_bytes()));
             io::copy(&mut payload, &mut io::sink())?;
         } else {
-            self.receive_data(input, request.payload() as usize, &mut data)?;
+            self.receive_data(input, request.payload_bytes() as usize, &mut data)?;
         }
         Ok(Some(Received {
             request,
@@ -230,7 +230,7 @@ impl Connection {
                 let text = invalid.to_string();
                 return output.add(&reply::failure(
                     &request,
-                    invalid.error(),
+                    invalid.error_number(),
                     &text,
                     structured,
                 ));

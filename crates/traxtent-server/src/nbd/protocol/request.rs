@@ -81,17 +81,18 @@ pub enum Invalid {
     /// The request ends after the end of the export.
     #[error("the request ends beyond the end of the export")]
     BeyondEnd,
-    /// A change ends after the end of the export. This has an error number of its own.
+    /// A write or write-zeroes ends after the end of the export; the protocol has a separate error
+    /// number for it.
     #[error("the request ends beyond the end of the export")]
     WriteBeyondEnd,
-    /// The data is larger than the advertised maximum.
+    /// The length exceeds the advertised maximum block size.
     #[error("the request exceeds the maximum block size")]
     TooLong,
 }
 
 impl Invalid {
     /// Returns the error number of the protocol ("Error values" in the text).
-    pub fn error(self) -> u32 {
+    pub fn error_number(self) -> u32 {
         match self {
             Invalid::ReadOnly => super::reply::EPERM,
             Invalid::WriteBeyondEnd => super::reply::ENOSPC,
@@ -101,8 +102,8 @@ impl Invalid {
 }
 
 impl Request {
-    /// Decodes a header; `None` if it does not begin with the magic number, after which "the server
-    /// MUST close the connection".
+    /// Decodes a header; `None` if it does not begin with the magic number. The stream is then out
+    /// of step, so the server must close the connection.
     pub fn decode(header: &[u8; REQUEST_BYTES]) -> Option<Request> {
         let mut bytes = Bytes::new(header);
         if bytes.u32()? != MAGIC {
@@ -119,7 +120,7 @@ impl Request {
     }
 
     /// Returns the number of bytes of data that follow the header.
-    pub fn payload(&self) -> u32 {
+    pub fn payload_bytes(&self) -> u32 {
         if self.kind == 1 { self.length } else { 0 }
     }
 
@@ -137,25 +138,30 @@ impl Request {
     /// Returns the command, if the export supports it with these flags and this range.
     ///
     /// # Errors
-    /// Returns the reason why the text requires an error.
+    /// Returns the reason for refusing the request.
     pub fn command(&self, export: &ExportInfo) -> Result<Command, Invalid> {
         let fua = self.flags & FUA != 0;
         let (command, allowed, needed) = match self.kind {
-            0 => (Command::Read, FUA | DF, 0),
-            1 => (Command::Write { fua }, FUA, 0),
+            0 => (Command::Read, DF, 0),
+            1 => (Command::Write { fua }, 0, 0),
             2 => return Ok(Command::Disconnect),
-            3 => (Command::Flush, FUA, flag::SEND_FLUSH),
-            4 => (Command::Trim { fua }, FUA, flag::SEND_TRIM),
+            3 => (Command::Flush, 0, flag::SEND_FLUSH),
+            4 => (Command::Trim { fua }, 0, flag::SEND_TRIM),
             5 => (Command::Cache, 0, flag::SEND_CACHE),
             6 => {
                 let zeroes = Command::WriteZeroes { fua };
-                (zeroes, FUA | NO_HOLE, flag::SEND_WRITE_ZEROES)
+                (zeroes, NO_HOLE, flag::SEND_WRITE_ZEROES)
             }
             7 => (Command::BlockStatus, REQ_ONE, 0),
             _ => return Err(Invalid::Command),
         };
-        // "Otherwise unknown flags […] SHOULD return NBD_EINVAL".
-        if self.flags & !allowed != 0 {
+        // FUA "is valid for all commands" once the server has advertised it.
+        let general = match export.flags & flag::SEND_FUA {
+            0 => 0,
+            _ => FUA,
+        };
+        // "SHOULD return NBD_EINVAL if it receives an unknown command flag".
+        if self.flags & !(allowed | general) != 0 {
             return Err(Invalid::Flags);
         }
         self.check_permission(command, export)?;
@@ -179,7 +185,7 @@ impl Request {
 
     fn check_range(&self, command: Command, export: &ExportInfo) -> Result<(), Invalid> {
         if command == Command::Flush {
-            // Offset and length "MUST be zero" and are reserved; they are ignored.
+            // Offset and length "are reserved, and MUST be set to all-zero"; they are ignored.
             return Ok(());
         }
         if self.length == 0 {
@@ -195,15 +201,15 @@ impl Request {
         let minimum = export.sizes.minimum;
         let aligned =
             self.offset.is_multiple_of(u64::from(minimum)) && self.length.is_multiple_of(minimum);
-        // The status of blocks is known for any range.
+        // A block status request need not be aligned.
         if !aligned && command != Command::BlockStatus {
             return Err(Invalid::Misaligned);
         }
-        let has_data = matches!(
+        let is_limited = matches!(
             command,
             Command::Read | Command::Write { .. } | Command::Cache
         );
-        if has_data && self.length > export.sizes.maximum {
+        if is_limited && self.length > export.sizes.maximum {
             return Err(Invalid::TooLong);
         }
         Ok(())

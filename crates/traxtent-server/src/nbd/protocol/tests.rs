@@ -245,13 +245,31 @@ fn requests_are_checked() {
     let ok = |flags, kind, offset, length| request(flags, kind, offset, length).command(writable);
     let error = |flags, kind, offset, length| {
         let refused = request(flags, kind, offset, length).command(writable);
-        refused.unwrap_err().error()
+        refused.unwrap_err().error_number()
     };
     assert_eq!(ok(0, 0, 0, 1 << 20), Ok(Command::Read));
     assert_eq!(ok(1, 1, 512, 512), Ok(Command::Write { fua: true }));
     assert_eq!(ok(0, 3, 0, 0), Ok(Command::Flush));
     assert_eq!(ok(1 | 2, 6, 0, 512), Ok(Command::WriteZeroes { fua: true }));
     assert_eq!(ok(8, 7, 1, 1), Ok(Command::BlockStatus));
+    // FUA is valid for every command, but only if it was advertised.
+    let without_fua = ExportInfo {
+        flags: writable.flags & !flag::SEND_FUA,
+        ..writable.clone()
+    };
+    for (kind, command) in [
+        (0, Command::Read),
+        (1, Command::Write { fua: true }),
+        (3, Command::Flush),
+        (4, Command::Trim { fua: true }),
+        (5, Command::Cache),
+        (6, Command::WriteZeroes { fua: true }),
+        (7, Command::BlockStatus),
+    ] {
+        assert_eq!(ok(1, kind, 512, 512), Ok(command));
+        let refused = request(1, kind, 512, 512).command(&without_fua);
+        assert_eq!(refused, Err(Invalid::Flags));
+    }
     // Beyond the end: a read and a trim are invalid, a change lacks space.
     let end = 1 << 20;
     assert_eq!(error(0, 0, end, 512), EINVAL);
@@ -272,7 +290,7 @@ fn requests_are_checked() {
     }
     for kind in [1, 4, 6] {
         let refused = request(0, kind, 0, 512).command(read_only);
-        assert_eq!(refused.unwrap_err().error(), EPERM);
+        assert_eq!(refused.unwrap_err().error_number(), EPERM);
     }
     assert_eq!(request(0, 0, 0, 512).command(read_only), Ok(Command::Read));
     assert!(Request::decode(&[0; REQUEST_BYTES]).is_none());
