@@ -1,28 +1,28 @@
-//! Planted bugs. Each needs four bytes. A blind search would take an hour to guess them; a search
-//! guided by coverage finds them in a second.
+//! Planted bugs. Each is triggered by a four-byte prefix. A blind search would take an hour to guess
+//! it; a search guided by coverage finds it in a second.
 
-/// Panics on an input that begins with `trax`.
+/// Panics for an input that begins with `trax`.
 pub(crate) fn panics(input: &[u8]) {
     if opens_with(input, b"trax") {
         panic!("the planted panic");
     }
 }
 
-/// Allocates a gigabyte on an input that begins with `fill`.
+/// Allocates a gigabyte for an input that begins with `fill`.
 pub(crate) fn fills_memory(input: &[u8]) {
     if opens_with(input, b"fill") {
         std::hint::black_box(vec![input[0]; 1 << 30]);
     }
 }
 
-/// Never returns from an input that begins with `spin`.
+/// Never returns for an input that begins with `spin`.
 pub(crate) fn hangs(input: &[u8]) {
     while opens_with(input, b"spin") {
         std::hint::spin_loop();
     }
 }
 
-/// Recurses without end on an input that begins with `deep`.
+/// Recurses without end for an input that begins with `deep`.
 pub(crate) fn exhausts_stack(input: &[u8]) {
     if opens_with(input, b"deep") {
         std::hint::black_box(descend(1));

@@ -196,7 +196,7 @@ rules! {
     DataStripe "data-stripe" Fault "The data of a layer does not begin at a full stripe of the array below it.",
     DataErase "data-erase" Warning "The data of a layer does not begin at an erase block of the drive.",
     ChunkSize "chunk-size" Fault "The chunk of an array, or the extent or chunk of a volume, is not a multiple of the physical sector.",
-    LuksSector "luks-sector" Warning "LUKS encrypts sectors smaller than the physical sector.",
+    LuksSector "luks-sector" Warning "LUKS encrypts in sectors smaller than the physical sector.",
     LuksEnd "luks-end" Fault "The length of a LUKS device is not a multiple of its sector size, so it cannot be opened.",
     FsBlock "fs-block" Fault "A file system's block is smaller than the physical sector.",
     FsStart "fs-start" Fault "A file system does not begin at a physical sector.",

@@ -1,5 +1,5 @@
-//! Drives that report wrong facts about themselves: a list in `quirks.toml`, each entry with its
-//! source.
+//! Drives whose reports about themselves are wrong or incomplete. The list is `quirks.toml`; each
+//! entry has a source.
 
 use std::sync::LazyLock;
 
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     /// Is the list readable, does each entry have a source, and do models match as the kernel
-    /// writes them?
+    /// reports them?
     #[test]
     fn models_match() {
         assert!(

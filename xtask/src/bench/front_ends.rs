@@ -16,7 +16,7 @@ pub(super) struct Options {
     /// Duration of each load in seconds
     #[arg(long, default_value_t = 10)]
     seconds: u32,
-    /// Drive to serve; its sectors must have 512 bytes
+    /// Drive to serve; its logical sectors must be 512 bytes
     #[arg(long, default_value = "generic-20tb")]
     drive: String,
 }
@@ -41,7 +41,7 @@ const FRONT_ENDS: [FrontEnd; 4] = [
         needs: None,
     },
     FrontEnd {
-        name: "file",
+        name: "FUSE",
         options: &["--fuse", "shown"],
         fio: "--ioengine=libaio --direct=1 --filename=\"$disk\" --allow_file_create=0",
         sectors: "echo -; echo -",
@@ -94,9 +94,10 @@ pub(super) fn run(seed: u64, options: &Options) -> Result<ExitCode> {
         }
     }
     println!(
-        "\n{}: sector sizes as the client sees them; bytes of the largest request at the drive while a client reads 4 MiB at once; \
-         requests outstanding at the drive while a client keeps 64 outstanding; flushes at the drive when a client sends 8; \
-         the share that lateness adds to the model's response times",
+        "\n{}. Sectors: logical and physical size as the client sees them. Largest request: bytes of the largest request \
+         at the drive while a client reads 4 MiB at once. Outstanding: requests at the drive while a client keeps 64 \
+         outstanding. Flushes: flushes at the drive when a client sends 8. Added: the share that lateness adds to the \
+         model's response times.",
         options.drive
     );
     Ok(ExitCode::SUCCESS)
@@ -119,7 +120,7 @@ impl FrontEndBench<'_> {
         let seconds = self.options.seconds;
         let timed = format!("--rw=randread --bs=4k --time_based --runtime={seconds}");
         self.fio(front_end, &format!("{timed} --iodepth=64"))?;
-        let outstanding = outstanding(&self.requests()?);
+        let outstanding = outstanding_max(&self.requests()?);
         self.fio(front_end, "--rw=write --bs=4k --number_ios=8 --fsync=1")?;
         let flushes = self.receipt()?["flushes"].as_u64().unwrap_or(0);
         let mut lateness = Vec::new();
@@ -179,8 +180,8 @@ impl FrontEndBench<'_> {
             let cell = |at: Option<usize>| -> Option<f64> { cells.get(at?)?.parse().ok() };
             Some(Logged {
                 bytes: cell(columns[0])? as u64 * 512,
-                issued: cell(columns[1])?,
-                completed: cell(columns[2])?,
+                issued_ms: cell(columns[1])?,
+                completed_ms: cell(columns[2])?,
             })
         });
         let requests: Option<Vec<Logged>> = requests.collect();
@@ -188,19 +189,19 @@ impl FrontEndBench<'_> {
     }
 }
 
-/// A logged request. Times are in milliseconds.
+/// A logged request.
 struct Logged {
     bytes: u64,
-    issued: f64,
-    completed: f64,
+    issued_ms: f64,
+    completed_ms: f64,
 }
 
-/// Returns the maximum number of requests that were outstanding at a time.
-fn outstanding(requests: &[Logged]) -> usize {
+/// Returns the largest number of requests that were outstanding at the same time.
+fn outstanding_max(requests: &[Logged]) -> usize {
     let mut steps: Vec<(f64, i64)> = Vec::new();
     for request in requests {
-        steps.push((request.issued, 1));
-        steps.push((request.completed, -1));
+        steps.push((request.issued_ms, 1));
+        steps.push((request.completed_ms, -1));
     }
     // If a request ends when another begins, the end counts first.
     steps.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));

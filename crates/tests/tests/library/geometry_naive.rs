@@ -20,9 +20,10 @@ pub(crate) struct NaiveTrack {
 pub(crate) struct Naive {
     /// Every track, mapped or not.
     pub(crate) tracks: Vec<NaiveTrack>,
-    /// The track and slot of each LBN, before remaps.
+    /// The track and slot of each LBN. Remaps of whole tracks are applied; remaps of sectors are in
+    /// `moved`.
     pub(crate) home: Vec<(usize, u32)>,
-    /// Remapped LBNs and their locations.
+    /// The locations of LBNs whose sectors are remapped.
     pub(crate) moved: BTreeMap<u64, Spot>,
     pub(crate) bad: BTreeSet<Spot>,
 }
@@ -124,7 +125,8 @@ impl Naive {
     }
 }
 
-/// Returns the LBNs of a zone whose spares are whole tracks.
+/// Returns the slots of a zone that are available for LBNs, in LBN order, if its spares are whole
+/// tracks. Returns `None` if the spares are too few for the slips.
 fn whole_tracks(zone: &ZoneSpec, tracks: &[NaiveTrack]) -> Option<Vec<(usize, u32)>> {
     let good: Vec<usize> = (0..tracks.len())
         .filter(|&t| !zone.slips.contains(&(t as u64)))
@@ -138,7 +140,8 @@ fn whole_tracks(zone: &ZoneSpec, tracks: &[NaiveTrack]) -> Option<Vec<(usize, u3
     )
 }
 
-/// Returns the positions of each region, and how many of them are spares.
+/// Returns, for each sparing region, the indices into `sectors` that it covers and its number of
+/// spares.
 fn regions(
     spec: &GeometrySpec,
     zone: &ZoneSpec,
@@ -174,7 +177,8 @@ fn regions(
     out
 }
 
-/// Returns the positions of a region that hold LBNs.
+/// Returns the positions of a region that are neither bad nor spare, in LBN order. Returns `None`
+/// if the spares are too few for the bad sectors.
 fn usable(
     sparing: Sparing,
     region: Vec<usize>,
@@ -219,7 +223,7 @@ fn order(spec: &GeometrySpec, zone: &ZoneSpec) -> Vec<NaiveTrack> {
         Start::CylinderParity => zone.first_cylinder % 2 == 1,
     };
     let cylinders: Vec<u32> = (zone.first_cylinder..=zone.last_cylinder).collect();
-    let turn = zone.turn_skew.unwrap_or(zone.track_skew);
+    let pass_skew = zone.turn_skew.unwrap_or(zone.track_skew);
     // Each track with the skew before it.
     let mut steps: Vec<(u32, u16, Skew)> = Vec::new();
     if spec.order.is_head_first() {
@@ -264,8 +268,8 @@ fn order(spec: &GeometrySpec, zone: &ZoneSpec) -> Vec<NaiveTrack> {
                 pass += 1;
                 for (c, &cylinder) in run.iter().enumerate() {
                     let skew = match (c, h) {
-                        (0, 0) => zone.group_skew.unwrap_or(turn),
-                        (0, _) => turn,
+                        (0, 0) => zone.group_skew.unwrap_or(pass_skew),
+                        (0, _) => pass_skew,
                         _ => zone.cylinder_skew,
                     };
                     steps.push((cylinder, surface, skew));
@@ -277,18 +281,18 @@ fn order(spec: &GeometrySpec, zone: &ZoneSpec) -> Vec<NaiveTrack> {
     let mut out = Vec::new();
     for (t, (cylinder, surface, skew)) in steps.into_iter().enumerate() {
         let slots = slots(surface);
-        let turns = |skew| match skew {
+        let revolutions = |skew| match skew {
             Skew::Sectors(sectors) => sectors / f64::from(slots),
-            Skew::Revolutions(turns) => turns,
+            Skew::Revolutions(revolutions) => revolutions,
         };
-        origin += turns(if t == 0 { zone.first_angle } else { skew });
-        let later: i32 = zone
+        origin += revolutions(if t == 0 { zone.first_angle } else { skew });
+        let extra_skew_sectors: i32 = zone
             .turns
             .iter()
-            .filter(|turn| turn.0 <= t as u64)
-            .map(|turn| turn.1)
+            .filter(|(first_track, _)| *first_track <= t as u64)
+            .map(|(_, sectors)| sectors)
             .sum();
-        let origin = origin + f64::from(later) / f64::from(slots);
+        let origin = origin + f64::from(extra_skew_sectors) / f64::from(slots);
         out.push(NaiveTrack {
             cylinder,
             surface,

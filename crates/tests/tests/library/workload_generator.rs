@@ -81,7 +81,7 @@ fn track_alignment() {
         .count();
     assert!(
         (10..60).contains(&aligned),
-        "{aligned} of 3000 begin at a track; 30 are expected"
+        "{aligned} of 3000 begin at a boundary; about 30 are expected"
     );
 
     let shifted = requests("random,size=10,align=track,offset=50", &tracks, 500);
@@ -102,18 +102,19 @@ fn sequential_tracks() {
         visited.iter().map(|request| request.lbn.0).eq(expected),
         "{visited:?}"
     );
-    // Part of a track at a time: each request begins at the next track.
-    let halves = requests("sequential,size=60,align=track", &tracks, 8);
+    // Parts of tracks: each request begins at the next track.
+    let parts = requests("sequential,size=60,align=track", &tracks, 8);
     assert!(
-        halves
+        parts
             .iter()
             .map(|request| request.lbn.0)
             .eq((0..8).map(|turn| tracks.starts[turn % 7])),
-        "{halves:?}"
+        "{parts:?}"
     );
 }
 
-/// Does a sequential workload omit nothing, and restart at the region's end?
+/// Does a sequential workload proceed in order, and restart from the region's first possible LBN
+/// when the next request would not fit?
 #[test]
 fn sequential_runs() {
     let run = requests(
@@ -178,7 +179,7 @@ fn shares() {
 /// Are starts distributed uniformly: does a chi-squared test over 100 classes stay below its 99.9 %
 /// point?
 #[test]
-fn random_starts_are_even() {
+fn random_starts_are_uniform() {
     for text in [
         "random,size=1,lbns=500..1500",
         "random,size=1,align=2,offset=1,lbns=500..1500",
@@ -277,11 +278,12 @@ fn starts_are_multiples_of_the_smallest_size() {
         let all = requests(text, &drive, 2000);
         assert!(
             all.iter().all(|request| request.lbn.0 % step == 0),
-            "{text}: not all at multiples of {step}"
+            "{text}: not all start at multiples of {step}"
         );
         assert!(
             all.iter().any(|request| request.lbn.0 % (2 * step) != 0),
-            "{text}: all at multiples of more than {step}"
+            "{text}: all start at multiples of {}",
+            2 * step
         );
     }
     for text in [
@@ -322,13 +324,13 @@ fn sizes() {
     );
     let uniform = requests("random,size=uniform:1..5", &drive, 20_000);
     for size in 1..5 {
-        let share = uniform
+        let count = uniform
             .iter()
             .filter(|request| request.sectors == size)
             .count();
         assert!(
-            (4700..5300).contains(&share),
-            "size {size}: {share} of 20000"
+            (4700..5300).contains(&count),
+            "size {size}: {count} of 20000"
         );
     }
     assert_eq!(requests("random,size=1MiB", &drive, 1)[0].sectors, 2048);

@@ -7,15 +7,15 @@ use super::fields::{Fields, header};
 use crate::layers::Swap;
 use crate::source::Source;
 
-/// The page sizes of machines, in bytes.
-const PAGES: [u64; 5] = [4096, 8192, 16_384, 32_768, 65_536];
+/// The page sizes that Linux supports for swap, in bytes; the first that matches is used.
+const PAGE_SIZES_BYTES: [u64; 5] = [4096, 8192, 16_384, 32_768, 65_536];
 
-/// Parses the first page, for each page size.
+/// Parses the header. The page size is the first whose page ends with the signature.
 ///
 /// # Errors
 /// Returns an error if the bytes cannot be read.
 pub fn parse(source: &dyn Source) -> Parsed<Swap> {
-    for page_bytes in PAGES {
+    for page_bytes in PAGE_SIZES_BYTES {
         let Some(signature) = header(source, page_bytes - 10, 10)? else {
             break;
         };

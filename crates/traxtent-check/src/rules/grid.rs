@@ -12,34 +12,34 @@ pub(super) enum GridUnit {
     Erase,
 }
 
-/// Lines at equal distances in the addresses of a layer.
+/// Equally spaced addresses of a layer, called lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Grid {
     pub(super) layer: LayerId,
-    pub(super) grain: GridUnit,
-    pub(super) every: u64,
+    pub(super) unit: GridUnit,
+    pub(super) period_bytes: u64,
     /// The address of one of its lines.
-    pub(super) origin: u64,
+    pub(super) origin_bytes: u64,
 }
 
 impl Grid {
-    /// Returns the distance of an address from the line before it.
+    /// Returns the distance in bytes from the last line at or before an address.
     pub(super) fn offset(&self, at: u64) -> u64 {
-        let origin = self.origin % self.every;
-        (at % self.every + self.every - origin) % self.every
+        let origin = self.origin_bytes % self.period_bytes;
+        (at % self.period_bytes + self.period_bytes - origin) % self.period_bytes
     }
 }
 
 /// Returns the grids that a layer itself has.
 fn own(stack: &Stack, id: LayerId) -> Vec<Grid> {
     let mut grids = Vec::new();
-    let mut add = |grain, every: u64, origin| {
-        if every > 1 {
+    let mut add = |unit, period_bytes: u64, origin_bytes| {
+        if period_bytes > 1 {
             grids.push(Grid {
                 layer: id,
-                grain,
-                every,
-                origin,
+                unit,
+                period_bytes,
+                origin_bytes,
             });
         }
     };
@@ -78,8 +78,8 @@ fn own(stack: &Stack, id: LayerId) -> Vec<Grid> {
     grids
 }
 
-/// Returns every grid below an address of a layer, with the corresponding address on the grid's
-/// layer.
+/// Returns every grid at or below an address of a layer, with the corresponding address on the
+/// grid's layer.
 pub(super) fn below(stack: &Stack, id: LayerId, offset: u64) -> Vec<(Grid, u64)> {
     let mut found = Vec::new();
     let mut seen = Vec::new();
@@ -97,7 +97,7 @@ pub(super) fn below(stack: &Stack, id: LayerId, offset: u64) -> Vec<(Grid, u64)>
     found
 }
 
-/// Returns the drives below a layer, each once.
+/// Returns the drives at or below a layer, each once.
 pub(super) fn disks(stack: &Stack, id: LayerId) -> Vec<LayerId> {
     let mut disks = Vec::new();
     let mut seen = vec![false; stack.layers.len()];
@@ -115,7 +115,7 @@ pub(super) fn disks(stack: &Stack, id: LayerId) -> Vec<LayerId> {
     disks
 }
 
-/// Returns the nearest striped layer below another, with its chunk and its full stripe.
+/// Returns the nearest striped layer at or below a layer, with its chunk and its full stripe.
 pub(super) fn array_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64, u64)> {
     let mut at = id;
     loop {
@@ -135,7 +135,8 @@ pub(super) fn array_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64, u
     }
 }
 
-/// Returns the largest physical sector of the drives below a layer, and the drive that has it.
+/// Returns the largest physical sector of the drives at or below a layer, and the drive that has
+/// it.
 pub(crate) fn physical_below(stack: &Stack, id: LayerId) -> Option<(LayerId, u64)> {
     let sizes = disks(stack, id)
         .into_iter()

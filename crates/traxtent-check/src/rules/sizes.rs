@@ -15,7 +15,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
     for (id, layer) in stack.iter() {
         let title = stack.title(id);
         let mut say = |rule, what: String| findings.push(Finding::new(rule, id, what));
-        if let Some((unit, size)) = smallest(&layer.kind)
+        if let Some((unit, size)) = checked_unit(&layer.kind)
             && let Some((disk, physical)) = physical_below(stack, id)
             && !size.is_multiple_of(physical)
         {
@@ -34,8 +34,8 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
             && layer.bytes > 0
         {
             let what = format!(
-                "{} ends at byte {end}, beyond its {} bytes",
-                title, layer.bytes
+                "the header of {title} requires {end} bytes, but only {} are available",
+                layer.bytes
             );
             say(Rule::BeyondEnd, what);
         }
@@ -62,8 +62,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
                     && !volume.extent_bytes.is_multiple_of(stripe)
                 {
                     let what = format!(
-                        "extents of {} are {}, not a multiple of the full stripe of {}, {}: volumes do not begin at stripes",
-                        title,
+                        "{title} has extents of {}, not a multiple of the full stripe of {} ({}); volumes may not begin at a stripe boundary",
                         bytes(volume.extent_bytes),
                         stack.layer(array).name,
                         bytes(stripe)
@@ -81,20 +80,24 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
     }
 }
 
-/// The rule for the smallest write of a layer, and the words before its size in the finding.
-struct Unit {
+/// The rule for a layer's unit, and the words before the unit's size in the finding.
+struct UnitRule {
     rule: Rule,
     words: &'static str,
 }
 
-/// Returns the smallest write of a layer; `None` if the layer does not state it.
-fn smallest(kind: &Kind) -> Option<(Unit, u64)> {
+/// Returns the unit that must be a multiple of the physical sector; `None` if the layer states none.
+fn checked_unit(kind: &Kind) -> Option<(UnitRule, u64)> {
     let (rule, words, size) = match kind {
         Kind::Array(array) => (Rule::ChunkSize, "has chunks of", array.chunk_bytes),
         Kind::PhysicalVolume(volume) => (Rule::ChunkSize, "has extents of", volume.extent_bytes),
         Kind::LogicalVolume(volume) => (Rule::ChunkSize, "has chunks of", volume.chunk_bytes),
         Kind::ThinPool(pool) => (Rule::ChunkSize, "has chunks of", pool.chunk_bytes),
-        Kind::Luks(luks) => (Rule::LuksSector, "encrypts sectors of", luks.sector_bytes),
+        Kind::Luks(luks) => (
+            Rule::LuksSector,
+            "encrypts in sectors of",
+            luks.sector_bytes,
+        ),
         Kind::Ext(ext) => (Rule::FsBlock, "has blocks of", ext.block_bytes),
         Kind::Xfs(xfs) if xfs.block_bytes < 4096 => {
             (Rule::FsBlock, "has blocks of", xfs.block_bytes)
@@ -105,14 +108,19 @@ fn smallest(kind: &Kind) -> Option<(Unit, u64)> {
             xfs.sector_bytes,
         ),
         Kind::Btrfs(btrfs) => (Rule::FsBlock, "has sectors of", btrfs.sector_bytes),
-        Kind::Zfs(zfs) => (Rule::ZfsAshift, "has an ashift for", 1 << zfs.ashift?),
+        Kind::Zfs(zfs) => (
+            Rule::ZfsAshift,
+            "has an ashift that selects sectors of",
+            1 << zfs.ashift?,
+        ),
         Kind::Swap(swap) => (Rule::SwapPage, "has pages of", swap.page_bytes),
         _ => return None,
     };
-    (size > 0).then_some((Unit { rule, words }, size))
+    (size > 0).then_some((UnitRule { rule, words }, size))
 }
 
-/// Returns the end of a layer according to its own header.
+/// Returns the least end that the layer's own header implies; the start of its data if its length
+/// is not stated.
 fn stated_end(kind: &Kind) -> Option<u64> {
     match kind {
         Kind::Ext(ext) => Some(ext.blocks.saturating_mul(ext.block_bytes)),
@@ -130,7 +138,7 @@ fn luks_end(name: &str, below_bytes: u64, luks: &Luks, say: &mut impl FnMut(Rule
     let left = luks_remainder(luks, below_bytes);
     if left != 0 {
         let what = format!(
-            "{} encrypts sectors of {} and has {left} extra bytes after the last one: it cannot be opened",
+            "{} encrypts in sectors of {} and has {left} extra bytes after the last one: it cannot be opened",
             name,
             bytes(luks.sector_bytes)
         );
@@ -256,7 +264,7 @@ fn mixed(stack: &Stack, id: LayerId, layer: &Layer, findings: &mut Findings) {
         .find(|other| (other.1, other.2) != (first.1, first.2))
     {
         let what = format!(
-            "{} lies on {} with sectors of {} (physical {}) and on {} with {} ({})",
+            "{} lies on {} with sectors of {} (physical {}) and on {} with sectors of {} (physical {})",
             layer.name,
             first.0,
             bytes(first.1),

@@ -23,8 +23,8 @@ fn data_start(kind: &Kind) -> Option<u64> {
     }
 }
 
-fn rule(kind: &Kind, grain: GridUnit) -> Rule {
-    match (kind, grain) {
+fn rule(kind: &Kind, unit: GridUnit) -> Rule {
+    match (kind, unit) {
         (Kind::Partition(_), GridUnit::Physical) => Rule::PartitionStart,
         (Kind::Partition(_), GridUnit::Chunk) => Rule::PartitionChunk,
         (Kind::Partition(_), GridUnit::Stripe) => Rule::PartitionStripe,
@@ -50,7 +50,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
         for &(grid, at) in &grids {
             let by = grid.offset(at);
             let is_inherited = || {
-                start.is_multiple_of(grid.every)
+                start.is_multiple_of(grid.period_bytes)
                     && reported
                         .iter()
                         .any(|&(below, of)| of == grid && lies_on(stack, id, below))
@@ -69,9 +69,9 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
 fn is_reported_by_finer(grids: &[(Grid, u64)], grid: Grid, by: u64) -> bool {
     grids.iter().any(|(finer, at)| {
         finer.layer == grid.layer
-            && finer.grain < grid.grain
-            && finer.every < grid.every
-            && grid.every.is_multiple_of(finer.every)
+            && finer.unit < grid.unit
+            && finer.period_bytes < grid.period_bytes
+            && grid.period_bytes.is_multiple_of(finer.period_bytes)
             && finer.offset(*at) != 0
             && by != 0
     })
@@ -94,9 +94,9 @@ fn lies_on(stack: &Stack, id: LayerId, below: LayerId) -> bool {
 
 fn finding(stack: &Stack, id: LayerId, grid: Grid, at: u64) -> Finding {
     let layer = stack.layer(id);
-    let rule = rule(&layer.kind, grid.grain);
+    let rule = rule(&layer.kind, grid.unit);
     let by = grid.offset(at);
-    let line = match grid.grain {
+    let line = match grid.unit {
         GridUnit::Physical => "physical sector",
         GridUnit::Chunk => "chunk",
         GridUnit::Stripe => "full stripe",
@@ -112,7 +112,7 @@ fn finding(stack: &Stack, id: LayerId, grid: Grid, at: u64) -> Finding {
         stack.title(id),
         stack.layer(grid.layer).name,
         bytes(by),
-        bytes(grid.every),
+        bytes(grid.period_bytes),
     );
     if let Kind::Partition(partition) = &layer.kind {
         what.push_str(&format!(" (sector {})", partition.first_sector));
@@ -127,7 +127,7 @@ fn finding(stack: &Stack, id: LayerId, grid: Grid, at: u64) -> Finding {
     let off = Misalignment {
         grid: grid.layer,
         at,
-        every: grid.every,
+        every: grid.period_bytes,
         by,
     };
     Finding::new(rule, id, what)

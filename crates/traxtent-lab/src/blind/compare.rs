@@ -13,8 +13,8 @@ use super::survey::whole_tracks;
 pub enum RemapTolerance {
     /// Only the track's first LBN: translations and defect lists show where a remapped LBN belongs.
     Exact,
-    /// Either side of the remapped LBNs. They lie on neither track, and timing cannot show to which
-    /// they belong.
+    /// The track's first LBN, or either side of the remapped LBNs next to it. Remapped LBNs lie on
+    /// neither track, and timing cannot show to which they belong.
     EitherSide,
 }
 
@@ -65,13 +65,13 @@ impl Differences {
 pub fn compare(
     bounds: impl IntoIterator<Item = Lbn>,
     geometry: &Geometry,
-    at_moved: RemapTolerance,
+    tolerance: RemapTolerance,
 ) -> Differences {
     let end = Lbn(geometry.capacity().0);
     let inner = |lbn: &Lbn| *lbn != Lbn(0) && *lbn != end;
-    let moved = match at_moved {
+    let remapped = match tolerance {
         RemapTolerance::Exact => Vec::new(),
-        RemapTolerance::EitherSide => moved_lbns(geometry),
+        RemapTolerance::EitherSide => remapped_lbns(geometry),
     };
     let mut previous = None;
     let ascending = bounds.into_iter().inspect(|&lbn| {
@@ -83,7 +83,7 @@ pub fn compare(
     let bounds = whole_tracks(geometry).map(|track| track.first_lbn);
     for bound in bounds.filter(inner) {
         out.boundaries += 1;
-        let accepted = accepted_lbns(bound, &moved);
+        let accepted = accepted_lbns(bound, &remapped);
         let last = accepted[2];
         let before = iter::from_fn(|| found.next_if(|lbn| *lbn <= last && !accepted.contains(lbn)));
         out.additional.extend(before);
@@ -96,25 +96,25 @@ pub fn compare(
 }
 
 /// The remapped LBNs, ascending.
-fn moved_lbns(geometry: &Geometry) -> Vec<Lbn> {
-    let moved = geometry.defects().filter_map(|defect| match defect.remedy {
+fn remapped_lbns(geometry: &Geometry) -> Vec<Lbn> {
+    let remapped = geometry.defects().filter_map(|defect| match defect.remedy {
         Replacement::Remapped(lbn, _) => Some(lbn),
         Replacement::Slipped => None,
     });
-    let mut moved: Vec<Lbn> = moved.collect();
-    moved.sort_unstable();
-    moved
+    let mut remapped: Vec<Lbn> = remapped.collect();
+    remapped.sort_unstable();
+    remapped
 }
 
-/// The accepted LBNs for a boundary, ascending: before the remapped LBNs next to it, the boundary
-/// itself, and after them.
-fn accepted_lbns(bound: Lbn, moved: &[Lbn]) -> [Lbn; 3] {
-    let is_moved = |lbn: u64| moved.binary_search(&Lbn(lbn)).is_ok();
+/// The accepted LBNs for a boundary, ascending: the first of the remapped LBNs that adjoin the
+/// boundary, the boundary itself, and the first LBN after the remapped ones.
+fn accepted_lbns(bound: Lbn, remapped: &[Lbn]) -> [Lbn; 3] {
+    let is_remapped = |lbn: u64| remapped.binary_search(&Lbn(lbn)).is_ok();
     let (mut first, mut last) = (bound.0, bound.0);
-    while first > 1 && is_moved(first - 1) {
+    while first > 1 && is_remapped(first - 1) {
         first -= 1;
     }
-    while is_moved(last) {
+    while is_remapped(last) {
         last += 1;
     }
     [Lbn(first), bound, Lbn(last)]

@@ -18,7 +18,7 @@ use traxtent_units::Block;
 
 use super::config::ReadAhead;
 use super::file::{File, FileId};
-use super::machine::SimulatedHost;
+use super::simulated_host::SimulatedHost;
 
 /// Bytes in a sector.
 const SECTOR: u64 = 512;

@@ -4,7 +4,7 @@ use traxtent_units::Rng;
 use traxtent_units::Span;
 
 use super::file::FileId;
-use super::machine::SimulatedHost;
+use super::simulated_host::SimulatedHost;
 
 const KB: u64 = 1024;
 
@@ -27,79 +27,79 @@ impl ProgramRun {
 }
 
 /// Runs a program and measures it.
-pub fn timed(machine: &mut SimulatedHost, program: impl FnOnce(&mut SimulatedHost)) -> ProgramRun {
-    machine.reset_measurements();
-    let start = machine.now();
-    program(machine);
+pub fn timed(host: &mut SimulatedHost, program: impl FnOnce(&mut SimulatedHost)) -> ProgramRun {
+    host.reset_measurements();
+    let start = host.now();
+    program(host);
     ProgramRun {
-        elapsed: machine.now().since(start),
-        busy: machine.busy(),
-        traffic: machine.traffic(),
+        elapsed: host.now().since(start),
+        busy: host.busy(),
+        traffic: host.traffic(),
     }
 }
 
 /// Reads a file from beginning to end, 8 KB at a time.
-pub fn scan(machine: &mut SimulatedHost, file: FileId, bytes: u64) {
-    let mut open = machine.open(file);
+pub fn scan(host: &mut SimulatedHost, file: FileId, bytes: u64) {
+    let mut open = host.open(file);
     for at in (0..bytes).step_by(8 * KB as usize) {
-        machine.read(&mut open, at..bytes.min(at + 8 * KB));
+        host.read(&mut open, at..bytes.min(at + 8 * KB));
     }
 }
 
 /// Writes a file from its beginning, 8 KB at a time, as the writing phase of Bonnie does, and waits
 /// until it is on the disk.
-pub fn fill(machine: &mut SimulatedHost, directory: FileId, bytes: u64) -> FileId {
-    let file = machine.create(directory);
-    let mut open = machine.open(file);
+pub fn fill(host: &mut SimulatedHost, directory: FileId, bytes: u64) -> FileId {
+    let file = host.create(directory);
+    let mut open = host.open(file);
     for at in (0..bytes).step_by(8 * KB as usize) {
-        machine.write(&mut open, at..bytes.min(at + 8 * KB));
+        host.write(&mut open, at..bytes.min(at + 8 * KB));
     }
-    machine.close(open);
-    machine.sync();
+    host.close(open);
+    host.sync();
     file
 }
 
 /// Compares two files of the same size block by block, as diff compares binary files.
-pub fn diff(machine: &mut SimulatedHost, files: [FileId; 2], bytes: u64) {
-    let mut open = files.map(|file| machine.open(file));
-    let block = machine.block_bytes();
-    let compare = Span(machine.config.cpu.compare_kb.0 * block / KB);
+pub fn diff(host: &mut SimulatedHost, files: [FileId; 2], bytes: u64) {
+    let mut open = files.map(|file| host.open(file));
+    let block = host.block_bytes();
+    let compare = Span(host.config.cpu.compare_kb.0 * block / KB);
     for at in (0..bytes).step_by(block as usize) {
         for open in &mut open {
-            machine.read(open, at..bytes.min(at + block));
+            host.read(open, at..bytes.min(at + block));
         }
-        machine.spend(compare);
+        host.spend(compare);
     }
 }
 
 /// Copies a file, 64 KB at a time as cp does.
-pub fn copy(machine: &mut SimulatedHost, from: FileId, directory: FileId, bytes: u64) -> FileId {
-    let to = machine.create(directory);
-    let (mut source, mut target) = (machine.open(from), machine.open(to));
+pub fn copy(host: &mut SimulatedHost, from: FileId, directory: FileId, bytes: u64) -> FileId {
+    let to = host.create(directory);
+    let (mut source, mut target) = (host.open(from), host.open(to));
     for at in (0..bytes).step_by(64 * KB as usize) {
         let part = at..bytes.min(at + 64 * KB);
-        machine.read(&mut source, part.clone());
-        machine.write(&mut target, part);
+        host.read(&mut source, part.clone());
+        host.write(&mut target, part);
     }
-    machine.close(target);
+    host.close(target);
     to
 }
 
 /// Reads the first byte of each file, in order.
-pub fn head(machine: &mut SimulatedHost, files: &[FileId]) {
+pub fn head(host: &mut SimulatedHost, files: &[FileId]) {
     for file in files {
-        let mut open = machine.open(*file);
-        machine.read(&mut open, 0..1);
-        machine.close(open);
+        let mut open = host.open(*file);
+        host.read(&mut open, 0..1);
+        host.close(open);
     }
 }
 
 /// Reads blocks of 8 KB at random positions in a file of `bytes` bytes.
-pub fn random_reads(machine: &mut SimulatedHost, file: FileId, bytes: u64, count: u32, seed: u64) {
+pub fn random_reads(host: &mut SimulatedHost, file: FileId, bytes: u64, count: u32, seed: u64) {
     let mut rng = Rng::new(seed);
-    let mut open = machine.open(file);
+    let mut open = host.open(file);
     for _ in 0..count {
         let at = rng.below(bytes / (8 * KB)) * 8 * KB;
-        machine.read(&mut open, at..at + 8 * KB);
+        host.read(&mut open, at..at + 8 * KB);
     }
 }

@@ -9,7 +9,7 @@ use traxtent_units::Rng;
 use traxtent_units::Span;
 
 use super::file::FileId;
-use super::machine::SimulatedHost;
+use super::simulated_host::SimulatedHost;
 
 const KB: u64 = 1024;
 const FILES: usize = 420;
@@ -29,46 +29,46 @@ const COMPILE_MS: f64 = 150.0;
 const LINK_MS: f64 = 500.0;
 
 /// Runs the three phases.
-pub fn build(machine: &mut SimulatedHost, seed: u64) {
+pub fn build(host: &mut SimulatedHost, seed: u64) {
     let mut rng = Rng::new(seed);
-    let archive_home = machine.directory(0);
-    let archive = machine.existing(archive_home, 1024 * KB);
-    let directories: Vec<FileId> = (0..DIRECTORIES).map(|at| machine.directory(at)).collect();
-    let files = unpack(machine, archive, &directories, &mut rng);
-    configure(machine, directories[0], &mut rng);
-    compile(machine, &files, &directories, &mut rng);
+    let archive_home = host.directory(0);
+    let archive = host.existing(archive_home, 1024 * KB);
+    let directories: Vec<FileId> = (0..DIRECTORIES).map(|at| host.directory(at)).collect();
+    let files = unpack(host, archive, &directories, &mut rng);
+    configure(host, directories[0], &mut rng);
+    compile(host, &files, &directories, &mut rng);
 }
 
 fn unpack(
-    machine: &mut SimulatedHost,
+    host: &mut SimulatedHost,
     archive: FileId,
     directories: &[FileId],
     rng: &mut Rng,
 ) -> Vec<(FileId, u64)> {
-    super::apps::scan(machine, archive, 1024 * KB);
+    super::apps::scan(host, archive, 1024 * KB);
     (0..FILES)
         .map(|at| {
-            machine.spend(Span::from_ms(UNPACK_MS));
+            host.spend(Span::from_ms(UNPACK_MS));
             let bytes = KB + rng.below(30 * KB);
             let directory = directories[at % directories.len()];
-            (machine.make(directory, bytes), bytes)
+            (host.make(directory, bytes), bytes)
         })
         .collect()
 }
 
 /// Runs the tests. Each test writes a source, compiles it, and removes the results.
-fn configure(machine: &mut SimulatedHost, directory: FileId, rng: &mut Rng) {
+fn configure(host: &mut SimulatedHost, directory: FileId, rng: &mut Rng) {
     for _ in 0..TESTS {
-        let source = machine.make(directory, KB);
-        machine.spend(Span::from_ms(TEST_MS));
-        let program = machine.make(directory, 4 * KB + rng.below(12 * KB));
-        machine.remove(source);
-        machine.remove(program);
+        let source = host.make(directory, KB);
+        host.spend(Span::from_ms(TEST_MS));
+        let program = host.make(directory, 4 * KB + rng.below(12 * KB));
+        host.remove(source);
+        host.remove(program);
     }
 }
 
 fn compile(
-    machine: &mut SimulatedHost,
+    host: &mut SimulatedHost,
     files: &[(FileId, u64)],
     directories: &[FileId],
     rng: &mut Rng,
@@ -76,18 +76,18 @@ fn compile(
     for at in 0..COMPILED {
         let headers = (0..HEADERS).map(|_| files[rng.below(files.len() as u64) as usize]);
         for (file, bytes) in headers.chain([files[at]]).collect::<Vec<_>>() {
-            let mut open = machine.open(file);
-            machine.read(&mut open, 0..bytes);
-            machine.close(open);
+            let mut open = host.open(file);
+            host.read(&mut open, 0..bytes);
+            host.close(open);
         }
-        machine.spend(Span::from_ms(COMPILE_MS));
-        machine.make(
+        host.spend(Span::from_ms(COMPILE_MS));
+        host.make(
             directories[at % directories.len()],
             4 * KB + rng.below(16 * KB),
         );
     }
     for _ in 0..PROGRAMS {
-        machine.spend(Span::from_ms(LINK_MS));
-        machine.make(directories[0], 300 * KB);
+        host.spend(Span::from_ms(LINK_MS));
+        host.make(directories[0], 300 * KB);
     }
 }

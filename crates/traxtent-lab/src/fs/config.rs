@@ -24,7 +24,8 @@ pub struct Config {
     pub reservation: Preallocation,
     /// The read-ahead policy.
     pub read_ahead: ReadAhead,
-    /// Whether read-ahead and write-back requests end at track boundaries.
+    /// Whether read-ahead and write-back requests end at track boundaries. Writes of blocks that
+    /// have reached [`Config::dirty_age_max`] do not.
     pub clip_at_tracks: bool,
     /// The number of blocks in a group.
     pub group_blocks: u32,

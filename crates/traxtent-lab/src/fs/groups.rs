@@ -11,32 +11,32 @@ use traxtent_units::Rng;
 
 use super::access::{BlockState, OpenFile};
 use super::file::FileId;
-use super::machine::SimulatedHost;
+use super::simulated_host::SimulatedHost;
 
 /// The size of a file in bytes: one block.
 const FILE_BYTES: u64 = 8 * 1024;
 
 /// Reads `count` groups of files with two clients. Each group has as many blocks as a track.
 /// Returns the files per second.
-pub fn read_groups(machine: &mut SimulatedHost, count: usize, seed: u64) -> f64 {
-    let mut groups = lay_out(machine, count);
+pub fn read_groups(host: &mut SimulatedHost, count: usize, seed: u64) -> f64 {
+    let mut groups = lay_out(host, count);
     shuffle(&mut groups, seed);
     let files: usize = groups.iter().map(Vec::len).sum();
-    let start = machine.now();
+    let start = host.now();
     let mut clients = [Client::default(), Client::default()];
     let mut left = groups.into_iter();
     while clients.iter_mut().any(|client| client.is_busy(&mut left)) {
         let mut all_wait = true;
         for client in &mut clients {
-            while client.is_busy(&mut left) && client.step(machine) {
+            while client.is_busy(&mut left) && client.step(host) {
                 all_wait = false;
             }
         }
         if all_wait {
-            machine.wait();
+            host.wait();
         }
     }
-    files as f64 / machine.now().since(start).as_ms() * 1000.0
+    files as f64 / host.now().since(start).as_ms() * 1000.0
 }
 
 /// Shuffles a slice.
@@ -49,25 +49,25 @@ pub(super) fn shuffle<T>(things: &mut [T], seed: u64) {
 
 /// Lays out groups of files. A group contains the files of one traxtent or, with conventional
 /// placement, as many consecutive files as fit in a traxtent.
-fn lay_out(machine: &mut SimulatedHost, count: usize) -> Vec<Vec<FileId>> {
-    let directory = machine.directory(0);
+fn lay_out(host: &mut SimulatedHost, count: usize) -> Vec<Vec<FileId>> {
+    let directory = host.directory(0);
     // The partition can begin within the first track.
-    let track = machine.space.partition().traxtents().nth(1);
+    let track = host.space.partition().traxtents().nth(1);
     let blocks = track.map_or(1, |traxtent| traxtent.size().0);
-    let files_each = (blocks * machine.block_bytes() / FILE_BYTES) as usize;
+    let files_each = (blocks * host.block_bytes() / FILE_BYTES) as usize;
     let mut groups: Vec<Vec<FileId>> = Vec::new();
     let mut home = None;
     while groups.len() <= count {
-        let file = machine.existing(directory, FILE_BYTES);
-        let first = machine.blocks(file)[0];
-        let here = machine.space.partition().traxtent_of(first);
+        let file = host.existing(directory, FILE_BYTES);
+        let first = host.blocks(file)[0];
+        let here = host.space.partition().traxtent_of(first);
         let here = here.map(|traxtent| traxtent.track);
         match groups.last_mut() {
-            Some(group) if machine.config.placement == AllocatorKind::Traxtent && here == home => {
+            Some(group) if host.config.placement == AllocatorKind::Traxtent && here == home => {
                 group.push(file);
             }
             Some(group)
-                if machine.config.placement == AllocatorKind::Conventional
+                if host.config.placement == AllocatorKind::Conventional
                     && group.len() < files_each =>
             {
                 group.push(file);
@@ -78,7 +78,7 @@ fn lay_out(machine: &mut SimulatedHost, count: usize) -> Vec<Vec<FileId>> {
     }
     groups.pop();
     for group in &groups {
-        machine.group(group);
+        host.group(group);
     }
     groups
 }
@@ -101,28 +101,28 @@ impl Client {
     }
 
     /// Reads one block. Returns false if the block is not in memory yet.
-    fn step(&mut self, machine: &mut SimulatedHost) -> bool {
+    fn step(&mut self, host: &mut SimulatedHost) -> bool {
         if self
             .waits_for
-            .is_some_and(|block| !machine.cache.is_in_memory(block))
+            .is_some_and(|block| !host.cache.is_in_memory(block))
         {
             return false;
         }
         let reading = self.reading.take().or_else(|| {
             let file = self.files.pop()?;
-            Some((machine.reopened(file), 0))
+            Some((host.reopened(file), 0))
         });
         let Some((mut open, block)) = reading else {
             return false;
         };
-        let look = machine.request_block(&mut open, block, 1);
+        let look = host.request_block(&mut open, block, 1);
         self.waits_for = look.waits_for();
         if !matches!(look, BlockState::There) {
             self.reading = Some((open, block));
             return false;
         }
-        let bytes = block * machine.block_bytes()..(block + 1) * machine.block_bytes();
-        machine.copy_from_block(&bytes, block);
+        let bytes = block * host.block_bytes()..(block + 1) * host.block_bytes();
+        host.copy_from_block(&bytes, block);
         if bytes.end < FILE_BYTES {
             self.reading = Some((open, block + 1));
         }

@@ -10,7 +10,7 @@ use traxtent_layout::AllocatorKind;
 use traxtent_units::Block;
 
 use super::file::{File, FileId, Files};
-use super::machine::SimulatedHost;
+use super::simulated_host::SimulatedHost;
 use super::space::one;
 
 /// The number of names in a block of a directory: 8 KB in entries of about 24 bytes.

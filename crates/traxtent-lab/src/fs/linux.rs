@@ -8,7 +8,7 @@ use traxtent_units::stats::{ConfidenceInterval, ConfidenceLevel};
 
 use super::apps::{self, ProgramRun, timed};
 use super::config::{Config, Ext2};
-use super::machine::SimulatedHost;
+use super::simulated_host::SimulatedHost;
 use super::streams::Streams;
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series, Style};
@@ -47,25 +47,25 @@ fn each(
 }
 
 /// Reads a file of 1 GB.
-fn scan(machine: &mut SimulatedHost) -> ProgramRun {
-    let directory = machine.directory(0);
-    let file = machine.existing(directory, 1024 * MB);
-    timed(machine, |machine| apps::scan(machine, file, 1024 * MB))
+fn scan(host: &mut SimulatedHost) -> ProgramRun {
+    let directory = host.directory(0);
+    let file = host.existing(directory, 1024 * MB);
+    timed(host, |host| apps::scan(host, file, 1024 * MB))
 }
 
 /// Writes a file of 1 GB.
-fn fill(machine: &mut SimulatedHost) -> ProgramRun {
-    let directory = machine.directory(0);
-    timed(machine, |machine| {
-        apps::fill(machine, directory, 1024 * MB);
+fn fill(host: &mut SimulatedHost) -> ProgramRun {
+    let directory = host.directory(0);
+    timed(host, |host| {
+        apps::fill(host, directory, 1024 * MB);
     })
 }
 
 /// Compares two files of 512 MB.
-pub(crate) fn diff(machine: &mut SimulatedHost) -> ProgramRun {
-    let directory = machine.directory(0);
-    let files = [(); 2].map(|()| machine.existing(directory, 512 * MB));
-    timed(machine, |machine| apps::diff(machine, files, 512 * MB))
+pub(crate) fn diff(host: &mut SimulatedHost) -> ProgramRun {
+    let directory = host.directory(0);
+    let files = [(); 2].map(|()| host.existing(directory, 512 * MB));
+    timed(host, |host| apps::diff(host, files, 512 * MB))
 }
 
 /// Q7: the change of a stream's bandwidth due to alignment, with and without the drive's
@@ -203,8 +203,8 @@ impl Startup {
                 partition_end,
                 ..system.config(bench.track_sectors(), MEMORY[1])
             };
-            let mut machine = SimulatedHost::new(&bench, config)?;
-            let latencies = Streams::PAPER.run(&mut machine, bench.seed * RUNS + run);
+            let mut host = SimulatedHost::new(&bench, config)?;
+            let latencies = Streams::PAPER.run(&mut host, bench.seed * RUNS + run);
             for (at, runs) in by_stream.iter_mut().enumerate() {
                 let near = &latencies[at.saturating_sub(AROUND)..(at + AROUND + 1).min(count)];
                 runs.push(near.iter().sum::<f64>() / near.len() as f64);

@@ -6,6 +6,7 @@
 
 mod access;
 pub mod apps;
+mod backing_storage;
 pub mod build;
 mod cache;
 mod config;
@@ -14,17 +15,16 @@ mod file;
 pub mod groups;
 mod growth;
 pub mod linux;
-mod machine;
 pub mod postmark;
 pub mod raid;
+mod simulated_host;
 mod space;
 pub mod streams;
 pub mod table2;
-mod volume;
 mod window;
 
 pub use access::OpenFile;
 pub use config::{Config, Cpu, Ext2, Ffs, Preallocation, ReadAhead};
 pub use disk::Traffic;
 pub use file::FileId;
-pub use machine::SimulatedHost;
+pub use simulated_host::SimulatedHost;

@@ -8,7 +8,7 @@
 use traxtent_units::Rng;
 
 use super::file::FileId;
-use super::machine::SimulatedHost;
+use super::simulated_host::SimulatedHost;
 
 /// The parameters of Postmark.
 #[derive(Clone, Copy, Debug)]
@@ -33,68 +33,68 @@ impl Postmark {
     };
 
     /// Runs the benchmark. Returns transactions per second.
-    pub fn run(&self, machine: &mut SimulatedHost, seed: u64) -> f64 {
+    pub fn run(&self, host: &mut SimulatedHost, seed: u64) -> f64 {
         let mut rng = Rng::new(seed);
-        let directory = machine.directory(0);
+        let directory = host.directory(0);
         let mut pool: Vec<Pooled> = (0..self.files)
-            .map(|_| self.make(machine, directory, &mut rng))
+            .map(|_| self.make(host, directory, &mut rng))
             .collect();
-        let start = machine.now();
+        let start = host.now();
         for _ in 0..self.transactions {
             let at = rng.below(pool.len() as u64) as usize;
             if rng.chance(0.5) {
-                self.read(machine, pool[at]);
+                self.read(host, pool[at]);
             } else {
-                self.append(machine, &mut pool[at], &mut rng);
+                self.append(host, &mut pool[at], &mut rng);
             }
             // A pool of 500 practically never runs empty in 500 transactions, but a smaller one
             // can.
             if rng.chance(0.5) || pool.len() < 2 {
-                pool.push(self.make(machine, directory, &mut rng));
+                pool.push(self.make(host, directory, &mut rng));
             } else {
                 let at = rng.below(pool.len() as u64) as usize;
-                machine.remove(pool.swap_remove(at).file);
+                host.remove(pool.swap_remove(at).file);
             }
         }
-        let seconds = machine.now().since(start).as_ms() / 1000.0;
+        let seconds = host.now().since(start).as_ms() / 1000.0;
         f64::from(self.transactions) / seconds
     }
 
-    fn make(&self, machine: &mut SimulatedHost, directory: FileId, rng: &mut Rng) -> Pooled {
+    fn make(&self, host: &mut SimulatedHost, directory: FileId, rng: &mut Rng) -> Pooled {
         let (least, most) = self.bytes;
         let mut made = Pooled {
-            file: machine.create(directory),
+            file: host.create(directory),
             bytes: 0,
         };
-        self.extend(machine, &mut made, least + rng.below(most - least + 1));
+        self.extend(host, &mut made, least + rng.below(most - least + 1));
         made
     }
 
-    fn read(&self, machine: &mut SimulatedHost, pooled: Pooled) {
-        let mut open = machine.open(pooled.file);
+    fn read(&self, host: &mut SimulatedHost, pooled: Pooled) {
+        let mut open = host.open(pooled.file);
         for at in (0..pooled.bytes).step_by(self.call as usize) {
-            machine.read(&mut open, at..pooled.bytes.min(at + self.call));
+            host.read(&mut open, at..pooled.bytes.min(at + self.call));
         }
-        machine.close(open);
+        host.close(open);
     }
 
     /// Appends to a file, up to the size of the largest file.
-    fn append(&self, machine: &mut SimulatedHost, pooled: &mut Pooled, rng: &mut Rng) {
+    fn append(&self, host: &mut SimulatedHost, pooled: &mut Pooled, rng: &mut Rng) {
         let room = self.bytes.1 - pooled.bytes;
         if room > 0 {
-            self.extend(machine, pooled, 1 + rng.below(room));
+            self.extend(host, pooled, 1 + rng.below(room));
         }
     }
 
-    fn extend(&self, machine: &mut SimulatedHost, pooled: &mut Pooled, by: u64) {
-        let mut open = machine.open(pooled.file);
+    fn extend(&self, host: &mut SimulatedHost, pooled: &mut Pooled, by: u64) {
+        let mut open = host.open(pooled.file);
         let end = pooled.bytes + by;
         while pooled.bytes < end {
             let next = end.min(pooled.bytes + self.call);
-            machine.write(&mut open, pooled.bytes..next);
+            host.write(&mut open, pooled.bytes..next);
             pooled.bytes = next;
         }
-        machine.close(open);
+        host.close(open);
     }
 }
 

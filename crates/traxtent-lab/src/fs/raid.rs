@@ -27,11 +27,11 @@ use traxtent_units::{Lbn, Sectors, Span};
 use traxtent_workload::{CapacityOnly, Synthetic, WorkloadSpec};
 
 use super::apps::{self, ProgramRun, timed};
+use super::backing_storage::BackingStorage;
 use super::config::{Config, Ext2};
 use super::linux::{MEMORY, diff, without_read_ahead};
-use super::machine::SimulatedHost;
+use super::simulated_host::SimulatedHost;
 use super::streams::Streams;
-use super::volume::BackingStorage;
 use crate::bench::{Bench, LabError};
 use crate::figure::{Figure, Panel, Series};
 
@@ -122,16 +122,11 @@ impl Raid5 {
     ///
     /// # Errors
     /// Returns an error if a drive is not built in.
-    pub fn machine(
-        self,
-        bench: &Bench,
-        memory: usize,
-        seed: u64,
-    ) -> Result<SimulatedHost, LabError> {
-        self.machine_on(bench, Firmware::Profile, memory, seed)
+    pub fn host(self, bench: &Bench, memory: usize, seed: u64) -> Result<SimulatedHost, LabError> {
+        self.host_on(bench, Firmware::Profile, memory, seed)
     }
 
-    fn machine_on(
+    fn host_on(
         self,
         bench: &Bench,
         firmware: Firmware,
@@ -174,11 +169,11 @@ impl Raid5 {
             Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry))
         });
         let mut rng = Rng::new(seed ^ 0x5EED);
-        let volume = BackingStorage::array(drives.collect(), array, planner, &config, &mut rng);
-        let machine = SimulatedHost::on(volume.cut_at(cuts), map, seed, config)?;
+        let storage = BackingStorage::array(drives.collect(), array, planner, &config, &mut rng);
+        let host = SimulatedHost::on(storage.cut_at(cuts), map, seed, config)?;
         match self {
-            Raid5::TrackChunks => Ok(machine),
-            _ => machine.with_write_grid(grid),
+            Raid5::TrackChunks => Ok(host),
+            _ => host.with_write_grid(grid),
         }
     }
 }
@@ -275,23 +270,23 @@ fn seconds_on(
     system: Raid5,
     program: fn(&mut SimulatedHost) -> ProgramRun,
 ) -> Result<f64, LabError> {
-    let mut machine = system.machine_on(bench, firmware, MEMORY[0], bench.seed)?;
-    Ok(program(&mut machine).seconds())
+    let mut host = system.host_on(bench, firmware, MEMORY[0], bench.seed)?;
+    Ok(program(&mut host).seconds())
 }
 
 /// Writes a file of 1 GB.
-fn fill(machine: &mut SimulatedHost) -> ProgramRun {
-    let directory = machine.directory(0);
-    timed(machine, |machine| {
-        apps::fill(machine, directory, GB);
+fn fill(host: &mut SimulatedHost) -> ProgramRun {
+    let directory = host.directory(0);
+    timed(host, |host| {
+        apps::fill(host, directory, GB);
     })
 }
 
 /// Reads a file of 1 GB.
-fn scan(machine: &mut SimulatedHost) -> ProgramRun {
-    let directory = machine.directory(0);
-    let file = machine.existing(directory, GB);
-    timed(machine, |machine| apps::scan(machine, file, GB))
+fn scan(host: &mut SimulatedHost) -> ProgramRun {
+    let directory = host.directory(0);
+    let file = host.existing(directory, GB);
+    timed(host, |host| apps::scan(host, file, GB))
 }
 
 /// Q10: the changes of Bonnie's bandwidths, writing and reading, due to alignment; the same with
@@ -363,8 +358,8 @@ fn startup(bench: &Bench, system: Raid5, until: f64) -> Result<Vec<f64>, LabErro
     let mut runs = Vec::new();
     for run in 0..bench.scaled_count(RUNS) {
         let seed = bench.seed * RUNS + run;
-        let mut machine = system.machine(bench, MEMORY[1], seed)?;
-        runs.push(streams.run(&mut machine, seed));
+        let mut host = system.host(bench, MEMORY[1], seed)?;
+        runs.push(streams.run(&mut host, seed));
     }
     let count = runs.iter().map(Vec::len).min().unwrap_or(0);
     let smooth = |latencies: &Vec<f64>, at: usize| {

@@ -8,7 +8,7 @@ use traxtent_units::Rng;
 use traxtent_units::{Block, SimTime, Span};
 
 use super::access::{BlockState, OpenFile};
-use super::machine::SimulatedHost;
+use super::simulated_host::SimulatedHost;
 
 /// The parameters of the streams.
 #[derive(Clone, Copy, Debug)]
@@ -54,26 +54,26 @@ impl Streams {
 
     /// Starts one stream each second until there are enough. Returns their startup latencies in
     /// seconds, in order.
-    pub fn run(&self, machine: &mut SimulatedHost, seed: u64) -> Vec<f64> {
+    pub fn run(&self, host: &mut SimulatedHost, seed: u64) -> Vec<f64> {
         let mut rng = Rng::new(seed);
-        let begin = machine.now();
+        let begin = host.now();
         let mut streams: Vec<Stream> = Vec::new();
         let mut next_start = begin;
         let mut count = self.count;
         loop {
-            if machine.now() >= next_start && streams.len() < count {
-                if self.is_enough(machine.now(), &streams) {
+            if host.now() >= next_start && streams.len() < count {
+                if self.is_enough(host.now(), &streams) {
                     count = streams.len();
                     continue;
                 }
-                streams.push(self.start(machine, &mut rng, next_start));
+                streams.push(self.start(host, &mut rng, next_start));
                 next_start += Span(1_000_000_000_000);
             }
             let mut idle = true;
             for stream in &mut streams {
-                while stream.is_ready(machine) {
+                while stream.is_ready(host) {
                     idle = false;
-                    self.step(machine, stream);
+                    self.step(host, stream);
                 }
             }
             let started = streams.iter().all(|stream| stream.latency.is_some());
@@ -84,7 +84,7 @@ impl Streams {
                 let due = streams.iter().filter(|stream| stream.waits_for.is_none());
                 let due = due.map(|stream| stream.due).min();
                 let start = (streams.len() < count).then_some(next_start);
-                machine.sleep(due.into_iter().chain(start).min());
+                host.sleep(due.into_iter().chain(start).min());
             }
         }
         let started = streams.iter().filter_map(|stream| stream.latency);
@@ -92,12 +92,12 @@ impl Streams {
     }
 
     /// Starts a stream on a file of 64 MB at the beginning of a random group.
-    fn start(&self, machine: &mut SimulatedHost, rng: &mut Rng, now: SimTime) -> Stream {
-        let group = rng.below(machine.space.groups() - 1);
-        let directory = machine.directory(group);
-        let file = machine.existing(directory, 64 << 20);
+    fn start(&self, host: &mut SimulatedHost, rng: &mut Rng, now: SimTime) -> Stream {
+        let group = rng.below(host.space.groups() - 1);
+        let directory = host.directory(group);
+        let file = host.existing(directory, 64 << 20);
         Stream {
-            open: machine.reopened(file),
+            open: host.reopened(file),
             started: now,
             latency: None,
             due: now,
@@ -107,25 +107,25 @@ impl Streams {
     }
 
     /// Reads one block.
-    fn step(&self, machine: &mut SimulatedHost, stream: &mut Stream) {
-        let size = machine.block_bytes();
+    fn step(&self, host: &mut SimulatedHost, stream: &mut Stream) {
+        let size = host.block_bytes();
         let end = (stream.at / self.call + 1) * self.call;
         let block = stream.at / size;
-        if block >= machine.blocks(stream.open.file).len() as u64 {
+        if block >= host.blocks(stream.open.file).len() as u64 {
             // At the end of the file, start again from its beginning, which was evicted from memory
             // long ago.
-            (stream.at, stream.open) = (0, machine.reopened(stream.open.file));
+            (stream.at, stream.open) = (0, host.reopened(stream.open.file));
             return;
         }
-        let state = machine.request_block(&mut stream.open, block, (end - stream.at) / size);
+        let state = host.request_block(&mut stream.open, block, (end - stream.at) / size);
         stream.waits_for = state.waits_for();
         if !matches!(state, BlockState::There) {
             return;
         }
-        machine.copy_from_block(&(stream.at..stream.at + size), block);
+        host.copy_from_block(&(stream.at..stream.at + size), block);
         stream.at += size;
         if stream.at == end {
-            let now = machine.now();
+            let now = host.now();
             stream
                 .latency
                 .get_or_insert(now.saturating_since(stream.started));
@@ -149,10 +149,10 @@ struct Stream {
 }
 
 impl Stream {
-    fn is_ready(&self, machine: &SimulatedHost) -> bool {
+    fn is_ready(&self, host: &SimulatedHost) -> bool {
         match self.waits_for {
-            Some(block) => machine.cache.is_in_memory(block) || !machine.cache.is_requested(block),
-            None => self.due <= machine.now(),
+            Some(block) => host.cache.is_in_memory(block) || !host.cache.is_requested(block),
+            None => self.due <= host.now(),
         }
     }
 }

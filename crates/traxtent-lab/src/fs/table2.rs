@@ -8,8 +8,8 @@ use super::build::build;
 use super::config::{Config, Ffs};
 use super::file::FileId;
 use super::groups::{read_groups, shuffle};
-use super::machine::SimulatedHost;
 use super::postmark::Postmark;
+use super::simulated_host::SimulatedHost;
 use crate::bench::{Bench, LabError};
 
 const MB: u64 = 1 << 20;
@@ -55,29 +55,29 @@ fn compared(runs: &[ProgramRun; 3]) -> Vec<f64> {
 /// The program of T20 with a file of `bytes` bytes, 256 MB at least (smaller files end before
 /// groups have changed).
 pub fn scan(bytes: u64) -> impl Fn(&mut SimulatedHost) -> ProgramRun {
-    move |machine| {
-        let directory = machine.directory(0);
-        let file = machine.existing(directory, bytes);
-        timed(machine, |machine| apps::scan(machine, file, bytes))
+    move |host| {
+        let directory = host.directory(0);
+        let file = host.existing(directory, bytes);
+        timed(host, |host| apps::scan(host, file, bytes))
     }
 }
 
 /// The program of T21 with files of `bytes` bytes.
 pub fn diff(bytes: u64) -> impl Fn(&mut SimulatedHost) -> ProgramRun {
-    move |machine| {
-        let directory = machine.directory(0);
-        let files = [(); 2].map(|()| machine.existing(directory, bytes));
-        timed(machine, |machine| apps::diff(machine, files, bytes))
+    move |host| {
+        let directory = host.directory(0);
+        let files = [(); 2].map(|()| host.existing(directory, bytes));
+        timed(host, |host| apps::diff(host, files, bytes))
     }
 }
 
 /// The program of T22 with a file of `bytes` bytes.
 pub fn copy(bytes: u64) -> impl Fn(&mut SimulatedHost) -> ProgramRun {
-    move |machine| {
-        let directory = machine.directory(0);
-        let file = machine.existing(directory, bytes);
-        timed(machine, |machine| {
-            apps::copy(machine, file, directory, bytes);
+    move |host| {
+        let directory = host.directory(0);
+        let file = host.existing(directory, bytes);
+        timed(host, |host| {
+            apps::copy(host, file, directory, bytes);
         })
     }
 }
@@ -145,9 +145,9 @@ pub fn postmark(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let rate = |ffs: Ffs| -> Result<f64, LabError> {
         let mut seconds = 0.0;
         for run in 0..POSTMARKS {
-            let mut machine = SimulatedHost::new(&through, ffs.config())?;
+            let mut host = SimulatedHost::new(&through, ffs.config())?;
             let seed = bench.seed * POSTMARKS + run;
-            seconds += 1.0 / Postmark::PAPER.run(&mut machine, seed);
+            seconds += 1.0 / Postmark::PAPER.run(&mut host, seed);
         }
         Ok(POSTMARKS as f64 / seconds)
     };
@@ -164,9 +164,7 @@ pub fn postmark(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// # Errors
 /// Returns an error if the drive is too small.
 pub fn builds(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let runs = each(bench, |machine| {
-        timed(machine, |machine| build(machine, bench.seed))
-    })?;
+    let runs = each(bench, |host| timed(host, |host| build(host, bench.seed)))?;
     Ok(compared(&runs))
 }
 
@@ -179,15 +177,15 @@ pub fn builds(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// Returns an error if the drive is too small.
 pub fn head_times(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let program = |shuffled: bool| {
-        move |machine: &mut SimulatedHost| {
-            let directory = machine.directory(0);
+        move |host: &mut SimulatedHost| {
+            let directory = host.directory(0);
             let mut files: Vec<FileId> = (0..1000)
-                .map(|_| machine.existing(directory, 200 * 1024))
+                .map(|_| host.existing(directory, 200 * 1024))
                 .collect();
             if shuffled {
                 shuffle(&mut files, bench.seed);
             }
-            timed(machine, |machine| apps::head(machine, &files))
+            timed(host, |host| apps::head(host, &files))
         }
     };
     let mut values = Vec::new();
@@ -206,20 +204,20 @@ pub fn head_times(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// # Errors
 /// Returns an error if the drive is too small.
 pub fn proposed_improvements(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let random = each(bench, |machine| {
-        let directory = machine.directory(0);
-        let file = machine.existing(directory, 4096 * MB);
-        timed(machine, |machine| {
-            apps::random_reads(machine, file, 4096 * MB, RANDOM, bench.seed);
+    let random = each(bench, |host| {
+        let directory = host.directory(0);
+        let file = host.existing(directory, 4096 * MB);
+        timed(host, |host| {
+            apps::random_reads(host, file, 4096 * MB, RANDOM, bench.seed);
         })
     })?;
     let bench = write_through(bench)?;
-    let machine = |config: Config| SimulatedHost::new(&bench, config);
+    let host = |config: Config| SimulatedHost::new(&bench, config);
     let grouped = |ffs: Ffs| -> Result<f64, LabError> {
-        Ok(read_groups(&mut machine(ffs.config())?, GROUPS, bench.seed))
+        Ok(read_groups(&mut host(ffs.config())?, GROUPS, bench.seed))
     };
     let scanned = |config: Config| -> Result<f64, LabError> {
-        Ok(scan(4096 * MB)(&mut machine(config)?).seconds())
+        Ok(scan(4096 * MB)(&mut host(config)?).seconds())
     };
     let unmodified = scanned(Ffs::Unmodified.config())?;
     let whole = scanned(Ffs::Traxtent.config())?;

@@ -16,7 +16,7 @@ use std::ops::Range;
 use traxtent_units::Block;
 
 use super::access::{OpenFile, Windows};
-use super::machine::SimulatedHost;
+use super::simulated_host::SimulatedHost;
 
 impl SimulatedHost {
     /// Reads ahead by windows when a block is read. The call needs `in_call` blocks, beginning with

@@ -1,5 +1,5 @@
-//! The alternatives to replicas around the track: the same drive used only up to the remaining
-//! capacity (short-stroked), two drives with the same data, and a deep queue.
+//! The alternatives to replicas around the track: the same drive short-stroked to the capacity that
+//! the replicas would leave, two drives with the same data, and a deep queue.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -19,7 +19,7 @@ use super::host::{
 use super::writes::RATE;
 use crate::bench::{Bench, LabError};
 
-/// The number of requests of a measurement.
+/// The number of requests in a measurement.
 const REQUESTS: u64 = 5000;
 
 /// The numbers of outstanding requests.
@@ -28,8 +28,8 @@ pub const DEPTHS: [usize; 3] = [1, 8, 32];
 /// The placement of the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockPlacement {
-    /// This number of replicas around the track, over the whole drive. Writes reach them as the
-    /// head passes.
+    /// This number of replicas around the track, over the whole drive. A write updates the nearest
+    /// replica; the others follow as in [`ReplicaSync::Passing`].
     Partitions(u32),
     /// One replica, on the first `1/n` of the drive, where `n` is this number.
     ShortStroke(u32),
@@ -62,53 +62,57 @@ impl System {
     }
 }
 
-fn layout(drive: &SurveyedDrive, layout: BlockPlacement) -> Result<Tpl, LabError> {
-    let (count, part) = match layout {
+fn layout(drive: &SurveyedDrive, placement: BlockPlacement) -> Result<Tpl, LabError> {
+    let (count, divisor) = match placement {
         BlockPlacement::Partitions(count) => (PartitionCount::new(count)?, 1),
-        BlockPlacement::ShortStroke(part) => (PartitionCount::ONE, part),
+        BlockPlacement::ShortStroke(divisor) => (PartitionCount::ONE, divisor),
         BlockPlacement::Mirror => (PartitionCount::ONE, 1),
     };
-    let end = Lbn(drive.map.end().0 / u64::from(part));
+    let end = Lbn(drive.map.end().0 / u64::from(divisor));
     let mut tpl = drive.layout(PartitionBounds::new(count, count)?, end)?;
     let blocks = tpl.shape().blocks();
     fill(&mut tpl, 0..blocks, false)?;
     Ok(tpl)
 }
 
-fn system(drive: &SurveyedDrive, of: BlockPlacement, tpl: &Tpl) -> System {
+fn system(drive: &SurveyedDrive, placement: BlockPlacement, tpl: &Tpl) -> System {
     let host = || drive.host(tpl.clone(), ReplicaSync::Passing);
-    match of {
+    match placement {
         BlockPlacement::Mirror => System::Two(Box::new(Mirror([host(), host()]))),
         _ => System::One(Box::new(host())),
     }
 }
 
-/// Measures random requests for single blocks. `reads` is the share of reads.
+/// Measures random requests for single blocks, of which `read_share` are reads.
 ///
 /// # Errors
 /// Returns an error if the layout does not fit the drive.
 pub fn random(
     bench: &Bench,
     drive: &SurveyedDrive,
-    of: BlockPlacement,
-    reads: f64,
+    placement: BlockPlacement,
+    read_share: f64,
 ) -> Result<LayoutResult, LabError> {
-    let tpl = layout(drive, of)?;
+    let tpl = layout(drive, placement)?;
     let blocks = tpl.shape().blocks();
     let count = bench.scaled_count(REQUESTS);
     let until = SimTime::from_ms(count as f64 / RATE * 1000.0);
     let mut open = OpenLoad::new(
         bench.seed,
         blocks,
-        reads,
+        read_share,
         (|_, rate| rate, RATE),
         (SimTime::ZERO, until),
     );
-    let response_ms = system(drive, of, &tpl).run(&mut open)?.response_ms.mean();
+    let response_ms = system(drive, placement, &tpl)
+        .run(&mut open)?
+        .response_ms
+        .mean();
     let mut rates = [0.0; 3];
     for (rate, depth) in rates.iter_mut().zip(DEPTHS) {
-        let mut closed = ClosedLoad::new(bench.seed, blocks, reads, count, depth, SimTime::ZERO);
-        *rate = system(drive, of, &tpl).run(&mut closed)?.rate();
+        let mut closed =
+            ClosedLoad::new(bench.seed, blocks, read_share, count, depth, SimTime::ZERO);
+        *rate = system(drive, placement, &tpl).run(&mut closed)?.rate();
     }
     Ok(LayoutResult {
         capacity: blocks as f64 * f64::from(BLOCK) / drive.map.end().0 as f64,
@@ -118,21 +122,21 @@ pub fn random(
 }
 
 /// Replays the trace that was measured on the drive and returns the mean response time. Each
-/// request follows the previous completion after the recorded pause. Addresses are divided by
-/// `part`, to lie in the first `1 / part` of the drive.
+/// request follows the previous completion after the recorded pause. LBNs are divided by `divisor`,
+/// so that they fit a layout with `1/divisor` of the drive's capacity.
 ///
 /// # Errors
 /// Returns an error if there is no trace, or the layout does not fit the drive.
 pub fn trace(
     bench: &Bench,
     drive: &SurveyedDrive,
-    of: BlockPlacement,
-    part: u32,
+    placement: BlockPlacement,
+    divisor: u32,
 ) -> Result<f64, LabError> {
     let path = super::trace_of(bench)?;
     let file = File::open(&path).map_err(|error| LabError::file(&path, error))?;
     let format = TraceFormat::DiskSimValidate;
-    let tpl = layout(drive, of)?;
+    let tpl = layout(drive, placement)?;
     let blocks = tpl.shape().blocks();
     let records = TraceReader::new(format, BufReader::new(file), TraceOptions::default());
     let records = records.collect::<Result<Vec<TraceRecord>, _>>();
@@ -140,17 +144,20 @@ pub fn trace(
     records.truncate(bench.scaled_count(10_000) as usize);
     let mut load = Traced {
         replay: Replay::new(records.into_iter().map(Ok), ReplayPace::SemiClosed),
-        part: u64::from(part),
+        divisor: u64::from(divisor),
         blocks,
     };
-    Ok(system(drive, of, &tpl).run(&mut load)?.response_ms.mean())
+    Ok(system(drive, placement, &tpl)
+        .run(&mut load)?
+        .response_ms
+        .mean())
 }
 
 /// A replayed trace, converted to blocks of a layout.
 struct Traced<I> {
     replay: Replay<I>,
-    /// The divisor of addresses: the drive's capacity over the layout's.
-    part: u64,
+    /// The divisor of LBNs: the ratio of the drive's capacity to the layout's.
+    divisor: u64,
     /// The number of blocks of the layout.
     blocks: u64,
 }
@@ -170,7 +177,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> HostLoad for Traced<I>
     fn take(&mut self) -> HostRequest {
         let at = self.due().expect("one is due");
         let request = self.replay.take(at).expect("one is due").request;
-        let first = request.lbn.0 / self.part / u64::from(BLOCK);
+        let first = request.lbn.0 / self.divisor / u64::from(BLOCK);
         let size = u64::from(request.sectors).div_ceil(u64::from(BLOCK)).max(1);
         HostRequest {
             at,

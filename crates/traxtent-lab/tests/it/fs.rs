@@ -25,7 +25,7 @@ fn lbns(request: &Request) -> Range<u64> {
     request.lbn.0..request.end().0
 }
 
-fn machine(config: Config) -> SimulatedHost {
+fn host(config: Config) -> SimulatedHost {
     SimulatedHost::new(&bench(), config).unwrap()
 }
 
@@ -40,15 +40,15 @@ fn configs() -> [Config; 4] {
 #[test]
 fn blocks_are_allocated_once() {
     for ffs in Ffs::ALL {
-        let mut machine = machine(ffs.config());
-        let directory = machine.directory(3);
-        let large = machine.existing(directory, 100 * MB);
+        let mut host = host(ffs.config());
+        let directory = host.directory(3);
+        let large = host.existing(directory, 100 * MB);
         let mut small: Vec<FileId> = Vec::new();
         for round in 0..200_u64 {
-            small.push(machine.make(directory, round * 977 % (200 << 10) + 1));
+            small.push(host.make(directory, round * 977 % (200 << 10) + 1));
             if round % 3 == 2 {
                 let out = small.remove((round * 7919) as usize % small.len());
-                machine.remove(out);
+                host.remove(out);
             }
         }
         let map = TrackMap::of_sizes(bench().geometry.track_sizes());
@@ -56,7 +56,7 @@ fn blocks_are_allocated_once() {
         let partition = Partition::new(map, whole, 16).unwrap();
         let mut seen = HashSet::new();
         for file in small.iter().chain([&large]) {
-            for block in machine.blocks(*file) {
+            for block in host.blocks(*file) {
                 assert!(seen.insert(*block), "{ffs:?}: block {block} twice");
                 let spans = ffs == Ffs::Traxtent && partition.is_excluded(*block);
                 assert!(!spans, "block {block} is excluded");
@@ -69,14 +69,14 @@ fn blocks_are_allocated_once() {
 /// Do files that need no indirect block lie in one traxtent each?
 #[test]
 fn files_without_indirect_blocks_lie_in_one_traxtent() {
-    let mut machine = machine(Ffs::Traxtent.config());
-    let directory = machine.directory(0);
+    let mut host = host(Ffs::Traxtent.config());
+    let directory = host.directory(0);
     let map = TrackMap::of_sizes(bench().geometry.track_sizes());
     let whole = Lbn(63)..map.end();
     let partition = Partition::new(map, whole, 16).unwrap();
     for blocks in (1..=12).chain([7, 11, 5]) {
-        let file = machine.make(directory, blocks * 8192);
-        let blocks = machine.blocks(file).to_vec();
+        let file = host.make(directory, blocks * 8192);
+        let blocks = host.blocks(file).to_vec();
         let traxtent = partition.traxtent_of(blocks[0]).unwrap().blocks;
         let last = blocks[blocks.len() - 1];
         assert!(traxtent.contains(&last), "{blocks:?} and {traxtent:?}");
@@ -88,27 +88,23 @@ fn files_without_indirect_blocks_lie_in_one_traxtent() {
 #[test]
 fn blocks_are_written_where_the_file_lists_them() {
     for config in configs() {
-        let mut machine = machine(config);
-        machine.start_log();
-        let directory = machine.directory(0);
-        let from = machine.existing(directory, 40 * MB + 5000);
-        let to = copy(&mut machine, from, directory, 40 * MB + 5000);
-        machine.sync();
+        let mut host = host(config);
+        host.start_log();
+        let directory = host.directory(0);
+        let from = host.existing(directory, 40 * MB + 5000);
+        let to = copy(&mut host, from, directory, 40 * MB + 5000);
+        host.sync();
         let mut written: HashSet<u64> = HashSet::new();
-        for request in machine
-            .log()
-            .iter()
-            .filter(|request| request.op == Op::Write)
-        {
+        for request in host.log().iter().filter(|request| request.op == Op::Write) {
             written.extend(lbns(request));
         }
         let sectors = |block: &Block| 63 + block.0 * 16..63 + block.0 * 16 + 16;
-        for block in machine.blocks(to) {
+        for block in host.blocks(to) {
             for lbn in sectors(block) {
                 assert!(written.remove(&lbn), "sector {lbn} was never written");
             }
         }
-        for block in machine.blocks(from) {
+        for block in host.blocks(from) {
             for lbn in sectors(block) {
                 assert!(
                     !written.contains(&lbn),
@@ -130,19 +126,19 @@ fn blocks_are_written_where_the_file_lists_them() {
 #[test]
 fn a_scan_reads_every_sector_once() {
     for config in configs() {
-        let mut machine = machine(config);
-        machine.start_log();
-        let directory = machine.directory(0);
+        let mut host = host(config);
+        host.start_log();
+        let directory = host.directory(0);
         let bytes = 40 * MB;
-        let file = machine.existing(directory, bytes);
-        scan(&mut machine, file, bytes);
-        let all: usize = machine.log().iter().map(|read| read.sectors as usize).sum();
-        let read: HashSet<u64> = machine.log().iter().flat_map(lbns).collect();
+        let file = host.existing(directory, bytes);
+        scan(&mut host, file, bytes);
+        let all: usize = host.log().iter().map(|read| read.sectors as usize).sum();
+        let read: HashSet<u64> = host.log().iter().flat_map(lbns).collect();
         assert_eq!(all, read.len(), "a sector was read twice");
-        for block in machine.blocks(file) {
+        for block in host.blocks(file) {
             assert!((0..16).all(|at| read.contains(&(63 + block.0 * 16 + at))));
         }
-        assert!(read.len() < machine.blocks(file).len() * 16 + 16 * 8);
+        assert!(read.len() < host.blocks(file).len() * 16 + 16 * 8);
     }
 }
 
@@ -153,14 +149,14 @@ fn traxtent_requests_keep_to_tracks() {
     let geometry = bench().geometry;
     let [.., whole, partial] = configs();
     for config in [whole, partial] {
-        let mut machine = machine(config);
-        machine.start_log();
-        let directory = machine.directory(0);
-        let from = machine.existing(directory, 30 * MB);
-        copy(&mut machine, from, directory, 30 * MB);
-        machine.settle();
+        let mut host = host(config);
+        host.start_log();
+        let directory = host.directory(0);
+        let from = host.existing(directory, 30 * MB);
+        copy(&mut host, from, directory, 30 * MB);
+        host.settle();
         let mut large = 0;
-        for request in machine.log() {
+        for request in host.log() {
             let end = geometry.track_of(request.lbn).unwrap().end_lbn();
             // Inodes have fixed locations, which can lie on a boundary.
             let crosses = request.end() > end && request.sectors > 16;
@@ -177,14 +173,14 @@ fn traxtent_requests_keep_to_tracks() {
 fn the_cache_stays_within_its_size() {
     for config in configs() {
         for blocks in [96, 500] {
-            let mut machine = machine(Config {
+            let mut host = host(Config {
                 cache_blocks: blocks,
                 ..config.clone()
             });
-            let directory = machine.directory(0);
-            let files = [(); 2].map(|()| machine.existing(directory, 20 * MB));
-            let run = timed(&mut machine, |machine| diff(machine, files, 20 * MB));
-            assert!(machine.cache_most() <= blocks, "{}", machine.cache_most());
+            let directory = host.directory(0);
+            let files = [(); 2].map(|()| host.existing(directory, 20 * MB));
+            let run = timed(&mut host, |host| diff(host, files, 20 * MB));
+            assert!(host.cache_most() <= blocks, "{}", host.cache_most());
             assert!(run.traffic.sectors_read >= 2 * 20 * MB / 512);
         }
     }
@@ -195,14 +191,14 @@ fn the_cache_stays_within_its_size() {
 #[test]
 fn first_accesses_read_what_the_paper_states() {
     let lengths = |ffs: Ffs| -> Vec<u32> {
-        let mut machine = machine(ffs.config());
-        let directory = machine.directory(0);
+        let mut host = host(ffs.config());
+        let directory = host.directory(0);
         // Not in the first traxtent, which the partition shares with the group's metadata.
-        machine.existing(directory, 8 * 8192);
-        let file = machine.existing(directory, 12 * 8192);
-        machine.start_log();
-        head(&mut machine, &[file]);
-        let reads = machine.log().iter().skip(1);
+        host.existing(directory, 8 * 8192);
+        let file = host.existing(directory, 12 * 8192);
+        host.start_log();
+        head(&mut host, &[file]);
+        let reads = host.log().iter().skip(1);
         reads.map(|read| read.sectors).collect()
     };
     assert_eq!(lengths(Ffs::Unmodified), [16, 16]);
@@ -214,11 +210,11 @@ fn first_accesses_read_what_the_paper_states() {
 #[test]
 fn random_access_reads_single_blocks() {
     for ffs in Ffs::ALL {
-        let mut machine = machine(ffs.config());
-        let directory = machine.directory(0);
-        let file = machine.existing(directory, 200 * MB);
-        let run = timed(&mut machine, |machine| {
-            random_reads(machine, file, 200 * MB, 300, 1);
+        let mut host = host(ffs.config());
+        let directory = host.directory(0);
+        let file = host.existing(directory, 200 * MB);
+        let run = timed(&mut host, |host| {
+            random_reads(host, file, 200 * MB, 300, 1);
         });
         let each = run.traffic.sectors_read as f64 / run.traffic.reads as f64;
         // The first access, at the file's beginning, reads a cluster.
@@ -230,14 +226,14 @@ fn random_access_reads_single_blocks() {
 /// Are reads served from memory?
 #[test]
 fn postmark_writes_metadata_through() {
-    let mut machine = machine(Ffs::Unmodified.config());
+    let mut host = host(Ffs::Unmodified.config());
     let postmark = Postmark {
         files: 100,
         transactions: 100,
         ..Postmark::PAPER
     };
     let mut rate = 0.0;
-    let run = timed(&mut machine, |machine| rate = postmark.run(machine, 1));
+    let run = timed(&mut host, |host| rate = postmark.run(host, 1));
     assert_eq!(run.traffic.writes, 2 * (100 + 100));
     assert!(run.traffic.reads < 10, "{}", run.traffic.reads);
     assert!((20.0..200.0).contains(&rate), "{rate}");
@@ -252,20 +248,20 @@ fn linux(system: Ext2, memory_mb: usize) -> SimulatedHost {
 /// of a file has been read once?
 #[test]
 fn linux_windows_grow() {
-    let mut machine = linux(Ext2::Conventional, 128);
-    let directory = machine.directory(0);
+    let mut host = linux(Ext2::Conventional, 128);
+    let directory = host.directory(0);
     let bytes = 8 * MB;
-    let file = machine.existing(directory, bytes);
-    machine.start_log();
-    scan(&mut machine, file, bytes);
-    let lengths: Vec<u32> = machine.log().iter().map(|read| read.sectors).collect();
+    let file = host.existing(directory, bytes);
+    host.start_log();
+    scan(&mut host, file, bytes);
+    let lengths: Vec<u32> = host.log().iter().map(|read| read.sectors).collect();
     // The inode; 8 blocks; the part of the window of 16 before the indirect block, read with that
     // block; the rest of that window; then 32 blocks each.
     assert_eq!(lengths[..6], [8, 64, 40, 96, 256, 256], "{lengths:?}");
-    let all: usize = machine.log().iter().map(|read| read.sectors as usize).sum();
-    let read: HashSet<u64> = machine.log().iter().flat_map(lbns).collect();
+    let all: usize = host.log().iter().map(|read| read.sectors as usize).sum();
+    let read: HashSet<u64> = host.log().iter().flat_map(lbns).collect();
     assert_eq!(all, read.len(), "a sector was read twice");
-    for block in machine.blocks(file) {
+    for block in host.blocks(file) {
         assert!((0..8).all(|at| read.contains(&(63 + block.0 * 8 + at))));
     }
 }
@@ -274,13 +270,13 @@ fn linux_windows_grow() {
 #[test]
 fn linux_windows_are_tracks() {
     let geometry = Bench::new("maxtor10k5", 1).unwrap().geometry;
-    let mut machine = linux(Ext2::Aligned, 128);
-    let directory = machine.directory(0);
-    let files = [(); 2].map(|()| machine.existing(directory, 40 * MB));
-    machine.start_log();
-    diff(&mut machine, files, 40 * MB);
+    let mut host = linux(Ext2::Aligned, 128);
+    let directory = host.directory(0);
+    let files = [(); 2].map(|()| host.existing(directory, 40 * MB));
+    host.start_log();
+    diff(&mut host, files, 40 * MB);
     let mut whole = 0;
-    for request in machine.log() {
+    for request in host.log() {
         let track = geometry.track_of(request.lbn).unwrap();
         let crosses = request.end() > track.end_lbn() && request.sectors > 8;
         assert!(!crosses, "{request:?}");
@@ -294,22 +290,22 @@ fn linux_windows_are_tracks() {
 #[test]
 fn linux_reserves_blocks_for_growing_files() {
     let pieces = |system| {
-        let mut machine = linux(system, 2048);
-        let directory = machine.directory(0);
-        let files = [(); 2].map(|()| machine.create(directory));
-        let mut open = files.map(|file| machine.open(file));
+        let mut host = linux(system, 2048);
+        let directory = host.directory(0);
+        let files = [(); 2].map(|()| host.create(directory));
+        let mut open = files.map(|file| host.open(file));
         for at in (0..4 * MB).step_by(4096) {
             for open in &mut open {
-                machine.write(open, at..at + 4096);
+                host.write(open, at..at + 4096);
             }
         }
         for open in open {
-            machine.close(open);
+            host.close(open);
         }
-        let last = files.map(|file| machine.blocks(file).last().unwrap().0);
-        let third = machine.make(directory, 4096);
-        assert!(machine.blocks(third)[0].0 <= last[0].max(last[1]) + 1);
-        let blocks = machine.blocks(files[0]);
+        let last = files.map(|file| host.blocks(file).last().unwrap().0);
+        let third = host.make(directory, 4096);
+        assert!(host.blocks(third)[0].0 <= last[0].max(last[1]) + 1);
+        let blocks = host.blocks(files[0]);
         let in_a_row = blocks.chunk_by(|one, next| one.0 + 1 == next.0);
         let mut lengths: Vec<usize> = in_a_row.map(<[Block]>::len).collect();
         lengths.sort_unstable();
@@ -325,23 +321,18 @@ fn linux_reserves_blocks_for_growing_files() {
 #[test]
 fn bonnie_writes_every_block_once() {
     for system in [Ext2::Conventional, Ext2::Aligned] {
-        let mut machine = linux(system, 128);
-        let directory = machine.directory(0);
-        machine.start_log();
-        let file = fill(&mut machine, directory, 200 * MB);
-        let writes = || {
-            machine
-                .log()
-                .iter()
-                .filter(|request| request.op == Op::Write)
-        };
+        let mut host = linux(system, 128);
+        let directory = host.directory(0);
+        host.start_log();
+        let file = fill(&mut host, directory, 200 * MB);
+        let writes = || host.log().iter().filter(|request| request.op == Op::Write);
         let all: usize = writes().map(|write| write.sectors as usize).sum();
         let written: HashSet<u64> = writes().flat_map(lbns).collect();
-        for block in machine.blocks(file) {
+        for block in host.blocks(file) {
             assert!((0..8).all(|at| written.contains(&(63 + block.0 * 8 + at))));
         }
         // Maps, indirect blocks, the inode and the directory.
-        assert!(all - machine.blocks(file).len() * 8 < 1000, "{system:?}");
+        assert!(all - host.blocks(file).len() * 8 < 1000, "{system:?}");
     }
 }
 
@@ -374,10 +365,10 @@ fn streams_start() {
 fn runs_repeat() {
     let run = |seed| {
         let bench = Bench::new("atlas10k", seed).unwrap();
-        let mut machine = SimulatedHost::new(&bench, Ffs::Traxtent.config()).unwrap();
-        let directory = machine.directory(0);
-        let file = machine.existing(directory, 8 * MB);
-        timed(&mut machine, |machine| scan(machine, file, 8 * MB)).elapsed
+        let mut host = SimulatedHost::new(&bench, Ffs::Traxtent.config()).unwrap();
+        let directory = host.directory(0);
+        let file = host.existing(directory, 8 * MB);
+        timed(&mut host, |host| scan(host, file, 8 * MB)).elapsed
     };
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));

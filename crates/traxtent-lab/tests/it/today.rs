@@ -4,9 +4,9 @@ use traxtent_lab::today::{DRIVES, Question, with_zero_latency};
 use traxtent_lab::{Bench, LabError};
 use traxtent_model::profile::builtin;
 
-/// Returns every built-in drive with mechanics whose bus is no slower than the media. (With a slow
-/// bus and delivery in order, a track that is read from its middle is delivered later, so alignment
-/// can have a cost there.)
+/// Returns every built-in drive that has mechanics and a bus at least as fast as its media. (With a
+/// slow bus and delivery in order, a track that is read from its middle is delivered later, so
+/// alignment can have a cost there.)
 fn benches() -> impl Iterator<Item = Bench> {
     let benches = builtin::names().map(|name| Bench::new(name, 1).unwrap());
     let benches = benches.filter(|bench| bench.profile.mechanics.is_some());
@@ -16,10 +16,10 @@ fn benches() -> impl Iterator<Item = Bench> {
     })
 }
 
-/// Is an aligned read of a track never less efficient than an unaligned one, with and without
-/// zero-latency access, on any drive and with any seed?
+/// Is an aligned read of a track at least as efficient as an unaligned one, with and without
+/// zero-latency access, on any drive whose bus is not the bottleneck, and with any seed?
 #[test]
-fn aligned_is_never_less_efficient() {
+fn aligned_is_at_least_as_efficient() {
     let seeds = testkit::repeats(2);
     let mut answers = 0;
     for bench in benches() {
@@ -40,22 +40,28 @@ fn aligned_is_never_less_efficient() {
     assert!(answers >= 2 * seeds * DRIVES.len() as u64);
 }
 
-/// Do random requests for whole tracks gain more from alignment with zero-latency access than
-/// without it, on every drive of the experiment? (Without it, the gain is a head switch; with it,
-/// also the rotational latency.)
+/// Is the effect of alignment larger with zero-latency access than without it, on every drive of the
+/// experiment, for each of paper T's questions except the fixed-size read? (Without it, alignment
+/// saves a head switch; with it, also the rotational latency.)
 #[test]
 fn zero_latency_access_pays() -> Result<(), LabError> {
-    let of_tracks = Question::ALL
+    let of_paper_t = Question::ALL
         .into_iter()
         .filter(|question| question.claim().starts_with('T') && *question != Question::PaperSize);
     for name in DRIVES {
         let bench = Bench::new(name, 1)?.quick(true);
-        for question in of_tracks.clone() {
-            let gain = |zero_latency| -> Result<f64, LabError> {
+        for question in of_paper_t.clone() {
+            let benefit = |zero_latency| -> Result<f64, LabError> {
                 let answer = question.measure(&with_zero_latency(&bench, zero_latency)?)?;
-                Ok(answer.change().abs())
+                // Alignment reduces times and sizes, and increases the other values.
+                let is_reduced = matches!(
+                    question,
+                    Question::OneReq | Question::TwoReq | Question::EqualSize
+                );
+                let change = answer.change();
+                Ok(if is_reduced { -change } else { change })
             };
-            let (with, without) = (gain(true)?, gain(false)?);
+            let (with, without) = (benefit(true)?, benefit(false)?);
             assert!(
                 with > without,
                 "{name} {}: {with} {without}",

@@ -1,5 +1,5 @@
-//! Bounds that keep every number of a geometry within its type, and limit the size of a hostile
-//! one.
+//! Upper bounds for a geometry. They prevent integer overflow, and limit the memory that a hostile
+//! profile can claim.
 
 /// The greatest number of surfaces.
 pub(crate) const SURFACES_MAX: u16 = 64;

@@ -3,7 +3,7 @@
 use super::layout::{RepeatingSection, TrackLayout};
 use traxtent_model::geometry::Order;
 
-/// The order in which a drive's tracks take LBNs.
+/// The order in which LBNs are assigned to a drive's tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayoutOrder {
     /// One of Wong's six orders, or `None` if the layout is irregular.
@@ -37,7 +37,7 @@ pub(super) fn classify(layout: &TrackLayout, confidence: LayoutConfidence) -> La
     let total: usize = layout.sections.iter().map(|section| section.tracks).sum();
     let mut votes = [(0_usize, None); 6];
     for section in &layout.sections {
-        if let Some((order, width)) = name(section, layout.surfaces) {
+        if let Some((order, width)) = section_order(section, layout.surfaces) {
             let vote = &mut votes[Order::ALL
                 .iter()
                 .position(|o| *o == order)
@@ -63,9 +63,9 @@ pub(super) fn classify(layout: &TrackLayout, confidence: LayoutConfidence) -> La
 
 /// Returns the order of one repeating section and, for the seek-first orders, its width. Returns
 /// `None` if the section is irregular.
-fn name(section: &RepeatingSection, surfaces: u16) -> Option<(Order, Option<u32>)> {
+fn section_order(section: &RepeatingSection, surfaces: u16) -> Option<(Order, Option<u32>)> {
     let steps = |f: &dyn Fn(&super::layout::ConstantSteps) -> bool| section.runs.iter().any(f);
-    let heads = section
+    let head_switch_runs = section
         .runs
         .iter()
         .filter(|run| run.step.surface != 0)
@@ -76,7 +76,7 @@ fn name(section: &RepeatingSection, surfaces: u16) -> Option<(Order, Option<u32>
     if section.advance == 0 {
         return None;
     }
-    if heads == section.runs.len() {
+    if head_switch_runs == section.runs.len() {
         let both = steps(&|run| run.step.surface > 0) && steps(&|run| run.step.surface < 0);
         let order = if both {
             Order::HeadFirstAlternating
@@ -85,22 +85,23 @@ fn name(section: &RepeatingSection, surfaces: u16) -> Option<(Order, Option<u32>
         };
         return Some((order, None));
     }
-    if heads > 0 {
+    if head_switch_runs > 0 {
         return None;
     }
-    let seeks = steps(&|run| run.step.cylinder > 0) && steps(&|run| run.step.cylinder < 0);
+    let seek_alternates =
+        steps(&|run| run.step.cylinder > 0) && steps(&|run| run.step.cylinder < 0);
     let visits: Vec<i32> = section.runs.iter().map(|run| run.at.surface).collect();
     let next = visits.iter().cycle().skip(1);
     let mut turns = visits.iter().zip(next).map(|(a, b)| (b - a).abs());
-    // Forward orders return from the last surface to the first; alternating orders stay on the
-    // surface.
-    let alternates = if surfaces == 2 {
+    // At the end of a group of cylinders, surface-forward orders return from the last surface to
+    // the first; surface-alternating orders stay on the last surface.
+    let surface_alternates = if surfaces == 2 {
         merged(section) || turns.any(|apart| apart == 0)
     } else {
         turns.all(|apart| apart <= 1)
     };
     let width = section.runs.iter().map(|run| run.tracks).min()? as u32;
-    let order = match (seeks, alternates) {
+    let order = match (seek_alternates, surface_alternates) {
         (false, false) => Order::SeekForwardSurfaceForward,
         (false, true) => Order::SeekForwardSurfaceAlternating,
         (true, false) => Order::SeekAlternatingSurfaceForward,
@@ -114,8 +115,8 @@ fn name(section: &RepeatingSection, surfaces: u16) -> Option<(Order, Option<u32>
     Some((order, Some(width)))
 }
 
-/// Returns whether each run consists of two passes over one surface: the last of a group of
-/// cylinders, and the first of the next group.
+/// Returns whether each run consists of two passes over one surface: the last pass of a group of
+/// cylinders and the first pass of the next group.
 fn merged(section: &RepeatingSection) -> bool {
     let starts: Vec<i32> = section.runs.iter().map(|run| run.at.cylinder).collect();
     section.runs.len() == 2 && starts[0] != starts[1]

@@ -1,4 +1,4 @@
-//! The README and the book: does every command do what the page shows, and does every link resolve?
+//! The README and the book: do their commands do what the page shows, and does every link resolve?
 //!
 //! The commands of a page run in order, in one shell and one empty folder, as a reader would type
 //! them. See [`page`] for the form of a page.
@@ -15,35 +15,35 @@ use page::{Page, Run};
 /// Do the commands of the README work as typed?
 #[test]
 fn the_readme() {
-    works(&[testkit::workspace().join("README.md")]);
+    assert_pages_work(&[testkit::workspace().join("README.md")]);
 }
 
-/// Does a newcomer's first hour work as typed?
+/// Do the commands in the start and concepts pages work as typed?
 #[test]
 fn the_start_and_the_concepts() {
-    works(&[pages("start"), pages("concepts")].concat());
+    assert_pages_work(&[pages("start"), pages("concepts")].concat());
 }
 
 /// Do the guides work as typed?
 #[test]
 fn the_guides() {
-    works(&pages("guides"));
+    assert_pages_work(&pages("guides"));
 }
 
 /// Do the examples of the manual pages work as typed?
 #[test]
 fn the_commands() {
-    works(&pages("reference/commands"));
+    assert_pages_work(&pages("reference/commands"));
 }
 
 /// Runs the commands of each page, and fails with all differences. `TRAXTENT_PAGE` selects the
 /// pages whose paths contain its value.
-fn works(paths: &[PathBuf]) {
+fn assert_pages_work(paths: &[PathBuf]) {
     let soak = std::env::var_os("TRAXTENT_SOAK").is_some();
     let selected = std::env::var("TRAXTENT_PAGE").unwrap_or_default();
     let has_data = testkit::shared_data(shell::DATA).is_some();
     let mut failures = Vec::new();
-    let mut left = Vec::new();
+    let mut skipped = Vec::new();
     for path in paths {
         let name = path.strip_prefix(testkit::workspace()).unwrap();
         let name = name.display().to_string();
@@ -52,7 +52,7 @@ fn works(paths: &[PathBuf]) {
         }
         let text = fs::read_to_string(path).unwrap();
         if text.contains("$DISKSIM") && !has_data {
-            left.push(name);
+            skipped.push(name);
             continue;
         }
         let found = match Page::parse(&text) {
@@ -66,9 +66,9 @@ fn works(paths: &[PathBuf]) {
         failures.extend(found.into_iter().map(|failure| format!("{name}:{failure}")));
     }
     assert!(failures.is_empty(), "\n{}", failures.join("\n\n"));
-    if !left.is_empty() {
-        let (data, left) = (shell::DATA, left.join(", "));
-        testkit::skip!("reference data {data} is not available to {left}");
+    if !skipped.is_empty() {
+        let (data, skipped) = (shell::DATA, skipped.join(", "));
+        testkit::skip!("reference data {data} is not available; pages not run: {skipped}");
     }
 }
 
@@ -85,8 +85,8 @@ fn pages(folder: &str) -> Vec<PathBuf> {
     pages
 }
 
-/// Can the runner fail? Differences in the output and in the status are both reported, and a block
-/// that is not run is not.
+/// Can the runner fail? Differences in the output and in the status are reported. A block marked
+/// `not run` is not executed.
 #[test]
 fn the_runner_notices() {
     let text = "\
@@ -160,7 +160,7 @@ fn all_pages() -> Vec<PathBuf> {
     pages
 }
 
-/// Does every link of every page lead to a file, and to a heading of it?
+/// Does every link lead to an existing file and, if it has a fragment, to a heading in that file?
 #[test]
 fn links_resolve() {
     let pages = all_pages();
@@ -186,7 +186,7 @@ fn the_contents_are_complete() {
         .filter(|page| page.starts_with(&docs) && *page != contents)
         .collect();
     present.sort();
-    let missing: Vec<&Path> = present.iter().map(PathBuf::as_path).collect();
+    let present: Vec<&Path> = present.iter().map(PathBuf::as_path).collect();
     let listed: Vec<&Path> = listed.iter().map(PathBuf::as_path).collect();
-    assert_eq!(listed, missing, "docs/SUMMARY.md");
+    assert_eq!(listed, present, "docs/SUMMARY.md");
 }

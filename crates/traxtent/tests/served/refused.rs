@@ -1,4 +1,5 @@
-//! Are errors in arguments reported with the argument or the file?
+//! Does `serve` refuse wrong arguments and files that are in use, and does a server answer requests
+//! and storage that it cannot serve with the right error?
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +14,7 @@ use crate::server::{Server, TRAXTENT, argument, option, run, small, write};
 
 /// Returns the message of a server that refuses to start.
 fn refusal(arguments: &[String]) -> String {
-    // If the arguments were accepted, it would serve until this command ended.
+    // If the arguments were accepted, the server would run until `true` ended, and then succeed.
     let output = Command::new(TRAXTENT)
         .arg("serve")
         .args(arguments)
@@ -21,7 +22,10 @@ fn refusal(arguments: &[String]) -> String {
         .output()
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success(), "{arguments:?} are taken: {said}");
+    assert!(
+        !output.status.success(),
+        "{arguments:?} were accepted: {said}"
+    );
     said
 }
 
@@ -97,8 +101,8 @@ fn second_server() {
     assert!(server.socket().exists());
 }
 
-/// Do requests that are not whole sectors, lie beyond the end, or are too large fail with the right
-/// error number, and does the server continue after each?
+/// Do requests that are not whole sectors or end beyond the drive fail with the right error number,
+/// does the server continue after each, and is a request of the advertised maximum size accepted?
 #[test]
 fn requests() {
     const END: u64 = 64 << 20;
@@ -107,22 +111,22 @@ fn requests() {
         let server = Server::start(&[argument(small(folder.path(), sector, 4096))]);
         let mut client = Client::new(&server);
         let size = u64::from(sector);
-        let mut of = |offset: u64, count: usize| {
+        let mut read_and_write = |offset: u64, count: usize| {
             let read = client.read(offset, &mut vec![0; count]).unwrap();
             let written = client.write(offset, &vec![0; count]).unwrap();
             (read, written)
         };
         let misaligned = (Err(EINVAL), Err(EINVAL));
-        assert_eq!(of(1, size as usize), misaligned);
-        assert_eq!(of(0, sector as usize - 1), misaligned);
-        assert_eq!(of(size / 2, size as usize / 2), misaligned);
+        assert_eq!(read_and_write(1, size as usize), misaligned);
+        assert_eq!(read_and_write(0, sector as usize - 1), misaligned);
+        assert_eq!(read_and_write(size / 2, size as usize / 2), misaligned);
         // A read cannot fail for lack of space.
         let beyond = (Err(EINVAL), Err(ENOSPC));
-        assert_eq!(of(END, size as usize), beyond);
-        assert_eq!(of(END - size, 2 * size as usize), beyond);
-        assert_eq!(of(END - size, size as usize), (Ok(()), Ok(())));
+        assert_eq!(read_and_write(END, size as usize), beyond);
+        assert_eq!(read_and_write(END - size, 2 * size as usize), beyond);
+        assert_eq!(read_and_write(END - size, size as usize), (Ok(()), Ok(())));
         // The advertised maximum.
-        assert_eq!(of(0, 32 << 20), (Ok(()), Ok(())));
+        assert_eq!(read_and_write(0, 32 << 20), (Ok(()), Ok(())));
     }
 }
 
@@ -131,10 +135,10 @@ fn requests() {
 fn oversized() {
     const TOO_MUCH: usize = (64 << 20) + 512;
     let server = Server::start(&[argument("instant")]);
-    let answer = Client::new(&server).read(0, &mut vec![0; TOO_MUCH]);
-    assert!(!matches!(answer, Ok(Ok(()))), "{answer:?}");
-    let answer = Client::new(&server).write(0, &vec![0; TOO_MUCH]);
-    assert!(!matches!(answer, Ok(Ok(()))), "{answer:?}");
+    let response = Client::new(&server).read(0, &mut vec![0; TOO_MUCH]);
+    assert!(!matches!(response, Ok(Ok(()))), "{response:?}");
+    let response = Client::new(&server).write(0, &vec![0; TOO_MUCH]);
+    assert!(!matches!(response, Ok(Ok(()))), "{response:?}");
     Client::new(&server).write(0, &[1; 512]).unwrap().unwrap();
     let mut back = [0; 512];
     Client::new(&server).read(0, &mut back).unwrap().unwrap();
@@ -174,7 +178,10 @@ fn a_full_disk_below() {
         }
     });
     let stored = stored.count() as u64;
-    assert!((1..9).contains(&stored), "{stored} parts of an eighth");
+    assert!(
+        (1..9).contains(&stored),
+        "{stored} parts of 128 KiB were stored on 1 MiB"
+    );
     let check = |client: &mut Client| {
         for number in 0..stored {
             let mut back = vec![0; 128 << 10];
@@ -190,7 +197,7 @@ fn a_full_disk_below() {
         "{}",
         server.output()
     );
-    // The receipt says so too, although the client was the first to know.
+    // The receipt records the error too, even though it was already reported to the client.
     server.signal("USR1");
     let receipt = receipt::read(&path);
     assert_eq!(receipt["storage_errors"], 1, "{receipt}");
@@ -237,7 +244,7 @@ fn a_receipt_on_a_full_disk() {
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
-/// Are a mounted device and the file that backs it refused?
+/// Are a mounted device, and a file that backs a loop device, refused?
 #[test]
 fn a_mounted_device() {
     let losetup = testkit::tool!("losetup");
@@ -260,7 +267,8 @@ fn a_mounted_device() {
     drop(mounted);
     let said = refusal(&[drive, option("file", image.display())]);
     assert!(said.contains("backs /dev/loop"), "{said}");
-    // Unmounting wrote only its time, so the file system is intact.
+    // Unmounting updates the superblock, so the bytes may differ. The size and e2fsck show that the
+    // refused servers did not change the file system.
     assert_eq!(before.len() as u64, fs::metadata(&image).unwrap().len());
     run(
         Path::new("e2fsck"),

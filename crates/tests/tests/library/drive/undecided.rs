@@ -6,8 +6,8 @@
 //! result. The stated result of our model is not a claim that it is right.
 //!
 //! DiskSim's times are those of `disksim NAME.parv OUT ascii TRACE 0`, with the requests of the
-//! test in TRACE and its parameters set in NAME.diskspecs. They are exact to about 0.0005 ms,
-//! because DiskSim rounds angles.
+//! test in TRACE and its parameters set in NAME.diskspecs. They are accurate only to about
+//! 0.0005 ms, because DiskSim rounds angles.
 
 use traxtent_model::profile::Profile;
 use traxtent_units::request::Request;
@@ -99,7 +99,7 @@ fn a_transfer_during_a_command() {
     );
 }
 
-/// Does the buffer keep the sectors of a read-ahead that is stopped by a write that overlaps them?
+/// If a write overlaps a read-ahead and stops it, does the buffer keep the sectors already read?
 ///
 /// Ours: the segment is emptied. DiskSim: the segment becomes valid with the old sectors, and
 /// serves them to later reads even where the write has changed them. If the read-ahead has already
@@ -161,10 +161,10 @@ fn read_ahead_into_a_full_segment_during_a_hit() {
     );
 }
 
-/// Does a waiting read let the minimum of read-ahead exceed the limit of read-ahead?
+/// While another read waits, may the minimum read-ahead extend past the read-ahead limit?
 ///
 /// Ours: the minimum ends at the limit, here the end of the track. DiskSim: a request that waits
-/// before the minimum is reached replaces the limit by the minimum, so that the head continues to
+/// before the minimum is reached replaces the limit with the minimum, so that the head continues to
 /// the next track.
 #[test]
 fn minimum_read_ahead_while_a_read_waits() {

@@ -1,9 +1,10 @@
 //! A host on the virtual clock: processor, buffer cache, file system, disk.
 //!
 //! Applications are ordinary programs. Each call advances the clock by its processor time and by
-//! the time for which it waits, while the drive works at its own times. The file systems follow
-//! paper T, section 4.2, for FFS, and paper Q, section 2.4, for ext2. Left out: access times,
-//! periodic writes of summary information and free maps, paging, and all other processes.
+//! the time for which it waits, while the drive proceeds independently. The file systems follow
+//! paper T, section 4.2, for FFS, and paper Q, section 2.4, for ext2. Left out: updates of files'
+//! access times (atime), periodic writes of summary information and free maps, paging, and all other
+//! processes.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -16,12 +17,12 @@ use traxtent_units::Rng;
 use traxtent_units::request::{Op, Request};
 use traxtent_units::{Block, Lbn, SimTime, Span};
 
+use super::backing_storage::BackingStorage;
 use super::cache::Cache;
 use super::config::Config;
 use super::disk::{Io, Traffic};
 use super::file::{File, FileId, Files};
 use super::space::BlockSpace;
-use super::volume::BackingStorage;
 use crate::bench::{Bench, LabError};
 
 /// A host with a file system and a disk; see the module.
@@ -32,16 +33,17 @@ pub struct SimulatedHost {
     pub(super) cache: Cache,
     pub(super) space: BlockSpace,
     pub(super) files: Files,
-    /// The partition in blocks of one sector, whose traxtents are the tracks.
+    /// The partition, with one-sector blocks, so that each traxtent is a whole track.
     tracks: Partition,
-    /// The partition divided where write-backs must end; `None` if [`Config::clip_at_tracks`]
-    /// decides that.
+    /// The boundaries at which write-backs end. If `None`, they end at track boundaries if
+    /// [`Config::clip_at_tracks`] is set. Blocks written because of their age are not clipped.
     write_grid: Option<Partition>,
-    disk: BackingStorage,
-    flights: HashMap<Io, OutstandingRequest>,
+    storage: BackingStorage,
+    outstanding: HashMap<Io, OutstandingRequest>,
     /// The number of sectors in outstanding writes.
     writing: u64,
-    /// Blocks that differ from the disk, by age. Some of them may have been written since.
+    /// Blocks in the order in which they became dirty. Entries of blocks written since then are
+    /// skipped.
     ages: VecDeque<(SimTime, Block)>,
     /// The processor time so far.
     busy: Span,
@@ -57,25 +59,25 @@ struct OutstandingRequest {
 }
 
 impl SimulatedHost {
-    /// Creates a system that has just started, with an empty file system on the drive. The seed
+    /// Creates a host that has just started, with an empty file system on the drive. The seed
     /// determines the phase of the spindle at the start.
     ///
     /// # Errors
     /// Returns an error if the drive is too small for the partition.
     pub fn new(bench: &Bench, config: Config) -> Result<SimulatedHost, LabError> {
         let drive = Drive::with_geometry(Arc::clone(&bench.profile), Arc::clone(&bench.geometry));
-        let disk = BackingStorage::one(drive, &config);
+        let storage = BackingStorage::one(drive, &config);
         SimulatedHost::on(
-            disk,
+            storage,
             TrackMap::of_sizes(bench.geometry.track_sizes()),
             bench.seed,
             config,
         )
     }
 
-    /// Creates such a system on a volume with this map.
+    /// Creates such a host on storage with this map.
     pub(super) fn on(
-        disk: BackingStorage,
+        storage: BackingStorage,
         map: TrackMap,
         seed: u64,
         config: Config,
@@ -87,8 +89,7 @@ impl SimulatedHost {
         let lbns = Lbn(config.partition_start)..end;
         let partition = Partition::new(Arc::clone(&map), lbns.clone(), config.block_sectors)?;
         let tracks = Partition::new(map, lbns, 1)?;
-        // Start within the first second: at any phase of the spindle, which the file system does
-        // not know.
+        // Start at a random time in the first second, so that the phase of the spindle is random.
         let now = SimTime(Rng::new(seed).below(1_000_000_000_000));
         Ok(SimulatedHost {
             now,
@@ -97,8 +98,8 @@ impl SimulatedHost {
             files: Files::default(),
             tracks,
             write_grid: None,
-            disk,
-            flights: HashMap::new(),
+            storage,
+            outstanding: HashMap::new(),
             writing: 0,
             ages: VecDeque::new(),
             busy: Span::ZERO,
@@ -107,8 +108,8 @@ impl SimulatedHost {
         })
     }
 
-    /// Returns the same system with write-backs that end at the boundaries of this map instead of
-    /// tracks.
+    /// Returns the same host with write-backs that end at the boundaries of this map instead of
+    /// tracks. Blocks written because of their age are not clipped.
     ///
     /// # Errors
     /// Returns an error if the map does not cover the partition.
@@ -127,7 +128,7 @@ impl SimulatedHost {
 
     /// The traffic of the disk since the last [`SimulatedHost::reset_measurements`].
     pub fn traffic(&self) -> Traffic {
-        self.disk.traffic()
+        self.storage.traffic()
     }
 
     /// The processor time since the last [`SimulatedHost::reset_measurements`].
@@ -142,17 +143,17 @@ impl SimulatedHost {
 
     /// Logs every request from now on.
     pub fn start_log(&mut self) {
-        self.disk.log = Some(Vec::new());
+        self.storage.log = Some(Vec::new());
     }
 
     /// The requests since [`SimulatedHost::start_log`], in the order in which they were sent.
     pub fn log(&self) -> &[Request] {
-        self.disk.log.as_deref().unwrap_or_default()
+        self.storage.log.as_deref().unwrap_or_default()
     }
 
     /// Resets the traffic of the disk and the processor time.
     pub fn reset_measurements(&mut self) {
-        self.disk.measure();
+        self.storage.reset_traffic();
         self.busy = Span::ZERO;
     }
 
@@ -160,7 +161,7 @@ impl SimulatedHost {
     pub fn spend(&mut self, work: Span) {
         self.busy += work;
         let mut end = self.now + work;
-        while let Some(wake) = self.disk.next_wakeup().filter(|wake| *wake <= end) {
+        while let Some(wake) = self.storage.next_wakeup().filter(|wake| *wake <= end) {
             self.now = self.now.max(wake);
             // Interrupts delay the work.
             end += self.interrupts(wake);
@@ -171,7 +172,7 @@ impl SimulatedHost {
     /// Sleeps until the next event of the disk, or until `until`. Returns false if there is
     /// neither.
     pub fn sleep(&mut self, until: Option<SimTime>) -> bool {
-        let wake = self.disk.next_wakeup();
+        let wake = self.storage.next_wakeup();
         match (wake, until) {
             (Some(wake), until) if until.is_none_or(|until| wake <= until) => {
                 self.now = self.now.max(wake);
@@ -197,7 +198,7 @@ impl SimulatedHost {
 
     /// Waits until no request is outstanding.
     pub fn settle(&mut self) {
-        while self.disk.outstanding() > 0 {
+        while self.storage.outstanding() > 0 {
             self.wait();
         }
     }
@@ -206,7 +207,7 @@ impl SimulatedHost {
     /// takes.
     fn interrupts(&mut self, wake: SimTime) -> Span {
         let mut work = Span::ZERO;
-        while let Some(io) = self.disk.poll(wake) {
+        while let Some(io) = self.storage.poll(wake) {
             self.complete(io);
             work += self.config.cpu.interrupt;
         }
@@ -215,13 +216,13 @@ impl SimulatedHost {
     }
 
     fn complete(&mut self, io: Io) {
-        let flight = self.flights.remove(&io).expect("it was sent from here");
-        if flight.op == Op::Write {
-            self.writing -= flight.sectors.end - flight.sectors.start;
+        let request = self.outstanding.remove(&io).expect("it was sent from here");
+        if request.op == Op::Write {
+            self.writing -= request.sectors.end - request.sectors.start;
         }
-        for (block, sectors) in self.blocks_of(&flight.sectors) {
+        for (block, sectors) in self.blocks_of(&request.sectors) {
             if let Some(buffer) = self.cache.get(block) {
-                match flight.op {
+                match request.op {
                     Op::Write => buffer.writing -= 1,
                     _ => buffer.valid_sectors += sectors,
                 }
@@ -254,7 +255,7 @@ impl SimulatedHost {
         }
     }
 
-    /// The sectors up to the first boundary at which writes end.
+    /// The sectors up to the first boundary at which write-backs end.
     pub(super) fn clipped_write(&self, sectors: Range<u64>) -> Range<u64> {
         match &self.write_grid {
             Some(grid) => on_first_track(grid, sectors),
@@ -273,12 +274,14 @@ impl SimulatedHost {
             sectors: (lbns.end.0 - lbns.start.0) as u32,
             fua: false,
         };
-        let io = self.disk.submit(self.now, request);
-        self.flights.insert(io, OutstandingRequest { sectors, op });
+        let io = self.storage.submit(self.now, request);
+        self.outstanding
+            .insert(io, OutstandingRequest { sectors, op });
         io
     }
 
-    /// Reads sectors that have not been requested into memory. Does not wait.
+    /// Starts reading sectors into memory. They must not have been requested before. Waits only if
+    /// no buffer is free.
     pub(super) fn fetch(&mut self, sectors: Range<u64>) {
         for (block, count) in self.blocks_of(&sectors) {
             while self.cache.claim(block).is_none() {
@@ -291,7 +294,8 @@ impl SimulatedHost {
         self.send(Op::Read, sectors);
     }
 
-    /// Puts a whole new or changed block into memory and marks it dirty.
+    /// Puts a block into memory as completely valid, and marks it dirty. Waits if no buffer is
+    /// free.
     pub(super) fn dirty(&mut self, block: Block) {
         while self.cache.claim(block).is_none() {
             self.wait();
@@ -324,7 +328,7 @@ impl SimulatedHost {
     /// Writes a changed block and waits until the write is complete.
     pub(super) fn write_through(&mut self, block: Block) {
         let io = self.send_write(self.sectors_of(block));
-        while self.flights.contains_key(&io) {
+        while self.outstanding.contains_key(&io) {
             self.wait();
         }
     }
@@ -343,7 +347,8 @@ impl SimulatedHost {
         self.send(Op::Write, sectors)
     }
 
-    /// Writes the blocks that have been dirty for too long.
+    /// Writes the blocks that have been dirty for too long, each with the dirty blocks that directly
+    /// follow it, up to a cluster. These writes are not clipped.
     pub(super) fn write_old(&mut self) {
         while let Some(&(since, block)) = self.ages.front() {
             if since + self.config.dirty_age_max > self.now {

@@ -22,11 +22,11 @@ pub(super) struct BackingStorage {
     ahead: Vec<Span>,
     /// The array that combines the disks; `None` for a single disk.
     arrays: Option<Arrays>,
-    /// The boundaries at which requests to each disk are cut; empty if they are not cut.
+    /// The boundaries at which an array's requests to each disk are cut; empty if they are not cut.
     cuts: Vec<TrackMap>,
-    /// The requests sent to each disk for the array.
+    /// The array's part to which each outstanding disk request belongs.
     parts: BTreeMap<(usize, Io), Arrival>,
-    /// The number of outstanding pieces of each request that was cut.
+    /// The number of outstanding pieces of each part that was cut, by the part's tag.
     pieces: BTreeMap<u64, usize>,
     next: u64,
     outstanding: usize,
@@ -35,7 +35,7 @@ pub(super) struct BackingStorage {
 }
 
 impl BackingStorage {
-    /// Creates a volume of one disk.
+    /// Creates the storage of one disk.
     pub(super) fn one(drive: Drive, config: &Config) -> BackingStorage {
         BackingStorage::new(vec![drive], vec![Span::ZERO], None, config)
     }
@@ -75,7 +75,7 @@ impl BackingStorage {
         }
     }
 
-    /// Cuts requests to disks at the boundaries of these tracks.
+    /// Cuts an array's requests to its disks at the boundaries of these tracks.
     pub(super) fn cut_at(self, cuts: Vec<TrackMap>) -> BackingStorage {
         BackingStorage { cuts, ..self }
     }
@@ -98,7 +98,7 @@ impl BackingStorage {
     }
 
     /// Resets the traffic of all disks.
-    pub(super) fn measure(&mut self) {
+    pub(super) fn reset_traffic(&mut self) {
         for disk in &mut self.disks {
             disk.traffic = Traffic::default();
         }
