@@ -1,5 +1,5 @@
-//! Planted bugs. Each is triggered by a four-byte prefix. A blind search would take an hour to guess
-//! it; a search guided by coverage finds it in a second.
+//! Planted bugs. Each is triggered by a four-byte prefix. A blind search would take an hour to
+//! guess it; a search guided by coverage finds it in a second.
 
 /// Panics for an input that begins with `trax`.
 pub(crate) fn panics(input: &[u8]) {

@@ -182,7 +182,7 @@ macro_rules! rules {
 
 rules! {
     PartitionStart "partition-start" Fault "A partition does not begin at a physical sector of the drive.",
-    PartitionEnd "partition-end" Info "A partition does not end at a physical sector of the drive.",
+    PartitionEnd "partition-end" Info "A partition does not end with a physical sector of the drive.",
     PartitionChunk "partition-chunk" Fault "A partition does not begin at a chunk of the array below it.",
     PartitionStripe "partition-stripe" Fault "A partition does not begin at a full stripe of the array below it.",
     PartitionErase "partition-erase" Warning "A partition does not begin at an erase block of the drive.",
@@ -213,7 +213,7 @@ rules! {
     HintPhysical "hint-physical" Warning "A drive reports a physical sector size that differs from the one known for its model, or from the measured one.",
     HintBridge "hint-bridge" Warning "A USB bridge may translate sectors, so the sizes that it reports may not be the drive's.",
     HintDiscard "hint-discard" Info "The discard granularity that a device reports cannot be its erase block.",
-    AlignmentOffset "alignment-offset" Warning "LBN 0 of the drive does not begin a physical sector.",
+    AlignmentOffset "alignment-offset" Warning "LBN 0 of a drive does not begin a physical sector, or no alignment of a device fits all layers below it.",
     MixedSectors "mixed-sectors" Fault "The drives below an array, a logical volume or a thin pool have sectors of different sizes.",
     ArrayIncomplete "array-incomplete" Info "Members of an array are missing, so they are not checked.",
     TrackCrossing "track-crossing" Info "File-system blocks or extents of files cross track boundaries.",

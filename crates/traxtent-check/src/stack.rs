@@ -10,7 +10,7 @@ use crate::layers::{
     PhysicalVolume, Swap, Table, ThinPool, Unknown, Xfs, Zfs,
 };
 
-/// Why a stack that was read from a file is invalid.
+/// The reasons why a stack that was read from a file is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StackError {
@@ -27,7 +27,7 @@ pub enum StackError {
     PlaceCount {
         /// The position of the layer.
         layer: usize,
-        /// How many layers it lies on.
+        /// The number of layers that it lies on.
         count: usize,
         /// The kind of layer.
         what: &'static str,
@@ -72,7 +72,7 @@ pub struct Layer {
     /// The places that the layer lies on. Empty for a disk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on: Vec<ByteRange>,
-    /// How the layer's addresses are spread over its places.
+    /// The distribution of the layer's addresses over its places.
     #[serde(default)]
     pub spread: Spread,
     /// The kernel's limits for the block device that shows the layer.
@@ -94,7 +94,7 @@ pub struct ByteRange {
     pub bytes: u64,
 }
 
-/// How the addresses of a layer are spread over its places.
+/// The distribution of a layer's addresses over its places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -228,8 +228,9 @@ impl Stack {
         }
     }
 
-    /// Checks the invariants that all other code relies on: every layer comes after the layers that
-    /// it lies on, and no size that serves as a divisor is zero.
+    /// Checks the invariants that all other code relies on. Every layer comes after the layers that
+    /// it lies on, and lies on as many as its kind allows. No size that serves as a divisor is zero
+    /// or too large.
     ///
     /// # Errors
     /// Returns an error for the first layer that violates an invariant.

@@ -22,10 +22,10 @@ const LUKS2_HEADERS: std::ops::RangeInclusive<u32> = 14..=22;
 /// The length of the binary part of a LUKS2 header.
 const LUKS2_BINARY_BYTES: usize = 4096;
 
-/// The groups of ext file systems that have backups of the superblock.
+/// The first groups of an ext file system that have backups of the superblock.
 const EXT_GROUPS: [u64; 6] = [1, 3, 5, 7, 9, 25];
 
-/// The size of the largest ext block: 1024 bytes times two to this power.
+/// The largest block size of ext, as a power of two times 1024 bytes.
 const EXT_SHIFT_MAX: u32 = 6;
 
 /// The position of a copy: its distance from the start or from the end.

@@ -49,7 +49,7 @@ pub enum SizeSource {
     Stated,
     /// The response times of the drive.
     Measured,
-    /// The list of drives that report wrong facts about themselves.
+    /// The list of drives whose reports about themselves are wrong or incomplete.
     Quirk,
     /// The kernel, which reads it from the drive.
     Kernel,

@@ -14,7 +14,7 @@ const LABEL_BYTES: u64 = 256 << 10;
 const LIST_AT: u64 = 16 << 10;
 /// The size of the list.
 const LIST_BYTES: usize = 112 << 10;
-/// Two labels and the space for a boot loader.
+/// The start of the data, after two labels and the space for a boot loader.
 const DATA_AT: u64 = 4 << 20;
 
 /// The first bytes of an XDR-encoded list from a little-endian and from a big-endian machine.

@@ -1,4 +1,5 @@
-//! Wrong hints: the kernel's values for a device that are impossible, or known to be wrong.
+//! Wrong hints: values that the kernel reports for a device, and that are impossible or known to be
+//! wrong.
 //!
 //! Sources: util-linux issues 1221 and 1224, blivet 228 (33,553,920 bytes); paper A (512 bytes from
 //! drives of 4096); reports of USB bridges that translate sectors.
@@ -10,7 +11,7 @@ use crate::quirks;
 use crate::stack::{Kind, Layer, Limits, Stack};
 
 /// 65,535 sectors: the value from bridges that have no information about the drive.
-const BOGUS_OPTIMAL: u64 = 65_535 * 512;
+const BOGUS_OPTIMAL_BYTES: u64 = 65_535 * 512;
 
 pub(super) fn check(stack: &Stack, findings: &mut Findings) {
     for (id, layer) in stack.iter() {
@@ -70,7 +71,7 @@ fn drive(layer: &Layer, disk: &Disk, say: &mut impl FnMut(Rule, String)) {
         && claimed != disk.physical_bytes
     {
         let what = format!(
-            "{name} reports physical sectors of {}; by measurement they have {}",
+            "{name} reports physical sectors of {}; the measured size is {}",
             bytes(claimed),
             bytes(disk.physical_bytes)
         );
@@ -100,7 +101,7 @@ fn sizes(layer: &Layer, limits: &Limits, say: &mut impl FnMut(Rule, String)) {
         .unwrap_or(512);
     let optimal = limits.io_opt_bytes.unwrap_or(0);
     let minimum = limits.io_min_bytes.unwrap_or(0);
-    if optimal == BOGUS_OPTIMAL {
+    if optimal == BOGUS_OPTIMAL_BYTES {
         let what = format!(
             "{name} states an optimal I/O size of 33553920 bytes, 65,535 sectors: the value of bridges that have no \
              information; alignment to it is useless"

@@ -86,7 +86,8 @@ struct UnitRule {
     words: &'static str,
 }
 
-/// Returns the unit that must be a multiple of the physical sector; `None` if the layer states none.
+/// Returns the unit that must be a multiple of the physical sector; `None` if the layer states
+/// none.
 fn checked_unit(kind: &Kind) -> Option<(UnitRule, u64)> {
     let (rule, words, size) = match kind {
         Kind::Array(array) => (Rule::ChunkSize, "has chunks of", array.chunk_bytes),

@@ -1,4 +1,4 @@
-//! Starts: partitions and the data of layers, compared with every grid below them.
+//! Starts: partitions and the data of layers, compared with every grid at or below them.
 //!
 //! A misaligned layer misaligns everything in it. This is reported once, for the lowest such layer.
 //! If the content of a layer compensates for the misalignment, the finding is for information only.

@@ -40,7 +40,7 @@ pub(super) fn check(stack: &Stack, findings: &mut Findings) {
                 findings,
             );
             for (partition_id, partition) in partitions {
-                end(stack, partition_id, partition, on, disk, findings);
+                check_end(stack, partition_id, partition, on, disk, findings);
             }
         }
     }
@@ -117,9 +117,9 @@ fn overlaps(partitions: &[(LayerId, &Layer)], table: &Layer, findings: &mut Find
     }
 }
 
-/// Reports a partition that does not end at a physical sector. Most contents round their length
+/// Reports a partition that does not end with a physical sector. Most contents round their length
 /// down; LUKS with larger sectors cannot.
-fn end(
+fn check_end(
     stack: &Stack,
     id: LayerId,
     partition: &Layer,
@@ -157,7 +157,7 @@ fn end(
     findings.push(Finding::new(Rule::PartitionEnd, id, what).with_misalignment(off));
 }
 
-/// Returns the number of bytes left over after the last sector of a LUKS device.
+/// Returns the number of bytes after the last whole sector of a LUKS device.
 pub(super) fn luks_remainder(luks: &Luks, below_bytes: u64) -> u64 {
     let data = luks
         .data_bytes

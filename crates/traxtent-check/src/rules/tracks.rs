@@ -14,7 +14,7 @@ use super::Findings;
 use crate::finding::{AffectedShare, Finding, Rule};
 use crate::stack::{Kind, LayerId, Stack};
 
-/// The tracks of the drive that holds everything, and the files to check against them.
+/// The tracks of the drive that holds the stack, and the files to check against them.
 pub struct TrackCheck<'a> {
     /// The track map.
     pub map: &'a TrackMap,

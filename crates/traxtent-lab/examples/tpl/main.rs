@@ -12,7 +12,7 @@ use traxtent_lab::tpl::day;
 use traxtent_lab::tpl::host::{ReplicaSync, SurveyedDrive};
 use traxtent_lab::tpl::predict::{COUNTS, gains};
 use traxtent_lab::tpl::volume::{Part, Real, Virtual, target};
-use traxtent_lab::tpl::writes::{DEPTH, RATE, SHARES, best, surface};
+use traxtent_lab::tpl::writes::{DEPTH, RATE, READ_SHARES, best, surface};
 use traxtent_layout::tpl::REGIONS;
 use traxtent_model::profile::Profile;
 use traxtent_server::serve::{DriveServer, Settings};
@@ -187,17 +187,17 @@ fn writes(bench: &Bench) -> Result<()> {
     println!("| replicas are updated | reads | 1 | 2 | 4 | 8 | 16 | 32 | best |");
     println!("|---|---|---|---|---|---|---|---|---|");
     for sync in ReplicaSync::ALL {
-        for reads in SHARES {
+        for read_share in READ_SHARES {
             let cells: Vec<String> = points
                 .iter()
-                .filter(|point| point.sync == sync && point.reads == reads)
+                .filter(|point| point.sync == sync && point.read_share == read_share)
                 .map(|point| format!("{:.2} ms, {:.0}/s", point.response_ms, point.rate))
                 .collect();
-            let best = best(&points, sync, reads).map_or(0, |point| point.count);
+            let best = best(&points, sync, read_share).map_or(0, |point| point.count);
             println!(
                 "| {} | {:.0} % | {} | {best} |",
                 sync.name(),
-                100.0 * reads,
+                100.0 * read_share,
                 cells.join(" | ")
             );
         }

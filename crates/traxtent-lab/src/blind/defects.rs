@@ -45,7 +45,8 @@ fn plain_tracks(spec: &GeometrySpec) -> Result<Vec<Vec<PlainTrack>>, GeometryErr
     Ok(zones)
 }
 
-/// Adds slips to a description that has none. Sectors slip in multiples of `ratio`.
+/// Adds slips to a description that has none. Sectors slip in multiples of `ratio`. If spares are
+/// whole tracks, tracks slip, and one may be remapped.
 pub(super) fn slip(
     dice: &mut SeededRng,
     spec: &mut GeometrySpec,
@@ -62,7 +63,7 @@ pub(super) fn slip(
         let mut bad = BTreeSet::new();
         let events = dice.of_ranges(&[0..1, 1..4, 3..12]);
         for _ in 0..events {
-            let event = draw(dice, tracks, ratio);
+            let event = draw_defect(dice, tracks, ratio);
             if event.iter().all(|at| !bad.contains(at)) && budget.take(&event) {
                 bad.extend(event);
             }
@@ -75,7 +76,7 @@ pub(super) fn slip(
     Ok(())
 }
 
-/// Adds slips and remaps of whole tracks, into the spare tracks at the end of the zone.
+/// Adds slips of whole tracks, and at most one remap of a track, to the zone's last track.
 fn slip_tracks(
     dice: &mut SeededRng,
     spec: &mut GeometrySpec,
@@ -101,7 +102,7 @@ fn slip_tracks(
 }
 
 /// Draws positions that fail together, ascending.
-fn draw(dice: &mut SeededRng, tracks: &[PlainTrack], ratio: u32) -> Vec<u64> {
+fn draw_defect(dice: &mut SeededRng, tracks: &[PlainTrack], ratio: u32) -> Vec<u64> {
     let last = tracks.len() as u64 - 1;
     let index = match dice.pick(0..8) {
         0 => 0,
@@ -185,7 +186,7 @@ fn runs(bad: &BTreeSet<u64>) -> Vec<SlipSpec> {
     runs
 }
 
-/// The number of sectors that can still slip in each region that shares spares.
+/// The number of sectors that can still slip in each sparing region.
 struct SpareBudget {
     /// The position at which each region begins, and the spares it has left; `None` if slips
     /// shorten the zone.
@@ -223,7 +224,8 @@ impl SpareBudget {
         }
     }
 
-    /// Takes a spare for each position, or none if there are too few.
+    /// Takes a spare for each position, or none if there are too few. Returns whether there were
+    /// enough.
     fn take(&mut self, positions: &[u64]) -> bool {
         let Some(regions) = &mut self.regions else {
             return true;
@@ -257,10 +259,10 @@ pub(super) fn cut(
         Sparing::None => 0.6,
         _ => 0.1,
     };
-    let (cuts, tracks) = (dice.chance(likely), dice.pick(1..2_000));
+    let (cuts, sectors) = (dice.chance(likely), dice.pick(1..2_000));
     if cuts {
         let capacity = Geometry::build(spec)?.capacity().0;
-        spec.capacity_sectors = Some(capacity - tracks.min(capacity / 4) * u64::from(ratio));
+        spec.capacity_sectors = Some(capacity - sectors.min(capacity / 4) * u64::from(ratio));
     }
     Ok(())
 }
@@ -345,7 +347,7 @@ fn together(geometry: &Geometry, lbn: u64, ratio: u32) -> bool {
     piece.sectors == ratio && piece.slots == ratio && piece.first_slot.is_multiple_of(ratio)
 }
 
-/// Finds physical sectors that hold no LBN, at the ends of tracks.
+/// Finds physical sectors that hold no LBN, at the beginning or the end of tracks.
 fn free_places(spec: &GeometrySpec, geometry: &Geometry, ratio: u32) -> Vec<Place> {
     let mut free = Vec::new();
     let slots_of = |place: Place| {

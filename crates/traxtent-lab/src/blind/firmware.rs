@@ -97,7 +97,7 @@ pub(super) fn sector(dice: &mut SeededRng) -> SectorSpec {
     }
 }
 
-/// Assembles a drive. `most_slots` is the largest number of sectors on a track.
+/// Assembles a profile. `most_slots` is the largest number of slots on a track.
 pub(super) fn profile(
     dice: &mut SeededRng,
     name: String,

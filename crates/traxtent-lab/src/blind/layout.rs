@@ -29,13 +29,13 @@ impl Size {
         }
     }
 
-    /// Draws the number of sectors on the outermost tracks.
+    /// Draws the number of slots on the outermost tracks.
     pub(super) fn slots(&self, dice: &mut SeededRng) -> u32 {
         let slots = dice.of_ranges(&[48..120, 100..350, 250..700, 600..1_200]) as u32;
         self.whole(slots)
     }
 
-    /// Limits a number of sectors to between 40 and 1,200, and rounds it down to whole physical
+    /// Limits a number of slots to between 40 and 1,200, and rounds it down to whole physical
     /// sectors.
     pub(super) fn whole(&self, slots: u32) -> u32 {
         slots.clamp(40, 1_200) / self.ratio * self.ratio
@@ -61,7 +61,7 @@ pub(super) fn zoned(dice: &mut SeededRng, size: Size, skews: &Skews) -> Geometry
         &Order::ALL[..2]
     });
     let ranges = cylinder_ranges(dice, size.cylinders);
-    let least = ranges
+    let narrowest_zone = ranges
         .iter()
         .map(|(first, last)| last - first + 1)
         .min()
@@ -69,7 +69,7 @@ pub(super) fn zoned(dice: &mut SeededRng, size: Size, skews: &Skews) -> Geometry
     let width = match dice.pick(0..4) {
         0 => dice.pick32(1..5),
         1 => dice.pick32(5..41),
-        2 => dice.pick32(1..least + 1),
+        2 => dice.pick32(1..narrowest_zone + 1),
         _ => size.cylinders,
     };
     let mut spec = GeometrySpec {

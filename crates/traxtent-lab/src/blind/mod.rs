@@ -79,7 +79,7 @@ impl RandomDrive {
 
     /// The remapped LBNs, ascending.
     pub fn remapped_lbns(&self) -> Vec<Lbn> {
-        LayoutSurvey::of(&self.geometry).moved
+        LayoutSurvey::of(&self.geometry).remapped
     }
 
     /// Lists the tracks around an LBN with their defects, one line each, to show what a probe met
@@ -89,7 +89,7 @@ impl RandomDrive {
     }
 }
 
-/// Returns the drive of a seed: 300 to 4,000 tracks of 40 to 1,200 sectors, 1 to 10 surfaces.
+/// Returns the drive of a seed: 300 to 4,000 tracks of 40 to 1,200 slots, 1 to 10 surfaces.
 pub fn random_drive(seed: u64) -> RandomDrive {
     Layouts::Any.drive(seed)
 }

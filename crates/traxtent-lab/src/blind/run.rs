@@ -79,7 +79,7 @@ pub struct ProbeResult {
     /// The reason why the probe ended early, if it did.
     pub failure: Option<String>,
     /// The LBNs reported as remapped, if the drive reports them.
-    pub moved: Option<Vec<Lbn>>,
+    pub remapped: Option<Vec<Lbn>>,
     /// The number of boundaries reported as doubtful.
     pub doubtful: u64,
     /// Additional notes of the probe.
@@ -120,7 +120,7 @@ pub fn probe(
     findings.failure = match ended {
         Ok(Ok(extraction)) => {
             findings.doubtful = extraction.doubtful();
-            findings.moved = extraction.remapped_complete.then_some(extraction.remapped);
+            findings.remapped = extraction.remapped_complete.then_some(extraction.remapped);
             findings.notes = extraction.notes;
             None
         }

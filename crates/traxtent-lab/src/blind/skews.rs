@@ -53,9 +53,9 @@ impl Skews {
             return;
         }
         let margin = self.margin * dice.between(1.0, 1.5);
-        zone.track_skew = self.skew(self.head_ms(0), margin, slots);
+        zone.track_skew = self.skew(self.switch_ms(0), margin, slots);
         if order.is_head_first() {
-            zone.cylinder_skew = self.skew(self.head_ms(1), margin, slots);
+            zone.cylinder_skew = self.skew(self.switch_ms(1), margin, slots);
             return;
         }
         zone.cylinder_skew = self.skew(self.seek_ms(1), margin, slots);
@@ -71,16 +71,16 @@ impl Skews {
             order,
             Order::SeekForwardSurfaceForward | Order::SeekForwardSurfaceAlternating
         );
-        let turn_ms = self.head_ms(if forward { back } else { 0 });
+        let turn_ms = self.switch_ms(if forward { back } else { 0 });
         zone.turn_skew = Some(self.skew(turn_ms, margin, slots));
-        zone.group_skew = Some(self.skew(self.head_ms(width.max(1)), margin, slots));
+        zone.group_skew = Some(self.skew(self.switch_ms(width.max(1)), margin, slots));
     }
 
-    /// Returns the skew, in turns, of a move by `cylinders` cylinders, with a head change if
+    /// Returns the skew, in turns, of a move by `cylinders` cylinders, with a head switch if
     /// `head`.
     pub(super) fn turns(&self, cylinders: u32, head: bool) -> f64 {
         let ms = if head {
-            self.head_ms(cylinders)
+            self.switch_ms(cylinders)
         } else {
             self.seek_ms(cylinders)
         };
@@ -113,7 +113,8 @@ impl Skews {
         self.curve.time(cylinders).as_ms()
     }
 
-    fn head_ms(&self, cylinders: u32) -> f64 {
+    /// Returns the time of a move by `cylinders` cylinders with a head switch.
+    fn switch_ms(&self, cylinders: u32) -> f64 {
         self.seek_ms(cylinders).max(self.head_switch_ms)
     }
 }

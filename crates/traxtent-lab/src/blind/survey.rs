@@ -13,7 +13,7 @@ pub(super) struct LayoutSurvey {
     /// Runs of slipped bad slots, by cylinder and surface.
     pub(super) slipped: BTreeMap<(u32, u16), Vec<Range<u32>>>,
     /// The remapped LBNs, ascending.
-    pub(super) moved: Vec<Lbn>,
+    pub(super) remapped: Vec<Lbn>,
     /// The first LBNs of tracks that the layout lists in parts.
     split: BTreeSet<Lbn>,
 }
@@ -35,11 +35,11 @@ pub(super) fn whole_tracks(geometry: &Geometry) -> impl Iterator<Item = Track> {
 impl LayoutSurvey {
     pub(super) fn of(geometry: &Geometry) -> LayoutSurvey {
         let mut slipped: BTreeMap<_, Vec<Range<u32>>> = BTreeMap::new();
-        let mut moved = Vec::new();
+        let mut remapped = Vec::new();
         for defect in geometry.defects() {
             let place = defect.place;
             match defect.remedy {
-                Replacement::Remapped(lbn, _) => moved.push(lbn),
+                Replacement::Remapped(lbn, _) => remapped.push(lbn),
                 Replacement::Slipped => {
                     let runs = slipped
                         .entry((place.cylinder.0, place.surface.0))
@@ -52,14 +52,14 @@ impl LayoutSurvey {
                 }
             }
         }
-        moved.sort_unstable();
+        remapped.sort_unstable();
         let tracks: Vec<Track> = whole_tracks(geometry).collect();
         let parts = |track: &&Track| geometry.track_end(track.first_lbn) != Some(track.end_lbn());
         LayoutSurvey {
             split: tracks.iter().filter(parts).map(|t| t.first_lbn).collect(),
             tracks,
             slipped,
-            moved,
+            remapped,
         }
     }
 
@@ -70,10 +70,10 @@ impl LayoutSurvey {
     }
 
     /// The remapped LBNs of a track.
-    fn moved_of(&self, track: &Track) -> &[Lbn] {
-        let from = self.moved.partition_point(|&lbn| lbn < track.first_lbn);
-        let to = self.moved.partition_point(|&lbn| lbn < track.end_lbn());
-        &self.moved[from..to]
+    fn remapped_of(&self, track: &Track) -> &[Lbn] {
+        let from = self.remapped.partition_point(|&lbn| lbn < track.first_lbn);
+        let to = self.remapped.partition_point(|&lbn| lbn < track.end_lbn());
+        &self.remapped[from..to]
     }
 
     /// Lists the tracks around an LBN with their defects, one line each.
@@ -94,7 +94,7 @@ impl LayoutSurvey {
             for run in self.runs_of(track) {
                 line += &format!(", slots {}..{} bad", run.start, run.end);
             }
-            for lbn in self.moved_of(track) {
+            for lbn in self.remapped_of(track) {
                 line += &format!(", LBN {lbn} remapped");
             }
             line + "\n"
@@ -109,12 +109,12 @@ impl LayoutSurvey {
             start: track.origin.as_turns() + f64::from(slots_used.start) / slots,
             length: f64::from(slots_used.end - slots_used.start) / slots,
         };
-        let moved = self.moved_of(track);
+        let remapped = self.remapped_of(track);
         let mut runs: Vec<Range<u32>> = Vec::new();
         let mut lbn = track.first_lbn;
         while lbn < track.end_lbn() {
             // Remapped LBNs are skipped. Sectors among bad slots are handled one by one.
-            if moved.binary_search(&lbn).is_ok() {
+            if remapped.binary_search(&lbn).is_ok() {
                 lbn.0 += 1;
                 continue;
             }
@@ -158,7 +158,7 @@ impl LayoutSurvey {
         };
         let inside = |track: &Track| {
             let irregular = !self.runs_of(track).is_empty()
-                || !self.moved_of(track).is_empty()
+                || !self.remapped_of(track).is_empty()
                 || self.split.contains(&track.first_lbn);
             !irregular || {
                 let arcs = arcs(track);
@@ -186,7 +186,7 @@ struct Arc {
 /// Durations on a drive, in turns.
 #[derive(Clone, Copy)]
 pub(super) struct Times {
-    /// The shortest change of track, less a margin.
+    /// The shortest track switch, less a margin.
     pub(super) switch: f64,
     /// The longest time from the end of a request until the next one can begin on the same track.
     pub(super) overhead: f64,
@@ -205,8 +205,8 @@ impl Arc {
         (other.start - self.start - self.length).rem_euclid(1.0)
     }
 
-    /// Returns whether a request in this arc and then one in the other shows whether a change of
-    /// track lies between them.
+    /// Returns whether a request in this arc, followed by one in the other, shows whether a track
+    /// switch lies between them.
     fn distinguishes(&self, other: &Arc, times: Times) -> bool {
         let gap = self.gap_to(other);
         gap < times.switch && gap + self.length + other.length > times.overhead

@@ -29,13 +29,13 @@ pub enum HardProperty {
     BigTurn,
     /// Skew that changes along a zone.
     DriftingSkew,
-    /// A track that lacks a single physical sector.
+    /// A single slipped physical sector.
     SlippedSector,
-    /// A track that lacks several consecutive sectors, with others after them.
+    /// Several consecutive slipped sectors, with others before and after them on the track.
     SlippedRun,
-    /// A whole track without LBNs among tracks with LBNs.
+    /// A track without LBNs, because its sectors have slipped.
     SlippedTrack,
-    /// A track that lacks over 90 % of its sectors.
+    /// A track, other than the drive's first and last, that lacks over 90 % of its sectors.
     SparseTrack,
     /// A track of 6 sectors, followed by one that lacks 6.
     SixThenRest,
@@ -49,7 +49,7 @@ pub enum HardProperty {
     RemappedTrack,
     /// Reserved sectors at the beginning of a zone. They shorten its first track.
     ReservedFront,
-    /// The last track is not full.
+    /// The drive is truncated, so the last track may not be full.
     CutShort,
     /// Several LBNs in a physical sector.
     LargeSectors,
@@ -108,7 +108,7 @@ pub(super) fn traps_of(
             Order::SeekAlternatingSurfaceForward | Order::SeekAlternatingSurfaceAlternating
         );
     let physical = profile.sector.ratio();
-    let (tracks, moved) = (&survey.tracks, &survey.moved);
+    let (tracks, remapped) = (&survey.tracks, &survey.remapped);
     let like_full = |track: &Track| track.sectors > track.slots / 2;
     let slipped = |test: &dyn Fn(&Track, &Range<u32>) -> bool| {
         let of = |track: &Track| survey.runs_of(track).iter().any(|run| test(track, run));
@@ -125,7 +125,7 @@ pub(super) fn traps_of(
         let six = 6 * physical;
         pair[0].sectors == six && pair[1].sectors + six == pair[1].slots
     };
-    let is_moved = |lbn: Lbn| moved.binary_search(&lbn).is_ok();
+    let is_remapped = |lbn: Lbn| remapped.binary_search(&lbn).is_ok();
     let has = |trap| match trap {
         HardProperty::Irregular => spec.tree.is_some(),
         HardProperty::NarrowSerpentine => turns && (1..5).contains(&width),
@@ -149,9 +149,9 @@ pub(super) fn traps_of(
             inner.iter().any(|track| track.sectors * 10 < track.slots)
         }
         HardProperty::SixThenRest => tracks.windows(2).any(six_then_rest),
-        HardProperty::Remap => !moved.is_empty(),
-        HardProperty::RemappedFirst => tracks.iter().any(|track| is_moved(track.first_lbn)),
-        HardProperty::RemappedLast => tracks.iter().any(|t| is_moved(Lbn(t.end_lbn().0 - 1))),
+        HardProperty::Remap => !remapped.is_empty(),
+        HardProperty::RemappedFirst => tracks.iter().any(|track| is_remapped(track.first_lbn)),
+        HardProperty::RemappedLast => tracks.iter().any(|t| is_remapped(Lbn(t.end_lbn().0 - 1))),
         HardProperty::RemappedTrack => zone(&|z| !z.remaps.is_empty()),
         HardProperty::ReservedFront => zone(&|z| z.reserved_sectors > 0),
         HardProperty::CutShort => spec.capacity_sectors.is_some(),

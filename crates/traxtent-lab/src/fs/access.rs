@@ -30,7 +30,7 @@ pub struct OpenFile {
     pub file: FileId,
     /// The last block that was read.
     last: Option<u64>,
-    /// The number of blocks that have been read in sequence up to there.
+    /// The number of blocks that have been read in sequence up to `last`.
     count: u32,
     /// Whether any access was not sequential.
     random: bool,
@@ -151,7 +151,7 @@ impl SimulatedHost {
     }
 
     /// Requests a block of a file and reads ahead. The call needs `in_call` blocks, beginning with
-    /// this one. Does not wait.
+    /// this one. Does not wait for data; waits only if no buffer is free.
     pub(super) fn request_block(
         &mut self,
         open: &mut OpenFile,
@@ -232,10 +232,10 @@ impl SimulatedHost {
         open.random || self.config.read_ahead == ReadAhead::History
     }
 
-    /// Reads ahead from the first block after this one that is not in memory, if it is less than a
-    /// cluster away. Otherwise checks again a cluster's blocks later. The first block is marked as
-    /// well as the last (`cluster_rbuild`). Returns the indirect block that has to be in memory
-    /// first.
+    /// Reads ahead from the first block after this one that has not been requested, if it is less
+    /// than a cluster away. Otherwise checks again a cluster's blocks later. The first block is
+    /// marked as well as the last (`cluster_rbuild`). Returns the indirect block that has to be in
+    /// memory first.
     fn read_ahead(&mut self, open: &OpenFile, block: u64, in_call: u64) -> Option<Block> {
         let cluster = u64::from(self.config.cluster);
         let most = if self.gradual(open) {
@@ -265,8 +265,8 @@ impl SimulatedHost {
     }
 
     /// Reads at most `most` blocks of a file, from the first sector of a block that has not been
-    /// requested. Stops at the first block that is in memory or not contiguous. Marks the last
-    /// block and returns the number of blocks.
+    /// requested. Stops at the first block that has been requested or is not contiguous, and where
+    /// [`SimulatedHost::clipped`] ends. Marks the last block and returns the number of blocks.
     pub(super) fn fetch_run(&mut self, file: FileId, block: u64, most: u64) -> u64 {
         let most = most.clamp(1, u64::from(self.config.cluster));
         let blocks = &self.file(file).blocks[block as usize..];

@@ -14,7 +14,7 @@ use super::simulated_host::SimulatedHost;
 use super::space::one;
 
 /// The number of names in a block of a directory: 8 KB in entries of about 24 bytes.
-const ENTRIES: u32 = 341;
+const NAMES_PER_BLOCK: u32 = 341;
 
 impl SimulatedHost {
     /// Adds a directory to a group, without using time.
@@ -123,7 +123,7 @@ impl SimulatedHost {
     /// the directory.
     fn named(&mut self, directory: FileId) -> (FileId, bool) {
         let names = &mut self.files.names[directory.0 as usize];
-        let at = (*names / ENTRIES) as usize;
+        let at = (*names / NAMES_PER_BLOCK) as usize;
         *names += 1;
         let fresh = self.file(directory).blocks.len() <= at;
         if fresh {
@@ -143,16 +143,16 @@ impl SimulatedHost {
     pub(super) fn grow(&mut self, id: FileId) {
         let file = self.files.get(id);
         let (mut last, mut group) = (file.blocks.last().copied(), file.group);
-        let indirect = (file.blocks.len() as u32).checked_sub(self.config.direct);
-        let every = |count: u32| indirect.is_some_and(|indirect| indirect % count == 0);
-        let moves = every(self.config.group_share) && indirect > Some(0);
-        let points = every(self.config.indirect);
-        if let Some(before) = last.filter(|_| moves) {
+        let position = (file.blocks.len() as u32).checked_sub(self.config.direct);
+        let every = |count: u32| position.is_some_and(|position| position % count == 0);
+        let changes_group = every(self.config.group_share) && position > Some(0);
+        let needs_indirect = every(self.config.indirect);
+        if let Some(before) = last.filter(|_| changes_group) {
             let next = self.space.group_of(before) + 1;
             group = self.space.group_with_room(next % self.space.groups());
             last = None;
         }
-        if points {
+        if needs_indirect {
             let indirect = self.next_block(id, last, group);
             self.files.get_mut(id).indirect.push(indirect);
             last = Some(indirect);

@@ -1,8 +1,9 @@
 //! Measurements of paper Q, section 2.5: ext2 on one disk.
 //!
-//! As in the paper, conventional systems run with the drive's read-ahead on, and aligned systems
-//! are measured with it on and off. The paper's drive continues to read ahead after the command
-//! that disables it. Here the drive itself has no read-ahead, because the paper saw an effect.
+//! As in the paper, conventional systems run with the drive's read-ahead on. Aligned systems are
+//! measured with it on and off, except for the streams, which run with it off. The paper's drive
+//! continues to read ahead after the command that disables it. Here the drive itself has no
+//! read-ahead, because the paper saw an effect.
 
 use traxtent_units::stats::{ConfidenceInterval, ConfidenceLevel};
 

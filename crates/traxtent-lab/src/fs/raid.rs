@@ -118,7 +118,7 @@ impl Raid5 {
         }
     }
 
-    /// Creates a system that has just started on such an array.
+    /// Creates a host that has just started, with such an array.
     ///
     /// # Errors
     /// Returns an error if a drive is not built in.
@@ -229,17 +229,17 @@ fn rows(map: &TrackMap, capacity: u64) -> TrackMap {
     let ends = map
         .tracks()
         .map(|track| track.end().0 / u64::from(BLOCK) * data);
-    cut(ends.map(|end| end.min(capacity)))
+    map_of_pieces(ends.map(|end| end.min(capacity)))
 }
 
 /// A map of `sectors` sectors in pieces of one size.
 fn uniform(sectors: u64, piece: u32) -> TrackMap {
     let piece = u64::from(piece);
-    cut((1..=sectors.div_ceil(piece)).map(|count| (count * piece).min(sectors)))
+    map_of_pieces((1..=sectors.div_ceil(piece)).map(|count| (count * piece).min(sectors)))
 }
 
 /// A map of pieces with these ends. Empty pieces are left out.
-fn cut(ends: impl Iterator<Item = u64>) -> TrackMap {
+fn map_of_pieces(ends: impl Iterator<Item = u64>) -> TrackMap {
     let mut map = MapBuilder::default();
     let mut first = 0;
     for end in ends {
@@ -321,14 +321,14 @@ pub fn bonnie(bench: &Bench) -> Result<Vec<f64>, LabError> {
 /// # Errors
 /// Returns the errors of [`bonnie`].
 pub fn comparison(bench: &Bench) -> Result<Vec<f64>, LabError> {
-    let times = |firmware, system| -> Result<f64, LabError> {
+    let speedup = |firmware, system| -> Result<f64, LabError> {
         let conventional = seconds_on(bench, firmware, Raid5::Conventional, diff)?;
         Ok(conventional / seconds_on(bench, firmware, system, diff)?)
     };
     Ok(vec![
-        times(Firmware::Profile, Raid5::Aligned)?,
-        times(Firmware::Profile, Raid5::TrackChunks)?,
-        times(Firmware::Steady, Raid5::Aligned)?,
+        speedup(Firmware::Profile, Raid5::Aligned)?,
+        speedup(Firmware::Profile, Raid5::TrackChunks)?,
+        speedup(Firmware::Steady, Raid5::Aligned)?,
     ])
 }
 
@@ -487,8 +487,8 @@ pub fn misaligned(bench: &Bench) -> Result<Vec<f64>, LabError> {
     Ok(changes)
 }
 
-/// The total time of random writes of a unit, in milliseconds, each `offset` sectors after the
-/// beginning of one.
+/// The total time, in milliseconds, of random writes of a unit. Each begins `offset` sectors after
+/// the beginning of a unit.
 fn random_writes(bench: &Bench, offset: u64, outstanding: u64) -> Result<f64, LabError> {
     let drives = DRIVES.iter().map(|name| {
         let bench = bench.with_drive(name)?;

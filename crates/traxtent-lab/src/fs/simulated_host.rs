@@ -3,8 +3,8 @@
 //! Applications are ordinary programs. Each call advances the clock by its processor time and by
 //! the time for which it waits, while the drive proceeds independently. The file systems follow
 //! paper T, section 4.2, for FFS, and paper Q, section 2.4, for ext2. Left out: updates of files'
-//! access times (atime), periodic writes of summary information and free maps, paging, and all other
-//! processes.
+//! access times (atime), periodic writes of summary information and free maps, paging, and all
+//! other processes.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -347,8 +347,8 @@ impl SimulatedHost {
         self.send(Op::Write, sectors)
     }
 
-    /// Writes the blocks that have been dirty for too long, each with the dirty blocks that directly
-    /// follow it, up to a cluster. These writes are not clipped.
+    /// Writes the blocks that have been dirty for too long, each with the dirty blocks that
+    /// directly follow it, up to a cluster. These writes are not clipped.
     pub(super) fn write_old(&mut self) {
         while let Some(&(since, block)) = self.ages.front() {
             if since + self.config.dirty_age_max > self.now {

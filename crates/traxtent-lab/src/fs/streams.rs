@@ -17,7 +17,7 @@ pub struct Streams {
     pub rate: u64,
     /// The number of bytes per call.
     pub call: u64,
-    /// The final number of streams.
+    /// The largest number of streams.
     pub count: usize,
     /// The latency limit: no further streams start once [`GIVE_UP_STREAMS`] have waited longer for
     /// their first data.
@@ -143,7 +143,7 @@ struct Stream {
     latency: Option<Span>,
     /// The time of its next read.
     due: SimTime,
-    /// The number of bytes that it has read.
+    /// Its position in the file, in bytes.
     at: u64,
     waits_for: Option<Block>,
 }

@@ -52,8 +52,8 @@ fn compared(runs: &[ProgramRun; 3]) -> Vec<f64> {
     ]
 }
 
-/// The program of T20 with a file of `bytes` bytes, 256 MB at least (smaller files end before
-/// groups have changed).
+/// The program of T20 with a file of `bytes` bytes. It should have at least 256 MB, because a
+/// smaller file does not reach several groups.
 pub fn scan(bytes: u64) -> impl Fn(&mut SimulatedHost) -> ProgramRun {
     move |host| {
         let directory = host.directory(0);
@@ -143,13 +143,13 @@ pub fn copy_times(bench: &Bench) -> Result<Vec<f64>, LabError> {
 pub fn postmark(bench: &Bench) -> Result<Vec<f64>, LabError> {
     let through = write_through(bench)?;
     let rate = |ffs: Ffs| -> Result<f64, LabError> {
-        let mut seconds = 0.0;
+        let mut seconds_per_transaction = 0.0;
         for run in 0..POSTMARKS {
             let mut host = SimulatedHost::new(&through, ffs.config())?;
             let seed = bench.seed * POSTMARKS + run;
-            seconds += 1.0 / Postmark::PAPER.run(&mut host, seed);
+            seconds_per_transaction += 1.0 / Postmark::PAPER.run(&mut host, seed);
         }
-        Ok(POSTMARKS as f64 / seconds)
+        Ok(POSTMARKS as f64 / seconds_per_transaction)
     };
     let unmodified = rate(Ffs::Unmodified)?;
     Ok(vec![

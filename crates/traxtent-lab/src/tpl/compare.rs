@@ -181,7 +181,7 @@ impl<I: Iterator<Item = Result<TraceRecord, TraceError>>> HostLoad for Traced<I>
         let size = u64::from(request.sectors).div_ceil(u64::from(BLOCK)).max(1);
         HostRequest {
             at,
-            what: match request.op {
+            kind: match request.op {
                 Op::Write => RequestKind::Write,
                 _ => RequestKind::Read,
             },

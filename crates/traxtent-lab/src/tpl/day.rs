@@ -147,7 +147,7 @@ fn day(
         requests: OpenLoad::new(bench.seed, used, READS, (rate, 1.0), (begin, until)),
         churn: used..used + churn,
         next: 0,
-        hour: begin,
+        churn_due: begin,
         until,
     };
     let served: RunResult = host.run(&mut load)?;
@@ -177,20 +177,20 @@ struct DayLoad {
     /// The number of bulk blocks written so far; 0 after a trim.
     next: u64,
     /// The time of the next bulk write or trim.
-    hour: SimTime,
+    churn_due: SimTime,
     until: SimTime,
 }
 
 impl DayLoad {
     fn is_churn(&mut self) -> bool {
-        self.hour < self.until && self.requests.due().is_none_or(|due| self.hour <= due)
+        self.churn_due < self.until && self.requests.due().is_none_or(|due| self.churn_due <= due)
     }
 }
 
 impl HostLoad for DayLoad {
     fn due(&mut self) -> Option<SimTime> {
         if self.is_churn() {
-            Some(self.hour)
+            Some(self.churn_due)
         } else {
             self.requests.due()
         }
@@ -200,15 +200,15 @@ impl HostLoad for DayLoad {
         if !self.is_churn() {
             return self.requests.take();
         }
-        let at = self.hour;
+        let at = self.churn_due;
         let size = self.churn.end - self.churn.start;
         if self.next == size {
             // All of it is trimmed in one request, an hour later.
             self.next = 0;
-            self.hour += Span::from_ms(HOUR_MS);
+            self.churn_due += Span::from_ms(HOUR_MS);
             return HostRequest {
                 at,
-                what: RequestKind::Trim,
+                kind: RequestKind::Trim,
                 block: self.churn.start,
                 blocks: size,
             };
@@ -218,10 +218,10 @@ impl HostLoad for DayLoad {
         self.next += blocks;
         // One bulk write per second; the trim an hour after the last.
         let wait = if self.next == size { HOUR_MS } else { 1000.0 };
-        self.hour += Span::from_ms(wait);
+        self.churn_due += Span::from_ms(wait);
         HostRequest {
             at,
-            what: RequestKind::Write,
+            kind: RequestKind::Write,
             block,
             blocks,
         }

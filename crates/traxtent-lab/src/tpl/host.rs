@@ -25,7 +25,7 @@ pub const BLOCK: u32 = 8;
 const STALE_MAX: usize = 4096;
 
 /// The largest request, in blocks, whose response time is counted.
-const BULK: u64 = 64;
+const COUNTED_BLOCKS_MAX: u64 = 64;
 
 /// The time at which writes reach the replicas of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl SurveyedDrive {
         })
     }
 
-    /// Creates an empty layout on the first part of the drive.
+    /// Creates an empty layout on the part of the drive before `end`.
     ///
     /// # Errors
     /// Returns an error if the layout does not fit.
@@ -196,7 +196,7 @@ pub struct HostRequest {
     /// The time of its arrival.
     pub at: SimTime,
     /// Its kind.
-    pub what: RequestKind,
+    pub kind: RequestKind,
     /// The first block.
     pub block: u64,
     /// The number of blocks.
@@ -206,9 +206,9 @@ pub struct HostRequest {
 /// The results of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunResult {
-    /// Response times in milliseconds.
+    /// Response times in milliseconds, except those of bulk requests, for which no client waits.
     pub response_ms: Moments,
-    /// Response times of reads in milliseconds.
+    /// The same for reads only.
     pub reads_ms: Moments,
     /// The time from the beginning until all replicas are current.
     pub span_ms: f64,
@@ -216,18 +216,17 @@ pub struct RunResult {
 
 impl RunResult {
     fn note(&mut self, request: &HostRequest, end: SimTime) {
-        // No client waits for bulk requests.
-        if request.blocks > BULK {
+        if request.blocks > COUNTED_BLOCKS_MAX {
             return;
         }
         let response = end.since(request.at).as_ms();
         self.response_ms.push(response);
-        if request.what == RequestKind::Read {
+        if request.kind == RequestKind::Read {
             self.reads_ms.push(response);
         }
     }
 
-    /// The requests per second.
+    /// The counted requests per second.
     pub fn rate(&self) -> f64 {
         self.response_ms.count() as f64 / self.span_ms * 1000.0
     }
@@ -308,7 +307,7 @@ impl TplHost {
         let run = self
             .tpl
             .runs(request.block..request.block + request.blocks)?[0];
-        let mask = match request.what {
+        let mask = match request.kind {
             RequestKind::Write => self.tpl.writable(run),
             RequestKind::Read | RequestKind::Trim => self.tpl.current(run),
         };
@@ -317,7 +316,7 @@ impl TplHost {
 
     fn serve(&mut self, request: &HostRequest) -> Result<SimTime, LabError> {
         let blocks = request.block..request.block + request.blocks;
-        while let Some(plan) = match request.what {
+        while let Some(plan) = match request.kind {
             RequestKind::Read => None,
             RequestKind::Write => self.tpl.prepare(blocks.clone())?,
             RequestKind::Trim => self.tpl.trim(blocks.clone())?,
@@ -325,7 +324,7 @@ impl TplHost {
             self.carry_out(plan);
         }
         for run in self.tpl.runs(blocks)? {
-            match request.what {
+            match request.kind {
                 RequestKind::Read => self.read(run),
                 RequestKind::Write => self.write(run)?,
                 RequestKind::Trim => {}
@@ -542,7 +541,7 @@ impl TplHost {
         }
     }
 
-    /// Updates the stale replicas on the track where the head is.
+    /// Updates the stale replicas on the tracks of a request that has just been served.
     fn sync_while_passing(&mut self, request: &HostRequest) -> Result<(), LabError> {
         let begun = self.now;
         for run in self
@@ -580,14 +579,14 @@ impl Mirror {
             while load.due().is_some_and(|due| due <= now) {
                 let request = load.take();
                 queues.iter_mut().for_each(|queue| queue.push(all.len()));
-                let drives = if request.what == RequestKind::Read {
+                let drives = if request.kind == RequestKind::Read {
                     1
                 } else {
                     2
                 };
                 all.push((request, drives, request.at));
             }
-            queues[at].retain(|index| all[*index].0.what != RequestKind::Read || all[*index].1 > 0);
+            queues[at].retain(|index| all[*index].0.kind != RequestKind::Read || all[*index].1 > 0);
             if queues[at].is_empty() {
                 let other = self.0[1 - at].now;
                 let later = load
@@ -620,7 +619,7 @@ impl Mirror {
 pub struct ClosedLoad {
     rng: Rng,
     blocks: u64,
-    reads: f64,
+    read_share: f64,
     left: u64,
     /// The times from which further requests can be sent, ascending.
     free: Vec<SimTime>,
@@ -632,7 +631,7 @@ impl ClosedLoad {
     pub fn new(
         seed: u64,
         blocks: u64,
-        reads: f64,
+        read_share: f64,
         count: u64,
         depth: usize,
         now: SimTime,
@@ -640,7 +639,7 @@ impl ClosedLoad {
         ClosedLoad {
             rng: Rng::new(seed),
             blocks,
-            reads,
+            read_share,
             left: count,
             free: vec![now; depth],
         }
@@ -655,7 +654,7 @@ impl HostLoad for ClosedLoad {
     fn take(&mut self) -> HostRequest {
         self.left -= 1;
         let at = self.free.remove(0);
-        random(&mut self.rng, at, self.blocks, self.reads)
+        random(&mut self.rng, at, self.blocks, self.read_share)
     }
 
     fn complete(&mut self, at: SimTime) {
@@ -669,7 +668,7 @@ impl HostLoad for ClosedLoad {
 pub struct OpenLoad {
     rng: Rng,
     blocks: u64,
-    reads: f64,
+    read_share: f64,
     /// The requests per second at an instant.
     rate: fn(SimTime, f64) -> f64,
     mean: f64,
@@ -683,14 +682,14 @@ impl OpenLoad {
     pub fn new(
         seed: u64,
         blocks: u64,
-        reads: f64,
+        read_share: f64,
         (rate, mean): (fn(SimTime, f64) -> f64, f64),
         (now, until): (SimTime, SimTime),
     ) -> OpenLoad {
         let mut open = OpenLoad {
             rng: Rng::new(seed),
             blocks,
-            reads,
+            read_share,
             rate,
             mean,
             until,
@@ -713,7 +712,7 @@ impl HostLoad for OpenLoad {
     }
 
     fn take(&mut self) -> HostRequest {
-        let request = random(&mut self.rng, self.next, self.blocks, self.reads);
+        let request = random(&mut self.rng, self.next, self.blocks, self.read_share);
         self.advance();
         request
     }
@@ -721,10 +720,10 @@ impl HostLoad for OpenLoad {
     fn complete(&mut self, _: SimTime) {}
 }
 
-fn random(rng: &mut Rng, at: SimTime, blocks: u64, reads: f64) -> HostRequest {
+fn random(rng: &mut Rng, at: SimTime, blocks: u64, read_share: f64) -> HostRequest {
     HostRequest {
         at,
-        what: if rng.chance(reads) {
+        kind: if rng.chance(read_share) {
             RequestKind::Read
         } else {
             RequestKind::Write

@@ -53,7 +53,7 @@ struct Replayed {
     response_ms: f64,
 }
 
-/// The trace that was measured on a drive.
+/// The path of the trace that was measured on a drive.
 fn trace_of(bench: &Bench) -> Result<PathBuf, LabError> {
     let name = &bench.profile.name;
     let missing = |why: String| LabError::NoTrace {
@@ -68,8 +68,8 @@ fn trace_of(bench: &Bench) -> Result<PathBuf, LabError> {
     Ok(folder.join(trace))
 }
 
-/// Replays the trace that was measured on the drive. Each request follows the previous completion
-/// after the recorded pause.
+/// Replays the trace that was measured on the drive, with `count` partitions. Each request follows
+/// the previous completion after the recorded pause.
 fn replay(bench: &Bench, count: u32) -> Result<Replayed, LabError> {
     let bench = partitioned(bench, count)?;
     let path = trace_of(&bench)?;

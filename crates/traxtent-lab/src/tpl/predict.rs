@@ -16,7 +16,7 @@ use crate::bench::{Bench, LabError};
 /// The numbers of partitions that are measured.
 pub const COUNTS: [u32; 5] = [2, 4, 8, 16, 32];
 
-/// The number of reads of a measurement.
+/// The number of reads in a measurement.
 const READS: u64 = 20_000;
 
 /// The results of the host's choice.
@@ -37,7 +37,7 @@ pub struct Gain {
 }
 
 impl Gain {
-    /// The gain of the host's choice over that of the drive's.
+    /// The gain of the host's choice, as a share of the gain of the drive's own choice.
     pub fn share(&self) -> f64 {
         (self.without_ms - self.host_ms) / (self.without_ms - self.drive_ms)
     }

@@ -9,9 +9,9 @@ use crate::bench::{Bench, LabError};
 use crate::figure::{BetterDirection, Figure, Panel, Series, Style};
 
 /// The shares of reads.
-pub const SHARES: [f64; 4] = [1.0, 0.9, 0.66, 0.5];
+pub const READ_SHARES: [f64; 4] = [1.0, 0.9, 0.66, 0.5];
 
-/// The number of requests of a measurement.
+/// The number of requests in a measurement.
 const REQUESTS: u64 = 4000;
 
 /// The rate of independent requests per second: about 30 % of the drive's maximum without replicas.
@@ -26,7 +26,7 @@ pub struct SyncPoint {
     /// The method by which writes reach all replicas.
     pub sync: ReplicaSync,
     /// The share of reads.
-    pub reads: f64,
+    pub read_share: f64,
     /// The number of partitions of all tracks.
     pub count: u32,
     /// The mean response time of requests that arrive independently, in milliseconds.
@@ -50,12 +50,12 @@ pub fn surface(bench: &Bench) -> Result<Vec<SyncPoint>, LabError> {
         // In the long run, writes have opened every page of the table.
         fill(&mut tpl, 0..blocks, false)?;
         for sync in ReplicaSync::ALL {
-            for reads in SHARES {
+            for read_share in READ_SHARES {
                 let mut host = drive.host(tpl.clone(), sync);
-                let (response_ms, rate) = measure(bench, &mut host, blocks, reads)?;
+                let (response_ms, rate) = measure(bench, &mut host, blocks, read_share)?;
                 points.push(SyncPoint {
                     sync,
-                    reads,
+                    read_share,
                     count: count.get(),
                     response_ms,
                     rate,
@@ -71,7 +71,7 @@ fn measure(
     bench: &Bench,
     host: &mut TplHost,
     blocks: u64,
-    reads: f64,
+    read_share: f64,
 ) -> Result<(f64, f64), LabError> {
     let count = bench.scaled_count(REQUESTS);
     let mut busy = host.clone();
@@ -79,21 +79,21 @@ fn measure(
     let mut open = OpenLoad::new(
         bench.seed,
         blocks,
-        reads,
+        read_share,
         (|_, rate| rate, RATE),
         (host.now, until),
     );
     let response = host.run(&mut open)?.response_ms.mean();
-    let mut closed = ClosedLoad::new(bench.seed, blocks, reads, count, DEPTH, busy.now);
+    let mut closed = ClosedLoad::new(bench.seed, blocks, read_share, count, DEPTH, busy.now);
     Ok((response, busy.run(&mut closed)?.rate()))
 }
 
-/// The number of partitions with the lowest response time, for a way of synchronization and a share
-/// of reads.
-pub fn best(points: &[SyncPoint], sync: ReplicaSync, reads: f64) -> Option<&SyncPoint> {
+/// The measurement with the lowest response time, for a way of synchronization and a share of
+/// reads.
+pub fn best(points: &[SyncPoint], sync: ReplicaSync, read_share: f64) -> Option<&SyncPoint> {
     let of = points
         .iter()
-        .filter(|point| point.sync == sync && point.reads == reads);
+        .filter(|point| point.sync == sync && point.read_share == read_share);
     of.min_by(|a, b| a.response_ms.total_cmp(&b.response_ms))
 }
 
@@ -103,12 +103,12 @@ pub(crate) fn surfaces(bench: &Bench) -> Result<Figure, LabError> {
     let points = surface(bench)?;
     let panel =
         |sync: ReplicaSync, y: &str, better: BetterDirection, value: fn(&SyncPoint) -> f64| {
-            let row = |reads| Series {
-                name: format!("{:.0} % reads", 100.0 * reads),
+            let row = |read_share| Series {
+                name: format!("{:.0} % reads", 100.0 * read_share),
                 style: Style::Surface(better),
                 points: points
                     .iter()
-                    .filter(|point| point.sync == sync && point.reads == reads)
+                    .filter(|point| point.sync == sync && point.read_share == read_share)
                     .map(|point| (f64::from(point.count), value(point)))
                     .collect(),
             };
@@ -116,7 +116,7 @@ pub(crate) fn surfaces(bench: &Bench) -> Result<Figure, LabError> {
                 title: format!("Replicas are updated {}", sync.name()),
                 x: "partitions of a track".to_owned(),
                 y: y.to_owned(),
-                series: SHARES.into_iter().map(row).collect(),
+                series: READ_SHARES.into_iter().map(row).collect(),
                 ..Panel::default()
             }
         };

@@ -282,7 +282,7 @@ fn remapped_lbns_are_listed() {
                 let findings = probe(drive.target(), algorithm, verify, |_| ());
                 let name = algorithm.name();
                 assert_eq!(
-                    findings.moved.as_ref(),
+                    findings.remapped.as_ref(),
                     Some(&truth),
                     "{name}, {} drives, seed {seed}",
                     layouts.name()
@@ -291,7 +291,7 @@ fn remapped_lbns_are_listed() {
             if seed == 0 {
                 let silent = drive.target().without_translation();
                 let findings = probe(silent, Algorithm::Angle, Verify::Sample, |_| ());
-                assert_eq!(findings.moved, None, "seed {seed}");
+                assert_eq!(findings.remapped, None, "seed {seed}");
                 let says = |note: &String| {
                     note.contains("remapped sectors are not counted: the drive does not translate addresses, or does not list its defects")
                 };

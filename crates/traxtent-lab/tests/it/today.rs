@@ -40,9 +40,9 @@ fn aligned_is_at_least_as_efficient() {
     assert!(answers >= 2 * seeds * DRIVES.len() as u64);
 }
 
-/// Is the effect of alignment larger with zero-latency access than without it, on every drive of the
-/// experiment, for each of paper T's questions except the fixed-size read? (Without it, alignment
-/// saves a head switch; with it, also the rotational latency.)
+/// Is the benefit of alignment larger with zero-latency access than without it, on every drive of
+/// the experiment, for each of paper T's questions except the fixed-size read? (Without it,
+/// alignment saves a head switch; with it, also the rotational latency.)
 #[test]
 fn zero_latency_access_pays() -> Result<(), LabError> {
     let of_paper_t = Question::ALL

@@ -25,9 +25,9 @@ const PATCHES_MAX: usize = 600;
 /// The smallest number of tracks of a patch for which figures are given. Smaller patches are
 /// defects rather than a format.
 const FIGURE_TRACKS_MIN: usize = 64;
-/// The number of runs that a patch with figures does not reach. A patch with so many runs is a
+/// The largest number of runs of a patch for which figures are given. A patch with more runs is a
 /// collection of defects rather than a format.
-const FIGURE_RUNS_MAX: usize = 64;
+const FIGURE_RUNS_MAX: usize = 63;
 /// The smallest number of tracks of a patch whose slots without LBNs are measured.
 const SLACK_TRACKS_MIN: usize = 8;
 /// The smallest number of slots without LBNs that counts: half of a slot.
@@ -50,8 +50,9 @@ const READABLE: u64 = 16;
 const REPETITIONS_FEW: usize = 4;
 /// The number of measurements of an offset.
 const OFFSETS: usize = 3;
-/// The length in tracks above which a run is expected to keep its step when the format changes.
-const GUESSED_RUN_MIN: usize = 3;
+/// The smallest length in tracks of a run that is expected to keep its step when the format
+/// changes.
+const GUESSED_RUN_MIN: usize = 4;
 
 /// The angles of a run of the repetition.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -119,14 +120,14 @@ impl Angles {
     }
 }
 
-/// Returns the skews and sizes of the patches that hold most of the drive, one set of figures per
-/// patch.
+/// Returns the skews and sizes of the patches that are a format rather than defects, one set of
+/// figures per patch.
 pub(super) fn figures(angles: &Angles, layout: &TrackLayout) -> Vec<Measurement> {
     let mut found = Vec::new();
     let usual = angles
         .patches
         .iter()
-        .filter(|patch| patch.tracks >= FIGURE_TRACKS_MIN && patch.runs.len() < FIGURE_RUNS_MAX);
+        .filter(|patch| patch.tracks >= FIGURE_TRACKS_MIN && patch.runs.len() <= FIGURE_RUNS_MAX);
     for (zone, patch) in usual.enumerate() {
         let section = &layout.sections[patch.section];
         let (run, turns) = (section.runs[0], patch.runs[0]);
@@ -323,7 +324,7 @@ impl AngleMeter<'_, '_> {
                 angle => {
                     let angle = angle?;
                     // The whole physical sector has passed.
-                    let passed = (self.watch.grain.end(lbn).0 - self.starts[track].0) as f64;
+                    let passed = (self.watch.grouping.end(lbn).0 - self.starts[track].0) as f64;
                     let turns = angle.value - passed / f64::from(slots);
                     return Ok(Estimate {
                         value: fraction(turns),
@@ -440,7 +441,7 @@ impl AngleMeter<'_, '_> {
                     .find(|(other, others)| other.slots == slots && **others == length)
                     .map(|(other, _)| other.step)
                     .or(before
-                        .filter(|_| length > GUESSED_RUN_MIN)
+                        .filter(|_| length >= GUESSED_RUN_MIN)
                         .map(|patch| patch.runs[number].step));
                 let length = length.min(tracks - begin);
                 let at = first + begin;
@@ -473,7 +474,7 @@ impl AngleMeter<'_, '_> {
             self.starts[track],
             self.starts[track] + Sectors(u64::from(self.sectors[track]) - 1),
         );
-        let one = (self.watch.grain.end(first).0 - first.0) as f64;
+        let one = (self.watch.grouping.end(first).0 - first.0) as f64;
         let mut samples = Vec::new();
         for _ in 0..SLACK_TRIALS {
             let turns = wrapped(

@@ -62,9 +62,9 @@ const AHEAD_TURNS: f64 = 3.0;
 /// skew.
 const AHEAD_TURNS_PER_TRACK: f64 = 1.6;
 
-/// The reciprocal of the share of tracks at the end of the drive that a random choice excludes.
-/// This leaves room for reads after the chosen track.
-const END_SHARE: u64 = 16;
+/// One in this many tracks, those at the end of the drive, is excluded from random choices. This
+/// leaves room for reads after the chosen track.
+const END_ONE_IN: u64 = 16;
 /// The number of attempts to find another track like a given one.
 const ANOTHER_ATTEMPTS: usize = 32;
 /// The number of attempts to find a place that no trial has used.
@@ -241,7 +241,7 @@ impl BufferProbe<'_, '_> {
     /// Returns a random track with others after it.
     fn track(&mut self) -> MappedTrack {
         let count = self.known.tracks.len() as u64;
-        let excluded = count / END_SHARE;
+        let excluded = count / END_ONE_IN;
         self.known.tracks[self.watch.rng.below((count - excluded).max(1)) as usize]
     }
 
@@ -540,7 +540,7 @@ impl BufferProbe<'_, '_> {
         ahead: Option<u32>,
         when_complete: bool,
         sector_ms: f64,
-        behind_ms: f64,
+        bus_excess_ms: f64,
     ) -> Result<Estimate, ProbeError> {
         let before = self.timings;
         // The largest number of sectors that a segment held: a read whose first sector was still
@@ -563,7 +563,7 @@ impl BufferProbe<'_, '_> {
             let lag = if when_complete {
                 last as f64 * sector_ms
             } else {
-                sectors as f64 * behind_ms
+                sectors as f64 * bus_excess_ms
             };
             if let Some(ahead) = ahead {
                 let turns = ahead_turns(f64::from(ahead), track.sectors);
@@ -649,7 +649,7 @@ impl BufferProbe<'_, '_> {
     fn extent(&mut self, like: MappedTrack, into: i64, read: u32) -> Result<u64, ProbeError> {
         self.used.clear();
         let end = self.known.map.end().0;
-        let extent = self.largest(1, AHEAD_MAX.min(end / END_SHARE), &mut |probe, ahead| {
+        let extent = self.largest(1, AHEAD_MAX.min(end / END_ONE_IN), &mut |probe, ahead| {
             let (track, last) = probe.fresh(like, into + i64::from(read) + ahead as i64 - 1, end);
             let lbn = Lbn(track.first_lbn.0.saturating_add_signed(into));
             probe.timings += 1;

@@ -16,7 +16,8 @@ use traxtent_units::turns::fraction;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Crossing {
     pub(super) cylinders: u32,
-    pub(super) heads: bool,
+    /// Whether the heads are switched.
+    pub(super) head_switch: bool,
     /// The angle between the end of the last sector and the beginning of the next one, in
     /// milliseconds.
     pub(super) gap: f64,
@@ -34,8 +35,7 @@ const LEAD_TURNS: f64 = 0.5;
 const LOST_TURNS: f64 = 0.5;
 
 /// Tests one crossing of each kind in each patch, by requests for `sectors` sectors on both sides.
-/// Returns the crossings at the first step of
-/// each run and at the step that leaves it.
+/// Returns the crossings at the first step of each run and at the step that leaves it.
 pub(super) fn crossings(
     watch: &mut Stopwatch<'_>,
     known: &KnownDrive<'_>,
@@ -79,7 +79,7 @@ pub(super) fn crossings(
             };
             found.push(Crossing {
                 cylinders: kind.0,
-                heads: kind.1,
+                head_switch: kind.1,
                 gap,
                 caught,
             });
@@ -136,7 +136,7 @@ pub(super) fn bounds(crossings: &[Crossing]) -> (f64, f64) {
             })
     };
     (
-        least(&|crossing| crossing.heads),
+        least(&|crossing| crossing.head_switch),
         least(&|crossing| crossing.cylinders == 1),
     )
 }

@@ -14,7 +14,7 @@ use super::Characterization;
 use super::buffer::REQUEST_MAX;
 use super::figure::Measurement;
 use super::fit::requests;
-use super::stopwatch::{STEADY, Stopwatch};
+use super::stopwatch::{STEADY_MS, Stopwatch};
 use crate::ProbeError;
 use traxtent_model::drive::Drive;
 use traxtent_model::geometry::Geometry;
@@ -29,6 +29,7 @@ struct Sample {
     request: Request,
     /// The time at which it was sent, in milliseconds since the first request.
     sent: f64,
+    /// The response time in milliseconds.
     response: f64,
 }
 
@@ -71,7 +72,7 @@ const CHANCE_UNSTEADY: (f64, f64) = (0.9, 0.01);
 /// disturbance of the host.
 const LONGEST_ONE_IN: usize = 50;
 
-const SWITCH: &[f64] = &[0.0, 1.0];
+const OFF_ON: &[f64] = &[0.0, 1.0];
 
 const SIXTEENTHS: &[f64] = &[
     0.0, 0.0625, 0.125, 0.1875, 0.25, 0.3125, 0.375, 0.4375, 0.5, 0.5625, 0.625, 0.6875, 0.75,
@@ -94,19 +95,19 @@ const BEHAVIOURS: &[FirmwareBehaviour] = &[
     },
     FirmwareBehaviour {
         name: "cache.read_ahead.stop_in_sector",
-        choices: SWITCH,
+        choices: OFF_ON,
         set: |c, v| c.buffer.cache.read_ahead.stop_in_sector = is(v),
         get: |c| f64::from(u8::from(c.buffer.cache.read_ahead.stop_in_sector)),
     },
     FirmwareBehaviour {
         name: "cache.read_ahead.on_idle_hit",
-        choices: SWITCH,
+        choices: OFF_ON,
         set: |c, v| c.buffer.cache.read_ahead.on_idle_hit = is(v),
         get: |c| f64::from(u8::from(c.buffer.cache.read_ahead.on_idle_hit)),
     },
     FirmwareBehaviour {
         name: "cache.read_ahead.on_arrival",
-        choices: SWITCH,
+        choices: OFF_ON,
         set: |c, v| c.buffer.cache.read_ahead.on_arrival = is(v),
         get: |c| f64::from(u8::from(c.buffer.cache.read_ahead.on_arrival)),
     },
@@ -267,7 +268,7 @@ fn sequence(watch: &mut Stopwatch<'_>, end: Lbn) -> Result<(Vec<Sample>, f64), P
     let seed = watch.rng.bits();
     let (began, turns) = begin(watch)?;
     let mut samples = Vec::new();
-    let times = if watch.deviation() < STEADY {
+    let times = if watch.deviation() < STEADY_MS {
         1
     } else {
         UNSTEADY
@@ -314,7 +315,7 @@ enum Host {
 
 impl Host {
     fn of(watch: &Stopwatch<'_>) -> Host {
-        if watch.deviation() < STEADY {
+        if watch.deviation() < STEADY_MS {
             return Host::Steady;
         }
         Host::Unsteady(

@@ -45,7 +45,7 @@ impl Residual {
 #[derive(Clone, Debug)]
 pub struct Fit {
     /// The measured properties of the drive.
-    pub character: Characterization,
+    pub characterization: Characterization,
     /// The fitted profile.
     pub profile: Profile,
     /// One residual per workload.
@@ -62,11 +62,11 @@ pub fn fit(
     options: CharacterizeOptions,
     progress: &mut dyn FnMut(CharacterizeProgress),
 ) -> Result<Fit, ProbeError> {
-    let character = characterize(target, map, options, progress)?;
-    let profile = character.to_profile();
+    let characterization = characterize(target, map, options, progress)?;
+    let profile = characterization.to_profile();
     let residuals = residuals(target, &profile, options, progress)?;
     Ok(Fit {
-        character,
+        characterization,
         profile,
         residuals,
     })
@@ -111,24 +111,24 @@ pub fn residuals(
             options.seed ^ 0x5eed_0f17,
             options.destructive,
         );
-        let mut source: Vec<f64> = Vec::new();
+        let mut measured: Vec<f64> = Vec::new();
         for &request in &requests {
-            source.push(target.request(request)?.response().as_ms());
+            measured.push(target.request(request)?.response().as_ms());
         }
         let mut simulated = run(&mut fitted, &mut now, &requests);
-        residuals.push(compare(workload, &mut source, &mut simulated));
+        residuals.push(compare(workload, &mut measured, &mut simulated));
     }
     Ok(residuals)
 }
 
-fn compare(workload: &'static str, source: &mut [f64], fitted: &mut [f64]) -> Residual {
+fn compare(workload: &'static str, measured: &mut [f64], simulated: &mut [f64]) -> Residual {
     let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
     Residual {
         workload,
-        requests: source.len(),
-        drive_ms: mean(source),
-        fitted_ms: mean(fitted),
-        demerit_ms: demerit(fitted, source).unwrap_or(0.0),
+        requests: measured.len(),
+        drive_ms: mean(measured),
+        fitted_ms: mean(simulated),
+        demerit_ms: demerit(simulated, measured).unwrap_or(0.0),
     }
 }
 

@@ -7,7 +7,7 @@
 //! however noisy its time is, because only whole revolutions are distinguished.
 
 use super::figure::{Estimate, wrapped};
-use super::stopwatch::{OFF_ANGLE, Stopwatch, line};
+use super::stopwatch::{OFF_ANGLE_MS, Stopwatch, line};
 use crate::ProbeError;
 use crate::median::median;
 use traxtent_units::Lbn;
@@ -76,7 +76,7 @@ pub(super) fn min_time_by(
     let middle = median(&around);
     let near: Vec<f64> = around
         .into_iter()
-        .filter(|a| (a - middle).abs() * watch.period < OFF_ANGLE)
+        .filter(|a| (a - middle).abs() * watch.period < OFF_ANGLE_MS)
         .collect();
     let target = Estimate::of(&near);
     let target = Estimate {
@@ -142,7 +142,7 @@ fn judge(reads: &[RepeatedRead], rough: f64, period: f64) -> Estimate {
     let timely: Vec<(f64, RepeatedRead)> = reads
         .iter()
         .zip(&phases)
-        .filter(|(_, phase)| (wrapped(*phase - middle) * period).abs() < OFF_ANGLE)
+        .filter(|(_, phase)| (wrapped(*phase - middle) * period).abs() < OFF_ANGLE_MS)
         .map(|(read, _)| {
             let turn = ((read.completed - first) / period - middle).round();
             (turn, *read)
@@ -272,7 +272,7 @@ fn catches(
         watch.wait_until(due - lead);
         let timing = watch.media_by(pair.to, pair.sectors, to)?;
         let turns = (timing.completed - due) / watch.period;
-        if (wrapped(turns) * watch.period).abs() <= OFF_ANGLE {
+        if (wrapped(turns) * watch.period).abs() <= OFF_ANGLE_MS {
             late = turns.round() >= 1.0;
             break;
         }

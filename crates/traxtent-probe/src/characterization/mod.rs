@@ -130,7 +130,7 @@ const PROFILE_PATHS: &[&str] = &[
 ];
 
 impl Characterization {
-    /// The order in which tracks take LBNs.
+    /// The order in which LBNs are assigned to the tracks.
     pub fn layout_order(&self) -> LayoutOrder {
         self.order
     }
@@ -158,7 +158,7 @@ impl Characterization {
 
     /// The lowest LBN that begins a physical sector, or 0 if it was not measured.
     pub fn lowest_aligned_lbn(&self) -> u32 {
-        self.physical.grain().first
+        self.physical.grouping().first
     }
 
     /// All figures.
@@ -185,7 +185,7 @@ impl Characterization {
 const ZERO_LATENCY_TURNS_MAX: f64 = 1.25;
 
 /// The number of evenly spaced places at which the layout is always tested.
-const EVEN_DOUBTS: usize = 128;
+const EVEN_TEST_POINTS: usize = 128;
 /// The smallest number of tracks that makes a size usual. Tracks of rarer sizes have defects.
 const USUAL_TRACKS_MIN: usize = 8;
 
@@ -212,7 +212,7 @@ pub fn characterize(
     reporter.stage("physical sectors");
     let claims = (identity.logical_bytes, identity.physical_bytes);
     let mut physical = Physical::by_reads(&mut watch, &tracks, claims)?;
-    watch.grain = physical.read_grain();
+    watch.grouping = physical.read_grouping();
 
     reporter.stage("layout");
     let (layout, confidence) = layout(&mut watch, &tracks, &mut reporter.notes)?;
@@ -227,7 +227,7 @@ pub fn characterize(
         tracks: &tracks,
         layout: &layout,
         angles: &angles,
-        grain: watch.grain,
+        grouping: watch.grouping,
     };
 
     let movement = Movement::measure(&mut watch, &known, &mut reporter)?;
@@ -382,7 +382,7 @@ impl Movement {
             head_switch_ms: self.head_switch_ms,
             sector_ms: buffer.sector_ms,
             segments: buffer.cache.segments,
-            grain: physical.grain(),
+            grouping: physical.grouping(),
             seek: &self.seek,
         }
     }
@@ -419,7 +419,7 @@ fn by_translation(
     tracks: &[MappedTrack],
 ) -> Result<TrackLayout, ProbeError> {
     let mut known: BTreeMap<usize, TrackPosition> = BTreeMap::new();
-    layout::learn(tracks.len(), &doubts(tracks), &mut |index| {
+    layout::learn(tracks.len(), &test_points(tracks), &mut |index| {
         if let Some(spot) = known.get(&index) {
             return Ok(*spot);
         }
@@ -439,7 +439,7 @@ fn by_translation(
 
 /// Returns the tracks at which the layout is always tested. They are at even distances, near the
 /// first and last tracks of each usual size, where zones begin and end, and midway between these.
-fn doubts(tracks: &[MappedTrack]) -> Vec<usize> {
+fn test_points(tracks: &[MappedTrack]) -> Vec<usize> {
     let mut sizes: BTreeMap<u64, (usize, usize, usize)> = BTreeMap::new();
     for track in tracks {
         let size = sizes
@@ -447,7 +447,7 @@ fn doubts(tracks: &[MappedTrack]) -> Vec<usize> {
             .or_insert((0, track.index, track.index));
         *size = (size.0 + 1, size.1, track.index);
     }
-    let even = (0..EVEN_DOUBTS).map(|part| part * tracks.len() / EVEN_DOUBTS);
+    let even = (0..EVEN_TEST_POINTS).map(|part| part * tracks.len() / EVEN_TEST_POINTS);
     let usual = sizes
         .values()
         .filter(|size| size.0 >= USUAL_TRACKS_MIN)
@@ -461,11 +461,11 @@ fn doubts(tracks: &[MappedTrack]) -> Vec<usize> {
                 last + 3,
             ]
         });
-    let mut doubts: Vec<usize> = even
+    let mut test_points: Vec<usize> = even
         .chain(usual)
         .filter(|&track| track < tracks.len())
         .collect();
-    doubts.sort_unstable();
-    doubts.dedup();
-    doubts
+    test_points.sort_unstable();
+    test_points.dedup();
+    test_points
 }

@@ -29,8 +29,8 @@ use traxtent_map::MappedTrack;
 use traxtent_units::Lbn;
 use traxtent_units::request::Request;
 
-/// The largest physical sectors, in bytes.
-const LARGEST: u32 = 4096;
+/// The largest physical sector that is sought, in bytes.
+const PHYSICAL_BYTES_MAX: u32 = 4096;
 
 /// The smallest error of the median of some completions, in sectors, even on a steady host.
 const ERROR_SECTORS_MIN: f64 = 0.1;
@@ -42,14 +42,14 @@ const LATE_TURNS_OFF: f64 = 0.25;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum GroupingResult {
     /// This grouping is certain.
-    Grain(SectorGrouping),
+    Known(SectorGrouping),
     /// The times do not decide.
     Unclear,
 }
 
 /// Returns the number of logical sectors in the largest physical sector.
 fn most(logical_bytes: u32) -> u32 {
-    (LARGEST / logical_bytes.max(1)).max(1)
+    (PHYSICAL_BYTES_MAX / logical_bytes.max(1)).max(1)
 }
 
 /// The measured and reported properties of a drive's physical sectors.
@@ -72,7 +72,7 @@ impl Physical {
     ) -> Result<Physical, ProbeError> {
         let before = watch.requests;
         let reads = match most(logical_bytes) {
-            1 => GroupingResult::Grain(SectorGrouping::SINGLE),
+            1 => GroupingResult::Known(SectorGrouping::SINGLE),
             most => steps(watch, tracks, most)?,
         };
         Ok(Physical {
@@ -100,18 +100,18 @@ impl Physical {
     }
 
     /// The grouping that applies to reads: where the read of one LBN ends.
-    pub(super) fn read_grain(&self) -> SectorGrouping {
+    pub(super) fn read_grouping(&self) -> SectorGrouping {
         match self.reads {
-            GroupingResult::Grain(grain) => grain,
+            GroupingResult::Known(grouping) => grouping,
             GroupingResult::Unclear => SectorGrouping::SINGLE,
         }
     }
 
     /// The grouping as measured, or as the drive reports if it could not be measured.
-    pub(super) fn grain(&self) -> SectorGrouping {
+    pub(super) fn grouping(&self) -> SectorGrouping {
         match (self.writes, self.reads) {
-            (Some(GroupingResult::Grain(grain)), _) => grain,
-            (_, GroupingResult::Grain(grain)) if grain.sectors > 1 => grain,
+            (Some(GroupingResult::Known(grouping)), _) => grouping,
+            (_, GroupingResult::Known(grouping)) if grouping.sectors > 1 => grouping,
             _ => SectorGrouping {
                 sectors: (self.claimed_bytes / self.logical_bytes.max(1)).max(1),
                 first: 0,
@@ -121,7 +121,7 @@ impl Physical {
 
     /// Bytes per physical sector.
     pub(super) fn bytes(&self) -> u32 {
-        self.grain().sectors * self.logical_bytes
+        self.grouping().sectors * self.logical_bytes
     }
 
     /// The smallest and the largest possible size, in bytes.
@@ -129,14 +129,16 @@ impl Physical {
         let exactly = |bytes: u32| (bytes, bytes);
         let largest = most(self.logical_bytes) * self.logical_bytes;
         match (self.writes, self.reads) {
-            (Some(GroupingResult::Grain(grain)), _) => exactly(grain.sectors * self.logical_bytes),
-            (_, GroupingResult::Grain(grain))
-                if grain.sectors > 1 || largest == self.logical_bytes =>
+            (Some(GroupingResult::Known(grouping)), _) => {
+                exactly(grouping.sectors * self.logical_bytes)
+            }
+            (_, GroupingResult::Known(grouping))
+                if grouping.sectors > 1 || largest == self.logical_bytes =>
             {
-                exactly(grain.sectors * self.logical_bytes)
+                exactly(grouping.sectors * self.logical_bytes)
             }
             // Two sources agree, each of which may be wrong on its own.
-            (_, GroupingResult::Grain(_)) if self.claimed_bytes == self.logical_bytes => {
+            (_, GroupingResult::Known(_)) if self.claimed_bytes == self.logical_bytes => {
                 exactly(self.logical_bytes)
             }
             _ => (self.logical_bytes, largest.max(self.claimed_bytes)),
@@ -155,11 +157,11 @@ impl Physical {
                 _ if most(self.logical_bytes) == 1 => {
                     "no disk has physical sectors larger than this one's logical ones"
                 }
-                (Some(GroupingResult::Grain(_)), _) => {
+                (Some(GroupingResult::Known(_)), _) => {
                     "writes of a physical sector's length at every shift: those that cover sectors in part \
                      take an additional revolution"
                 }
-                (_, GroupingResult::Grain(_)) => {
+                (_, GroupingResult::Known(_)) => {
                     "completions of neighbouring LBNs: whether they advance with each LBN or step by a \
                      physical sector"
                 }
@@ -188,14 +190,14 @@ impl Physical {
                 GroupingResult::Unclear => format!(
                     "The physical sector size cannot be determined from reads: their times jitter too much. The drive reports {claimed} bytes."
                 ),
-                GroupingResult::Grain(_) => format!(
+                GroupingResult::Known(_) => format!(
                     "The drive reports physical sectors of {claimed} bytes, but its reads end with the requested LBN, \
                      as if each LBN were a physical sector. Only a test with writes is conclusive."
                 ),
             });
         } else if bytes != claimed {
             let by = match self.writes {
-                Some(GroupingResult::Grain(_)) => "writes",
+                Some(GroupingResult::Known(_)) => "writes",
                 _ => "reads",
             };
             notes.push(format!(
@@ -269,7 +271,7 @@ fn steps(
             // Neither result counts if even the better one is far off.
             let fits_well = best.1 < SURE * f64::from(most);
             return Ok(if fits_well {
-                GroupingResult::Grain(best.0)
+                GroupingResult::Known(best.0)
             } else {
                 GroupingResult::Unclear
             });
@@ -293,11 +295,11 @@ fn fits(late: &[Vec<f64>]) -> Vec<(SectorGrouping, f64)> {
     // The standard error of the median of n normal samples.
     let error = (1.2533 * deviation / (fewest as f64).sqrt()).max(ERROR_SECTORS_MIN);
     let mean = middles.iter().sum::<f64>() / f64::from(most);
-    let left = |grain: SectorGrouping| {
+    let left = |grouping: SectorGrouping| {
         let expected: Vec<f64> = (0..most)
             .map(|lbn| {
                 let lbn = Lbn(u64::from(lbn) + u64::from(most));
-                (grain.end(lbn).0 - lbn.0) as f64
+                (grouping.end(lbn).0 - lbn.0) as f64
             })
             .collect();
         let mean_expected = expected.iter().sum::<f64>() / f64::from(most);
@@ -313,7 +315,7 @@ fn fits(late: &[Vec<f64>]) -> Vec<(SectorGrouping, f64)> {
     });
     let mut groupings: Vec<(SectorGrouping, f64)> = std::iter::once(SectorGrouping::SINGLE)
         .chain(steps)
-        .map(|grain| (grain, left(grain)))
+        .map(|grouping| (grouping, left(grouping)))
         .collect();
     groupings.sort_by(|a, b| a.1.total_cmp(&b.1));
     groupings
@@ -345,7 +347,7 @@ fn by_partial_writes(
             // in the buffer.
             let following = Lbn(lbn + 4 * sectors);
             let before = watch.media(following, 1)?.completed;
-            let passed = watch.grain.end(following).0 - lbn;
+            let passed = watch.grouping.end(following).0 - lbn;
             let lead = LEAD * watch.period + sectors as f64 * pitch;
             let mut due = before - (passed - sectors) as f64 * pitch;
             while due - lead < before {
@@ -369,8 +371,8 @@ fn by_partial_writes(
         .collect();
     let later = late.iter().filter(|late| is_late(**late, 1.0)).count();
     Ok(match at_once[..] {
-        _ if at_once.len() == most as usize => GroupingResult::Grain(SectorGrouping::SINGLE),
-        [first] if later + 1 == most as usize => GroupingResult::Grain(SectorGrouping {
+        _ if at_once.len() == most as usize => GroupingResult::Known(SectorGrouping::SINGLE),
+        [first] if later + 1 == most as usize => GroupingResult::Known(SectorGrouping {
             sectors: most,
             first,
         }),

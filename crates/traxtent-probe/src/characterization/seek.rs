@@ -10,7 +10,7 @@ use super::figure::{Estimate, Measurement};
 use super::layout::{TrackLayout, TrackPosition};
 use super::min_time::{SectorPair, min_time, min_time_again};
 use super::sector_grouping::SectorGrouping;
-use super::stopwatch::{STEADY, Stopwatch};
+use super::stopwatch::{STEADY_MS, Stopwatch};
 use crate::median::median;
 use crate::{ProbeError, TargetError};
 use traxtent_map::{MappedTrack, TrackMap};
@@ -33,12 +33,12 @@ const TIMINGS_LEFT_MIN: u64 = 8;
 /// The number of places at which the overhead is measured, on a steady and on an unsteady host. The
 /// method for an unsteady host takes many more readings at each.
 const OVERHEAD_PLACES: (usize, usize) = (7, 3);
-/// The range in which the search for the overhead begins, in milliseconds. The search extends it if
-/// necessary.
+/// The width of the range in which the search for the overhead begins, in milliseconds. The search
+/// extends it if necessary.
 const OVERHEAD_RANGE_MS: f64 = 2.0;
 /// The number of head switches that are measured.
 const HEAD_SWITCHES: i32 = 7;
-/// The range in which the search for the first head switch begins, in milliseconds.
+/// The width of the range in which the search for the first head switch begins, in milliseconds.
 const SWITCH_RANGE_MS: f64 = 3.0;
 /// The distance on either side of the first result at which later searches begin, in milliseconds.
 const SWITCH_NEAR_MS: f64 = 0.06;
@@ -73,7 +73,7 @@ pub(super) struct KnownDrive<'a> {
     pub(super) layout: &'a TrackLayout,
     pub(super) angles: &'a Angles,
     /// The grouping of LBNs that a read of one LBN covers.
-    pub(super) grain: SectorGrouping,
+    pub(super) grouping: SectorGrouping,
 }
 
 impl KnownDrive<'_> {
@@ -83,7 +83,7 @@ impl KnownDrive<'_> {
         let MappedTrack {
             first_lbn, sectors, ..
         } = self.tracks[track];
-        let following = self.grain.end(first_lbn + Sectors(sectors.0 / 2));
+        let following = self.grouping.end(first_lbn + Sectors(sectors.0 / 2));
         Lbn(following.0.min(first_lbn.0 + sectors.0) - 1)
     }
 
@@ -92,13 +92,13 @@ impl KnownDrive<'_> {
         period / f64::from(self.angles.start(self.layout, track).1)
     }
 
-    /// Returns two random tracks that are `distance` cylinders and `turn` surfaces apart, in either
-    /// order. Returns `None` if none are found.
+    /// Returns two random tracks that are `distance` cylinders and `surface_step` surfaces apart,
+    /// in either order. Returns `None` if none are found.
     pub(super) fn pair(
         &self,
         watch: &mut Stopwatch<'_>,
         distance: u32,
-        turn: i32,
+        surface_step: i32,
     ) -> Option<(usize, usize)> {
         let surfaces = i32::from(self.layout.surfaces);
         for _ in 0..PAIR_ATTEMPTS {
@@ -108,7 +108,7 @@ impl KnownDrive<'_> {
                 cylinder: outer,
                 surface,
             });
-            let other = (surface + turn).rem_euclid(surfaces);
+            let other = (surface + surface_step).rem_euclid(surfaces);
             let to = self.layout.track(TrackPosition {
                 cylinder: outer + distance as i32,
                 surface: other,
@@ -132,7 +132,7 @@ pub(super) fn overhead(
 ) -> Result<Estimate, ProbeError> {
     let (mut samples, mut widths) = (Vec::new(), Vec::new());
     let mut timings = 0;
-    let steady = watch.deviation() < STEADY;
+    let steady = watch.deviation() < STEADY_MS;
     for _ in 0..if steady {
         OVERHEAD_PLACES.0
     } else {
@@ -177,8 +177,8 @@ pub(super) fn head_switch(
 ) -> Result<Option<Estimate>, ProbeError> {
     let (mut samples, mut widths) = (Vec::new(), Vec::new());
     let mut timings = 0;
-    for turn in 0..HEAD_SWITCHES {
-        let step = 1 + turn % (i32::from(known.layout.surfaces) - 1).max(1);
+    for number in 0..HEAD_SWITCHES {
+        let step = 1 + number % (i32::from(known.layout.surfaces) - 1).max(1);
         let Some((from, to)) = known.pair(watch, 0, step).filter(|(a, b)| a != b) else {
             continue;
         };
@@ -218,7 +218,7 @@ pub(super) fn head_switch(
 
 /// The precision of a search, in milliseconds.
 fn finest(watch: &Stopwatch<'_>) -> f64 {
-    if watch.deviation() < STEADY {
+    if watch.deviation() < STEADY_MS {
         FINEST_MS.0
     } else {
         FINEST_MS.1

@@ -2,8 +2,8 @@
 //!
 //! A request for one sector completes when that sector has passed, so its completion time, modulo a
 //! revolution, gives the sector's angle (H. Wong 2019). The spindle is tracked by rereading a
-//! reference sector every few seconds. Angles are computed from a line through the
-//! latest of these readings, which keeps an error of the speed, and its wander, from accumulating.
+//! reference sector every few seconds. Angles are computed from a line through the latest of these
+//! readings, so that an error of the speed, or its wander, does not accumulate.
 
 use super::figure::{Estimate, wrapped};
 use super::sector_grouping::SectorGrouping;
@@ -15,16 +15,16 @@ use traxtent_units::turns::fraction;
 use traxtent_units::{Lbn, SimTime};
 
 /// The time for which a reading of the reference sector can be used for angles, in milliseconds.
-const REFERENCE_AGE: f64 = 2_000.0;
+const REFERENCE_AGE_MAX_MS: f64 = 2_000.0;
 /// The number of readings of the reference sector at a time.
 const REFERENCE_READS: usize = 9;
 /// The largest number of references to which the speed is fitted.
 const REFERENCES_KEPT: usize = 32;
 /// The distance from the expected angle, in milliseconds, beyond which a reading counts as delayed.
-pub(super) const OFF_ANGLE: f64 = 0.2;
+pub(super) const OFF_ANGLE_MS: f64 = 0.2;
 
 /// The standard deviation of times, in milliseconds, below which a host counts as steady.
-pub(super) const STEADY: f64 = 0.005;
+pub(super) const STEADY_MS: f64 = 0.005;
 
 /// The number of readings of the reference sector that determine the speed.
 const SPEED_READS: usize = 64;
@@ -62,7 +62,7 @@ pub(super) struct Stopwatch<'a> {
     pub(super) media: (Op, bool),
     pub(super) rng: Rng,
     /// The grouping of LBNs into physical sectors, which are read as a whole.
-    pub(super) grain: SectorGrouping,
+    pub(super) grouping: SectorGrouping,
     pub(super) requests: u64,
     pub(super) translations: u64,
     /// The best estimate of a revolution, in milliseconds.
@@ -85,7 +85,7 @@ impl<'a> Stopwatch<'a> {
             target,
             media: (Op::Verify, false),
             rng: Rng::new(seed),
-            grain: SectorGrouping::SINGLE,
+            grouping: SectorGrouping::SINGLE,
             requests: 0,
             translations: 0,
             period: 0.0,
@@ -191,7 +191,7 @@ impl<'a> Stopwatch<'a> {
                 "the same sector can be read again after {coarse:.3} ms; on a disk this takes one revolution, 3 to 200 ms"
             )));
         }
-        let off = |step: &&f64| (wrapped(**step / coarse) * coarse).abs() > OFF_ANGLE;
+        let off = |step: &&f64| (wrapped(**step / coarse) * coarse).abs() > OFF_ANGLE_MS;
         if steps.iter().filter(off).count() * OFF_ANGLE_ONE_IN > steps.len() {
             return Err(ProbeError::NotRotating(format!(
                 "the same sector can be read again after about {coarse:.3} ms, but not at the same angle"
@@ -258,8 +258,7 @@ impl<'a> Stopwatch<'a> {
             return Estimate::default();
         };
         // Each end is the mean of nine readings. Their scatter is that of the line's points.
-        let (at, slope, deviation) = line(&self.references);
-        let _ = at;
+        let (_, slope, deviation) = line(&self.references);
         let turns = (last - first).max(1.0);
         Estimate {
             value: if turns > 1.0 {
@@ -326,7 +325,7 @@ impl<'a> Stopwatch<'a> {
     /// Rereads the reference sector if the last reading is too old.
     pub(super) fn refresh(&mut self) -> Result<(), ProbeError> {
         match self.references.last() {
-            Some(&(_, at)) if self.now() - at < REFERENCE_AGE => Ok(()),
+            Some(&(_, at)) if self.now() - at < REFERENCE_AGE_MAX_MS => Ok(()),
             _ => self.read_reference(),
         }
     }

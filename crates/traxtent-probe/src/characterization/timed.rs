@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use super::angles::AngleMeter;
 use super::layout::{TrackLayout, TrackPosition, learn};
 use super::min_time::{SectorPair, min_time};
-use super::stopwatch::{STEADY, Stopwatch};
+use super::stopwatch::{STEADY_MS, Stopwatch};
 use crate::ProbeError;
 use traxtent_map::MappedTrack;
 use traxtent_model::geometry::{Geometry, GeometrySpec, Order, PerSurface, ZoneSpec};
@@ -29,13 +29,14 @@ const PASSES: usize = 40;
 /// The length of a run above which it is a pass, not a cylinder, regardless of its times.
 const HEADS_MAX: usize = 32;
 /// The difference, in milliseconds, below which times count as equal.
-const ALIKE: f64 = 0.06;
+const ALIKE_MS: f64 = 0.06;
 /// The same for the times of passes on a steady host.
-const ALIKE_STEADY: f64 = 0.015;
+const ALIKE_STEADY_MS: f64 = 0.015;
 
 /// The number of runs of constant skew that are measured. The most frequent length counts.
 const RUNS: usize = 6;
-/// The range in which the search for a time between two tracks begins, in milliseconds.
+/// The width of the range in which the search for a time between two tracks begins, in
+/// milliseconds.
 const TIME_RANGE_MS: f64 = 12.0;
 /// The precision of this search, in milliseconds.
 const TIME_WITHIN_MS: f64 = 0.006;
@@ -76,7 +77,7 @@ pub(super) fn layout(
         lbn: tracks[0].first_lbn,
         problem: format!("the skews do not result in a valid layout: {error}"),
     })?;
-    learn(tracks.len(), &super::doubts(tracks), &mut |index| {
+    learn(tracks.len(), &super::test_points(tracks), &mut |index| {
         let track = geometry
             .track(index as u64)
             .expect("the zones hold all tracks");
@@ -124,7 +125,7 @@ fn usual(runs: &[usize]) -> usize {
 }
 
 /// Returns the minimum time from the middle of a track to the middle of another, in milliseconds.
-/// On an unsteady clock, it is the mean of several searches.
+/// On an unsteady host, it is the mean of several searches.
 fn seek_time(
     watch: &mut Stopwatch<'_>,
     from: &MappedTrack,
@@ -139,7 +140,7 @@ fn seek_time(
         upper: TIME_RANGE_MS,
         within: TIME_WITHIN_MS,
     };
-    let searches = if watch.deviation() < STEADY {
+    let searches = if watch.deviation() < STEADY_MS {
         1
     } else {
         SEARCHES_UNSTEADY
@@ -171,11 +172,11 @@ fn pattern(
     }
     let step = time(watch, 0, 1)?;
     let across = time(watch, 0, length - 1)?;
-    if length <= HEADS_MAX && across - step < ALIKE {
+    if length <= HEADS_MAX && across - step < ALIKE_MS {
         // These are the heads of a cylinder. If a switch takes longer than a step to the next
         // cylinder, its absence is detectable.
         let onward = time(watch, length - 1, length)?;
-        let order = if onward < step - ALIKE {
+        let order = if onward < step - ALIKE_MS {
             Order::HeadFirstAlternating
         } else {
             Order::HeadFirstForward
@@ -196,10 +197,10 @@ fn pattern(
             pass * length
         }
     };
-    let near = if watch.deviation() < STEADY {
-        ALIKE_STEADY
+    let near = if watch.deviation() < STEADY_MS {
+        ALIKE_STEADY_MS
     } else {
-        ALIKE
+        ALIKE_MS
     };
     let mut times = |back: bool| {
         (1..=PASSES)
@@ -210,7 +211,7 @@ fn pattern(
     // If the turn is shorter than the seek across a pass, the next pass runs back. Otherwise, the
     // turn is such a seek, or a slow head switch takes as long.
     let back = times(true)?;
-    let order = if turn < across - ALIKE {
+    let order = if turn < across - ALIKE_MS {
         (Order::SeekAlternatingSurfaceForward, surfaces(&back, near))
     } else {
         let forward = times(false)?;
@@ -362,7 +363,7 @@ fn spec(tracks: &[MappedTrack], pattern: &Pattern, partial: usize) -> GeometrySp
 
 #[cfg(test)]
 mod tests {
-    use super::{ALIKE, surfaces};
+    use super::{ALIKE_MS, surfaces};
 
     /// Is the number of surfaces found from the times of passes, even if a switch hides the first
     /// seeks? Is it 1 if all times are equal?
@@ -380,9 +381,9 @@ mod tests {
                     }
                 };
                 let times: Vec<f64> = (1..=40).map(time).collect();
-                assert_eq!(surfaces(&times, ALIKE), count, "{switch} {times:?}");
+                assert_eq!(surfaces(&times, ALIKE_MS), count, "{switch} {times:?}");
             }
         }
-        assert_eq!(surfaces(&[1.0; 40], ALIKE), 1);
+        assert_eq!(surfaces(&[1.0; 40], ALIKE_MS), 1);
     }
 }

@@ -6,7 +6,7 @@ use super::figure::{Estimate, Measurement};
 use super::min_time::{SectorPair, min_time_by};
 use super::sector_grouping::SectorGrouping;
 use super::seek::KnownDrive;
-use super::stopwatch::{STEADY, Stopwatch};
+use super::stopwatch::{STEADY_MS, Stopwatch};
 use crate::ProbeError;
 use crate::median::median;
 use traxtent_units::Lbn;
@@ -59,7 +59,7 @@ pub(super) struct ReadFigures<'a> {
     /// The number of segments of the cache.
     pub(super) segments: u32,
     /// The grouping of LBNs into physical sectors, which are written as a whole.
-    pub(super) grain: SectorGrouping,
+    pub(super) grouping: SectorGrouping,
     /// The seek curve.
     pub(super) seek: &'a [(u32, Estimate)],
 }
@@ -128,7 +128,7 @@ pub(super) fn writes(
     reads: ReadFigures<'_>,
     figures: &mut Vec<Measurement>,
 ) -> Result<Writes, ProbeError> {
-    let crossings = crossings(watch, known, WRITE, reads.grain.sectors)?;
+    let crossings = crossings(watch, known, WRITE, reads.grouping.sectors)?;
     let (switch_most, step_most) = bounds(&crossings);
     let mut probe = WriteProbe {
         watch,
@@ -193,24 +193,24 @@ impl WriteProbe<'_, '_> {
         Ok(after_read)
     }
 
-    /// Returns the minimum time between completions of two requests, `turn` surfaces apart in a
-    /// cylinder, less the time in which the sectors pass. The search begins at `lower`.
+    /// Returns the minimum time between completions of two requests, `surface_step` surfaces apart
+    /// in a cylinder, less the time in which the sectors pass. The search begins at `lower`.
     fn least(
         &mut self,
         from: (Op, bool),
         to: (Op, bool),
-        turn: i32,
+        surface_step: i32,
         lower: f64,
     ) -> Result<Estimate, ProbeError> {
-        let (known, grain) = (self.known, self.reads.grain);
+        let (known, grouping) = (self.known, self.reads.grouping);
         let (mut samples, mut timings) = (Vec::new(), 0);
         for _ in 0..OVERHEAD_PLACES {
-            let Some((a, b)) = known.pair(self.watch, 0, turn) else {
+            let Some((a, b)) = known.pair(self.watch, 0, surface_step) else {
                 continue;
             };
-            let (a, b) = (known.middle(a), grain.begin(known.middle(b)));
+            let (a, b) = (known.middle(a), grouping.begin(known.middle(b)));
             let pair = SectorPair {
-                sectors: grain.sectors,
+                sectors: grouping.sectors,
                 from: a,
                 to: b,
                 lower,
@@ -221,7 +221,7 @@ impl WriteProbe<'_, '_> {
             timings += time.samples;
             let track = known.map.track_of(b).map_or(0, |track| track.index);
             let sector_ms = known.sector_ms(track, self.watch.period);
-            samples.push(time.value - f64::from(grain.sectors) * sector_ms);
+            samples.push(time.value - f64::from(grouping.sectors) * sector_ms);
         }
         Ok(Estimate {
             samples: timings,
@@ -274,7 +274,7 @@ impl WriteProbe<'_, '_> {
     /// Measures seeks before writes at a few distances. Returns an empty list if they take no
     /// longer than settling and a seek before a read.
     fn seek_extra(&mut self, overhead: f64, settle: f64) -> Result<Vec<(u32, f64)>, ProbeError> {
-        let (known, grain, curve) = (self.known, self.reads.grain, self.reads.seek);
+        let (known, grouping, curve) = (self.known, self.reads.grouping, self.reads.seek);
         let mut extra: Vec<(u32, f64)> = Vec::new();
         let read = self.watch.media;
         let mut timings = 0;
@@ -287,11 +287,11 @@ impl WriteProbe<'_, '_> {
                 continue;
             };
             let sector = known.sector_ms(to, self.watch.period);
-            let lower = overhead + f64::from(grain.sectors) * sector + seek.value;
+            let lower = overhead + f64::from(grouping.sectors) * sector + seek.value;
             let pair = SectorPair {
-                sectors: grain.sectors,
+                sectors: grouping.sectors,
                 from: known.middle(from),
-                to: grain.begin(known.middle(to)),
+                to: grouping.begin(known.middle(to)),
                 lower,
                 upper: lower + SEEK_RANGE_MS,
                 within: SEEK_WITHIN_MS,
@@ -357,7 +357,7 @@ impl WriteProbe<'_, '_> {
 
     /// Times writes of one sector and of many, each after a read.
     fn after_reads(&mut self) -> Result<[Vec<f64>; 2], ProbeError> {
-        let count = if self.watch.deviation() < STEADY {
+        let count = if self.watch.deviation() < STEADY_MS {
             BUFFERED_WRITES.0
         } else {
             BUFFERED_WRITES.1

@@ -20,7 +20,7 @@ use crate::progress::Progress;
 
 /// The characterization of a drive, and the accuracy of its fitted profile.
 pub(super) struct MeasuredDrive {
-    pub(super) character: Characterization,
+    pub(super) characterization: Characterization,
     pub(super) profile: Profile,
     /// The results of `--fit`.
     pub(super) residuals: Vec<Residual>,
@@ -46,19 +46,20 @@ pub(super) fn measure(
     // The number of steps is not known in advance.
     let progress = Progress::new("characterization steps", None);
     let mut step = |_: Stage| progress.add(1);
-    let result = characterize(&mut watched, tracks, options, &mut step).and_then(|character| {
-        let profile = character.to_profile();
-        let residuals = if args.fit {
-            residuals(&mut watched, &profile, options, &mut step)?
-        } else {
-            Vec::new()
-        };
-        Ok(MeasuredDrive {
-            character,
-            profile,
-            residuals,
-        })
-    });
+    let result =
+        characterize(&mut watched, tracks, options, &mut step).and_then(|characterization| {
+            let profile = characterization.to_profile();
+            let residuals = if args.fit {
+                residuals(&mut watched, &profile, options, &mut step)?
+            } else {
+                Vec::new()
+            };
+            Ok(MeasuredDrive {
+                characterization,
+                profile,
+                residuals,
+            })
+        });
     drop(progress);
     // An error means only that the drive does not support the setting.
     let _ = target.switch_caching(true);
@@ -81,11 +82,11 @@ pub(super) fn measure(
 impl MeasuredDrive {
     /// Writes a summary, one item per line.
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let character = &self.character;
+        let characterization = &self.characterization;
         let mut line = |name: &str, text: String| writeln!(out, "{name:>12}  {text}");
-        line("speed", format!("{:.1} RPM", character.rpm()))?;
-        line("order", order(character.layout_order()))?;
-        let does = if character.zero_latency() {
+        line("speed", format!("{:.1} RPM", characterization.rpm()))?;
+        line("order", order(characterization.layout_order()))?;
+        let does = if characterization.zero_latency() {
             "does"
         } else {
             "does not"
@@ -98,12 +99,12 @@ impl MeasuredDrive {
             "measured by",
             format!(
                 "{} reads, {} translations, {:.1} s of the drive's time",
-                character.requests,
-                character.translations,
-                character.drive_ms / 1000.0
+                characterization.requests,
+                characterization.translations,
+                characterization.drive_ms / 1000.0
             ),
         )?;
-        for note in character.notes() {
+        for note in characterization.notes() {
             line("note", note.clone())?;
         }
         for residual in &self.residuals {
@@ -125,17 +126,17 @@ impl MeasuredDrive {
 
     /// Adds the same information to an object.
     pub(super) fn add_to(&self, object: &mut Value) {
-        let character = &self.character;
+        let characterization = &self.characterization;
         let LayoutOrder {
             order,
             surfaces,
             width,
             confidence,
-        } = character.layout_order();
+        } = characterization.layout_order();
         object["layout_order"] = json!(name(order));
-        object["zero_latency"] = json!(character.zero_latency());
-        object["rpm"] = json!(character.rpm());
-        let figures = character.figures().iter().map(|figure| {
+        object["zero_latency"] = json!(characterization.zero_latency());
+        object["rpm"] = json!(characterization.rpm());
+        let figures = characterization.figures().iter().map(|figure| {
             json!({
                 "name": figure.name,
                 "value": figure.value,
@@ -151,10 +152,10 @@ impl MeasuredDrive {
             "width_tracks": width,
             "order_known_by": format!("{confidence:?}").to_lowercase(),
             "figures": figures.collect::<Vec<_>>(),
-            "reads": character.requests,
-            "translations": character.translations,
-            "drive_time_s": character.drive_ms / 1000.0,
-            "notes": character.notes(),
+            "reads": characterization.requests,
+            "translations": characterization.translations,
+            "drive_time_s": characterization.drive_ms / 1000.0,
+            "notes": characterization.notes(),
         });
         if !self.residuals.is_empty() {
             let residuals = self.residuals.iter().map(|residual| {
